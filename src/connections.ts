@@ -1,0 +1,212 @@
+import { Command, Redis, type Cluster, type RedisOptions } from "ioredis";
+import { Heartbeat } from "./heartbeat.ts";
+import type { RedisClient } from "./lua/script.ts";
+
+/**
+ * The connections of one client, each opened when it is first needed.
+ *
+ * - `commands` carries the calls that a user awaits. It is the client that we were lent, or one made
+ *   to the user's options, and what those say about retries and time-outs holds.
+ * - `background` is ours: transfers, and whatever takes messages out of Redis. It never re-sends a
+ *   command whose answer was lost, since the first copy may have been carried out; such a command is
+ *   rejected. It connects again for ever.
+ * - A dedicated connection (`open`) subscribes or blocks. It lives once: when it is lost, its owner
+ *   opens a new one. On Cluster it goes to one node.
+ *
+ * Ours are made without the caller's `commandTimeout`, `blockingTimeout` and `socketTimeout`: each
+ * makes ioredis forget a command that Redis still carries out, and with it a message.
+ */
+export class Connections {
+  readonly commands: RedisClient;
+  readonly #isLent: boolean;
+  #background: RedisClient | undefined;
+  #heartbeat: Heartbeat | undefined;
+  readonly #dedicated = new Set<Redis>();
+
+  constructor(redis: string | RedisOptions | RedisClient) {
+    this.#isLent = isClient(redis);
+    this.commands = isClient(redis) ? redis : connect(redis);
+  }
+
+  get background(): RedisClient {
+    if (this.#background === undefined) {
+      this.#background = duplicateForBackground(this.commands);
+      // Without a listener ioredis prints errors; the commands that fail tell the same to us.
+      this.#background.on("error", ignore);
+      if (!isCluster(this.#background)) {
+        const connection = this.#background;
+        // With `true`: a plain disconnect() while ioredis reconnects would park it for ever.
+        this.#heartbeat = new Heartbeat(connection, () => connection.disconnect(true));
+      }
+    }
+    return this.#background;
+  }
+
+  /**
+   * Opens a connection that does one thing. `key` tells which Cluster node it has to reach; any node
+   * will do without it.
+   */
+  async open(role: string, key?: string): Promise<Redis> {
+    const options: RedisOptions = {
+      ...OURS,
+      // One life: the owner opens the next one.
+      retryStrategy: null,
+      lazyConnect: true,
+      connectionName: connectionName(role, key),
+    };
+    const background = this.background;
+    const connection = isCluster(background)
+      ? (await nodeOf(background, key)).duplicate({
+          ...options,
+          keyPrefix: background.options.keyPrefix,
+        })
+      : background.duplicate(options);
+    let reason: unknown;
+    connection.on("error", (error) => (reason = error));
+    this.#dedicated.add(connection);
+    connection.once("end", () => this.#dedicated.delete(connection));
+    try {
+      await connection.connect();
+    } catch (error) {
+      connection.disconnect();
+      // connect() says only that the connection is closed; the event says why.
+      throw reason ?? error;
+    }
+    return connection;
+  }
+
+  /** A client that reaches the same server as `connection`, while that one is blocked. */
+  peerOf(connection: Redis): Redis {
+    const background = this.background;
+    if (!isCluster(background)) return background;
+    const { host, port } = connection.options;
+    const peer = background
+      .nodes("master")
+      .find((node) => node.options.host === host && node.options.port === port);
+    if (peer === undefined) throw new Error(`${host}:${port} is no master of the cluster any more`);
+    return peer;
+  }
+
+  /** Ends what is ours. Answers that are still under way are lost: finish the work first. */
+  close(): void {
+    this.#heartbeat?.stop();
+    for (const connection of this.#dedicated) connection.disconnect();
+    this.#background?.disconnect();
+    if (!this.#isLent) this.commands.disconnect();
+  }
+}
+
+/** What our own connections do differently, whatever the caller's options say. */
+const OURS = {
+  commandTimeout: undefined,
+  blockingTimeout: undefined,
+  socketTimeout: undefined,
+  // 0: a command whose connection is lost is rejected, not sent again.
+  maxRetriesPerRequest: 0,
+  retryStrategy: (attempt: number) => Math.min(50 * 2 ** (attempt - 1), 2000),
+  // A master that became a replica stays connected. Leave it, and ask again who is the master.
+  reconnectOnError: (error: Error) => error.message.startsWith("READONLY"),
+  // Without it, a paused or cut-off master holds commands for up to 90 s behind Sentinel.
+  failoverDetector: true,
+  enableOfflineQueue: true,
+  enableReadyCheck: true,
+  enableAutoPipelining: false,
+  autoResubscribe: false,
+  lazyConnect: false,
+  readOnly: false,
+  monitor: false,
+  stringNumbers: false,
+  replyMapping: "legacy",
+  scripts: undefined,
+  himportFieldsets: undefined,
+} satisfies RedisOptions;
+
+// By shape, not by class: the caller may have another copy of ioredis than we have.
+function isClient(redis: unknown): redis is RedisClient {
+  return typeof redis === "object" && redis !== null && "sendCommand" in redis;
+}
+
+function isCluster(client: RedisClient): client is Cluster {
+  return client.isCluster;
+}
+
+function connect(redis: string | RedisOptions): Redis {
+  // The first call opens it, so that a client made in vain holds no process.
+  const ours = { lazyConnect: true, connectionName: connectionName("commands") };
+  const client =
+    typeof redis === "string"
+      ? new Redis(checkUrl(redis), ours)
+      : new Redis({ ...checkOptions(redis), ...ours, replyMapping: "legacy" });
+  return client.on("error", ignore);
+}
+
+function checkUrl(url: string): string {
+  // The URL itself is not shown: it may hold a password.
+  if (!/^(rediss?:)?\/\//.test(url)) {
+    throw new TypeError("redis must be a URL that begins with redis:// or rediss://");
+  }
+  return url;
+}
+
+function checkOptions(options: unknown): RedisOptions {
+  if (typeof options !== "object" || options === null || Array.isArray(options)) {
+    throw new TypeError(
+      `redis must be a URL, ioredis options, or a Redis or Cluster of ioredis; got ${typeof options}`,
+    );
+  }
+  return options;
+}
+
+function duplicateForBackground(client: RedisClient): RedisClient {
+  const ours = { ...OURS, connectionName: connectionName("background") };
+  if (!isCluster(client)) return client.duplicate(ours);
+  const { retryStrategy, enableOfflineQueue, readOnly, himportFieldsets, ...forNodes } = ours;
+  return client.duplicate([], {
+    clusterRetryStrategy: retryStrategy,
+    // 0: no re-sending. The next refresh of the slots finds the new master.
+    retryDelayOnFailover: 0,
+    slotsRefreshInterval: 2000,
+    scaleReads: "master",
+    enableOfflineQueue,
+    enableReadyCheck: true,
+    enableAutoPipelining: false,
+    lazyConnect: false,
+    scripts: undefined,
+    himportFieldsets,
+    redisOptions: { ...client.options.redisOptions, ...forNodes },
+  });
+}
+
+/** The master that serves a key; without a key, any. */
+async function nodeOf(cluster: Cluster, key: string | undefined): Promise<Redis> {
+  if (cluster.status !== "ready") await ready(cluster);
+  const masters = cluster.nodes("master");
+  let owner: Redis | undefined = masters[Math.floor(Math.random() * masters.length)];
+  if (key !== undefined) {
+    const slot = new Command("lpop", [`${cluster.options.keyPrefix ?? ""}${key}`]).getSlot();
+    const [address] = cluster.slots[slot ?? 0] ?? [];
+    owner = masters.find((node) => `${node.options.host}:${node.options.port}` === address);
+  }
+  if (owner === undefined) throw new Error("no master of the cluster serves this key");
+  return owner;
+}
+
+async function ready(cluster: Cluster): Promise<void> {
+  await new Promise<void>((resolve, reject) => {
+    const settle = (error?: Error) => {
+      clearTimeout(timeout);
+      cluster.off("ready", settle);
+      if (error) reject(error);
+      else resolve();
+    };
+    const timeout = setTimeout(settle, 5000, new Error("the cluster is not ready"));
+    cluster.once("ready", settle);
+  });
+}
+
+/** Shown by CLIENT LIST. A name must not hold spaces. */
+function connectionName(role: string, key?: string): string {
+  return `delayline:${role}${key === undefined ? "" : `:${encodeURIComponent(key)}`}`;
+}
+
+function ignore(): void {}

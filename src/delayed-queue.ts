@@ -1,0 +1,308 @@
+import { OfferError, OfferManyError } from "./errors.ts";
+import { queueKeys } from "./keys.ts";
+import {
+  headDeadline,
+  readPage,
+  searchPage,
+  START,
+  type Cursor,
+  type Page,
+  type PageMessage,
+  type SearchHit,
+} from "./lua/read.ts";
+import { clear, pollNewestTo, pollOldest, remove, removeExact } from "./lua/remove.ts";
+import { run } from "./lua/script.ts";
+import { formatMessageId, unpackMember, type MessageId } from "./message.ts";
+import type { Due, OfferResult, Offering } from "./offer-batch.ts";
+import { checkDuration, checkInstant, checkWhole, type QueueSettings } from "./options.ts";
+import { Payloads } from "./payloads.ts";
+import type { QueueContext } from "./queue-context.ts";
+
+/** A message that is still delayed. */
+export interface DelayedMessage<T> {
+  readonly id: MessageId;
+  /** Epoch milliseconds on the Redis server's clock. */
+  readonly deadline: number;
+  readonly payload: T;
+}
+
+/** One message of `offerMany`. */
+export interface NewMessage<T> {
+  readonly payload: T;
+  /** Milliseconds from now; fractions are legal. */
+  readonly delay: number;
+}
+
+/**
+ * The delayed side of a queue: messages that wait for their deadline.
+ *
+ * At its deadline a message leaves for the ready side, where a {@link BlockingQueue} of the same
+ * name takes it. Made by `Delayline.getDelayedQueue`.
+ *
+ * Methods that look for messages work on the insertion order, oldest first, as Redisson's do. They
+ * read it in bounded pages, so they are not one snapshot: a message that becomes due meanwhile may
+ * be missing.
+ *
+ * Every method rejects with {@link ClosedError} after `close()`, and with {@link RedisError} if Redis
+ * refuses a command or its answer is lost.
+ */
+export class DelayedQueue<T = unknown> {
+  readonly #queue: QueueContext;
+  readonly #payloads: Payloads<T>;
+
+  /** @internal Use `Delayline.getDelayedQueue`. */
+  constructor(queue: QueueContext, settings: QueueSettings<T>) {
+    this.#queue = queue;
+    this.#payloads = new Payloads(queue, settings);
+  }
+
+  /** The queue's name, which is also the Redis key of its ready messages. */
+  get name(): string {
+    return this.#queue.name;
+  }
+
+  /**
+   * Puts a message into the queue, to become ready `delay` milliseconds from now on the Redis
+   * server's clock.
+   *
+   * When the promise resolves the message is in Redis and survives this process. An offer that was
+   * sent again after a reconnect is stored once, unless its first copy became ready before the second
+   * arrived. A delay of 0 is due at once.
+   *
+   * @throws {RangeError | TypeError} if `delay` is not a number, negative or not finite.
+   * @throws {EncodeError | PayloadTooLargeError} if the payload has no legal form; nothing was sent.
+   * @throws {OfferError} if Redis did not accept it; `stored` says what is known.
+   */
+  async offer(payload: T, delay: number): Promise<OfferResult> {
+    checkDuration("delay", delay);
+    return await this.#offer(payload, { delay });
+  }
+
+  /**
+   * Puts a message into the queue, to become ready at `date` on the Redis server's clock; a date in
+   * the past is due at once. Otherwise as {@link offer}.
+   *
+   * @throws {RangeError | TypeError} if `date` is not a valid date since 1970.
+   */
+  async offerAt(payload: T, date: Date): Promise<OfferResult> {
+    return await this.#offer(payload, { deadline: checkInstant("date", date) });
+  }
+
+  /**
+   * Offers many messages, in this order; answers in the same order. They travel a hundred at a time.
+   *
+   * All are checked and encoded before the first is sent.
+   *
+   * @throws {OfferManyError} if Redis did not accept some of them; `results` tells which.
+   */
+  async offerMany(messages: Iterable<NewMessage<T>>): Promise<OfferResult[]> {
+    this.#queue.checkOpen();
+    const offerings = Array.from(messages, ({ payload, delay }, i): Offering => {
+      checkDuration(`messages[${i}].delay`, delay);
+      return { payload: this.#payloads.encode(payload), due: { delay } };
+    });
+    const results = await Promise.all(
+      offerings.map((offering) =>
+        this.#queue.offers.add(offering).catch((error: unknown) => {
+          if (error instanceof OfferError) return error;
+          throw error;
+        }),
+      ),
+    );
+    if (!results.some((result) => result instanceof OfferError)) return results as OfferResult[];
+    throw new OfferManyError(this.name, results);
+  }
+
+  /** How many messages are delayed. O(1). */
+  async size(): Promise<number> {
+    const { connections, keys } = this.#queue;
+    return await this.#queue.call("measure", async () =>
+      Number(await connections.commands.zcard(keys.timeouts)),
+    );
+  }
+
+  /** Whether no message is delayed. O(1). */
+  async isEmpty(): Promise<boolean> {
+    return (await this.size()) === 0;
+  }
+
+  /** The earliest deadline in epoch milliseconds, or undefined if nothing is delayed. O(log N). */
+  async nextDeadline(): Promise<number | undefined> {
+    return await this.#queue.read("look at", headDeadline, {});
+  }
+
+  /** The payload that was inserted first, which need not be due first; undefined if there is none. */
+  async peek(): Promise<T | undefined> {
+    for await (const { member } of this.#members(1)) {
+      const message = unpackMember(member);
+      if (message !== undefined) return this.#payloads.decode(message.payload);
+    }
+    return undefined;
+  }
+
+  /**
+   * Takes the message out that was inserted first, due or not, and answers its payload; undefined if
+   * there is none. It will not be delivered.
+   *
+   * @throws {DecodeError} if the codec cannot read it; its bytes are in the quarantine.
+   */
+  async poll(): Promise<T | undefined>;
+  /**
+   * Takes out `limit` messages at most, those inserted first.
+   *
+   * What the codec cannot read is left out, put into the quarantine, and reported by an `error` event.
+   */
+  async poll(limit: number): Promise<T[]>;
+  async poll(limit?: number): Promise<T | undefined | T[]> {
+    if (limit === undefined) {
+      const [payload] = await this.#poll(1);
+      return payload && (await this.#payloads.decodeTaken(payload));
+    }
+    checkWhole("limit", limit, 0, Number.MAX_SAFE_INTEGER);
+    return await this.#payloads.decodeAllTaken(await this.#poll(limit));
+  }
+
+  /** The payloads of all delayed messages, in the order in which they were inserted. */
+  async readAll(): Promise<T[]> {
+    const messages = new Map<MessageId, T>();
+    for await (const { id, payload } of this) messages.set(id, payload);
+    return [...messages.values()];
+  }
+
+  /**
+   * All delayed messages in the order in which they were inserted, read a page at a time.
+   *
+   * None that stays in the queue is missed. One may come twice, if the insertion order is compacted
+   * at that moment. What the codec cannot read is left out, and reported by an `error` event.
+   */
+  async *[Symbol.asyncIterator](): AsyncGenerator<DelayedMessage<T>, void, void> {
+    for await (const { deadline, member } of this.#members(PAGE_BYTES)) {
+      const message = unpackMember(member);
+      if (message === undefined) continue;
+      const id = formatMessageId(deadline, message.id);
+      for (const payload of this.#payloads.decodeAll([message.payload])) {
+        yield { id, deadline, payload };
+      }
+    }
+  }
+
+  /** Whether a message with this payload is delayed: compares encoded bytes, and may read all. */
+  async contains(payload: T): Promise<boolean> {
+    for await (const { isMatch } of this.#search([payload])) if (isMatch) return true;
+    return false;
+  }
+
+  /**
+   * Takes out the first inserted message with this payload, and answers whether there was one. It
+   * will not be delivered. Compares encoded bytes, and may read all.
+   */
+  async remove(payload: T): Promise<boolean> {
+    for await (const { element, isMatch } of this.#search([payload])) {
+      if (isMatch && (await this.#remove([element])) === 1) return true;
+    }
+    return false;
+  }
+
+  /** Takes out every message with one of these payloads; answers how many. Reads all. */
+  async removeAll(payloads: Iterable<T>): Promise<number> {
+    return await this.#removeWhere(payloads, ({ isMatch }) => isMatch);
+  }
+
+  /** Takes out every message with none of these payloads; answers how many. Reads all. */
+  async retainAll(payloads: Iterable<T>): Promise<number> {
+    return await this.#removeWhere(payloads, ({ isMatch }) => !isMatch);
+  }
+
+  /** Drops all delayed messages; answers how many. Those that are ready already stay. */
+  async clear(): Promise<number> {
+    return await this.#queue.change("clear", clear, {});
+  }
+
+  /**
+   * Moves the message inserted last to the head of another queue's ready messages, due or not, and
+   * answers its payload; undefined if there is none. Both queues need the same codec, and on Cluster
+   * the same slot.
+   */
+  async pollLastAndOfferFirstTo(other: string): Promise<T | undefined> {
+    const { target } = queueKeys(other);
+    for (;;) {
+      const { connections, keys } = this.#queue;
+      const { payload, hasMore } = await this.#queue.call("poll", () =>
+        run(connections.background, pollNewestTo, { ...keys, target }, { step: STEP }),
+      );
+      if (payload !== undefined) return this.#payloads.decode(payload);
+      if (!hasMore) return undefined;
+    }
+  }
+
+  async #offer(payload: T, due: Due): Promise<OfferResult> {
+    this.#queue.checkOpen();
+    return await this.#queue.offers.add({ payload: this.#payloads.encode(payload), due });
+  }
+
+  async #poll(limit: number): Promise<Buffer[]> {
+    const payloads: Buffer[] = [];
+    let hasMore = true;
+    while (hasMore && payloads.length < limit) {
+      const reply = await this.#queue.change("poll", pollOldest, {
+        limit: Math.min(limit - payloads.length, STEP),
+        step: STEP,
+        maxBytes: PAGE_BYTES,
+      });
+      hasMore = reply.hasMore;
+      for (const member of reply.members) {
+        const message = unpackMember(member);
+        if (message !== undefined) payloads.push(message.payload);
+        else await this.#queue.quarantine(member);
+      }
+    }
+    return payloads;
+  }
+
+  async *#members(maxBytes: number): AsyncGenerator<PageMessage, void, void> {
+    yield* this.#pages((cursor) =>
+      this.#queue.read("read", readPage, { ...cursor, step: STEP, maxBytes }),
+    );
+  }
+
+  async *#search(payloads: Iterable<T>): AsyncGenerator<SearchHit, void, void> {
+    const wanted = Array.from(payloads, (payload) => this.#payloads.encode(payload));
+    yield* this.#pages((cursor) =>
+      this.#queue.read("search", searchPage, { ...cursor, step: STEP }, wanted),
+    );
+  }
+
+  async *#pages<Item>(read: (cursor: Cursor) => Promise<Page<Item>>): AsyncGenerator<Item> {
+    let cursor: Cursor | undefined = START;
+    while (cursor !== undefined) {
+      const page: Page<Item> = await read(cursor);
+      yield* page.items;
+      cursor = page.next;
+    }
+  }
+
+  async #remove(elements: readonly Buffer[]): Promise<number> {
+    const script = this.#queue.isExact ? removeExact : remove;
+    return await this.#queue.change("remove from", script, {}, elements);
+  }
+
+  async #removeWhere(
+    payloads: Iterable<T>,
+    isChosen: (hit: SearchHit) => boolean,
+  ): Promise<number> {
+    // First find, then remove: removing moves what is still to be read.
+    const chosen: Buffer[] = [];
+    for await (const hit of this.#search(payloads)) if (isChosen(hit)) chosen.push(hit.element);
+    let removed = 0;
+    for (let i = 0; i < chosen.length; i += STEP) {
+      removed += await this.#remove(chosen.slice(i, i + STEP));
+    }
+    return removed;
+  }
+}
+
+/** Elements of the insertion order that one script looks at. */
+const STEP = 200;
+
+/** A page ends when it holds this many bytes. */
+const PAGE_BYTES = 1_048_576;

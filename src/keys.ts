@@ -1,0 +1,76 @@
+/**
+ * The Redis keys of one queue.
+ *
+ * The first four names are Redisson's (3.21.1 and later), so that a Java service and a Node service
+ * share the queue; those that begin with `delayline_` are ours. All of a queue's keys have one hash
+ * tag and so live on one Cluster node. They are written here without ioredis's `keyPrefix`, which
+ * ioredis adds to keys by itself; the channel is not a key and stays as it is.
+ */
+export interface QueueKeys {
+  /** ZSET: member = packed message, score = deadline in epoch milliseconds. */
+  readonly timeouts: string;
+  /** LIST: the insertion order, oldest first, one element per offered message. */
+  readonly order: string;
+  /** LIST: payloads that are due, for consumers to pop. Its name is the queue's name. */
+  readonly target: string;
+  /** Pub/sub channel: the deadline of a message that became the first to be due. */
+  readonly channel: string;
+  /** LIST: the part of the insertion order that has been compacted; only there meanwhile. */
+  readonly compacted: string;
+  /** String: elements of gone messages that the last compaction had to leave in the order LIST. */
+  readonly ghosts: string;
+  /** String: the transfer task that moved messages last. A hint with a time to live. */
+  readonly mover: string;
+  /** LIST: bytes that nobody could read. */
+  readonly quarantine: string;
+  /** Prefix of short-lived strings, each the receipt of one give-back. */
+  readonly receipt: string;
+}
+
+/**
+ * The keys of the queue `name`.
+ *
+ * A name that already holds a hash tag (`{...}`) is used as it is, without new braces.
+ *
+ * @throws {TypeError} if `name` is not a non-empty, well-formed string, or its keys would land in
+ * different Cluster slots (`a}b`, `a{b`, `{}q`).
+ */
+export function queueKeys(name: string): QueueKeys {
+  const tagged = hashTagged(name);
+  return {
+    timeouts: `redisson_delay_queue_timeout:${tagged}`,
+    order: `redisson_delay_queue:${tagged}`,
+    target: name,
+    channel: `redisson_delay_queue_channel:${tagged}`,
+    compacted: `delayline_compacted:${tagged}`,
+    ghosts: `delayline_ghosts:${tagged}`,
+    mover: `delayline_mover:${tagged}`,
+    quarantine: `delayline_quarantine:${tagged}`,
+    receipt: `delayline_receipt:${tagged}:`,
+  };
+}
+
+/**
+ * The name with braces around the part that Redis Cluster hashes.
+ *
+ * Redis hashes what stands between the first `{` and the first `}` behind it, or the whole key where
+ * that is missing or empty. The target's key is the bare name, so it has to hash like the others.
+ */
+function hashTagged(name: unknown): string {
+  if (typeof name !== "string") {
+    throw new TypeError(`queue name must be a string, got ${typeof name}`);
+  }
+  if (name === "") throw new TypeError("queue name must not be empty");
+  if (!name.isWellFormed()) {
+    throw new TypeError(`queue name must be well-formed Unicode, got ${JSON.stringify(name)}`);
+  }
+  const open = name.indexOf("{");
+  if (open === -1) {
+    if (!name.includes("}")) return `{${name}}`;
+  } else if (name.indexOf("}", open) > open + 1) {
+    return name;
+  }
+  throw new TypeError(
+    `queue name must have no braces or a whole non-empty {tag}, or its keys land in different Cluster slots; got ${JSON.stringify(name)}`,
+  );
+}

@@ -1,0 +1,161 @@
+/**
+ * Lua functions that several scripts share. `defineScript` writes them in front of a script's body,
+ * after its keys, which they read under the names `timeouts`, `order` and `compacted`.
+ *
+ * Bytes are compared as numbers. Lua's `<` on strings is strcoll(3), and Redis takes the collation
+ * from its environment.
+ */
+
+/** `clock()`: the server's time in microseconds. Once per script: Redis 7.0 does not freeze it. */
+export const clock = /* lua */ `
+local function clock()
+  local time = redis.call("TIME")
+  return time[1] * 1000000 + time[2]
+end`;
+
+/**
+ * `unpackMember(member)`: the id and the payload of a ZSET member, or nil if its layout is unknown.
+ * `message.ts` has the rule, and decides in the same way.
+ */
+export const unpackMember = /* lua */ `
+local function unpackMember(member)
+  local size = #member
+  if size < 9 then return nil end
+  local head = 9 + member:byte(1)
+  local length = size >= head and struct.unpack("<I8", member, head - 7) or math.huge
+  if head + length == size then return member:sub(2, head - 8), member:sub(head + 1) end
+  -- Redisson before 3.21.1: an 8-byte random number, the length, the payload.
+  if size >= 16 and struct.unpack("<I8", member, 9) == size - 16 then
+    return member:sub(1, 8), member:sub(17)
+  end
+  -- Something stands behind the payload.
+  if head + length < size then return member:sub(2, head - 8), member:sub(head + 1, head + length) end
+  return nil
+end`;
+
+/**
+ * Elements of the order LIST. Ours are addresses: deadline(8) | id(16), both big-endian. Java's are
+ * whole members, and so are ours in a queue with `interop: "redisson"`.
+ *
+ * `packAddress(deadline, member)`: the address of a member of ours.
+ * `isAddress(element)`: an address begins with 0 (deadlines are below 2^56), and so does the order
+ * stamp in it. A member begins with its id's length; one of before 3.21.1 may begin with anything,
+ * but where it has 24 bytes its ninth is 8.
+ * `compareIds(a, i, b, j)`: negative, 0 or positive, as the 16 bytes of `a` from `i` on are below,
+ * equal to or above those of `b` from `j` on.
+ */
+export const addresses = /* lua */ `
+local function packAddress(deadline, member)
+  return struct.pack(">I4I4", math.floor(deadline / 4294967296), deadline % 4294967296) .. member:sub(2, 17)
+end
+local function isAddress(element)
+  return #element == 24 and element:byte(1) == 0 and element:byte(9) == 0
+end
+local function deadlineOf(address)
+  local high, low = struct.unpack(">I4I4", address)
+  return high * 4294967296 + low
+end
+local function compareIds(a, i, b, j)
+  for k = 0, 12, 4 do
+    local x, y = struct.unpack(">I4", a, i + k), struct.unpack(">I4", b, j + k)
+    if x ~= y then return x - y end
+  end
+  return 0
+end`;
+
+/**
+ * `find(element)`: the member and the deadline of the message that an element of the order LIST
+ * stands for, or nil if it is gone. O(log N).
+ *
+ * Find by address: the rank of the deadline, the member there, and among equal deadlines a binary
+ * search by rank, since ties sort by member bytes, which for ours is by id. Requires
+ * {@link addresses}.
+ */
+export const find = /* lua */ `
+local function find(element)
+  if not isAddress(element) then
+    local score = redis.call("ZSCORE", timeouts, element)
+    if score then return element, tonumber(score) end
+    return nil
+  end
+  local deadline = deadlineOf(element)
+  local text = string.format("%.0f", deadline)
+  local low = redis.call("ZCOUNT", timeouts, "-inf", "(" .. text)
+  local high
+  local at = low
+  while true do
+    local member = redis.call("ZRANGE", timeouts, at, at, "WITHSCORES")
+    if not high then
+      if not member[1] or tonumber(member[2]) ~= deadline then return nil end
+    end
+    member = member[1]
+    -- A member of ours begins with its id's length, 16. Java's 8-byte ids sort below.
+    local order = 16 - member:byte(1)
+    if order == 0 then
+      if #member < 25 then return nil end
+      order = compareIds(element, 9, member, 2)
+    end
+    if order == 0 then return member, deadline end
+    if order < 0 and at == low then return nil end
+    if not high then high = low + redis.call("ZCOUNT", timeouts, text, text) - 1 end
+    if order < 0 then high = at - 1 else low = at + 1 end
+    if low > high then return nil end
+    at = math.floor((low + high) / 2)
+  end
+end`;
+
+/**
+ * `deadBelow(head, deadline)`: a function that tells whether an element of the order LIST is surely
+ * dead, given the head of the ZSET.
+ *
+ * Messages leave in the order (deadline, member), so an address below the head's has left: one
+ * comparison, whatever the size of the queue. An address above it may have been cancelled, and
+ * counts as alive until its deadline has passed. A member that Java wrote is looked up.
+ * Requires {@link addresses}.
+ */
+export const deadBelow = /* lua */ `
+local function deadBelow(head, headDeadline)
+  local comparable = head:byte(1) == 16 and #head >= 25
+  return function(element)
+    if not isAddress(element) then return not redis.call("ZSCORE", timeouts, element) end
+    local deadline = deadlineOf(element)
+    if deadline ~= headDeadline then return deadline < headDeadline end
+    return comparable and compareIds(element, 9, head, 2) < 0
+  end
+end`;
+
+/**
+ * `view(from, to)`: elements `from` to `to` (from 0, inclusive) of the insertion order, which is the
+ * compacted list and behind it the LIST.
+ */
+export const view = /* lua */ `
+local front = redis.call("LLEN", compacted)
+local function view(from, to)
+  local elements = {}
+  if to < from then return elements end
+  if from < front then elements = redis.call("LRANGE", compacted, from, to) end
+  if to >= front then
+    for _, element in ipairs(redis.call("LRANGE", order, math.max(from - front, 0), to - front)) do
+      elements[#elements + 1] = element
+    end
+  end
+  return elements
+end`;
+
+/**
+ * `forget(member)`: removes a message's whole member from the LIST, as Redisson does at once, for
+ * queues with `interop: "redisson"`.
+ *
+ * Messages mostly leave in the order in which they came, or in the reverse order, so both ends are
+ * tried before the O(N) search.
+ */
+export const forget = /* lua */ `
+local function forget(member)
+  if redis.call("LINDEX", order, 0) == member then
+    redis.call("LPOP", order)
+  elseif redis.call("LINDEX", order, -1) == member then
+    redis.call("RPOP", order)
+  else
+    redis.call("LREM", order, 1, member)
+  end
+end`;

@@ -1,0 +1,75 @@
+import { addresses, clock } from "./fragments.ts";
+import { asArray, asNumber, defineScript, type RawReply } from "./script.ts";
+
+export interface OfferReply {
+  /** The server's clock in microseconds. */
+  readonly serverTime: number;
+  /** Each message's deadline in epoch milliseconds, in the order of the arguments. */
+  readonly deadlines: readonly number[];
+}
+
+/**
+ * Puts messages into the timeouts ZSET and at the end of the insertion order.
+ *
+ * Arguments behind the named ones: for each message its member and when it is due, either `+delay`
+ * in milliseconds from now or `@deadline` in epoch milliseconds.
+ *
+ * Sent a second time, it changes nothing and answers the first deadlines, as long as the messages
+ * are still in the queue.
+ */
+const defineOffer = (name: string, element: string) =>
+  defineScript({
+    name,
+    keys: ["timeouts", "order"],
+    args: ["channel"],
+    fragments: [clock, addresses],
+    lua: /* lua */ `
+local now = clock() / 1000
+local deadlines, elements, added = {}, {}, {}
+for i = REST, #ARGV, 2 do
+  local member, due = ARGV[i], ARGV[i + 1]
+  local deadline = tonumber(due:sub(2))
+  if due:byte() == 43 then
+    -- Rounded up, since never early; but a delay of 0 is due at once.
+    deadline = deadline == 0 and math.floor(now) or math.ceil(now + deadline)
+  end
+  if redis.call("ZADD", timeouts, "NX", deadline, member) == 1 then
+    elements[#elements + 1] = ${element}
+    added[member] = deadline
+  else
+    deadline = tonumber(redis.call("ZSCORE", timeouts, member))
+  end
+  deadlines[#deadlines + 1] = deadline
+end
+if #elements > 0 then
+  local pushed = redis.pcall("RPUSH", order, unpack(elements))
+  local failure = type(pushed) == "table" and pushed or nil
+  -- Publish for a new head only. Only that can be due before the timers that are armed, and a Java
+  -- client that hears a later time would cancel its timer for the head.
+  local head = added[redis.call("ZRANGE", timeouts, 0, 0)[1]]
+  if head and not failure then
+    local heard = redis.pcall("PUBLISH", channel, head)
+    if type(heard) == "table" then
+      failure = heard
+      redis.call("LTRIM", order, 0, -#elements - 1)
+    end
+  end
+  if failure then
+    -- Refused (WRONGTYPE, an ACL). Redis rolls nothing back, so take back what was added.
+    for member in pairs(added) do redis.call("ZREM", timeouts, member) end
+    return failure
+  end
+end
+return { now * 1000, deadlines }
+`,
+    reply: (raw: RawReply): OfferReply => {
+      const [serverTime, deadlines] = asArray(raw);
+      return { serverTime: asNumber(serverTime), deadlines: asArray(deadlines).map(asNumber) };
+    },
+  });
+
+/** The LIST gets addresses of 24 bytes. */
+export const offer = defineOffer("offer", "packAddress(deadline, member)");
+
+/** The LIST gets whole members, as Redisson's does: for queues with `interop: "redisson"`. */
+export const offerExact = defineOffer("offer-exact", "member");

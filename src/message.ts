@@ -1,0 +1,97 @@
+import { randomFillSync } from "node:crypto";
+
+/**
+ * The bytes of a message, as they stand in the timeouts ZSET.
+ *
+ * `idLength(1) | id | payloadLength(8, little-endian) | payload | rest`: Redisson's layout since
+ * 3.21.1, written there by Lua's `struct.pack("Bc0Lc0", ...)`. Readers ignore the rest. Our ids are
+ * always 16 bytes, so that messages of one deadline sort by id:
+ *
+ * `order stamp(8, big-endian) | random(8)`
+ *
+ * The order stamp is the producer's estimate of the server's clock in microseconds.
+ */
+
+/** Length of the ids that we write, in bytes. Redisson's may have any length. */
+const ID_BYTES = 16;
+
+/** Length of an address: deadline(8, big-endian) | id(16). */
+export const ADDRESS_BYTES = 24;
+
+declare const messageId: unique symbol;
+
+/**
+ * Where a delayed message is to be found: `<deadline>-<hex of its id>`, in the manner of stream ids.
+ *
+ * It sorts and reads well in logs, and holds no payload. A rescheduled message gets a new one.
+ */
+export type MessageId = string & { readonly [messageId]: true };
+
+/** A message as it was read from Redis. */
+export interface StoredMessage {
+  readonly id: Buffer;
+  readonly payload: Buffer;
+}
+
+// Random bytes are drawn a page at a time: one system call for 512 ids.
+const pool = Buffer.allocUnsafe(4096);
+let used = pool.length;
+
+/** A new 16-byte id with this order stamp (microseconds, a safe integer). */
+export function createId(stamp: number): Buffer {
+  if (used === pool.length) {
+    randomFillSync(pool);
+    used = 0;
+  }
+  const id = Buffer.allocUnsafe(ID_BYTES);
+  id.writeUInt32BE(Math.floor(stamp / 2 ** 32), 0);
+  id.writeUInt32BE(stamp % 2 ** 32, 4);
+  pool.copy(id, 8, used, used + 8);
+  used += 8;
+  return id;
+}
+
+/** Packs a message into the bytes of a ZSET member. */
+export function packMember(id: Buffer, payload: Buffer): Buffer {
+  const member = Buffer.allocUnsafe(1 + id.length + 8 + payload.length);
+  member[0] = id.length;
+  id.copy(member, 1);
+  member.writeBigUInt64LE(BigInt(payload.length), 1 + id.length);
+  payload.copy(member, 9 + id.length);
+  return member;
+}
+
+/**
+ * Unpacks a ZSET member, or answers undefined if its bytes have no known layout.
+ *
+ * Reads today's layout and that of Redisson before 3.21.1 (`dLc0`: an 8-byte random number as id,
+ * then length and payload). They are told apart by the embedded length; the Lua in
+ * `lua/fragments.ts` decides in the same way.
+ */
+export function unpackMember(member: Buffer): StoredMessage | undefined {
+  const idLength = member[0] ?? 0;
+  const head = 1 + idLength + 8;
+  const length = member.length >= head ? Number(member.readBigUInt64LE(1 + idLength)) : Infinity;
+  const isOld = member.length >= 16 && Number(member.readBigUInt64LE(8)) === member.length - 16;
+  if (head + length === member.length || (head + length < member.length && !isOld)) {
+    return {
+      id: member.subarray(1, 1 + idLength),
+      payload: member.subarray(head, head + length),
+    };
+  }
+  return isOld ? { id: member.subarray(0, 8), payload: member.subarray(16) } : undefined;
+}
+
+/** The {@link MessageId} of a message with this deadline and id. */
+export function formatMessageId(deadline: number, id: Buffer): MessageId {
+  return `${deadline}-${id.toString("hex")}` as MessageId;
+}
+
+/** The address (24 bytes) of a message of ours, as the order LIST holds it. */
+export function packAddress(deadline: number, id: Buffer): Buffer {
+  const address = Buffer.allocUnsafe(ADDRESS_BYTES);
+  address.writeUInt32BE(Math.floor(deadline / 2 ** 32), 0);
+  address.writeUInt32BE(deadline % 2 ** 32, 4);
+  id.copy(address, 8);
+  return address;
+}

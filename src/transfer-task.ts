@@ -1,0 +1,216 @@
+import { randomUUID } from "node:crypto";
+import type { Connections } from "./connections.ts";
+import { DeadlineTimer } from "./deadline-timer.ts";
+import { QuarantineError, RedisError, type DelaylineError } from "./errors.ts";
+import type { QueueKeys } from "./keys.ts";
+import { run } from "./lua/script.ts";
+import { tidy } from "./lua/tidy.ts";
+import { transfer, transferExact, type TransferReply } from "./lua/transfer.ts";
+import { Pause } from "./pause.ts";
+import { ServerClock } from "./server-clock.ts";
+import type { Listener, Subscriber } from "./subscriber.ts";
+
+/**
+ * The transfer task moves due messages of one queue to its target LIST. There is one per queue and
+ * client, however many handles exist.
+ *
+ * It subscribes to the queue's channel first, then transfers once, then lives from four events:
+ *
+ * - subscribed (again, after a reconnect): transfer now, since wake-ups may have been missed;
+ * - a wake-up with a deadline: the timer may only move earlier;
+ * - the timer fires: transfer now;
+ * - the sweep, every 30 s or so: transfer now. It is only a backstop, for wake-ups that got lost.
+ *
+ * A transfer moves one batch. While batches are full the next follows at once; then the timer is set
+ * for the first message that is left. A wake-up that is heard while a transfer is under way may be
+ * about a message that came after it, so both are merged by minimum.
+ *
+ * Stand-by. If the tasks of all workers ran the script at each deadline, the cost of a deadline would
+ * grow with their number. So a task is active or stands by. It starts active. An active task whose
+ * deadline has passed, and which finds nothing to move since another task moved it, stands by: it
+ * looks 100 to 200 ms after each deadline, and only for messages that are overdue. If it finds any,
+ * the active task is gone or stalled, and it becomes active itself. Who moved last is a hint in Redis
+ * (`mover`), so that a head which was cancelled, rather than moved by somebody, makes nobody stand
+ * by. Nothing is leased: a dead active task costs one lateness of 200 ms.
+ *
+ * No error ends the task. It is reported, and tried again after a growing pause.
+ */
+export class TransferTask implements Listener {
+  readonly #queue: string;
+  readonly #keys: QueueKeys;
+  readonly #isExact: boolean;
+  readonly #connections: Connections;
+  readonly #clock: ServerClock;
+  readonly #report: (error: DelaylineError) => void;
+
+  readonly #id = randomUUID();
+  readonly #timer = new DeadlineTimer(() => this.#look());
+  readonly #sweep: NodeJS.Timeout;
+  readonly #pause = new Pause(100, 5000);
+  #isStandingBy = false;
+  #isFailing = false;
+  #isClosed = false;
+
+  /** The deadline that the timer is armed for: the first that this task knows of. */
+  #awaited = Infinity;
+  /** While a transfer is under way: the earliest deadline heard meanwhile. */
+  #heard = Infinity;
+  #transferring: Promise<void> | undefined;
+  /** Messages moved since the insertion order was last tidied. */
+  #untidied = 0;
+  #tidying: Promise<void> | undefined;
+
+  constructor(
+    queue: string,
+    keys: QueueKeys,
+    isExact: boolean,
+    shared: {
+      readonly connections: Connections;
+      readonly subscriber: Subscriber;
+      readonly clock: ServerClock;
+      readonly report: (error: DelaylineError) => void;
+    },
+  ) {
+    this.#queue = queue;
+    this.#keys = keys;
+    this.#isExact = isExact;
+    this.#connections = shared.connections;
+    this.#clock = shared.clock;
+    this.#report = shared.report;
+    // Spread, so that many processes started at once do not sweep at once.
+    this.#sweep = setInterval(() => this.#onSweep(), SWEEP * (0.8 + 0.4 * Math.random()));
+    // Subscribe before the first transfer. The other way round, a message offered between the two
+    // would publish to nobody and wait for the next sweep.
+    shared.subscriber.listen(keys.channel, this);
+  }
+
+  onSubscribed(): void {
+    this.#look();
+  }
+
+  onMessage(message: string): void {
+    const deadline = Number(message);
+    if (Number.isNaN(deadline)) return;
+    if (this.#transferring !== undefined) {
+      this.#heard = Math.min(this.#heard, deadline);
+    } else if (deadline < this.#awaited && !this.#isFailing) {
+      this.#await(deadline, this.#clock.remaining(deadline));
+    }
+  }
+
+  /** Stops; resolves when nothing is under way any more. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    clearInterval(this.#sweep);
+    this.#timer.clear();
+    await this.#transferring;
+    await this.#tidying;
+  }
+
+  #onSweep(): void {
+    if (!this.#isStandingBy) this.#untidied = Infinity;
+    this.#look();
+  }
+
+  /** Transfers now, or once more after the transfer that is under way. */
+  #look(): void {
+    if (this.#isClosed) return;
+    if (this.#transferring === undefined) {
+      this.#transferring = this.#transfer().finally(() => (this.#transferring = undefined));
+    } else {
+      this.#heard = 0;
+    }
+  }
+
+  async #transfer(): Promise<void> {
+    try {
+      let next: { deadline: number; remaining: number };
+      do {
+        next = await this.#moveBatch();
+        if (this.#untidied >= TIDY_AFTER) this.#startTidying();
+      } while (next.remaining <= 0 && !this.#isStandingBy && !this.#isClosed);
+      this.#isFailing = false;
+      this.#pause.reset();
+      if (!this.#isClosed) this.#await(next.deadline, next.remaining);
+    } catch (error) {
+      if (this.#isClosed) return;
+      this.#isFailing = true;
+      this.#report(new RedisError(`cannot transfer due messages of queue "${this.#queue}"`, error));
+      this.#timer.reset(performance.now() + this.#pause.take());
+    }
+  }
+
+  /** Moves one batch; answers what to await next. */
+  async #moveBatch(): Promise<{ deadline: number; remaining: number }> {
+    this.#heard = Infinity;
+    const sentAt = ServerClock.local();
+    const script = this.#isExact ? transferExact : transfer;
+    const reply = await run(this.#connections.background, script, this.#keys, {
+      limit: BATCH,
+      grace: this.#isStandingBy ? OVERDUE : 0,
+      task: this.#id,
+    });
+    this.#clock.observe(reply.serverTime, sentAt);
+    this.#untidied += reply.moved;
+    if (reply.quarantined > 0) this.#report(new QuarantineError(this.#queue, reply.quarantined));
+    this.#takeTurns(reply);
+    const deadline = Math.min(reply.next, this.#heard);
+    return { deadline, remaining: deadline - reply.serverTime / 1000 };
+  }
+
+  /** Decides from what a transfer found whether this task is active or stands by. */
+  #takeTurns(reply: TransferReply): void {
+    if (reply.moved > 0) {
+      this.#isStandingBy = false;
+    } else if (reply.isOutrun) {
+      const hasPassed = this.#awaited <= reply.serverTime / 1000 && this.#awaited < reply.next;
+      if (hasPassed) this.#isStandingBy = true;
+    }
+  }
+
+  #await(deadline: number, remaining: number): void {
+    this.#awaited = deadline;
+    const delay = this.#isStandingBy ? STAND_BY * (1 + Math.random()) : 0;
+    this.#timer.reset(performance.now() + remaining + delay);
+  }
+
+  #startTidying(): void {
+    this.#untidied = 0;
+    // With interop "redisson" the LIST never has an element too many.
+    if (this.#isExact) return;
+    this.#tidying ??= this.#tidy().finally(() => (this.#tidying = undefined));
+  }
+
+  /** Takes steps until the insertion order is tidy. Transfers run between the steps. */
+  async #tidy(): Promise<void> {
+    try {
+      while (!this.#isClosed) {
+        const { background } = this.#connections;
+        if (!(await run(background, tidy, this.#keys, { step: TIDY_STEP }))) return;
+      }
+    } catch (error) {
+      if (this.#isClosed) return;
+      this.#report(
+        new RedisError(`cannot tidy the insertion order of queue "${this.#queue}"`, error),
+      );
+    }
+  }
+}
+
+/** Messages per transfer: some 200 microseconds of Redis's time. */
+const BATCH = 100;
+
+/** Milliseconds between two sweeps, on average. */
+const SWEEP = 30_000;
+
+/** A task that stands by looks this many to twice as many milliseconds after a deadline. */
+const STAND_BY = 100;
+
+/** It takes only messages that are late by more than this, in milliseconds. */
+const OVERDUE = 50;
+
+/** The insertion order is tidied each time that this many messages have been moved. */
+const TIDY_AFTER = 100;
+
+/** Elements of the insertion order per step: some 200 microseconds of Redis's time. */
+const TIDY_STEP = 300;
