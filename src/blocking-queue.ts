@@ -1,5 +1,6 @@
 import { ClosedError } from "./errors.ts";
 import { clearTarget } from "./lua/remove.ts";
+import { asNumber } from "./lua/script.ts";
 import { checkDuration, checkWhole, type QueueSettings } from "./options.ts";
 import { Payloads } from "./payloads.ts";
 import type { QueueContext } from "./queue-context.ts";
@@ -215,8 +216,8 @@ export class BlockingQueue<T = unknown> {
   /** How many messages are ready. O(1). */
   async size(): Promise<number> {
     const { connections, keys } = this.#queue;
-    return await this.#queue.call("measure", async () =>
-      Number(await connections.commands.llen(keys.target)),
+    return asNumber(
+      await this.#queue.call("measure", () => connections.commands.llen(keys.target)),
     );
   }
 

@@ -111,7 +111,7 @@ const builtIn: { readonly [Name in CodecName]: Codec<BuiltInCodecs[Name]> } = {
 export function resolveCodec<T>(codec: CodecName | Codec<T>): Codec<T> {
   if (typeof codec === "string" && Object.hasOwn(builtIn, codec)) {
     // Which payloads go with a codec named by a string is for the caller to know.
-    return builtIn[codec] as Codec<unknown> as Codec<T>;
+    return builtIn[codec] as Codec as Codec<T>;
   }
   if (
     typeof codec === "object" &&

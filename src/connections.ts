@@ -1,4 +1,6 @@
-import { Command, Redis, type Cluster, type RedisOptions } from "ioredis";
+import { Redis, type Cluster, type RedisOptions } from "ioredis";
+import { nodeOf, peerOf } from "./cluster-node.ts";
+import { ClosedError } from "./errors.ts";
 import { Heartbeat } from "./heartbeat.ts";
 import type { RedisClient } from "./lua/script.ts";
 
@@ -22,6 +24,7 @@ export class Connections {
   #background: RedisClient | undefined;
   #heartbeat: Heartbeat | undefined;
   readonly #dedicated = new Set<Redis>();
+  #isClosed = false;
 
   constructor(redis: string | RedisOptions | RedisClient) {
     this.#isLent = isClient(redis);
@@ -30,6 +33,7 @@ export class Connections {
 
   get background(): RedisClient {
     if (this.#background === undefined) {
+      if (this.#isClosed) throw new ClosedError("the client");
       this.#background = duplicateForBackground(this.commands);
       // Without a listener ioredis prints errors; the commands that fail tell the same to us.
       this.#background.on("error", ignore);
@@ -47,6 +51,7 @@ export class Connections {
    * will do without it.
    */
   async open(role: string, key?: string): Promise<Redis> {
+    if (this.#isClosed) throw new ClosedError("the client");
     const options: RedisOptions = {
       ...OURS,
       // One life: the owner opens the next one.
@@ -78,17 +83,12 @@ export class Connections {
   /** A client that reaches the same server as `connection`, while that one is blocked. */
   peerOf(connection: Redis): Redis {
     const background = this.background;
-    if (!isCluster(background)) return background;
-    const { host, port } = connection.options;
-    const peer = background
-      .nodes("master")
-      .find((node) => node.options.host === host && node.options.port === port);
-    if (peer === undefined) throw new Error(`${host}:${port} is no master of the cluster any more`);
-    return peer;
+    return isCluster(background) ? peerOf(background, connection) : background;
   }
 
   /** Ends what is ours. Answers that are still under way are lost: finish the work first. */
   close(): void {
+    this.#isClosed = true;
     this.#heartbeat?.stop();
     for (const connection of this.#dedicated) connection.disconnect();
     this.#background?.disconnect();
@@ -160,47 +160,19 @@ function checkOptions(options: unknown): RedisOptions {
 function duplicateForBackground(client: RedisClient): RedisClient {
   const ours = { ...OURS, connectionName: connectionName("background") };
   if (!isCluster(client)) return client.duplicate(ours);
-  const { retryStrategy, enableOfflineQueue, readOnly, himportFieldsets, ...forNodes } = ours;
   return client.duplicate([], {
-    clusterRetryStrategy: retryStrategy,
+    clusterRetryStrategy: OURS.retryStrategy,
     // 0: no re-sending. The next refresh of the slots finds the new master.
     retryDelayOnFailover: 0,
     slotsRefreshInterval: 2000,
     scaleReads: "master",
-    enableOfflineQueue,
+    enableOfflineQueue: true,
     enableReadyCheck: true,
     enableAutoPipelining: false,
     lazyConnect: false,
     scripts: undefined,
-    himportFieldsets,
-    redisOptions: { ...client.options.redisOptions, ...forNodes },
-  });
-}
-
-/** The master that serves a key; without a key, any. */
-async function nodeOf(cluster: Cluster, key: string | undefined): Promise<Redis> {
-  if (cluster.status !== "ready") await ready(cluster);
-  const masters = cluster.nodes("master");
-  let owner: Redis | undefined = masters[Math.floor(Math.random() * masters.length)];
-  if (key !== undefined) {
-    const slot = new Command("lpop", [`${cluster.options.keyPrefix ?? ""}${key}`]).getSlot();
-    const [address] = cluster.slots[slot ?? 0] ?? [];
-    owner = masters.find((node) => `${node.options.host}:${node.options.port}` === address);
-  }
-  if (owner === undefined) throw new Error("no master of the cluster serves this key");
-  return owner;
-}
-
-async function ready(cluster: Cluster): Promise<void> {
-  await new Promise<void>((resolve, reject) => {
-    const settle = (error?: Error) => {
-      clearTimeout(timeout);
-      cluster.off("ready", settle);
-      if (error) reject(error);
-      else resolve();
-    };
-    const timeout = setTimeout(settle, 5000, new Error("the cluster is not ready"));
-    cluster.once("ready", settle);
+    himportFieldsets: undefined,
+    redisOptions: { ...client.options.redisOptions, ...ours },
   });
 }
 

@@ -11,7 +11,7 @@ import {
   type SearchHit,
 } from "./lua/read.ts";
 import { clear, pollNewestTo, pollOldest, remove, removeExact } from "./lua/remove.ts";
-import { run } from "./lua/script.ts";
+import { asNumber, run } from "./lua/script.ts";
 import { formatMessageId, unpackMember, type MessageId } from "./message.ts";
 import type { Due, OfferResult, Offering } from "./offer-batch.ts";
 import { checkDuration, checkInstant, checkWhole, type QueueSettings } from "./options.ts";
@@ -116,8 +116,8 @@ export class DelayedQueue<T = unknown> {
   /** How many messages are delayed. O(1). */
   async size(): Promise<number> {
     const { connections, keys } = this.#queue;
-    return await this.#queue.call("measure", async () =>
-      Number(await connections.commands.zcard(keys.timeouts)),
+    return asNumber(
+      await this.#queue.call("measure", () => connections.commands.zcard(keys.timeouts)),
     );
   }
 

@@ -77,7 +77,7 @@ export class QueueContext {
   }
 
   /** Runs a script that only reads, on the connection of the awaited calls. */
-  read<Key extends string & keyof QueueKeys, Arg extends string, Reply>(
+  read<Key extends keyof QueueKeys, Arg extends string, Reply>(
     doing: string,
     script: Script<Key, Arg, Reply>,
     args: Readonly<Record<Arg, ScriptArg>>,
@@ -87,7 +87,7 @@ export class QueueContext {
   }
 
   /** Runs a script that takes messages out, on the connection that never re-sends. */
-  change<Key extends string & keyof QueueKeys, Arg extends string, Reply>(
+  change<Key extends keyof QueueKeys, Arg extends string, Reply>(
     doing: string,
     script: Script<Key, Arg, Reply>,
     args: Readonly<Record<Arg, ScriptArg>>,

@@ -1,0 +1,38 @@
+import { Command, type Cluster, type Redis } from "ioredis";
+
+/** The master that serves a key; without a key, any. */
+export async function nodeOf(cluster: Cluster, key: string | undefined): Promise<Redis> {
+  if (cluster.status !== "ready") await ready(cluster);
+  const masters = cluster.nodes("master");
+  let owner: Redis | undefined = masters[Math.floor(Math.random() * masters.length)];
+  if (key !== undefined) {
+    const slot = new Command("lpop", [`${cluster.options.keyPrefix ?? ""}${key}`]).getSlot();
+    const [address] = cluster.slots[slot ?? 0] ?? [];
+    owner = masters.find((node) => `${node.options.host}:${node.options.port}` === address);
+  }
+  if (owner === undefined) throw new Error("no master of the cluster serves this key");
+  return owner;
+}
+
+async function ready(cluster: Cluster): Promise<void> {
+  await new Promise<void>((resolve, reject) => {
+    const settle = (error?: Error) => {
+      clearTimeout(timeout);
+      cluster.off("ready", settle);
+      if (error) reject(error);
+      else resolve();
+    };
+    const timeout = setTimeout(settle, 5000, new Error("the cluster is not ready"));
+    cluster.once("ready", settle);
+  });
+}
+
+/** A connection of `cluster` to the node that `connection` is connected to. */
+export function peerOf(cluster: Cluster, connection: Redis): Redis {
+  const { host, port } = connection.options;
+  const peer = cluster
+    .nodes("master")
+    .find((node) => node.options.host === host && node.options.port === port);
+  if (peer === undefined) throw new Error(`${host}:${port} is no master of the cluster any more`);
+  return peer;
+}

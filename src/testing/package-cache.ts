@@ -1,0 +1,174 @@
+import { execFile } from "node:child_process";
+import { mkdir, mkdtemp, readdir, readFile, rename, rm } from "node:fs/promises";
+import { homedir } from "node:os";
+import { delimiter, dirname, isAbsolute, join } from "node:path";
+import { promisify } from "node:util";
+import { findExecutables } from "./executable.ts";
+import { inspectBinary } from "./server-binary.ts";
+import type { ServerBinary } from "./server-binary.ts";
+
+/*
+ * On Debian, Ubuntu and their kin apt can fetch redis-server without root, as long as it writes
+ * nowhere but into directories of ours: it downloads the package with the libraries that this
+ * machine lacks, and checks their signatures as ever; dpkg unpacks them into a directory, where the
+ * server runs with LD_LIBRARY_PATH. Nothing gets installed.
+ *
+ * Everything happens in a scratch directory next to the final one, and a rename puts the result in
+ * place. So a process that looks into the cache finds a complete server or none, and of several
+ * that fetch at the same time the first one wins.
+ */
+
+/** Time limit for everything that apt and dpkg do, in milliseconds. It takes some seconds. */
+const FETCH_TIMEOUT = 120_000;
+
+/**
+ * The server in the distribution's own package, fetched into the user's cache at the first call.
+ *
+ * @throws {Error} with a reason, if this is no Debian-like system or the package cannot be had.
+ */
+export async function packagedServer(env: NodeJS.ProcessEnv): Promise<ServerBinary> {
+  const [aptGet] = findExecutables("apt-get", env);
+  const [dpkg] = findExecutables("dpkg", env);
+  if (aptGet === undefined || dpkg === undefined) {
+    throw new Error("apt-get and dpkg are not on PATH, so there is no package to fetch");
+  }
+
+  const cache = join(cacheHome(env), "delayline", "redis-server");
+  const place = join(cache, await platform());
+  const cached = await inspectRoot(place, env).catch(() => undefined);
+  if (cached !== undefined) return cached;
+
+  const scratch = await makeScratch(cache);
+  try {
+    // What is there does not run (any more): say, the machine was upgraded and lost a library.
+    await rename(place, join(scratch, "broken")).catch(ignore("ENOENT"));
+
+    const root = join(scratch, "root");
+    const run = runner(env);
+    for (const archive of await download(aptGet, scratch, run)) {
+      await run(dpkg, ["-x", archive, root]);
+    }
+    await inspectRoot(root, env);
+    await rename(root, place).catch(ignore("ENOTEMPTY", "EEXIST"));
+  } finally {
+    await rm(scratch, { recursive: true, force: true });
+  }
+  return await inspectRoot(place, env);
+}
+
+/** Downloads redis-server and what it needs; resolves with the paths of the `.deb` files. */
+async function download(aptGet: string, scratch: string, run: Runner): Promise<string[]> {
+  const archives = join(scratch, "archives");
+  const lists = join(scratch, "lists");
+  await mkdir(join(archives, "partial"), { recursive: true });
+  await mkdir(join(lists, "partial"), { recursive: true });
+
+  const options = [
+    "-q",
+    // apt's locks belong to root. They guard the system's directories, where we only read.
+    "-oDebug::NoLocking=true",
+    `-oDir::Cache=${scratch}`,
+    `-oDir::Cache::Archives=${archives}`,
+    "-oAcquire::http::Timeout=20",
+  ];
+  // redis-tools holds the binary, redis-server a link to it. --reinstall has both downloaded even if
+  // the system says that they are installed (yet PATH does not lead to them).
+  const install = ["install", "--download-only", "--reinstall", "--no-install-recommends", "--yes"];
+  const packages = ["redis-server", "redis-tools"];
+
+  const listed = await attempt(run(aptGet, [...options, ...install, ...packages]));
+  if (listed !== undefined) {
+    // No package lists (a slim container image), or the mirror has moved on since they were
+    // fetched. An update may fail for a source that has nothing to do with Redis, so try anyway.
+    const own = [...options, `-oDir::State::Lists=${lists}`];
+    const update = ["update", "-oAcquire::Languages=none", "-oAPT::Update::Error-Mode=any"];
+    const updated = await attempt(run(aptGet, [...own, ...update]));
+    const fetched = await attempt(run(aptGet, [...own, ...install, ...packages]));
+    if (fetched !== undefined) {
+      const cause = updated ?? fetched;
+      throw new Error(`the package redis-server cannot be fetched: ${cause.message}`, { cause });
+    }
+  }
+
+  const files = await readdir(archives);
+  return files.filter((file) => file.endsWith(".deb")).map((file) => join(archives, file));
+}
+
+/** Resolves with the error of a step that may fail, or undefined if it did not. */
+async function attempt(step: Promise<void>): Promise<Error | undefined> {
+  return await step.then(
+    () => undefined,
+    (error: unknown) => (error instanceof Error ? error : new Error(String(error))),
+  );
+}
+
+/** The server unpacked below `root`, with an environment in which it finds its libraries there. */
+async function inspectRoot(root: string, env: NodeJS.ProcessEnv): Promise<ServerBinary> {
+  const files = await readdir(root, { recursive: true });
+  const libraries = files.filter((file) => /\.so(\.|$)/.test(file));
+  const directories = new Set(libraries.map((file) => dirname(join(root, file))));
+  const path = [...directories, env["LD_LIBRARY_PATH"] ?? ""].filter((part) => part !== "");
+  return await inspectBinary(join(root, "usr", "bin", "redis-server"), "package cache", {
+    ...env,
+    ...(path.length > 0 && { LD_LIBRARY_PATH: path.join(delimiter) }),
+  });
+}
+
+/** The user's cache directory, as the XDG Base Directory Specification has it. */
+function cacheHome(env: NodeJS.ProcessEnv): string {
+  const configured = env["XDG_CACHE_HOME"] ?? "";
+  // The specification says that a relative path is to be ignored.
+  return isAbsolute(configured) ? configured : join(env["HOME"] || homedir(), ".cache");
+}
+
+/** Names the system that a package was made for, as a home directory may be shared by several. */
+async function platform(): Promise<string> {
+  const release = await readFile("/etc/os-release", "utf8").catch(() => "");
+  const field = (name: string): string | undefined =>
+    new RegExp(`^${name}="?([\\w.-]+)"?$`, "m").exec(release)?.[1];
+  const version = field("VERSION_ID") ?? field("VERSION_CODENAME") ?? "rolling";
+  return `${field("ID") ?? "linux"}-${version}-${process.arch}`;
+}
+
+async function makeScratch(cache: string): Promise<string> {
+  try {
+    await mkdir(cache, { recursive: true });
+    return await mkdtemp(join(cache, "fetch-"));
+  } catch (cause) {
+    throw new Error(
+      `the package redis-server cannot be fetched: ${String(cause)} (XDG_CACHE_HOME names another directory)`,
+      { cause },
+    );
+  }
+}
+
+type Runner = (file: string, args: string[]) => Promise<void>;
+
+/** Runs programs, all of them within one time limit. */
+function runner(env: NodeJS.ProcessEnv): Runner {
+  const signal = AbortSignal.timeout(FETCH_TIMEOUT);
+  // apt checks signatures with a shell script, which calls this and that.
+  const systemEnv = { ...env, PATH: [env["PATH"], "/usr/bin", "/bin"].join(delimiter) };
+  return async (file, args) => {
+    try {
+      await promisify(execFile)(file, args, { env: systemEnv, signal, maxBuffer: Infinity });
+    } catch (cause) {
+      if (signal.aborted) throw new Error(`no answer in ${FETCH_TIMEOUT / 1000} s`, { cause });
+      throw new Error(complaint(cause), { cause });
+    }
+  };
+}
+
+/** The errors of apt and dpkg, in one line; their warnings and their progress are left out. */
+function complaint(error: unknown): string {
+  const stderr = error instanceof Error && "stderr" in error ? String(error.stderr) : "";
+  const lines = stderr.split("\n").filter((line) => /^(E|dpkg\S*): /.test(line));
+  return lines.length > 0 ? lines.join("; ") : String(error);
+}
+
+/** A handler for `catch` that lets errors with one of these codes pass. */
+function ignore(...codes: string[]): (error: NodeJS.ErrnoException) => void {
+  return (error) => {
+    if (!codes.includes(error.code ?? "")) throw error;
+  };
+}

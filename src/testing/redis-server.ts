@@ -1,0 +1,192 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { findServer } from "./find-server.ts";
+import { freePort } from "./free-port.ts";
+import { probe } from "./probe.ts";
+import type { ServerBinary } from "./server-binary.ts";
+import { ServerProcess } from "./server-process.ts";
+import { RedisStartError } from "./start-error.ts";
+
+/** How {@link startRedis} starts a server. Nothing of it applies to a server at `REDIS_URL`. */
+export interface StartRedisOptions {
+  /** More arguments for the server, such as `["--appendonly", "yes"]`. They win over the defaults. */
+  readonly args?: readonly string[];
+  /** The port to listen on; it is an error if it is taken. Defaults to a free one. */
+  readonly port?: number;
+  /**
+   * Where the server keeps its data, if `args` make it keep any. Never removed.
+   * Defaults to a temporary directory, which is removed when the server stops.
+   */
+  readonly directory?: string;
+  /**
+   * The environment: `REDIS_URL`, `PATH`, `HOME` and `XDG_CACHE_HOME` are looked up here, and the
+   * server inherits it. Defaults to `process.env`.
+   */
+  readonly env?: NodeJS.ProcessEnv;
+}
+
+/** A Redis that answers, and how to be rid of it. */
+export interface RedisServer extends AsyncDisposable {
+  /** Its URL, with the password that `REDIS_URL` may hold. */
+  readonly url: string;
+  /** Its TCP port. */
+  readonly port: number;
+  /** Its process id, or undefined for a server at `REDIS_URL`. */
+  readonly pid: number | undefined;
+  /** Its version, such as `7.0.15`. */
+  readonly version: string;
+  /** Where it comes from. */
+  readonly source: "REDIS_URL" | "PATH" | "package cache";
+  /** All this in one line for people to read, without a password. */
+  readonly description: string;
+  /**
+   * Stops the server and removes its temporary directory. May be called twice.
+   *
+   * A server at `REDIS_URL` is not ours: it is neither stopped nor flushed.
+   */
+  stop(): Promise<void>;
+}
+
+/** How long a server may take to get ready, in milliseconds: it may have to load data. */
+const START_TIMEOUT = 30_000;
+
+/** How long a server at `REDIS_URL` may take to answer, in milliseconds. */
+const ANSWER_TIMEOUT = 5_000;
+
+/** How often a server is started anew because somebody was faster to take its port. */
+const MAX_PORT_RETRIES = 5;
+
+/**
+ * Provides a Redis to play or test with, and resolves when it answers.
+ *
+ * It takes the first of these:
+ * - the server at `REDIS_URL`, which is used as it is;
+ * - `redis-server` or `valkey-server` (6.2 or later) on `PATH`, started for this process on a free
+ *   port of 127.0.0.1, without persistence;
+ * - the same from the package of a Debian-like distribution, fetched without root into
+ *   `~/.cache/delayline`, which takes some seconds at the first time.
+ *
+ * A server that was started never outlives this process, not even if it is killed. Nor does it keep
+ * the process alive.
+ *
+ * ```ts
+ * await using redis = await startRedis();
+ * console.log(redis.description);
+ * ```
+ *
+ * @throws {RedisStartError} `REDIS_NOT_FOUND` if there is nothing to start, `REDIS_START_FAILED` if
+ *   the server does not get ready, `REDIS_UNREACHABLE` if there is no answer at `REDIS_URL`.
+ */
+export async function startRedis(options: StartRedisOptions = {}): Promise<RedisServer> {
+  const { env = process.env } = options;
+  const url = env["REDIS_URL"] ?? "";
+  return url === "" ? await start(await findServer(env), options) : await lent(url);
+}
+
+/** The server at `REDIS_URL`. */
+async function lent(url: string): Promise<RedisServer> {
+  const parsed = URL.canParse(url) ? new URL(url) : undefined;
+  if (parsed === undefined || !/^rediss?:$/.test(parsed.protocol)) {
+    throw new RedisStartError(
+      "REDIS_UNREACHABLE",
+      "REDIS_URL must start with redis:// or rediss:// and name a host",
+    );
+  }
+  const port = Number(parsed.port || 6379);
+  const address = `${parsed.hostname}:${port}`;
+  try {
+    const { name, version } = await probe(url, ANSWER_TIMEOUT);
+    return {
+      url,
+      port,
+      pid: undefined,
+      version,
+      source: "REDIS_URL",
+      description: `${name} ${version} at REDIS_URL (${address}), used as it is`,
+      stop: async () => {},
+      [Symbol.asyncDispose]: async () => {},
+    };
+  } catch (error) {
+    // Without `cause`: ioredis's errors carry the arguments of the command, of AUTH as well.
+    throw new RedisStartError(
+      "REDIS_UNREACHABLE",
+      `the Redis at REDIS_URL (${address}) does not answer: ${messageOf(error)}`,
+    );
+  }
+}
+
+/** Starts a server of our own, on another port if somebody was faster to take the first. */
+async function start(binary: ServerBinary, options: StartRedisOptions): Promise<RedisServer> {
+  for (let retries = 0; ; retries++) {
+    const port = options.port ?? (await freePort());
+    const url = `redis://127.0.0.1:${port}`;
+    const server = await ServerProcess.spawn(binary, (directory) =>
+      serverArguments({ port: String(port), dir: options.directory ?? directory }, options.args),
+    ).catch((cause: unknown) => {
+      const message = `${binary.path} cannot be started: ${messageOf(cause)}`;
+      throw new RedisStartError("REDIS_START_FAILED", message, { cause });
+    });
+    const failure = await ready(server, url);
+    if (failure === undefined) return owned(binary, server, port, url);
+
+    const { log } = server;
+    await server.stop();
+    const isPortTaken = log.includes("Address already in use");
+    if (isPortTaken && options.port === undefined && retries < MAX_PORT_RETRIES) continue;
+    throw new RedisStartError(
+      "REDIS_START_FAILED",
+      `${binary.path} on port ${port} ${failure}; its last lines:\n${log}`,
+    );
+  }
+}
+
+/** Command-line arguments. The caller's come last, since the last one of a name counts. */
+function serverArguments(own: Record<string, string>, extra: readonly string[] = []): string[] {
+  const settings = { bind: "127.0.0.1", save: "", appendonly: "no", daemonize: "no", ...own };
+  return Object.entries(settings)
+    .flatMap(([name, value]) => [`--${name}`, value])
+    .concat(extra);
+}
+
+/** Waits until the server answers; resolves with what went wrong if it does not. */
+async function ready(server: ServerProcess, url: string): Promise<string | undefined> {
+  const deadline = performance.now() + START_TIMEOUT;
+  let failure = "";
+  while (server.running) {
+    try {
+      const { processId } = await probe(url, 1_000);
+      // Somebody else may have taken the port, and answer; ours then ends by itself.
+      if (processId === server.pid) return undefined;
+    } catch (error) {
+      failure = messageOf(error);
+      // With a password set by `args`, this is all that a server tells us.
+      if (failure.startsWith("NOAUTH")) return undefined;
+    }
+    if (performance.now() > deadline) return `is not ready after ${START_TIMEOUT} ms (${failure})`;
+    await sleep(5);
+  }
+  return "ended before it was ready";
+}
+
+function owned(
+  binary: ServerBinary,
+  server: ServerProcess,
+  port: number,
+  url: string,
+): RedisServer {
+  const { program, version, source } = binary;
+  const from = source === "PATH" ? "PATH" : `the package cache (${binary.path})`;
+  return {
+    url,
+    port,
+    pid: server.pid,
+    version,
+    source,
+    description: `${program} ${version} from ${from} on 127.0.0.1:${port}, started for this run`,
+    stop: () => server.stop(),
+    [Symbol.asyncDispose]: () => server.stop(),
+  };
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,137 @@
+import { spawn } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { closeSync, mkdtempSync, openSync, readFileSync } from "node:fs";
+import { rm } from "node:fs/promises";
+import { Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { ServerBinary } from "./server-binary.ts";
+
+/*
+ * A server must not outlive the process that started it, however that ends: by returning, by
+ * process.exit, by a signal, by SIGKILL. Exit hooks miss the last two, and signal handlers would
+ * change what the host program does. So next to every server sits a shell that waits for the end of
+ * its standard input. The other end of that pipe is ours alone, and the kernel closes it when we are
+ * gone, for whatever reason; then the shell kills the server and removes its directory.
+ */
+const WATCHDOG = 'read -r _; kill -9 "$1"; rm -rf -- "$2"';
+
+/** How long a server may take to stop by itself before it is killed, in milliseconds. */
+const STOP_TIMEOUT = 2_000;
+
+/** How many lines of a server's log go into an error. */
+const LOG_LINES = 20;
+
+/**
+ * A running redis-server that belongs to this process.
+ *
+ * It has a temporary directory of its own, which goes when the server goes. It does not keep the
+ * Node.js process alive, and does not survive it either.
+ */
+export class ServerProcess {
+  /** Settles when the process has ended and its temporary directory is gone. */
+  readonly exited: Promise<void>;
+  readonly #child: ChildProcess;
+  readonly #directory: string;
+  #running = true;
+  #log = "";
+
+  private constructor(child: ChildProcess, watchdog: ChildProcess, directory: string) {
+    this.#child = child;
+    this.#directory = directory;
+    this.exited = this.#end(watchdog);
+    // Whoever calls `stop` hears of a directory that cannot be removed.
+    this.exited.catch(() => {});
+  }
+
+  /**
+   * Starts a server with these arguments.
+   *
+   * @param args given the server's temporary directory.
+   */
+  static async spawn(
+    binary: ServerBinary,
+    args: (directory: string) => string[],
+  ): Promise<ServerProcess> {
+    const directory = mkdtempSync(join(tmpdir(), "delayline-redis-"));
+    // A file, not a pipe: a pipe that is full because we are busy would stop the server.
+    const log = openSync(logFile(directory), "a");
+    // Detached from the terminal: Ctrl-C is for us, who may have messages in hand and need Redis to
+    // put them back.
+    const child = spawn(binary.path, args(directory), {
+      detached: true,
+      env: binary.env,
+      stdio: ["ignore", log, log],
+    });
+    closeSync(log);
+    const watchdog = spawn(
+      "/bin/sh",
+      ["-c", WATCHDOG, "delayline-watchdog", String(child.pid), directory],
+      { detached: true, env: { PATH: "/usr/bin:/bin" }, stdio: ["pipe", "ignore", "ignore"] },
+    );
+    const server = new ServerProcess(child, watchdog, directory);
+    child.unref();
+    watchdog.unref();
+    if (watchdog.stdin instanceof Socket) watchdog.stdin.unref();
+    try {
+      await Promise.all([once(child, "spawn"), once(watchdog, "spawn")]);
+    } catch (error) {
+      await server.stop();
+      throw error;
+    }
+    return server;
+  }
+
+  /** Waits for the end of the server, and tidies up after it. */
+  async #end(watchdog: ChildProcess): Promise<void> {
+    await new Promise<void>((resolve) => {
+      this.#child.once("exit", () => resolve());
+      // It could not be started at all.
+      this.#child.once("error", () => resolve());
+    });
+    // First of all, before the system gives the server's process id to somebody else.
+    watchdog.kill("SIGKILL");
+    this.#log = this.log;
+    this.#running = false;
+    await rm(this.#directory, { recursive: true, force: true, maxRetries: 10 });
+  }
+
+  get pid(): number | undefined {
+    return this.#child.pid;
+  }
+
+  get running(): boolean {
+    return this.#running;
+  }
+
+  /** The last lines that the server wrote. */
+  get log(): string {
+    if (!this.#running) return this.#log;
+    try {
+      const lines = readFileSync(logFile(this.#directory), "utf8").trimEnd().split("\n");
+      return lines.slice(-LOG_LINES).join("\n");
+    } catch (error) {
+      // Something has tidied up the directory for temporary files.
+      return String(error);
+    }
+  }
+
+  /** Stops the server: it may save what it was told to, and is killed if that takes longer than 2 s. */
+  async stop(): Promise<void> {
+    if (!this.#running) return await this.exited;
+    // From here on it may well be the only thing that keeps us alive, and we wait for its end.
+    this.#child.ref();
+    this.#child.kill("SIGTERM");
+    const timer = setTimeout(() => this.#child.kill("SIGKILL"), STOP_TIMEOUT);
+    try {
+      await this.exited;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+}
+
+function logFile(directory: string): string {
+  return join(directory, "server.log");
+}
