@@ -37,6 +37,8 @@ export class Connections {
       this.#background = duplicateForBackground(this.commands);
       // Without a listener ioredis prints errors; the commands that fail tell the same to us.
       this.#background.on("error", ignore);
+      // Every queue that opens a connection on a cluster may wait for "ready".
+      this.#background.setMaxListeners(0);
       if (!isCluster(this.#background)) {
         const connection = this.#background;
         // With `true`: a plain disconnect() while ioredis reconnects would park it for ever.
@@ -108,6 +110,8 @@ const OURS = {
   reconnectOnError: (error: Error) => error.message.startsWith("READONLY"),
   // Without it, a paused or cut-off master holds commands for up to 90 s behind Sentinel.
   failoverDetector: true,
+  // How long a silent socket is waited for when it is given up: it answers no FIN.
+  disconnectTimeout: 100,
   enableOfflineQueue: true,
   enableReadyCheck: true,
   enableAutoPipelining: false,
@@ -132,7 +136,11 @@ function isCluster(client: RedisClient): client is Cluster {
 
 function connect(redis: string | RedisOptions): Redis {
   // The first call opens it, so that a client made in vain holds no process.
-  const ours = { lazyConnect: true, connectionName: connectionName("commands") };
+  const ours = {
+    lazyConnect: true,
+    connectionName: connectionName("commands"),
+    disconnectTimeout: OURS.disconnectTimeout,
+  };
   const client =
     typeof redis === "string"
       ? new Redis(checkUrl(redis), ours)

@@ -1,0 +1,41 @@
+import { randomBytes } from "node:crypto";
+import { Redis } from "ioredis";
+import type { TestProject } from "vitest/node";
+import { startRedis } from "../../src/testing/index.ts";
+
+declare module "vitest" {
+  interface ProvidedContext {
+    /** The Redis that all tests share. */
+    redisUrl: string;
+    /** A part of every name that this run gives to anything in Redis. */
+    runId: string;
+  }
+}
+
+/** Provides one Redis for the whole run. Without one the run fails; no test is skipped. */
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const redis = await startRedis();
+  const runId = randomBytes(4).toString("hex");
+  console.log(`Tests run against ${redis.description}.`);
+  project.provide("redisUrl", redis.url);
+  project.provide("runId", runId);
+  return async () => {
+    // A Redis that was lent is given back as it was: without our keys, with everybody else's.
+    if (redis.source === "REDIS_URL") await removeKeys(redis.url, `*${runId}*`);
+    await redis.stop();
+  };
+}
+
+async function removeKeys(url: string, match: string): Promise<void> {
+  const redis = new Redis(url);
+  try {
+    let cursor = "0";
+    do {
+      const [next, keys] = await redis.scan(cursor, "MATCH", match, "COUNT", 1_000);
+      if (keys.length > 0) await redis.unlink(keys);
+      cursor = next;
+    } while (cursor !== "0");
+  } finally {
+    redis.disconnect();
+  }
+}

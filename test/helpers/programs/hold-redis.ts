@@ -1,0 +1,21 @@
+/**
+ * A program that starts a Redis, tells about it, and then ends as its argument says.
+ *
+ * It never calls `stop`.
+ */
+import { startRedis } from "../../../src/testing/index.ts";
+
+const { pid, port } = await startRedis();
+process.send?.({ pid, port });
+
+const end = process.argv[2];
+if (end === "throw") {
+  setImmediate(() => {
+    throw new Error("nobody catches this");
+  });
+}
+if (end === "exit") setImmediate(() => process.exit(3));
+// Nothing but the Redis is left then, which must not keep the process alive.
+if (end === "return") process.disconnect();
+// "wait": the open IPC channel keeps the process alive until somebody kills it.
+if (end === "wait") process.on("message", () => {});

@@ -1,0 +1,287 @@
+import { once } from "node:events";
+import { connect, createServer } from "node:net";
+import type { Server, Socket } from "node:net";
+import { onTestFinished } from "vitest";
+import { freePort } from "../../src/testing/free-port.ts";
+
+/** Which way bytes flow: a request from the client to Redis, a reply from Redis to the client. */
+export type Direction = "request" | "reply";
+
+/** What becomes of a chunk: it goes on (as if nothing was returned), is lost, or ends the connection. */
+export type Verdict = "forward" | "drop" | "cut";
+
+/** Looks at every chunk that arrives. A chunk may hold several commands, or a part of one. */
+export type Inspect = (chunk: Buffer, connection: ProxyConnection) => Verdict | void;
+
+/** Starts a proxy in front of the Redis at `url`, which is closed when the test has finished. */
+export async function startProxy(url: string): Promise<TcpProxy> {
+  const proxy = await TcpProxy.start(url);
+  onTestFinished(() => proxy.close());
+  return proxy;
+}
+
+/** A bad network between a client and Redis. Bytes keep their order, whatever else happens to them. */
+export class TcpProxy {
+  /** How late bytes arrive, in milliseconds. May be changed at any time, for the chunks to come. */
+  readonly delay: Record<Direction, number> = { request: 0, reply: 0 };
+  /** Is shown every chunk from the client. */
+  onRequest: Inspect | undefined;
+  /** Is shown every chunk from Redis. */
+  onReply: Inspect | undefined;
+
+  readonly #target: URL;
+  readonly #port: number;
+  readonly #connections = new Set<ProxyConnection>();
+  readonly #swallowed = new Set<Direction>();
+  readonly #losses = new Set<Loss>();
+  #server: Server | undefined;
+  #lastId = 0;
+
+  private constructor(target: URL, port: number) {
+    this.#target = target;
+    this.#port = port;
+  }
+
+  /** Resolves when the proxy listens on a port of 127.0.0.1. */
+  static async start(url: string): Promise<TcpProxy> {
+    const proxy = new TcpProxy(new URL(url), await freePort());
+    await proxy.accept();
+    return proxy;
+  }
+
+  /** What to give to a client instead of Redis's own URL. */
+  get url(): string {
+    const url = new URL(this.#target);
+    url.hostname = "127.0.0.1";
+    url.port = String(this.#port);
+    return url.href;
+  }
+
+  get port(): number {
+    return this.#port;
+  }
+
+  /** The connections that exist now, in the order in which they came. */
+  get connections(): ProxyConnection[] {
+    return [...this.#connections];
+  }
+
+  /** How many connections have been accepted so far. Their ids count from 1. */
+  get acceptedCount(): number {
+    return this.#lastId;
+  }
+
+  /** Closes all connections, as a crashing peer's kernel does. New ones are accepted. */
+  cut(): void {
+    for (const connection of this.connections) connection.cut();
+  }
+
+  /** Resets all connections (RST): clients see ECONNRESET. New ones are accepted. */
+  reset(): void {
+    for (const connection of this.connections) connection.reset();
+  }
+
+  /**
+   * Loses all bytes in these directions, on all connections, until {@link TcpProxy.forward}.
+   *
+   * Sockets stay open, and neither side learns of the other's end: a connection that is half-open.
+   */
+  swallow(...directions: Direction[]): void {
+    for (const direction of bothUnless(directions)) this.#swallowed.add(direction);
+  }
+
+  /** Ends {@link TcpProxy.swallow}. What was lost stays lost. */
+  forward(): void {
+    this.#swallowed.clear();
+  }
+
+  /**
+   * Loses the reply to the next request that holds these bytes: Redis does it, the client never knows.
+   *
+   * Resolves when the reply has come and is lost. The connection is then cut, or with `"swallow"`
+   * stays open but silent. The reply is taken to be the next chunk on the same connection, so there
+   * should be nothing else under way.
+   */
+  loseReplyTo(bytes: string | Buffer, how: "cut" | "swallow" = "cut"): Promise<ProxyConnection> {
+    return new Promise((resolve) => {
+      this.#losses.add({ bytes, how, lost: resolve, connection: undefined });
+    });
+  }
+
+  /** Refuses new connections (ECONNREFUSED). Those that exist are left alone. */
+  refuse(): void {
+    this.#server?.close();
+    this.#server = undefined;
+  }
+
+  /** Accepts new connections again, on the same port. */
+  async accept(): Promise<void> {
+    if (this.#server !== undefined) return;
+    const server = createServer({ allowHalfOpen: true, noDelay: true }, (client) => {
+      this.#connect(client);
+    });
+    this.#server = server;
+    server.listen(this.#port, "127.0.0.1");
+    await once(server, "listening");
+  }
+
+  /** Ends everything. */
+  async close(): Promise<void> {
+    const closed = this.#server && once(this.#server, "close");
+    this.refuse();
+    this.cut();
+    await closed;
+  }
+
+  #connect(client: Socket): void {
+    const port = Number(this.#target.port || 6379);
+    const host = this.#target.hostname.replace(/^\[|\]$/g, "");
+    const upstream = connect({ port, host, allowHalfOpen: true, noDelay: true });
+    const connection: ProxyConnection = new ProxyConnection(++this.#lastId, client, upstream, {
+      delay: (direction) => this.delay[direction],
+      isSwallowed: (direction) => this.#swallowed.has(direction),
+      inspect: (direction, chunk) => this.#inspect(direction, chunk, connection),
+      closed: () => this.#connections.delete(connection),
+    });
+    this.#connections.add(connection);
+  }
+
+  #inspect(direction: Direction, chunk: Buffer, connection: ProxyConnection): Verdict {
+    if (direction === "request") {
+      for (const loss of this.#losses) {
+        if (loss.connection === undefined && chunk.includes(loss.bytes))
+          loss.connection = connection;
+      }
+      return this.onRequest?.(chunk, connection) ?? "forward";
+    }
+    for (const loss of this.#losses) {
+      if (loss.connection !== connection) continue;
+      this.#losses.delete(loss);
+      if (loss.how === "swallow") connection.swallow("reply");
+      loss.lost(connection);
+      return loss.how === "cut" ? "cut" : "drop";
+    }
+    return this.onReply?.(chunk, connection) ?? "forward";
+  }
+}
+
+/** A reply that is to be lost. */
+interface Loss {
+  readonly bytes: string | Buffer;
+  readonly how: "cut" | "swallow";
+  readonly lost: (connection: ProxyConnection) => void;
+  /** Where the request was seen, once it was. */
+  connection: ProxyConnection | undefined;
+}
+
+/** What a connection asks its proxy. */
+interface Rules {
+  delay(direction: Direction): number;
+  isSwallowed(direction: Direction): boolean;
+  inspect(direction: Direction, chunk: Buffer): Verdict;
+  closed(): void;
+}
+
+/** One client's connection through the proxy. */
+export class ProxyConnection {
+  /** Counts from 1, in the order in which connections came. */
+  readonly id: number;
+  readonly #client: Socket;
+  readonly #upstream: Socket;
+  readonly #rules: Rules;
+  readonly #swallowed = new Set<Direction>();
+
+  constructor(id: number, client: Socket, upstream: Socket, rules: Rules) {
+    this.id = id;
+    this.#client = client;
+    this.#upstream = upstream;
+    this.#rules = rules;
+    this.#pipe("request", client, upstream);
+    this.#pipe("reply", upstream, client);
+  }
+
+  /** Closes it on both sides. */
+  cut(): void {
+    this.#client.destroy();
+    this.#upstream.destroy();
+  }
+
+  /** Resets it (RST) on both sides. */
+  reset(): void {
+    this.#client.resetAndDestroy();
+    this.#upstream.resetAndDestroy();
+  }
+
+  /** Loses all bytes in these directions from now on, as {@link TcpProxy.swallow} does. */
+  swallow(...directions: Direction[]): void {
+    for (const direction of bothUnless(directions)) this.#swallowed.add(direction);
+  }
+
+  #isSwallowed(direction: Direction): boolean {
+    return this.#swallowed.has(direction) || this.#rules.isSwallowed(direction);
+  }
+
+  #pipe(direction: Direction, from: Socket, to: Socket): void {
+    const line = new DelayLine();
+    const deliver = (action: () => void): void => {
+      line.push(this.#rules.delay(direction), () => {
+        // Asked again, as it may have been under way when the network went dark.
+        if (!this.#isSwallowed(direction) && to.writable) action();
+      });
+    };
+    from.on("data", (chunk) => {
+      if (this.#isSwallowed(direction)) return;
+      const verdict = this.#rules.inspect(direction, chunk);
+      if (verdict === "cut") this.cut();
+      if (verdict === "forward") deliver(() => to.write(chunk));
+    });
+    from.on("end", () => deliver(() => to.end()));
+    // A reset is passed on as an end, and "close" follows.
+    from.on("error", () => deliver(() => to.end()));
+    from.on("close", () => {
+      if (!to.destroyed) return;
+      line.clear();
+      this.#rules.closed();
+    });
+  }
+}
+
+/** Does things later, in the order in which they came. */
+class DelayLine {
+  readonly #waiting: { dueAt: number; action: () => void }[] = [];
+  #timer: NodeJS.Timeout | undefined;
+
+  push(delay: number, action: () => void): void {
+    if (delay === 0 && this.#waiting.length === 0) {
+      action();
+      return;
+    }
+    // A delay that was shortened does not let later things overtake earlier ones.
+    const earliest = this.#waiting.at(-1)?.dueAt ?? 0;
+    this.#waiting.push({ dueAt: Math.max(earliest, performance.now() + delay), action });
+    if (this.#waiting.length === 1) this.#sleep();
+  }
+
+  clear(): void {
+    clearTimeout(this.#timer);
+    this.#waiting.length = 0;
+  }
+
+  #sleep(): void {
+    const [next] = this.#waiting;
+    if (next === undefined) return;
+    const remaining = Math.ceil(next.dueAt - performance.now());
+    this.#timer = setTimeout(() => this.#wake(), Math.max(0, remaining));
+  }
+
+  #wake(): void {
+    while (this.#waiting[0] !== undefined && this.#waiting[0].dueAt <= performance.now()) {
+      this.#waiting.shift()?.action();
+    }
+    this.#sleep();
+  }
+}
+
+function bothUnless(directions: Direction[]): Direction[] {
+  return directions.length > 0 ? directions : ["request", "reply"];
+}
