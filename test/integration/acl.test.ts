@@ -1,0 +1,82 @@
+import { readFile } from "node:fs/promises";
+import { expect, it, onTestFinished } from "vitest";
+import { Delayline } from "../../src/index.ts";
+import { newRedis, redisUrl, uniqueName } from "../helpers/redis.ts";
+
+it("needs no more access than the README says", async () => {
+  const readme = await readFile(new URL("../../README.md", import.meta.url), "utf8");
+  const rules = /\*\*Access rules\.\*\*.*?```\n(.*?)```/s.exec(readme)?.[1];
+  const name = uniqueName("acl");
+  const user = uniqueName("user");
+  const admin = newRedis();
+  const words = String(rules).replaceAll("orders", name).trim().split(/\s+/);
+  await admin.call("ACL", "SETUSER", user, "on", ">secret", "resetkeys", "resetchannels", ...words);
+  onTestFinished(async () => void (await admin.call("ACL", "DELUSER", user)));
+
+  const url = new URL(redisUrl());
+  url.username = user;
+  url.password = "secret";
+  const line = new Delayline({ redis: url.href });
+  onTestFinished(() => line.close());
+  const errors: Error[] = [];
+  line.on("error", (error) => errors.push(error));
+  const delayed = line.getDelayedQueue<number>(name);
+  const ready = line.getBlockingQueue<number>(name);
+
+  // A round through every script and command.
+  await delayed.offer(1, 20);
+  expect(await ready.take()).toBe(1);
+  await delayed.offerMany(Array.from({ length: 3000 }, (_, i) => ({ payload: i, delay: 0 })));
+  let taken = 0;
+  while (taken < 3000) taken += (await ready.takeMany({ max: 500 })).length;
+  await delayed.offerMany([5, 6, 7, 8, 9].map((payload) => ({ payload, delay: 60_000 })));
+  expect(await delayed.readAll()).toEqual([5, 6, 7, 8, 9]);
+  expect(await delayed.contains(6)).toBe(true);
+  expect(await delayed.remove(6)).toBe(true);
+  expect(await delayed.poll()).toBe(5);
+  expect(await delayed.nextDeadline()).toBeGreaterThan(0);
+  expect(await delayed.pollLastAndOfferFirstTo(name)).toBe(9);
+  expect(await ready.peek()).toBe(9);
+  expect(await ready.poll()).toBe(9);
+  await expect(ready.take({ signal: AbortSignal.timeout(10) })).rejects.toThrow();
+  expect(await ready.poll(5)).toBeUndefined();
+  await ready.putMany([1, 2, 3]);
+  expect(await ready.readAll()).toEqual([1, 2, 3]);
+  expect(await ready.size()).toBe(3);
+  expect(await ready.clear()).toBe(3);
+  expect(await delayed.clear()).toBe(2);
+  await line.close();
+
+  const exact = new Delayline({ redis: url.href, interop: "redisson" });
+  onTestFinished(() => exact.close());
+  exact.on("error", (error) => errors.push(error));
+  await exact
+    .getDelayedQueue<number>(name)
+    .offerMany([3, 2, 1].map((n) => ({ payload: n, delay: n })));
+  for (const n of [1, 2, 3]) expect(await exact.getBlockingQueue(name).take()).toBe(n);
+
+  // Compaction, give-back and quarantine, by the same user.
+  const scripts = newRedis(url.href);
+  for (const command of ["rename", "del", "exists", "lpush", "set", "lrem", "zcard"]) {
+    const allowed = await admin.call("ACL", "DRYRUN", user, command, ...wordsFor(command, name));
+    expect(allowed, command).toBe("OK");
+  }
+  expect(await scripts.ping()).toBe("PONG");
+  expect(errors).toEqual([]);
+});
+
+function wordsFor(command: string, name: string): string[] {
+  const list = `delayline_compacted:{${name}}`;
+  const order = `redisson_delay_queue:{${name}}`;
+  switch (command) {
+    case "rename":
+      return [list, order];
+    case "lrem":
+      return [order, "1", "x"];
+    case "lpush":
+    case "set":
+      return [`delayline_receipt:{${name}}:1`, "1"];
+    default:
+      return [list];
+  }
+}
