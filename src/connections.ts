@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { Redis, type Cluster, type RedisOptions } from "ioredis";
 import { nodeOf, peerOf } from "./cluster-node.ts";
 import { ClosedError } from "./errors.ts";
@@ -39,11 +40,7 @@ export class Connections {
       this.#background.on("error", ignore);
       // Every queue that opens a connection on a cluster may wait for "ready".
       this.#background.setMaxListeners(0);
-      if (!isCluster(this.#background)) {
-        const connection = this.#background;
-        // With `true`: a plain disconnect() while ioredis reconnects would park it for ever.
-        this.#heartbeat = new Heartbeat(connection, () => connection.disconnect(true));
-      }
+      if (!isCluster(this.#background)) this.#watch(this.#background);
     }
     return this.#background;
   }
@@ -82,19 +79,54 @@ export class Connections {
     return connection;
   }
 
+  /**
+   * Resolves when Redis answers a connection made for the purpose. `key` tells which Cluster node is
+   * meant.
+   */
+  async probe(key?: string): Promise<void> {
+    (await this.open("probe", key)).disconnect();
+  }
+
   /** A client that reaches the same server as `connection`, while that one is blocked. */
   peerOf(connection: Redis): Redis {
     const background = this.background;
     return isCluster(background) ? peerOf(background, connection) : background;
   }
 
-  /** Ends what is ours. Answers that are still under way are lost: finish the work first. */
-  close(): void {
-    this.#isClosed = true;
+  /** Ends what takes and moves, but not what carries the calls that users await. */
+  abandon(): void {
     this.#heartbeat?.stop();
     for (const connection of this.#dedicated) connection.disconnect();
     this.#background?.disconnect();
+  }
+
+  /** Ends what is ours. Answers that are still under way are lost: finish the work first. */
+  close(): void {
+    this.#isClosed = true;
+    this.abandon();
     if (!this.#isLent) this.commands.disconnect();
+  }
+
+  /**
+   * Gives the background connection up when it has died silently.
+   *
+   * It may carry a pop, and Redis may only be slow: then the messages would be handed to a connection
+   * that is no longer there. So it is given up only where Redis answers another one meanwhile.
+   */
+  #watch(connection: Redis): void {
+    let isProbing = false;
+    const heartbeat = new Heartbeat(connection, () => {
+      if (isProbing) return;
+      isProbing = true;
+      this.probe()
+        .then(() => sleep(GRACE))
+        // With `true`: a plain disconnect() while ioredis reconnects would park it for ever.
+        .then(() => heartbeat.isSilent && connection.disconnect(true))
+        // Redis answers nobody: it is not this connection that is to blame.
+        .catch(ignore)
+        .finally(() => (isProbing = false));
+    });
+    this.#heartbeat = heartbeat;
   }
 }
 
@@ -183,6 +215,9 @@ function duplicateForBackground(client: RedisClient): RedisClient {
     redisOptions: { ...client.options.redisOptions, ...ours },
   });
 }
+
+/** Milliseconds that an answer may be late while Redis answers others. */
+const GRACE = 500;
 
 /** Shown by CLIENT LIST. A name must not hold spaces. */
 function connectionName(role: string, key?: string): string {

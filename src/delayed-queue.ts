@@ -1,16 +1,8 @@
 import { OfferError, OfferManyError } from "./errors.ts";
 import { queueKeys } from "./keys.ts";
-import {
-  headDeadline,
-  readPage,
-  searchPage,
-  START,
-  type Cursor,
-  type Page,
-  type PageMessage,
-  type SearchHit,
-} from "./lua/read.ts";
-import { clear, pollNewestTo, pollOldest, remove, removeExact } from "./lua/remove.ts";
+import { InsertionOrder, STEP } from "./insertion-order.ts";
+import { headDeadline, type SearchHit } from "./lua/read.ts";
+import { clear, pollNewestTo, pollOldest } from "./lua/remove.ts";
 import { asNumber, run } from "./lua/script.ts";
 import { formatMessageId, unpackMember, type MessageId } from "./message.ts";
 import type { Due, OfferResult, Offering } from "./offer-batch.ts";
@@ -48,11 +40,13 @@ export interface NewMessage<T> {
  */
 export class DelayedQueue<T = unknown> {
   readonly #queue: QueueContext;
+  readonly #order: InsertionOrder;
   readonly #payloads: Payloads<T>;
 
   /** @internal Use `Delayline.getDelayedQueue`. */
   constructor(queue: QueueContext, settings: QueueSettings<T>) {
     this.#queue = queue;
+    this.#order = new InsertionOrder(queue);
     this.#payloads = new Payloads(queue, settings);
   }
 
@@ -133,7 +127,7 @@ export class DelayedQueue<T = unknown> {
 
   /** The payload that was inserted first, which need not be due first; undefined if there is none. */
   async peek(): Promise<T | undefined> {
-    for await (const { member } of this.#members(1)) {
+    for await (const { member } of this.#order.members(1)) {
       const message = unpackMember(member);
       if (message !== undefined) return this.#payloads.decode(message.payload);
     }
@@ -176,7 +170,7 @@ export class DelayedQueue<T = unknown> {
    * at that moment. What the codec cannot read is left out, and reported by an `error` event.
    */
   async *[Symbol.asyncIterator](): AsyncGenerator<DelayedMessage<T>, void, void> {
-    for await (const { deadline, member } of this.#members(PAGE_BYTES)) {
+    for await (const { deadline, member } of this.#order.members(PAGE_BYTES)) {
       const message = unpackMember(member);
       if (message === undefined) continue;
       const id = formatMessageId(deadline, message.id);
@@ -188,7 +182,8 @@ export class DelayedQueue<T = unknown> {
 
   /** Whether a message with this payload is delayed: compares encoded bytes, and may read all. */
   async contains(payload: T): Promise<boolean> {
-    for await (const { isMatch } of this.#search([payload])) if (isMatch) return true;
+    for await (const { isMatch } of this.#order.search([this.#payloads.encode(payload)]))
+      if (isMatch) return true;
     return false;
   }
 
@@ -197,8 +192,8 @@ export class DelayedQueue<T = unknown> {
    * will not be delivered. Compares encoded bytes, and may read all.
    */
   async remove(payload: T): Promise<boolean> {
-    for await (const { element, isMatch } of this.#search([payload])) {
-      if (isMatch && (await this.#remove([element])) === 1) return true;
+    for await (const { element, isMatch } of this.#order.search([this.#payloads.encode(payload)])) {
+      if (isMatch && (await this.#order.remove([element])) === 1) return true;
     }
     return false;
   }
@@ -259,50 +254,17 @@ export class DelayedQueue<T = unknown> {
     return payloads;
   }
 
-  async *#members(maxBytes: number): AsyncGenerator<PageMessage, void, void> {
-    yield* this.#pages((cursor) =>
-      this.#queue.read("read", readPage, { ...cursor, step: STEP, maxBytes }),
-    );
-  }
-
-  async *#search(payloads: Iterable<T>): AsyncGenerator<SearchHit, void, void> {
-    const wanted = Array.from(payloads, (payload) => this.#payloads.encode(payload));
-    yield* this.#pages((cursor) =>
-      this.#queue.read("search", searchPage, { ...cursor, step: STEP }, wanted),
-    );
-  }
-
-  async *#pages<Item>(read: (cursor: Cursor) => Promise<Page<Item>>): AsyncGenerator<Item> {
-    let cursor: Cursor | undefined = START;
-    while (cursor !== undefined) {
-      const page: Page<Item> = await read(cursor);
-      yield* page.items;
-      cursor = page.next;
-    }
-  }
-
-  async #remove(elements: readonly Buffer[]): Promise<number> {
-    const script = this.#queue.isExact ? removeExact : remove;
-    return await this.#queue.change("remove from", script, {}, elements);
-  }
-
   async #removeWhere(
     payloads: Iterable<T>,
     isChosen: (hit: SearchHit) => boolean,
   ): Promise<number> {
+    const wanted = Array.from(payloads, (payload) => this.#payloads.encode(payload));
     // First find, then remove: removing moves what is still to be read.
     const chosen: Buffer[] = [];
-    for await (const hit of this.#search(payloads)) if (isChosen(hit)) chosen.push(hit.element);
-    let removed = 0;
-    for (let i = 0; i < chosen.length; i += STEP) {
-      removed += await this.#remove(chosen.slice(i, i + STEP));
-    }
-    return removed;
+    for await (const hit of this.#order.search(wanted)) if (isChosen(hit)) chosen.push(hit.element);
+    return await this.#order.remove(chosen);
   }
 }
-
-/** Elements of the insertion order that one script looks at. */
-const STEP = 200;
 
 /** A page ends when it holds this many bytes. */
 const PAGE_BYTES = 1_048_576;

@@ -1,5 +1,4 @@
 import { EventEmitter } from "node:events";
-import { setTimeout } from "node:timers/promises";
 import { BlockingQueue } from "./blocking-queue.ts";
 import { Connections } from "./connections.ts";
 import { DelayedQueue } from "./delayed-queue.ts";
@@ -124,17 +123,22 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
   }
 
   async #close(): Promise<void> {
+    const { subscriber, connections, closeTimeout } = this.#client;
     const queues = [...this.#queues.values()];
+
+    const abandoning = setTimeout(() => connections.abandon(), closeTimeout);
     await Promise.all(queues.map((queue) => queue.stopTaking()));
+    clearTimeout(abandoning);
+
+    await Promise.all(queues.map((queue) => queue.stopHandling()));
+
     // Offers may be waiting for a Redis that is down; then ending the connections rejects them.
-    const giveUp = new AbortController();
-    await Promise.race([
-      Promise.all(queues.map((queue) => queue.close())),
-      setTimeout(this.#client.closeTimeout, undefined, { signal: giveUp.signal }).catch(() => {}),
-    ]);
-    giveUp.abort();
-    this.#client.subscriber.close();
-    this.#client.connections.close();
+    const givingUp = setTimeout(() => connections.close(), closeTimeout);
+    await Promise.all(queues.map((queue) => queue.close()));
+    clearTimeout(givingUp);
+
+    subscriber.close();
+    connections.close();
   }
 
   #open(

@@ -5,7 +5,7 @@ import type { Redis } from "ioredis";
  *
  * When the other end of a TCP connection vanishes without a word, nothing is received and nothing
  * fails, for minutes. So a PING goes out every second, and where no answer comes within two, the
- * connection is given up.
+ * connection is given up: `onSilence` is called, again each second, until an answer comes.
  */
 export class Heartbeat {
   readonly #connection: Redis;
@@ -17,6 +17,11 @@ export class Heartbeat {
     this.#connection = connection;
     this.#onSilence = onSilence;
     this.#interval = setInterval(() => this.#beat(), 1000).unref();
+  }
+
+  /** Whether an answer is overdue. */
+  get isSilent(): boolean {
+    return this.#askedAt !== undefined && performance.now() - this.#askedAt >= 2000;
   }
 
   stop(): void {
@@ -36,8 +41,7 @@ export class Heartbeat {
         () => this.#answered(askedAt),
         () => this.#answered(askedAt),
       );
-    } else if (performance.now() - this.#askedAt >= 2000) {
-      this.#askedAt = undefined;
+    } else if (this.isSilent) {
       this.#onSilence();
     }
   }

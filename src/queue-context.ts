@@ -1,3 +1,4 @@
+import type { Source } from "./blocking-connection.ts";
 import type { Connections } from "./connections.ts";
 import { ClosedError, RedisError, type DelaylineError } from "./errors.ts";
 import type { QueueKeys } from "./keys.ts";
@@ -6,7 +7,7 @@ import { OfferBatch } from "./offer-batch.ts";
 import type { ServerClock } from "./server-clock.ts";
 import type { Subscriber } from "./subscriber.ts";
 import type { Subscription } from "./subscription.ts";
-import { Taker, type Source } from "./taker.ts";
+import { Taker } from "./taker.ts";
 import { TransferTask } from "./transfer-task.ts";
 
 /** What all queues of a client share. */
@@ -120,14 +121,18 @@ export class QueueContext {
     }
   }
 
-  /** Stops taking and moving; resolves when the handlers that run have finished. */
+  /** Stops taking and moving; resolves when nothing is in hand any more. */
   async stopTaking(): Promise<void> {
     this.#isClosing = true;
     await Promise.all([
       this.#transferTask?.close(),
       ...[...this.#takers.values()].map((taker) => taker.close()),
-      ...[...this.subscriptions].map((subscription) => subscription.close()),
     ]);
+  }
+
+  /** Resolves when the handlers that run have finished. */
+  async stopHandling(): Promise<void> {
+    await Promise.all([...this.subscriptions].map((subscription) => subscription.close()));
   }
 
   /** Refuses every call from now on; resolves when the offers that were made are settled. */

@@ -1,23 +1,12 @@
 import { randomUUID } from "node:crypto";
-import type { Redis } from "ioredis";
+import { setMaxListeners } from "node:events";
+import { BlockingConnection, type Source, type Taken } from "./blocking-connection.ts";
 import type { Connections } from "./connections.ts";
 import { DeadlineTimer } from "./deadline-timer.ts";
 import { ClosedError, RedisError, type DelaylineError } from "./errors.ts";
 import { giveBack } from "./lua/give-back.ts";
 import { run } from "./lua/script.ts";
 import { Pause } from "./pause.ts";
-
-/** A target LIST, and where the receipts of its give-backs stand. */
-export interface Source {
-  readonly target: string;
-  readonly receipt: string;
-}
-
-/** A payload, and where it was popped from. */
-export interface Taken {
-  readonly source: Source;
-  readonly payload: Buffer;
-}
 
 export interface WaitOptions {
   readonly signal?: AbortSignal | undefined;
@@ -33,19 +22,18 @@ interface Waiter {
 }
 
 /**
- * The one blocking connection of a queue, shared by all who take from it in this process.
+ * Takes ready messages for all who wait for them in this process, over one connection per queue.
  *
  * While anybody waits, it pops. If several wait it first pops as many as they take together; where
- * that finds nothing, or only one waits, it blocks with BLPOP for one message and then pops for the
- * rest. It never fetches more than are waited for, so no message lies in a process that is busy.
- *
- * A block ends after a few seconds by itself, and a watchdog gives the connection up if no answer
- * comes by then: a half-open socket cannot hang a consumer.
+ * that finds nothing, or only one waits, it blocks for one message and then pops for the rest. It
+ * never fetches more than are waited for, so no message lies in a process that is busy.
  *
  * When the last waiter leaves (aborted, timed out, closed), the block is ended with CLIENT UNBLOCK
  * from another connection, and its answer awaited: Redis answers either "unblocked" or the message.
  * Dropping the socket instead would lose the message in every third race. A message that arrives for
  * nobody goes back to the head of the LIST.
+ *
+ * A lost connection is reported, and opened again after a growing pause.
  */
 export class Taker {
   readonly #sources: readonly Source[];
@@ -55,9 +43,7 @@ export class Taker {
 
   readonly #waiters = new Set<Waiter>();
   readonly #pause = new Pause(100, 2000);
-  #connection: Connection | undefined;
-  /** The connection again, while its BLPOP is under way. */
-  #blocked: Connection | undefined;
+  #connection: BlockingConnection | undefined;
   #unblocking: Promise<void> | undefined;
   #working: Promise<void> | undefined;
   #closedAt: number | undefined;
@@ -89,6 +75,8 @@ export class Taker {
     return new Promise((resolve, reject) => {
       if (this.#closedAt !== undefined) throw new ClosedError("the client");
       signal?.throwIfAborted();
+      // Many may wait with one signal; Node takes more than ten listeners for a leak.
+      if (signal !== undefined) setMaxListeners(0, signal);
       const expiry = new DeadlineTimer(() => this.#leave(waiter, () => waiter.settle([])));
       const onAbort = () => this.#leave(waiter, () => waiter.fail(signal?.reason));
       const finish = () => {
@@ -123,7 +111,7 @@ export class Taker {
     this.#pause.end();
     await this.#working;
     await this.#unblocking;
-    this.#connection?.redis.disconnect();
+    this.#connection?.disconnect();
   }
 
   /** A waiter goes before it was served. */
@@ -154,14 +142,16 @@ export class Taker {
       await new Promise<void>((resolve) => process.nextTick(resolve));
       if (this.#waiters.size === 0) return;
       try {
-        this.#connection ??= await this.#open();
+        if (this.#connection === undefined || this.#connection.isLost) {
+          this.#connection = await BlockingConnection.open(this.#connections, this.#sources);
+        }
         const wanted = this.#wanted();
         // All may have left while it connected.
         if (wanted === 0) return;
         const isPop: boolean = wanted > 1 && mayHaveMore && this.#sources.length === 1;
         const taken: readonly Taken[] = isPop
-          ? await this.#pop(this.#connection, wanted)
-          : await this.#block(this.#connection);
+          ? await this.#connection.pop(wanted)
+          : await this.#connection.block();
         mayHaveMore = taken.length > 0;
         this.#pause.reset();
         await this.#deliver(taken);
@@ -177,57 +167,22 @@ export class Taker {
     return wanted;
   }
 
-  async #open(): Promise<Connection> {
-    const redis = await this.#connections.open("blocking", this.#sources[0]?.target);
-    const connection = { redis, id: await redis.client("ID") };
-    redis.once("end", () => {
-      if (this.#connection === connection) this.#connection = undefined;
-    });
-    return connection;
-  }
-
-  /** Pops what is there, `count` at most. */
-  async #pop({ redis }: Connection, count: number): Promise<Taken[]> {
-    const [source] = this.#sources as readonly [Source];
-    const stopWatching = watch(redis, 0);
-    const payloads = await redis.lpopBuffer(source.target, count).finally(stopWatching);
-    return (payloads ?? []).map((payload) => ({ source, payload }));
-  }
-
-  /** Blocks for one message. */
-  async #block(connection: Connection): Promise<Taken[]> {
-    const { redis } = connection;
-    const targets = this.#sources.map(({ target }) => target);
-    const stopWatching = watch(redis, BLOCK);
-    this.#blocked = connection;
-    try {
-      const popped = await redis.blpopBuffer(targets, BLOCK);
-      if (popped === null) return [];
-      const [key, payload] = popped;
-      // The answer names the key with ioredis's prefix.
-      const target = key.toString().slice((redis.options.keyPrefix ?? "").length);
-      const source = this.#sources.find((candidate) => candidate.target === target);
-      return [{ source: source ?? (this.#sources[0] as Source), payload }];
-    } finally {
-      stopWatching();
-      this.#blocked = undefined;
-    }
-  }
-
   /** Ends the block if nobody waits any more. */
   #unblock(): void {
-    if (this.#blocked !== undefined && this.#waiters.size === 0) {
+    if (this.#isBlockedInVain) {
       this.#unblocking ??= this.#endBlock().finally(() => (this.#unblocking = undefined));
     }
   }
 
+  get #isBlockedInVain(): boolean {
+    return this.#waiters.size === 0 && this.#connection?.isBlocked === true;
+  }
+
   async #endBlock(): Promise<void> {
     try {
-      while (this.#blocked !== undefined && this.#waiters.size === 0) {
-        const { redis, id } = this.#blocked;
-        const isUnblocked = await this.#connections.peerOf(redis).client("UNBLOCK", id);
-        if (Number(isUnblocked) === 1) return;
-        // This connection was faster than the blocking one: the BLPOP has not arrived yet.
+      while (this.#isBlockedInVain) {
+        if (await this.#connection?.unblock()) return;
+        // The other connection was faster than this one: the BLPOP has not arrived yet.
         await new Promise((resolve) => setTimeout(resolve, 5));
       }
     } catch (error) {
@@ -278,7 +233,7 @@ export class Taker {
       return;
     }
     this.#report(failure);
-    this.#connection?.redis.disconnect();
+    this.#connection?.disconnect();
     this.#connection = undefined;
     await this.#pause.wait();
   }
@@ -287,24 +242,6 @@ export class Taker {
     return `queue "${this.#sources.map(({ target }) => target).join('", "')}"`;
   }
 }
-
-/** A blocking connection, and its id on the server. */
-interface Connection {
-  readonly redis: Redis;
-  readonly id: number;
-}
-
-/** Gives a connection up unless it answers within `seconds` and some. Returns how to stop. */
-function watch(redis: Redis, seconds: number): () => void {
-  const watchdog = setTimeout(() => redis.disconnect(), seconds * 1000 + GRACE);
-  return () => clearTimeout(watchdog);
-}
-
-/** Seconds that one BLPOP blocks at most. */
-const BLOCK = 5;
-
-/** Milliseconds that an answer may take. */
-const GRACE = 2000;
 
 /** Messages per give-back. */
 const GIVE_BACK = 500;

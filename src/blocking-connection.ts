@@ -1,0 +1,131 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Redis } from "ioredis";
+import type { Connections } from "./connections.ts";
+
+/** A target LIST, and where the receipts of its give-backs stand. */
+export interface Source {
+  readonly target: string;
+  readonly receipt: string;
+}
+
+/** A payload, and where it was popped from. */
+export interface Taken {
+  readonly source: Source;
+  readonly payload: Buffer;
+}
+
+/**
+ * A connection that pops ready messages and blocks for them. It lives once: after it was lost, its
+ * owner opens the next.
+ *
+ * A pop whose answer does not come is not simply given up: Redis may only be slow, and would hand the
+ * messages to a connection that is no longer there. The connection is given up only where Redis
+ * answers another one meanwhile.
+ */
+export class BlockingConnection {
+  readonly #connections: Connections;
+  readonly #sources: readonly Source[];
+  readonly #redis: Redis;
+  /** The connection's id on the server. */
+  readonly #id: number;
+  #isBlocked = false;
+
+  private constructor(
+    connections: Connections,
+    sources: readonly Source[],
+    redis: Redis,
+    id: number,
+  ) {
+    this.#connections = connections;
+    this.#sources = sources;
+    this.#redis = redis;
+    this.#id = id;
+  }
+
+  static async open(
+    connections: Connections,
+    sources: readonly Source[],
+  ): Promise<BlockingConnection> {
+    const redis = await connections.open("blocking", sources[0]?.target);
+    return new BlockingConnection(connections, sources, redis, await redis.client("ID"));
+  }
+
+  get isLost(): boolean {
+    return this.#redis.status !== "ready";
+  }
+
+  /** Whether a block is under way. */
+  get isBlocked(): boolean {
+    return this.#isBlocked;
+  }
+
+  /** Pops what is in the first source, `count` at most. */
+  async pop(count: number): Promise<Taken[]> {
+    const [source] = this.#sources as readonly [Source];
+    const payloads = await this.#watched(0, this.#redis.lpopBuffer(source.target, count));
+    return (payloads ?? []).map((payload) => ({ source, payload }));
+  }
+
+  /** Blocks for one message, of the first source that has one, for a few seconds at most. */
+  async block(): Promise<Taken[]> {
+    const targets = this.#sources.map(({ target }) => target);
+    this.#isBlocked = true;
+    try {
+      const popped = await this.#watched(BLOCK, this.#redis.blpopBuffer(targets, BLOCK));
+      if (popped === null) return [];
+      const [key, payload] = popped;
+      // The answer names the key with ioredis's prefix.
+      const target = key.toString().slice((this.#redis.options.keyPrefix ?? "").length);
+      const source = this.#sources.find((candidate) => candidate.target === target);
+      return [{ source: source ?? (this.#sources[0] as Source), payload }];
+    } finally {
+      this.#isBlocked = false;
+    }
+  }
+
+  /** Ends the block that is under way; its answer still comes. Answers whether it was blocked. */
+  async unblock(): Promise<boolean> {
+    const peer = this.#connections.peerOf(this.#redis);
+    return Number(await peer.client("UNBLOCK", this.#id)) === 1;
+  }
+
+  /** Ends the connection. An answer that is still under way is lost. */
+  disconnect(): void {
+    this.#redis.disconnect();
+  }
+
+  /** Awaits an answer that should come within `seconds` and some. */
+  async #watched<Answer>(seconds: number, answer: Promise<Answer>): Promise<Answer> {
+    let isPending = true;
+    const watchdog = setTimeout(
+      () => void this.#giveUpWhile(() => isPending),
+      seconds * 1000 + 2 * GRACE,
+    );
+    try {
+      return await answer;
+    } finally {
+      isPending = false;
+      clearTimeout(watchdog);
+    }
+  }
+
+  async #giveUpWhile(isPending: () => boolean): Promise<void> {
+    while (isPending()) {
+      try {
+        await this.#connections.probe(this.#sources[0]?.target);
+        await sleep(GRACE);
+        if (isPending()) this.disconnect();
+        return;
+      } catch {
+        // Redis answers nobody: it is not this connection that is to blame.
+        await sleep(GRACE);
+      }
+    }
+  }
+}
+
+/** Seconds that one BLPOP blocks at most. */
+const BLOCK = 5;
+
+/** Milliseconds that an answer may be late while Redis answers others. */
+const GRACE = 1000;

@@ -1,0 +1,63 @@
+import {
+  readPage,
+  searchPage,
+  START,
+  type Cursor,
+  type Page,
+  type PageMessage,
+  type SearchHit,
+} from "./lua/read.ts";
+import { remove, removeExact } from "./lua/remove.ts";
+import type { QueueContext } from "./queue-context.ts";
+
+/** Elements of the insertion order that one script looks at: a few hundred microseconds of Redis. */
+export const STEP = 200;
+
+/**
+ * The insertion order of a queue's delayed messages, oldest first, read a page at a time.
+ *
+ * None that stays in the queue is missed. One may come twice, if the order is compacted meanwhile.
+ */
+export class InsertionOrder {
+  readonly #queue: QueueContext;
+
+  constructor(queue: QueueContext) {
+    this.#queue = queue;
+  }
+
+  /** The messages, in pages of `maxBytes` or a little more. */
+  members(maxBytes: number): AsyncGenerator<PageMessage, void, void> {
+    return this.#pages((cursor) =>
+      this.#queue.read("read", readPage, { ...cursor, step: STEP, maxBytes }),
+    );
+  }
+
+  /** The messages' elements, each with the answer whether its payload is one of these. */
+  search(payloads: readonly Buffer[]): AsyncGenerator<SearchHit, void, void> {
+    return this.#pages((cursor) =>
+      this.#queue.read("search", searchPage, { ...cursor, step: STEP }, payloads),
+    );
+  }
+
+  /** Removes the messages that these elements stand for; answers how many were still there. */
+  async remove(elements: readonly Buffer[]): Promise<number> {
+    const script = this.#queue.isExact ? removeExact : remove;
+    let removed = 0;
+    for (let i = 0; i < elements.length; i += STEP) {
+      const some = elements.slice(i, i + STEP);
+      removed += await this.#queue.change("remove from", script, {}, some);
+    }
+    return removed;
+  }
+
+  async *#pages<Item>(
+    read: (cursor: Cursor) => Promise<Page<Item>>,
+  ): AsyncGenerator<Item, void, void> {
+    let cursor: Cursor | undefined = START;
+    while (cursor !== undefined) {
+      const page: Page<Item> = await read(cursor);
+      yield* page.items;
+      cursor = page.next;
+    }
+  }
+}
