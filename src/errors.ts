@@ -176,7 +176,11 @@ export class HandlerError extends DelaylineError {
  */
 function withoutArguments(error: unknown): Error {
   if (!(error instanceof Error)) return new Error("unknown failure");
-  const copy = new Error(error.message.replace(/,? with args beginning with:.*/s, ""));
+  const message =
+    error.name === "MaxRetriesPerRequestError"
+      ? "the connection was lost before the answer came"
+      : error.message.replace(/,? with args beginning with:.*/s, "");
+  const copy = new Error(message);
   Object.defineProperty(copy, "name", { value: error.name, configurable: true });
   const code: unknown = "code" in error ? error.code : undefined;
   if (typeof code === "string") Object.assign(copy, { code });

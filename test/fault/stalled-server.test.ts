@@ -1,0 +1,34 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect, it } from "vitest";
+import { newLine } from "../helpers/delayline.ts";
+import { startOwnServer } from "../helpers/own-server.ts";
+import { uniqueName } from "../helpers/redis.ts";
+
+it("loses nothing when Redis stalls for longer than any answer should take", async () => {
+  const server = await startOwnServer();
+  const line = newLine({ redis: server.url });
+  const name = uniqueName();
+  const delayed = line.getDelayedQueue<number>(name);
+  const ready = line.getBlockingQueue<number>(name);
+  await delayed.offerMany(Array.from({ length: 300 }, (_, i) => ({ payload: i, delay: i * 3 })));
+
+  // A pop, a block and a transfer are under way, or come into the stall.
+  const received: number[] = [];
+  const consuming = (async () => {
+    while (received.length < 300)
+      received.push(...(await ready.takeMany({ max: 10, timeout: 500 })));
+  })();
+  const draining = (async () => {
+    while (received.length < 300) {
+      received.push(...(await ready.drain(5)));
+      await sleep(1);
+    }
+  })();
+  await expect.poll(() => received.length).toBeGreaterThan(20);
+  server.pause();
+  await sleep(4500);
+  server.resume();
+  await Promise.all([consuming, draining.catch(() => {})]);
+
+  expect(received.toSorted((a, b) => a - b)).toEqual(Array.from({ length: 300 }, (_, i) => i));
+}, 60_000);

@@ -1,0 +1,22 @@
+import { onTestFinished } from "vitest";
+import { Delayline } from "../../src/index.ts";
+import type { DelaylineError, DelaylineOptions } from "../../src/index.ts";
+import { redisUrl } from "./redis.ts";
+
+/** A client that remembers what it reported. */
+export class TestLine extends Delayline {
+  /** The `error` events so far. */
+  readonly errors: DelaylineError[] = [];
+
+  constructor(options: DelaylineOptions = {}) {
+    super({ redis: redisUrl(), closeTimeout: 2_000, ...options });
+    this.on("error", (error) => this.errors.push(error));
+  }
+}
+
+/** A client on the shared Redis, unless told otherwise, which is closed when the test has finished. */
+export function newLine(options?: DelaylineOptions): TestLine {
+  const line = new TestLine(options);
+  onTestFinished(() => line.close());
+  return line;
+}
