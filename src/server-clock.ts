@@ -6,17 +6,21 @@
  * was heard on the channel.
  *
  * Every answer that carries the server's time bounds the offset between the two clocks: the server
- * read its clock after the question was sent and before the answer was received. The estimate is
- * moved into those bounds, and no further, so a slow answer does no harm and a step of the server's
- * clock is followed at once.
+ * read its clock after the question was sent and before the answer was received. What all answers
+ * leave possible soon is as narrow as the fastest round trip; the estimate is its middle. The bounds
+ * widen with time, since clocks drift, and an answer that contradicts them (the server's clock was
+ * set, or it is another server) starts anew.
  */
 export class ServerClock {
-  #offset: number | undefined;
+  /** Bounds of the offset in microseconds, as of the local instant `boundedAt`. */
+  #least = -Infinity;
+  #most = Infinity;
+  #boundedAt = 0;
   #lastStamp = 0;
 
   /** Whether the server has been heard yet. */
   get isSet(): boolean {
-    return this.#offset !== undefined;
+    return this.#most !== Infinity;
   }
 
   /** This process's monotonic clock in microseconds, for `sentAt` below. */
@@ -26,12 +30,17 @@ export class ServerClock {
 
   /** Takes into account that the server said `serverTime` between `sentAt` and now. */
   observe(serverTime: number, sentAt: number): void {
-    const earliest = serverTime - ServerClock.local();
-    const latest = serverTime - sentAt;
-    this.#offset =
-      this.#offset === undefined
-        ? (earliest + latest) / 2
-        : Math.min(Math.max(this.#offset, earliest), latest);
+    const now = ServerClock.local();
+    const drift = (now - this.#boundedAt) * MAX_DRIFT;
+    const least = serverTime - now;
+    const most = serverTime - sentAt;
+    this.#least = Math.max(this.#least - drift, least);
+    this.#most = Math.min(this.#most + drift, most);
+    this.#boundedAt = now;
+    if (this.#least > this.#most) {
+      this.#least = least;
+      this.#most = most;
+    }
   }
 
   /** Asks the server, with a function that sends TIME. */
@@ -43,7 +52,7 @@ export class ServerClock {
 
   /** The estimated server time in microseconds. Only after the first {@link observe}. */
   now(): number {
-    return ServerClock.local() + (this.#offset ?? NaN);
+    return ServerClock.local() + (this.#least + this.#most) / 2;
   }
 
   /** The next order stamp: the estimated time, but greater than every stamp before it. */
@@ -57,3 +66,6 @@ export class ServerClock {
     return deadline - this.now() / 1000;
   }
 }
+
+/** How much two clocks may drift apart: 100 microseconds a second, more than quartz does. */
+const MAX_DRIFT = 1e-4;

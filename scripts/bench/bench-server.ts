@@ -1,0 +1,80 @@
+import { startRedis, type RedisServer } from "delayline/testing";
+import { Redis } from "ioredis";
+import { CommandStats } from "./command-stats.ts";
+
+/** A server of our own for one round, and looks into it from outside. */
+export class BenchServer implements AsyncDisposable {
+  readonly redis: Redis;
+  readonly #server: RedisServer;
+
+  private constructor(server: RedisServer) {
+    this.#server = server;
+    this.redis = new Redis(server.url);
+  }
+
+  static async start(): Promise<BenchServer> {
+    // Without REDIS_URL: statistics are reset here, and data flushed.
+    const env = { ...process.env, REDIS_URL: "" };
+    const args = ["--slowlog-log-slower-than", String(SLOW), "--slowlog-max-len", "10000"];
+    const server = new BenchServer(await startRedis({ args, env }));
+    await server.redis.ping();
+    return server;
+  }
+
+  get url(): string {
+    return this.#server.url;
+  }
+
+  get description(): string {
+    return `Redis ${this.#server.version}`;
+  }
+
+  /** Begins to count anew. */
+  async resetStats(): Promise<void> {
+    await this.redis.config("RESETSTAT");
+    await this.redis.slowlog("RESET");
+  }
+
+  /** What has been counted since {@link resetStats}. */
+  async stats(): Promise<CommandStats> {
+    return new CommandStats(await this.redis.info("commandstats"));
+  }
+
+  /** The longest run of a single script since {@link resetStats}, in ms; short ones count as 0.5. */
+  async longestScript(): Promise<number> {
+    const entries = (await this.redis.slowlog("GET", 10_000)) as SlowlogEntry[];
+    const scripts = entries.filter(([, , , [command = ""]]) => /^eval/i.test(command));
+    return Math.max(SLOW, ...scripts.map(([, , micros]) => micros)) / 1000;
+  }
+
+  /** The server's memory in bytes, when it has come to rest. */
+  async usedMemory(): Promise<number> {
+    // Its log of slow commands holds their arguments.
+    await this.redis.slowlog("RESET");
+    let last = NaN;
+    for (;;) {
+      const info = await this.redis.info("memory");
+      const used = Number(/^used_memory:(\d+)/m.exec(info)?.[1]);
+      // A hash table that grows is moved step by step, and exists twice meanwhile.
+      if (Math.abs(used - last) < used / 10_000) return used;
+      last = used;
+      await new Promise((resolve) => setTimeout(resolve, 300));
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.redis.disconnect();
+    await this.#server.stop();
+  }
+}
+
+/** Commands that take longer than so many microseconds are logged. */
+const SLOW = 500;
+
+type SlowlogEntry = readonly [
+  id: number,
+  at: number,
+  micros: number,
+  command: readonly string[],
+  ...client: readonly string[],
+];

@@ -1,0 +1,56 @@
+/**
+ * How often each command has run on a server and how long it took, from `INFO commandstats`. Commands
+ * that scripts run are counted too, beside the script's own EVALSHA.
+ */
+export class CommandStats {
+  readonly #commands: ReadonlyMap<string, { readonly calls: number; readonly usec: number }>;
+
+  /** @param info the answer of `INFO commandstats`. */
+  constructor(info: string) {
+    const lines = info.matchAll(/^cmdstat_([^:]+):calls=(\d+),usec=(\d+)/gm);
+    this.#commands = new Map(
+      Array.from(lines, ([, name = "", calls, usec]) => [
+        name,
+        { calls: Number(calls), usec: Number(usec) },
+      ]),
+    );
+  }
+
+  /** How many commands there were, without those by which the benchmark asks. */
+  get total(): number {
+    return this.#counted.reduce((sum, [, { calls }]) => sum + calls, 0);
+  }
+
+  calls(command: string): number {
+    return this.#commands.get(command)?.calls ?? 0;
+  }
+
+  /** The time that scripts took, in microseconds. */
+  get scriptTime(): number {
+    return this.#usec("evalsha") + this.#usec("eval");
+  }
+
+  /**
+   * How often the transfer script has run. Redis counts all scripts together, but of ours only this
+   * one calls ZRANGEBYSCORE, and calls it once.
+   */
+  get transferCount(): number {
+    const count = this.calls("zrangebyscore");
+    if (count === 0)
+      throw new Error("no ZRANGEBYSCORE was seen: how does transfer look for what is due?");
+    return count;
+  }
+
+  /** How often each command was called per message. */
+  perMessage(messages: number): Record<string, number> {
+    return Object.fromEntries(this.#counted.map(([name, { calls }]) => [name, calls / messages]));
+  }
+
+  #usec(command: string): number {
+    return this.#commands.get(command)?.usec ?? 0;
+  }
+
+  get #counted() {
+    return [...this.#commands].filter(([name]) => !/^(info|config|slowlog)\b/.test(name));
+  }
+}

@@ -1,0 +1,71 @@
+import { percentile } from "./percentile.ts";
+import type { Figure } from "./figure.ts";
+import type { Offered } from "./programs/producer.ts";
+import type { Taken } from "./programs/worker.ts";
+
+/** What became of the messages that were offered. */
+export interface Deliveries {
+  readonly lost: number;
+  readonly takenTwice: number;
+  /** Taken before their deadline. */
+  readonly early: number;
+  /** From the deadline to the handler's call, in milliseconds, in ascending order. */
+  readonly lateness: readonly number[];
+}
+
+/** Joins what a producer offered, from order number `first` on, with what the workers took. */
+export function joinDeliveries(
+  { deadlines, notBefore }: Offered,
+  first: number,
+  taken: readonly Taken[],
+): Deliveries {
+  const counts = new Uint32Array(deadlines.length);
+  const lateness: number[] = [];
+  let early = 0;
+  for (const { numbers, takenAt, uncertainty } of taken) {
+    numbers.forEach((number, k) => {
+      const i = number - first;
+      const deadline = deadlines[i];
+      const at = takenAt[k] ?? NaN;
+      if (deadline === undefined) throw new Error(`order ${number} was not offered`);
+      counts[i]!++;
+      lateness.push(at - deadline);
+      // Early beyond doubt: even if the reference clock is as far off as it may be.
+      if (at + uncertainty < Math.max(deadline, notBefore[i] ?? NaN)) early++;
+    });
+  }
+  return {
+    lost: counts.filter((count) => count === 0).length,
+    takenTwice: counts.filter((count) => count > 1).length,
+    early,
+    lateness: lateness.toSorted((a, b) => a - b),
+  };
+}
+
+/** The promises that hold in every round. */
+export function promises({ lost, takenTwice, early }: Deliveries): Figure[] {
+  const goal = { atMost: 0, inEveryRound: true };
+  return [
+    { name: "lost", value: lost, unit: "", goal },
+    { name: "taken twice", value: takenTwice, unit: "", goal },
+    { name: "taken before the deadline", value: early, unit: "", goal },
+  ];
+}
+
+/** How late messages are, with goals in milliseconds if there are any. */
+export function latenessFigures(
+  { lateness }: Deliveries,
+  goals: { readonly p50?: number; readonly p99?: number } = {},
+): Figure[] {
+  return [
+    figure("p50", percentile(lateness, 50), goals.p50),
+    figure("p99", percentile(lateness, 99), goals.p99),
+    figure("p99.9", percentile(lateness, 99.9)),
+    figure("max", lateness.at(-1) ?? NaN),
+  ];
+}
+
+function figure(name: string, value: number, atMost?: number): Figure {
+  const goal = atMost !== undefined && { goal: { atMost } };
+  return { name: `lateness ${name}`, value, unit: "ms", ...goal };
+}

@@ -1,0 +1,69 @@
+/** One number that a round has measured. */
+export interface Figure {
+  readonly name: string;
+  readonly value: number;
+  readonly unit: Unit;
+  readonly goal?: Goal;
+  /** What the number is made of, in the same unit. */
+  readonly parts?: Readonly<Record<string, number>>;
+}
+
+/** A bare number has no unit. */
+export type Unit = "" | "x" | "ms" | "us" | "B" | "/s";
+
+/** What is wanted: of the median of all rounds, or of each single one. */
+export interface Goal {
+  readonly atMost?: number;
+  readonly atLeast?: number;
+  readonly inEveryRound?: boolean;
+}
+
+/** A number over all rounds. */
+export interface Summary extends Omit<Figure, "value"> {
+  readonly values: readonly number[];
+  readonly median: number;
+  readonly min: number;
+  readonly max: number;
+  /** Undefined where there is no goal. */
+  readonly isMet: boolean | undefined;
+}
+
+/** Summarizes the figures of all rounds, which come in the same order in each. */
+export function summarize(rounds: readonly (readonly Figure[])[]): Summary[] {
+  const [first = []] = rounds;
+  return first.map(({ name, unit, goal }, i) => {
+    const figures = rounds.map((round) => round[i] as Figure);
+    const values = figures.map(({ value }) => value);
+    const [min, max] = [Math.min(...values), Math.max(...values)];
+    const parts = medianParts(figures);
+    return {
+      name,
+      unit,
+      ...(goal && { goal }),
+      ...(parts && { parts }),
+      values,
+      median: median(values),
+      min,
+      max,
+      isMet: goal && (goal.inEveryRound ? values : [median(values)]).every((v) => meets(v, goal)),
+    };
+  });
+}
+
+function meets(value: number, { atMost = Infinity, atLeast = -Infinity }: Goal): boolean {
+  return value <= atMost && value >= atLeast;
+}
+
+function medianParts(figures: readonly Figure[]): Record<string, number> | undefined {
+  const all = figures.map(({ parts }) => parts ?? {});
+  const names = new Set(all.flatMap((parts) => Object.keys(parts)));
+  if (names.size === 0) return undefined;
+  const medians = [...names].map((name) => [name, median(all.map((p) => p[name] ?? 0))] as const);
+  return Object.fromEntries(medians.toSorted(([, a], [, b]) => b - a));
+}
+
+function median(values: readonly number[]): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  const middle = (sorted.length - 1) / 2;
+  return ((sorted[Math.floor(middle)] ?? NaN) + (sorted[Math.ceil(middle)] ?? NaN)) / 2;
+}

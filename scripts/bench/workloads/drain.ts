@@ -1,0 +1,76 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Redis } from "ioredis";
+import { BenchServer } from "../bench-server.ts";
+import type { Figure, Goal } from "../figure.ts";
+import { percentile } from "../percentile.ts";
+import { Program } from "../program.ts";
+import type { Pings, ProberMethods } from "../programs/prober.ts";
+import type { SingleMethods } from "../programs/single.ts";
+import type { Workload } from "../workload.ts";
+
+/** A crowd that becomes due at once: how fast is it moved, and can others still use Redis? */
+export const drain: Workload = {
+  name: "drain",
+  title: "100,000 messages due at one instant, moved by one process; PINGs from another",
+  async round({ isQuick, progress }) {
+    const [count, inMilliseconds] = isQuick ? [20_000, 2500] : [100_000, 6000];
+    await using server = await BenchServer.start();
+    await using single = await Program.start<SingleMethods>("single");
+    await using prober = await Program.start<ProberMethods>("prober");
+    await single.call("open", server.url);
+    progress(`offering ${count} messages`);
+    const instant = await single.call("offerForOneInstant", count, inMilliseconds);
+    const isFull = (await look(server.redis)).pending === count;
+    if (!isFull) throw new Error("some messages were moved before their deadline");
+
+    await prober.call("start", server.url);
+    const startedAt = (await look(server.redis)).serverTime;
+    await sleep(instant - startedAt - 20);
+    progress("moving them");
+    const emptyAt = await emptied(server.redis);
+    const pings = await prober.call("stop");
+    return [
+      {
+        name: "moved",
+        value: (count / (emptyAt - instant)) * 1000,
+        unit: "/s",
+        goal: { atLeast: 110_000 },
+      },
+      ...pingFigures("meanwhile", pings, instant, emptyAt, { atMost: 5, inEveryRound: true }),
+      ...pingFigures("before, at rest", pings, startedAt, instant - 50),
+    ];
+  },
+};
+
+/** When the last message left the ZSET, on the server's clock. */
+async function emptied(redis: Redis): Promise<number> {
+  for (;;) {
+    const { pending, serverTime } = await look(redis);
+    if (pending === 0) return serverTime;
+    await sleep(2);
+  }
+}
+
+/** How many messages are pending, and when that was on the server's clock (epoch ms). */
+async function look(redis: Redis): Promise<{ pending: number; serverTime: number }> {
+  const replies = await redis.multi().time().zcard("redisson_delay_queue_timeout:{orders}").exec();
+  const [time, pending] = (replies ?? []).map(([, reply]) => reply);
+  const [seconds, micros] = (time as string[]).map(Number);
+  return { pending: Number(pending), serverTime: (seconds ?? 0) * 1000 + (micros ?? 0) / 1000 };
+}
+
+function pingFigures(
+  when: string,
+  { sentAt, waits }: Pings,
+  from: number,
+  to: number,
+  goal?: Goal,
+): Figure[] {
+  const sorted = Array.from(waits)
+    .filter((_, i) => (sentAt[i] ?? NaN) >= from && (sentAt[i] ?? NaN) <= to)
+    .toSorted((a, b) => a - b);
+  return [
+    { name: `PING ${when}, p99`, value: percentile(sorted, 99), unit: "ms" },
+    { name: `PING ${when}, max`, value: sorted.at(-1) ?? NaN, unit: "ms", ...(goal && { goal }) },
+  ];
+}

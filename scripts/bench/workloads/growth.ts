@@ -1,0 +1,94 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { Delayline } from "delayline";
+import { BenchServer } from "../bench-server.ts";
+import type { Figure } from "../figure.ts";
+import { makeOrder } from "../order.ts";
+import type { Workload } from "../workload.ts";
+
+/**
+ * What it costs Redis to move a message, by the number of messages that are pending.
+ *
+ * N messages are offered in random order of their deadlines. Three quarters of them are due at the
+ * end of the offering, and are moved at full speed, while the others stay; this leaves enough dead
+ * elements in the insertion order for one compaction, which counts too. Small queues are measured
+ * several times over, for as many messages.
+ */
+export const growth: Workload = {
+  name: "growth",
+  title: "script time of moving messages, with 10 k, 100 k and 1 M pending at random deadlines",
+  async round({ isQuick, progress }) {
+    const sizes = isQuick ? [2000, 20_000, 100_000] : [10_000, 100_000, 1_000_000];
+    const atLeast = isQuick ? 20_000 : 100_000;
+    const figures: Figure[] = [];
+    const costs: number[] = [];
+    let longestOffer = 0;
+    let longestMove = 0;
+    for (const size of sizes) {
+      await using server = await BenchServer.start();
+      let scriptTime = 0;
+      let moved = 0;
+      while (moved < atLeast) {
+        progress(`${size} pending: ${moved} moved`);
+        await server.redis.flushall();
+        await server.resetStats();
+        const due = await fill(server.url, size);
+        longestOffer = Math.max(longestOffer, await server.longestScript());
+
+        await server.resetStats();
+        await move(server, due);
+        longestMove = Math.max(longestMove, await server.longestScript());
+        scriptTime += (await server.stats()).scriptTime;
+        moved += due;
+      }
+      costs.push(scriptTime / moved);
+      const name = `per message, ${size.toLocaleString("en")} pending`;
+      figures.push({ name, value: scriptTime / moved, unit: "us" });
+    }
+    const goal = { atMost: 5, inEveryRound: true };
+    return [
+      ...figures,
+      {
+        name: "the dearest by the cheapest",
+        value: Math.max(...costs) / Math.min(...costs),
+        unit: "x",
+        goal: { atMost: 2 },
+      },
+      { name: "longest script that moves or tidies", value: longestMove, unit: "ms", goal },
+      { name: "longest script that offers", value: longestOffer, unit: "ms", goal },
+    ];
+  },
+};
+
+/** Offers `size` messages, and answers how many of them are due. */
+async function fill(url: string, size: number): Promise<number> {
+  await using line = new Delayline({ redis: url, transfer: false });
+  const queue = line.getDelayedQueue(QUEUE);
+  let due = 0;
+  const perCall = 1000;
+  // What is due lies in the past already: on the server's clock, so that no delay could say it.
+  const now = await line.serverTime();
+  for (let first = 0; first < size; first += perCall) {
+    const numbers = Array.from({ length: Math.min(perCall, size - first) }, (_, i) => first + i);
+    await Promise.all(
+      numbers.map((number) => {
+        const isDue = Math.random() < 0.75;
+        if (isDue) due++;
+        const deadline = isDue ? now - Math.random() * HOUR : now + (1 + Math.random()) * HOUR;
+        return queue.offerAt(makeOrder(number), new Date(deadline));
+      }),
+    );
+  }
+  return due;
+}
+
+/** Has a client move what is due, and tidy up behind it. */
+async function move({ redis, url }: BenchServer, due: number): Promise<void> {
+  await using line = new Delayline({ redis: url });
+  const queue = line.getBlockingQueue(QUEUE);
+  while ((await redis.llen(queue.name)) < due) await sleep(20);
+  // Tidying may go on a little.
+  await sleep(200);
+}
+
+const QUEUE = "orders";
+const HOUR = 3_600_000;
