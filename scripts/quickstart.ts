@@ -1,0 +1,110 @@
+/**
+ * Shows on this machine what Delayline promises.
+ *
+ *   npm run quickstart
+ *
+ * One process offers 10,000 orders that are due within five seconds, two others take them. Then every
+ * order is accounted for: was it taken, once, and not before its deadline? How late was it?
+ *
+ * It uses the Redis at REDIS_URL, or one that it finds and starts. Exit code 1: a promise was broken.
+ */
+import { randomBytes } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
+import { Delayline } from "delayline";
+import { startRedis } from "delayline/testing";
+import { Redis } from "ioredis";
+import { Ledger } from "./quickstart/ledger.ts";
+import { Role } from "./quickstart/role.ts";
+
+const ORDERS = 10_000;
+const MAX_DELAY = 5_000;
+
+/** Milliseconds after the last deadline after which what has not been taken counts as lost. */
+const PATIENCE = 10_000;
+
+/** Prints a line this often, in milliseconds. */
+const PROGRESS = 1_000;
+
+/** Resolves with whether every promise was kept. */
+async function main(): Promise<boolean> {
+  await using redis = await startRedis();
+  // A name of its own, as REDIS_URL may lead to a Redis that others use.
+  const queue = `quickstart-${randomBytes(4).toString("hex")}`;
+  console.log(`Redis: ${redis.description}.`);
+  console.log(`Queue: ${queue}. One producer and two workers, each a process of its own.\n`);
+
+  // Ctrl-C: tidy up first. Pressed again it ends at once.
+  const interrupt = new AbortController();
+  process.once("SIGINT", () => interrupt.abort());
+
+  const ledger = new Ledger();
+  const env = { REDIS_URL: redis.url, QUEUE: queue };
+  const workers = ["worker 1", "worker 2"].map(
+    (name) =>
+      new Role(name, new URL("quickstart/worker.ts", import.meta.url), env, (takings) =>
+        ledger.take(name, takings),
+      ),
+  );
+  const roles = [...workers];
+  try {
+    await Promise.all(workers.map((worker) => worker.ready));
+    const settings = { ...env, ORDERS: String(ORDERS), MAX_DELAY: String(MAX_DELAY) };
+    const program = new URL("quickstart/producer.ts", import.meta.url);
+    const producer = new Role("producer", program, settings, (offers) => ledger.offer(offers));
+    roles.push(producer);
+    await producer.ready;
+
+    const startedAt = performance.now();
+    let elapsed = 0;
+    while (ledger.takenCount < ORDERS && elapsed < MAX_DELAY + PATIENCE) {
+      await sleep(PROGRESS, undefined, { signal: interrupt.signal }).catch(() => {
+        throw new Error("interrupted");
+      });
+      elapsed = performance.now() - startedAt;
+      console.log(`${seconds(elapsed)}   ${ledger.progress}`);
+      for (const role of roles) role.check();
+    }
+
+    // Whoever took an order reports it before it ends; then nobody is left who could take another.
+    await Promise.all(roles.map((role) => role.stop()));
+    const verdict = ledger.verdict(ORDERS, await countLeft(redis.url, queue));
+    console.log(`\n${verdict.text}`);
+    return verdict.isKept;
+  } finally {
+    for (const role of roles) role.kill();
+    await removeKeys(redis.url, queue);
+  }
+}
+
+/** Counts the messages that are still in Redis, delayed or ready. */
+async function countLeft(url: string, queue: string): Promise<number> {
+  await using line = new Delayline({ redis: url, transfer: false });
+  const delayed = await line.getDelayedQueue(queue).size();
+  return delayed + (await line.getBlockingQueue(queue).size());
+}
+
+/** Removes every key of the queue, among them hints that would expire later. */
+async function removeKeys(url: string, queue: string): Promise<void> {
+  const redis = new Redis(url);
+  try {
+    let cursor = "0";
+    do {
+      const [next, keys] = await redis.scan(cursor, "MATCH", `*${queue}*`, "COUNT", 1_000);
+      if (keys.length > 0) await redis.unlink(keys);
+      cursor = next;
+    } while (cursor !== "0");
+  } finally {
+    redis.disconnect();
+  }
+}
+
+function seconds(milliseconds: number): string {
+  return `${(milliseconds / 1000).toFixed(1).padStart(5)} s`;
+}
+
+try {
+  process.exitCode = (await main()) ? 0 : 1;
+} catch (error) {
+  console.error(error instanceof Error ? error.message : error);
+  process.exitCode = 1;
+}
