@@ -48,7 +48,8 @@ export interface DelaylineOptions extends QueueOptions {
    * One of yours stays yours: it carries the calls that you await, `close()` never ends it, and its
    * own options hold for these calls. Subscribing, blocking and background work is done on
    * connections of our own, made with the same address and credentials, but without
-   * `commandTimeout`, `blockingTimeout` and `socketTimeout`, which lose messages.
+   * `commandTimeout`, `blockingTimeout` and `socketTimeout`, which lose messages. Give yours an
+   * `error` listener: without one, ioredis prints its connection errors.
    * Defaults to `"redis://localhost:6379"`.
    */
   readonly redis?: string | RedisOptions | RedisClient;

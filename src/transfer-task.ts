@@ -3,6 +3,7 @@ import type { Connections } from "./connections.ts";
 import { DeadlineTimer } from "./deadline-timer.ts";
 import { QuarantineError, RedisError, type DelaylineError } from "./errors.ts";
 import type { QueueKeys } from "./keys.ts";
+import { retire } from "./lua/retire.ts";
 import { run } from "./lua/script.ts";
 import { tidy } from "./lua/tidy.ts";
 import { transfer, transferExact, type TransferReply } from "./lua/transfer.ts";
@@ -31,7 +32,8 @@ import type { Listener, Subscriber } from "./subscriber.ts";
  * looks 100 to 200 ms after each deadline, and only for messages that are overdue. If it finds any,
  * the active task is gone or stalled, and it becomes active itself. Who moved last is a hint in Redis
  * (`mover`), so that a head which was cancelled, rather than moved by somebody, makes nobody stand
- * by. Nothing is leased: a dead active task costs one lateness of 200 ms.
+ * by. Nothing is leased: a dead active task costs one lateness of 200 ms. One that is closed says so,
+ * by a wake-up of `0`, which makes every task active again until the next deadline.
  *
  * No error ends the task. It is reported, and tried again after a growing pause.
  */
@@ -91,6 +93,8 @@ export class TransferTask implements Listener {
   onMessage(message: string): void {
     const deadline = Number(message);
     if (Number.isNaN(deadline)) return;
+    // "Look now": somebody has left, or moved the messages about.
+    if (deadline === 0) this.#isStandingBy = false;
     if (this.#transferring !== undefined) {
       this.#heard = Math.min(this.#heard, deadline);
     } else if (deadline < this.#awaited && !this.#isFailing) {
@@ -105,6 +109,7 @@ export class TransferTask implements Listener {
     this.#timer.clear();
     await this.#transferring;
     await this.#tidying;
+    await this.#retire();
   }
 
   #onSweep(): void {
@@ -172,6 +177,14 @@ export class TransferTask implements Listener {
     this.#awaited = deadline;
     const delay = this.#isStandingBy ? STAND_BY * (1 + Math.random()) : 0;
     this.#timer.reset(performance.now() + remaining + delay);
+  }
+
+  async #retire(): Promise<void> {
+    const { background } = this.#connections;
+    if (this.#isStandingBy || background.status !== "ready") return;
+    const { channel } = this.#keys;
+    // If it fails, those that stand by find out by themselves, a little later.
+    await run(background, retire, this.#keys, { channel, task: this.#id }).catch(() => {});
   }
 
   #startTidying(): void {
