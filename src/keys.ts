@@ -19,6 +19,11 @@ export interface QueueKeys {
   readonly compacted: string;
   /** String: elements of gone messages that the last compaction had to leave in the order LIST. */
   readonly ghosts: string;
+  /**
+   * HASH: business key -> address (24 bytes), and what the offer came to; see `lua/offer-keyed.ts`.
+   * Only for messages that have a key.
+   */
+  readonly index: string;
   /** String: the transfer task that moved messages last. A hint with a time to live. */
   readonly mover: string;
   /** LIST: bytes that nobody could read. */
@@ -44,6 +49,7 @@ export function queueKeys(name: string): QueueKeys {
     channel: `redisson_delay_queue_channel:${tagged}`,
     compacted: `delayline_compacted:${tagged}`,
     ghosts: `delayline_ghosts:${tagged}`,
+    index: `delayline_keys:${tagged}`,
     mover: `delayline_mover:${tagged}`,
     quarantine: `delayline_quarantine:${tagged}`,
     receipt: `delayline_receipt:${tagged}:`,

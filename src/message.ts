@@ -9,14 +9,12 @@ import { randomFillSync } from "node:crypto";
  *
  * `order stamp(8, big-endian) | random(8)`
  *
- * The order stamp is the producer's estimate of the server's clock in microseconds.
+ * The order stamp is the producer's estimate of the server's clock in microseconds. A message's
+ * business key, if it has one, is the rest.
  */
 
 /** Length of the ids that we write, in bytes. Redisson's may have any length. */
 const ID_BYTES = 16;
-
-/** Length of an address: deadline(8, big-endian) | id(16). */
-export const ADDRESS_BYTES = 24;
 
 declare const messageId: unique symbol;
 
@@ -31,6 +29,7 @@ export type MessageId = string & { readonly [messageId]: true };
 export interface StoredMessage {
   readonly id: Buffer;
   readonly payload: Buffer;
+  readonly key: string | undefined;
 }
 
 // Random bytes are drawn a page at a time: one system call for 512 ids.
@@ -52,12 +51,13 @@ export function createId(stamp: number): Buffer {
 }
 
 /** Packs a message into the bytes of a ZSET member. */
-export function packMember(id: Buffer, payload: Buffer): Buffer {
-  const member = Buffer.allocUnsafe(1 + id.length + 8 + payload.length);
+export function packMember(id: Buffer, payload: Buffer, key = ""): Buffer {
+  const member = Buffer.allocUnsafe(1 + id.length + 8 + payload.length + Buffer.byteLength(key));
   member[0] = id.length;
   id.copy(member, 1);
   member.writeBigUInt64LE(BigInt(payload.length), 1 + id.length);
   payload.copy(member, 9 + id.length);
+  member.write(key, 9 + id.length + payload.length);
   return member;
 }
 
@@ -77,9 +77,11 @@ export function unpackMember(member: Buffer): StoredMessage | undefined {
     return {
       id: member.subarray(1, 1 + idLength),
       payload: member.subarray(head, head + length),
+      key: member.toString("utf8", head + length) || undefined,
     };
   }
-  return isOld ? { id: member.subarray(0, 8), payload: member.subarray(16) } : undefined;
+  if (!isOld) return undefined;
+  return { id: member.subarray(0, 8), payload: member.subarray(16), key: undefined };
 }
 
 /** The {@link MessageId} of a message with this deadline and id. */
@@ -87,9 +89,23 @@ export function formatMessageId(deadline: number, id: Buffer): MessageId {
   return `${deadline}-${id.toString("hex")}` as MessageId;
 }
 
-/** The address (24 bytes) of a message of ours, as the order LIST holds it. */
+// Ids have 16 bytes, or 8 where Redisson made them.
+const MESSAGE_ID = /^(\d{1,16})-([0-9a-f]{32}|[0-9a-f]{16})$/;
+
+/** Whether a text is a {@link MessageId}. A business key must not be one. */
+export function isMessageId(text: string): text is MessageId {
+  return MESSAGE_ID.test(text);
+}
+
+/** The address that a {@link MessageId} stands for: deadline(8, big-endian) | id. */
+export function parseMessageId(text: MessageId): Buffer {
+  const [, deadline, id] = MESSAGE_ID.exec(text) ?? [];
+  return packAddress(Number(deadline), Buffer.from(id ?? "", "hex"));
+}
+
+/** The address of a message, as the order LIST holds it: 24 bytes for ours. */
 export function packAddress(deadline: number, id: Buffer): Buffer {
-  const address = Buffer.allocUnsafe(ADDRESS_BYTES);
+  const address = Buffer.allocUnsafe(8 + id.length);
   address.writeUInt32BE(Math.floor(deadline / 2 ** 32), 0);
   address.writeUInt32BE(deadline % 2 ** 32, 4);
   id.copy(address, 8);

@@ -14,8 +14,8 @@ local function clock()
 end`;
 
 /**
- * `unpackMember(member)`: the id and the payload of a ZSET member, or nil if its layout is unknown.
- * `message.ts` has the rule, and decides in the same way.
+ * `unpackMember(member)`: the id, the payload and the business key (or nil) of a ZSET member, or nil
+ * if its layout is unknown. `message.ts` has the rule, and decides in the same way.
  */
 export const unpackMember = /* lua */ `
 local function unpackMember(member)
@@ -28,8 +28,9 @@ local function unpackMember(member)
   if size >= 16 and struct.unpack("<I8", member, 9) == size - 16 then
     return member:sub(1, 8), member:sub(17)
   end
-  -- Something stands behind the payload.
-  if head + length < size then return member:sub(2, head - 8), member:sub(head + 1, head + length) end
+  if head + length < size then
+    return member:sub(2, head - 8), member:sub(head + 1, head + length), member:sub(head + length + 1)
+  end
   return nil
 end`;
 
@@ -41,8 +42,8 @@ end`;
  * `isAddress(element)`: an address begins with 0 (deadlines are below 2^56), and so does the order
  * stamp in it. A member begins with its id's length; one of before 3.21.1 may begin with anything,
  * but where it has 24 bytes its ninth is 8.
- * `compareIds(a, i, b, j)`: negative, 0 or positive, as the 16 bytes of `a` from `i` on are below,
- * equal to or above those of `b` from `j` on.
+ * `compareBytes(a, i, b, j, count)`: negative, 0 or positive, as `count` bytes of `a` from `i` on are
+ * below, equal to or above those of `b` from `j` on.
  */
 export const addresses = /* lua */ `
 local function packAddress(deadline, member)
@@ -55,8 +56,8 @@ local function deadlineOf(address)
   local high, low = struct.unpack(">I4I4", address)
   return high * 4294967296 + low
 end
-local function compareIds(a, i, b, j)
-  for k = 0, 12, 4 do
+local function compareBytes(a, i, b, j, count)
+  for k = 0, count - 4, 4 do
     local x, y = struct.unpack(">I4", a, i + k), struct.unpack(">I4", b, j + k)
     if x ~= y then return x - y end
   end
@@ -64,44 +65,44 @@ local function compareIds(a, i, b, j)
 end`;
 
 /**
- * `find(element)`: the member and the deadline of the message that an element of the order LIST
- * stands for, or nil if it is gone. O(log N).
+ * Find by address, in O(log N): the rank of the deadline, the member there, and among equal deadlines
+ * a binary search by rank, since ties sort by member bytes, which for ids of one length is by id.
  *
- * Find by address: the rank of the deadline, the member there, and among equal deadlines a binary
- * search by rank, since ties sort by member bytes, which for ours is by id. Requires
- * {@link addresses}.
+ * `locate(address)`: the member and the deadline of the message with this deadline and id (of 8 or 16
+ * bytes), or nil if it is gone.
+ * `find(element)`: the same for an element of the order LIST.
+ * Both require {@link addresses}.
  */
 export const find = /* lua */ `
-local function find(element)
-  if not isAddress(element) then
-    local score = redis.call("ZSCORE", timeouts, element)
-    if score then return element, tonumber(score) end
-    return nil
-  end
-  local deadline = deadlineOf(element)
+local function locate(address)
+  local deadline = deadlineOf(address)
+  local length = #address - 8
   local text = string.format("%.0f", deadline)
   local low = redis.call("ZCOUNT", timeouts, "-inf", "(" .. text)
-  local high
-  local at = low
+  local at, high = low, nil
   while true do
-    local member = redis.call("ZRANGE", timeouts, at, at, "WITHSCORES")
-    if not high then
-      if not member[1] or tonumber(member[2]) ~= deadline then return nil end
-    end
-    member = member[1]
-    -- A member of ours begins with its id's length, 16. Java's 8-byte ids sort below.
-    local order = 16 - member:byte(1)
+    local found = redis.call("ZRANGE", timeouts, at, at, "WITHSCORES")
+    local member = found[1]
+    if not high and (not member or tonumber(found[2]) ~= deadline) then return nil end
+    -- A member begins with its id's length.
+    local order = length - member:byte(1)
     if order == 0 then
-      if #member < 25 then return nil end
-      order = compareIds(element, 9, member, 2)
+      if #member < length + 9 then return nil end
+      order = compareBytes(address, 9, member, 2, length)
     end
     if order == 0 then return member, deadline end
     if order < 0 and at == low then return nil end
-    if not high then high = low + redis.call("ZCOUNT", timeouts, text, text) - 1 end
+    high = high or low + redis.call("ZCOUNT", timeouts, text, text) - 1
     if order < 0 then high = at - 1 else low = at + 1 end
     if low > high then return nil end
     at = math.floor((low + high) / 2)
   end
+end
+local function find(element)
+  if isAddress(element) then return locate(element) end
+  local score = redis.call("ZSCORE", timeouts, element)
+  if score then return element, tonumber(score) end
+  return nil
 end`;
 
 /**
@@ -120,7 +121,7 @@ local function deadBelow(head, headDeadline)
     if not isAddress(element) then return not redis.call("ZSCORE", timeouts, element) end
     local deadline = deadlineOf(element)
     if deadline ~= headDeadline then return deadline < headDeadline end
-    return comparable and compareIds(element, 9, head, 2) < 0
+    return comparable and compareBytes(element, 9, head, 2, 16) < 0
   end
 end`;
 
@@ -158,4 +159,28 @@ local function forget(member)
   else
     redis.call("LREM", order, 1, member)
   end
+end`;
+
+/**
+ * The index of business keys: a HASH, key -> entry. An entry begins with the address of the pending
+ * message that has the key.
+ *
+ * `pendingWith(key)`: the member and the deadline of the pending message with this key, and the
+ * entry; or nil.
+ * `unindex(member)`: takes a message that leaves out of the index.
+ * Both require {@link addresses}, {@link find} and {@link unpackMember}.
+ */
+export const keyIndex = /* lua */ `
+local function pendingWith(key)
+  local entry = redis.call("HGET", index, key)
+  if not entry then return nil end
+  local member, deadline = locate(entry:sub(1, 24))
+  if not member then return nil end
+  return member, deadline, entry
+end
+local function unindex(member)
+  local id, _, key = unpackMember(member)
+  if not key then return end
+  local entry = redis.call("HGET", index, key)
+  if entry and entry:sub(9, 24) == id then redis.call("HDEL", index, key) end
 end`;
