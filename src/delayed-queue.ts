@@ -4,10 +4,18 @@ import { InsertionOrder, STEP } from "./insertion-order.ts";
 import { headDeadline, type SearchHit } from "./lua/read.ts";
 import { clear, pollNewestTo, pollOldest } from "./lua/remove.ts";
 import { asNumber, run } from "./lua/script.ts";
-import { formatMessageId, unpackMember, type MessageId } from "./message.ts";
+import { formatMessageId, isMessageId, unpackMember, type MessageId } from "./message.ts";
 import type { Due, OfferResult, Offering } from "./offer-batch.ts";
-import { checkDuration, checkInstant, checkWhole, type QueueSettings } from "./options.ts";
+import { offerRule, type OfferOptions } from "./offer-options.ts";
+import {
+  checkDuration,
+  checkInstant,
+  checkKey,
+  checkWhole,
+  type QueueSettings,
+} from "./options.ts";
 import { Payloads } from "./payloads.ts";
+import { PendingMessages } from "./pending-messages.ts";
 import type { QueueContext } from "./queue-context.ts";
 
 /** A message that is still delayed. */
@@ -16,10 +24,20 @@ export interface DelayedMessage<T> {
   /** Epoch milliseconds on the Redis server's clock. */
   readonly deadline: number;
   readonly payload: T;
+  /** The business key, if it was offered with one. */
+  readonly key: string | undefined;
+}
+
+/** What `cancelWhere` found. */
+export interface CancelWhereResult {
+  /** How many messages were cancelled, or would be. */
+  readonly count: number;
+  /** Their keys, in no order. */
+  readonly keys: readonly string[];
 }
 
 /** One message of `offerMany`. */
-export interface NewMessage<T> {
+export interface NewMessage<T> extends OfferOptions {
   readonly payload: T;
   /** Milliseconds from now; fractions are legal. */
   readonly delay: number;
@@ -41,12 +59,14 @@ export interface NewMessage<T> {
 export class DelayedQueue<T = unknown> {
   readonly #queue: QueueContext;
   readonly #order: InsertionOrder;
+  readonly #pending: PendingMessages;
   readonly #payloads: Payloads<T>;
 
   /** @internal Use `Delayline.getDelayedQueue`. */
   constructor(queue: QueueContext, settings: QueueSettings<T>) {
     this.#queue = queue;
     this.#order = new InsertionOrder(queue);
+    this.#pending = new PendingMessages(queue);
     this.#payloads = new Payloads(queue, settings);
   }
 
@@ -63,13 +83,17 @@ export class DelayedQueue<T = unknown> {
    * sent again after a reconnect is stored once, unless its first copy became ready before the second
    * arrived. A delay of 0 is due at once.
    *
-   * @throws {RangeError | TypeError} if `delay` is not a number, negative or not finite.
+   * With a `key` the message can be cancelled, rescheduled and found by it, and `outcome` says what
+   * became of a message that had the key already.
+   *
+   * @throws {RangeError | TypeError} if `delay` is not a number, negative or not finite, or an option
+   * is not legal.
    * @throws {EncodeError | PayloadTooLargeError} if the payload has no legal form; nothing was sent.
    * @throws {OfferError} if Redis did not accept it; `stored` says what is known.
    */
-  async offer(payload: T, delay: number): Promise<OfferResult> {
+  async offer(payload: T, delay: number, options?: OfferOptions): Promise<OfferResult> {
     checkDuration("delay", delay);
-    return await this.#offer(payload, { delay });
+    return await this.#offer(payload, { delay }, options);
   }
 
   /**
@@ -78,8 +102,8 @@ export class DelayedQueue<T = unknown> {
    *
    * @throws {RangeError | TypeError} if `date` is not a valid date since 1970.
    */
-  async offerAt(payload: T, date: Date): Promise<OfferResult> {
-    return await this.#offer(payload, { deadline: checkInstant("date", date) });
+  async offerAt(payload: T, date: Date, options?: OfferOptions): Promise<OfferResult> {
+    return await this.#offer(payload, { deadline: checkInstant("date", date) }, options);
   }
 
   /**
@@ -91,9 +115,13 @@ export class DelayedQueue<T = unknown> {
    */
   async offerMany(messages: Iterable<NewMessage<T>>): Promise<OfferResult[]> {
     this.#queue.checkOpen();
-    const offerings = Array.from(messages, ({ payload, delay }, i): Offering => {
+    const offerings = Array.from(messages, ({ payload, delay, ...options }, i): Offering => {
       checkDuration(`messages[${i}].delay`, delay);
-      return { payload: this.#payloads.encode(payload), due: { delay } };
+      return {
+        payload: this.#payloads.encode(payload),
+        due: { delay },
+        ...offerRule(options),
+      };
     });
     const results = await Promise.all(
       offerings.map((offering) =>
@@ -105,6 +133,89 @@ export class DelayedQueue<T = unknown> {
     );
     if (!results.some((result) => result instanceof OfferError)) return results as OfferResult[];
     throw new OfferManyError(this.name, results);
+  }
+
+  /**
+   * Cancels a delayed message by its id or its key, in O(log N).
+   *
+   * `true`: it was delayed, and will never be delivered. `false`: it was moved already, or never
+   * existed. The answer is exact; if it is lost with the connection, the promise rejects.
+   */
+  async cancel(idOrKey: MessageId | string): Promise<boolean> {
+    const [isCancelled = false] = await this.cancelMany([idOrKey]);
+    return isCancelled;
+  }
+
+  /** Cancels many, a hundred per script; answers for each, in the same order, as {@link cancel} does. */
+  async cancelMany(idsOrKeys: Iterable<MessageId | string>): Promise<boolean[]> {
+    const targets = Array.from(idsOrKeys);
+    for (const target of targets) checkTarget(target);
+    return await this.#pending.remove(targets);
+  }
+
+  /**
+   * Cancels all messages whose key begins with `prefix`, as in `app1:trans:notice:`. Works in bounded
+   * steps, so a key that is offered meanwhile may be missed.
+   *
+   * @param options.dryRun cancels nothing, and tells what would be. Defaults to false.
+   */
+  async cancelWhere(
+    { prefix }: { readonly prefix: string },
+    { dryRun = false }: { readonly dryRun?: boolean } = {},
+  ): Promise<CancelWhereResult> {
+    if (typeof prefix !== "string" || prefix === "") {
+      throw new TypeError(`prefix must be a non-empty string; clear() drops all messages`);
+    }
+    const keys: string[] = [];
+    for await (const found of this.#pending.keysWith(prefix)) {
+      if (dryRun) {
+        keys.push(...(await this.#pending.pendingOf(found)));
+      } else {
+        const flags = await this.#pending.remove(found);
+        keys.push(...found.filter((_, i) => flags[i]));
+      }
+    }
+    return { count: keys.length, keys };
+  }
+
+  /**
+   * Gives a delayed message a new deadline, `delay` milliseconds from now; finds it by its id or key,
+   * in O(log N). Answers its new id and deadline, or undefined if it was moved already or never existed.
+   *
+   * It goes to the end of the insertion order.
+   */
+  async reschedule(
+    idOrKey: MessageId | string,
+    delay: number,
+  ): Promise<Pick<DelayedMessage<T>, "id" | "deadline"> | undefined> {
+    checkTarget(idOrKey);
+    checkDuration("delay", delay);
+    const found = await this.#pending.reschedule(idOrKey, delay);
+    const message = found && unpackMember(found.member);
+    if (found === undefined || message === undefined) return undefined;
+    return { id: formatMessageId(found.deadline, message.id), deadline: found.deadline };
+  }
+
+  /** The delayed message with this id or key; undefined if there is none. O(log N). */
+  async get(idOrKey: MessageId | string): Promise<DelayedMessage<T> | undefined> {
+    checkTarget(idOrKey);
+    const found = await this.#pending.get(idOrKey);
+    const message = found && unpackMember(found.member);
+    if (found === undefined || message === undefined) return undefined;
+    const { deadline } = found;
+    const { id, payload, key } = message;
+    return {
+      id: formatMessageId(deadline, id),
+      deadline,
+      payload: this.#payloads.decode(payload),
+      key,
+    };
+  }
+
+  /** Whether a message with this key is delayed. O(log N). */
+  async has(key: string): Promise<boolean> {
+    checkKey(key);
+    return (await this.#pending.pendingOf([key])).length === 1;
   }
 
   /** How many messages are delayed. O(1). */
@@ -175,7 +286,7 @@ export class DelayedQueue<T = unknown> {
       if (message === undefined) continue;
       const id = formatMessageId(deadline, message.id);
       for (const payload of this.#payloads.decodeAll([message.payload])) {
-        yield { id, deadline, payload };
+        yield { id, deadline, payload, key: message.key };
       }
     }
   }
@@ -230,9 +341,10 @@ export class DelayedQueue<T = unknown> {
     }
   }
 
-  async #offer(payload: T, due: Due): Promise<OfferResult> {
+  async #offer(payload: T, due: Due, options: OfferOptions = {}): Promise<OfferResult> {
     this.#queue.checkOpen();
-    return await this.#queue.offers.add({ payload: this.#payloads.encode(payload), due });
+    const rule = offerRule(options);
+    return await this.#queue.offers.add({ payload: this.#payloads.encode(payload), due, ...rule });
   }
 
   async #poll(limit: number): Promise<Buffer[]> {
@@ -268,3 +380,8 @@ export class DelayedQueue<T = unknown> {
 
 /** A page ends when it holds this many bytes. */
 const PAGE_BYTES = 1_048_576;
+
+/** @throws {TypeError | RangeError} unless it is a message id or a legal key. */
+function checkTarget(idOrKey: unknown): void {
+  if (typeof idOrKey !== "string" || !isMessageId(idOrKey)) checkKey(idOrKey);
+}

@@ -97,7 +97,7 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
     if (this.#closing !== undefined) throw new ClosedError("the client");
     const { clock, connections } = this.#client;
     try {
-      if (!clock.isSet) await clock.ask(() => connections.commands.time());
+      await clock.ready(() => connections.commands.time());
     } catch (error) {
       throw new RedisError("cannot ask for the server's time", error);
     }

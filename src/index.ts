@@ -1,5 +1,12 @@
 export { Delayline, type DelaylineEvents } from "./delayline.ts";
-export { DelayedQueue, type DelayedMessage, type NewMessage } from "./delayed-queue.ts";
+export {
+  DelayedQueue,
+  type CancelWhereResult,
+  type DelayedMessage,
+  type NewMessage,
+} from "./delayed-queue.ts";
+export type { OfferOptions } from "./offer-options.ts";
+export type { Outcome } from "./lua/offer-keyed.ts";
 export type { OfferResult } from "./offer-batch.ts";
 export type { MessageId } from "./message.ts";
 export {

@@ -7,7 +7,7 @@ import {
   type PageMessage,
   type SearchHit,
 } from "./lua/read.ts";
-import { remove, removeExact } from "./lua/remove.ts";
+import { removeByElement, removeByElementExact } from "./lua/remove.ts";
 import type { QueueContext } from "./queue-context.ts";
 
 /** Elements of the insertion order that one script looks at: a few hundred microseconds of Redis. */
@@ -41,11 +41,12 @@ export class InsertionOrder {
 
   /** Removes the messages that these elements stand for; answers how many were still there. */
   async remove(elements: readonly Buffer[]): Promise<number> {
-    const script = this.#queue.isExact ? removeExact : remove;
+    const script = this.#queue.isExact ? removeByElementExact : removeByElement;
     let removed = 0;
     for (let i = 0; i < elements.length; i += STEP) {
       const some = elements.slice(i, i + STEP);
-      removed += await this.#queue.change("remove from", script, {}, some);
+      const flags = await this.#queue.change("remove from", script, {}, some);
+      removed += flags.filter(Boolean).length;
     }
     return removed;
   }

@@ -2,7 +2,8 @@ import type { Connections } from "./connections.ts";
 import { OfferError } from "./errors.ts";
 import type { QueueKeys } from "./keys.ts";
 import { offer, offerExact } from "./lua/offer.ts";
-import { run } from "./lua/script.ts";
+import { offerKeyed, offerKeyedExact, type Outcome } from "./lua/offer-keyed.ts";
+import { run, type RedisClient } from "./lua/script.ts";
 import { createId, formatMessageId, packMember, type MessageId } from "./message.ts";
 import { ServerClock } from "./server-clock.ts";
 
@@ -12,8 +13,12 @@ export interface OfferResult {
   readonly id: MessageId;
   /** When it is due, in epoch milliseconds on the Redis server's clock. */
   readonly deadline: number;
-  /** `"added"`: the message is in the queue. */
-  readonly outcome: "added";
+  /**
+   * What happened, which for an offer without a key is always `"added"`. With a key that was pending:
+   * `"rejected"`: the pending message stays, and `id` and `deadline` are its own; `"replaced"`: it
+   * has gone, and this one is in its place; `"kept"`: likewise, but its deadline was kept.
+   */
+  readonly outcome: Outcome;
 }
 
 /** When a message is to be due: in `delay` milliseconds, or at `deadline` (epoch ms). */
@@ -23,6 +28,9 @@ export type Due = { readonly delay: number } | { readonly deadline: number };
 export interface Offering {
   readonly payload: Buffer;
   readonly due: Due;
+  readonly key?: string | undefined;
+  /** What to do if the key is pending, as the script takes it. */
+  readonly rule?: string | undefined;
 }
 
 /**
@@ -35,7 +43,7 @@ export interface Offering {
 export class OfferBatch {
   readonly #queue: string;
   readonly #keys: QueueKeys;
-  readonly #script: typeof offer;
+  readonly #isExact: boolean;
   readonly #connections: Connections;
   readonly #clock: ServerClock;
   #waiting: Waiting[] = [];
@@ -49,7 +57,7 @@ export class OfferBatch {
   ) {
     this.#queue = queue;
     this.#keys = keys;
-    this.#script = isExact ? offerExact : offer;
+    this.#isExact = isExact;
     this.#connections = shared.connections;
     this.#clock = shared.clock;
   }
@@ -82,30 +90,67 @@ export class OfferBatch {
   }
 
   async #send(offerings: readonly Offering[]): Promise<OfferResult[]> {
-    const clock = this.#clock;
     const { commands } = this.#connections;
     try {
-      if (!clock.isSet) await clock.ask(() => commands.time());
+      await this.#clock.ready(() => commands.time());
       // The ids are made before the first sending: ioredis sends a script again whose answer was
       // lost with the connection, and ZADD NX then finds the same members.
-      const ids = offerings.map(() => createId(clock.nextStamp()));
-      const words = offerings.flatMap(({ payload, due }, i) => [
-        packMember(ids[i] as Buffer, payload),
-        "delay" in due ? `+${due.delay}` : `@${due.deadline}`,
-      ]);
-      const sentAt = ServerClock.local();
-      const { channel } = this.#keys;
-      const reply = await run(commands, this.#script, this.#keys, { channel }, words);
-      clock.observe(reply.serverTime, sentAt);
-      return reply.deadlines.map((deadline, i) => ({
-        id: formatMessageId(deadline, ids[i] as Buffer),
-        deadline,
-        outcome: "added",
-      }));
+      const ids = offerings.map(() => createId(this.#clock.nextStamp()));
+      return offerings[0]?.key === undefined
+        ? await this.#sendPlain(commands, offerings, ids)
+        : await this.#sendKeyed(commands, offerings, ids);
     } catch (error) {
       throw new OfferError(`cannot offer to queue "${this.#queue}"`, error);
     }
   }
+
+  async #sendPlain(
+    commands: RedisClient,
+    offerings: readonly Offering[],
+    ids: readonly Buffer[],
+  ): Promise<OfferResult[]> {
+    const words = offerings.flatMap(({ payload, due }, i) => [
+      packMember(ids[i] as Buffer, payload),
+      dueText(due),
+    ]);
+    const script = this.#isExact ? offerExact : offer;
+    const { channel } = this.#keys;
+    const sentAt = ServerClock.local();
+    const reply = await run(commands, script, this.#keys, { channel }, words);
+    this.#clock.observe(reply.serverTime, sentAt);
+    return reply.deadlines.map((deadline, i) => ({
+      id: formatMessageId(deadline, ids[i] as Buffer),
+      deadline,
+      outcome: "added",
+    }));
+  }
+
+  async #sendKeyed(
+    commands: RedisClient,
+    offerings: readonly Offering[],
+    ids: readonly Buffer[],
+  ): Promise<OfferResult[]> {
+    const words = offerings.flatMap(({ payload, due, key = "", rule = "" }, i) => [
+      packMember(ids[i] as Buffer, payload, key),
+      dueText(due),
+      key,
+      rule,
+    ]);
+    const script = this.#isExact ? offerKeyedExact : offerKeyed;
+    const { channel } = this.#keys;
+    const sentAt = ServerClock.local();
+    const reply = await run(commands, script, this.#keys, { channel }, words);
+    this.#clock.observe(reply.serverTime, sentAt);
+    return reply.answers.map(({ deadline, outcome, pendingId }, i) => ({
+      id: formatMessageId(deadline, pendingId ?? (ids[i] as Buffer)),
+      deadline,
+      outcome,
+    }));
+  }
+}
+
+function dueText(due: Due): string {
+  return "delay" in due ? `+${due.delay}` : `@${due.deadline}`;
 }
 
 interface Waiting {
@@ -122,7 +167,10 @@ function* inBatches<Item extends { offering: Offering }>(
   let bytes = 0;
   for (const item of items) {
     const size = item.offering.payload.length;
-    if (batch.length > 0 && (batch.length === BATCH || bytes + size > BATCH_BYTES)) {
+    const isFull = batch.length === BATCH || bytes + size > BATCH_BYTES;
+    // Offers with and without a key are different scripts.
+    const isKeyed = item.offering.key !== undefined;
+    if (batch[0] && (isFull || isKeyed !== (batch[0].offering.key !== undefined))) {
       yield batch;
       batch = [];
       bytes = 0;

@@ -2,6 +2,7 @@ import type { RedisOptions } from "ioredis";
 import type { Codec, CodecName } from "./codec.ts";
 import { resolveCodec } from "./codec.ts";
 import type { RedisClient } from "./lua/script.ts";
+import { isMessageId } from "./message.ts";
 
 /** Options of one queue. What is left out is taken from the client's options. */
 export interface QueueOptions<T = unknown> {
@@ -164,6 +165,26 @@ export function checkWhole(
     );
   }
 }
+
+/**
+ * Checks a business key.
+ *
+ * @throws {TypeError | RangeError} unless it is a well-formed string of 1 to 200 bytes that no
+ * `MessageId` can be mistaken for.
+ */
+export function checkKey(value: unknown): asserts value is string {
+  if (typeof value !== "string") throw new TypeError(`key must be a string, got ${typeof value}`);
+  if (!value.isWellFormed()) throw new TypeError("key must be well-formed Unicode");
+  const bytes = Buffer.byteLength(value);
+  if (bytes === 0 || bytes > MAX_KEY_BYTES) {
+    throw new RangeError(`key must have 1 to ${MAX_KEY_BYTES} bytes of UTF-8, got ${bytes}`);
+  }
+  if (isMessageId(value)) {
+    throw new TypeError(`key must not look like a message id (<deadline>-<hex>), got "${value}"`);
+  }
+}
+
+const MAX_KEY_BYTES = 200;
 
 // Scores stay below 9e15, where doubles are still exact; the server's clock has 13 digits.
 const MAX_DURATION = 8_990_000_000_000_000;

@@ -17,6 +17,7 @@ export class ServerClock {
   #most = Infinity;
   #boundedAt = 0;
   #lastStamp = 0;
+  #asking: Promise<void> | undefined;
 
   /** Whether the server has been heard yet. */
   get isSet(): boolean {
@@ -43,14 +44,17 @@ export class ServerClock {
     }
   }
 
-  /** Asks the server, with a function that sends TIME. */
-  async ask(time: () => Promise<readonly (number | string)[]>): Promise<void> {
-    // Twice: the first answer may have waited for the connection.
-    for (let i = 0; i < 2; i++) {
-      const sentAt = ServerClock.local();
-      const [seconds, micros] = await time();
-      this.observe(Number(seconds) * 1e6 + Number(micros), sentAt);
-    }
+  /**
+   * Resolves when the server has been heard. If it has not, asks it, with a function that sends TIME;
+   * all who come meanwhile wait for the same answer, and so keep their order.
+   */
+  ready(time: () => Promise<readonly (number | string)[]>): Promise<void> {
+    if (this.isSet) this.#asking ??= Promise.resolve();
+    this.#asking ??= this.#ask(time).catch((error: unknown) => {
+      this.#asking = undefined;
+      throw error;
+    });
+    return this.#asking;
   }
 
   /** The estimated server time in microseconds. Only after the first {@link observe}. */
@@ -67,6 +71,15 @@ export class ServerClock {
   /** How many milliseconds remain until `deadline` (epoch ms) on the server's clock. */
   remaining(deadline: number): number {
     return deadline - this.now() / 1000;
+  }
+
+  async #ask(time: () => Promise<readonly (number | string)[]>): Promise<void> {
+    // Twice: the first answer may have waited for the connection.
+    for (let i = 0; i < 2; i++) {
+      const sentAt = ServerClock.local();
+      const [seconds, micros] = await time();
+      this.observe(Number(seconds) * 1e6 + Number(micros), sentAt);
+    }
   }
 }
 

@@ -6,6 +6,7 @@ import type { QueueKeys } from "./keys.ts";
 import { retire } from "./lua/retire.ts";
 import { run } from "./lua/script.ts";
 import { tidy } from "./lua/tidy.ts";
+import { tidyIndex } from "./lua/tidy-index.ts";
 import { transfer, transferExact, type TransferReply } from "./lua/transfer.ts";
 import { Pause } from "./pause.ts";
 import { ServerClock } from "./server-clock.ts";
@@ -188,24 +189,29 @@ export class TransferTask implements Listener {
   }
 
   #startTidying(): void {
+    const isSweep = this.#untidied === Infinity;
     this.#untidied = 0;
-    // With interop "redisson" the LIST never has an element too many.
-    if (this.#isExact) return;
-    this.#tidying ??= this.#tidy().finally(() => (this.#tidying = undefined));
+    this.#tidying ??= this.#tidy(isSweep).finally(() => (this.#tidying = undefined));
   }
 
-  /** Takes steps until the insertion order is tidy. Transfers run between the steps. */
-  async #tidy(): Promise<void> {
+  /** Takes steps until all is tidy. Transfers run between the steps. */
+  async #tidy(isSweep: boolean): Promise<void> {
+    const { background } = this.#connections;
+    const step = TIDY_STEP;
     try {
-      while (!this.#isClosed) {
-        const { background } = this.#connections;
-        if (!(await run(background, tidy, this.#keys, { step: TIDY_STEP }))) return;
+      // With interop "redisson" the LIST never has an element too many.
+      let hasMore = !this.#isExact;
+      while (hasMore && !this.#isClosed) {
+        hasMore = await run(background, tidy, this.#keys, { step });
+      }
+      let cursor = isSweep ? START : END;
+      while (cursor !== END && !this.#isClosed) {
+        const next = await run(background, tidyIndex, this.#keys, { cursor, step });
+        cursor = next === START ? END : next;
       }
     } catch (error) {
       if (this.#isClosed) return;
-      this.#report(
-        new RedisError(`cannot tidy the insertion order of queue "${this.#queue}"`, error),
-      );
+      this.#report(new RedisError(`cannot tidy queue "${this.#queue}"`, error));
     }
   }
 }
@@ -225,5 +231,9 @@ const OVERDUE = 50;
 /** The insertion order is tidied each time that this many messages have been moved. */
 const TIDY_AFTER = 100;
 
-/** Elements of the insertion order per step: some 200 microseconds of Redis's time. */
+/** Elements of the insertion order, or keys, per step: some 200 microseconds of Redis's time. */
 const TIDY_STEP = 300;
+
+/** Cursors of a scan: where it begins, and that it has ended. */
+const START = "0";
+const END = "end";

@@ -1,4 +1,4 @@
-import { addresses, find, forget, unpackMember } from "./fragments.ts";
+import { addresses, find, forget, keyIndex, unpackMember } from "./fragments.ts";
 import { asArray, asBuffer, asNumber, defineScript } from "./script.ts";
 
 /**
@@ -6,34 +6,45 @@ import { asArray, asBuffer, asNumber, defineScript } from "./script.ts";
  * they themselves did: they go through a connection that never re-sends.
  */
 
-const defineRemove = (name: string, isExact: boolean) =>
+/**
+ * Removes the messages that the arguments stand for; answers for each whether it was there. Whoever
+ * gets `true` has removed it, and nobody will deliver it.
+ *
+ * Unless `isExact`, the elements of the insertion order stay behind, as those of moved messages do.
+ */
+const defineRemove = (name: string, resolve: "find" | "locate" | "pendingWith", isExact: boolean) =>
   defineScript({
-    name,
-    keys: ["timeouts", "order"],
+    name: `remove-by-${name}${isExact ? "-exact" : ""}`,
+    keys: ["timeouts", "order", "index"],
     args: [],
-    fragments: [addresses, find, ...(isExact ? [forget] : [])],
+    fragments: [addresses, find, unpackMember, keyIndex, ...(isExact ? [forget] : [])],
     lua: /* lua */ `
-local removed = 0
+local removed = {}
 for i = REST, #ARGV do
-  local member = find(ARGV[i])
+  local member = ${resolve}(ARGV[i])
   if member then
-    removed = removed + redis.call("ZREM", timeouts, member)
+    redis.call("ZREM", timeouts, member)
+    unindex(member)
     ${isExact ? "forget(member)" : ""}
   end
+  removed[#removed + 1] = member and 1 or 0
 end
 return removed
 `,
-    reply: asNumber,
+    reply: (raw) => asArray(raw).map((flag) => asNumber(flag) === 1),
   });
 
-/**
- * Removes the messages that the given elements of the insertion order stand for; answers how many
- * were still there. The elements stay behind, as those of moved messages do.
- */
-export const remove = defineRemove("remove", false);
+/** By elements of the insertion order. */
+export const removeByElement = defineRemove("element", "find", false);
+export const removeByElementExact = defineRemove("element", "find", true);
 
-/** Removes the elements as well: for queues with `interop: "redisson"`. */
-export const removeExact = defineRemove("remove-exact", true);
+/** By addresses, with ids of 8 or 16 bytes. */
+export const removeById = defineRemove("id", "locate", false);
+export const removeByIdExact = defineRemove("id", "locate", true);
+
+/** By business keys. */
+export const removeByKey = defineRemove("key", "pendingWith", false);
+export const removeByKeyExact = defineRemove("key", "pendingWith", true);
 
 /**
  * Takes the oldest inserted messages out, `limit` at most, looking at `step` elements at most.
@@ -43,9 +54,9 @@ export const removeExact = defineRemove("remove-exact", true);
  */
 export const pollOldest = defineScript({
   name: "poll-oldest",
-  keys: ["timeouts", "order", "compacted"],
+  keys: ["timeouts", "order", "compacted", "index"],
   args: ["limit", "step", "maxBytes"],
-  fragments: [addresses, find],
+  fragments: [addresses, find, unpackMember, keyIndex],
   lua: /* lua */ `
 local members, bytes = {}, 0
 for _ = 1, step do
@@ -55,6 +66,7 @@ for _ = 1, step do
   local member = find(element)
   if member then
     redis.call("ZREM", timeouts, member)
+    unindex(member)
     members[#members + 1] = member
     bytes = bytes + #member
   end
@@ -73,9 +85,9 @@ return { members, 1 }
  */
 export const pollNewestTo = defineScript({
   name: "poll-newest-to",
-  keys: ["timeouts", "order", "compacted", "target"],
+  keys: ["timeouts", "order", "compacted", "index", "target"],
   args: ["step"],
-  fragments: [addresses, find, unpackMember],
+  fragments: [addresses, find, unpackMember, keyIndex],
   lua: /* lua */ `
 for _ = 1, step do
   local list = order
@@ -92,6 +104,7 @@ for _ = 1, step do
     -- Pushed before it is removed: a push that is refused has changed nothing.
     redis.call("LPUSH", target, payload)
     redis.call("ZREM", timeouts, member)
+    unindex(member)
   end
   redis.call("RPOP", list)
   if id then return { payload, 1 } end
@@ -110,11 +123,11 @@ return { false, 1 }
 /** Drops everything that is delayed; answers how many messages there were. Frees in the background. */
 export const clear = defineScript({
   name: "clear",
-  keys: ["timeouts", "order", "compacted", "ghosts"],
+  keys: ["timeouts", "order", "compacted", "ghosts", "index"],
   args: [],
   lua: /* lua */ `
 local count = redis.call("ZCARD", timeouts)
-redis.call("UNLINK", timeouts, order, compacted, ghosts)
+redis.call("UNLINK", timeouts, order, compacted, ghosts, index)
 return count
 `,
   reply: asNumber,

@@ -17,13 +17,13 @@ import { asNumber, defineScript } from "./script.ts";
  */
 export const tidy = defineScript({
   name: "tidy",
-  keys: ["timeouts", "order", "compacted", "ghosts"],
+  keys: ["timeouts", "order", "compacted", "ghosts", "index"],
   args: ["step"],
   fragments: [addresses, deadBelow],
   lua: /* lua */ `
 local head = redis.call("ZRANGE", timeouts, 0, 0, "WITHSCORES")
 if not head[1] then
-  redis.call("UNLINK", order, compacted, ghosts)
+  redis.call("UNLINK", order, compacted, ghosts, index)
   return 0
 end
 local isDead = deadBelow(head[1], tonumber(head[2]))

@@ -26,18 +26,23 @@ export interface TransferReply {
 const defineTransfer = (name: string, isExact: boolean) =>
   defineScript({
     name,
-    keys: ["timeouts", "order", "compacted", "ghosts", "target", "quarantine", "mover"],
+    keys: ["timeouts", "order", "compacted", "ghosts", "index", "target", "quarantine", "mover"],
     args: ["limit", "grace", "task"],
     fragments: [clock, unpackMember, ...(isExact ? [forget] : [])],
     lua: /* lua */ `
 local now = clock()
 local lastMover = redis.call("GET", mover)
 local due = redis.call("ZRANGEBYSCORE", timeouts, "-inf", math.floor(now / 1000) - grace, "LIMIT", 0, limit)
-local payloads, poison = {}, {}
+local payloads, poison, keyed, ids = {}, {}, {}, {}
 for _, member in ipairs(due) do
-  local _, payload = unpackMember(member)
+  local id, payload, key = unpackMember(member)
   if payload then payloads[#payloads + 1] = payload else poison[#poison + 1] = member end
+  if key then
+    keyed[#keyed + 1] = key
+    ids[#ids + 1] = id
+  end
 end
+local entries = #keyed > 0 and redis.call("HMGET", index, unpack(keyed))
 if #due > 0 then redis.call("ZREMRANGEBYRANK", timeouts, 1, 0) end
 if #poison > 0 then
   redis.call("RPUSH", quarantine, unpack(poison))
@@ -50,10 +55,13 @@ if #payloads > 0 then
   if lastMover ~= task then redis.call("SET", mover, task, "EX", 3600) end
 end
 ${isExact ? "for _, member in ipairs(due) do forget(member) end" : ""}
+for i, key in ipairs(keyed) do
+  if entries[i] and entries[i]:sub(9, 24) == ids[i] then redis.call("HDEL", index, key) end
+end
 local head = redis.call("ZRANGE", timeouts, 0, 0, "WITHSCORES")
 if #due > 0 and not head[1] then
   -- No message is left, so every element of the insertion order is dead.
-  redis.call("UNLINK", order, compacted, ghosts)
+  redis.call("UNLINK", order, compacted, ghosts, index)
 end
 return { #payloads, #poison, now, head[2] or false, (lastMover and lastMover ~= task) and 1 or 0 }
 `,

@@ -1,0 +1,44 @@
+import { addresses, clock, find, forget, keyIndex, unpackMember } from "./fragments.ts";
+import { asArray, asBuffer, asNumber, defineScript, type RawReply } from "./script.ts";
+
+/**
+ * Gives a pending message a new deadline: its id and payload stay, its address changes, and so it goes
+ * to the end of the insertion order. Answers its deadline and member, or nil if it is gone.
+ */
+const defineReschedule = (name: string, resolve: "locate" | "pendingWith", isExact: boolean) =>
+  defineScript({
+    name: `reschedule-by-${name}${isExact ? "-exact" : ""}`,
+    keys: ["timeouts", "order", "index"],
+    args: ["channel", "target", "delay"],
+    fragments: [clock, addresses, find, unpackMember, keyIndex, ...(isExact ? [forget] : [])],
+    lua: /* lua */ `
+local member = ${resolve}(target)
+if not member then return false end
+local now = clock() / 1000
+local deadline = tonumber(delay) == 0 and math.floor(now) or math.ceil(now + delay)
+local id, _, key = unpackMember(member)
+-- The insertion order first: if that is refused (its key has another type), nothing has happened.
+${
+  isExact
+    ? `redis.call("LLEN", order) forget(member) redis.call("RPUSH", order, member)`
+    : `redis.call("RPUSH", order, #id == 16 and packAddress(deadline, member) or member)`
+}
+redis.call("ZADD", timeouts, "XX", deadline, member)
+local entry = key and redis.call("HGET", index, key)
+if entry and entry:sub(9, 24) == id then
+  redis.call("HSET", index, key, packAddress(deadline, member) .. entry:sub(25))
+end
+if redis.call("ZRANGE", timeouts, 0, 0)[1] == member then redis.call("PUBLISH", channel, deadline) end
+return { deadline, member }
+`,
+    reply: (raw: RawReply) => {
+      if (raw === null) return undefined;
+      const [deadline, member] = asArray(raw);
+      return { deadline: asNumber(deadline), member: asBuffer(member) };
+    },
+  });
+
+export const rescheduleById = defineReschedule("id", "locate", false);
+export const rescheduleByIdExact = defineReschedule("id", "locate", true);
+export const rescheduleByKey = defineReschedule("key", "pendingWith", false);
+export const rescheduleByKeyExact = defineReschedule("key", "pendingWith", true);
