@@ -65,8 +65,9 @@ local function compareBytes(a, i, b, j, count)
 end`;
 
 /**
- * Find by address, in O(log N): the rank of the deadline, the member there, and among equal deadlines
- * a binary search by rank, since ties sort by member bytes, which for ids of one length is by id.
+ * Find by address, in O(log N): the first member with the deadline; if that is another one, a binary
+ * search by rank among the equal deadlines, since ties sort by member bytes, which for ids of one
+ * length is by id.
  *
  * `locate(address)`: the member and the deadline of the message with this deadline and id (of 8 or 16
  * bytes), or nil if it is gone.
@@ -77,26 +78,31 @@ export const find = /* lua */ `
 local function locate(address)
   local deadline = deadlineOf(address)
   local length = #address - 8
-  local text = string.format("%.0f", deadline)
-  local low = redis.call("ZCOUNT", timeouts, "-inf", "(" .. text)
-  local at, high = low, nil
-  while true do
-    local found = redis.call("ZRANGE", timeouts, at, at, "WITHSCORES")
-    local member = found[1]
-    if not high and (not member or tonumber(found[2]) ~= deadline) then return nil end
+  -- Negative, 0 or positive, as the message stands before, at or behind a member of its deadline.
+  local function compare(member)
     -- A member begins with its id's length.
     local order = length - member:byte(1)
-    if order == 0 then
-      if #member < length + 9 then return nil end
-      order = compareBytes(address, 9, member, 2, length)
-    end
-    if order == 0 then return member, deadline end
-    if order < 0 and at == low then return nil end
-    high = high or low + redis.call("ZCOUNT", timeouts, text, text) - 1
-    if order < 0 then high = at - 1 else low = at + 1 end
-    if low > high then return nil end
-    at = math.floor((low + high) / 2)
+    if order ~= 0 then return order end
+    -- A broken member may be shorter; in the ZSET the shorter one stands before.
+    if #member < length + 9 then member = member .. string.rep("\\0", length) end
+    return compareBytes(address, 9, member, 2, length)
   end
+  local text = string.format("%.0f", deadline)
+  local member = redis.call("ZRANGEBYSCORE", timeouts, text, text, "LIMIT", 0, 1)[1]
+  local order = member and compare(member) or -1
+  if order == 0 then return member, deadline end
+  if order < 0 then return nil end
+  local low = redis.call("ZCOUNT", timeouts, "-inf", "(" .. text)
+  local high = low + redis.call("ZCOUNT", timeouts, text, text) - 1
+  while low < high do
+    -- The lowest rank is known to be another one.
+    local at = math.ceil((low + high) / 2)
+    member = redis.call("ZRANGE", timeouts, at, at)[1]
+    order = compare(member)
+    if order == 0 then return member, deadline end
+    if order < 0 then high = at - 1 else low = at end
+  end
+  return nil
 end
 local function find(element)
   if isAddress(element) then return locate(element) end
@@ -180,7 +186,6 @@ local function pendingWith(key)
 end
 local function unindex(member)
   local id, _, key = unpackMember(member)
-  if not key then return end
-  local entry = redis.call("HGET", index, key)
+  local entry = key and redis.call("HGET", index, key)
   if entry and entry:sub(9, 24) == id then redis.call("HDEL", index, key) end
 end`;

@@ -151,6 +151,17 @@ describe("find by address", () => {
     expect(await lookFor(packMember(createId(1), Buffer.from("gone")))).toBeUndefined();
   });
 
+  it("is not led astray by broken members of the same deadline", async () => {
+    const messages = await put(Array.from({ length: 30 }, (_, i) => [`m${i}`, SOON] as const));
+    for (const { id } of messages) {
+      await redis.zadd(keys.timeouts, SOON, Buffer.concat([Buffer.from([16]), id.subarray(0, 7)]));
+    }
+    await redis.zadd(keys.timeouts, SOON, Buffer.from([16]), SOON, Buffer.from([0]));
+    for (const message of messages) {
+      expect((await lookFor(addressOf(message)))?.text).toBe(message.text);
+    }
+  });
+
   it("works for deadlines at both ends of what is legal", async () => {
     const messages = await put([
       ["zero", 0],
