@@ -40,6 +40,12 @@ it("needs no more access than the README says", async () => {
   expect(await ready.poll()).toBe(9);
   await expect(ready.take({ signal: AbortSignal.timeout(10) })).rejects.toThrow();
   expect(await ready.poll(5)).toBeUndefined();
+  await delayed.offer(1, 60_000, { key: "a" });
+  await delayed.offer(2, 60_000, { key: "a", onDuplicate: "replace" });
+  expect((await delayed.reschedule("a", 50_000))?.id).toBe((await delayed.get("a"))?.id);
+  expect((await delayed.cancelWhere({ prefix: "a" })).count).toBe(1);
+  await delayed.offer(4, 0, { key: "b" });
+  expect(await ready.take()).toBe(4);
   await ready.putMany([1, 2, 3]);
   expect(await ready.readAll()).toEqual([1, 2, 3]);
   expect(await ready.size()).toBe(3);
@@ -57,7 +63,7 @@ it("needs no more access than the README says", async () => {
 
   // Compaction, give-back and quarantine, by the same user.
   const scripts = newRedis(url.href);
-  for (const command of ["rename", "del", "exists", "lpush", "set", "lrem", "zcard"]) {
+  for (const command of ["rename", "del", "exists", "lpush", "set", "lrem", "zcard", "hlen"]) {
     const allowed = await admin.call("ACL", "DRYRUN", user, command, ...wordsFor(command, name));
     expect(allowed, command).toBe("OK");
   }
