@@ -1,3 +1,4 @@
+import type { Taken } from "./blocking-connection.ts";
 import { ClosedError } from "./errors.ts";
 import { clearTarget } from "./lua/remove.ts";
 import { asNumber } from "./lua/script.ts";
@@ -93,8 +94,12 @@ export class BlockingQueue<T = unknown> {
    */
   async poll(timeout = 0): Promise<T | undefined> {
     checkDuration("timeout", timeout);
-    const [payload] = timeout === 0 ? await this.#pop(1) : await this.#wait(1, { timeout });
-    return payload && (await this.#payloads.decodeTaken(payload));
+    if (timeout === 0) {
+      const [payload] = await this.#pop(1);
+      return payload && (await this.#payloads.decodeTaken(payload));
+    }
+    const [taken] = await this.#wait(1, { timeout });
+    return taken && (await this.#payloads.decodeTaken(taken.payload));
   }
 
   /**
@@ -110,11 +115,9 @@ export class BlockingQueue<T = unknown> {
     checkWhole("max", max, 1, MAX_AT_ONCE);
     if (timeout !== undefined) checkDuration("timeout", timeout);
     signal?.throwIfAborted();
-    const payloads =
-      timeout === 0
-        ? await this.#pop(max)
-        : await this.#wait(max, { signal, timeout: timeout ?? Infinity });
-    return await this.#payloads.decodeAllTaken(payloads);
+    if (timeout === 0) return await this.#payloads.decodeAllTaken(await this.#pop(max));
+    const taken = await this.#wait(max, { signal, timeout: timeout ?? Infinity });
+    return await this.#payloads.decodeAllTaken(taken.map(({ payload }) => payload));
   }
 
   /**
@@ -135,7 +138,7 @@ export class BlockingQueue<T = unknown> {
       }
       return undefined;
     }
-    const [taken] = await this.#queue.taker(others).wait(1, { timeout });
+    const [taken] = await this.#wait(1, { timeout }, others);
     if (taken === undefined) return undefined;
     return {
       queue: taken.source.target,
@@ -265,12 +268,20 @@ export class BlockingQueue<T = unknown> {
     return payloads ?? [];
   }
 
+  /** Waits for `max` payloads of this queue and others; at the end of the time, takes what is there. */
   async #wait(
     max: number,
     options: { signal?: AbortSignal | undefined; timeout: number },
-  ): Promise<readonly Buffer[]> {
-    const taken = await this.#queue.taker().wait(max, options);
-    return taken.map(({ payload }) => payload);
+    others: readonly QueueContext[] = [],
+  ): Promise<readonly Taken[]> {
+    const taken = await this.#queue.taker(others).wait(max, options);
+    if (taken.length > 0) return taken;
+    // The time may have been over before the connection was open, or Redis was asked.
+    for (const queue of [this.#queue, ...others]) {
+      const payloads = await this.#pop(max, queue);
+      if (payloads.length > 0) return payloads.map((payload) => ({ source: queue.keys, payload }));
+    }
+    return [];
   }
 }
 

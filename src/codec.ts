@@ -30,6 +30,9 @@ const packr = new Packr({
   variableMapSize: true,
   encodeUndefinedAsNil: true,
   copyBuffers: true,
+  // 64-bit integers, Java's longs among them: numbers where a number holds them. (msgpackr knows
+  // "auto"; its types do not.)
+  int64AsType: "auto" as "number",
 });
 
 /**
@@ -50,11 +53,12 @@ export const msgpack: Codec = {
       return packr.pack(payload);
     } catch (error) {
       // msgpackr quotes the number it cannot write, and a payload must not reach a log.
-      if (error instanceof RangeError) throw new RangeError("a bigint has more than 64 bits");
-      throw error;
+      const isBigint = error instanceof RangeError && error.message.includes("too large to fit");
+      throw isBigint ? new RangeError("a bigint has more than 64 bits") : error;
     }
   },
-  decode: (bytes) => packr.unpack(bytes) as unknown,
+  // msgpackr's own extension for undefined may come from other writers.
+  decode: (bytes) => (packr.unpack(bytes) as unknown) ?? null,
 };
 
 /** JSON text in UTF-8. `undefined` is written as `null`; what JSON drops is dropped. */

@@ -89,6 +89,9 @@ export function formatMessageId(deadline: number, id: Buffer): MessageId {
   return `${deadline}-${id.toString("hex")}` as MessageId;
 }
 
+/** Length of the address of a message of ours: deadline(8, big-endian) | id(16). */
+export const ADDRESS_BYTES = 24;
+
 // Ids have 16 bytes, or 8 where Redisson made them.
 const MESSAGE_ID = /^(\d{1,16})-([0-9a-f]{32}|[0-9a-f]{16})$/;
 

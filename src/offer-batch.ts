@@ -48,6 +48,8 @@ export class OfferBatch {
   readonly #clock: ServerClock;
   #waiting: Waiting[] = [];
   readonly #sending = new Set<Promise<unknown>>();
+  /** While set: offers wait for it, so that they do not overtake others. */
+  #gate: Promise<unknown> | undefined;
 
   constructor(
     queue: string,
@@ -92,6 +94,7 @@ export class OfferBatch {
   async #send(offerings: readonly Offering[]): Promise<OfferResult[]> {
     const { commands } = this.#connections;
     try {
+      if (this.#gate !== undefined) await this.#gate;
       await this.#clock.ready(() => commands.time());
       // The ids are made before the first sending: ioredis sends a script again whose answer was
       // lost with the connection, and ZADD NX then finds the same members.
@@ -102,6 +105,14 @@ export class OfferBatch {
     } catch (error) {
       throw new OfferError(`cannot offer to queue "${this.#queue}"`, error);
     }
+  }
+
+  /**
+   * Redis does not know the script, and it is sent again as a text. So are all that are under way by
+   * now; what comes next has to wait for them.
+   */
+  #hold(): void {
+    this.#gate ??= Promise.allSettled(this.#sending).finally(() => (this.#gate = undefined));
   }
 
   async #sendPlain(
@@ -116,7 +127,8 @@ export class OfferBatch {
     const script = this.#isExact ? offerExact : offer;
     const { channel } = this.#keys;
     const sentAt = ServerClock.local();
-    const reply = await run(commands, script, this.#keys, { channel }, words);
+    const hold = () => this.#hold();
+    const reply = await run(commands, script, this.#keys, { channel }, words, hold);
     this.#clock.observe(reply.serverTime, sentAt);
     return reply.deadlines.map((deadline, i) => ({
       id: formatMessageId(deadline, ids[i] as Buffer),
@@ -139,7 +151,8 @@ export class OfferBatch {
     const script = this.#isExact ? offerKeyedExact : offerKeyed;
     const { channel } = this.#keys;
     const sentAt = ServerClock.local();
-    const reply = await run(commands, script, this.#keys, { channel }, words);
+    const hold = () => this.#hold();
+    const reply = await run(commands, script, this.#keys, { channel }, words, hold);
     this.#clock.observe(reply.serverTime, sentAt);
     return reply.answers.map(({ deadline, outcome, pendingId }, i) => ({
       id: formatMessageId(deadline, pendingId ?? (ids[i] as Buffer)),

@@ -198,7 +198,9 @@ const CLIENT_OPTIONS = [...QUEUE_OPTIONS, "redis", "closeTimeout"];
 /** A misspelt option would be ignored without a word. */
 function checkNames(options: unknown, known: readonly string[], what: string): void {
   if (typeof options !== "object" || options === null) {
-    throw new TypeError(`${what}s must be an object, got ${shown(options)}`);
+    // A string is not shown: it may be a URL, with a password in it.
+    const got = typeof options === "string" ? "a string" : shown(options);
+    throw new TypeError(`${what}s must be an object, got ${got}`);
   }
   const unknown = Object.keys(options).find((name) => !known.includes(name));
   if (unknown !== undefined) {

@@ -59,6 +59,7 @@ export class Subscriber {
         this.#attach(connection);
         return;
       } catch (error) {
+        if (this.#isClosed) return;
         this.#report(new RedisError("cannot connect the subscriber", error));
         await this.#pause.wait();
       }

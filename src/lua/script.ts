@@ -52,6 +52,8 @@ export function defineScript<const Key extends string, const Arg extends string,
  * This is the only place that knows EVALSHA, EVAL and NOSCRIPT. It defines no command on the client,
  * which may be one that we were lent.
  *
+ * `onUnknown` is called before the text is sent: what was sent meanwhile is executed before it.
+ *
  * Rejects with what ioredis rejects with, arguments included: callers wrap it before it gets out.
  */
 export async function run<Key extends string, Arg extends string, Reply>(
@@ -60,6 +62,7 @@ export async function run<Key extends string, Arg extends string, Reply>(
   keys: Readonly<Record<Key, string>>,
   args: Readonly<Record<Arg, ScriptArg>>,
   rest: readonly ScriptArg[] = [],
+  onUnknown: () => void = () => {},
 ): Promise<Reply> {
   const { evalshaBuffer, evalBuffer } = client as unknown as EvalCommands;
   const words = [
@@ -72,6 +75,7 @@ export async function run<Key extends string, Arg extends string, Reply>(
     return script.reply(await evalshaBuffer.call(client, script.sha, ...words));
   } catch (error) {
     if (!(error instanceof Error && error.message.startsWith("NOSCRIPT"))) throw error;
+    onUnknown();
     return script.reply(await evalBuffer.call(client, script.lua, ...words));
   }
 }
