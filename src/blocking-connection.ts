@@ -47,7 +47,12 @@ export class BlockingConnection {
     sources: readonly Source[],
   ): Promise<BlockingConnection> {
     const redis = await connections.open("blocking", sources[0]?.target);
-    return new BlockingConnection(connections, sources, redis, await redis.client("ID"));
+    try {
+      return new BlockingConnection(connections, sources, redis, await redis.client("ID"));
+    } catch (error) {
+      redis.disconnect();
+      throw error;
+    }
   }
 
   get isLost(): boolean {

@@ -160,6 +160,7 @@ export class BlockingQueue<T = unknown> {
       throw new TypeError(`handler must be a function, got ${typeof handler}`);
     }
     checkWhole("concurrency", concurrency, 1, MAX_AT_ONCE);
+    this.#queue.checkTaking();
     const subscription = new Subscription(
       this.name,
       (signal) => this.take({ signal }),

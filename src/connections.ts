@@ -25,11 +25,24 @@ export class Connections {
   #background: RedisClient | undefined;
   #heartbeat: Heartbeat | undefined;
   readonly #dedicated = new Set<Redis>();
+  #readyCount = 0;
   #isClosed = false;
 
   constructor(redis: string | RedisOptions | RedisClient) {
     this.#isLent = isClient(redis);
     this.commands = isClient(redis) ? redis : connect(redis);
+    // Nothing is added to a client that we were lent, not even a listener.
+    if (!this.#isLent) this.commands.on("ready", () => this.#readyCount++);
+  }
+
+  /**
+   * Notes the state of `commands` before something is sent. Answers a function that tells, when that
+   * has failed, whether it may have been sent; only for a client of ours that is known.
+   */
+  watchSending(): () => boolean {
+    if (this.#isLent || this.commands.status === "ready") return () => true;
+    const before = this.#readyCount;
+    return () => this.#readyCount > before;
   }
 
   get background(): RedisClient {
@@ -69,12 +82,18 @@ export class Connections {
     connection.on("error", (error) => (reason = error));
     this.#dedicated.add(connection);
     connection.once("end", () => this.#dedicated.delete(connection));
+    const timeout = setTimeout(() => {
+      reason = new Error("Redis did not answer in time");
+      connection.disconnect();
+    }, CONNECT);
     try {
       await connection.connect();
     } catch (error) {
       connection.disconnect();
       // connect() says only that the connection is closed; the event says why.
       throw reason ?? error;
+    } finally {
+      clearTimeout(timeout);
     }
     return connection;
   }
@@ -97,14 +116,14 @@ export class Connections {
   abandon(): void {
     this.#heartbeat?.stop();
     for (const connection of this.#dedicated) connection.disconnect();
-    this.#background?.disconnect();
+    if (this.#background !== undefined) end(this.#background);
   }
 
   /** Ends what is ours. Answers that are still under way are lost: finish the work first. */
   close(): void {
     this.#isClosed = true;
     this.abandon();
-    if (!this.#isLent) this.commands.disconnect();
+    if (!this.#isLent) end(this.commands);
   }
 
   /**
@@ -162,6 +181,17 @@ function isClient(redis: unknown): redis is RedisClient {
   return typeof redis === "object" && redis !== null && "sendCommand" in redis;
 }
 
+/** Ends a client in whatever state it is. What it has not answered is rejected. */
+function end(client: RedisClient): void {
+  const isParked = client.status === "reconnecting";
+  client.disconnect();
+  if (!isParked || isCluster(client)) return;
+  // Between two attempts to connect, disconnect() only calls the next one off, and what waits for an
+  // answer would wait for ever. So begin one, and break that off.
+  client.connect().catch(ignore);
+  client.disconnect();
+}
+
 function isCluster(client: RedisClient): client is Cluster {
   return client.isCluster;
 }
@@ -170,22 +200,30 @@ function connect(redis: string | RedisOptions): Redis {
   // The first call opens it, so that a client made in vain holds no process.
   const ours = {
     lazyConnect: true,
+    // It connects when it is first used, so the first command has to wait.
+    enableOfflineQueue: true,
     connectionName: connectionName("commands"),
     disconnectTimeout: OURS.disconnectTimeout,
   };
-  const client =
-    typeof redis === "string"
-      ? new Redis(checkUrl(redis), ours)
-      : new Redis({ ...checkOptions(redis), ...ours, replyMapping: "legacy" });
+  if (typeof redis === "string") return parsed(redis, ours).on("error", ignore);
+  const options = checkOptions(redis);
+  // A client that nobody but us holds must not give up for good: nobody else could revive it.
+  const retryStrategy = (attempt: number) =>
+    options.retryStrategy?.(attempt) ?? OURS.retryStrategy(attempt);
+  const client = new Redis({ ...options, ...ours, retryStrategy, replyMapping: "legacy" });
   return client.on("error", ignore);
 }
 
-function checkUrl(url: string): string {
-  // The URL itself is not shown: it may hold a password.
+function parsed(url: string, options: { lazyConnect: boolean }): Redis {
+  // The URL is not shown, nor the error about it: both may hold a password.
   if (!/^(rediss?:)?\/\//.test(url)) {
     throw new TypeError("redis must be a URL that begins with redis:// or rediss://");
   }
-  return url;
+  try {
+    return new Redis(url, options);
+  } catch {
+    throw new TypeError("redis must be a valid URL");
+  }
 }
 
 function checkOptions(options: unknown): RedisOptions {
@@ -215,6 +253,9 @@ function duplicateForBackground(client: RedisClient): RedisClient {
     redisOptions: { ...client.options.redisOptions, ...ours },
   });
 }
+
+/** Milliseconds until a connection of ours is ready, at most. */
+const CONNECT = 10_000;
 
 /** Milliseconds that an answer may be late while Redis answers others. */
 const GRACE = 500;

@@ -126,14 +126,16 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
     const { subscriber, connections, closeTimeout } = this.#client;
     const queues = [...this.#queues.values()];
 
+    const startedAt = performance.now();
     const abandoning = setTimeout(() => connections.abandon(), closeTimeout);
     await Promise.all(queues.map((queue) => queue.stopTaking()));
     clearTimeout(abandoning);
+    const timeLeft = Math.max(0, startedAt + closeTimeout - performance.now());
 
     await Promise.all(queues.map((queue) => queue.stopHandling()));
 
     // Offers may be waiting for a Redis that is down; then ending the connections rejects them.
-    const givingUp = setTimeout(() => connections.close(), closeTimeout);
+    const givingUp = setTimeout(() => connections.close(), timeLeft);
     await Promise.all(queues.map((queue) => queue.close()));
     clearTimeout(givingUp);
 

@@ -116,9 +116,9 @@ export class OfferError extends RedisError {
   /** Whether the message may be in Redis all the same. */
   readonly stored: Stored;
 
-  constructor(doing: string, error: unknown) {
+  constructor(doing: string, error: unknown, mayBeStored = true) {
     super(doing, error, "OFFER");
-    this.stored = this.reply === undefined ? "unknown" : "not-stored";
+    this.stored = mayBeStored && this.reply === undefined ? "unknown" : "not-stored";
   }
 }
 

@@ -12,6 +12,7 @@ export class Heartbeat {
   readonly #onSilence: () => void;
   readonly #interval: NodeJS.Timeout;
   #askedAt: number | undefined;
+  #connectedAt: number | undefined;
 
   constructor(connection: Redis, onSilence: () => void) {
     this.#connection = connection;
@@ -21,7 +22,7 @@ export class Heartbeat {
 
   /** Whether an answer is overdue. */
   get isSilent(): boolean {
-    return this.#askedAt !== undefined && performance.now() - this.#askedAt >= 2000;
+    return this.#askedAt !== undefined && performance.now() - this.#askedAt >= SILENCE;
   }
 
   stop(): void {
@@ -30,11 +31,17 @@ export class Heartbeat {
 
   #beat(): void {
     const connection = this.#connection;
-    // While ioredis connects it has a time-out of its own.
     if (connection.status !== "ready") {
       this.#askedAt = undefined;
+      // ioredis limits the time to connect, but not what follows until it is ready.
+      const isConnected = connection.status === "connect";
+      this.#connectedAt = isConnected ? (this.#connectedAt ?? performance.now()) : undefined;
+      if (performance.now() - (this.#connectedAt ?? Infinity) > HANDSHAKE) {
+        connection.disconnect(true);
+      }
       return;
     }
+    this.#connectedAt = undefined;
     if (this.#askedAt === undefined) {
       const askedAt = (this.#askedAt = performance.now());
       connection.ping().then(
@@ -50,3 +57,9 @@ export class Heartbeat {
     if (this.#askedAt === askedAt) this.#askedAt = undefined;
   }
 }
+
+/** Milliseconds without an answer; a little below 2 s, so that the second beat after it sees it. */
+const SILENCE = 1900;
+
+/** Milliseconds that a connection may take to become ready after it was made. */
+const HANDSHAKE = 5000;

@@ -93,6 +93,7 @@ export class OfferBatch {
 
   async #send(offerings: readonly Offering[]): Promise<OfferResult[]> {
     const { commands } = this.#connections;
+    const wasSent = this.#connections.watchSending();
     try {
       if (this.#gate !== undefined) await this.#gate;
       await this.#clock.ready(() => commands.time());
@@ -103,7 +104,10 @@ export class OfferBatch {
         ? await this.#sendPlain(commands, offerings, ids)
         : await this.#sendKeyed(commands, offerings, ids);
     } catch (error) {
-      throw new OfferError(`cannot offer to queue "${this.#queue}"`, error);
+      // Where the caller's commandTimeout is over, ioredis may send the command all the same.
+      const isTimeout = error instanceof Error && error.message === "Command timed out";
+      const mayBeStored = isTimeout || wasSent();
+      throw new OfferError(`cannot offer to queue "${this.#queue}"`, error, mayBeStored);
     }
   }
 

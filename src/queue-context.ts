@@ -55,6 +55,11 @@ export class QueueContext {
     if (this.#isClosed) throw new ClosedError("the client");
   }
 
+  /** @throws {ClosedError} once closing has begun, when running handlers may still offer. */
+  checkTaking(): void {
+    if (this.#isClosing) throw new ClosedError("the client");
+  }
+
   /** From now on this client moves due messages of the queue. */
   startTransfer(): void {
     this.#transferTask ??= new TransferTask(this.name, this.keys, this.isExact, this.#client);
@@ -66,7 +71,7 @@ export class QueueContext {
    * @throws {ClosedError} once closing has begun.
    */
   taker(others: readonly QueueContext[] = []): Taker {
-    if (this.#isClosing) throw new ClosedError("the client");
+    this.checkTaking();
     const sources: Source[] = [this, ...others].map(({ keys }) => keys);
     const key = sources.map(({ target }) => target).join("\0");
     let taker = this.#takers.get(key);

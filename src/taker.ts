@@ -204,13 +204,16 @@ export class Taker {
     }
   }
 
-  /** Puts messages that nobody took back to the head, however often it takes. */
+  /**
+   * Puts messages that nobody took back to the head, however often it takes. Where Redis refuses it,
+   * whoever waits meanwhile gets them; where the answer was lost, they may be back already.
+   */
   async #giveBack(taken: readonly Taken[]): Promise<void> {
     const { target, receipt } = (taken[0] as Taken).source;
     const keys = { target, receipt: `${receipt}${randomUUID()}` };
     const payloads = taken.map(({ payload }) => payload);
     const pause = new Pause(100, 2000);
-    for (;;) {
+    for (let isUnknown = false; ;) {
       try {
         await run(this.#connections.background, giveBack, keys, {}, payloads);
         return;
@@ -218,9 +221,15 @@ export class Taker {
         const isLost =
           this.#closedAt !== undefined && performance.now() > this.#closedAt + this.#closeTimeout;
         const what = isLost ? "gave up giving back" : "cannot give back yet";
-        this.#report(new RedisError(`${what} ${taken.length} message(s) to ${this.#name}`, error));
+        const failure = new RedisError(
+          `${what} ${taken.length} message(s) to ${this.#name}`,
+          error,
+        );
+        this.#report(failure);
         if (isLost) return;
+        isUnknown ||= failure.reply === undefined;
         await pause.wait();
+        if (!isUnknown && this.#waiters.size > 0) return await this.#deliver(taken);
       }
     }
   }

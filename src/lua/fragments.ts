@@ -173,7 +173,8 @@ end`;
  *
  * `pendingWith(key)`: the member and the deadline of the pending message with this key, and the
  * entry; or nil.
- * `unindex(member)`: takes a message that leaves out of the index.
+ * `takeOut(member)`: removes a message from the ZSET and from the index. A removal that is not
+ * permitted shows before anything is removed.
  * Both require {@link addresses}, {@link find} and {@link unpackMember}.
  */
 export const keyIndex = /* lua */ `
@@ -184,8 +185,12 @@ local function pendingWith(key)
   if not member then return nil end
   return member, deadline, entry
 end
-local function unindex(member)
+local function takeOut(member)
   local id, _, key = unpackMember(member)
   local entry = key and redis.call("HGET", index, key)
-  if entry and entry:sub(9, 24) == id then redis.call("HDEL", index, key) end
+  if entry and entry:sub(9, 24) == id then
+    redis.call("ZREM", timeouts, "delayline: no such member")
+    redis.call("HDEL", index, key)
+  end
+  redis.call("ZREM", timeouts, member)
 end`;

@@ -35,8 +35,9 @@ const defineOfferKeyed = (name: string, isExact: boolean) =>
     fragments: [clock, addresses, find, unpackMember, keyIndex, ...(isExact ? [forget] : [])],
     lua: /* lua */ `
 local now = clock() / 1000
-local answers, elements, added, replaced, undo = {}, {}, {}, {}, {}
-local failure
+local head = tonumber(redis.call("ZRANGE", timeouts, 0, 0, "WITHSCORES")[2]) or math.huge
+local answers, elements, replaced, undo = {}, {}, {}, {}
+local first, failure = math.huge, nil
 
 local function write(takeBack, ...)
   local done = redis.pcall(...)
@@ -72,6 +73,11 @@ local function put(member, due, key, rule)
     end
   end
 
+  if old then
+    -- What it replaces is removed last: see that it may be, before anything is written.
+    write(nil, "ZREM", timeouts, "delayline: no such member")
+    if failure then return end
+  end
   local isNew = write(function() redis.call("ZREM", timeouts, member) end, "ZADD", timeouts, "NX", deadline, member)
   if failure then return end
   if isNew == 0 then return tonumber(redis.call("ZSCORE", timeouts, member)), outcome, false end
@@ -82,7 +88,7 @@ local function put(member, due, key, rule)
     if entry then redis.call("HSET", index, key, entry) else redis.call("HDEL", index, key) end
   end, "HSET", index, key, value)
   elements[#elements + 1] = ${isExact ? "member" : "address"}
-  added[member] = deadline
+  first = math.min(first, deadline)
   replaced[#replaced + 1] = old
   return deadline, outcome, false
 end
@@ -97,17 +103,8 @@ end
 if not failure and #elements > 0 then
   write(function() redis.call("LTRIM", order, 0, -#elements - 1) end, "RPUSH", order, unpack(elements))
 end
-if not failure then
-  -- Publish for a new head only, as in offer: the first that is not about to be removed.
-  local leaving = {}
-  for _, member in ipairs(replaced) do leaving[member] = true end
-  for _, member in ipairs(redis.call("ZRANGE", timeouts, 0, #replaced)) do
-    if not leaving[member] then
-      if added[member] then write(nil, "PUBLISH", channel, added[member]) end
-      break
-    end
-  end
-end
+-- Publish for a new head only, as in offer.
+if not failure and first < head then write(nil, "PUBLISH", channel, first) end
 if not failure then
   for _, member in ipairs(replaced) do
     redis.call("ZREM", timeouts, member)

@@ -25,7 +25,8 @@ const defineOffer = (name: string, element: string) =>
     fragments: [clock, addresses],
     lua: /* lua */ `
 local now = clock() / 1000
-local deadlines, elements, added = {}, {}, {}
+local head = tonumber(redis.call("ZRANGE", timeouts, 0, 0, "WITHSCORES")[2]) or math.huge
+local deadlines, elements, added, first = {}, {}, {}, math.huge
 for i = REST, #ARGV, 2 do
   local member, due = ARGV[i], ARGV[i + 1]
   local deadline = tonumber(due:sub(2))
@@ -35,7 +36,8 @@ for i = REST, #ARGV, 2 do
   end
   if redis.call("ZADD", timeouts, "NX", deadline, member) == 1 then
     elements[#elements + 1] = ${element}
-    added[member] = deadline
+    added[#added + 1] = member
+    first = math.min(first, deadline)
   else
     deadline = tonumber(redis.call("ZSCORE", timeouts, member))
   end
@@ -46,9 +48,8 @@ if #elements > 0 then
   local failure = type(pushed) == "table" and pushed or nil
   -- Publish for a new head only. Only that can be due before the timers that are armed, and a Java
   -- client that hears a later time would cancel its timer for the head.
-  local head = added[redis.call("ZRANGE", timeouts, 0, 0)[1]]
-  if head and not failure then
-    local heard = redis.pcall("PUBLISH", channel, head)
+  if first < head and not failure then
+    local heard = redis.pcall("PUBLISH", channel, first)
     if type(heard) == "table" then
       failure = heard
       redis.call("LTRIM", order, 0, -#elements - 1)
@@ -56,7 +57,7 @@ if #elements > 0 then
   end
   if failure then
     -- Refused (WRONGTYPE, an ACL). Redis rolls nothing back, so take back what was added.
-    for member in pairs(added) do redis.call("ZREM", timeouts, member) end
+    redis.call("ZREM", timeouts, unpack(added))
     return failure
   end
 end

@@ -23,8 +23,7 @@ local removed = {}
 for i = REST, #ARGV do
   local member = ${resolve}(ARGV[i])
   if member then
-    redis.call("ZREM", timeouts, member)
-    unindex(member)
+    takeOut(member)
     ${isExact ? "forget(member)" : ""}
   end
   removed[#removed + 1] = member and 1 or 0
@@ -65,8 +64,7 @@ for _ = 1, step do
   if not element then return { members, 0 } end
   local member = find(element)
   if member then
-    redis.call("ZREM", timeouts, member)
-    unindex(member)
+    takeOut(member)
     members[#members + 1] = member
     bytes = bytes + #member
   end
@@ -103,8 +101,7 @@ for _ = 1, step do
   if id then
     -- Pushed before it is removed: a push that is refused has changed nothing.
     redis.call("LPUSH", target, payload)
-    redis.call("ZREM", timeouts, member)
-    unindex(member)
+    takeOut(member)
   end
   redis.call("RPOP", list)
   if id then return { payload, 1 } end

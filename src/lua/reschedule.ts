@@ -1,4 +1,4 @@
-import { addresses, clock, find, forget, keyIndex, unpackMember } from "./fragments.ts";
+import { addresses, clock, find, keyIndex, unpackMember } from "./fragments.ts";
 import { asArray, asBuffer, asNumber, defineScript, type RawReply } from "./script.ts";
 
 /**
@@ -10,24 +10,26 @@ const defineReschedule = (name: string, resolve: "locate" | "pendingWith", isExa
     name: `reschedule-by-${name}${isExact ? "-exact" : ""}`,
     keys: ["timeouts", "order", "index"],
     args: ["channel", "target", "delay"],
-    fragments: [clock, addresses, find, unpackMember, keyIndex, ...(isExact ? [forget] : [])],
+    fragments: [clock, addresses, find, unpackMember, keyIndex],
     lua: /* lua */ `
 local member = ${resolve}(target)
 if not member then return false end
 local now = clock() / 1000
 local deadline = tonumber(delay) == 0 and math.floor(now) or math.ceil(now + delay)
 local id, _, key = unpackMember(member)
--- The insertion order first: if that is refused (its key has another type), nothing has happened.
-${
-  isExact
-    ? `redis.call("LLEN", order) forget(member) redis.call("RPUSH", order, member)`
-    : `redis.call("RPUSH", order, #id == 16 and packAddress(deadline, member) or member)`
-}
-redis.call("ZADD", timeouts, "XX", deadline, member)
 local entry = key and redis.call("HGET", index, key)
-if entry and entry:sub(9, 24) == id then
-  redis.call("HSET", index, key, packAddress(deadline, member) .. entry:sub(25))
+local isIndexed = entry and entry:sub(9, 24) == id
+-- What may be refused comes first: whether the ZSET may be written, the index, the insertion order.
+redis.call("ZADD", timeouts, "XX", deadline, "delayline: no such member")
+if isIndexed then redis.call("HSET", index, key, packAddress(deadline, member) .. entry:sub(25)) end
+local element = ${isExact ? "member" : "#id == 16 and packAddress(deadline, member) or member"}
+local pushed = redis.pcall("RPUSH", order, element)
+if type(pushed) == "table" then
+  if isIndexed then redis.call("HSET", index, key, entry) end
+  return pushed
 end
+${isExact ? 'redis.call("LREM", order, 1, member) -- the older of two' : ""}
+redis.call("ZADD", timeouts, "XX", deadline, member)
 if redis.call("ZRANGE", timeouts, 0, 0)[1] == member then redis.call("PUBLISH", channel, deadline) end
 return { deadline, member }
 `,

@@ -45,11 +45,17 @@ end
 local entries = #keyed > 0 and redis.call("HMGET", index, unpack(keyed))
 if #due > 0 then redis.call("ZREMRANGEBYRANK", timeouts, 1, 0) end
 if #poison > 0 then
+  redis.call("ZREM", timeouts, "delayline: no such member")
   redis.call("RPUSH", quarantine, unpack(poison))
   redis.call("ZREM", timeouts, unpack(poison))
 end
 if #payloads > 0 then
-  redis.call("RPUSH", target, unpack(payloads))
+  local pushed = redis.pcall("RPUSH", target, unpack(payloads))
+  if type(pushed) == "table" then
+    -- What went to the quarantine has to be reported; the next run reports this.
+    if #poison > 0 then return { 0, #poison, now, math.floor(now / 1000), 0 } end
+    return pushed
+  end
   redis.call("ZREMRANGEBYRANK", timeouts, 0, #payloads - 1)
   -- Who moves: see the stand-by of the transfer task.
   if lastMover ~= task then redis.call("SET", mover, task, "EX", 3600) end
@@ -63,7 +69,7 @@ if #due > 0 and not head[1] then
   -- No message is left, so every element of the insertion order is dead.
   redis.call("UNLINK", order, compacted, ghosts, index)
 end
-return { #payloads, #poison, now, head[2] or false, (lastMover and lastMover ~= task) and 1 or 0 }
+return { #payloads, #poison, now, tonumber(head[2]) or false, (lastMover and lastMover ~= task) and 1 or 0 }
 `,
     reply: (raw: RawReply): TransferReply => {
       const [moved, quarantined, serverTime, next, isOutrun] = asArray(raw);
