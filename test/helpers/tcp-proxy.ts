@@ -186,6 +186,8 @@ interface Rules {
 export class ProxyConnection {
   /** Counts from 1, in the order in which connections came. */
   readonly id: number;
+  /** How late this connection's bytes arrive, in place of the proxy's delay. */
+  readonly delay: Partial<Record<Direction, number>> = {};
   readonly #client: Socket;
   readonly #upstream: Socket;
   readonly #rules: Rules;
@@ -224,7 +226,7 @@ export class ProxyConnection {
   #pipe(direction: Direction, from: Socket, to: Socket): void {
     const line = new DelayLine();
     const deliver = (action: () => void): void => {
-      line.push(this.#rules.delay(direction), () => {
+      line.push(this.delay[direction] ?? this.#rules.delay(direction), () => {
         // Asked again, as it may have been under way when the network went dark.
         if (!this.#isSwallowed(direction) && to.writable) action();
       });

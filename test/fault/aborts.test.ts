@@ -1,0 +1,190 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect, test } from "vitest";
+import { ClosedError, type BlockingQueue, type Delayline } from "../../src/index.ts";
+import { newLine, TestLine } from "../helpers/delayline.ts";
+import { newRedis, uniqueName } from "../helpers/redis.ts";
+import { expectEachOnce, numbers } from "./ledger.ts";
+
+/*
+ * Waits that end at the very moment at which a message arrives. The message is then either taken, or
+ * goes back to the head of the queue; it is never lost, never there twice, and nobody is stuck.
+ */
+
+const ABORTS = 1000;
+
+/** A handle of the queue in which messages are whole numbers. No delayed side: it is quicker. */
+function numbersIn(line: Delayline, name: string): BlockingQueue<number> {
+  return line.getBlockingQueue<number>(name, { codec: "json", transfer: false });
+}
+
+/** Makes numbers ready, one by one and without a rhythm, until it is stopped. */
+function startProducer(name: string) {
+  const redis = newRedis();
+  let sent = 0;
+  const stopping = new AbortController();
+  const producing = (async () => {
+    while (!stopping.signal.aborted) {
+      await redis.rpush(name, String(sent++));
+      await sleep(Math.random() * 3);
+    }
+  })();
+  return async (): Promise<number[]> => {
+    stopping.abort();
+    await producing;
+    return numbers(sent);
+  };
+}
+
+/** Half of the time: lets a moment pass in which nobody waits, so that a message may arrive for nobody. */
+async function maybePause(): Promise<void> {
+  if (Math.random() < 0.5) await sleep(Math.random() * 2);
+}
+
+/** Takes, and aborts the takes at random moments; answers what was taken nevertheless. */
+async function takeAndAbort(queue: BlockingQueue<number>, aborts: number): Promise<number[]> {
+  const received: number[] = [];
+  for (let aborted = 0; aborted < aborts;) {
+    const controller = new AbortController();
+    const reason = new Error("changed my mind");
+    const timeout = setTimeout(() => controller.abort(reason), Math.random() * 4);
+    try {
+      received.push(await queue.take({ signal: controller.signal }));
+    } catch (error) {
+      expect(error).toBe(reason);
+      aborted++;
+      await maybePause();
+    } finally {
+      clearTimeout(timeout);
+    }
+  }
+  return received;
+}
+
+/** Takes what is left, waiting for it: whoever can do this is not stuck. */
+async function takeTheRest(queue: BlockingQueue<number>, sent: number[], received: number[]) {
+  const left = sent.length - received.length;
+  const rest: number[] = [];
+  for (let i = 0; i < left; i++)
+    rest.push(await queue.take({ signal: AbortSignal.timeout(5_000) }));
+  return rest;
+}
+
+test(`${ABORTS} takes of one taker are aborted at random moments`, async () => {
+  const name = uniqueName();
+  const line = newLine();
+  const queue = numbersIn(line, name);
+  const stop = startProducer(name);
+
+  const received = await takeAndAbort(queue, ABORTS);
+
+  const sent = await stop();
+  received.push(...(await takeTheRest(queue, sent, received)));
+  // Not only once each: what went back went back to the head, so the order has stayed.
+  expect(received).toEqual(sent);
+  expect(line.errors).toEqual([]);
+});
+
+test(`${ABORTS} takes of 4 takers in one client are aborted at random moments`, async () => {
+  const name = uniqueName();
+  const line = newLine();
+  const queue = numbersIn(line, name);
+  const stop = startProducer(name);
+
+  const takers = numbers(4).map(() => takeAndAbort(queue, ABORTS / 4));
+  const received = (await Promise.all(takers)).flat();
+
+  const sent = await stop();
+  received.push(...(await takeTheRest(queue, sent, received)));
+  expectEachOnce(sent, received);
+  expect(line.errors).toEqual([]);
+});
+
+test(`${ABORTS} takes of 4 clients are aborted at random moments`, async () => {
+  const name = uniqueName();
+  const lines = numbers(4).map(() => newLine());
+  const stop = startProducer(name);
+
+  const takers = lines.map((line) => takeAndAbort(numbersIn(line, name), ABORTS / 4));
+  const received = (await Promise.all(takers)).flat();
+
+  const sent = await stop();
+  for (const line of lines.slice(1)) await line.close();
+  received.push(...(await takeTheRest(numbersIn(lines[0] as Delayline, name), sent, received)));
+  expectEachOnce(sent, received);
+  expect(lines.flatMap(({ errors }) => errors)).toEqual([]);
+});
+
+test(`${ABORTS} polls expire at random moments`, async () => {
+  const name = uniqueName();
+  const queue = numbersIn(newLine(), name);
+  const stop = startProducer(name);
+
+  const received: number[] = [];
+  for (let expired = 0; expired < ABORTS;) {
+    const message = await queue.poll(0.1 + Math.random() * 4);
+    if (message !== undefined) received.push(message);
+    else {
+      expired++;
+      await maybePause();
+    }
+  }
+
+  const sent = await stop();
+  received.push(...(await takeTheRest(queue, sent, received)));
+  expect(received).toEqual(sent);
+});
+
+test("takes with room for many are aborted at random moments", async () => {
+  const name = uniqueName();
+  const queue = numbersIn(newLine(), name);
+  const stop = startProducer(name);
+
+  const received: number[] = [];
+  for (let aborted = 0; aborted < ABORTS / 2;) {
+    try {
+      const signal = AbortSignal.timeout(Math.ceil(Math.random() * 6));
+      received.push(...(await queue.takeMany({ max: 3, signal })));
+    } catch (error) {
+      expect(error).toHaveProperty("name", "TimeoutError");
+      aborted++;
+      await maybePause();
+    }
+  }
+
+  const sent = await stop();
+  received.push(...(await takeTheRest(queue, sent, received)));
+  expect(received).toEqual(sent);
+});
+
+test("150 clients are closed while messages arrive", async () => {
+  const name = uniqueName();
+  const stop = startProducer(name);
+  const received: number[] = [];
+
+  /** One short life: connects, waits with three takes at once, and closes in their midst. */
+  const liveShortly = async () => {
+    const line = new TestLine();
+    const queue = numbersIn(line, name);
+    const takes = numbers(3).map(() =>
+      queue.take().then(
+        (message) => received.push(message),
+        (error: unknown) => expect(error).toBeInstanceOf(ClosedError),
+      ),
+    );
+    // From before it has connected until after it has taken.
+    await sleep(Math.random() * 25);
+    await line.close();
+    await Promise.all(takes);
+    expect(line.errors).toEqual([]);
+  };
+  const inARow = async () => {
+    for (let i = 0; i < 50; i++) await liveShortly();
+  };
+  await Promise.all([inARow(), inARow(), inARow()]);
+
+  const sent = await stop();
+  const redis = newRedis();
+  const left = (await redis.lrange(name, 0, -1)).map(Number);
+  expectEachOnce(sent, [...received, ...left]);
+  expect(received.length).toBeGreaterThan(0);
+});

@@ -1,0 +1,257 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect, test } from "vitest";
+import { OfferError, RedisError } from "../../src/index.ts";
+import { newLine } from "../helpers/delayline.ts";
+import { eventually } from "../helpers/eventually.ts";
+import { startOwnServer } from "../helpers/own-server.ts";
+import { newRedis, uniqueName } from "../helpers/redis.ts";
+import { Roles } from "../helpers/roles.ts";
+import { startProxy } from "../helpers/tcp-proxy.ts";
+import { missing, numbers, repeated } from "./ledger.ts";
+
+/*
+ * A user whose access rules leave out one thing that we need. Redis then refuses in the midst of a
+ * script, and rolls nothing back: nothing must be lost by that, and nothing be there twice.
+ */
+
+/** One rule each. Whether it matters, and to whom, is found out by trying. */
+const RULES = `
+  time zadd zscore rpush zrange publish ltrim zrem
+  evalsha get zrangebyscore zremrangebyrank set unlink subscribe
+  blpop lpop exists del lpush client|id client|unblock
+  lrange llen zcard rename
+  hello client|setname info ping
+`
+  .trim()
+  .split(/\s+/)
+  .map((command) => `-${command}`);
+
+/** These stop offering, moving or taking, and so have to be heard of. */
+const SERIOUS = new Set(
+  `
+  time zadd rpush zrange publish
+  evalsha get zrangebyscore zremrangebyrank set subscribe
+  blpop exists del lpush client|id
+`
+    .trim()
+    .split(/\s+/)
+    .map((command) => `-${command}`)
+    .concat("resetchannels"),
+);
+
+test("one permission is missing for a while: nothing is lost, nothing is there twice", async () => {
+  const server = await startOwnServer();
+  const admin = newRedis(server.url);
+  const outcomes = await Promise.all(
+    [...RULES, "resetchannels"].map((rule, i) => liveWithout(rule, `user${i}`, server.port)),
+  );
+
+  expect(outcomes.filter(({ problems }) => problems.length > 0)).toEqual([]);
+  const silent = outcomes.filter(({ rule, errors }) => SERIOUS.has(rule) && errors.length === 0);
+  expect(silent.map(({ rule }) => rule)).toEqual([]);
+  // An error says that it is a matter of permissions.
+  const unclear = outcomes.flatMap(({ rule, errors }) =>
+    errors
+      .filter((error) => !/permission|can't run this command|unknown layout/.test(error))
+      .map((e) => [rule, e]),
+  );
+  expect(unclear).toEqual([]);
+
+  /** Works under a rule, then without it. */
+  async function liveWithout(rule: string, username: string, port: number) {
+    const password = "secret";
+    await admin.acl("SETUSER", username, "on", `>${password}`, "~*", "&*", "+@all", rule);
+    const name = uniqueName();
+    const timeouts = `redisson_delay_queue_timeout:{${name}}`;
+    const line = newLine({ redis: { port, username, password }, codec: "json" });
+    const errors: string[] = [];
+    line.on("error", ({ message }) => errors.push(message));
+    const accepted: string[] = [];
+    const refused: string[] = [];
+    const received: string[] = [];
+
+    // Others fill the queue, with a poisonous message as well.
+    const others = newLine({ redis: server.url, codec: "json", transfer: false });
+    await admin.zadd(timeouts, 1, "poison");
+    for (const i of numbers(20)) {
+      await others.getDelayedQueue<string>(name).offer(`theirs ${i}`, 50 * i);
+      accepted.push(`theirs ${i}`);
+    }
+
+    const delayed = line.getDelayedQueue<string>(name);
+    const ready = line.getBlockingQueue<string>(name);
+    const over = new AbortController();
+    const taking = (async () => {
+      while (!over.signal.aborted) {
+        try {
+          // Short, so that messages arrive for nobody and are given back.
+          const signal = AbortSignal.timeout(Math.ceil(5 + Math.random() * 30));
+          received.push(await ready.take({ signal }));
+        } catch (error) {
+          if (error instanceof RedisError) errors.push(error.message);
+          else expect(error).toHaveProperty("name", "TimeoutError");
+          await sleep(Math.random() * 60);
+        }
+      }
+    })();
+    const offering = (async () => {
+      for (const i of numbers(20)) {
+        try {
+          await delayed.offer(`ours ${i}`, 30 * i);
+          accepted.push(`ours ${i}`);
+        } catch (error) {
+          if (!(error instanceof OfferError)) throw error;
+          errors.push(error.message);
+          if (error.stored === "not-stored") refused.push(`ours ${i}`);
+          await sleep(50);
+        }
+      }
+    })();
+    await sleep(2_000);
+    // Whoever is refused does not leave connections behind.
+    const list = String(await admin.client("LIST"));
+    const connections = list.split("\n").filter((one) => one.includes(` user=${username} `)).length;
+
+    await admin.acl("SETUSER", username, "+@all", "allchannels");
+    const problems: string[] = [];
+    const note = (problem: string) => void problems.push(problem);
+    await offering.catch((error: unknown) => note(String(error)));
+    await eventually(() => missing(accepted, received).length === 0, { within: 20_000 }).catch(() =>
+      note(`lost ${missing(accepted, received).join()}`),
+    );
+    over.abort();
+    await taking;
+    await line.close();
+    if (repeated(received).length > 0) note(`twice ${repeated(received).join()}`);
+    for (const one of refused) if (received.includes(one)) note(`"${one}" was stored`);
+    if (connections > 8) note(`${connections} connections`);
+    const quarantine = await admin.lrange(`delayline_quarantine:{${name}}`, 0, -1);
+    if (quarantine.length !== 1) note(`the poison is in the quarantine ${quarantine.length} times`);
+    return { rule, problems, errors: [...new Set(errors)] };
+  }
+}, 60_000);
+
+test("wrong password: awaited calls reject, and events say why", async () => {
+  const server = await startOwnServer({ args: ["--requirepass", "right"] });
+  const { port } = server;
+  const line = newLine({ redis: { port, password: "wrong", maxRetriesPerRequest: 1 } });
+  const name = uniqueName();
+  const delayed = line.getDelayedQueue(name);
+  await expect(delayed.offer("message", 0)).rejects.toThrow("WRONGPASS");
+  await eventually(() => line.errors.length > 0);
+  expect(line.errors[0]).toMatchObject({ code: "REDIS", reply: "WRONGPASS" });
+
+  // It is set right: all goes on by itself.
+  const admin = newRedis(`redis://:right@127.0.0.1:${port}`);
+  await admin.config("SET", "requirepass", "wrong");
+  await eventually(() => delayed.offer("message", 0).then(() => true), { within: 10_000 });
+  expect(await line.getBlockingQueue(name).take()).toBe("message");
+});
+
+/** What the scripts about business keys call. */
+const KEYED_RULES = `
+  time zadd zscore zrangebyscore zrange zcount zrem
+  hget hset hdel rpush ltrim publish
+`
+  .trim()
+  .split(/\s+/)
+  .map((command) => `-${command}`);
+
+test.for(["none", "redisson"] as const)(
+  "one permission is missing: a business key names one message at all times (interop: %s)",
+  async (interop) => {
+    const server = await startOwnServer();
+    const admin = newRedis(server.url);
+    const outcomes = await Promise.all(
+      [...KEYED_RULES, "resetchannels"].map((rule, i) => changeWithout(rule, `user${i}`)),
+    );
+    expect(outcomes.filter(({ problems }) => problems.length > 0)).toEqual([]);
+
+    async function changeWithout(rule: string, username: string) {
+      const password = "secret";
+      await admin.acl("SETUSER", username, "on", `>${password}`, "~*", "&*", "+@all", rule);
+      const options = { transfer: false, codec: "string", interop } as const;
+      const redis = { port: server.port, username, password };
+      const name = uniqueName();
+      const theirs = newLine({ redis: server.url, ...options }).getDelayedQueue<string>(name);
+      const ours = newLine({ redis, ...options }).getDelayedQueue<string>(name);
+      const problems: string[] = [];
+
+      /** Does something to a message with a key; what is there afterwards must be one or the other. */
+      const change = async (
+        key: string,
+        doing: () => Promise<unknown>,
+        expected: { done: string[]; refused: string[] },
+      ) => {
+        await theirs.clear();
+        await theirs.offer("last", 90_000);
+        await theirs.offer("old", 60_000, { key });
+        const outcome = await doing().then(
+          () => "done" as const,
+          () => "refused" as const,
+        );
+        const there = (await theirs.readAll()).toSorted();
+        const wanted = [...expected[outcome], "last"].toSorted();
+        if (there.join() !== wanted.join()) problems.push(`${key} ${outcome}: ${there.join()}`);
+        // The key leads to the message, and the message can be taken out by it.
+        const [found] = expected[outcome];
+        if ((await theirs.get(key))?.payload !== found) problems.push(`${key}: the key is lost`);
+        if ((await theirs.cancel(key)) !== (found !== undefined))
+          problems.push(`${key}: not cancelled`);
+        if ((await theirs.size()) !== 1) problems.push(`${key}: ${await theirs.size()} are left`);
+        // The insertion order of Redisson has no element too many.
+        const elements = await admin.llen(`redisson_delay_queue:{${name}}`);
+        if (interop === "redisson" && elements !== 1) problems.push(`${key}: ${elements} elements`);
+      };
+
+      const [replace, keep] = [{ onDuplicate: "replace" }, { onDuplicate: "keep" }] as const;
+      const replaced = { done: ["new"], refused: ["old"] };
+      await change(
+        "replace",
+        () => ours.offer("new", 500_000, { key: "replace", ...replace }),
+        replaced,
+      );
+      await change(
+        "sooner",
+        () => ours.offer("new", 5_000, { key: "sooner", ...replace }),
+        replaced,
+      );
+      await change("keep", () => ours.offer("new", 500_000, { key: "keep", ...keep }), replaced);
+      const stays = { done: ["old"], refused: ["old"] };
+      await change("reject", () => ours.offer("new", 500_000, { key: "reject" }), stays);
+      await change("reschedule", () => ours.reschedule("reschedule", 5_000), stays);
+      await change("cancel", () => ours.cancel("cancel"), { done: [], refused: ["old"] });
+      return { rule, problems };
+    }
+  },
+);
+
+test("what cannot be given back goes to the next who waits", async () => {
+  const server = await startOwnServer();
+  const admin = newRedis(server.url);
+  const password = "secret";
+  await admin.acl("SETUSER", "taker", "on", `>${password}`, "~*", "&*", "+@all", "-lpush");
+  const proxy = await startProxy(server.url);
+  const roles = new Roles(proxy);
+  const redis = { port: proxy.port, username: "taker", password };
+  const line = newLine({ redis, transfer: false, codec: "string" });
+  const name = uniqueName();
+  const queue = line.getBlockingQueue<string>(name);
+
+  // The taker leaves, and before Redis hears of that a message has come: it has arrived for nobody.
+  const controller = new AbortController();
+  const take = queue.take({ signal: controller.signal });
+  await eventually(async () =>
+    /:blocking:\S+ .* flags=\S*b/.test(String(await admin.client("LIST"))),
+  );
+  await eventually(() => roles.all("background").length === 1);
+  roles.only("background").delay.request = 200;
+  controller.abort();
+  await expect(take).rejects.toThrow("aborted");
+  await admin.rpush(name, "message");
+
+  await eventually(() => line.errors.length > 0);
+  expect(line.errors[0]?.message).toContain("cannot give back yet");
+  // One that waits now gets it, rather than waiting behind it.
+  expect(await queue.take({ signal: AbortSignal.timeout(8_000) })).toBe("message");
+});

@@ -1,0 +1,349 @@
+import { once } from "node:events";
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect, test } from "vitest";
+import { ClosedError, Delayline, type BlockingQueue, type DelayedQueue } from "../../src/index.ts";
+import { startChild } from "../helpers/child.ts";
+import { newLine } from "../helpers/delayline.ts";
+import { eventually } from "../helpers/eventually.ts";
+import { startOwnServer } from "../helpers/own-server.ts";
+import { newRedis, redisUrl, uniqueName } from "../helpers/redis.ts";
+import { startProxy } from "../helpers/tcp-proxy.ts";
+import { expectEachOnce, numbers } from "./ledger.ts";
+
+/** How many milliseconds something takes. */
+async function timeOf(doing: () => Promise<unknown>): Promise<number> {
+  const startedAt = performance.now();
+  await doing();
+  return performance.now() - startedAt;
+}
+
+/** The connections that have names of ours, on a server that nobody else uses. */
+async function connectionCount(url: string): Promise<number> {
+  const list = String(await newRedis(url).client("LIST"));
+  return list.split("\n").filter((one) => one.includes(" name=delayline:")).length;
+}
+
+test("before anything has connected, and twice", async () => {
+  const line = new Delayline({ redis: redisUrl() });
+  expect(line.close()).toBe(line.close());
+  await line.close();
+  await line.close();
+});
+
+test("while it connects", async () => {
+  const server = await startOwnServer();
+  for (const delay of [0, 0, 1, 2, 3, 5, 8]) {
+    const line = newLine({ redis: server.url });
+    line.getDelayedQueue(uniqueName());
+    const take = line.getBlockingQueue(uniqueName()).take();
+    const rejection = expect(take).rejects.toBeInstanceOf(ClosedError);
+    if (delay > 0) await sleep(delay);
+    await line.close();
+    await rejection;
+    expect(line.errors).toEqual([]);
+  }
+  await eventually(async () => (await connectionCount(server.url)) === 0);
+});
+
+test("leaves no connection and no timer behind", async () => {
+  const server = await startOwnServer();
+  const before = process.getActiveResourcesInfo().filter((kind) => kind === "Timeout").length;
+  const lines = numbers(3).map(() => newLine({ redis: server.url }));
+  for (const line of lines) {
+    const queue = line.getDelayedQueue(uniqueName());
+    await queue.offer("message", 60_000);
+    await line.getBlockingQueue(queue.name).poll(10);
+  }
+  expect(await connectionCount(server.url)).toBe(12);
+  await Promise.all(lines.map((line) => line.close()));
+  await eventually(async () => (await connectionCount(server.url)) === 0);
+  await eventually(
+    () =>
+      process.getActiveResourcesInfo().filter((kind) => kind === "Timeout").length <= before + 1,
+  );
+});
+
+test("waits that are pending reject, and nothing that arrives is lost", async () => {
+  const line = newLine();
+  const name = uniqueName();
+  const queue = line.getBlockingQueue<string>(name, { codec: "string" });
+  const waits = [
+    queue.take(),
+    queue.take({ signal: new AbortController().signal }),
+    queue.poll(60_000),
+    queue.takeMany({ max: 5 }),
+    queue.pollFromAny([uniqueName()], 60_000),
+  ];
+  const rejections = waits.map((wait) => expect(wait).rejects.toBeInstanceOf(ClosedError));
+  const iterating = (async () => {
+    for await (const message of queue) throw new Error(`nobody sent ${message}`);
+  })();
+  const redis = newRedis();
+  const isBlocked = async () => String(await redis.client("LIST")).includes(`:blocking:${name} `);
+  await eventually(isBlocked);
+
+  expect(await timeOf(() => line.close())).toBeLessThan(2_000);
+  await Promise.all(rejections);
+  await iterating;
+  await redis.rpush(name, "late");
+  expect(await redis.lrange(name, 0, -1)).toEqual(["late"]);
+});
+
+test("running handlers are waited for, and may still offer, put and read", async () => {
+  const line = newLine({ codec: "string" });
+  const name = uniqueName();
+  const delayed = line.getDelayedQueue<string>(name);
+  const ready = line.getBlockingQueue<string>(name);
+  const redis = newRedis();
+  const steps: string[] = [];
+  const allowed = new AbortController();
+  ready.subscribe(async (message) => {
+    steps.push(`begins ${message}`);
+    await once(allowed.signal, "abort");
+    await delayed.offer("again", 60_000);
+    await ready.put("put");
+    steps.push(`has ${await delayed.size()} delayed`);
+  });
+  await delayed.offerMany([1, 2, 3].map((n) => ({ payload: `message ${n}`, delay: 0 })));
+  await eventually(() => steps.length === 1);
+
+  const closing = line.close().then(() => steps.push("closed"));
+  // Long after `closeTimeout` (2 s here) it still waits.
+  await sleep(2_500);
+  expect(steps).toEqual(["begins message 1"]);
+  allowed.abort();
+  await closing;
+  expect(steps).toEqual(["begins message 1", "has 1 delayed", "closed"]);
+  // The others were not taken.
+  expect(await redis.lrange(name, 0, -1)).toEqual(["message 2", "message 3", "put"]);
+});
+
+test("offers under way are settled", async () => {
+  const line = newLine({ codec: "json" });
+  const delayed = line.getDelayedQueue<number>(uniqueName());
+  const offers = numbers(1000).map((n) => delayed.offer(n, 60_000));
+  await line.close();
+  await Promise.all(offers);
+  expectEachOnce(
+    numbers(1000),
+    await newLine({ codec: "json" }).getDelayedQueue<number>(delayed.name).readAll(),
+  );
+});
+
+/** A client with work of every kind under way. */
+async function busyLine(url: string, closeTimeout: number) {
+  const line = newLine({ redis: url, closeTimeout });
+  const name = uniqueName();
+  const delayed = line.getDelayedQueue<string>(name);
+  const ready = line.getBlockingQueue<string>(name);
+  const received: string[] = [];
+  await delayed.offer("first", 0);
+  ready.subscribe((message) => received.push(message), { concurrency: 3 });
+  await eventually(() => received.length === 1);
+  return { line, delayed, ready };
+}
+
+test.for(["gone", "frozen", "silent"] as const)(
+  "while Redis is %s: gives up after closeTimeout",
+  async (how) => {
+    const server = await startOwnServer();
+    const proxy = await startProxy(server.url);
+    const closeTimeout = 1_500;
+    // Some have just lost it, others have tried to reach it for a while, and one never could.
+    const busy = await Promise.all(numbers(3).map(() => busyLine(proxy.url, closeTimeout)));
+    if (how === "gone") {
+      proxy.refuse();
+      proxy.cut();
+    }
+    if (how === "frozen") server.pause();
+    if (how === "silent") proxy.swallow();
+    const never = newLine({ redis: proxy.url, closeTimeout });
+    busy.push({
+      line: never,
+      delayed: never.getDelayedQueue(uniqueName()),
+      ready: never.getBlockingQueue(uniqueName()),
+    });
+
+    await Promise.all(
+      busy.map(async ({ line, delayed, ready }, i) => {
+        // None of these is answered.
+        const calls: Promise<unknown>[] = [
+          delayed.offer("offered", 10),
+          ready.put("put"),
+          delayed.poll(),
+          ready.poll(),
+          ready.take(),
+          line.serverTime().then(() => Promise.reject(new Error("knew it"))),
+        ];
+        const outcomes = Promise.allSettled(calls);
+        await sleep(i * 400);
+        expect(await timeOf(() => line.close())).toBeLessThan(closeTimeout + 1_000);
+        const left = sleep(2_000, "some calls are not settled");
+        const settled = await Promise.race([outcomes, left]);
+        expect(settled).toEqual(calls.map(() => expect.objectContaining({ status: "rejected" })));
+      }),
+    );
+  },
+);
+
+test("a message in hand is given back when Redis comes back in time", async () => {
+  const name = uniqueName();
+  const proxy = await startProxy(redisUrl());
+  const line = newLine({ redis: proxy.url, closeTimeout: 10_000 });
+  const queue = line.getBlockingQueue<string>(name, { codec: "string", transfer: false });
+  const redis = newRedis();
+  const controller = new AbortController();
+  const take = queue.take({ signal: controller.signal });
+  const rejection = expect(take).rejects.toThrow("aborted");
+  await eventually(async () => String(await redis.client("LIST")).includes(`:blocking:${name} `));
+
+  // The message is on its way when the taker leaves and the network breaks for what gives back.
+  proxy.onReply = (chunk) => {
+    if (!chunk.includes("in hand")) return "forward";
+    proxy.onReply = undefined;
+    controller.abort();
+    proxy.refuse();
+    for (const connection of proxy.connections.slice(0, -1)) connection.cut();
+    return "forward";
+  };
+  await redis.rpush(name, "in hand");
+  await rejection;
+  const closing = line.close();
+  await sleep(300);
+  expect(await redis.llen(name)).toBe(0);
+  await proxy.accept();
+  await closing;
+  expect(await redis.lrange(name, 0, -1)).toEqual(["in hand"]);
+});
+
+test("lent clients stay usable, also where Redis was down", async () => {
+  const proxy = await startProxy(redisUrl());
+  const lent = newRedis(proxy.url, { retryStrategy: () => 20 });
+  const line = newLine({ redis: lent, closeTimeout: 200 });
+  const name = uniqueName();
+  await line.getDelayedQueue(name).offer("message", 60_000);
+  proxy.refuse();
+  proxy.cut();
+  const take = expect(line.getBlockingQueue(name).take()).rejects.toBeInstanceOf(ClosedError);
+  await line.close();
+  await take;
+  await proxy.accept();
+  expect(await lent.ping()).toBe("PONG");
+  // Nobody holds our own connections to the proxy any more.
+  await eventually(() => proxy.connections.length === 1);
+});
+
+test("after close every method rejects", async () => {
+  const line = newLine();
+  const name = uniqueName();
+  const delayed: DelayedQueue<string> = line.getDelayedQueue<string>(name);
+  const ready: BlockingQueue<string> = line.getBlockingQueue<string>(name);
+  await delayed.offer("message", 60_000);
+  await line.close();
+
+  const calls: Record<string, () => unknown> = {
+    offer: () => delayed.offer("x", 1),
+    offerAt: () => delayed.offerAt("x", new Date()),
+    offerMany: () => delayed.offerMany([{ payload: "x", delay: 1 }]),
+    "offerMany of none": () => delayed.offerMany([]),
+    "delayed size": () => delayed.size(),
+    isEmpty: () => delayed.isEmpty(),
+    nextDeadline: () => delayed.nextDeadline(),
+    "delayed peek": () => delayed.peek(),
+    "delayed poll": () => delayed.poll(),
+    "delayed poll of many": () => delayed.poll(5),
+    "delayed readAll": () => delayed.readAll(),
+    "delayed iteration": () => delayed[Symbol.asyncIterator]().next(),
+    contains: () => delayed.contains("x"),
+    remove: () => delayed.remove("x"),
+    removeAll: () => delayed.removeAll(["x"]),
+    retainAll: () => delayed.retainAll(["x"]),
+    "delayed clear": () => delayed.clear(),
+    pollLastAndOfferFirstTo: () => delayed.pollLastAndOfferFirstTo("other"),
+    take: () => ready.take(),
+    poll: () => ready.poll(),
+    "poll with a timeout": () => ready.poll(10),
+    takeMany: () => ready.takeMany({ max: 2 }),
+    "takeMany without waiting": () => ready.takeMany({ max: 2, timeout: 0 }),
+    pollFromAny: () => ready.pollFromAny(["other"]),
+    "pollFromAny with a timeout": () => ready.pollFromAny(["other"], 10),
+    "pollFromAny of no other": () => ready.pollFromAny([]),
+    subscribe: () => ready.subscribe(() => {}),
+    put: () => ready.put("x"),
+    putMany: () => ready.putMany(["x"]),
+    peek: () => ready.peek(),
+    size: () => ready.size(),
+    readAll: () => ready.readAll(),
+    drain: () => ready.drain(),
+    clear: () => ready.clear(),
+    serverTime: () => line.serverTime(),
+    getDelayedQueue: () => line.getDelayedQueue(name),
+    getBlockingQueue: () => line.getBlockingQueue(name),
+  };
+  const outcomes: Record<string, unknown> = {};
+  for (const [call, doing] of Object.entries(calls)) {
+    try {
+      const result = await doing();
+      outcomes[call] = `answered ${String(result)}`;
+    } catch (error) {
+      if (!(error instanceof ClosedError)) outcomes[call] = error;
+    }
+  }
+  expect(outcomes).toEqual({});
+  // A loop over messages simply ends.
+  for await (const message of ready) throw new Error(`nobody sent ${message}`);
+});
+
+test("without an error listener the process lives, and is warned", async () => {
+  const name = uniqueName();
+  const redis = newRedis();
+  const worker = new URL("workers/unheard.ts", import.meta.url);
+  const child = startChild<{ message: string } | "ready">(worker, {
+    env: { REDIS: redisUrl(), QUEUE: name },
+  });
+  await child.next();
+
+  // A handler that throws, bytes that are no JSON, poison, a refused transfer, lost connections.
+  const timeouts = `redisson_delay_queue_timeout:{${name}}`;
+  await redis.rpush(name, '"one"', "{ no json");
+  await redis.zadd(timeouts, 1, "poison");
+  await redis.publish(`redisson_delay_queue_channel:{${name}}`, "0");
+  await eventually(() => child.stderr.includes("HandlerError"), { within: 10_000 });
+  await eventually(() => child.stderr.includes("DecodeError"));
+  await eventually(() => child.stderr.includes("QuarantineError"));
+  await redis.set(timeouts, "somebody else's");
+  await redis.publish(`redisson_delay_queue_channel:{${name}}`, "0");
+  await eventually(() => child.stderr.includes("WRONGTYPE"), { within: 10_000 });
+  await redis.del(timeouts);
+
+  await redis.rpush(name, '"last"');
+  await child.next((sent) => sent !== "ready" && sent.message === "last");
+  await child.send("close");
+  expect(await child.exit).toEqual({ code: 0, signal: null });
+  expect(child.stderr).not.toContain("Unhandled");
+  expect(child.stderr).toContain("[HANDLER] HandlerError");
+});
+
+test("a listener that throws does not end the work", async () => {
+  const line = newLine({ codec: "json" });
+  const thrown: unknown[] = [];
+  const onUncaught = (error: unknown) => void thrown.push(error);
+  const others = process.listeners("uncaughtException");
+  process.removeAllListeners("uncaughtException");
+  process.on("uncaughtException", onUncaught);
+  try {
+    line.on("error", () => {
+      throw new Error("from the listener");
+    });
+    const name = uniqueName();
+    const received: string[] = [];
+    line.getBlockingQueue<string>(name).subscribe((message) => received.push(message));
+    await newRedis().rpush(name, "{ no json", '"after"');
+    await eventually(() => received.length === 1);
+    // It is the listener's own error, and comes out as such.
+    await eventually(() => thrown.length === 1);
+  } finally {
+    process.off("uncaughtException", onUncaught);
+    for (const other of others) process.on("uncaughtException", other);
+  }
+});

@@ -1,0 +1,172 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect, test } from "vitest";
+import { newLine } from "../helpers/delayline.ts";
+import { eventually } from "../helpers/eventually.ts";
+import { startOwnServer } from "../helpers/own-server.ts";
+import { newRedis, redisUrl, uniqueName } from "../helpers/redis.ts";
+import { Roles } from "../helpers/roles.ts";
+import { startProxy } from "../helpers/tcp-proxy.ts";
+import { missing, numbers, repeated } from "./ledger.ts";
+
+/*
+ * Connections that end, and connections that die without a word: the socket stays open, and nothing
+ * comes any more in either direction.
+ */
+
+/** Resolves when somebody listens to the queue's channel, or nobody. */
+async function subscriberCount(name: string, count: number, url = redisUrl()): Promise<void> {
+  const redis = newRedis(url);
+  const channel = `redisson_delay_queue_channel:{${name}}`;
+  await eventually(async () => Number((await redis.pubsub("NUMSUB", channel))[1]) === count, {
+    within: 10_000,
+    what: `${count} subscribers`,
+  });
+}
+
+/** A queue that is consumed through a proxy of its own, and fed directly. */
+async function consumeThroughProxy() {
+  const name = uniqueName();
+  const proxy = await startProxy(redisUrl());
+  const roles = new Roles(proxy);
+  const line = newLine({ redis: proxy.url });
+  const producer = newLine({ transfer: false });
+  const received: string[] = [];
+  line.getBlockingQueue<string>(name).subscribe((message) => received.push(message));
+  const queue = producer.getDelayedQueue<string>(name);
+  // Everybody is at work.
+  await queue.offer("first", 0);
+  await eventually(() => received.includes("first"), { within: 10_000 });
+  return { name, proxy, roles, line, producer, queue, received };
+}
+
+/** How many milliseconds pass until a message has arrived. */
+async function timeTo(isThere: () => boolean, within: number): Promise<number> {
+  const startedAt = performance.now();
+  await eventually(isThere, { within });
+  return performance.now() - startedAt;
+}
+
+test("CLIENT KILL TYPE pubsub: the transfer resumes within a second", async () => {
+  const server = await startOwnServer();
+  const name = uniqueName();
+  const line = newLine({ redis: server.url });
+  const queue = newLine({ redis: server.url, transfer: false }).getDelayedQueue<number>(name);
+  const received: number[] = [];
+  line.getBlockingQueue<number>(name).subscribe((message) => received.push(message));
+  await subscriberCount(name, 1, server.url);
+
+  for (const n of numbers(10)) {
+    expect(await newRedis(server.url).call("CLIENT", "KILL", "TYPE", "pubsub")).toBe(1);
+    // Nobody hears of this one.
+    await queue.offer(n, 50);
+    expect(await timeTo(() => received.includes(n), 5_000)).toBeLessThan(1_050);
+    await subscriberCount(name, 1, server.url);
+  }
+  expect(received).toEqual(numbers(10));
+});
+
+test("a message offered while the subscriber is cut off arrives", async () => {
+  const { name, proxy, roles, queue, received } = await consumeThroughProxy();
+  proxy.refuse();
+  roles.only("subscriber").cut();
+  await subscriberCount(name, 0);
+
+  await queue.offer("cut off", 0);
+  await proxy.accept();
+  await eventually(() => received.includes("cut off"), { within: 5_000 });
+});
+
+test("a subscriber that went silent is noticed: messages are late by 4 s at most", async () => {
+  // Silence begins at different moments between two heartbeats.
+  const clients = await Promise.all(numbers(5).map(() => consumeThroughProxy()));
+  const latenesses = await Promise.all(
+    clients.map(async ({ roles, queue, received }, i) => {
+      await sleep(i * 200);
+      roles.only("subscriber").swallow();
+      const silentAt = performance.now();
+      await queue.offer("unheard", 100);
+      await eventually(() => received.includes("unheard"), { within: 15_000 });
+      return performance.now() - silentAt - 100;
+    }),
+  );
+  expect(Math.max(...latenesses)).toBeLessThan(4_000);
+});
+
+test("a consumer whose blocking connection went silent recovers", async () => {
+  const { roles, queue, received } = await consumeThroughProxy();
+  await eventually(() => roles.all("blocking").length === 1);
+  roles.only("blocking").swallow();
+
+  const sent = numbers(50).map(String);
+  for (const message of sent) await queue.offer(message, 0);
+  await eventually(() => missing(sent, received).length <= 1, { within: 15_000 });
+  // Redis gave one message to the dead connection, since it cannot know. Consumption is at most once.
+  // It is one and no more: the connection blocks for one message at a time.
+  await eventually(() => received.includes("49"));
+  expect(repeated(received)).toEqual([]);
+});
+
+test("what falls due after Redis has ended the block on a silent connection is not lost", async () => {
+  const { name, roles, queue, received } = await consumeThroughProxy();
+  const redis = newRedis();
+  const isBlocked = async () => {
+    const list = String(await redis.client("LIST"));
+    return list
+      .split("\n")
+      .some((one) => one.includes(`blocking:${name} `) && / flags=\S*b/.test(one));
+  };
+  await eventually(isBlocked);
+  roles.only("blocking").swallow();
+  await eventually(async () => !(await isBlocked()), { within: 10_000 });
+
+  const sent = numbers(50).map(String);
+  for (const message of sent) await queue.offer(message, 0);
+  await eventually(() => missing(sent, received).length === 0, { within: 15_000 });
+  expect(repeated(received)).toEqual([]);
+});
+
+test("a background connection that went silent is noticed: messages still move", async () => {
+  const { roles, queue, received, line } = await consumeThroughProxy();
+  roles.only("background").swallow();
+
+  await queue.offer("stuck", 0);
+  expect(await timeTo(() => received.includes("stuck"), 15_000)).toBeLessThan(8_000);
+  // A move whose answer does not come is reported.
+  expect(line.errors.map(({ code }) => code)).toContain("REDIS");
+});
+
+test("a take is aborted while the background connection is silent: nothing is lost", async () => {
+  const name = uniqueName();
+  const proxy = await startProxy(redisUrl());
+  const roles = new Roles(proxy);
+  const line = newLine({ redis: proxy.url });
+  const queue = line.getBlockingQueue<string>(name, { transfer: false });
+  const controller = new AbortController();
+  const take = queue.take({ signal: controller.signal });
+  await eventually(() => roles.all("blocking").length === 1);
+  // CLIENT UNBLOCK and the give-back travel on this one.
+  await eventually(() => roles.all("background").length === 1);
+  roles.only("background").swallow();
+  controller.abort();
+  await expect(take).rejects.toThrow("aborted");
+
+  const redis = newRedis();
+  await redis.rpush(name, ...["a", "b"].map((text) => Buffer.from([0xa1, text.charCodeAt(0)])));
+  expect(await queue.take({ signal: AbortSignal.timeout(15_000) })).toBe("a");
+  expect(await queue.take({ signal: AbortSignal.timeout(15_000) })).toBe("b");
+});
+
+test("connections that went silent before they were ready are given up", async () => {
+  const { proxy, queue, received } = await consumeThroughProxy();
+  // Everything is cut, and while the clients introduce themselves anew nobody answers.
+  proxy.swallow();
+  proxy.cut();
+  const before = proxy.acceptedCount;
+  await eventually(() => proxy.acceptedCount >= before + 3, { within: 10_000 });
+  // What was lost stays lost, and these sockets stay open.
+  for (const connection of proxy.connections) connection.swallow();
+  proxy.forward();
+
+  await queue.offer("after", 0);
+  await eventually(() => received.includes("after"), { within: 20_000 });
+});

@@ -1,0 +1,263 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { RedisOptions } from "ioredis";
+import { expect, test } from "vitest";
+import { OfferError } from "../../src/index.ts";
+import { newLine } from "../helpers/delayline.ts";
+import { eventually } from "../helpers/eventually.ts";
+import { startOwnServer } from "../helpers/own-server.ts";
+import { newRedis, redisUrl, uniqueName } from "../helpers/redis.ts";
+import { Roles } from "../helpers/roles.ts";
+import { startProxy } from "../helpers/tcp-proxy.ts";
+import { missing, numbers, repeated } from "./ledger.ts";
+
+/*
+ * ioredis options that are fine for a cache and dangerous for a queue, through an outage of ten
+ * seconds. They hold for the calls that the caller awaits. They must not reach our own connections,
+ * and a client of ours recovers whatever they say.
+ */
+
+const hostile: Record<string, Omit<RedisOptions, "replyMapping">> = {
+  "nothing special": {},
+  commandTimeout: { commandTimeout: 1000 },
+  keyPrefix: { keyPrefix: "app:" },
+  db: { db: 3 },
+  "maxRetriesPerRequest: 1": { maxRetriesPerRequest: 1 },
+  "maxRetriesPerRequest: 0": { maxRetriesPerRequest: 0 },
+  enableAutoPipelining: { enableAutoPipelining: true },
+  stringNumbers: { stringNumbers: true },
+  socketTimeout: { socketTimeout: 1000 },
+  blockingTimeout: { blockingTimeout: 500 },
+  "enableOfflineQueue: false": { enableOfflineQueue: false },
+  "enableReadyCheck: false": { enableReadyCheck: false },
+  lazyConnect: { lazyConnect: true },
+  "retryStrategy: null": { retryStrategy: () => null },
+  "a slow retryStrategy": { retryStrategy: () => 2_000 },
+  "autoResubscribe: false": { autoResubscribe: false },
+  "autoResendUnfulfilledCommands: false": { autoResendUnfulfilledCommands: false },
+  "protocol: 2": { protocol: 2 },
+  "all at once": {
+    commandTimeout: 1000,
+    keyPrefix: "all:",
+    db: 5,
+    maxRetriesPerRequest: 1,
+    enableAutoPipelining: true,
+    stringNumbers: true,
+    socketTimeout: 1000,
+    blockingTimeout: 500,
+    enableOfflineQueue: false,
+    lazyConnect: true,
+    retryStrategy: () => null,
+    autoResubscribe: false,
+    autoResendUnfulfilledCommands: false,
+  },
+};
+
+const cases = Object.keys(hostile).flatMap((option) => [
+  { option, isLent: false },
+  { option, isLent: true },
+]);
+
+/** A client with hostile options that consumes what it offers. */
+class Subject {
+  readonly name: string;
+  /** The client that was lent, if one was. */
+  readonly lent;
+  readonly line;
+  readonly received: number[] = [];
+  readonly accepted: number[] = [];
+  /** Those that Redis refused, or that never reached it. */
+  readonly refused: number[] = [];
+  #next = 0;
+
+  constructor({ option, isLent }: (typeof cases)[number], port: number) {
+    const options = { port, ...hostile[option] };
+    this.name = `${option} (${isLent ? "lent" : "options"})`;
+    this.lent = isLent ? newRedis(`redis://127.0.0.1:${port}`, options) : undefined;
+    this.line = newLine({ redis: this.lent ?? options, codec: "json" });
+    this.#queueName = uniqueName();
+    this.line
+      .getBlockingQueue<number>(this.#queueName)
+      .subscribe((message) => this.received.push(message));
+  }
+
+  readonly #queueName: string;
+
+  get #queue() {
+    return this.line.getDelayedQueue<number>(this.#queueName);
+  }
+
+  /** Offers one message; answers whether it was accepted. */
+  async offer(delay: number): Promise<boolean> {
+    const n = this.#next++;
+    try {
+      await this.#queue.offer(n, delay);
+      this.accepted.push(n);
+      return true;
+    } catch (error) {
+      if (!(error instanceof OfferError)) throw error;
+      if (error.stored === "not-stored") this.refused.push(n);
+      return false;
+    }
+  }
+
+  /** Offers until one is accepted and received: then everything works. */
+  async isAtWork(within: number): Promise<void> {
+    await eventually(() => this.offer(0), { within, what: `${this.name} offers` });
+    const last = this.accepted.at(-1) ?? NaN;
+    await eventually(() => this.received.includes(last), {
+      within,
+      what: `${this.name} transfers and takes`,
+    });
+  }
+}
+
+test("hostile options, as ours and as those of a lent client, through an outage of 10 s", async () => {
+  const server = await startOwnServer();
+  const proxy = await startProxy(server.url);
+  const subjects = cases.map((one) => new Subject(one, proxy.port));
+  const problems: string[] = [];
+  /** Does something with all at once, and notes what goes wrong with whom. */
+  const withAll = async (doing: (subject: Subject) => Promise<void>) => {
+    await Promise.all(
+      subjects.map((subject) =>
+        doing(subject).catch((error: unknown) =>
+          problems.push(`${subject.name}: ${String(error)}`),
+        ),
+      ),
+    );
+  };
+
+  await withAll((subject) => subject.isAtWork(10_000));
+  expect(problems).toEqual([]);
+
+  // Some fall due while the server hangs, some while it is out of reach.
+  const [hang, unreachable] = [5_000, 5_000];
+  await withAll(async (subject) => {
+    await Promise.all(numbers(10).map((i) => subject.offer(hang / 2 + i * 10)));
+    await Promise.all(numbers(10).map((i) => subject.offer(hang + 4_500 + i * 10)));
+  });
+
+  // Everybody goes on offering: to be due when all is over, since an offer that is sent again is
+  // recognised only as long as its first copy has not left.
+  const outage = new AbortController();
+  const offering = withAll(async (subject) => {
+    const offers: Promise<unknown>[] = [];
+    while (!outage.signal.aborted) {
+      offers.push(subject.offer(16_000));
+      await sleep(500);
+    }
+    await Promise.all(offers);
+  });
+
+  server.pause();
+  await sleep(hang);
+  server.resume();
+  // The network breaks when nothing is on its way: a pop whose answer is lost has lost its message.
+  await sleep(2_000);
+  proxy.refuse();
+  proxy.cut();
+  await sleep(unreachable);
+  await proxy.accept();
+  outage.abort();
+
+  // A lent client that its owner told not to connect again is for its owner to connect.
+  await eventually(() =>
+    subjects.every(({ lent }) => lent === undefined || lent.status !== "reconnecting"),
+  );
+  for (const { lent } of subjects) if (lent?.status === "end") await lent.connect();
+
+  await offering;
+  await withAll((subject) => subject.isAtWork(20_000));
+  await withAll(async ({ name, accepted, received, refused }) => {
+    await eventually(() => missing(accepted, received).length === 0, {
+      within: 20_000,
+      what: `${name} has lost nothing`,
+    });
+    expect({ twice: repeated(received) }).toEqual({ twice: [] });
+    // What was said not to be stored is not.
+    expect(received.filter((n) => refused.includes(n))).toEqual([]);
+  });
+  expect(problems).toEqual([]);
+
+  await withAll(async ({ line, lent }) => {
+    await line.close();
+    if (lent === undefined) return;
+    // What was lent is given back in order.
+    expect(lent.status).toBe("ready");
+    expect(await lent.ping()).toBe("PONG");
+  });
+  expect(problems).toEqual([]);
+}, 120_000);
+
+test.for(
+  (["commandTimeout", "blockingTimeout", "socketTimeout"] as const).flatMap((option) => [
+    { option, isLent: false },
+    { option, isLent: true },
+  ]),
+)("$option does not reach what takes messages out (lent: $isLent)", async ({ option, isLent }) => {
+  const proxy = await startProxy(redisUrl());
+  const roles = new Roles(proxy);
+  const options = { port: proxy.port, [option]: 150 };
+  const lent = isLent ? newRedis(proxy.url, options) : undefined;
+  const line = newLine({ redis: lent ?? options, codec: "json", transfer: false });
+  const name = uniqueName();
+  const queue = line.getBlockingQueue<number>(name);
+  const redis = newRedis();
+  const isBlocked = async () => String(await redis.client("LIST")).includes(`:blocking:${name} `);
+
+  // A block lasts longer than 150 ms, and is not given up: what it was answered meanwhile would be lost.
+  const received: number[] = [];
+  const subscription = queue.subscribe((message) => received.push(message));
+  await eventually(isBlocked);
+  roles.only("blocking").delay.reply = 50;
+  for (const n of numbers(6)) {
+    await sleep(150 + 40 * n);
+    await redis.rpush(name, n);
+  }
+  await eventually(() => received.length === 6);
+  await subscription.close();
+  expect(received).toEqual(numbers(6));
+
+  // Nor is a pop whose answer takes longer.
+  const other = line.getBlockingQueue<number>(uniqueName());
+  await redis.rpush(other.name, 6);
+  roles.only("background").delay.reply = 400;
+  expect(await other.poll()).toBe(6);
+  expect(line.errors).toEqual([]);
+});
+
+test("a lent client gets no commands, no listeners and no state of ours", async () => {
+  const lent = newRedis();
+  await lent.ping();
+  const before = { events: lent.eventNames(), keys: Object.keys(lent).toSorted() };
+  const line = newLine({ redis: lent });
+  const name = uniqueName();
+  await line.getDelayedQueue(name).offer("message", 0);
+  expect(await line.getBlockingQueue(name).take()).toBe("message");
+  await line.close();
+  expect({ events: lent.eventNames(), keys: Object.keys(lent).toSorted() }).toEqual(before);
+  expect(lent.status).toBe("ready");
+  // It still does what it did: transactions, pipelines, blocking calls, subscriptions.
+  expect(await lent.multi().set(name, "1").get(name).exec()).toEqual([
+    [null, "OK"],
+    [null, "1"],
+  ]);
+  expect(await lent.blpop(`${name}:nothing`, 0.01)).toBeNull();
+  expect(await lent.subscribe(name)).toBe(1);
+});
+
+test("enableOfflineQueue: false: the first offer waits for the connection, which nobody else can", async () => {
+  const { port } = await startProxy(redisUrl());
+  const line = newLine({ redis: { port, enableOfflineQueue: false } });
+  const name = uniqueName();
+  await line.getDelayedQueue(name).offer("first", 0);
+  expect(await line.getBlockingQueue(name).take()).toBe("first");
+});
+
+test("an offer that was never sent says so", async () => {
+  const proxy = await startProxy(redisUrl());
+  proxy.refuse();
+  const line = newLine({ redis: { port: proxy.port, maxRetriesPerRequest: 0 }, transfer: false });
+  const offer = line.getDelayedQueue(uniqueName()).offer("message", 0);
+  await expect(offer).rejects.toMatchObject({ code: "OFFER", stored: "not-stored" });
+});

@@ -1,0 +1,156 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Redis } from "ioredis";
+import { expect, test } from "vitest";
+import { startChild } from "../helpers/child.ts";
+import { newLine } from "../helpers/delayline.ts";
+import { eventually } from "../helpers/eventually.ts";
+import { startOwnServer } from "../helpers/own-server.ts";
+import { newRedis, redisUrl, uniqueName } from "../helpers/redis.ts";
+import { numbers } from "./ledger.ts";
+
+/*
+ * Several clients move the messages of one queue. One is active, the others stand by, so that their
+ * number does not multiply the cost; and when the active one is gone another takes over.
+ */
+
+const mover = new URL("workers/mover.ts", import.meta.url);
+
+/** Runs of scripts since the last reset. */
+async function scriptRuns(redis: Redis): Promise<number> {
+  const stats = await redis.info("commandstats");
+  const calls = (command: string) =>
+    Number(new RegExp(`cmdstat_${command}:calls=(\\d+)`).exec(stats)?.[1] ?? 0);
+  return calls("evalsha") + calls("eval");
+}
+
+/** The server's clock in milliseconds. */
+async function now(redis: Redis): Promise<number> {
+  const [seconds, micros] = await redis.time();
+  return Number(seconds) * 1000 + Number(micros) / 1000;
+}
+
+/** Waits until so many clients listen to the queue's channel. */
+async function listeners(redis: Redis, name: string, count: number): Promise<void> {
+  const channel = `redisson_delay_queue_channel:{${name}}`;
+  await eventually(async () => Number((await redis.pubsub("NUMSUB", channel))[1]) === count, {
+    within: 10_000,
+    what: `${count} clients listen`,
+  });
+}
+
+test("of 5 clients one stays active: the others hardly run scripts", async () => {
+  const server = await startOwnServer();
+  const redis = newRedis(server.url);
+  const name = uniqueName();
+  const lines = numbers(5).map(() => newLine({ redis: server.url }));
+  for (const line of lines) line.getDelayedQueue(name);
+  await listeners(redis, name, 5);
+
+  // 400 deadlines, 5 ms apart, all known beforehand: nothing but their timers wakes the tasks.
+  const deadlines = 400;
+  const queue = newLine({ redis: server.url, transfer: false }).getDelayedQueue<number>(name);
+  const first = Math.ceil(await now(redis)) + 500;
+  await Promise.all(numbers(deadlines).map((n) => queue.offerAt(n, new Date(first + 5 * n))));
+  await redis.config("RESETSTAT");
+  await eventually(async () => (await redis.llen(name)) === deadlines, { within: 15_000 });
+
+  // Without stand-by each of the five would run one per deadline. A busy machine, where timers come
+  // late, needs fewer, since one script then moves several messages: so the bound is an upper one.
+  const runs = await scriptRuns(redis);
+  expect(runs).toBeLessThan(deadlines * 1.5);
+  expect(runs).toBeGreaterThan(5);
+});
+
+test("the active process is killed: the next message is little late, then all are punctual", async () => {
+  const name = uniqueName();
+  const redis = newRedis();
+  const queue = newLine({ transfer: false, codec: "json" }).getDelayedQueue<number>(name);
+  const start = async () => {
+    const worker = startChild(mover, { env: { REDIS: redisUrl(), QUEUE: name } });
+    await worker.next();
+    return worker;
+  };
+  // Which of them is active is told by the messages: only the active one is punctual.
+  const workers = [await start(), await start(), await start()];
+  await listeners(redis, name, 3);
+
+  /** Messages at intervals; answers how late each of them was, in milliseconds. */
+  const latenessOf = async (count: number, then?: (n: number) => Promise<void>) => {
+    const lateness: number[] = [];
+    const first = Math.ceil(await now(redis)) + 100;
+    const deadlines = numbers(count).map((n) => first + n * 100);
+    for (const deadline of deadlines) await queue.offerAt(deadline, new Date(deadline));
+    for (const n of numbers(count)) {
+      const popped = await redis.blpop(name, 10);
+      lateness.push((await now(redis)) - Number(popped?.[1]));
+      await then?.(n);
+    }
+    return lateness;
+  };
+
+  // Settled: all but one stand by.
+  expect(Math.min(...(await latenessOf(15)))).toBeGreaterThanOrEqual(0);
+  // Which process that is nobody can see: so one after the other is killed, until one is left.
+  for (const victim of workers.slice(0, 2)) {
+    const lateness = await latenessOf(12, async (n) => {
+      if (n === 3) await victim.kill("SIGKILL");
+    });
+    expect(Math.min(...lateness)).toBeGreaterThanOrEqual(0);
+    // 100 to 200 ms after its deadline; the rest is for a busy machine.
+    expect(Math.max(...lateness)).toBeLessThan(600);
+    const median = lateness.slice(6).toSorted((a, b) => a - b)[3] ?? NaN;
+    expect(median).toBeLessThan(80);
+  }
+});
+
+test("a cancelled head does not make a lone client stand by", async () => {
+  const name = uniqueName();
+  const redis = newRedis();
+  const line = newLine({ codec: "json" });
+  const queue = line.getDelayedQueue<string>(name);
+  await listeners(redis, name, 1);
+  // It has moved something, so it is the one that moved last.
+  await queue.offer("first", 0);
+  expect(await redis.blpop(name, 5)).not.toBeNull();
+
+  const lateness: number[] = [];
+  for (const n of numbers(10)) {
+    await queue.offer(`cancelled ${n}`, 60);
+    expect(await queue.poll()).toBe(`cancelled ${n}`);
+    // The task wakes up for what is no longer there.
+    await sleep(80);
+    const { deadline } = await queue.offer(`message ${n}`, 40);
+    await redis.blpop(name, 5);
+    lateness.push((await now(redis)) - deadline);
+  }
+  // Standing by it would look 100 ms after a deadline at the earliest, each time.
+  const median = lateness.toSorted((a, b) => a - b)[5] ?? NaN;
+  expect(median).toBeLessThan(60);
+  expect(Math.min(...lateness)).toBeGreaterThanOrEqual(0);
+});
+
+test("those that stand by take over from an active task that cannot reach Redis", async () => {
+  const server = await startOwnServer();
+  const redis = newRedis(server.url);
+  const name = uniqueName();
+  const queue = newLine({ redis: server.url, transfer: false }).getDelayedQueue<number>(name);
+  const lines = numbers(3).map(() => newLine({ redis: server.url }));
+  for (const line of lines) line.getDelayedQueue(name);
+  await listeners(redis, name, 3);
+
+  const received: number[] = [];
+  for (const n of numbers(30)) {
+    const { deadline } = await queue.offer(n, 20);
+    // The scripts' connections of all three are killed now and then: whoever is first back moves.
+    if (n % 5 === 4) {
+      const list = String(await redis.client("LIST")).split("\n");
+      const background = list.find((one) => one.includes("name=delayline:background "));
+      await redis.client("KILL", "ID", /id=(\d+)/.exec(background ?? "")?.[1] ?? "0");
+    }
+    const popped = await redis.blpopBuffer(name, 10);
+    expect(await now(redis)).toBeGreaterThanOrEqual(deadline);
+    received.push(popped?.[1]?.[0] ?? -1);
+  }
+  // Small integers are one byte of MessagePack.
+  expect(received).toEqual(numbers(30));
+});

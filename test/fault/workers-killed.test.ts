@@ -1,0 +1,79 @@
+import { expect, test } from "vitest";
+import { newLine } from "../helpers/delayline.ts";
+import { startChild } from "../helpers/child.ts";
+import { eventually } from "../helpers/eventually.ts";
+import { newRedis, redisUrl, uniqueName } from "../helpers/redis.ts";
+import { expectEachOnce, numbers } from "./ledger.ts";
+
+const mover = new URL("workers/mover.ts", import.meta.url);
+
+test("of two processes that move messages, one is killed again and again", async () => {
+  const name = uniqueName();
+  const redis = newRedis();
+  const producer = newLine({ transfer: false, codec: "string" });
+  const start = () => startChild(mover, { env: { REDIS: redisUrl(), QUEUE: name } });
+
+  // Enough to be at it all the time: somewhere in each second a few hundred fall due.
+  const count = 3000;
+  const sent = numbers(count).map((i) => `message ${i}`);
+  const messages = sent.map((payload, i) => ({ payload, delay: 1_500 + 2 * i }));
+  await producer.getDelayedQueue<string>(name).offerMany(messages);
+
+  const workers = [start(), start()];
+  await Promise.all(workers.map((worker) => worker.next()));
+  let kills = 0;
+  while ((await redis.llen(name)) < count) {
+    const victim = kills++ % 2;
+    // While it moves: wait for a message that moves now.
+    const before = await redis.llen(name);
+    await eventually(async () => (await redis.llen(name)) > before, { within: 10_000 });
+    await workers[victim]?.kill("SIGKILL");
+    const worker = start();
+    workers[victim] = worker;
+    await worker.next();
+    if (before + 1 >= count) break;
+  }
+
+  expect(kills).toBeGreaterThan(4);
+  await eventually(async () => (await redis.llen(name)) >= count, { within: 10_000 });
+  expectEachOnce(sent, await redis.lrange(name, 0, -1));
+  expect(await redis.zcard(`redisson_delay_queue_timeout:{${name}}`)).toBe(0);
+});
+
+test("what fell due while no process was there moves as soon as the first is back", async () => {
+  const name = uniqueName();
+  const redis = newRedis();
+  const producer = newLine({ codec: "string" });
+  const sent = numbers(1000).map((i) => `message ${i}`);
+  const results = await producer
+    .getDelayedQueue<string>(name, { transfer: false })
+    .offerMany(sent.map((payload, i) => ({ payload, delay: 100 + i / 4 })));
+  await producer.close();
+
+  const last = Math.max(...results.map(({ deadline }) => deadline));
+  await eventually(async () => Number((await redis.time())[0]) * 1000 > last);
+  expect(await redis.llen(name)).toBe(0);
+
+  const line = newLine({ codec: "string" });
+  const startedAt = performance.now();
+  const queue = line.getBlockingQueue<string>(name);
+  const received: string[] = [];
+  while (received.length < 1000) received.push(...(await queue.takeMany({ max: 100 })));
+  expect(received).toEqual(sent);
+  // Not at a sweep: that would be 24 s and more.
+  expect(performance.now() - startedAt).toBeLessThan(3_000);
+});
+
+test("what fell due long ago leaves in the order of the deadlines", async () => {
+  const name = uniqueName();
+  const producer = newLine({ transfer: false, codec: "string" });
+  const delayed = producer.getDelayedQueue<string>(name);
+  const days = [3, 1, 2];
+  for (const day of days) {
+    await delayed.offerAt(`${day} days ago`, new Date(Date.now() - day * 86_400_000));
+  }
+  const queue = newLine({ codec: "string" }).getBlockingQueue<string>(name);
+  // At once they are all due, so they leave together.
+  const taken = [await queue.take(), await queue.take(), await queue.take()];
+  expect(taken).toEqual(["3 days ago", "2 days ago", "1 days ago"]);
+});

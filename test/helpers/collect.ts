@@ -1,0 +1,6 @@
+/** All that an iterable gives, as an array. (`Array.fromAsync` comes with Node 22.) */
+export async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
+  const all: T[] = [];
+  for await (const item of items) all.push(item);
+  return all;
+}

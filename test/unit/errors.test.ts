@@ -1,0 +1,205 @@
+import { inspect } from "node:util";
+import { ReplyError } from "ioredis";
+import { describe, expect, test } from "vitest";
+import {
+  ClosedError,
+  DecodeError,
+  DelaylineError,
+  EncodeError,
+  HandlerError,
+  OfferError,
+  OfferManyError,
+  PayloadTooLargeError,
+  QuarantineError,
+  RedisError,
+} from "../../src/index.ts";
+
+const SECRET = "4111-1111-1111-1111";
+
+/** What ioredis throws when Redis refuses a command: the arguments are on it. */
+function refusal(message: string): Error {
+  const error = new ReplyError(message);
+  return Object.assign(error, { command: { name: "evalsha", args: ["sha", SECRET] } });
+}
+
+/** Everything that a log could make of an error. */
+function printed(error: Error): string {
+  return [
+    String(error),
+    error.stack,
+    inspect(error, { depth: Infinity, showHidden: true, getters: false }),
+    JSON.stringify(error),
+    JSON.stringify(error, Object.getOwnPropertyNames(error)),
+    inspect(Object.entries(error), { depth: Infinity }),
+    inspect(error.cause, { depth: Infinity, showHidden: true }),
+  ].join("\n");
+}
+
+const samples = [
+  {
+    type: ClosedError,
+    error: new ClosedError("the client"),
+    code: "CLOSED",
+    message: "the client is closed",
+  },
+  {
+    type: EncodeError,
+    error: new EncodeError("orders", "json", new TypeError("no")),
+    code: "ENCODE",
+    message: 'cannot encode a payload for queue "orders" with codec "json"',
+  },
+  {
+    type: DecodeError,
+    error: new DecodeError(
+      "orders",
+      "json",
+      Buffer.from(SECRET),
+      new SyntaxError(`unexpected ${SECRET}`),
+    ),
+    code: "DECODE",
+    message:
+      'cannot decode a message of 19 bytes from queue "orders" with codec "json" (SyntaxError)',
+  },
+  {
+    type: PayloadTooLargeError,
+    error: new PayloadTooLargeError("orders", 11, 10),
+    code: "PAYLOAD_TOO_LARGE",
+    message: 'a payload for queue "orders" has 11 bytes, but maxPayloadBytes is 10',
+  },
+  {
+    type: RedisError,
+    error: new RedisError('cannot clear queue "orders"', refusal("WRONGTYPE no list")),
+    code: "REDIS",
+    message: 'cannot clear queue "orders": WRONGTYPE no list',
+  },
+  {
+    type: OfferError,
+    error: new OfferError('cannot offer to queue "orders"', refusal("OOM full")),
+    code: "OFFER",
+    message: 'cannot offer to queue "orders": OOM full',
+  },
+  {
+    type: OfferManyError,
+    error: new OfferManyError("orders", [
+      { id: "1-00" },
+      new OfferError("cannot offer", refusal("OOM full")),
+      new OfferError("cannot offer", new Error("lost")),
+    ]),
+    code: "OFFER_MANY",
+    message: '2 of 3 offers to queue "orders" failed, the first with: cannot offer: OOM full',
+  },
+  {
+    type: QuarantineError,
+    error: new QuarantineError("orders", 2),
+    code: "QUARANTINED",
+    message:
+      '2 due message(s) of queue "orders" have an unknown layout and were put into its quarantine list',
+  },
+  {
+    type: HandlerError,
+    error: new HandlerError("orders", new Error("boom")),
+    code: "HANDLER",
+    message: 'the handler of queue "orders" failed',
+  },
+];
+
+describe.each(samples)("the error $code", ({ type, error, code, message }) => {
+  test("has its class, its name, a stable code, and says what was being done", () => {
+    expect(error).toBeInstanceOf(type);
+    expect(error).toBeInstanceOf(DelaylineError);
+    expect(error).toBeInstanceOf(Error);
+    expect(error.name).toBe(type.name);
+    expect(error.code).toBe(code);
+    expect(error.message).toBe(message);
+    expect(String(error)).toBe(`${type.name}: ${message}`);
+    expect(error.stack).toContain(`${type.name}: ${message}`);
+  });
+
+  test("shows no payload, however it is printed", () => {
+    const text = printed(error);
+    expect(text).toContain(message);
+    expect(text).not.toContain(SECRET);
+    // Nor as the bytes of a Buffer, in hex or in decimals.
+    expect(text).not.toContain("34 31 31 31");
+    expect(text).not.toMatch(/52,\s*49,\s*49,\s*49/);
+  });
+});
+
+test("a DecodeError carries the bytes, for who asks for them", () => {
+  const bytes = Buffer.from(SECRET);
+  const error = new DecodeError("orders", "json", bytes, "a string was thrown");
+  expect(error.bytes).toEqual(bytes);
+  expect(error.message).toContain("(string)");
+  expect(error.cause).toBeUndefined();
+});
+
+test("an EncodeError and a HandlerError keep what was thrown as their cause", () => {
+  const thrown = { any: "thing" };
+  expect(new EncodeError("orders", "json", thrown).cause).toBe(thrown);
+  expect(new HandlerError("orders", thrown).cause).toBe(thrown);
+});
+
+describe("a RedisError", () => {
+  test.each([
+    ["WRONGTYPE Operation against a key holding the wrong kind of value", "WRONGTYPE"],
+    ["OOM command not allowed when used memory > 'maxmemory'.", "OOM"],
+    ["READONLY You can't write against a read only replica.", "READONLY"],
+    ["ERR syntax error", "ERR"],
+  ])("names the server's answer: %s", (message, reply) => {
+    expect(new RedisError("cannot", refusal(message)).reply).toBe(reply);
+  });
+
+  test.each([
+    new Error("Connection is closed."),
+    Object.assign(new Error("connect ECONNREFUSED 127.0.0.1:6379"), { code: "ECONNREFUSED" }),
+  ])("has none where the server did not answer: %s", (lost) => {
+    expect(new RedisError("cannot", lost).reply).toBeUndefined();
+  });
+
+  test("keeps the failure as its cause: name, message and code, but no arguments", () => {
+    const lost = Object.assign(new Error("connect ECONNREFUSED"), {
+      code: "ECONNREFUSED",
+      command: { name: "set", args: [SECRET] },
+      lastNodeError: { command: { args: [SECRET] } },
+      previousErrors: [SECRET],
+    });
+    const { cause } = new RedisError("cannot", lost);
+    expect(cause).toMatchObject({ message: "connect ECONNREFUSED", code: "ECONNREFUSED" });
+    expect(Object.keys(cause as Error)).toEqual(["code"]);
+    expect(new RedisError("cannot", refusal("OOM")).cause).toMatchObject({ name: "ReplyError" });
+  });
+
+  test("leaves out the arguments that Redis quotes itself", () => {
+    const error = new RedisError(
+      "cannot",
+      refusal(`ERR unknown command 'EVALSHA', with args beginning with: 'abc' '${SECRET}' \n 'x'`),
+    );
+    expect(error.message).toBe("cannot: ERR unknown command 'EVALSHA'");
+    expect(printed(error)).not.toContain(SECRET);
+  });
+
+  test.each([undefined, null, "text", { message: SECRET }])(
+    "makes do with what is no Error: %s",
+    (thrown) => {
+      const error = new RedisError("cannot", thrown);
+      expect(error.message).toBe("cannot: unknown failure");
+      expect(printed(error)).not.toContain(SECRET);
+    },
+  );
+});
+
+describe("an OfferError says what is known", () => {
+  test("refused by Redis: not stored", () => {
+    expect(new OfferError("cannot", refusal("OOM full")).stored).toBe("not-stored");
+  });
+
+  test("no answer: unknown", () => {
+    expect(new OfferError("cannot", new Error("Connection is closed.")).stored).toBe("unknown");
+  });
+});
+
+test("an OfferManyError has an entry for each message, in order", () => {
+  const failure = new OfferError("cannot", new Error("lost"));
+  const results = [{ id: "1" }, failure, { id: "3" }];
+  expect(new OfferManyError("orders", results).results).toEqual(results);
+});

@@ -1,0 +1,21 @@
+import { expect, test } from "vitest";
+import * as delayline from "../../src/index.ts";
+
+test("the package exports these names, and no others", () => {
+  expect(Object.keys(delayline).toSorted()).toEqual([
+    "BlockingQueue",
+    "ClosedError",
+    "DecodeError",
+    "DelayedQueue",
+    "Delayline",
+    "DelaylineError",
+    "EncodeError",
+    "HandlerError",
+    "OfferError",
+    "OfferManyError",
+    "PayloadTooLargeError",
+    "QuarantineError",
+    "RedisError",
+    "Subscription",
+  ]);
+});
