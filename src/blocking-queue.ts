@@ -80,7 +80,7 @@ export class BlockingQueue<T = unknown> {
    */
   async take({ signal }: TakeOptions = {}): Promise<T> {
     for (;;) {
-      const [taken] = await this.#queue.taker().wait(1, { signal, timeout: Infinity });
+      const [taken] = (await this.#queue.taker().wait(1, { signal, timeout: Infinity })) ?? [];
       if (taken !== undefined) return await this.#payloads.decodeTaken(taken.payload);
     }
   }
@@ -276,8 +276,8 @@ export class BlockingQueue<T = unknown> {
     others: readonly QueueContext[] = [],
   ): Promise<readonly Taken[]> {
     const taken = await this.#queue.taker(others).wait(max, options);
-    if (taken.length > 0) return taken;
-    // The time may have been over before the connection was open, or Redis was asked.
+    if (taken !== undefined) return taken;
+    // The time was over before a connection was open.
     for (const queue of [this.#queue, ...others]) {
       const payloads = await this.#pop(max, queue);
       if (payloads.length > 0) return payloads.map((payload) => ({ source: queue.keys, payload }));

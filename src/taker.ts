@@ -17,8 +17,9 @@ export interface WaitOptions {
 interface Waiter {
   /** How many payloads it takes at most. */
   readonly max: number;
-  readonly settle: (taken: readonly Taken[]) => void;
-  readonly fail: (error: unknown) => void;
+  readonly settle: (taken: readonly Taken[] | undefined) => void;
+  /** Without an error: with the reason of the waiter's signal. */
+  readonly fail: (error?: unknown) => void;
 }
 
 /**
@@ -42,6 +43,8 @@ export class Taker {
   readonly #closeTimeout: number;
 
   readonly #waiters = new Set<Waiter>();
+  /** Waiters whose time is over, but who get the answer that is under way. */
+  readonly #expired = new Set<Waiter>();
   readonly #pause = new Pause(100, 2000);
   #connection: BlockingConnection | undefined;
   #unblocking: Promise<void> | undefined;
@@ -63,22 +66,22 @@ export class Taker {
   }
 
   /**
-   * Waits for payloads, `max` at most, and answers as soon as there is one. Answers none at the end
-   * of `timeout`. Who waits first is served first.
+   * Waits for payloads, `max` at most, and answers as soon as there is one. Who waits first is served
+   * first. At the end of `timeout` it answers none, or undefined if Redis could not be asked at all.
    *
    * @throws {ClosedError} if the taker is closed meanwhile.
    * @throws {RedisError} if Redis refuses the pop (WRONGTYPE, NOPERM). A lost connection does not
    * reject: it is reported, and the wait goes on.
    * @throws the signal's reason, if it is aborted.
    */
-  wait(max: number, { signal, timeout }: WaitOptions): Promise<readonly Taken[]> {
+  wait(max: number, { signal, timeout }: WaitOptions): Promise<readonly Taken[] | undefined> {
     return new Promise((resolve, reject) => {
       if (this.#closedAt !== undefined) throw new ClosedError("the client");
       signal?.throwIfAborted();
       // Many may wait with one signal; Node takes more than ten listeners for a leak.
       if (signal !== undefined) setMaxListeners(0, signal);
-      const expiry = new DeadlineTimer(() => this.#leave(waiter, () => waiter.settle([])));
-      const onAbort = () => this.#leave(waiter, () => waiter.fail(signal?.reason));
+      const expiry = new DeadlineTimer(() => this.#expire(waiter));
+      const onAbort = () => this.#leave(waiter);
       const finish = () => {
         expiry.clear();
         signal?.removeEventListener("abort", onAbort);
@@ -89,7 +92,7 @@ export class Taker {
           finish();
           resolve(taken);
         },
-        fail: (error) => {
+        fail: (error = signal?.reason) => {
           finish();
           // A signal may be aborted with any reason.
           // oxlint-disable-next-line typescript/prefer-promise-reject-errors
@@ -115,14 +118,37 @@ export class Taker {
   }
 
   /** A waiter goes before it was served. */
-  #leave(waiter: Waiter, settle: () => void): void {
+  #leave(waiter: Waiter): void {
     this.#waiters.delete(waiter);
-    settle();
+    waiter.fail();
     this.#unblock();
   }
 
+  /**
+   * A waiter's time is over. If it was the last, the block is ended, and it gets the answer: a message
+   * may be on its way already, and whoever asks next must not be given a later one before.
+   */
+  #expire(waiter: Waiter): void {
+    this.#waiters.delete(waiter);
+    if (this.#connection === undefined || this.#connection.isLost) {
+      waiter.settle(undefined);
+    } else if (this.#waiters.size > 0) {
+      waiter.settle([]);
+    } else {
+      this.#expired.add(waiter);
+      setTimeout(() => this.#dismiss(waiter), LAST_ANSWER);
+      this.#unblock();
+    }
+  }
+
+  /** An expired waiter gets nothing. */
+  #dismiss(waiter: Waiter): void {
+    if (this.#expired.delete(waiter)) waiter.settle([]);
+  }
+
   #failAll(error: unknown): void {
-    const waiters = [...this.#waiters];
+    const waiters = [...this.#expired, ...this.#waiters];
+    this.#expired.clear();
     this.#waiters.clear();
     for (const waiter of waiters) waiter.fail(error);
   }
@@ -130,6 +156,7 @@ export class Taker {
   #work(): void {
     this.#working ??= this.#takeWhileWaited().finally(() => {
       this.#working = undefined;
+      for (const waiter of this.#expired) this.#dismiss(waiter);
       // Somebody may have come between the last look and here.
       if (this.#waiters.size > 0) this.#work();
     });
@@ -147,7 +174,7 @@ export class Taker {
         }
         const wanted = this.#wanted();
         // All may have left while it connected.
-        if (wanted === 0) return;
+        if (wanted === 0) break;
         const isPop: boolean = wanted > 1 && mayHaveMore && this.#sources.length === 1;
         const taken: readonly Taken[] = isPop
           ? await this.#connection.pop(wanted)
@@ -193,11 +220,13 @@ export class Taker {
 
   async #deliver(taken: readonly Taken[]): Promise<void> {
     let given = 0;
-    for (const waiter of this.#waiters) {
-      if (given === taken.length) return;
+    for (const waiter of [...this.#expired, ...this.#waiters]) {
+      if (given === taken.length) break;
+      this.#expired.delete(waiter);
       this.#waiters.delete(waiter);
       waiter.settle(taken.slice(given, (given += Math.min(waiter.max, taken.length - given))));
     }
+    for (const waiter of this.#expired) this.#dismiss(waiter);
     // Backwards, since each goes to the head: the oldest comes last and stands first.
     for (let end = taken.length; end > given; end -= GIVE_BACK) {
       await this.#giveBack(taken.slice(Math.max(given, end - GIVE_BACK), end));
@@ -235,6 +264,7 @@ export class Taker {
   }
 
   async #recover(error: unknown): Promise<void> {
+    for (const waiter of this.#expired) this.#dismiss(waiter);
     if (this.#closedAt !== undefined) return;
     const failure = new RedisError(`cannot take from ${this.#name}`, error);
     if (failure.reply !== undefined && !PASSING.has(failure.reply)) {
@@ -251,6 +281,9 @@ export class Taker {
     return `queue "${this.#sources.map(({ target }) => target).join('", "')}"`;
   }
 }
+
+/** Milliseconds that an answer may take after a wait is over. */
+const LAST_ANSWER = 1000;
 
 /** Messages per give-back. */
 const GIVE_BACK = 500;

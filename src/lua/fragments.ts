@@ -81,7 +81,7 @@ local function locate(address)
   -- Negative, 0 or positive, as the message stands before, at or behind a member of its deadline.
   local function compare(member)
     -- A member begins with its id's length.
-    local order = length - member:byte(1)
+    local order = length - (member:byte(1) or 0)
     if order ~= 0 then return order end
     -- A broken member may be shorter; in the ZSET the shorter one stands before.
     if #member < length + 9 then member = member .. string.rep("\\0", length) end

@@ -2,7 +2,10 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { ClosedError, type BlockingQueue, type Delayline } from "../../src/index.ts";
 import { newLine, TestLine } from "../helpers/delayline.ts";
-import { newRedis, uniqueName } from "../helpers/redis.ts";
+import { eventually } from "../helpers/eventually.ts";
+import { newRedis, redisUrl, uniqueName } from "../helpers/redis.ts";
+import { Roles } from "../helpers/roles.ts";
+import { startProxy } from "../helpers/tcp-proxy.ts";
 import { expectEachOnce, numbers } from "./ledger.ts";
 
 /*
@@ -18,14 +21,14 @@ function numbersIn(line: Delayline, name: string): BlockingQueue<number> {
 }
 
 /** Makes numbers ready, one by one and without a rhythm, until it is stopped. */
-function startProducer(name: string) {
+function startProducer(name: string, longestPause = 3) {
   const redis = newRedis();
   let sent = 0;
   const stopping = new AbortController();
   const producing = (async () => {
     while (!stopping.signal.aborted) {
       await redis.rpush(name, String(sent++));
-      await sleep(Math.random() * 3);
+      await sleep(Math.random() * longestPause);
     }
   })();
   return async (): Promise<number[]> => {
@@ -117,7 +120,8 @@ test(`${ABORTS} takes of 4 clients are aborted at random moments`, async () => {
 test(`${ABORTS} polls expire at random moments`, async () => {
   const name = uniqueName();
   const queue = numbersIn(newLine(), name);
-  const stop = startProducer(name);
+  // Few enough that most polls are in vain.
+  const stop = startProducer(name, 12);
 
   const received: number[] = [];
   for (let expired = 0; expired < ABORTS;) {
@@ -154,6 +158,34 @@ test("takes with room for many are aborted at random moments", async () => {
   const sent = await stop();
   received.push(...(await takeTheRest(queue, sent, received)));
   expect(received).toEqual(sent);
+});
+
+test("a block ends at once also while the answer to the end of another is under way", async () => {
+  const name = uniqueName();
+  const redis = newRedis();
+  const proxy = await startProxy(redisUrl());
+  const roles = new Roles(proxy);
+  const queue = numbersIn(newLine({ redis: proxy.url }), name);
+  const isBlocked = async () => {
+    const list = String(await redis.client("LIST")).split("\n");
+    return list.some((one) => one.includes(`:blocking:${name} `) && / flags=\S*b/.test(one));
+  };
+  const takeAndLeave = async () => {
+    const controller = new AbortController();
+    const take = queue.take({ signal: controller.signal });
+    await eventually(isBlocked);
+    controller.abort();
+    await expect(take).rejects.toThrow("aborted");
+  };
+
+  await takeAndLeave();
+  await eventually(async () => !(await isBlocked()));
+  roles.only("background").delay.reply = 300;
+  await takeAndLeave();
+  await eventually(async () => !(await isBlocked()));
+  await takeAndLeave();
+  // Not at the end of the block's own time, which is 5 s.
+  await eventually(async () => !(await isBlocked()), { within: 2_500 });
 });
 
 test("150 clients are closed while messages arrive", async () => {

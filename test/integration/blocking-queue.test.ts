@@ -6,6 +6,7 @@ import { newCalmLine } from "../helpers/calm-line.ts";
 import type { TestLine } from "../helpers/delayline.ts";
 import { eventually } from "../helpers/eventually.ts";
 import { newRedis, redisUrl, uniqueName } from "../helpers/redis.ts";
+import { startProxy } from "../helpers/tcp-proxy.ts";
 
 const MINUTE = 60_000;
 
@@ -202,6 +203,19 @@ describe("poll", () => {
     expect(await queue.poll(timeout)).toBe("a");
     expect(await line.getBlockingQueue(others[0]).takeMany({ max: 1, timeout })).toEqual(["a"]);
     expect(await queue.pollFromAny(others.slice(1), timeout)).toMatchObject({ payload: "a" });
+  });
+
+  test("gives what is there, though the answer comes when the time is over", async () => {
+    const proxy = await startProxy(redisUrl());
+    const far = newCalmLine({ redis: proxy.url }).getBlockingQueue(name);
+    // Opens the connection that blocks.
+    await queue.put("to begin with");
+    expect(await far.take()).toBe("to begin with");
+
+    proxy.delay.reply = 200;
+    await queue.put("a");
+    expect(await far.poll(20)).toBe("a");
+    expect(await queue.size()).toBe(0);
   });
 
   test("comes after those who wait already", async () => {

@@ -166,9 +166,7 @@ describe("a client that was lent", () => {
     onTestFinished(() => void process.off("warning", collectWarning));
     const lines = Array.from({ length: 20 }, () => newCalmLine({ redis: lent, transfer: false }));
     await Promise.all(lines.map((line) => line.getDelayedQueue(name).offer("a", MINUTE)));
-    expect(warnings.filter((warning) => warning.name === "MaxListenersExceededWarning")).toEqual(
-      [],
-    );
+    expect(warnings.map((warning) => warning.name)).not.toContain("MaxListenersExceededWarning");
   });
 
   test("keeps its own connections free: it neither subscribes nor blocks", async () => {

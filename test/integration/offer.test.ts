@@ -159,6 +159,13 @@ describe("offer", () => {
     },
   );
 
+  test("refuses an option that is misspelt, and sends nothing", async () => {
+    const misspelt = { kee: "order:42" } as object;
+    await expect(queue.offer("x", MINUTE, misspelt)).rejects.toThrow(TypeError);
+    await expect(queue.offerAt("x", new Date(), misspelt)).rejects.toThrow("kee");
+    expect(await queue.size()).toBe(0);
+  });
+
   test("that Redis refuses is rejected with Redis's answer: not stored", async () => {
     await redis.set(queueKeys(name).timeouts, "no ZSET");
     const error: unknown = await queue.offer("a secret", MINUTE).catch((reason: unknown) => reason);
