@@ -188,6 +188,28 @@ test("a block ends at once also while the answer to the end of another is under 
   await eventually(async () => !(await isBlocked()), { within: 2_500 });
 });
 
+test("a poll expires while a message is on its way to it: the next one does not overtake it", async () => {
+  const name = uniqueName();
+  const redis = newRedis();
+  const proxy = await startProxy(redisUrl());
+  const roles = new Roles(proxy);
+  const queue = numbersIn(newLine({ redis: proxy.url }), name);
+  await queue.poll(1);
+  roles.only("blocking").delay.reply = 200;
+
+  const polling = queue.poll(100);
+  await eventually(async () => {
+    const list = String(await redis.client("LIST")).split("\n");
+    return list.some((one) => one.includes(`:blocking:${name} `) && / flags=\S*b/.test(one));
+  });
+  await redis.rpush(name, 0, 1, 2);
+  const first = await polling;
+  // It may come back empty-handed, but not with a later message.
+  const received = first === undefined ? [] : [first];
+  while (received.length < 3) received.push(await queue.take());
+  expect(received).toEqual([0, 1, 2]);
+});
+
 test("150 clients are closed while messages arrive", async () => {
   const name = uniqueName();
   const stop = startProducer(name);

@@ -25,7 +25,7 @@ export async function startCluster(): Promise<{ cluster: Cluster; nodes: OwnServ
   await eventually(
     async () => {
       for (const client of clients) {
-        const info = String(await client.cluster("INFO"));
+        const info = await client.cluster("INFO");
         if (!info.includes("cluster_state:ok") || !info.includes("cluster_known_nodes:3"))
           return false;
       }

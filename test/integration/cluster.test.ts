@@ -61,7 +61,7 @@ it("moves and takes again after a node was restarted", async () => {
   expect(await ready.take()).toBe("before");
 
   const waiting = ready.take();
-  const slot = Number(await cluster.cluster("KEYSLOT", name));
+  const slot = await cluster.cluster("KEYSLOT", name);
   const port = Number(cluster.slots[slot]?.[0]?.split(":")[1]);
   const node = nodes.find((candidate) => candidate.port === port);
   await node?.kill();

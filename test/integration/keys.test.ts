@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { queueKeys } from "../../src/keys.ts";
 import { offerKeyed } from "../../src/lua/offer-keyed.ts";
 import { run } from "../../src/lua/script.ts";
+import { tidyIndex } from "../../src/lua/tidy-index.ts";
 import { createId, packMember } from "../../src/message.ts";
 import type { MessageId, OfferOptions } from "../../src/index.ts";
 import { newLine } from "../helpers/delayline.ts";
@@ -10,23 +11,23 @@ import { newRedis, uniqueName } from "../helpers/redis.ts";
 
 const LONG = 3_600_000;
 
+function openWith(interop: "none" | "redisson") {
+  const name = uniqueName("keyed");
+  const line = newLine({ interop });
+  return {
+    name,
+    line,
+    keys: queueKeys(name),
+    delayed: line.getDelayedQueue<string>(name),
+    ready: line.getBlockingQueue<string>(name),
+    redis: newRedis(),
+  };
+}
+
 for (const interop of ["none", "redisson"] as const) {
   describe(`business keys, interop "${interop}"`, () => {
-    function open() {
-      const name = uniqueName("keyed");
-      const line = newLine({ interop });
-      return {
-        name,
-        line,
-        keys: queueKeys(name),
-        delayed: line.getDelayedQueue<string>(name),
-        ready: line.getBlockingQueue<string>(name),
-        redis: newRedis(),
-      };
-    }
-
     it("finds a message by its key or its id, and no other", async () => {
-      const { delayed } = open();
+      const { delayed } = openWith(interop);
       await delayed.offer("other", LONG, { key: "order:1" });
       const { id, deadline, outcome } = await delayed.offer("mine", LONG, { key: "order:42" });
       expect(outcome).toBe("added");
@@ -44,7 +45,7 @@ for (const interop of ["none", "redisson"] as const) {
     });
 
     it("cancels by key or id, with an exact answer, and leaves no key behind", async () => {
-      const { delayed, ready, keys, redis } = open();
+      const { delayed, ready, keys, redis } = openWith(interop);
       const first = await delayed.offer("a", LONG, { key: "k" });
       expect(await delayed.cancel("k")).toBe(true);
       expect(await delayed.cancel("k")).toBe(false);
@@ -63,7 +64,7 @@ for (const interop of ["none", "redisson"] as const) {
     });
 
     it("cancels many, by ids and keys together, and answers in their order", async () => {
-      const { delayed } = open();
+      const { delayed } = openWith(interop);
       const offers = await delayed.offerMany(
         Array.from({ length: 250 }, (_, i) => ({
           payload: `p${i}`,
@@ -80,7 +81,7 @@ for (const interop of ["none", "redisson"] as const) {
     });
 
     it("rejects, replaces or keeps when a key is pending", async () => {
-      const { delayed } = open();
+      const { delayed } = openWith(interop);
       const first = await delayed.offer("one", LONG, { key: "k" });
 
       expect(await delayed.offer("two", 5, { key: "k" })).toEqual({
@@ -103,7 +104,7 @@ for (const interop of ["none", "redisson"] as const) {
     });
 
     it("minds duplicates within one turn and one offerMany", async () => {
-      const { delayed } = open();
+      const { delayed } = openWith(interop);
       const results = await delayed.offerMany([
         { payload: "a", delay: LONG, key: "k" },
         { payload: "plain", delay: LONG },
@@ -124,7 +125,7 @@ for (const interop of ["none", "redisson"] as const) {
     });
 
     it("reschedules by key or id: earlier wakes at once, later is not delivered early", async () => {
-      const { delayed, ready, line } = open();
+      const { delayed, ready, line } = openWith(interop);
       const { id } = await delayed.offer("sooner", LONG, { key: "k" });
       const later = await delayed.offer("later", 30);
       const moved = await delayed.reschedule(later.id, LONG);
@@ -143,7 +144,7 @@ for (const interop of ["none", "redisson"] as const) {
     });
 
     it("delivers at last what is replaced for ever, within maxWait", async () => {
-      const { delayed, ready } = open();
+      const { delayed, ready } = openWith(interop);
       const options = {
         key: "k",
         onDuplicate: "replace",
@@ -168,7 +169,7 @@ for (const interop of ["none", "redisson"] as const) {
     });
 
     it("lists and cancels by prefix; what is special in a pattern is not special here", async () => {
-      const { delayed } = open();
+      const { delayed } = openWith(interop);
       const names = Array.from({ length: 700 }, (_, i) => `app1:trans:notice:${i}`);
       await delayed.offerMany(
         [...names, "app1:trans:other:1", "app1:*:x", "app1:[a]:y"].map((key) => ({
@@ -190,7 +191,7 @@ for (const interop of ["none", "redisson"] as const) {
     });
 
     it("leaves no key behind, by whatever door a message leaves", async () => {
-      const { delayed, ready, name, keys, redis } = open();
+      const { delayed, ready, name, keys, redis } = openWith(interop);
       const offerTwo = async (key: string) => {
         await delayed.offer(key, LONG, { key });
         await delayed.offer("stays", LONG, { key: "stays" });
@@ -221,7 +222,7 @@ for (const interop of ["none", "redisson"] as const) {
     });
 
     it("keeps a message with a key in offer order with those without", async () => {
-      const { delayed, ready } = open();
+      const { delayed, ready } = openWith(interop);
       const at = new Date(Date.now() + 150);
       await Promise.all(
         Array.from({ length: 400 }, (_, i) =>
@@ -350,7 +351,6 @@ it("forgets the keys of messages that Java moved", async () => {
   expect(await delayed.has("k5")).toBe(false);
   expect((await delayed.offer("again", LONG, { key: "k5" })).outcome).toBe("added");
 
-  const { tidyIndex } = await import("../../src/lua/tidy-index.ts");
   let cursor = "0";
   do cursor = await run(redis, tidyIndex, keys, { cursor, step: 300 });
   while (cursor !== "0");

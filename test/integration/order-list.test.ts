@@ -38,14 +38,14 @@ async function putWith(
   script: typeof offer,
   messages: readonly (readonly [text: string, deadline: number])[],
 ): Promise<Message[]> {
-  const put = messages.map(([text, deadline]) => ({ text, deadline, id: createId(stamp++) }));
-  for (let i = 0; i < put.length; i += 100) {
-    const words = put
+  const all = messages.map(([text, deadline]) => ({ text, deadline, id: createId(stamp++) }));
+  for (let i = 0; i < all.length; i += 100) {
+    const words = all
       .slice(i, i + 100)
       .flatMap(({ id, text, deadline }) => [packMember(id, Buffer.from(text)), `@${deadline}`]);
     await run(redis, script, keys, { channel: keys.channel }, words);
   }
-  return put;
+  return all;
 }
 
 const addressOf = ({ deadline, id }: Message) => packAddress(deadline, id);
@@ -352,10 +352,10 @@ describe("the insertion order", () => {
   });
 });
 
-describe("a reader", () => {
-  const page = (cursor: Cursor, step = 10) =>
-    run(redis, readPage, keys, { ...cursor, step, maxBytes: 1e6 });
+const page = (cursor: Cursor, step = 10) =>
+  run(redis, readPage, keys, { ...cursor, step, maxBytes: 1e6 });
 
+describe("a reader", () => {
   /** Reads all pages; `between` runs once, after the page that is named. */
   async function readWith(between: (page: number) => Promise<unknown>): Promise<string[]> {
     const texts: string[] = [];
@@ -415,9 +415,9 @@ describe("a reader", () => {
   });
 });
 
-describe('interop "redisson"', () => {
-  const members = async () => (await redis.lrangeBuffer(keys.order, 0, -1)).map(textOf);
+const members = async () => (await redis.lrangeBuffer(keys.order, 0, -1)).map(textOf);
 
+describe('interop "redisson"', () => {
   it("keeps whole members in the LIST, and removes them at once", async () => {
     const messages = await putWith(
       offerExact,
