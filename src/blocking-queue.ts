@@ -168,7 +168,9 @@ export class BlockingQueue<T = unknown> {
       concurrency,
       this.#queue.report,
     );
-    this.#queue.subscriptions.add(subscription);
+    const { subscriptions } = this.#queue;
+    subscriptions.add(subscription);
+    void subscription.ended.then(() => subscriptions.delete(subscription));
     return subscription;
   }
 
@@ -200,6 +202,7 @@ export class BlockingQueue<T = unknown> {
 
   /** Puts messages at the end of the ready messages, in this order. Otherwise as {@link put}. */
   async putMany(payloads: Iterable<T>): Promise<void> {
+    this.#queue.checkOpen();
     const encoded = Array.from(payloads, (payload) => this.#payloads.encode(payload));
     const { connections, keys } = this.#queue;
     for (let i = 0; i < encoded.length; i += PUT_BATCH) {
@@ -245,6 +248,7 @@ export class BlockingQueue<T = unknown> {
    */
   async drain(max: number = Number.MAX_SAFE_INTEGER): Promise<T[]> {
     checkWhole("max", max, 0, Number.MAX_SAFE_INTEGER);
+    this.#queue.checkOpen();
     const payloads: Buffer[] = [];
     while (payloads.length < max) {
       const wanted = Math.min(max - payloads.length, DRAIN_BATCH);

@@ -264,6 +264,7 @@ export class DelayedQueue<T = unknown> {
       return payload && (await this.#payloads.decodeTaken(payload));
     }
     checkWhole("limit", limit, 0, Number.MAX_SAFE_INTEGER);
+    this.#queue.checkOpen();
     return await this.#payloads.decodeAllTaken(await this.#poll(limit));
   }
 
@@ -328,6 +329,8 @@ export class DelayedQueue<T = unknown> {
    * Moves the message inserted last to the head of another queue's ready messages, due or not, and
    * answers its payload; undefined if there is none. Both queues need the same codec, and on Cluster
    * the same slot.
+   *
+   * @throws {DecodeError} if the codec cannot read it; it has been moved all the same.
    */
   async pollLastAndOfferFirstTo(other: string): Promise<T | undefined> {
     const { target } = queueKeys(other);

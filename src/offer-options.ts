@@ -36,7 +36,11 @@ export function offerRule(options: OfferOptions): {
   if (typeof options !== "object" || options === null) {
     throw new TypeError(`offer options must be an object, got ${String(options)}`);
   }
-  const { key, onDuplicate = "reject", maxWait } = options;
+  const { key, onDuplicate = "reject", maxWait, ...others } = options;
+  const [unknown] = Object.keys(others);
+  if (unknown !== undefined) {
+    throw new TypeError(`offer option must be key, onDuplicate or maxWait, got "${unknown}"`);
+  }
   if (key === undefined) {
     if (options.onDuplicate !== undefined) throw new TypeError("onDuplicate needs a key");
     if (maxWait !== undefined) throw new TypeError("maxWait needs a key");

@@ -10,7 +10,8 @@ export type Handler<T> = (payload: T) => unknown;
  */
 export class Subscription implements AsyncDisposable {
   readonly #stopping = new AbortController();
-  readonly #loops: Promise<unknown>;
+  /** Resolves when it has been closed and no handler runs any more. */
+  readonly ended: Promise<unknown>;
 
   /** @internal Use `BlockingQueue.subscribe`. */
   constructor(
@@ -42,7 +43,7 @@ export class Subscription implements AsyncDisposable {
         }
       }
     };
-    this.#loops = Promise.all(Array.from({ length: concurrency }, loop));
+    this.ended = Promise.all(Array.from({ length: concurrency }, loop));
   }
 
   /**
@@ -51,7 +52,7 @@ export class Subscription implements AsyncDisposable {
    */
   async close(): Promise<void> {
     this.#stopping.abort();
-    await this.#loops;
+    await this.ended;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -69,7 +69,7 @@ local function put(member, due, key, rule)
     if maxWait then
       -- Offered before without maxWait: the id tells when, in microseconds.
       since = since or math.floor(old and deadlineOf(old:sub(2, 9)) / 1000 or now)
-      deadline = math.min(deadline, math.max(math.ceil(since + maxWait), math.floor(now)))
+      deadline = math.min(deadline, math.ceil(since + maxWait))
     end
   end
 

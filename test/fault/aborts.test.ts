@@ -194,10 +194,11 @@ test("a poll expires while a message is on its way to it: the next one does not 
   const proxy = await startProxy(redisUrl());
   const roles = new Roles(proxy);
   const queue = numbersIn(newLine({ redis: proxy.url }), name);
-  await queue.poll(1);
-  roles.only("blocking").delay.reply = 200;
+  await redis.rpush(name, -1);
+  expect(await queue.take()).toBe(-1);
+  roles.only("blocking").delay.reply = 900;
 
-  const polling = queue.poll(100);
+  const polling = queue.poll(500);
   await eventually(async () => {
     const list = String(await redis.client("LIST")).split("\n");
     return list.some((one) => one.includes(`:blocking:${name} `) && / flags=\S*b/.test(one));

@@ -355,20 +355,20 @@ describe("the insertion order", () => {
 const page = (cursor: Cursor, step = 10) =>
   run(redis, readPage, keys, { ...cursor, step, maxBytes: 1e6 });
 
-describe("a reader", () => {
-  /** Reads all pages; `between` runs once, after the page that is named. */
-  async function readWith(between: (page: number) => Promise<unknown>): Promise<string[]> {
-    const texts: string[] = [];
-    let cursor: Cursor | undefined = START;
-    for (let n = 1; cursor !== undefined; n++) {
-      const read = await page(cursor);
-      texts.push(...read.items.map(({ member }) => textOf(member)));
-      cursor = read.next;
-      await between(n);
-    }
-    return texts;
+/** Reads all pages; `between` runs once, after the page that is named. */
+async function readWith(between: (page: number) => Promise<unknown>): Promise<string[]> {
+  const texts: string[] = [];
+  let cursor: Cursor | undefined = START;
+  for (let n = 1; cursor !== undefined; n++) {
+    const read = await page(cursor);
+    texts.push(...read.items.map(({ member }) => textOf(member)));
+    cursor = read.next;
+    await between(n);
   }
+  return texts;
+}
 
+describe("a reader", () => {
   it("misses nothing when the head is trimmed between two pages", async () => {
     const messages = await put([
       ...Array.from({ length: 25 }, (_, i) => [`due${i}`, past(i)] as const),
