@@ -173,6 +173,6 @@ test("a wake-up that overtakes a transfer's answer is not missed, 20 times", asy
   }
   // The task hears of the sooner message 30 ms before it has its answer, and acts on it then. Missed
   // wake-ups would be a minute late.
-  expect(Math.max(...lateness)).toBeLessThan(250);
+  expect(Math.max(...lateness)).toBeLessThan(500);
   expect(Math.min(...lateness)).toBeGreaterThanOrEqual(0);
 });

@@ -92,16 +92,21 @@ test("the active process is killed: the next message is little late, then all ar
   expect(Math.min(...(await latenessOf(15)))).toBeGreaterThanOrEqual(0);
   // Which process that is nobody can see: so one after the other is killed, until one is left.
   for (const victim of workers.slice(0, 2)) {
-    const lateness = await latenessOf(12, async (n) => {
+    const lateness = await latenessOf(8, async (n) => {
       if (n === 3) await victim.kill("SIGKILL");
     });
     expect(Math.min(...lateness)).toBeGreaterThanOrEqual(0);
-    // 100 to 200 ms after its deadline; the rest is for a busy machine.
-    expect(Math.max(...lateness)).toBeLessThan(600);
-    const median = lateness.slice(6).toSorted((a, b) => a - b)[3] ?? NaN;
-    expect(median).toBeLessThan(80);
+    // 100 to 200 ms after its deadline; the rest is for a busy machine. A sweep is 24 s away and more.
+    expect(Math.max(...lateness)).toBeLessThan(1_000);
+    // Who stands by is never less than 100 ms late.
+    await eventually(async () => median(await latenessOf(8)) < 80, { within: 10_000 });
   }
 });
+
+/** In the middle, or just above. */
+function median(numbers: readonly number[]): number {
+  return numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)] ?? NaN;
+}
 
 test("a cancelled head does not make a lone client stand by", async () => {
   const name = uniqueName();
@@ -123,9 +128,9 @@ test("a cancelled head does not make a lone client stand by", async () => {
     await redis.blpop(name, 5);
     lateness.push((await now(redis)) - deadline);
   }
-  // Standing by it would look 100 ms after a deadline at the earliest, each time.
-  const median = lateness.toSorted((a, b) => a - b)[5] ?? NaN;
-  expect(median).toBeLessThan(60);
+  // Standing by it would look 100 ms after a deadline at the earliest, each time. A few may be late
+  // because the machine is busy.
+  expect(median(lateness)).toBeLessThan(80);
   expect(Math.min(...lateness)).toBeGreaterThanOrEqual(0);
 });
 

@@ -204,3 +204,23 @@ describe("a wake-up", () => {
     expect(await ready.take()).toBe("second");
   });
 });
+
+test("a task that moved last calls the others when it is closed, and only then", async () => {
+  const heard: string[] = [];
+  const listener = newRedis();
+  listener.on("message", (_, message) => heard.push(message));
+  await listener.subscribe(keys.channel);
+
+  const idle = newCalmLine();
+  idle.getDelayedQueue(name);
+  await idle.close();
+  const active = newCalmLine();
+  await active.getDelayedQueue(name).offer("a", 0);
+  await eventually(async () => (await redis.llen(name)) === 1);
+  expect(await redis.exists(keys.mover)).toBe(1);
+  expect(heard.filter((message) => message === "0")).toEqual([]);
+
+  await active.close();
+  await eventually(() => heard.includes("0"));
+  expect(await redis.exists(keys.mover)).toBe(0);
+});
