@@ -58,15 +58,20 @@ async function deploy(): Promise<void> {
     });
 
   const old = [start("old"), start("old")];
-  const jobs = Array.from({ length: JOBS }, (_, number) => ({
-    payload: { number },
-    delay: number * 10,
-  }));
-  await line.getDelayedQueue<Job>(queue).offerMany(jobs);
+  const queued = line.getDelayedQueue<Job>(queue);
+  const offer = (from: number, to: number) =>
+    queued.offerMany(
+      Array.from({ length: to - from }, (_, i) => ({
+        payload: { number: from + i },
+        delay: i * 10,
+      })),
+    );
 
+  await offer(0, JOBS / 2);
   while ((await redis.llen(done)) < JOBS / 4) await sleep(10);
   const young = [start("young"), start("young")];
   await Promise.all(young.map((worker) => once(worker, "message")));
+  await offer(JOBS / 2, JOBS);
   await stop(old);
   console.log(`the old workers ended after ${await redis.llen(done)} of ${JOBS} jobs`);
   while ((await redis.llen(done)) < JOBS) await sleep(10);

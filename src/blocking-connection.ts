@@ -88,10 +88,9 @@ export class BlockingConnection {
     }
   }
 
-  /** Ends the block that is under way; its answer still comes. Answers whether it was blocked. */
-  async unblock(): Promise<boolean> {
-    const peer = this.#connections.peerOf(this.#redis);
-    return Number(await peer.client("UNBLOCK", this.#id)) === 1;
+  /** Ends the block that is under way, if it has reached Redis; its answer still comes. */
+  async unblock(): Promise<void> {
+    await this.#connections.peerOf(this.#redis).client("UNBLOCK", this.#id);
   }
 
   /** Ends the connection. An answer that is still under way is lost. */

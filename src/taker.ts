@@ -208,8 +208,9 @@ export class Taker {
   async #endBlock(): Promise<void> {
     try {
       while (this.#isBlockedInVain) {
-        if (await this.#connection?.unblock()) return;
-        // The other connection was faster than this one: the BLPOP has not arrived yet.
+        // If it was not blocked, the other connection was faster, and the BLPOP has not arrived yet. If
+        // it was, its answer is under way. Look again in both cases: by then it may block once more.
+        await this.#connection?.unblock();
         await new Promise((resolve) => setTimeout(resolve, 5));
       }
     } catch (error) {
