@@ -1,6 +1,16 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { startRedis, type RedisServer } from "delayline/testing";
 import { Redis } from "ioredis";
 import { CommandStats } from "./command-stats.ts";
+
+/** Time for which a process has used a processor, in microseconds. */
+export interface ProcessorTime {
+  /** In its own code. */
+  readonly user: number;
+  /** In the system: reading and writing, above all. */
+  readonly system: number;
+  readonly total: number;
+}
 
 /** A server of our own for one round, and looks into it from outside. */
 export class BenchServer implements AsyncDisposable {
@@ -40,6 +50,35 @@ export class BenchServer implements AsyncDisposable {
     return new CommandStats(await this.redis.info("commandstats"));
   }
 
+  /** For how long the server has used a processor since it was started. */
+  async processorTime(): Promise<ProcessorTime> {
+    const info = await this.redis.info("cpu");
+    const micros = (field: string) => {
+      const [, seconds] = new RegExp(`^${field}:([\\d.]+)`, "m").exec(info) ?? [];
+      return Number(seconds) * 1e6;
+    };
+    const [user, system] = [micros("used_cpu_user"), micros("used_cpu_sys")];
+    return { user, system, total: user + system };
+  }
+
+  /** How many messages are delayed, and when that was on the server's clock (epoch ms). */
+  async look(delayedKey: string): Promise<{ pending: number; serverTime: number }> {
+    const replies = await this.redis.multi().time().zcard(delayedKey).exec();
+    const [time, pending] = (replies ?? []).map(([, reply]) => reply);
+    const [seconds, micros] = (time as string[]).map(Number);
+    return { pending: Number(pending), serverTime: (seconds ?? 0) * 1000 + (micros ?? 0) / 1000 };
+  }
+
+  /** Waits until no more than so many are delayed; answers when that was on the server's clock. */
+  async waitUntilLeft(delayedKey: string, count: number, signal?: AbortSignal): Promise<number> {
+    for (;;) {
+      const { pending, serverTime } = await this.look(delayedKey);
+      if (pending <= count) return serverTime;
+      signal?.throwIfAborted();
+      await sleep(2);
+    }
+  }
+
   /** The longest run of a single script since {@link resetStats}, in ms; short ones count as 0.5. */
   async longestScript(): Promise<number> {
     const entries = (await this.redis.slowlog("GET", 10_000)) as SlowlogEntry[];
@@ -58,7 +97,7 @@ export class BenchServer implements AsyncDisposable {
       // A hash table that grows is moved step by step, and exists twice meanwhile.
       if (Math.abs(used - last) < used / 10_000) return used;
       last = used;
-      await new Promise((resolve) => setTimeout(resolve, 300));
+      await sleep(300);
     }
   }
 

@@ -4,12 +4,19 @@ export interface Figure {
   readonly value: number;
   readonly unit: Unit;
   readonly goal?: Goal;
+  /** What has to be known to read it, above all why it is missing (the value is then NaN). */
+  readonly note?: string;
+  /** Its place on a plot: which curve, and where. */
+  readonly plot?: { readonly curve: Curve; readonly x: number };
   /** What the number is made of, in the same unit. */
   readonly parts?: Readonly<Record<string, number>>;
 }
 
 /** A bare number has no unit. */
 export type Unit = "" | "x" | "ms" | "us" | "B" | "/s";
+
+/** What grows with the number of pending messages, or of clients. */
+export type Curve = "script time" | "lateness" | "stall" | "commands" | "processor time";
 
 /** What is wanted: of the median of all rounds, or of each single one. */
 export interface Goal {
@@ -31,7 +38,7 @@ export interface Summary extends Omit<Figure, "value"> {
 /** Summarizes the figures of all rounds, which come in the same order in each. */
 export function summarize(rounds: readonly (readonly Figure[])[]): Summary[] {
   const [first = []] = rounds;
-  return first.map(({ name, unit, goal }, i) => {
+  return first.map(({ name, unit, goal, note, plot }, i) => {
     const figures = rounds.map((round) => round[i] as Figure);
     const values = figures.map(({ value }) => value);
     const [min, max] = [Math.min(...values), Math.max(...values)];
@@ -40,6 +47,8 @@ export function summarize(rounds: readonly (readonly Figure[])[]): Summary[] {
       name,
       unit,
       ...(goal && { goal }),
+      ...(note !== undefined && { note }),
+      ...(plot && { plot }),
       ...(parts && { parts }),
       values,
       median: median(values),
@@ -62,8 +71,9 @@ function medianParts(figures: readonly Figure[]): Record<string, number> | undef
   return Object.fromEntries(medians.toSorted(([, a], [, b]) => b - a));
 }
 
+/** Of those that are numbers. */
 function median(values: readonly number[]): number {
-  const sorted = values.toSorted((a, b) => a - b);
+  const sorted = values.filter((value) => !Number.isNaN(value)).toSorted((a, b) => a - b);
   const middle = (sorted.length - 1) / 2;
   return ((sorted[Math.floor(middle)] ?? NaN) + (sorted[Math.ceil(middle)] ?? NaN)) / 2;
 }

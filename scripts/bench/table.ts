@@ -1,8 +1,10 @@
 import type { Goal, Summary, Unit } from "./figure.ts";
-import type { Workload } from "./workload.ts";
 
 /** The results of one workload as lines of text. */
-export function table({ name, title }: Workload, summaries: readonly Summary[]): string {
+export function table(
+  { name, title }: { readonly name: string; readonly title: string },
+  summaries: readonly Summary[],
+): string {
   const lines = summaries.flatMap((summary) => {
     const { unit, median, min, max, values, goal, isMet, parts } = summary;
     const spread = values.length > 1 ? `${format(min, unit)} .. ${format(max, unit)}` : "";
@@ -28,7 +30,8 @@ function formatGoal({ atMost, atLeast, inEveryRound }: Goal, unit: Unit): string
   return bounds.join(", ") + (inEveryRound ? " !" : "");
 }
 
-function format(value: number, unit: Unit, least?: number): string {
+/** A number with its unit, not more exact than it deserves. */
+export function format(value: number, unit: Unit, least?: number): string {
   const digits = Number.isInteger(value) || Math.abs(value) >= 1000 ? 0 : value >= 100 ? 1 : 2;
   const number = value.toLocaleString("en", {
     minimumFractionDigits: least ?? digits,

@@ -1,4 +1,5 @@
 import type { Figure } from "./figure.ts";
+import type { PeerName } from "./peers/load.ts";
 
 /** Something to measure. */
 export interface Workload {
@@ -16,4 +17,15 @@ export interface Round {
   readonly isQuick: boolean;
   /** Tells the person who waits what is going on. */
   readonly progress: (doing: string) => void;
+}
+
+/** A workload for any of the libraries that are compared. */
+export type Contest = Omit<Workload, "round"> & {
+  round(round: ContestRound): Promise<readonly Figure[]>;
+};
+
+export interface ContestRound extends Round {
+  readonly peer: PeerName;
+  /** How much longer than expected offering may take: 1, and more once it has been too slow. */
+  readonly patience: number;
 }

@@ -1,96 +1,164 @@
 import { setImmediate, setTimeout as sleep } from "node:timers/promises";
-import { Delayline, type DelayedQueue } from "delayline";
-import { makeOrder, type Order } from "../order.ts";
+import { makePayload } from "../payload.ts";
+import { loadPeer, type PeerName } from "../peers/load.ts";
+import type { Due, PeerMessage, PeerProducer } from "../peers/peer.ts";
 import { ReferenceClock } from "../reference-clock.ts";
 import { serve } from "./serve.ts";
 
 /** What is to be offered. */
 export interface OfferPlan {
-  /** The number of the first order. The others follow. */
+  /** The number of the first message. The others follow. */
   readonly first: number;
   readonly count: number;
-  /** Each delay is a whole random number of milliseconds between these. */
-  readonly minDelay: number;
-  readonly maxDelay: number;
+  readonly due: DueBetween;
+  /** Bytes per payload. Defaults to 100. */
+  readonly payloadBytes?: number;
+  /** Whether each has a key, by which it can be cancelled. Defaults to false. */
+  readonly isKeyed?: boolean;
 }
 
-/** What was offered, by position: the order's number less that of the first. */
+/** Whole random numbers between these: delays in milliseconds, or instants in epoch milliseconds. */
+export type DueBetween =
+  | { readonly minDelay: number; readonly maxDelay: number }
+  | { readonly from: number; readonly to: number };
+
+/** What was offered, by position: the message's number less that of the first. */
 export interface Offered {
   /** The deadlines that the queue has answered, in epoch milliseconds. */
   readonly deadlines: Float64Array;
-  /** The reference clock's time before the offer, plus the delay: nothing may come before that. */
+  /** What the reference clock must show at least when it is taken. */
   readonly notBefore: Float64Array;
   /** How long it took, in milliseconds. */
   readonly duration: number;
 }
 
-/** Offers orders. It moves none: that is the workers' job. */
+/** Offers messages. It moves none: that is the workers' job. */
 class Producer {
-  readonly #line: Delayline;
+  readonly #client: PeerProducer;
   readonly #clock: ReferenceClock;
-  readonly #queue: DelayedQueue<Order>;
 
-  constructor(line: Delayline, clock: ReferenceClock, queue: string) {
-    this.#line = line;
+  constructor(client: PeerProducer, clock: ReferenceClock) {
+    this.#client = client;
     this.#clock = clock;
-    this.#queue = line.getDelayedQueue(queue, { transfer: false });
   }
 
   /**
-   * Offers so many orders per second, evenly spread, each in a turn of the event loop of its own as
+   * Offers so many messages per second, evenly spread, each in a turn of the event loop of its own as
    * those of separate requests are, so that no two of them travel together.
    */
-  async offerSteadily(plan: OfferPlan, perSecond: number): Promise<Offered> {
-    const offering = this.#begin(plan);
-    const startedAt = performance.now();
-    const underWay: Promise<void>[] = [];
-    for (let i = 0; i < plan.count; i++) {
-      const ahead = startedAt + (i * 1000) / perSecond - performance.now();
-      await (ahead > 0 ? sleep(ahead) : setImmediate());
-      underWay.push(offering.offer(i));
-    }
-    await Promise.all(underWay);
-    return { ...offering.offered, duration: performance.now() - startedAt };
+  offerSteadily(plan: OfferPlan, perSecond: number): Promise<Offered> {
+    return this.#offer(plan, async (messages, note) => {
+      const startedAt = performance.now();
+      const underWay: Promise<void>[] = [];
+      for (let i = 0; i < plan.count; i++) {
+        const ahead = startedAt + (i * 1000) / perSecond - performance.now();
+        await (ahead > 0 ? sleep(ahead) : setImmediate());
+        underWay.push(this.#client.offer(messages(i)).then((deadline) => note(i, deadline)));
+      }
+      await Promise.all(underWay);
+    });
   }
 
   /** Offers as fast as it can, with so many offers under way at any time. */
-  async offerBusily(plan: OfferPlan, inFlight: number): Promise<Offered> {
-    const offering = this.#begin(plan);
+  offerBusily(plan: OfferPlan, inFlight: number): Promise<Offered> {
+    return this.#offer(plan, async (messages, note) => {
+      await eachOf(plan.count, inFlight, async (i) =>
+        note(i, await this.#client.offer(messages(i))),
+      );
+    });
+  }
+
+  /** Offers so many messages per call, with so many calls under way at any time. */
+  offerInBulk(plan: OfferPlan, perCall: number, inFlight = 1): Promise<Offered> {
+    return this.#offer(plan, async (messages, note) => {
+      await eachOf(Math.ceil(plan.count / perCall), inFlight, async (call) => {
+        const first = call * perCall;
+        const length = Math.min(perCall, plan.count - first);
+        const bulk = Array.from({ length }, (_, i) => messages(first + i));
+        const deadlines = await this.#client.offerMany(bulk);
+        deadlines.forEach((deadline, i) => note(first + i, deadline));
+      });
+    });
+  }
+
+  /** Cancels keyed messages in random order; answers how long it took, in milliseconds. */
+  async cancelBusily(numbers: readonly number[], inFlight: number): Promise<number> {
     const startedAt = performance.now();
-    let next = 0;
-    const offerOn = async () => {
-      while (next < plan.count) await offering.offer(next++);
-    };
-    await Promise.all(Array.from({ length: inFlight }, offerOn));
-    return { ...offering.offered, duration: performance.now() - startedAt };
+    await eachOf(numbers.length, inFlight, async (i) => {
+      await this.#client.cancel(keyOf(numbers[i] as number));
+    });
+    return performance.now() - startedAt;
   }
 
   async close(): Promise<void> {
-    await this.#line.close();
+    await this.#client.close();
   }
 
-  #begin({ first, count, minDelay, maxDelay }: OfferPlan) {
+  async #offer(
+    { first, count, due, payloadBytes, isKeyed = false }: OfferPlan,
+    offerAll: (
+      message: (i: number) => PeerMessage,
+      note: (i: number, deadline: number) => void,
+    ) => Promise<void>,
+  ): Promise<Offered> {
     const deadlines = new Float64Array(count);
     const notBefore = new Float64Array(count);
-    const offer = async (i: number) => {
-      const delay = minDelay + Math.floor(Math.random() * (maxDelay - minDelay + 1));
-      notBefore[i] = this.#clock.now() - this.#clock.uncertainty + delay;
-      const { deadline } = await this.#queue.offer(makeOrder(first + i), delay);
-      deadlines[i] = deadline;
-    };
-    return { offer, offered: { deadlines, notBefore } };
+    const startedAt = performance.now();
+    await offerAll(
+      (i) => {
+        const number = first + i;
+        const chosen = choose(due);
+        notBefore[i] =
+          "delay" in chosen
+            ? this.#clock.now() - this.#clock.uncertainty + chosen.delay
+            : chosen.deadline;
+        const payload = makePayload(number, payloadBytes);
+        return { payload, due: chosen, ...(isKeyed && { key: keyOf(number) }) };
+      },
+      (i, deadline) => (deadlines[i] = deadline),
+    );
+    return { deadlines, notBefore, duration: performance.now() - startedAt };
   }
 }
+
+/** Does something for each number below `count`, with so many under way at any time. */
+async function eachOf(
+  count: number,
+  inFlight: number,
+  work: (i: number) => Promise<void>,
+): Promise<void> {
+  let next = 0;
+  const workOn = async () => {
+    while (next < count) await work(next++);
+  };
+  await Promise.all(Array.from({ length: inFlight }, workOn));
+}
+
+function choose(due: DueBetween): Due {
+  return "from" in due
+    ? { deadline: between(due.from, due.to) }
+    : { delay: between(due.minDelay, due.maxDelay) };
+}
+
+function between(least: number, most: number): number {
+  return least + Math.floor(Math.random() * (most - least + 1));
+}
+
+const keyOf = (number: number) => `order-${number}`;
 
 let producer: Producer;
 
 const methods = {
-  async open(url: string, queue: string): Promise<void> {
-    const line = new Delayline({ redis: url });
-    producer = new Producer(line, await ReferenceClock.of(url), queue);
+  async open(peerName: PeerName, url: string): Promise<void> {
+    const peer = await loadPeer(peerName);
+    producer = new Producer(await peer.openProducer(url), await ReferenceClock.of(url));
   },
   offerSteadily: (plan: OfferPlan, perSecond: number) => producer.offerSteadily(plan, perSecond),
   offerBusily: (plan: OfferPlan, inFlight: number) => producer.offerBusily(plan, inFlight),
+  offerInBulk: (plan: OfferPlan, perCall: number, inFlight = 1) =>
+    producer.offerInBulk(plan, perCall, inFlight),
+  cancelBusily: (numbers: readonly number[], inFlight: number) =>
+    producer.cancelBusily(numbers, inFlight),
   close: () => producer.close(),
 };
 

@@ -1,5 +1,6 @@
-import { Delayline } from "delayline";
-import type { Order } from "../order.ts";
+import { numberOf } from "../payload.ts";
+import { loadPeer, type PeerName } from "../peers/load.ts";
+import type { PeerWorker } from "../peers/peer.ts";
 import { ReferenceClock } from "../reference-clock.ts";
 import { serve } from "./serve.ts";
 
@@ -12,28 +13,17 @@ export interface Taken {
   readonly uncertainty: number;
 }
 
-/** Takes orders, and notes when each came. */
-class Worker {
-  readonly #lines: readonly Delayline[];
+/** Notes which messages came, and when. */
+class Notes {
   readonly #clock: ReferenceClock;
   #numbers: number[] = [];
   #takenAt: number[] = [];
 
-  /** @param concurrency how many handlers each client may run at once. */
-  constructor(
-    lines: readonly Delayline[],
-    clock: ReferenceClock,
-    queue: string,
-    concurrency: number,
-  ) {
-    this.#lines = lines;
+  constructor(clock: ReferenceClock) {
     this.#clock = clock;
-    for (const line of lines) {
-      line.getBlockingQueue<Order>(queue).subscribe((order) => this.#note(order), { concurrency });
-    }
   }
 
-  /** How many orders have been taken since the last {@link reset}. */
+  /** How many messages have been taken since the last {@link reset}. */
   get count(): number {
     return this.#numbers.length;
   }
@@ -46,32 +36,38 @@ class Worker {
     };
   }
 
+  note(payload: string): void {
+    this.#takenAt.push(this.#clock.now());
+    this.#numbers.push(numberOf(payload));
+  }
+
   reset(): void {
     this.#numbers = [];
     this.#takenAt = [];
   }
-
-  async close(): Promise<void> {
-    await Promise.all(this.#lines.map((line) => line.close()));
-  }
-
-  #note({ number }: Order): void {
-    this.#takenAt.push(this.#clock.now());
-    this.#numbers.push(number);
-  }
 }
 
-let worker: Worker;
+let notes: Notes;
+let clients: PeerWorker[];
 
 const methods = {
-  async open(url: string, queue: string, clients: number, concurrency: number): Promise<void> {
-    const lines = Array.from({ length: clients }, () => new Delayline({ redis: url }));
-    worker = new Worker(lines, await ReferenceClock.of(url), queue, concurrency);
+  /** Opens so many clients, each of which may have so many messages in hand at once. */
+  async open(peerName: PeerName, url: string, count: number, concurrency: number): Promise<void> {
+    const peer = await loadPeer(peerName);
+    const opened = new Notes(await ReferenceClock.of(url));
+    notes = opened;
+    clients = await Promise.all(
+      Array.from({ length: count }, () =>
+        peer.openWorker(url, concurrency, (payload) => opened.note(payload)),
+      ),
+    );
   },
-  count: () => worker.count,
-  taken: () => worker.taken,
-  reset: () => worker.reset(),
-  close: () => worker.close(),
+  count: () => notes.count,
+  taken: () => notes.taken,
+  reset: () => notes.reset(),
+  async close(): Promise<void> {
+    await Promise.all(clients.map((client) => client.close()));
+  },
 };
 
 /** What the program answers to. */

@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Redis } from "ioredis";
 import { BenchServer } from "../bench-server.ts";
 import type { Figure, Goal } from "../figure.ts";
 import { percentile } from "../percentile.ts";
+import { delayline } from "../peers/delayline.ts";
+import { waitsBetween } from "../pings.ts";
 import { Program } from "../program.ts";
 import type { Pings, ProberMethods } from "../programs/prober.ts";
 import type { SingleMethods } from "../programs/single.ts";
@@ -20,14 +21,14 @@ export const drain: Workload = {
     await single.call("open", server.url);
     progress(`offering ${count} messages`);
     const instant = await single.call("offerForOneInstant", count, inMilliseconds);
-    const isFull = (await look(server.redis)).pending === count;
+    const isFull = (await server.look(DELAYED)).pending === count;
     if (!isFull) throw new Error("some messages were moved before their deadline");
 
     await prober.call("start", server.url);
-    const startedAt = (await look(server.redis)).serverTime;
+    const startedAt = (await server.look(DELAYED)).serverTime;
     await sleep(instant - startedAt - 20);
     progress("moving them");
-    const emptyAt = await emptied(server.redis);
+    const emptyAt = await server.waitUntilLeft(DELAYED, 0);
     const pings = await prober.call("stop");
     return [
       {
@@ -42,33 +43,10 @@ export const drain: Workload = {
   },
 };
 
-/** When the last message left the ZSET, on the server's clock. */
-async function emptied(redis: Redis): Promise<number> {
-  for (;;) {
-    const { pending, serverTime } = await look(redis);
-    if (pending === 0) return serverTime;
-    await sleep(2);
-  }
-}
+const DELAYED = delayline.delayedKey;
 
-/** How many messages are pending, and when that was on the server's clock (epoch ms). */
-async function look(redis: Redis): Promise<{ pending: number; serverTime: number }> {
-  const replies = await redis.multi().time().zcard("redisson_delay_queue_timeout:{orders}").exec();
-  const [time, pending] = (replies ?? []).map(([, reply]) => reply);
-  const [seconds, micros] = (time as string[]).map(Number);
-  return { pending: Number(pending), serverTime: (seconds ?? 0) * 1000 + (micros ?? 0) / 1000 };
-}
-
-function pingFigures(
-  when: string,
-  { sentAt, waits }: Pings,
-  from: number,
-  to: number,
-  goal?: Goal,
-): Figure[] {
-  const sorted = Array.from(waits)
-    .filter((_, i) => (sentAt[i] ?? NaN) >= from && (sentAt[i] ?? NaN) <= to)
-    .toSorted((a, b) => a - b);
+function pingFigures(when: string, pings: Pings, from: number, to: number, goal?: Goal): Figure[] {
+  const sorted = waitsBetween(pings, from, to);
   return [
     { name: `PING ${when}, p99`, value: percentile(sorted, 99), unit: "ms" },
     { name: `PING ${when}, max`, value: sorted.at(-1) ?? NaN, unit: "ms", ...(goal && { goal }) },

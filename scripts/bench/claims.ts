@@ -1,0 +1,100 @@
+import type { ByPeer } from "./comparison.ts";
+import type { Figure, Goal } from "./figure.ts";
+import { PEER_NAMES, type PeerName } from "./peers/load.ts";
+
+/** A ratio between figures of one round, and what Delayline claims that it is. */
+interface Claim {
+  readonly name: string;
+  readonly contest: string;
+  readonly ratio: (value: (figure: string, peer?: PeerName) => number) => number;
+  readonly goal: Goal;
+}
+
+const CLAIMS: readonly Claim[] = [
+  ...["100 in flight", "in bulk, 4 calls of 250 in flight"].flatMap((figure): Claim[] => [
+    {
+      name: `offers ${figure}, by BullMQ's`,
+      contest: "offers",
+      ratio: (value) => value(figure) / value(figure, "bullmq"),
+      goal: { atLeast: 2 },
+    },
+    {
+      name: `offers ${figure}, by bee-queue's`,
+      contest: "offers",
+      ratio: (value) => value(figure) / value(figure, "bee-queue"),
+      goal: { atLeast: 1 },
+    },
+  ]),
+  {
+    name: "lateness p99, by BullMQ's",
+    contest: "lateness",
+    ratio: (value) => value("lateness p99") / value("lateness p99", "bullmq"),
+    goal: { atMost: 0.1 },
+  },
+  {
+    name: "burst: taken/s, by BullMQ's",
+    contest: "burst",
+    ratio: (value) => value("taken") / value("taken", "bullmq"),
+    goal: { atLeast: 5 },
+  },
+  {
+    name: "script time of Redisson's by ours, 1 M",
+    contest: "pending",
+    ratio: (value) => {
+      const figure = "script time per message, 1,000,000 pending";
+      return value(figure, "redisson") / value(figure);
+    },
+    goal: { atLeast: 1000 },
+  },
+  {
+    name: "processor time, 1 client, by BullMQ's",
+    contest: "workers",
+    ratio: (value) => {
+      const figure = "Redis processor time per message, 1 client";
+      return value(figure) / value(figure, "bullmq");
+    },
+    goal: { atMost: 1 / 3 },
+  },
+  {
+    name: "processor time, 50 clients by 1",
+    contest: "workers",
+    ratio: (value) =>
+      value("Redis processor time per message, 50 clients") /
+      value("Redis processor time per message, 1 client"),
+    goal: { atMost: 1.5 },
+  },
+  {
+    name: "commands, 50 clients, by bee-queue's",
+    contest: "workers",
+    ratio: (value) => {
+      const figure = "Redis commands per message, 50 clients";
+      return value(figure) / value(figure, "bee-queue");
+    },
+    goal: { atMost: 1 },
+  },
+  {
+    name: "memory at 100 B, by BullMQ's",
+    contest: "memory",
+    ratio: (value) => value("payload of 100 B") / value("payload of 100 B", "bullmq"),
+    goal: { atMost: 1 / 3 },
+  },
+  {
+    name: "memory at 1 KB, by the least of the others",
+    contest: "memory",
+    ratio: (value) => {
+      const others = PEER_NAMES.filter((name) => name !== "delayline");
+      const figure = "payload of 1,024 B";
+      return value(figure) / Math.min(...others.map((peer) => value(figure, peer)));
+    },
+    goal: { atMost: 1 },
+  },
+];
+
+/** What is claimed of a contest, as it was in one round. */
+export function claims(contest: string, round: ByPeer<readonly Figure[]>): Figure[] {
+  const value = (figure: string, peer: PeerName = "delayline") =>
+    round[peer].find(({ name }) => name === figure)?.value ?? NaN;
+  return CLAIMS.filter((claim) => claim.contest === contest)
+    .map(({ name, ratio, goal }): Figure => ({ name, value: ratio(value), unit: "x", goal }))
+    .filter(({ value: ratio }) => !Number.isNaN(ratio));
+}

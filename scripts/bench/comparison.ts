@@ -1,0 +1,125 @@
+import { writeFile } from "node:fs/promises";
+import { claims } from "./claims.ts";
+import { burst } from "./contests/burst.ts";
+import { cancel } from "./contests/cancel.ts";
+import { idle, lateness } from "./contests/lateness.ts";
+import { memory } from "./contests/memory.ts";
+import { offers } from "./contests/offers.ts";
+import { pending } from "./contests/pending.ts";
+import { workers } from "./contests/workers.ts";
+import { summarize, type Figure, type Summary } from "./figure.ts";
+import { LateStartError } from "./late-start.ts";
+import type { Machine } from "./machine.ts";
+import { contestTable, heading } from "./markdown.ts";
+import { loadPeer, PEER_NAMES, type PeerName } from "./peers/load.ts";
+import { Progress } from "./progress.ts";
+import { table } from "./table.ts";
+import type { Contest, ContestRound } from "./workload.ts";
+
+export const CONTESTS: readonly Contest[] = [
+  offers,
+  lateness,
+  idle,
+  burst,
+  pending,
+  workers,
+  cancel,
+  memory,
+];
+
+/** How to compare. */
+export interface ComparisonPlan {
+  /** Which contests; all if there are none. */
+  readonly names: readonly string[];
+  readonly isQuick: boolean;
+  readonly rounds: number;
+  readonly machine: Machine;
+  readonly jsonFile: string | undefined;
+  readonly markdownFile: string | undefined;
+  readonly plotDirectory: string | undefined;
+}
+
+/** The figures of each library, all with the same names. */
+export type ByPeer<Values> = Readonly<Record<PeerName, Values>>;
+
+export interface ContestResult {
+  readonly name: string;
+  readonly title: string;
+  readonly figures: ByPeer<readonly Summary[]>;
+}
+
+/**
+ * Runs every contest for every library, one after the other within each round, so that whatever the
+ * machine does meanwhile happens to all of them.
+ */
+export async function compare(plan: ComparisonPlan): Promise<void> {
+  const peers = await forEachPeer(async (name) => {
+    const { title, settings } = await loadPeer(name);
+    return { title, settings };
+  });
+  const head = heading(peers, plan);
+  console.log(`${head}\n`);
+  const tables = [head];
+  const results: ContestResult[] = [];
+  const goals: Summary[] = [];
+  for (const contest of CONTESTS) {
+    if (plan.names.length > 0 && !plan.names.includes(contest.name)) continue;
+    const rounds = await runRounds(contest, plan);
+    const figures = await forEachPeer(async (name) =>
+      summarize(rounds.map((round) => round[name])),
+    );
+    const result = { name: contest.name, title: contest.title, figures };
+    results.push(result);
+    tables.push(contestTable(result, peers));
+    console.log(`${tables.at(-1)}\n`);
+    goals.push(...summarize(rounds.map((round) => claims(contest.name, round))));
+
+    // After each, so that an error later on takes nothing away.
+    const { machine, isQuick, rounds: count } = plan;
+    const report = { at: new Date(), machine, isQuick, rounds: count, peers, results, goals };
+    if (plan.jsonFile) await writeFile(plan.jsonFile, `${JSON.stringify(report, undefined, 2)}\n`);
+    if (plan.markdownFile) await writeFile(plan.markdownFile, `${tables.join("\n\n")}\n`);
+  }
+  if (goals.length > 0) console.log(table({ name: "goals", title: "ratios, by round" }, goals));
+  if (plan.plotDirectory === undefined) return;
+  const { drawPlots } = await import("./plots.ts");
+  for (const file of await drawPlots(results, peers, plan.plotDirectory)) console.log(file);
+}
+
+async function runRounds(contest: Contest, { isQuick, rounds }: ComparisonPlan) {
+  const all: ByPeer<readonly Figure[]>[] = [];
+  const progress = new Progress();
+  for (let number = 1; number <= rounds; number++) {
+    const round = await forEachPeer((peer) => {
+      const tell = (doing: string) =>
+        progress.show(`${contest.name} ${number}/${rounds}, ${peer}: ${doing}`);
+      return runPatiently(contest, { peer, isQuick, progress: tell });
+    });
+    all.push(round);
+  }
+  progress.clear();
+  return all;
+}
+
+/** Runs a contest, and again with more patience if the machine was too slow. */
+async function runPatiently(
+  contest: Contest,
+  round: Omit<ContestRound, "patience">,
+): Promise<readonly Figure[]> {
+  for (let patience = 1; ; patience *= 2) {
+    try {
+      return await contest.round({ ...round, patience });
+    } catch (error) {
+      if (!(error instanceof LateStartError) || patience > 4) throw error;
+    }
+  }
+}
+
+/** One after the other. */
+async function forEachPeer<Values>(
+  work: (name: PeerName) => Promise<Values>,
+): Promise<ByPeer<Values>> {
+  const entries: (readonly [PeerName, Values])[] = [];
+  for (const name of PEER_NAMES) entries.push([name, await work(name)]);
+  return Object.fromEntries(entries) as ByPeer<Values>;
+}

@@ -1,0 +1,76 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { PeerName } from "./peers/load.ts";
+import { Program } from "./program.ts";
+import type { Taken, WorkerMethods } from "./programs/worker.ts";
+
+/** Who takes messages. */
+export interface CrewPlan {
+  readonly workerProcesses: number;
+  /** Each client has connections of its own, as if it were a process. Defaults to 1. */
+  readonly clientsPerProcess?: number;
+  /** How many messages each client may have in hand at once. */
+  readonly concurrency: number;
+}
+
+/** Worker processes together. */
+export class Crew implements AsyncDisposable {
+  readonly #plan: CrewPlan;
+  readonly #workers: readonly Program<WorkerMethods>[];
+
+  private constructor(plan: CrewPlan, workers: readonly Program<WorkerMethods>[]) {
+    this.#plan = plan;
+    this.#workers = workers;
+  }
+
+  /** Starts the processes, which do nothing yet. */
+  static async start(plan: CrewPlan): Promise<Crew> {
+    const workers = Array.from({ length: plan.workerProcesses }, () =>
+      Program.start<WorkerMethods>("worker"),
+    );
+    return new Crew(plan, await Promise.all(workers));
+  }
+
+  /** Begins to take messages. */
+  async open(peer: PeerName, url: string): Promise<void> {
+    const { clientsPerProcess = 1, concurrency } = this.#plan;
+    await this.#all((worker) => worker.call("open", peer, url, clientsPerProcess, concurrency));
+  }
+
+  /**
+   * What they have taken, when that is `count` in all, or when none has come for ten seconds.
+   *
+   * @param within milliseconds in which nobody is asked: each question takes the worker's time.
+   */
+  async taken(count: number, within = 0): Promise<Taken[]> {
+    await sleep(within);
+    let seen = 0;
+    let seenAt = performance.now();
+    while (performance.now() < seenAt + 10_000) {
+      const counts = await this.#all((worker) => worker.call("count"));
+      const sum = counts.reduce((total, each) => total + each, 0);
+      if (sum >= count) break;
+      if (sum > seen) seenAt = performance.now();
+      seen = sum;
+      await sleep(100);
+    }
+    // Should anything come twice, it has come by then.
+    await sleep(200);
+    return await this.#all((worker) => worker.call("taken"));
+  }
+
+  async reset(): Promise<void> {
+    await this.#all((worker) => worker.call("reset"));
+  }
+
+  async close(): Promise<void> {
+    await this.#all((worker) => worker.call("close"));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#all((worker) => worker[Symbol.asyncDispose]());
+  }
+
+  #all<Result>(ask: (worker: Program<WorkerMethods>) => Promise<Result>): Promise<Result[]> {
+    return Promise.all(this.#workers.map(ask));
+  }
+}

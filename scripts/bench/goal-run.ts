@@ -1,0 +1,79 @@
+import { writeFile } from "node:fs/promises";
+import { summarize, type Figure } from "./figure.ts";
+import type { Machine } from "./machine.ts";
+import { Progress } from "./progress.ts";
+import { table } from "./table.ts";
+import type { Workload } from "./workload.ts";
+import { drain } from "./workloads/drain.ts";
+import { growth } from "./workloads/growth.ts";
+import { insertionOrder } from "./workloads/insertion-order.ts";
+import { idle, lateness, workers } from "./workloads/lateness.ts";
+import { mainJob } from "./workloads/main-job.ts";
+import { memory } from "./workloads/memory.ts";
+import { offers, takes } from "./workloads/throughput.ts";
+
+export const WORKLOADS: readonly Workload[] = [
+  mainJob,
+  lateness,
+  workers,
+  idle,
+  growth,
+  insertionOrder,
+  memory,
+  offers,
+  takes,
+  drain,
+];
+
+export interface GoalPlan {
+  /** Which workloads; all if there are none. */
+  readonly names: readonly string[];
+  readonly isQuick: boolean;
+  readonly rounds: number;
+  readonly machine: Machine;
+  readonly jsonFile: string | undefined;
+}
+
+/**
+ * Runs Delayline's workloads, each several times on servers of its own, and prints the medians beside
+ * the goals.
+ *
+ * A goal that is missed is shown, and is no failure: what the machine does meanwhile is in the
+ * numbers too. Run it on a quiet one.
+ */
+export async function checkGoals(plan: GoalPlan): Promise<void> {
+  const { names, isQuick, rounds, machine, jsonFile } = plan;
+  const { processor, cores, node, redis, load, stall } = machine;
+  console.log(`${processor}, ${cores} cores, Node ${node}, ${redis}`);
+  console.log(
+    `before: load ${load.toFixed(2)}, a busy process stood still for up to ${stall.toFixed(1)} ms`,
+  );
+  console.log(
+    `${rounds} round(s)${isQuick ? ", small numbers (--quick)" : ""}; ! = goal of every round\n`,
+  );
+  const results = [];
+  for (const workload of WORKLOADS) {
+    if (names.length > 0 && !names.includes(workload.name)) continue;
+    const figures = summarize(await runRounds(workload, plan));
+    console.log(`${table(workload, figures)}\n`);
+    results.push({ name: workload.name, title: workload.title, figures });
+    if (jsonFile === undefined) continue;
+    // After each, so that an error later on takes nothing away.
+    const report = { at: new Date(), machine, isQuick, rounds, results };
+    await writeFile(jsonFile, `${JSON.stringify(report, undefined, 2)}\n`);
+  }
+}
+
+async function runRounds(
+  workload: Workload,
+  { isQuick, rounds }: GoalPlan,
+): Promise<(readonly Figure[])[]> {
+  const all: (readonly Figure[])[] = [];
+  const progress = new Progress();
+  for (let number = 1; number <= rounds; number++) {
+    const tell = (doing: string) => progress.show(`${workload.name} ${number}/${rounds}: ${doing}`);
+    all.push(await workload.round({ isQuick, progress: tell }));
+  }
+  progress.clear();
+  return all;
+}

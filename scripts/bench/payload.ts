@@ -1,0 +1,11 @@
+/** A text of so many bytes that begins with a number. It means the same to every library. */
+export function makePayload(number: number, bytes = 100): string {
+  return `${number} `.padEnd(bytes, FILLER);
+}
+
+/** The number that a payload begins with. */
+export function numberOf(payload: string): number {
+  return Number.parseInt(payload, 10);
+}
+
+const FILLER = "a payload that is not quite the same throughout; ";

@@ -1,0 +1,71 @@
+import Queue from "bee-queue";
+import { deadlineOf, QUEUE, type Peer, type PeerMessage, type PeerProducer } from "./peer.ts";
+import { versionOf } from "./version.ts";
+
+export const beeQueue: Peer = {
+  title: `bee-queue ${versionOf("bee-queue")}`,
+  settings:
+    "getEvents, sendEvents, storeJobs: false; removeOnSuccess, removeOnFailure; " +
+    "workers with activateDelayedJobs, delayedDebounce 1 ms; bulk by saveAll",
+  delayedKey: `bq:${QUEUE}:delayed`,
+
+  async openProducer(url) {
+    return new Producer(await connect(url, { isWorker: false }));
+  },
+
+  async openWorker(url, concurrency, onMessage) {
+    // The debounce is a second by default: what is due in that second after another waits for it.
+    const queue = await connect(url, { activateDelayedJobs: true, delayedDebounce: 1 });
+    queue.process(concurrency, async ({ data }) => onMessage(data));
+    return queue;
+  },
+};
+
+async function connect(url: string, more: Queue.QueueSettings): Promise<Queue<string>> {
+  const queue = new Queue<string>(QUEUE, {
+    redis: url,
+    getEvents: false,
+    sendEvents: false,
+    storeJobs: false,
+    removeOnSuccess: true,
+    removeOnFailure: true,
+    ...more,
+  });
+  await queue.ready();
+  return queue;
+}
+
+class Producer implements PeerProducer {
+  readonly #queue: Queue<string>;
+
+  constructor(queue: Queue<string>) {
+    this.#queue = queue;
+  }
+
+  async offer(message: PeerMessage): Promise<number> {
+    const { job, deadline } = this.#toJob(message);
+    await job.save();
+    return deadline;
+  }
+
+  async offerMany(messages: readonly PeerMessage[]): Promise<number[]> {
+    const jobs = messages.map((message) => this.#toJob(message));
+    const errors = await this.#queue.saveAll(jobs.map(({ job }) => job));
+    for (const error of errors.values()) throw error;
+    return jobs.map(({ deadline }) => deadline);
+  }
+
+  async cancel(key: string): Promise<unknown> {
+    return await this.#queue.removeJob(key);
+  }
+
+  close(): Promise<void> {
+    return this.#queue.close();
+  }
+
+  #toJob({ payload, due, key }: PeerMessage) {
+    const deadline = deadlineOf(due);
+    const job = this.#queue.createJob(payload).delayUntil(deadline);
+    return { job: key === undefined ? job : job.setId(key), deadline };
+  }
+}

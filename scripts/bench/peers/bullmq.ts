@@ -1,0 +1,67 @@
+import { Queue, Worker } from "bullmq";
+import { QUEUE, type Peer, type PeerMessage, type PeerProducer } from "./peer.ts";
+import { versionOf } from "./version.ts";
+
+export const bullmq: Peer = {
+  title: `BullMQ ${versionOf("bullmq")}`,
+  settings: "removeOnComplete, removeOnFail, events stream of 100 entries; bulk by addBulk",
+  delayedKey: `bull:${QUEUE}:delayed`,
+
+  async openProducer(url) {
+    const queue = new Queue<string>(QUEUE, {
+      connection: { url },
+      streams: { events: { maxLen: 100 } },
+      defaultJobOptions: { removeOnComplete: true, removeOnFail: true },
+    });
+    await queue.waitUntilReady();
+    return new Producer(queue);
+  },
+
+  async openWorker(url, concurrency, onMessage) {
+    const connection = { url, maxRetriesPerRequest: null };
+    const worker = new Worker<string>(QUEUE, async ({ data }) => onMessage(data), {
+      connection,
+      concurrency,
+    });
+    await worker.waitUntilReady();
+    return worker;
+  },
+};
+
+class Producer implements PeerProducer {
+  readonly #queue: Queue<string>;
+
+  constructor(queue: Queue<string>) {
+    this.#queue = queue;
+  }
+
+  async offer(message: PeerMessage): Promise<number> {
+    const { payload, options, deadline } = toJob(message);
+    await this.#queue.add("order", payload, options);
+    return deadline;
+  }
+
+  async offerMany(messages: readonly PeerMessage[]): Promise<number[]> {
+    const jobs = messages.map(toJob);
+    await this.#queue.addBulk(
+      jobs.map(({ payload, options }) => ({ name: "order", data: payload, opts: options })),
+    );
+    return jobs.map(({ deadline }) => deadline);
+  }
+
+  async cancel(key: string): Promise<unknown> {
+    return await this.#queue.remove(key);
+  }
+
+  close(): Promise<void> {
+    return this.#queue.close();
+  }
+}
+
+/** The deadline is the job's timestamp plus its delay. */
+function toJob({ payload, due, key }: PeerMessage) {
+  const timestamp = Date.now();
+  const delay = "delay" in due ? due.delay : Math.max(0, due.deadline - timestamp);
+  const options = { delay, timestamp, ...(key !== undefined && { jobId: key }) };
+  return { payload, options, deadline: timestamp + delay };
+}

@@ -1,0 +1,17 @@
+import type { Peer } from "./peer.ts";
+
+export type PeerName = keyof typeof PEERS;
+
+/** A program loads only the one that it is about. */
+const PEERS = {
+  delayline: async () => (await import("./delayline.ts")).delayline,
+  bullmq: async () => (await import("./bullmq.ts")).bullmq,
+  "bee-queue": async () => (await import("./bee-queue.ts")).beeQueue,
+  redisson: async () => (await import("./redisson.ts")).redisson,
+} satisfies Record<string, () => Promise<Peer>>;
+
+export const PEER_NAMES = Object.keys(PEERS) as PeerName[];
+
+export function loadPeer(name: PeerName): Promise<Peer> {
+  return PEERS[name]();
+}

@@ -1,0 +1,52 @@
+/** A library that delays messages, tuned for speed by its documented settings. */
+export interface Peer {
+  /** What people call it. */
+  readonly title: string;
+  /** How it is set up, in a few words. */
+  readonly settings: string;
+  /** The ZSET of what is delayed in queue {@link QUEUE}. */
+  readonly delayedKey: string;
+  /** A client that offers, and moves nothing. */
+  openProducer(url: string): Promise<PeerProducer>;
+  /**
+   * A client that moves what is due and takes it.
+   *
+   * @param concurrency how many messages it may have in hand at once.
+   */
+  openWorker(url: string, concurrency: number, onMessage: OnMessage): Promise<PeerWorker>;
+}
+
+export interface PeerProducer {
+  /** Offers one message; answers its deadline in epoch milliseconds. */
+  offer(message: PeerMessage): Promise<number>;
+  /** Offers many at once, in the fastest way that there is; answers their deadlines. */
+  offerMany(messages: readonly PeerMessage[]): Promise<number[]>;
+  /** Takes a message out that was offered with this key. */
+  cancel(key: string): Promise<unknown>;
+  close(): Promise<unknown>;
+}
+
+export interface PeerWorker {
+  close(): Promise<unknown>;
+}
+
+export type OnMessage = (payload: string) => void;
+
+/** What is offered. */
+export interface PeerMessage {
+  readonly payload: string;
+  readonly due: Due;
+  /** To be cancelled by. */
+  readonly key?: string;
+}
+
+/** In `delay` milliseconds, or at `deadline` (epoch ms); all whole numbers. */
+export type Due = { readonly delay: number } | { readonly deadline: number };
+
+/** The queue's name. */
+export const QUEUE = "orders";
+
+/** The deadline for those that go by the local clock. */
+export function deadlineOf(due: Due): number {
+  return "deadline" in due ? due.deadline : Date.now() + due.delay;
+}

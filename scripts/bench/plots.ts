@@ -1,0 +1,167 @@
+import { mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { parse, View } from "vega";
+import { compile, type TopLevelSpec } from "vega-lite";
+import type { ByPeer, ContestResult } from "./comparison.ts";
+import type { Curve } from "./figure.ts";
+import type { PeerInfo } from "./markdown.ts";
+import { PEER_NAMES, type PeerName } from "./peers/load.ts";
+
+interface Plot {
+  readonly file: string;
+  readonly title: string;
+  readonly curve: Curve;
+  readonly x: string;
+  readonly y: string;
+}
+
+const PENDING = "messages pending (log scale)";
+const CLIENTS = "worker clients (log scale)";
+
+const PLOTS: readonly Plot[] = [
+  {
+    file: "script-time-by-pending.svg",
+    title: "Time that Redis spends in scripts, per message that falls due",
+    curve: "script time",
+    x: PENDING,
+    y: "microseconds (log scale)",
+  },
+  {
+    file: "lateness-by-pending.svg",
+    title: "Lateness p99 of messages that fall due",
+    curve: "lateness",
+    x: PENDING,
+    y: "milliseconds (log scale)",
+  },
+  {
+    file: "stall-by-pending.svg",
+    title: "Longest wait of a PING from another process",
+    curve: "stall",
+    x: PENDING,
+    y: "milliseconds (log scale)",
+  },
+  {
+    file: "commands-by-workers.svg",
+    title: "Redis commands per message, 1,000 messages/s",
+    curve: "commands",
+    x: CLIENTS,
+    y: "commands (log scale)",
+  },
+  {
+    file: "processor-time-by-workers.svg",
+    title: "Redis processor time per message, 1,000 messages/s",
+    curve: "processor time",
+    x: CLIENTS,
+    y: "microseconds (log scale)",
+  },
+];
+
+/** From Okabe and Ito: they can be told apart by everybody. */
+const COLORS: Record<PeerName, string> = {
+  delayline: "#0072B2",
+  bullmq: "#D55E00",
+  "bee-queue": "#E69F00",
+  redisson: "#7F7F7F",
+};
+
+/** Draws everything that was measured along an axis; answers the files. */
+export async function drawPlots(
+  results: readonly ContestResult[],
+  peers: ByPeer<PeerInfo>,
+  directory: string,
+): Promise<string[]> {
+  await mkdir(directory, { recursive: true });
+  const files: string[] = [];
+  for (const plot of PLOTS) {
+    const points = pointsOf(plot.curve, results, peers);
+    if (points.length === 0) continue;
+    const view = new View(parse(compile(specify(plot, points, peers)).spec), { renderer: "none" });
+    const file = join(directory, plot.file);
+    await writeFile(file, `${await view.toSVG()}\n`);
+    view.finalize();
+    files.push(file);
+  }
+  return files;
+}
+
+/** A median, and the spread around it. */
+interface Point {
+  readonly peer: string;
+  readonly x: number;
+  readonly y: number;
+  readonly min: number;
+  readonly max: number;
+}
+
+function pointsOf(
+  curve: Curve,
+  results: readonly ContestResult[],
+  peers: ByPeer<PeerInfo>,
+): Point[] {
+  return results.flatMap(({ figures }) =>
+    PEER_NAMES.flatMap((name) =>
+      figures[name].flatMap(({ plot, median: y, min, max }) =>
+        plot?.curve === curve && y > 0
+          ? [{ peer: peers[name].title, x: plot.x, y, min: Math.max(min, y / 1e3), max }]
+          : [],
+      ),
+    ),
+  );
+}
+
+function specify(
+  { title, x, y }: Plot,
+  points: readonly Point[],
+  peers: ByPeer<PeerInfo>,
+): TopLevelSpec {
+  const at = [...new Set(points.map((point) => point.x))];
+  const encoding = {
+    x: {
+      field: "x",
+      type: "quantitative",
+      title: x,
+      scale: { type: "log" },
+      axis: { values: at, format: ",d", labelFlush: true },
+    },
+    color: {
+      field: "peer",
+      type: "nominal",
+      title: null,
+      scale: {
+        domain: PEER_NAMES.map((name) => peers[name].title),
+        range: PEER_NAMES.map((name) => COLORS[name]),
+      },
+    },
+  } as const;
+  const yAxis = {
+    type: "quantitative",
+    title: y,
+    scale: { type: "log", nice: false, padding: 12 },
+    axis: { format: ",~r", tickCount: 6 },
+  } as const;
+  return {
+    data: { values: [...points] },
+    title: { text: title, anchor: "start" },
+    width: 460,
+    height: 280,
+    background: "white",
+    padding: 12,
+    config: {
+      font: "Helvetica, Arial, sans-serif",
+      axis: { labelFontSize: 12, titleFontSize: 12, titleFontWeight: "normal" },
+      legend: { labelFontSize: 12, labelLimit: 300 },
+      title: { fontSize: 14 },
+      view: { stroke: null },
+    },
+    layer: [
+      {
+        mark: { type: "line", strokeWidth: 2.5, point: { size: 60 } },
+        encoding: { ...encoding, y: { field: "y", ...yAxis } },
+      },
+      {
+        mark: { type: "rule", strokeWidth: 1.5 },
+        encoding: { ...encoding, y: { field: "min", ...yAxis }, y2: { field: "max" } },
+      },
+    ],
+  };
+}
