@@ -22,7 +22,7 @@ beforeAll(async () => {
   await cp(join(root, "package.json"), join(installed, "package.json"));
   // Built elsewhere than in `dist`, which others may be building or using meanwhile.
   const tsc = join(root, "node_modules", ".bin", "tsc");
-  await run(tsc, ["-p", "tsconfig.build.json", "--outDir", join(installed, "dist")], { cwd: root });
+  await run(tsc, ["-p", "src", "--outDir", join(installed, "dist")], { cwd: root });
   const { dependencies } = JSON.parse(await readFile(join(root, "package.json"), "utf8")) as {
     dependencies: Record<string, string>;
   };
