@@ -133,7 +133,7 @@ export class TransferTask implements Listener {
       let next: { deadline: number; remaining: number };
       do {
         next = await this.#moveBatch();
-        if (this.#untidied >= TIDY_AFTER) this.#startTidying();
+        this.#tidyIfDue();
       } while (next.remaining <= 0 && !this.#isStandingBy && !this.#isClosed);
       this.#isFailing = false;
       this.#pause.reset();
@@ -188,10 +188,14 @@ export class TransferTask implements Listener {
     await run(background, retire, this.#keys, { channel, task: this.#id }).catch(() => {});
   }
 
-  #startTidying(): void {
+  #tidyIfDue(): void {
+    if (this.#untidied < TIDY_AFTER || this.#tidying !== undefined || this.#isClosed) return;
     const isSweep = this.#untidied === Infinity;
     this.#untidied = 0;
-    this.#tidying ??= this.#tidy(isSweep).finally(() => (this.#tidying = undefined));
+    this.#tidying = this.#tidy(isSweep).finally(() => {
+      this.#tidying = undefined;
+      this.#tidyIfDue();
+    });
   }
 
   /** Takes steps until all is tidy. Transfers run between the steps. */
