@@ -344,9 +344,9 @@ export class DelayedQueue<T = unknown> {
     }
   }
 
-  async #offer(payload: T, due: Due, options: OfferOptions = {}): Promise<OfferResult> {
+  async #offer(payload: T, due: Due, options?: OfferOptions): Promise<OfferResult> {
     this.#queue.checkOpen();
-    const rule = offerRule(options);
+    const rule = options === undefined ? undefined : offerRule(options);
     return await this.#queue.offers.add({ payload: this.#payloads.encode(payload), due, ...rule });
   }
 
