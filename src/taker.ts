@@ -136,7 +136,7 @@ export class Taker {
       waiter.settle([]);
     } else {
       this.#expired.add(waiter);
-      setTimeout(() => this.#dismiss(waiter), LAST_ANSWER);
+      setTimeout(() => this.#dismiss(waiter), LAST_ANSWER).unref();
       this.#unblock();
     }
   }

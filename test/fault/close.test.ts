@@ -45,9 +45,8 @@ test("while it connects", async () => {
   await eventually(async () => (await connectionCount(server.url)) === 0);
 });
 
-test("leaves no connection and no timer behind", async () => {
+test("leaves no connection behind", async () => {
   const server = await startOwnServer();
-  const before = process.getActiveResourcesInfo().filter((kind) => kind === "Timeout").length;
   const lines = numbers(3).map(() => newLine({ redis: server.url }));
   for (const line of lines) {
     const queue = line.getDelayedQueue(uniqueName());
@@ -57,10 +56,15 @@ test("leaves no connection and no timer behind", async () => {
   expect(await connectionCount(server.url)).toBe(12);
   await Promise.all(lines.map((line) => line.close()));
   await eventually(async () => (await connectionCount(server.url)) === 0);
-  await eventually(
-    () =>
-      process.getActiveResourcesInfo().filter((kind) => kind === "Timeout").length <= before + 1,
-  );
+});
+
+test("leaves nothing behind that keeps the process alive", async () => {
+  const worker = new URL("workers/left-behind.ts", import.meta.url);
+  const child = startChild<string[]>(worker, {
+    env: { REDIS: redisUrl(), QUEUE: uniqueName() },
+  });
+  expect(await child.next()).toEqual([]);
+  expect(await child.exit).toEqual({ code: 0, signal: null });
 });
 
 test("waits that are pending reject, and nothing that arrives is lost", async () => {

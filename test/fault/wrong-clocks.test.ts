@@ -7,7 +7,7 @@ const worker = new URL("workers/wrong-clock.ts", import.meta.url);
 const HOUR = 3_600_000;
 const COUNT = 200;
 
-type FromWorker = { now: number; year: number } | { deadlines: [string, number][] };
+type FromWorker = { now: number } | { deadlines: [string, number][] };
 
 test.for([
   { who: "a worker whose clock is an hour ahead", shifts: [HOUR] },

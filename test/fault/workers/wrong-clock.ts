@@ -11,7 +11,7 @@ const { REDIS = "", QUEUE = "", COUNT = "0" } = process.env;
 const line = new Delayline({ redis: REDIS, codec: "string" });
 const queue = line.getDelayedQueue<string>(QUEUE);
 process.on("message", () => void offerAll());
-process.send?.({ now: Date.now(), year: new Date().getTime() });
+process.send?.({ now: Date.now() });
 
 async function offerAll(): Promise<void> {
   const deadlines: [string, number][] = [];
