@@ -19,19 +19,24 @@ const defineRemove = (name: string, resolve: "find" | "locate" | "pendingWith", 
     args: [],
     fragments: [addresses, find, unpackMember, keyIndex, ...(isExact ? [forget] : [])],
     lua: /* lua */ `
-local removed = {}
+local members, isChosen, answers = {}, {}, {}
 for i = REST, #ARGV do
   local member = ${resolve}(ARGV[i])
-  if member then
-    takeOut(member)
-    ${isExact ? "forget(member)" : ""}
+  local isFirst = member and not isChosen[member]
+  if isFirst then
+    isChosen[member] = true
+    members[#members + 1] = member
   end
-  removed[#removed + 1] = member and 1 or 0
+  answers[#answers + 1] = isFirst and 1 or 0
 end
-return removed
+if #members > 0 then takeOut(members) end
+${isExact ? "for _, member in ipairs(members) do forget(member) end" : ""}
+return answers
 `,
     reply: (raw) => asArray(raw).map((flag) => asNumber(flag) === 1),
   });
+
+export type RemoveScript = ReturnType<typeof defineRemove>;
 
 /** By elements of the insertion order. */
 export const removeByElement = defineRemove("element", "find", false);
@@ -64,7 +69,7 @@ for _ = 1, step do
   if not element then return { members, 0 } end
   local member = find(element)
   if member then
-    takeOut(member)
+    takeOut({ member })
     members[#members + 1] = member
     bytes = bytes + #member
   end
@@ -101,7 +106,7 @@ for _ = 1, step do
   if id then
     -- Pushed before it is removed: a push that is refused has changed nothing.
     redis.call("LPUSH", target, payload)
-    takeOut(member)
+    takeOut({ member })
   end
   redis.call("RPOP", list)
   if id then return { payload, 1 } end

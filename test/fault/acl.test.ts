@@ -16,7 +16,7 @@ import { missing, numbers, repeated } from "./ledger.ts";
 
 /** One rule each. Whether it matters, and to whom, is found out by trying. */
 const RULES = `
-  time zadd zscore rpush zrange publish ltrim zrem
+  time zadd zscore rpush zrange zrank publish ltrim zrem
   evalsha get zrangebyscore zremrangebyrank set unlink subscribe
   blmpop blpop lpop exists del lpush client|id client|unblock
   lrange llen zcard rename
@@ -29,7 +29,7 @@ const RULES = `
 /** These stop offering, moving or taking, and so have to be heard of. */
 const SERIOUS = new Set(
   `
-  time zadd rpush zrange publish
+  time zadd rpush zrange zrank publish
   evalsha get zrangebyscore zremrangebyrank set subscribe
   exists del lpush client|id
 `
@@ -177,7 +177,7 @@ test("wrong password: awaited calls reject, and events say why", async () => {
 /** What the scripts about business keys call. */
 const KEYED_RULES = `
   time zadd zscore zrangebyscore zrange zcount zrem
-  hget hset hdel rpush ltrim publish
+  hget hmget hset hdel rpush ltrim publish
 `
   .trim()
   .split(/\s+/)
