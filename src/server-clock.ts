@@ -52,7 +52,9 @@ export class ServerClock {
     if (this.#asking === undefined && !this.isSet) {
       const end = () => (this.#asking = undefined);
       // Not at once: whoever comes before those who waited have gone on has to wait behind them.
-      this.#asking = this.#ask(time).then(() => void process.nextTick(end));
+      this.#asking = this.#ask(time).then(() => {
+        process.nextTick(end);
+      });
       this.#asking.catch(end);
     }
     return this.#asking;
