@@ -7,6 +7,7 @@ import type { Workload } from "./workload.ts";
 import { drain } from "./workloads/drain.ts";
 import { growth } from "./workloads/growth.ts";
 import { insertionOrder } from "./workloads/insertion-order.ts";
+import { keyMemory, keys } from "./workloads/keys.ts";
 import { idle, lateness, workers } from "./workloads/lateness.ts";
 import { mainJob } from "./workloads/main-job.ts";
 import { memory } from "./workloads/memory.ts";
@@ -19,6 +20,8 @@ export const WORKLOADS: readonly Workload[] = [
   idle,
   growth,
   insertionOrder,
+  keys,
+  keyMemory,
   memory,
   offers,
   takes,
