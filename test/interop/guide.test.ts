@@ -87,6 +87,27 @@ describeRedisson("the guide", (redisson) => {
     expect(await delayed.size()).toBe(await queue.size());
   });
 
+  test("where Delayline is better on purpose, Redisson does what the conformance page says", async () => {
+    const name = uniqueName();
+    const { delayed, ready } = redisson().client.queue(name, CODEC);
+    // retainAll delivers what it has dropped.
+    await delayed.offerMany([java.string("keep"), java.string("drop")], [700, 600]);
+    expect(await delayed.retainAll([java.string("keep")])).toBe(true);
+    expect(await delayed.readAll()).toEqual([java.string("keep")]);
+    expect(await ready.take()).toEqual(java.string("drop"));
+    expect(await ready.take()).toEqual(java.string("keep"));
+    // Nobody moves where the only handle was destroyed, though somebody takes.
+    await delayed.stopMoving();
+    await delayed.offer(java.string("message"), 0);
+    expect(await ready.pollFor(1)).toBe(null);
+    // poll(0) waits.
+    const polling = ready.pollFor(0);
+    const redis = newRedis();
+    await eventually(async () => / name= .* cmd=blpop /.test(String(await redis.client("LIST"))));
+    await ready.put(java.string("awaited"));
+    expect(await polling).toEqual(java.string("awaited"));
+  });
+
   test("the access rules are enough for Java", async () => {
     const name = uniqueName();
     const url = await newUser(name);

@@ -128,7 +128,7 @@ conformance(
     const replica = await startOwnServer({ args });
     const admin = newRedis(replica.url);
     await admin.cluster("MEET", "127.0.0.1", victim.port);
-    const masterId = String(await master.cluster("MYID"));
+    const masterId = await master.cluster("MYID");
     await eventually(async () => String(await admin.cluster("NODES")).split("\n").length > 4);
     await eventually(async () => void (await admin.cluster("REPLICATE", masterId)));
     await eventually(async () => (await admin.info("replication")).includes("link_status:up"), {
