@@ -1,4 +1,5 @@
-import { addresses, find, forget, keyIndex, unpackMember } from "./fragments.ts";
+import { forget } from "./forget.ts";
+import { addresses, find, keyIndex, unpackMember } from "./fragments.ts";
 import { asArray, asBuffer, asNumber, defineScript } from "./script.ts";
 
 /**
@@ -19,15 +20,16 @@ const defineRemove = (name: string, resolve: "find" | "locate" | "pendingWith", 
     args: [],
     fragments: [addresses, find, unpackMember, keyIndex, ...(isExact ? [forget] : [])],
     lua: /* lua */ `
-local removed = {}
+local removed, gone = {}, {}
 for i = REST, #ARGV do
   local member = ${resolve}(ARGV[i])
   if member then
     takeOut(member)
-    ${isExact ? "forget(member)" : ""}
+    gone[#gone + 1] = member
   end
   removed[#removed + 1] = member and 1 or 0
 end
+${isExact ? "if #gone > 0 then forget(gone) end" : ""}
 return removed
 `,
     reply: (raw) => asArray(raw).map((flag) => asNumber(flag) === 1),

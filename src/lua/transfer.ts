@@ -1,4 +1,5 @@
-import { clock, forget, unpackMember } from "./fragments.ts";
+import { forget } from "./forget.ts";
+import { clock, unpackMember } from "./fragments.ts";
 import { asArray, asNumber, defineScript, type RawReply } from "./script.ts";
 
 export interface TransferReply {
@@ -60,7 +61,7 @@ if #payloads > 0 then
   -- Who moves: see the stand-by of the transfer task.
   if lastMover ~= task then redis.call("SET", mover, task, "EX", 3600) end
 end
-${isExact ? "for _, member in ipairs(due) do forget(member) end" : ""}
+${isExact ? "if #due > 0 then forget(due) end" : ""}
 for i, key in ipairs(keyed) do
   if entries[i] and entries[i]:sub(9, 24) == ids[i] then redis.call("HDEL", index, key) end
 end

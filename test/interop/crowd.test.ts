@@ -18,8 +18,6 @@ describeRedisson("a crowd", (redisson) => {
       const count = isNewest && interop === "none" ? 20_000 : 4000;
       const evens = numbers(count).filter((n) => n % 2 === 0);
       const odds = numbers(count).filter((n) => n % 2 === 1);
-      const delay = () => Math.floor(Math.random() * 3000);
-
       const name = uniqueName();
       const line = newCalmLine({ codec: "json", interop });
       const inJava = redisson().client.queue(name, "TypedJsonJacksonCodec");
@@ -31,10 +29,13 @@ describeRedisson("a crowd", (redisson) => {
       const byNode = async () => {
         for (let i = 0; i < evens.length; i += 500) {
           const some = evens.slice(i, i + 500);
-          await delayed.offerMany(some.map((payload) => ({ payload, delay: delay() })));
+          await delayed.offerMany(some.map((payload) => ({ payload, delay: randomDelay() })));
         }
       };
-      await Promise.all([byNode(), inJava.delayed.offerMany(odds.map(java.int), odds.map(delay))]);
+      await Promise.all([
+        byNode(),
+        inJava.delayed.offerMany(odds.map(java.int), odds.map(randomDelay)),
+      ]);
       await eventually(async () => taken.length + (await inJava.ready.takenCount()) >= count, {
         within: 30_000,
         what: "all are taken",
@@ -49,6 +50,10 @@ describeRedisson("a crowd", (redisson) => {
     },
   );
 });
+
+function randomDelay(): number {
+  return Math.floor(Math.random() * 3000);
+}
 
 function numberOf(value: JavaValue): number {
   return value !== null && "int" in value ? Number(value.int) : NaN;
