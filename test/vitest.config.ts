@@ -1,13 +1,29 @@
 import { defineConfig } from "vitest/config";
 
+// With Redisson in Java; they need a JDK and Maven.
+const INTEROP = "test/interop/**/*.test.ts";
+
+const common = {
+  // Processes, not threads: tests send signals, and some start processes of their own.
+  pool: "forks",
+  testTimeout: 30_000,
+  hookTimeout: 60_000,
+} as const;
+
 export default defineConfig({
   test: {
-    include: ["test/**/*.test.ts"],
     globalSetup: ["test/helpers/global-setup.ts"],
-    // Processes, not threads: tests send signals, and some start processes of their own.
-    pool: "forks",
     maxWorkers: 2,
-    testTimeout: 30_000,
-    hookTimeout: 60_000,
+    projects: [
+      { test: { ...common, name: "node", include: ["test/**/*.test.ts"], exclude: [INTEROP] } },
+      {
+        test: {
+          ...common,
+          name: "redisson",
+          include: [INTEROP],
+          globalSetup: ["test/interop/setup.ts"],
+        },
+      },
+    ],
   },
 });

@@ -150,24 +150,6 @@ local function view(from, to)
 end`;
 
 /**
- * `forget(member)`: removes a message's whole member from the LIST, as Redisson does at once, for
- * queues with `interop: "redisson"`.
- *
- * Messages mostly leave in the order in which they came, or in the reverse order, so both ends are
- * tried before the O(N) search.
- */
-export const forget = /* lua */ `
-local function forget(member)
-  if redis.call("LINDEX", order, 0) == member then
-    redis.call("LPOP", order)
-  elseif redis.call("LINDEX", order, -1) == member then
-    redis.call("RPOP", order)
-  else
-    redis.call("LREM", order, 1, member)
-  end
-end`;
-
-/**
  * The index of business keys: a HASH, key -> entry. An entry begins with the address of the pending
  * message that has the key.
  *

@@ -1,4 +1,5 @@
-import { addresses, clock, find, forget, keyIndex, unpackMember } from "./fragments.ts";
+import { forget } from "./forget.ts";
+import { addresses, clock, find, keyIndex, unpackMember } from "./fragments.ts";
 import { asArray, asNumber, defineScript, type RawReply } from "./script.ts";
 
 /** What becomes of a message with a key that is pending already. */
@@ -106,10 +107,8 @@ end
 -- Publish for a new head only, as in offer.
 if not failure and first < head then write(nil, "PUBLISH", channel, first) end
 if not failure then
-  for _, member in ipairs(replaced) do
-    redis.call("ZREM", timeouts, member)
-    ${isExact ? "forget(member)" : ""}
-  end
+  for _, member in ipairs(replaced) do redis.call("ZREM", timeouts, member) end
+  ${isExact ? "if #replaced > 0 then forget(replaced) end" : ""}
 end
 if failure then
   for i = #undo, 1, -1 do undo[i]() end

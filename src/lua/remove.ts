@@ -1,4 +1,5 @@
-import { addresses, find, forget, keyIndex, unpackMember } from "./fragments.ts";
+import { forget } from "./forget.ts";
+import { addresses, find, keyIndex, unpackMember } from "./fragments.ts";
 import { asArray, asBuffer, asNumber, defineScript } from "./script.ts";
 
 /**
@@ -29,8 +30,10 @@ for i = REST, #ARGV do
   end
   answers[#answers + 1] = isFirst and 1 or 0
 end
-if #members > 0 then takeOut(members) end
-${isExact ? "for _, member in ipairs(members) do forget(member) end" : ""}
+if #members > 0 then
+  takeOut(members)
+  ${isExact ? "forget(members)" : ""}
+end
 return answers
 `,
     reply: (raw) => asArray(raw).map((flag) => asNumber(flag) === 1),

@@ -1,4 +1,5 @@
-import { clock, forget, unpackMember } from "./fragments.ts";
+import { forget } from "./forget.ts";
+import { clock, unpackMember } from "./fragments.ts";
 import { asArray, asNumber, defineScript, type RawReply } from "./script.ts";
 
 /** How many members the first look takes in. */
@@ -46,10 +47,10 @@ local latest = math.floor(now / 1000) - grace
 -- One look at the first few mostly shows all that are due and the first that is left.
 local few = math.min(${LOOK}, limit)
 local look = redis.call("ZRANGE", timeouts, 0, few - 1, "WITHSCORES")
-local due, next = {}, false
+local due, head = {}, false
 for i = 2, #look, 2 do
   if tonumber(look[i]) > latest then
-    next = tonumber(look[i])
+    head = tonumber(look[i])
     break
   end
   due[#due + 1] = look[i - 1]
@@ -58,7 +59,7 @@ local isMore = #due == few
 if isMore then due = redis.call("ZRANGEBYSCORE", timeouts, "-inf", latest, "LIMIT", 0, limit) end
 if #due == 0 then
   local mover = redis.pcall("GET", mover)
-  return { 0, 0, now, next, type(mover) == "string" and mover ~= task and 1 or 0 }
+  return { 0, 0, now, head, type(mover) == "string" and mover ~= task and 1 or 0 }
 end
 local payloads, poison, keyed, ids = {}, {}, {}, {}
 for _, member in ipairs(due) do
@@ -86,16 +87,16 @@ if #payloads > 0 then
   redis.call("ZREMRANGEBYRANK", timeouts, 0, #payloads - 1)
   if claim == "1" then redis.call("SET", mover, task, "EX", 3600) end
 end
-${isExact ? "for _, member in ipairs(due) do forget(member) end" : ""}
+${isExact ? "if #due > 0 then forget(due) end" : ""}
 for i, key in ipairs(keyed) do
   if entries[i] and entries[i]:sub(9, 24) == ids[i] then redis.call("HDEL", index, key) end
 end
-if isMore then next = tonumber(redis.call("ZRANGE", timeouts, 0, 0, "WITHSCORES")[2]) or false end
-if not next then
+if isMore then head = tonumber(redis.call("ZRANGE", timeouts, 0, 0, "WITHSCORES")[2]) or false end
+if not head then
   -- No message is left, so every element of the insertion order is dead.
   redis.call("UNLINK", order, compacted, ghosts, index)
 end
-return { #payloads, #poison, now, next, 0 }
+return { #payloads, #poison, now, head, 0 }
 `,
     reply: (raw: RawReply): TransferReply => {
       const [moved, quarantined, serverTime, next, isOutrun] = asArray(raw);

@@ -1,0 +1,60 @@
+import { expect, test } from "vitest";
+import { expectEachOnce, numbers } from "../fault/ledger.ts";
+import { newCalmLine } from "../helpers/calm-line.ts";
+import { eventually } from "../helpers/eventually.ts";
+import { uniqueName } from "../helpers/redis.ts";
+import { describeRedisson } from "./describe-redisson.ts";
+import { REDISSON_VERSIONS } from "./java-build.ts";
+import { java, type JavaValue } from "./java-value.ts";
+
+// Both sides offer, move and take, all at once.
+
+describeRedisson("a crowd", (redisson) => {
+  test.each(["none", "redisson"] as const)(
+    "each message is delivered once in all, with interop %s",
+    { timeout: 60_000 },
+    async (interop) => {
+      const isNewest = redisson().version === REDISSON_VERSIONS.at(-1);
+      const count = isNewest && interop === "none" ? 20_000 : 4000;
+      const evens = numbers(count).filter((n) => n % 2 === 0);
+      const odds = numbers(count).filter((n) => n % 2 === 1);
+      const name = uniqueName();
+      const line = newCalmLine({ codec: "json", interop });
+      const inJava = redisson().client.queue(name, "TypedJsonJacksonCodec");
+      const taken: number[] = [];
+      line.getBlockingQueue<number>(name).subscribe((n) => void taken.push(n), { concurrency: 10 });
+      await inJava.ready.startTaking(4);
+
+      const delayed = line.getDelayedQueue<number>(name);
+      const byNode = async () => {
+        for (let i = 0; i < evens.length; i += 500) {
+          const some = evens.slice(i, i + 500);
+          await delayed.offerMany(some.map((payload) => ({ payload, delay: randomDelay() })));
+        }
+      };
+      await Promise.all([
+        byNode(),
+        inJava.delayed.offerMany(odds.map(java.int), odds.map(randomDelay)),
+      ]);
+      await eventually(async () => taken.length + (await inJava.ready.takenCount()) >= count, {
+        within: 30_000,
+        what: "all are taken",
+      });
+      const takenByJava = (await inJava.ready.stopTaking()).map(numberOf);
+      expectEachOnce(numbers(count), [...taken, ...takenByJava]);
+      // Both had a part in it.
+      expect(taken.length).toBeGreaterThan(0);
+      expect(takenByJava.length).toBeGreaterThan(0);
+      expect(await delayed.size()).toBe(0);
+      await inJava.delayed.destroy();
+    },
+  );
+});
+
+function randomDelay(): number {
+  return Math.floor(Math.random() * 3000);
+}
+
+function numberOf(value: JavaValue): number {
+  return value !== null && "int" in value ? Number(value.int) : NaN;
+}

@@ -1,0 +1,42 @@
+import { afterAll, beforeAll, describe, inject } from "vitest";
+import { redisUrl } from "../helpers/redis.ts";
+import { REDISSON_VERSIONS, type RedissonVersion } from "./java-build.ts";
+import { Redisson, RedissonProcess } from "./redisson.ts";
+
+/** Redisson in a Java process of its own, while the tests of a block run. */
+export interface RunningRedisson {
+  readonly version: RedissonVersion;
+  readonly process: RedissonProcess;
+  /** A client on the Redis that all tests share. */
+  readonly client: Redisson;
+}
+
+/**
+ * Tests with each version of Redisson. `redisson()` is for use within them.
+ *
+ * They are skipped where Redisson cannot be run, but not where `CI` is set: there they fail.
+ */
+export function describeRedisson(
+  name: string,
+  tests: (redisson: () => RunningRedisson) => void,
+  versions: readonly RedissonVersion[] = REDISSON_VERSIONS,
+): void {
+  const reason = inject("whyNoRedisson");
+  const isSkipped = reason !== "" && !process.env["CI"];
+  describe.skipIf(isSkipped).each(versions)(`Redisson %s: ${name}`, (version) => {
+    let running: RunningRedisson | undefined;
+    beforeAll(async () => {
+      if (reason !== "") throw new Error(`Redisson cannot be run: ${reason}`);
+      const java = await RedissonProcess.start(version);
+      running = { version, process: java, client: await java.connect(redisUrl()) };
+    });
+    afterAll(() => running?.process.kill());
+    tests(() => {
+      if (running === undefined) throw new Error("Redisson has not been started");
+      return running;
+    });
+  });
+}
+
+/** The newest version alone, for what takes long. */
+export const NEWEST = REDISSON_VERSIONS.slice(-1);

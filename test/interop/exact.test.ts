@@ -1,0 +1,118 @@
+import { expect, test } from "vitest";
+import { newCalmLine } from "../helpers/calm-line.ts";
+import { eventually } from "../helpers/eventually.ts";
+import { uniqueName } from "../helpers/redis.ts";
+import { describeRedisson, type RunningRedisson } from "./describe-redisson.ts";
+import { java } from "./java-value.ts";
+
+// With `interop: "redisson"`, Redisson's own views are right on a queue that Node feeds and moves.
+
+const MINUTE = 60_000;
+
+/** A queue that Node alone moves: Java only looks. */
+function sharedQueue({ client }: RunningRedisson) {
+  const name = uniqueName();
+  const line = newCalmLine({ codec: "json", interop: "redisson" });
+  return {
+    queue: line.getDelayedQueue(name),
+    ready: line.getBlockingQueue(name),
+    inJava: client.queue(name, "TypedJsonJacksonCodec").delayed,
+  };
+}
+
+const strings = (texts: string) => texts.split("").map(java.string);
+
+describeRedisson("an exact insertion order", (redisson) => {
+  test("Java reads what Node offered: size, readAll, iterator, peek, contains", async () => {
+    const { queue, inJava } = sharedQueue(redisson());
+    await queue.offer("c", 3 * MINUTE);
+    await queue.offer("a", MINUTE, { key: "a key" });
+    await queue.offerMany("bd".split("").map((payload) => ({ payload, delay: 2 * MINUTE })));
+    expect(await inJava.size()).toBe(4);
+    expect(await inJava.readAll()).toEqual(strings("cabd"));
+    expect(await inJava.iterate()).toEqual(strings("cabd"));
+    expect(await inJava.peek()).toEqual(java.string("c"));
+    expect(await inJava.contains(java.string("a"))).toBe(true);
+    expect(await inJava.contains(java.string("x"))).toBe(false);
+    await inJava.destroy();
+  });
+
+  test("Java takes out what Node offered: poll, poll(limit), remove, removeAll, retainAll", async () => {
+    const { queue, ready, inJava } = sharedQueue(redisson());
+    const offers = "abcdefgh".split("").map((payload) => ({
+      payload,
+      delay: 300,
+      key: `key ${payload}`,
+    }));
+    await queue.offerMany(offers);
+    expect(await inJava.poll()).toEqual(java.string("a"));
+    expect(await inJava.remove(java.string("c"))).toBe(true);
+    expect(await inJava.remove(java.string("c"))).toBe(false);
+    expect(await inJava.pollMany(2)).toEqual(strings("bd"));
+    expect(await inJava.removeAll([java.string("f")])).toBe(true);
+    expect(await queue.readAll()).toEqual("egh".split(""));
+    expect(await inJava.retainAll(strings("eg"))).toBe(true);
+    expect(await inJava.readAll()).toEqual(strings("eg"));
+    expect(await queue.cancel("key a")).toBe(false);
+    expect(await ready.take()).toBe("e");
+    expect(await ready.take()).toBe("g");
+    // Redisson's retainAll strikes a message off the LIST only: it is delivered all the same.
+    expect(await ready.take()).toBe("h");
+    expect(await ready.poll(200)).toBeUndefined();
+    expect(await inJava.size()).toBe(0);
+    await inJava.destroy();
+  });
+
+  test("Java sees what Node takes out, changes and moves, at once", async () => {
+    const { queue, ready, inJava } = sharedQueue(redisson());
+    const offers = "abcdefghijkl".split("").map((payload) => ({
+      payload,
+      delay: MINUTE,
+      key: payload + 1,
+    }));
+    await queue.offerMany(offers);
+    await queue.cancelMany(["b1", "d1"]);
+    expect(await inJava.readAll()).toEqual(strings("acefghijkl"));
+    await queue.remove("f");
+    await queue.removeAll(["h", "j"]);
+    expect(await inJava.readAll()).toEqual(strings("acegikl"));
+    expect(await queue.poll()).toBe("a");
+    expect(await queue.pollLastAndOfferFirstTo(uniqueName())).toBe("l");
+    expect(await inJava.readAll()).toEqual(strings("cegik"));
+    await queue.reschedule("e1", 2 * MINUTE);
+    expect(await inJava.readAll()).toEqual(strings("cgike"));
+    await queue.offer("G", MINUTE, { key: "g1", onDuplicate: "replace" });
+    expect(await inJava.readAll()).toEqual(strings("cikeG"));
+    await queue.reschedule("i1", 0);
+    expect(await ready.take()).toBe("i");
+    expect(await inJava.readAll()).toEqual(strings("ckeG"));
+    await queue.clear();
+    expect(await inJava.size()).toBe(0);
+    expect(await inJava.peek()).toBeNull();
+    await inJava.destroy();
+  });
+
+  test("while a crowd with random deadlines drains, both sides see the same", async () => {
+    const { queue, ready, inJava } = sharedQueue(redisson());
+    const delays = Array.from({ length: 1500 }, () => Math.floor(Math.random() * 1500));
+    const stay = [5, 700, 1400];
+    const delayOf = (i: number) => (stay.includes(i) ? MINUTE : delays[i]!);
+    // A third of it is Java's; Node cannot know where in the LIST these stand.
+    await queue.offerMany(delays.slice(0, 1000).map((_, i) => ({ payload: i, delay: delayOf(i) })));
+    await inJava.offerMany(
+      delays.slice(1000).map((_, i) => java.int(1000 + i)),
+      delays.slice(1000).map((_, i) => delayOf(1000 + i)),
+    );
+    // From here on Node alone moves.
+    await inJava.destroy();
+    const taken: unknown[] = [];
+    while (taken.length < 1497) taken.push(...(await ready.takeMany({ max: 100 })));
+    expect(new Set(taken).size).toBe(1497);
+    await eventually(async () => (await queue.size()) === 3);
+    expect(await inJava.readAll()).toEqual(stay.map(java.int));
+    expect(await queue.readAll()).toEqual(stay);
+    expect(await inJava.poll()).toEqual(java.int(5));
+    expect(await queue.readAll()).toEqual([700, 1400]);
+    await inJava.destroy();
+  });
+});

@@ -1,0 +1,97 @@
+import { execFile } from "node:child_process";
+import { createHash } from "node:crypto";
+import { existsSync } from "node:fs";
+import { readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { delimiter } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+
+/*
+ * The Java side of these tests, compiled against each version of Redisson. Maven fetches Redisson
+ * (from Maven Central, once per machine) and compiles into target/<version>, once until a source
+ * changes.
+ */
+
+/**
+ * The versions of Redisson: the first with today's layout, the last 3.x, and the newest when this was
+ * written.
+ */
+export const REDISSON_VERSIONS = ["3.21.1", "3.52.0", "4.7.0"] as const;
+
+export type RedissonVersion = (typeof REDISSON_VERSIONS)[number];
+
+/** Compiles what is not compiled yet; answers why that cannot be done, or undefined. */
+export async function buildJava(): Promise<string | undefined> {
+  const stamp = await digest();
+  for (const version of REDISSON_VERSIONS) {
+    if (await isBuilt(version, stamp)) continue;
+    const failure = await build(version);
+    if (failure !== undefined) return failure;
+    await writeFile(file(version, "stamp"), stamp);
+  }
+  // What is compiled may have been compiled elsewhere.
+  return (await attempt("java", ["-version"])) === undefined
+    ? undefined
+    : "there is no java on PATH";
+}
+
+/** Where java finds everything that it needs with this version. */
+export async function classpath(version: RedissonVersion): Promise<string> {
+  const libraries = await readFile(file(version, "classpath"), "utf8");
+  return [file(version, "classes"), libraries.trim()].join(delimiter);
+}
+
+const root = fileURLToPath(new URL(".", import.meta.url));
+const sources = `${root}src/main/java/interop/`;
+
+function file(version: RedissonVersion, name: "stamp" | "classpath" | "classes"): string {
+  return `${root}target/${version}/${name}`;
+}
+
+async function digest(): Promise<string> {
+  const names = (await readdir(sources)).toSorted().map((name) => `${sources}${name}`);
+  const hash = createHash("sha256");
+  for (const name of [`${root}pom.xml`, ...names]) hash.update(await readFile(name));
+  return hash.digest("hex");
+}
+
+async function isBuilt(version: RedissonVersion, stamp: string): Promise<boolean> {
+  try {
+    if ((await readFile(file(version, "stamp"), "utf8")) !== stamp) return false;
+    return (await classpath(version)).split(delimiter).every((path) => existsSync(path));
+  } catch {
+    return false;
+  }
+}
+
+async function build(version: RedissonVersion): Promise<string | undefined> {
+  if ((await attempt("javac", ["-version"])) !== undefined) return "there is no JDK on PATH";
+  if ((await attempt("mvn", ["-version"])) !== undefined) return "there is no Maven on PATH";
+  await rm(`${root}target/${version}`, { recursive: true, force: true });
+  const failure = await attempt("mvn", [
+    "--quiet",
+    "--batch-mode",
+    "--no-transfer-progress",
+    `--file=${root}pom.xml`,
+    `-Dredisson.version=${version}`,
+    "process-classes",
+  ]);
+  return failure && `Maven cannot build with Redisson ${version}: ${failure}`;
+}
+
+/** Runs a program; answers the first line of its complaint, or undefined if it ended well. */
+async function attempt(program: string, args: readonly string[]): Promise<string | undefined> {
+  try {
+    await promisify(execFile)(program, args, { timeout: 300_000 });
+    return undefined;
+  } catch (error) {
+    const { stdout = "", stderr = "", message } = error as Error & Partial<Output>;
+    const lines = `${stdout}\n${stderr}`.split("\n");
+    return lines.find((line) => line.includes("ERROR")) ?? message;
+  }
+}
+
+interface Output {
+  readonly stdout: string;
+  readonly stderr: string;
+}
