@@ -1,6 +1,7 @@
 import type { RedisOptions } from "ioredis";
-import type { Codec, CodecName } from "./codec.ts";
-import { resolveCodec } from "./codec.ts";
+import type { Codec } from "./codec.ts";
+import type { CodecName } from "./codecs/built-in.ts";
+import { resolveCodec } from "./codecs/built-in.ts";
 import type { RedisClient } from "./lua/script.ts";
 import { isMessageId } from "./message.ts";
 
