@@ -9,7 +9,7 @@ import { isMessageId } from "./message.ts";
 export interface QueueOptions<T = unknown> {
   /**
    * How payloads become bytes: `"msgpack"`, `"json"`, `"string"`, `"bytes"`, or an object of your
-   * own.
+   * own. `delayline/redisson` has those for what Redisson's other codecs write.
    *
    * JSON can be read in `redis-cli`; MessagePack is smaller and keeps dates and binary data. All who
    * share a queue have to agree. Defaults to `"msgpack"`.

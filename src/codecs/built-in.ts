@@ -14,6 +14,9 @@ export interface BuiltInCodecs {
 
 export type CodecName = keyof BuiltInCodecs;
 
+/** Those whose payloads have one type. */
+export type TypedCodecName = "string" | "bytes";
+
 const builtIn: { readonly [Name in CodecName]: Codec<BuiltInCodecs[Name]> } = {
   msgpack,
   json,

@@ -21,7 +21,7 @@ export function parseJson(text: string): unknown {
     // V8 quotes what it read, and a payload must not reach a log.
     throw new UnreadableError("the bytes are not JSON");
   }
-  // Numbers of up to 15 digits are exact, so most texts are done here.
+  // Numbers of up to 15 digits are exact, and fractions cannot be more so: most texts are done here.
   if (!MANY_DIGITS.test(text)) return value;
   try {
     return parseWithBigints(text);
@@ -31,21 +31,25 @@ export function parseJson(text: string): unknown {
 }
 
 /**
- * `JSON.stringify`, but a `bigint` is written as a number, digit by digit.
+ * `JSON.stringify`, but a `bigint` is written digit by digit, and a whole number from 2^53 on with an
+ * exponent: what has all its digits is meant to the last of them.
  *
  * @throws {TypeError} for cycles, as `JSON.stringify` does.
  */
 export function stringifyJson(value: unknown): string | undefined {
   try {
-    return JSON.stringify(value);
+    // Nearly always this is all: a replacer would cost every payload a multiple.
+    const text: string | undefined = JSON.stringify(value);
+    if (text === undefined || !MANY_DIGITS.test(text)) return text;
   } catch (error) {
-    // Nearly always there is no bigint, and a replacer would cost every payload a multiple.
+    // So it refuses a bigint.
     if (!(error instanceof TypeError)) throw error;
-    return stringifyWithBigints(value);
   }
+  return stringifyLargeNumbers(value);
 }
 
-const MANY_DIGITS = /\d{16}/;
+/** Not the fraction of a number, and not the beginning of a string. */
+const MANY_DIGITS = /(?<![\d."])\d{16}/;
 
 /** Strings, so that they are stepped over, and numbers. */
 const STRING_OR_NUMBER = /"[^"\\]*(?:\\.[^"\\]*)*"|-?\d[\d.eE+-]*/g;
@@ -73,10 +77,12 @@ function isBeyondNumbers(digits: string): boolean {
   return value >= 2n ** 53n || value <= -(2n ** 53n);
 }
 
-function stringifyWithBigints(value: unknown): string | undefined {
+function stringifyLargeNumbers(value: unknown): string | undefined {
   const mark = randomUUID();
-  const marked: string | undefined = JSON.stringify(value, (_, each: unknown) =>
-    typeof each === "bigint" ? `${mark}${each}` : each,
-  );
-  return marked?.replaceAll(new RegExp(`"${mark}(-?\\d+)"`, "g"), "$1");
+  const marked: string | undefined = JSON.stringify(value, (_, each: unknown) => {
+    if (typeof each === "bigint") return `${mark}${each}`;
+    const isLarge = Number.isInteger(each) && !Number.isSafeInteger(each);
+    return isLarge ? `${mark}${(each as number).toExponential()}` : each;
+  });
+  return marked?.replaceAll(new RegExp(`"${mark}([^"]+)"`, "g"), "$1");
 }

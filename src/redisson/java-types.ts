@@ -114,9 +114,10 @@ export class JavaTypes {
     if (value instanceof JavaValue) return this.#javaValue(value, depth);
     if (value instanceof Date) return ["java.util.Date", milliseconds(value)];
     if (value instanceof Uint8Array) {
-      // A field declared byte[] takes no class, and there is no telling what else it may be.
       const plain = this.#plainBytes(value);
-      return position === FIELD || !this.#isText ? plain : ["[B", plain];
+      // A field declared byte[] takes no class; as a whole payload, bytes speak for themselves.
+      const isPlain = position === FIELD || (depth === 0 && !this.#isText);
+      return isPlain ? plain : ["[B", plain];
     }
     if (ArrayBuffer.isView(value)) throw new TypeError("bytes must be a Uint8Array");
     if (Array.isArray(value)) return ["java.util.ArrayList", this.#items(value, depth)];
@@ -151,8 +152,7 @@ export class JavaTypes {
       plain = String(value);
     } else if (isScalar(value)) plain = value;
     else throw new TypeError("a JavaValue must hold a plain value");
-    const isTyped = javaClass !== undefined && plain !== null && !(plain instanceof Uint8Array);
-    return isTyped ? [javaClass, plain] : plain;
+    return javaClass === undefined || plain === null ? plain : [javaClass, plain];
   }
 
   #items(items: readonly unknown[], depth: number): Tree[] {
@@ -317,4 +317,3 @@ function milliseconds(date: Date): number {
   if (Number.isNaN(at)) throw new RangeError("the date is invalid");
   return at;
 }
-

@@ -28,7 +28,8 @@ export class Kryo5Codec<T extends KryoScalar | JavaValue = KryoScalar> implement
     if (payload === null || payload === undefined) return Buffer.of(NULL);
     const { javaClass, value } = payload instanceof JavaValue ? payload : natural(payload);
     const scalar = SCALARS.find((each) => each.javaClass === javaClass);
-    if (scalar === undefined) throw new TypeError(`Kryo5Codec carries scalars only here: ${REMEDY}`);
+    if (scalar === undefined)
+      throw new TypeError(`Kryo5Codec carries scalars only here: ${REMEDY}`);
     const head =
       scalar.id === BY_NAME
         ? Buffer.concat([Buffer.of(BY_NAME, 0), text(scalar.javaClass)])
@@ -169,7 +170,8 @@ const SCALARS: readonly Scalar[] = [
     },
     read: (reader) =>
       sized(reader, (size) => {
-        if (size === 0 || size > MAX_BITS / 8) throw new UnreadableError("a BigInteger is malformed");
+        if (size === 0 || size > MAX_BITS / 8)
+          throw new UnreadableError("a BigInteger is malformed");
         return compact(BigInt.asIntN(size * 8, BigInt(`0x${reader.take(size).toString("hex")}`)));
       }),
   },

@@ -26,9 +26,11 @@ export class LongCodec implements Codec<number | bigint> {
   decode(bytes: Buffer): number | bigint {
     // What Java's Long.valueOf reads.
     const text = bytes.toString("latin1");
-    if (!/^[+-]?0*\d{1,19}$/.test(text)) throw new UnreadableError("the bytes are not a whole number");
+    if (!/^[+-]?0*\d{1,19}$/.test(text))
+      throw new UnreadableError("the bytes are not a whole number");
     const value = BigInt(text);
-    if (BigInt.asIntN(64, value) !== value) throw new UnreadableError("the number is not of 64 bits");
+    if (BigInt.asIntN(64, value) !== value)
+      throw new UnreadableError("the number is not of 64 bits");
     return compact(value);
   }
 }

@@ -35,7 +35,9 @@ function write(tree: Tree, parts: Uint8Array[]): void {
   }
 }
 
-function isMap(tree: readonly Tree[] | ReadonlyMap<string, Tree>): tree is ReadonlyMap<string, Tree> {
+function isMap(
+  tree: readonly Tree[] | ReadonlyMap<string, Tree>,
+): tree is ReadonlyMap<string, Tree> {
   return tree instanceof Map;
 }
 
