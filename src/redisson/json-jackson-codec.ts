@@ -43,7 +43,7 @@ function jsonText(tree: Tree): string {
     });
     return `{${fields.join(",")}}`;
   }
-  return Array.isArray(tree) ? `[${tree.map(jsonText).join(",")}]` : String(tree);
+  return Array.isArray(tree) ? `[${tree.map(jsonText).join(",")}]` : `${tree as boolean | null}`;
 }
 
 /** Whole numbers as such up to 2^53, and all others so that Java reads a double. */
@@ -56,6 +56,7 @@ function numberText(value: number): string {
 
 function quoted(text: string): string {
   // Control characters; and surrogates one by one, in pairs or not.
+  // oxlint-disable-next-line no-control-regex
   return `"${text.replaceAll(/["\\\u0000-\u001f\ud800-\udfff]/g, escaped)}"`;
 }
 

@@ -136,7 +136,7 @@ export function text(value: string): Buffer {
     ascii[count - 1]! |= 0x80;
     return ascii;
   }
-  return Buffer.concat([flagged(count + 1), units(value)]);
+  return Buffer.concat([flagged(count + 1), utf16(value)]);
 }
 
 /** A number behind the bit that says: a count, not ASCII. */
@@ -145,7 +145,7 @@ function flagged(value: number): Buffer {
   return Buffer.concat([Buffer.of(0xc0 | (value & 0x3f)), varint(value >>> 6)]);
 }
 
-function units(value: string): Buffer {
+function utf16(value: string): Buffer {
   const bytes = Buffer.alloc(value.length * 3);
   let size = 0;
   for (let i = 0; i < value.length; i++) {

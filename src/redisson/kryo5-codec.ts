@@ -183,10 +183,10 @@ const SCALARS: readonly Scalar[] = [
       if (!/^[0-9a-f]{32}$/i.test(hex)) throw new TypeError("a UUID has 32 hexadecimal digits");
       const bytes = Buffer.from(hex, "hex");
       // Two longs, each least significant byte first.
-      return Buffer.concat([bytes.subarray(0, 8).reverse(), bytes.subarray(8).reverse()]);
+      return Buffer.concat([bytes.subarray(0, 8).toReversed(), bytes.subarray(8).toReversed()]);
     },
     read(reader) {
-      const halves = [reader.take(8), reader.take(8)].map((half) => Buffer.from(half).reverse());
+      const halves = [reader.take(8), reader.take(8)].map((half) => half.toReversed());
       const hex = Buffer.concat(halves).toString("hex");
       return hex.replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-");
     },

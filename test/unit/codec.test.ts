@@ -107,7 +107,7 @@ describe("msgpack", () => {
   });
 
   test("decodes msgpackr's undefined to null also where it is inside something", () => {
-    const raw = Buffer.from("82a161d40000a16292d40000d47300" + "91d40000", "hex");
+    const raw = Buffer.from("82a161d40000a16292d40000d4730091d40000", "hex");
     expect(msgpack.decode(raw)).toEqual({ a: null, b: [null, new Set([null])] });
   });
 
