@@ -10,6 +10,7 @@
 export type { JacksonOptions } from "./java-types.ts";
 export { JavaValue } from "./java-value.ts";
 export { JsonJacksonCodec } from "./json-jackson-codec.ts";
-export { Kryo5Codec, type KryoScalar } from "./kryo5-codec.ts";
+export type { KryoScalar } from "./kryo-scalars.ts";
+export { Kryo5Codec } from "./kryo5-codec.ts";
 export { LongCodec } from "./long-codec.ts";
 export { MsgPackJacksonCodec } from "./msgpack-jackson-codec.ts";

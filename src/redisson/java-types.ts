@@ -12,6 +12,7 @@
  * `long`, `int`, `String`, `byte[]`, `String[]` has none.
  */
 import { UnreadableError } from "../codecs/unreadable-error.ts";
+import { isClassName, isNatural, isWrapper } from "./java-class.ts";
 import { JavaValue } from "./java-value.ts";
 
 /** How a codec with type ids treats JavaScript's objects. */
@@ -128,7 +129,7 @@ export class JavaTypes {
     }
     const javaClass = this.#classOf(value);
     if (javaClass === undefined) return this.#fields(MAP, Object.entries(value), depth);
-    if (typeof javaClass !== "string" || !CLASS_NAME.test(javaClass)) {
+    if (typeof javaClass !== "string" || !isClassName(javaClass)) {
       throw new TypeError("classOf must answer the name of a Java class, or undefined");
     }
     const fields = Object.entries(value).filter(([key]) => key !== "@class");
@@ -137,7 +138,7 @@ export class JavaTypes {
 
   /** What the user has given a class, or has said to have none. */
   #javaValue({ javaClass, value }: JavaValue, depth: number): Tree {
-    if (javaClass !== undefined && !CLASS_NAME.test(javaClass)) {
+    if (javaClass !== undefined && !isClassName(javaClass)) {
       throw new TypeError("a JavaValue must have the name of a Java class, or undefined");
     }
     if (isPlainObject(value)) return this.#fields(javaClass, Object.entries(value), depth);
@@ -222,7 +223,7 @@ export class JavaTypes {
     switch (javaClass) {
       case "java.util.Date":
       case "java.sql.Timestamp": {
-        const date = new Date(Number(value));
+        const date = new Date(typeof value === "string" ? value : Number(value));
         if (Number.isNaN(date.getTime())) throw new UnreadableError("a date is out of range");
         return date;
       }
@@ -251,56 +252,6 @@ const OBJECT = "object";
 const FIELD = "field";
 
 const MAX_DEPTH = 1000;
-
-const SIMPLE_NAME = String.raw`[\p{L}\p{N}_$]+`;
-const CLASS_NAME = new RegExp(
-  String.raw`^(?=.{1,500}$)(?:\[+(?:[ZBCDFIJS]|L${SIMPLE_NAME}(?:\.${SIMPLE_NAME})*;)|${SIMPLE_NAME}(?:\.${SIMPLE_NAME})*(?:<[^"\\]+>)?)$`,
-  "u",
-);
-
-/** In a package, and with a capital letter, as all classes have but the texts that are none. */
-const QUALIFIED_NAME = /^\[|\.[\p{Lu}_$][\p{L}\p{N}_$]*(?:<.*>)?$/u;
-
-/** What a class may hold, where that is known: a text in the first place may be just a text. */
-const SHAPES: Readonly<Record<string, (value: unknown) => boolean>> = {
-  "java.lang.Long": isWhole,
-  "java.lang.Integer": isWhole,
-  "java.lang.Short": isWhole,
-  "java.lang.Byte": isWhole,
-  "java.math.BigInteger": isWhole,
-  "java.lang.Double": (value) => typeof value === "number" || NOT_FINITE.has(value),
-  "java.lang.Float": (value) => typeof value === "number" || NOT_FINITE.has(value),
-  "java.util.Date": isWhole,
-  "java.sql.Timestamp": isWhole,
-  "java.util.ArrayList": Array.isArray,
-  "java.util.UUID": (value) => typeof value === "string",
-};
-
-const NOT_FINITE = new Set<unknown>(["NaN", "Infinity", "-Infinity"]);
-
-function isWrapper(javaClass: string, value: unknown): boolean {
-  if (!QUALIFIED_NAME.test(javaClass) || !CLASS_NAME.test(javaClass)) return false;
-  const shape = Object.hasOwn(SHAPES, javaClass) ? SHAPES[javaClass] : undefined;
-  return value === null || shape === undefined || shape(value);
-}
-
-/** Whether the writer would choose the same class by itself. */
-function isNatural(javaClass: string, plain: unknown): boolean {
-  switch (javaClass) {
-    case "java.util.ArrayList":
-    case "[B":
-    case "java.util.Date":
-      return true;
-    case "java.math.BigInteger":
-      return typeof plain === "bigint" && BigInt.asIntN(64, plain) !== plain;
-    default:
-      return false;
-  }
-}
-
-function isWhole(value: unknown): boolean {
-  return typeof value === "bigint" || Number.isInteger(value);
-}
 
 function isScalar(value: unknown): value is string | boolean | number | null {
   return ["string", "boolean", "number"].includes(typeof value) || value === null;

@@ -98,6 +98,8 @@ describe("type ids", () => {
     ['["java.util.EnumSet<com.acme.Color>",["RED"]]', ["RED"]],
     ['["java.lang.Double","NaN"]', NaN],
     ['["java.util.Date",null]', null],
+    ['["java.util.Date","1970-01-01T00:00:01.000+00:00"]', new Date(1000)],
+    ['["java.util.Date","soon"]', ["java.util.Date", "soon"]],
     ['{"@class":5,"a":1}', { "@class": 5, a: 1 }],
     ['["[B","AQID"]', Buffer.from([1, 2, 3])],
     ['["java.math.BigInteger",9007199254740993]', 9_007_199_254_740_993n],
