@@ -342,7 +342,7 @@ describe("what Redisson writes, more of it", () => {
     });
   });
 
-  test("before 4.7 a UUID has no class, and is read all the same", () => {
+  test("before 4.2 a UUID has no class, and is read all the same", () => {
     expect(decode(new JsonJacksonCodec(), Buffer.from(`"${UUID}"`).toString("hex"))).toBe(UUID);
   });
 });
