@@ -23,7 +23,7 @@ export class Connections {
   readonly commands: RedisClient;
   readonly #isLent: boolean;
   #background: RedisClient | undefined;
-  #heartbeat: Heartbeat | undefined;
+  readonly #heartbeats: Heartbeat[] = [];
   readonly #dedicated = new Set<Redis>();
   #readyCount = 0;
   #isClosed = false;
@@ -32,7 +32,9 @@ export class Connections {
     this.#isLent = isClient(redis);
     this.commands = isClient(redis) ? redis : connect(redis);
     // Nothing is added to a client that we were lent, not even a listener.
-    if (!this.#isLent) this.commands.on("ready", () => this.#readyCount++);
+    if (this.#isLent) return;
+    this.commands.on("ready", () => this.#readyCount++);
+    if (!isCluster(this.commands)) this.#watch(this.commands);
   }
 
   /**
@@ -114,7 +116,7 @@ export class Connections {
 
   /** Ends what takes and moves, but not what carries the calls that users await. */
   abandon(): void {
-    this.#heartbeat?.stop();
+    for (const heartbeat of this.#heartbeats) heartbeat.stop();
     for (const connection of this.#dedicated) connection.disconnect();
     if (this.#background !== undefined) end(this.#background);
   }
@@ -127,10 +129,11 @@ export class Connections {
   }
 
   /**
-   * Gives the background connection up when it has died silently.
+   * Gives a connection up when it has died silently.
    *
    * It may carry a pop, and Redis may only be slow: then the messages would be handed to a connection
    * that is no longer there. So it is given up only where Redis answers another one meanwhile.
+   * Offers that were under way are sent again.
    */
   #watch(connection: Redis): void {
     let isProbing = false;
@@ -145,7 +148,7 @@ export class Connections {
         .catch(ignore)
         .finally(() => (isProbing = false));
     });
-    this.#heartbeat = heartbeat;
+    this.#heartbeats.push(heartbeat);
   }
 }
 

@@ -4,6 +4,7 @@ import type { Connections } from "./connections.ts";
 import { ClosedError, RedisError, type DelaylineError } from "./errors.ts";
 import type { QueueKeys } from "./keys.ts";
 import { run, type Script, type ScriptArg } from "./lua/script.ts";
+import { setAside } from "./lua/set-aside.ts";
 import { OfferBatch } from "./offer-batch.ts";
 import type { ServerClock } from "./server-clock.ts";
 import type { Subscriber } from "./subscriber.ts";
@@ -129,7 +130,7 @@ export class QueueContext {
   /** Keeps bytes that nobody could read. */
   async quarantine(bytes: Buffer): Promise<void> {
     try {
-      await this.connections.background.rpush(this.keys.quarantine, bytes);
+      await run(this.connections.background, setAside, this.keys, { bytes });
     } catch (error) {
       this.report(new RedisError(`cannot put a message of queue "${this.name}" aside`, error));
     }

@@ -92,6 +92,21 @@ test("a subscriber that went silent is noticed: messages are late by 4 s at most
   expect(Math.max(...latenesses)).toBeLessThan(4_000);
 });
 
+test("offers on a connection that went silent are stored once, within seconds", async () => {
+  const name = uniqueName();
+  const proxy = await startProxy(redisUrl());
+  const roles = new Roles(proxy);
+  const queue = newLine({ redis: proxy.url, transfer: false }).getDelayedQueue<number>(name);
+  await queue.offer(0, 60_000);
+  roles.only("commands").swallow();
+
+  const startedAt = performance.now();
+  await Promise.all(numbers(3).map((n) => queue.offer(n, 60_000)));
+  // Two heartbeats, the second look, and the new connection.
+  expect(performance.now() - startedAt).toBeLessThan(6_000);
+  expect(await queue.readAll()).toEqual([0, ...numbers(3)]);
+});
+
 test("a consumer whose blocking connection went silent recovers", async () => {
   const { roles, queue, received } = await consumeThroughProxy();
   await eventually(() => roles.all("blocking").length === 1);
