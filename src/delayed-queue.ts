@@ -1,6 +1,6 @@
 import { OfferError, OfferManyError } from "./errors.ts";
 import { queueKeys } from "./keys.ts";
-import { InsertionOrder, STEP } from "./insertion-order.ts";
+import { InsertionOrder, PAGE_BYTES, STEP } from "./insertion-order.ts";
 import { headDeadline, type SearchHit } from "./lua/read.ts";
 import { clear, pollNewestTo, pollOldest } from "./lua/remove.ts";
 import { asNumber, run } from "./lua/script.ts";
@@ -381,9 +381,6 @@ export class DelayedQueue<T = unknown> {
     return await this.#order.remove(chosen);
   }
 }
-
-/** A page ends when it holds this many bytes. */
-const PAGE_BYTES = 1_048_576;
 
 /** @throws {TypeError | RangeError} unless it is a message id or a legal key. */
 function checkTarget(idOrKey: unknown): void {

@@ -8,10 +8,14 @@ import {
   type SearchHit,
 } from "./lua/read.ts";
 import { removeByElement, removeByElementExact } from "./lua/remove.ts";
+import { ID_BYTES, packAddress, unpackMember } from "./message.ts";
 import type { QueueContext } from "./queue-context.ts";
 
 /** Elements of the insertion order that one script looks at: a few hundred microseconds of Redis. */
 export const STEP = 200;
+
+/** A page ends when it holds this many bytes. */
+export const PAGE_BYTES = 1_048_576;
 
 /**
  * The insertion order of a queue's delayed messages, oldest first, read a page at a time.
@@ -32,11 +36,28 @@ export class InsertionOrder {
     );
   }
 
-  /** The messages' elements, each with the answer whether its payload is one of these. */
+  /**
+   * The messages' elements, each with the answer whether its payload is one of these. Redis compares,
+   * unless there are so many that they would weigh more than what they are compared with.
+   */
   search(payloads: readonly Buffer[]): AsyncGenerator<SearchHit, void, void> {
+    if (payloads.length > STEP) return this.#compare(payloads);
     return this.#pages((cursor) =>
       this.#queue.read("search", searchPage, { ...cursor, step: STEP }, payloads),
     );
+  }
+
+  async *#compare(payloads: readonly Buffer[]): AsyncGenerator<SearchHit, void, void> {
+    const wanted = new Set(payloads.map((payload) => payload.toString("latin1")));
+    for await (const { member, deadline } of this.members(PAGE_BYTES)) {
+      const message = unpackMember(member);
+      if (message === undefined) continue;
+      const isOurs = message.id.length === ID_BYTES;
+      yield {
+        element: isOurs ? packAddress(deadline, message.id) : member,
+        isMatch: wanted.has(message.payload.toString("latin1")),
+      };
+    }
   }
 
   /** Removes the messages that these elements stand for; answers how many were still there. */

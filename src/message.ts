@@ -14,7 +14,7 @@ import { randomFillSync } from "node:crypto";
  */
 
 /** Length of the ids that we write, in bytes. Redisson's may have any length. */
-const ID_BYTES = 16;
+export const ID_BYTES = 16;
 
 declare const messageId: unique symbol;
 

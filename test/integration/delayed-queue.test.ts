@@ -302,6 +302,13 @@ describe.each(["none", "redisson"] as const)("with interop %s", (interop) => {
     expect(await queue.size()).toBe(0);
   });
 
+  test("removeAll and retainAll take more payloads than one call to Redis could", async () => {
+    await offer("a", ...upTo(500), "b");
+    expect(await queue.retainAll(["b", ...upTo(200_000)])).toBe(1);
+    expect(await queue.removeAll(upTo(200_000))).toBe(500);
+    expect(await queue.readAll()).toEqual(["b"]);
+  });
+
   test("clear drops all that is delayed and counts it; what is ready stays", async () => {
     await redis.rpush(name, "ready");
     await offer(...upTo(120));
