@@ -5,6 +5,7 @@ import { Progress } from "./progress.ts";
 import { table } from "./table.ts";
 import type { Workload } from "./workload.ts";
 import { drain } from "./workloads/drain.ts";
+import { exactOrder } from "./workloads/exact-order.ts";
 import { growth } from "./workloads/growth.ts";
 import { insertionOrder } from "./workloads/insertion-order.ts";
 import { idle, lateness, workers } from "./workloads/lateness.ts";
@@ -19,6 +20,7 @@ export const WORKLOADS: readonly Workload[] = [
   idle,
   growth,
   insertionOrder,
+  exactOrder,
   memory,
   offers,
   takes,

@@ -72,6 +72,7 @@ async function build(version: RedissonVersion): Promise<string | undefined> {
     "--quiet",
     "--batch-mode",
     "--no-transfer-progress",
+    "-Dstyle.color=never",
     `--file=${root}pom.xml`,
     `-Dredisson.version=${version}`,
     "process-classes",
