@@ -19,11 +19,10 @@ export interface RunningRedisson {
 export function describeRedisson(
   name: string,
   tests: (redisson: () => RunningRedisson) => void,
-  versions: readonly RedissonVersion[] = REDISSON_VERSIONS,
 ): void {
   const reason = inject("whyNoRedisson");
   const isSkipped = reason !== "" && !process.env["CI"];
-  describe.skipIf(isSkipped).each(versions)(`Redisson %s: ${name}`, (version) => {
+  describe.skipIf(isSkipped).each(REDISSON_VERSIONS)(`Redisson %s: ${name}`, (version) => {
     let running: RunningRedisson | undefined;
     beforeAll(async () => {
       if (reason !== "") throw new Error(`Redisson cannot be run: ${reason}`);
@@ -37,6 +36,3 @@ export function describeRedisson(
     });
   });
 }
-
-/** The newest version alone, for what takes long. */
-export const NEWEST = REDISSON_VERSIONS.slice(-1);

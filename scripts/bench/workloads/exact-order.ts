@@ -2,7 +2,7 @@ import { Delayline } from "delayline";
 import { BenchServer } from "../bench-server.ts";
 import type { Figure } from "../figure.ts";
 import { makePayload } from "../payload.ts";
-import { QUEUE } from "../peers/peer.ts";
+import { QUEUE, type PeerWorker } from "../peers/peer.ts";
 import { redisson } from "../peers/redisson.ts";
 import type { Workload } from "../workload.ts";
 
@@ -54,7 +54,7 @@ const MINUTE = 60_000;
 type Offer = (url: string, deadlines: readonly number[]) => Promise<void>;
 
 /** Begins to move what is due. */
-type Move = (url: string) => Promise<AsyncDisposable>;
+type Move = (url: string) => Promise<{ close(): Promise<unknown> }>;
 
 async function drain(count: number, age: Age, offer: Offer, move: Move) {
   await using server = await BenchServer.start();
@@ -65,8 +65,9 @@ async function drain(count: number, age: Age, offer: Offer, move: Move) {
   const { pending, serverTime: startedAt } = await server.look(redisson.delayedKey);
   if (pending !== count) throw new Error(`${pending} are pending of ${count}`);
   await server.resetStats();
-  await using _mover = await move(server.url);
+  const mover = await move(server.url);
   const emptyAt = await server.waitUntilLeft(redisson.delayedKey, 0);
+  await mover.close();
   if ((await server.redis.llen(QUEUE)) !== count) throw new Error("not all became ready");
   return {
     rate: (count / (emptyAt - startedAt)) * 1000,
@@ -85,7 +86,7 @@ async function offerOurs(url: string, deadlines: readonly number[]): Promise<voi
   }
 }
 
-async function moveOurs(url: string): Promise<AsyncDisposable> {
+async function moveOurs(url: string): Promise<Delayline> {
   const line = new Delayline({ redis: url, interop: "redisson" });
   line.getDelayedQueue(QUEUE);
   return line;
@@ -102,7 +103,6 @@ async function offerTheirs(url: string, deadlines: readonly number[]): Promise<v
   await producer.close();
 }
 
-async function moveTheirs(url: string): Promise<AsyncDisposable> {
-  const worker = await redisson.openWorker(url, 0, () => {});
-  return { [Symbol.asyncDispose]: async () => void (await worker.close()) };
+async function moveTheirs(url: string): Promise<PeerWorker> {
+  return await redisson.openWorker(url, 0, () => {});
 }
