@@ -28,7 +28,8 @@ export class BlockingConnection {
   readonly #redis: Redis;
   /** The connection's id on the server. */
   readonly #id: number;
-  #isBlocked = false;
+  #blockedFor = 0;
+  #hasMultiPop = true;
 
   private constructor(
     connections: Connections,
@@ -59,33 +60,68 @@ export class BlockingConnection {
     return this.#redis.status !== "ready";
   }
 
-  /** Whether a block is under way. */
-  get isBlocked(): boolean {
-    return this.#isBlocked;
+  /** How many messages the block that is under way takes at most; 0 if none is. */
+  get blockedFor(): number {
+    return this.#blockedFor;
   }
 
-  /** Pops what is in the first source, `count` at most. */
-  async pop(count: number): Promise<Taken[]> {
-    const [source] = this.#sources as readonly [Source];
-    const payloads = await this.#watched(0, this.#redis.lpopBuffer(source.target, count));
-    return (payloads ?? []).map((payload) => ({ source, payload }));
-  }
-
-  /** Blocks for one message, of the first source that has one, for a few seconds at most. */
-  async block(): Promise<Taken[]> {
-    const targets = this.#sources.map(({ target }) => target);
-    this.#isBlocked = true;
+  /**
+   * Blocks for messages for a few seconds at most. Answers as soon as there is one, with what the first
+   * source that has one holds, `count` at most.
+   */
+  async block(count: number): Promise<Taken[]> {
+    this.#blockedFor = count;
     try {
-      const popped = await this.#watched(BLOCK, this.#redis.blpopBuffer(targets, BLOCK));
-      if (popped === null) return [];
-      const [key, payload] = popped;
-      // The answer names the key with ioredis's prefix.
-      const target = key.toString().slice((this.#redis.options.keyPrefix ?? "").length);
-      const source = this.#sources.find((candidate) => candidate.target === target);
-      return [{ source: source ?? (this.#sources[0] as Source), payload }];
+      return await (this.#hasMultiPop ? this.#popMany(count) : this.#popOneThenMore(count));
     } finally {
-      this.#isBlocked = false;
+      this.#blockedFor = 0;
     }
+  }
+
+  async #popMany(count: number): Promise<Taken[]> {
+    const targets = this.#sources.map(({ target }) => target);
+    const popping = this.#redis.blmpopBuffer(
+      BLOCK,
+      targets.length,
+      targets,
+      "LEFT",
+      "COUNT",
+      count,
+    );
+    let popped;
+    try {
+      popped = await this.#watched(BLOCK, popping);
+    } catch (error) {
+      // Redis before 7.0, or access rules that leave it out. It was refused, so nothing was popped.
+      if (!(error instanceof Error && /^(ERR unknown|NOPERM)/.test(error.message))) throw error;
+      this.#hasMultiPop = false;
+      return await this.#popOneThenMore(count);
+    }
+    if (popped === null) return [];
+    const source = this.#sourceOf(popped[0]);
+    return popped[1].map((payload) => ({ source, payload }));
+  }
+
+  /** The same in two steps, for want of BLMPOP. */
+  async #popOneThenMore(count: number): Promise<Taken[]> {
+    const targets = this.#sources.map(({ target }) => target);
+    const popped = await this.#watched(BLOCK, this.#redis.blpopBuffer(targets, BLOCK));
+    if (popped === null) return [];
+    const source = this.#sourceOf(popped[0]);
+    const payloads = [popped[1]];
+    if (count > 1) {
+      const more = this.#watched(0, this.#redis.lpopBuffer(source.target, count - 1));
+      // If it fails, there is still the first; and the next block tells what is wrong.
+      payloads.push(...((await more.catch(() => null)) ?? []));
+    }
+    return payloads.map((payload) => ({ source, payload }));
+  }
+
+  #sourceOf(key: Buffer): Source {
+    // The answer names the key with ioredis's prefix.
+    const target = key.toString().slice((this.#redis.options.keyPrefix ?? "").length);
+    const source = this.#sources.find((candidate) => candidate.target === target);
+    return source ?? (this.#sources[0] as Source);
   }
 
   /** Ends the block that is under way, if it has reached Redis; its answer still comes. */
@@ -128,7 +164,7 @@ export class BlockingConnection {
   }
 }
 
-/** Seconds that one BLPOP blocks at most. */
+/** Seconds that one pop blocks at most. */
 const BLOCK = 5;
 
 /** Milliseconds that an answer may be late while Redis answers others. */

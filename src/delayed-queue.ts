@@ -142,15 +142,16 @@ export class DelayedQueue<T = unknown> {
    * existed. The answer is exact; if it is lost with the connection, the promise rejects.
    */
   async cancel(idOrKey: MessageId | string): Promise<boolean> {
-    const [isCancelled = false] = await this.cancelMany([idOrKey]);
-    return isCancelled;
+    checkTarget(idOrKey);
+    this.#queue.checkOpen();
+    return await this.#queue.cancels.add(idOrKey);
   }
 
   /** Cancels many, a hundred per script; answers for each, in the same order, as {@link cancel} does. */
   async cancelMany(idsOrKeys: Iterable<MessageId | string>): Promise<boolean[]> {
     const targets = Array.from(idsOrKeys);
     for (const target of targets) checkTarget(target);
-    return await this.#pending.remove(targets);
+    return await this.#pending.cancel(targets);
   }
 
   /**
@@ -171,7 +172,7 @@ export class DelayedQueue<T = unknown> {
       if (dryRun) {
         keys.push(...(await this.#pending.pendingOf(found)));
       } else {
-        const flags = await this.#pending.remove(found);
+        const flags = await this.#pending.cancel(found);
         keys.push(...found.filter((_, i) => flags[i]));
       }
     }

@@ -1,5 +1,6 @@
 import { EventEmitter } from "node:events";
 import { BlockingQueue } from "./blocking-queue.ts";
+import type { BuiltInCodecs, TypedCodecName } from "./codecs/built-in.ts";
 import { Connections } from "./connections.ts";
 import { DelayedQueue } from "./delayed-queue.ts";
 import { ClosedError, RedisError, type DelaylineError } from "./errors.ts";
@@ -68,6 +69,11 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
    * `{tag}`), or if an option is not legal or contradicts what the queue was opened with.
    * @throws {ClosedError} after `close()`.
    */
+  getDelayedQueue<Name extends TypedCodecName>(
+    name: string,
+    options: QueueOptions & { readonly codec: Name },
+  ): DelayedQueue<BuiltInCodecs[Name]>;
+  getDelayedQueue<T = unknown>(name: string, options?: QueueOptions<T>): DelayedQueue<T>;
   getDelayedQueue<T = unknown>(name: string, options?: QueueOptions<T>): DelayedQueue<T> {
     const settings = queueSettings(options, this.#options);
     return new DelayedQueue(this.#open(name, settings), settings);
@@ -79,6 +85,11 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
    * From now on this process moves due messages of the queue, unless `transfer` is false: a consumer
    * needs nothing else. Throws as {@link getDelayedQueue} does.
    */
+  getBlockingQueue<Name extends TypedCodecName>(
+    name: string,
+    options: QueueOptions & { readonly codec: Name },
+  ): BlockingQueue<BuiltInCodecs[Name]>;
+  getBlockingQueue<T = unknown>(name: string, options?: QueueOptions<T>): BlockingQueue<T>;
   getBlockingQueue<T = unknown>(name: string, options?: QueueOptions<T>): BlockingQueue<T> {
     const settings = queueSettings(options, this.#options);
     return new BlockingQueue(this.#open(name, settings), settings, (other) =>

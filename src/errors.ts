@@ -5,6 +5,7 @@
  * through `util.inspect`, `JSON.stringify` or `cause`. ioredis's own errors carry the arguments of
  * the command that failed, the payload among them, so they are never handed on as they are.
  */
+import { UnreadableError } from "./codecs/unreadable-error.ts";
 
 /** The stable codes of {@link DelaylineError}. */
 export type ErrorCode =
@@ -53,16 +54,18 @@ export class EncodeError extends DelaylineError {
  * A message was taken from Redis, but the codec could not decode it.
  *
  * Nothing is lost: the bytes are in {@link DecodeError.bytes} and in the queue's quarantine list.
- * The codec's own error is named but not kept as `cause`, since decoders quote what they read.
+ * Built-in codecs say what is wrong; of another codec's error only the name is kept, since decoders
+ * quote what they read.
  */
 export class DecodeError extends DelaylineError {
   readonly #bytes: Buffer;
 
   constructor(queue: string, codec: string, bytes: Buffer, cause: unknown) {
     const kind = cause instanceof Error ? cause.name : typeof cause;
+    const why = cause instanceof UnreadableError ? `: ${cause.message}` : ` (${kind})`;
     super(
       "DECODE",
-      `cannot decode a message of ${bytes.length} bytes from queue "${queue}" with codec "${codec}" (${kind})`,
+      `cannot decode a message of ${bytes.length} bytes from queue "${queue}" with codec "${codec}"${why}`,
     );
     this.#bytes = bytes;
   }

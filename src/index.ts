@@ -18,7 +18,8 @@ export {
 } from "./blocking-queue.ts";
 export { Subscription, type Handler } from "./subscription.ts";
 export type { DelaylineOptions, QueueOptions } from "./options.ts";
-export type { Codec, CodecName } from "./codec.ts";
+export type { Codec } from "./codec.ts";
+export type { CodecName } from "./codecs/built-in.ts";
 export {
   ClosedError,
   DecodeError,

@@ -52,12 +52,14 @@ export function createId(stamp: number): Buffer {
 
 /** Packs a message into the bytes of a ZSET member. */
 export function packMember(id: Buffer, payload: Buffer, key = ""): Buffer {
-  const member = Buffer.allocUnsafe(1 + id.length + 8 + payload.length + Buffer.byteLength(key));
+  const size = 1 + id.length + 8 + payload.length + (key === "" ? 0 : Buffer.byteLength(key));
+  const member = Buffer.allocUnsafe(size);
   member[0] = id.length;
   id.copy(member, 1);
-  member.writeBigUInt64LE(BigInt(payload.length), 1 + id.length);
+  member.writeUInt32LE(payload.length, 1 + id.length);
+  member.writeUInt32LE(0, 5 + id.length);
   payload.copy(member, 9 + id.length);
-  member.write(key, 9 + id.length + payload.length);
+  if (key !== "") member.write(key, 9 + id.length + payload.length);
   return member;
 }
 

@@ -1,6 +1,7 @@
 import type { RedisOptions } from "ioredis";
-import type { Codec, CodecName } from "./codec.ts";
-import { resolveCodec } from "./codec.ts";
+import type { Codec } from "./codec.ts";
+import type { CodecName } from "./codecs/built-in.ts";
+import { resolveCodec } from "./codecs/built-in.ts";
 import type { RedisClient } from "./lua/script.ts";
 import { isMessageId } from "./message.ts";
 
@@ -8,7 +9,7 @@ import { isMessageId } from "./message.ts";
 export interface QueueOptions<T = unknown> {
   /**
    * How payloads become bytes: `"msgpack"`, `"json"`, `"string"`, `"bytes"`, or an object of your
-   * own.
+   * own. `delayline/redisson` has those for what Redisson's other codecs write.
    *
    * JSON can be read in `redis-cli`; MessagePack is smaller and keeps dates and binary data. All who
    * share a queue have to agree. Defaults to `"msgpack"`.

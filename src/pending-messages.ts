@@ -1,5 +1,4 @@
 import { arePending, getById, getByKey } from "./lua/get.ts";
-import { removeById, removeByIdExact, removeByKey, removeByKeyExact } from "./lua/remove.ts";
 import {
   rescheduleById,
   rescheduleByIdExact,
@@ -25,22 +24,10 @@ export class PendingMessages {
     return await this.#queue.read("look into", script, { target });
   }
 
-  /** Removes messages; answers for each whether it was there. */
-  async remove(idsOrKeys: readonly string[]): Promise<boolean[]> {
-    const scripts = this.#queue.isExact
-      ? { id: removeByIdExact, key: removeByKeyExact }
-      : { id: removeById, key: removeByKey };
-    const answers = new Map<string, boolean>();
-    for (const kind of ["id", "key"] as const) {
-      const targets = idsOrKeys.filter((target) => isMessageId(target) === (kind === "id"));
-      for (let i = 0; i < targets.length; i += STEP) {
-        const some = targets.slice(i, i + STEP);
-        const words = some.map((target) => (isMessageId(target) ? parseMessageId(target) : target));
-        const flags = await this.#queue.change("cancel in", scripts[kind], {}, words);
-        some.forEach((target, k) => answers.set(target, flags[k] === true));
-      }
-    }
-    return idsOrKeys.map((target) => answers.get(target) === true);
+  /** Cancels messages; answers for each whether it was there. */
+  cancel(idsOrKeys: readonly string[]): Promise<boolean[]> {
+    this.#queue.checkOpen();
+    return Promise.all(idsOrKeys.map((target) => this.#queue.cancels.add(target)));
   }
 
   async reschedule(idOrKey: string, delay: number): Promise<PageMessage | undefined> {

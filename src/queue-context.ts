@@ -1,4 +1,5 @@
 import type { Source } from "./blocking-connection.ts";
+import { CancelBatch } from "./cancel-batch.ts";
 import type { Connections } from "./connections.ts";
 import { ClosedError, RedisError, type DelaylineError } from "./errors.ts";
 import type { QueueKeys } from "./keys.ts";
@@ -20,8 +21,8 @@ export interface ClientContext {
 }
 
 /**
- * One queue as one client knows it: its keys, and its one transfer task, one taker and one batch of
- * offers, however many handles there are.
+ * One queue as one client knows it: its keys, and its one transfer task, one taker, and what its calls
+ * of one turn are put together in, however many handles there are.
  */
 export class QueueContext {
   readonly name: string;
@@ -32,6 +33,7 @@ export class QueueContext {
   readonly connections: Connections;
   readonly report: (error: DelaylineError) => void;
   readonly offers: OfferBatch;
+  readonly cancels: CancelBatch;
   readonly #client: ClientContext;
   readonly subscriptions = new Set<Subscription>();
   #transferTask: TransferTask | undefined;
@@ -48,6 +50,9 @@ export class QueueContext {
     this.connections = client.connections;
     this.report = client.report;
     this.offers = new OfferBatch(name, keys, isExact, client);
+    this.cancels = new CancelBatch(isExact, (script, words) =>
+      this.#send("cancel in", () => run(client.connections.background, script, keys, {}, words)),
+    );
   }
 
   /** @throws {ClosedError} after `close()`. */
@@ -110,6 +115,10 @@ export class QueueContext {
    */
   async call<Reply>(doing: string, send: () => Promise<Reply>): Promise<Reply> {
     this.checkOpen();
+    return await this.#send(doing, send);
+  }
+
+  async #send<Reply>(doing: string, send: () => Promise<Reply>): Promise<Reply> {
     try {
       return await send();
     } catch (error) {
@@ -143,6 +152,6 @@ export class QueueContext {
   /** Refuses every call from now on; resolves when the offers that were made are settled. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    await this.offers.settled();
+    await Promise.all([this.offers.settled(), this.cancels.settled()]);
   }
 }

@@ -45,15 +45,18 @@ export class ServerClock {
   }
 
   /**
-   * Resolves when the server has been heard. If it has not, asks it, with a function that sends TIME;
-   * all who come meanwhile wait for the same answer, and so keep their order.
+   * Undefined if the server has been heard. If it has not, asks it, with a function that sends TIME,
+   * and answers a promise for that; all who come meanwhile wait for the same, and so keep their order.
    */
-  ready(time: () => Promise<readonly (number | string)[]>): Promise<void> {
-    if (this.isSet) this.#asking ??= Promise.resolve();
-    this.#asking ??= this.#ask(time).catch((error: unknown) => {
-      this.#asking = undefined;
-      throw error;
-    });
+  ready(time: () => Promise<readonly (number | string)[]>): Promise<void> | undefined {
+    if (this.#asking === undefined && !this.isSet) {
+      const end = () => (this.#asking = undefined);
+      // Not at once: whoever comes before those who waited have gone on has to wait behind them.
+      this.#asking = this.#ask(time).then(() => {
+        process.nextTick(end);
+      });
+      this.#asking.catch(end);
+    }
     return this.#asking;
   }
 

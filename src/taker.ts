@@ -25,14 +25,14 @@ interface Waiter {
 /**
  * Takes ready messages for all who wait for them in this process, over one connection per queue.
  *
- * While anybody waits, it pops. If several wait it first pops as many as they take together; where
- * that finds nothing, or only one waits, it blocks for one message and then pops for the rest. It
- * never fetches more than are waited for, so no message lies in a process that is busy.
+ * While anybody waits, it blocks for as many messages as they take together, and has them as soon as
+ * there is one. It never fetches more than are waited for, so no message lies in a process that is
+ * busy.
  *
- * When the last waiter leaves (aborted, timed out, closed), the block is ended with CLIENT UNBLOCK
- * from another connection, and its answer awaited: Redis answers either "unblocked" or the message.
- * Dropping the socket instead would lose the message in every third race. A message that arrives for
- * nobody goes back to the head of the LIST.
+ * When a waiter leaves (aborted, timed out, closed), the block is ended with CLIENT UNBLOCK from
+ * another connection, and its answer awaited: Redis answers either "unblocked" or the messages.
+ * Dropping the socket instead would lose them in every third race. A message that arrives for nobody
+ * goes back to the head of the LIST.
  *
  * A lost connection is reported, and opened again after a growing pause.
  */
@@ -125,7 +125,7 @@ export class Taker {
   }
 
   /**
-   * A waiter's time is over. If it was the last, the block is ended, and it gets the answer: a message
+   * A waiter's time is over, and the block is ended. If it was the last, it gets the answer: a message
    * may be on its way already, and whoever asks next must not be given a later one before.
    */
   #expire(waiter: Waiter): void {
@@ -134,6 +134,7 @@ export class Taker {
       waiter.settle(undefined);
     } else if (this.#waiters.size > 0) {
       waiter.settle([]);
+      this.#unblock();
     } else {
       this.#expired.add(waiter);
       setTimeout(() => this.#dismiss(waiter), LAST_ANSWER).unref();
@@ -163,7 +164,6 @@ export class Taker {
   }
 
   async #takeWhileWaited(): Promise<void> {
-    let mayHaveMore = true;
     for (;;) {
       // Those who start to wait in the same turn of the event loop are served together.
       await new Promise<void>((resolve) => process.nextTick(resolve));
@@ -175,11 +175,7 @@ export class Taker {
         const wanted = this.#wanted();
         // All may have left while it connected.
         if (wanted === 0) break;
-        const isPop: boolean = wanted > 1 && mayHaveMore && this.#sources.length === 1;
-        const taken: readonly Taken[] = isPop
-          ? await this.#connection.pop(wanted)
-          : await this.#connection.block();
-        mayHaveMore = taken.length > 0;
+        const taken: readonly Taken[] = await this.#connection.block(wanted);
         this.#pause.reset();
         await this.#deliver(taken);
       } catch (error) {
@@ -194,7 +190,7 @@ export class Taker {
     return wanted;
   }
 
-  /** Ends the block if nobody waits any more. */
+  /** Ends the block if it is for more messages than are waited for. */
   #unblock(): void {
     if (this.#isBlockedInVain) {
       this.#unblocking ??= this.#endBlock().finally(() => (this.#unblocking = undefined));
@@ -202,7 +198,7 @@ export class Taker {
   }
 
   get #isBlockedInVain(): boolean {
-    return this.#waiters.size === 0 && this.#connection?.isBlocked === true;
+    return this.#connection !== undefined && this.#connection.blockedFor > this.#wanted();
   }
 
   async #endBlock(): Promise<void> {

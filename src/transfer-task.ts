@@ -31,9 +31,9 @@ import type { Listener, Subscriber } from "./subscriber.ts";
  * grow with their number. So a task is active or stands by. It starts active. An active task whose
  * deadline has passed, and which finds nothing to move since another task moved it, stands by: it
  * looks 100 to 200 ms after each deadline, and only for messages that are overdue. If it finds any,
- * the active task is gone or stalled, and it becomes active itself. Who moved last is a hint in Redis
+ * the active task is gone or stalled, and it becomes active itself. Who moves is a hint in Redis
  * (`mover`), so that a head which was cancelled, rather than moved by somebody, makes nobody stand
- * by. Nothing is leased: a dead active task costs one lateness of 200 ms. One that is closed says so,
+ * by: who moves writes it ten times a second, and who finds nothing reads it. Nothing is leased: a dead active task costs one lateness of 200 ms. One that is closed says so,
  * by a wake-up of `0`, which makes every task active again until the next deadline.
  *
  * No error ends the task. It is reported, and tried again after a growing pause.
@@ -59,6 +59,8 @@ export class TransferTask implements Listener {
   /** While a transfer is under way: the earliest deadline heard meanwhile. */
   #heard = Infinity;
   #transferring: Promise<void> | undefined;
+  /** When it last said in Redis that it moves, on the monotonic clock in microseconds. */
+  #claimedAt = -Infinity;
   /** Messages moved since the insertion order was last tidied. */
   #untidied = 0;
   #tidying: Promise<void> | undefined;
@@ -151,11 +153,15 @@ export class TransferTask implements Listener {
     this.#heard = Infinity;
     const sentAt = ServerClock.local();
     const script = this.#isExact ? transferExact : transfer;
+    const isClaiming =
+      this.#isFailing || this.#isStandingBy || sentAt > this.#claimedAt + CLAIM * 1000;
     const reply = await run(this.#connections.background, script, this.#keys, {
       limit: BATCH,
       grace: this.#isStandingBy ? OVERDUE : 0,
       task: this.#id,
+      claim: isClaiming ? 1 : 0,
     });
+    if (isClaiming && reply.moved > 0) this.#claimedAt = sentAt;
     this.#clock.observe(reply.serverTime, sentAt);
     this.#untidied += reply.moved;
     if (reply.quarantined > 0) this.#report(new QuarantineError(this.#queue, reply.quarantined));
@@ -231,6 +237,9 @@ const STAND_BY = 100;
 
 /** It takes only messages that are late by more than this, in milliseconds. */
 const OVERDUE = 50;
+
+/** A task that moves says so in Redis this often, in milliseconds. */
+const CLAIM = 100;
 
 /** The insertion order is tidied each time that this many messages have been moved. */
 const TIDY_AFTER = 100;

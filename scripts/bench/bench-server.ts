@@ -81,9 +81,19 @@ export class BenchServer implements AsyncDisposable {
 
   /** The longest run of a single script since {@link resetStats}, in ms; short ones count as 0.5. */
   async longestScript(): Promise<number> {
+    return Math.max(SLOW, ...(await this.scriptTimes())) / 1000;
+  }
+
+  /** From now on {@link scriptTimes} knows the short ones as well. */
+  async logEverything(): Promise<void> {
+    await this.redis.config("SET", "slowlog-log-slower-than", "0");
+  }
+
+  /** How long each slow run of a script took since {@link resetStats}, in microseconds. */
+  async scriptTimes(): Promise<number[]> {
     const entries = (await this.redis.slowlog("GET", 10_000)) as SlowlogEntry[];
     const scripts = entries.filter(([, , , [command = ""]]) => /^eval/i.test(command));
-    return Math.max(SLOW, ...scripts.map(([, , micros]) => micros)) / 1000;
+    return scripts.map(([, , micros]) => micros);
   }
 
   /** The server's memory in bytes, when it has come to rest. */

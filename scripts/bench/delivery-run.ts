@@ -1,11 +1,13 @@
-import { BenchServer, type ProcessorTime } from "./bench-server.ts";
-import type { CommandStats } from "./command-stats.ts";
+import { setTimeout as sleep } from "node:timers/promises";
+import { BenchServer } from "./bench-server.ts";
 import { Crew, type CrewPlan } from "./crew.ts";
 import { joinDeliveries, type Deliveries } from "./deliveries.ts";
-import type { PeerName } from "./peers/load.ts";
+import { LateStartError } from "./late-start.ts";
+import { Meter, type Cost } from "./meter.ts";
+import { loadPeer, type PeerName } from "./peers/load.ts";
 import { Program } from "./program.ts";
 import type { ProducerMethods } from "./programs/producer.ts";
-import type { Round } from "./workload.ts";
+import type { ContestRound, Round } from "./workload.ts";
 
 /** A producer process, worker processes, and what the one offers to the others. */
 export interface DeliveryPlan extends CrewPlan {
@@ -19,10 +21,7 @@ export interface DeliveryPlan extends CrewPlan {
 }
 
 /** What was seen between the first offer and the last message taken. */
-export interface DeliveryResult extends Deliveries {
-  readonly stats: CommandStats;
-  /** How long the server used a processor. */
-  readonly processorTime: ProcessorTime;
+export interface DeliveryResult extends Deliveries, Cost {
   /** Offers per second. */
   readonly offerRate: number;
 }
@@ -30,8 +29,79 @@ export interface DeliveryResult extends Deliveries {
 /**
  * Starts everything, warms it up with some messages that do not count, and carries out the plan.
  */
-export async function deliver(plan: DeliveryPlan, { progress }: Round): Promise<DeliveryResult> {
-  const { peer = "delayline", count, minDelay, maxDelay, perSecond } = plan;
+export async function deliver(plan: DeliveryPlan, round: Round): Promise<DeliveryResult> {
+  const { count, minDelay, maxDelay, perSecond } = plan;
+  return await warmedUp(plan, round, async ({ server, producer, crew, first }) => {
+    round.progress(`offering ${count} messages`);
+    const meter = await Meter.start(server);
+    const offers = { first, count, due: { minDelay, maxDelay } };
+    const offered = await (perSecond === undefined
+      ? producer.call("offerBusily", offers, 100)
+      : producer.call("offerSteadily", offers, perSecond));
+    round.progress("waiting for the last message");
+    const taken = await crew.taken(count, maxDelay);
+    return {
+      ...(await meter.read()),
+      ...joinDeliveries(offered, first, taken),
+      offerRate: (count / offered.duration) * 1000,
+    };
+  });
+}
+
+/** Messages that are all offered before the first is due, so that the two costs can be told apart. */
+export interface LaterPlan extends CrewPlan {
+  readonly peer: PeerName;
+  readonly count: number;
+  /** How many are offered per second, each alone. */
+  readonly offersPerSecond: number;
+  /** How many fall due per second. */
+  readonly duePerSecond: number;
+}
+
+export interface LaterResult extends Deliveries {
+  readonly offering: Cost;
+  readonly delivering: Cost;
+}
+
+/** Starts everything, warms it up, and carries out the plan. */
+export async function deliverLater(plan: LaterPlan, round: ContestRound): Promise<LaterResult> {
+  const { peer, count, offersPerSecond, duePerSecond } = plan;
+  const { delayedKey } = await loadPeer(peer);
+  return await warmedUp(plan, round, async ({ server, producer, crew, first }) => {
+    round.progress(`offering ${count} messages`);
+    const meter = await Meter.start(server);
+    const { serverTime } = await server.look(delayedKey);
+    const from = Math.ceil(serverTime + ((count / offersPerSecond) * 1100 + 500) * round.patience);
+    const window = (count / duePerSecond) * 1000;
+    const due = { from, to: from + window };
+    const plain = { first, count, due };
+    const offered = await producer.call("offerSteadily", plain, offersPerSecond);
+    const offering = await meter.read();
+    const left = from - (await server.look(delayedKey)).serverTime;
+    if (left < 50) throw new LateStartError(50 - left);
+    await sleep(left - 50);
+    round.progress("waiting for the last message");
+    const nextMeter = await Meter.start(server);
+    const taken = await crew.taken(count, window);
+    const delivering = await nextMeter.read();
+    return { offering, delivering, ...joinDeliveries(offered, first, taken) };
+  });
+}
+
+interface Cast {
+  readonly server: BenchServer;
+  readonly producer: Program<ProducerMethods>;
+  readonly crew: Crew;
+  /** The number of the first message that counts. */
+  readonly first: number;
+}
+
+async function warmedUp<Result>(
+  plan: CrewPlan & { readonly peer?: PeerName; readonly count: number },
+  { progress }: Round,
+  work: (cast: Cast) => Promise<Result>,
+): Promise<Result> {
+  const { peer = "delayline", count } = plan;
   const starting = Promise.all([Program.start<ProducerMethods>("producer"), Crew.start(plan)]);
   await using server = await BenchServer.start();
   const programs = await starting;
@@ -45,30 +115,7 @@ export async function deliver(plan: DeliveryPlan, { progress }: Round): Promise<
   await producer.call("offerBusily", warmUp, 10);
   await crew.taken(warmUp.count);
   await crew.reset();
-
-  progress(`offering ${count} messages`);
-  await server.resetStats();
-  const before = await server.processorTime();
-  const first = warmUp.count;
-  const offers = { first, count, due: { minDelay, maxDelay } };
-  const offered = await (perSecond === undefined
-    ? producer.call("offerBusily", offers, 100)
-    : producer.call("offerSteadily", offers, perSecond));
-  progress("waiting for the last message");
-  const taken = await crew.taken(count, maxDelay);
-  const stats = await server.stats();
-  const after = await server.processorTime();
-  const deliveries = joinDeliveries(offered, first, taken);
-  const result = {
-    ...deliveries,
-    stats,
-    processorTime: {
-      user: after.user - before.user,
-      system: after.system - before.system,
-      total: after.total - before.total,
-    },
-    offerRate: (count / offered.duration) * 1000,
-  };
+  const result = await work({ server, producer, crew, first: warmUp.count });
   await Promise.all([crew.close(), producer.call("close")]);
   return result;
 }

@@ -8,6 +8,7 @@ import { drain } from "./workloads/drain.ts";
 import { exactOrder } from "./workloads/exact-order.ts";
 import { growth } from "./workloads/growth.ts";
 import { insertionOrder } from "./workloads/insertion-order.ts";
+import { keyMemory, keys } from "./workloads/keys.ts";
 import { idle, lateness, workers } from "./workloads/lateness.ts";
 import { mainJob } from "./workloads/main-job.ts";
 import { memory } from "./workloads/memory.ts";
@@ -21,6 +22,8 @@ export const WORKLOADS: readonly Workload[] = [
   growth,
   insertionOrder,
   exactOrder,
+  keys,
+  keyMemory,
   memory,
   offers,
   takes,

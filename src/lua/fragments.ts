@@ -155,9 +155,9 @@ end`;
  *
  * `pendingWith(key)`: the member and the deadline of the pending message with this key, and the
  * entry; or nil.
- * `takeOut(member)`: removes a message from the ZSET and from the index. A removal that is not
- * permitted shows before anything is removed.
- * Both require {@link addresses}, {@link find} and {@link unpackMember}.
+ * `takeOut(members)`: removes messages from the ZSET, and then from the index. An entry that may not
+ * be removed does no harm: it leads to nothing.
+ * `pendingWith` requires {@link addresses} and {@link find}, `takeOut` {@link unpackMember}.
  */
 export const keyIndex = /* lua */ `
 local function pendingWith(key)
@@ -167,12 +167,20 @@ local function pendingWith(key)
   if not member then return nil end
   return member, deadline, entry
 end
-local function takeOut(member)
-  local id, _, key = unpackMember(member)
-  local entry = key and redis.call("HGET", index, key)
-  if entry and entry:sub(9, 24) == id then
-    redis.call("ZREM", timeouts, "delayline: no such member")
-    redis.call("HDEL", index, key)
+local function takeOut(members)
+  local keys, ids = {}, {}
+  for _, member in ipairs(members) do
+    local id, _, key = unpackMember(member)
+    if key then
+      keys[#keys + 1] = key
+      ids[#ids + 1] = id
+    end
   end
-  redis.call("ZREM", timeouts, member)
+  local entries = #keys > 0 and redis.call("HMGET", index, unpack(keys))
+  redis.call("ZREM", timeouts, unpack(members))
+  local own = {}
+  for i, key in ipairs(keys) do
+    if entries[i] and entries[i]:sub(9, 24) == ids[i] then own[#own + 1] = key end
+  end
+  if #own > 0 then redis.pcall("HDEL", index, unpack(own)) end
 end`;

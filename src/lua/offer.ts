@@ -25,8 +25,8 @@ const defineOffer = (name: string, element: string) =>
     fragments: [clock, addresses],
     lua: /* lua */ `
 local now = clock() / 1000
-local head = tonumber(redis.call("ZRANGE", timeouts, 0, 0, "WITHSCORES")[2]) or math.huge
-local deadlines, elements, added, first = {}, {}, {}, math.huge
+local answer, elements, added = { now * 1000 }, {}, {}
+local first, firstDeadline = nil, math.huge
 for i = REST, #ARGV, 2 do
   local member, due = ARGV[i], ARGV[i + 1]
   local deadline = tonumber(due:sub(2))
@@ -37,35 +37,31 @@ for i = REST, #ARGV, 2 do
   if redis.call("ZADD", timeouts, "NX", deadline, member) == 1 then
     elements[#elements + 1] = ${element}
     added[#added + 1] = member
-    first = math.min(first, deadline)
+    if deadline < firstDeadline then first, firstDeadline = member, deadline end
   else
     deadline = tonumber(redis.call("ZSCORE", timeouts, member))
   end
-  deadlines[#deadlines + 1] = deadline
+  answer[#answer + 1] = deadline
 end
 if #elements > 0 then
-  local pushed = redis.pcall("RPUSH", order, unpack(elements))
-  local failure = type(pushed) == "table" and pushed or nil
+  local result = redis.pcall("RPUSH", order, unpack(elements))
+  local isPushed = type(result) == "number"
+  if isPushed then result = redis.pcall("ZRANK", timeouts, first) end
   -- Publish for a new head only. Only that can be due before the timers that are armed, and a Java
   -- client that hears a later time would cancel its timer for the head.
-  if first < head and not failure then
-    local heard = redis.pcall("PUBLISH", channel, first)
-    if type(heard) == "table" then
-      failure = heard
-      redis.call("LTRIM", order, 0, -#elements - 1)
-    end
-  end
-  if failure then
+  if result == 0 then result = redis.pcall("PUBLISH", channel, firstDeadline) end
+  if type(result) == "table" then
     -- Refused (WRONGTYPE, an ACL). Redis rolls nothing back, so take back what was added.
     redis.call("ZREM", timeouts, unpack(added))
-    return failure
+    if isPushed then redis.call("LTRIM", order, 0, -#elements - 1) end
+    return result
   end
 end
-return { now * 1000, deadlines }
+return answer
 `,
     reply: (raw: RawReply): OfferReply => {
-      const [serverTime, deadlines] = asArray(raw);
-      return { serverTime: asNumber(serverTime), deadlines: asArray(deadlines).map(asNumber) };
+      const [serverTime = NaN, ...deadlines] = asArray(raw).map(asNumber);
+      return { serverTime, deadlines };
     },
   });
 

@@ -20,20 +20,26 @@ const defineRemove = (name: string, resolve: "find" | "locate" | "pendingWith", 
     args: [],
     fragments: [addresses, find, unpackMember, keyIndex, ...(isExact ? [forget] : [])],
     lua: /* lua */ `
-local removed, gone = {}, {}
+local members, isChosen, answers = {}, {}, {}
 for i = REST, #ARGV do
   local member = ${resolve}(ARGV[i])
-  if member then
-    takeOut(member)
-    gone[#gone + 1] = member
+  local isFirst = member and not isChosen[member]
+  if isFirst then
+    isChosen[member] = true
+    members[#members + 1] = member
   end
-  removed[#removed + 1] = member and 1 or 0
+  answers[#answers + 1] = isFirst and 1 or 0
 end
-${isExact ? "if #gone > 0 then forget(gone) end" : ""}
-return removed
+if #members > 0 then
+  takeOut(members)
+  ${isExact ? "forget(members)" : ""}
+end
+return answers
 `,
     reply: (raw) => asArray(raw).map((flag) => asNumber(flag) === 1),
   });
+
+export type RemoveScript = ReturnType<typeof defineRemove>;
 
 /** By elements of the insertion order. */
 export const removeByElement = defineRemove("element", "find", false);
@@ -66,7 +72,7 @@ for _ = 1, step do
   if not element then return { members, 0 } end
   local member = find(element)
   if member then
-    takeOut(member)
+    takeOut({ member })
     members[#members + 1] = member
     bytes = bytes + #member
   end
@@ -103,7 +109,7 @@ for _ = 1, step do
   if id then
     -- Pushed before it is removed: a push that is refused has changed nothing.
     redis.call("LPUSH", target, payload)
-    takeOut(member)
+    takeOut({ member })
   end
   redis.call("RPOP", list)
   if id then return { payload, 1 } end

@@ -2,6 +2,9 @@ import { forget } from "./forget.ts";
 import { clock, unpackMember } from "./fragments.ts";
 import { asArray, asNumber, defineScript, type RawReply } from "./script.ts";
 
+/** How many members the first look takes in. */
+const LOOK = 4;
+
 export interface TransferReply {
   /** How many messages went to the target LIST. */
   readonly moved: number;
@@ -11,29 +14,53 @@ export interface TransferReply {
   readonly serverTime: number;
   /** The deadline of the first message that is left (epoch ms), or Infinity. */
   readonly next: number;
-  /** Whether the task that moved messages last is another one than the caller. */
+  /** Nothing was due, and the last that claimed to move is another task than the caller. */
   readonly isOutrun: boolean;
 }
 
 /**
  * Moves messages that are due, `limit` at most, from the ZSET to the target LIST, oldest deadline
- * first. `grace` milliseconds: takes only what is overdue by as much.
+ * first. `grace` milliseconds: takes only what is overdue by as much. `claim` (1 or 0): if it moves
+ * any, says that `task` moves.
  *
  * Redis rolls nothing back, so a message is pushed before it is removed: a push that is refused
- * (WRONGTYPE, an ACL) has changed nothing. And the script begins with a removal of nothing: when
- * memory is full Redis refuses only the first write of a script, and never a removal, so messages
- * still move; and if removing were forbidden, it shows before anything is pushed.
+ * (WRONGTYPE, an ACL) has changed nothing. When memory is full Redis refuses only the first write of a
+ * script, and never a removal, so a push that is refused is tried again after a removal of nothing.
+ * That removing is permitted at all is tried with each claim, before anything is pushed.
  */
 const defineTransfer = (name: string, isExact: boolean) =>
   defineScript({
     name,
     keys: ["timeouts", "order", "compacted", "ghosts", "index", "target", "quarantine", "mover"],
-    args: ["limit", "grace", "task"],
+    args: ["limit", "grace", "claim", "task"],
     fragments: [clock, unpackMember, ...(isExact ? [forget] : [])],
     lua: /* lua */ `
+local function push(list, elements)
+  local pushed = redis.pcall("RPUSH", list, unpack(elements))
+  if type(pushed) ~= "table" then return nil end
+  redis.call("ZREMRANGEBYRANK", timeouts, 1, 0)
+  pushed = redis.pcall("RPUSH", list, unpack(elements))
+  return type(pushed) == "table" and pushed or nil
+end
 local now = clock()
-local lastMover = redis.call("GET", mover)
-local due = redis.call("ZRANGEBYSCORE", timeouts, "-inf", math.floor(now / 1000) - grace, "LIMIT", 0, limit)
+local latest = math.floor(now / 1000) - grace
+-- One look at the first few mostly shows all that are due and the first that is left.
+local few = math.min(${LOOK}, limit)
+local look = redis.call("ZRANGE", timeouts, 0, few - 1, "WITHSCORES")
+local due, head = {}, false
+for i = 2, #look, 2 do
+  if tonumber(look[i]) > latest then
+    head = tonumber(look[i])
+    break
+  end
+  due[#due + 1] = look[i - 1]
+end
+local isMore = #due == few
+if isMore then due = redis.call("ZRANGEBYSCORE", timeouts, "-inf", latest, "LIMIT", 0, limit) end
+if #due == 0 then
+  local mover = redis.pcall("GET", mover)
+  return { 0, 0, now, head, type(mover) == "string" and mover ~= task and 1 or 0 }
+end
 local payloads, poison, keyed, ids = {}, {}, {}, {}
 for _, member in ipairs(due) do
   local id, payload, key = unpackMember(member)
@@ -44,33 +71,32 @@ for _, member in ipairs(due) do
   end
 end
 local entries = #keyed > 0 and redis.call("HMGET", index, unpack(keyed))
-if #due > 0 then redis.call("ZREMRANGEBYRANK", timeouts, 1, 0) end
+if claim == "1" then redis.call("ZREMRANGEBYRANK", timeouts, 1, 0) end
 if #poison > 0 then
   redis.call("ZREM", timeouts, "delayline: no such member")
   redis.call("RPUSH", quarantine, unpack(poison))
   redis.call("ZREM", timeouts, unpack(poison))
 end
 if #payloads > 0 then
-  local pushed = redis.pcall("RPUSH", target, unpack(payloads))
-  if type(pushed) == "table" then
+  local failure = push(target, payloads)
+  if failure then
     -- What went to the quarantine has to be reported; the next run reports this.
-    if #poison > 0 then return { 0, #poison, now, math.floor(now / 1000), 0 } end
-    return pushed
+    if #poison > 0 then return { 0, #poison, now, latest, 0 } end
+    return failure
   end
   redis.call("ZREMRANGEBYRANK", timeouts, 0, #payloads - 1)
-  -- Who moves: see the stand-by of the transfer task.
-  if lastMover ~= task then redis.call("SET", mover, task, "EX", 3600) end
+  if claim == "1" then redis.call("SET", mover, task, "EX", 3600) end
 end
 ${isExact ? "if #due > 0 then forget(due) end" : ""}
 for i, key in ipairs(keyed) do
   if entries[i] and entries[i]:sub(9, 24) == ids[i] then redis.call("HDEL", index, key) end
 end
-local head = redis.call("ZRANGE", timeouts, 0, 0, "WITHSCORES")
-if #due > 0 and not head[1] then
+if isMore then head = tonumber(redis.call("ZRANGE", timeouts, 0, 0, "WITHSCORES")[2]) or false end
+if not head then
   -- No message is left, so every element of the insertion order is dead.
   redis.call("UNLINK", order, compacted, ghosts, index)
 end
-return { #payloads, #poison, now, tonumber(head[2]) or false, (lastMover and lastMover ~= task) and 1 or 0 }
+return { #payloads, #poison, now, head, 0 }
 `,
     reply: (raw: RawReply): TransferReply => {
       const [moved, quarantined, serverTime, next, isOutrun] = asArray(raw);

@@ -16,9 +16,9 @@ import { missing, numbers, repeated } from "./ledger.ts";
 
 /** One rule each. Whether it matters, and to whom, is found out by trying. */
 const RULES = `
-  time zadd zscore rpush zrange publish ltrim zrem
+  time zadd zscore rpush zrange zrank publish ltrim zrem
   evalsha get zrangebyscore zremrangebyrank set unlink subscribe
-  blpop lpop exists del lpush client|id client|unblock
+  blmpop blpop lpop exists del lpush client|id client|unblock
   lrange llen zcard rename
   hello client|setname info ping
 `
@@ -29,9 +29,9 @@ const RULES = `
 /** These stop offering, moving or taking, and so have to be heard of. */
 const SERIOUS = new Set(
   `
-  time zadd rpush zrange publish
+  time zadd rpush zrange zrank publish
   evalsha get zrangebyscore zremrangebyrank set subscribe
-  blpop exists del lpush client|id
+  exists del lpush client|id
 `
     .trim()
     .split(/\s+/)
@@ -131,6 +131,32 @@ test("one permission is missing for a while: nothing is lost, nothing is there t
   }
 }, 60_000);
 
+test("without BLMPOP, as before Redis 7, messages are taken by BLPOP and LPOP", async () => {
+  const server = await startOwnServer();
+  const admin = newRedis(server.url);
+  await admin.acl("SETUSER", "old", "on", ">secret", "~*", "&*", "+@all", "-blmpop");
+  const line = newLine({ redis: { port: server.port, username: "old", password: "secret" } });
+  const name = uniqueName();
+  const queue = line.getBlockingQueue<number>(name);
+
+  const first = queue.takeMany({ max: 10 });
+  await queue.putMany(numbers(8));
+  const received = await first;
+  while (received.length < 8) received.push(...(await queue.takeMany({ max: 3 })));
+  expect(received).toEqual(numbers(8));
+  const stats = await admin.info("commandstats");
+  expect(stats).toMatch(/cmdstat_blmpop:calls=0,.*rejected_calls=1,/);
+  expect(stats).toContain("cmdstat_blpop:");
+
+  // A wait that nobody awaits any more is ended, and nothing is lost by it.
+  for (const i of numbers(20)) {
+    const wait = queue.takeMany({ max: 5, signal: AbortSignal.timeout(i) });
+    await expect(wait).rejects.toThrow("timeout");
+  }
+  await queue.put(100);
+  await expect(queue.take()).resolves.toBe(100);
+});
+
 test("wrong password: awaited calls reject, and events say why", async () => {
   const server = await startOwnServer({ args: ["--requirepass", "right"] });
   const { port } = server;
@@ -151,7 +177,7 @@ test("wrong password: awaited calls reject, and events say why", async () => {
 /** What the scripts about business keys call. */
 const KEYED_RULES = `
   time zadd zscore zrangebyscore zrange zcount zrem
-  hget hset hdel rpush ltrim publish
+  hget hmget hset hdel rpush ltrim publish
 `
   .trim()
   .split(/\s+/)

@@ -7,6 +7,13 @@ import {
   type DelaylineOptions,
   type QueueOptions,
 } from "../../src/index.ts";
+import {
+  JavaValue,
+  JsonJacksonCodec,
+  Kryo5Codec,
+  LongCodec,
+  MsgPackJacksonCodec,
+} from "../../src/redisson/index.ts";
 import { newLine } from "../helpers/delayline.ts";
 import { eventually } from "../helpers/eventually.ts";
 import { startOwnServer } from "../helpers/own-server.ts";
@@ -262,7 +269,7 @@ test("payloads that cannot be encoded", async () => {
     line.getDelayedQueue(name, { codec: codec as "json" }).offer(payload, 10);
   await expectDiscreet(
     offer("json", circular),
-    offer("json", { secret: PAYLOAD, big: 1n }),
+    offer("json", { ...circular, big: 1n }),
     offer("json", Symbol(PAYLOAD)),
     offer("json", () => PAYLOAD),
     offer("msgpack", circular),
@@ -272,6 +279,14 @@ test("payloads that cannot be encoded", async () => {
     offer("string", `${PAYLOAD}\uD800`),
     offer("string", { secret: PAYLOAD }),
     offer("bytes", PAYLOAD),
+    ...[new JsonJacksonCodec(), new MsgPackJacksonCodec()].flatMap((codec) => [
+      offer(codec, circular),
+      offer(codec, { secret: PAYLOAD, f: () => PAYLOAD }),
+      offer(codec, { "@class": PAYLOAD }),
+      offer(codec, new JavaValue(`${PAYLOAD} `, PAYLOAD)),
+    ]),
+    offer(new Kryo5Codec(), { secret: PAYLOAD }),
+    offer(new LongCodec(), PAYLOAD),
     offer(shout, "x"),
   );
   const small = line.getDelayedQueue(uniqueName(), { maxPayloadBytes: 4 });
@@ -303,6 +318,8 @@ test("payloads that cannot be decoded", async () => {
     ["string", Buffer.concat([Buffer.from(PAYLOAD), Buffer.from([0xff])])],
     ["msgpack", Buffer.concat([Buffer.from([0xc1]), Buffer.from(PAYLOAD)])],
     ["msgpack", Buffer.concat([Buffer.from([0xd9, 0xff]), Buffer.from(PAYLOAD)])],
+    [new JsonJacksonCodec(), Buffer.from(`["java.util.Date",1e99,"${PAYLOAD}`)],
+    [new Kryo5Codec(), Buffer.concat([Buffer.from([1, 0]), Buffer.from(PAYLOAD), Buffer.of(0xf4)])],
   ] as const;
   for (const [codec, bytes] of codecs) {
     const name = uniqueName();

@@ -1,21 +1,29 @@
 import { readFile } from "node:fs/promises";
+import type { Redis } from "ioredis";
 import { expect, it, onTestFinished } from "vitest";
 import { Delayline } from "../../src/index.ts";
+import { newCalmLine } from "../helpers/calm-line.ts";
 import { newRedis, redisUrl, uniqueName } from "../helpers/redis.ts";
+import { offerAsRedisson, transferAsRedisson, type Layout } from "../helpers/redisson.ts";
 
-it("needs no more access than the README says", async () => {
+/** A user who may do to the queue `name` what the README says, and no more. */
+async function newUser(admin: Redis, name: string): Promise<{ user: string; url: URL }> {
   const readme = await readFile(new URL("../../README.md", import.meta.url), "utf8");
   const rules = /\*\*Access rules\.\*\*.*?```\n(.*?)```/s.exec(readme)?.[1];
-  const name = uniqueName("acl");
   const user = uniqueName("user");
-  const admin = newRedis();
   const words = String(rules).replaceAll("orders", name).trim().split(/\s+/);
   await admin.call("ACL", "SETUSER", user, "on", ">secret", "resetkeys", "resetchannels", ...words);
   onTestFinished(async () => void (await admin.call("ACL", "DELUSER", user)));
-
   const url = new URL(redisUrl());
   url.username = user;
   url.password = "secret";
+  return { user, url };
+}
+
+it("needs no more access than the README says", async () => {
+  const name = uniqueName("acl");
+  const admin = newRedis();
+  const { user, url } = await newUser(admin, name);
   const line = new Delayline({ redis: url.href });
   onTestFinished(() => line.close());
   const errors: Error[] = [];
@@ -70,6 +78,38 @@ it("needs no more access than the README says", async () => {
   expect(await scripts.ping()).toBe("PONG");
   expect(errors).toEqual([]);
 });
+
+it.each(["none", "redisson"] as const)(
+  "needs no more where Java offers and moves, too (interop %s)",
+  async (interop) => {
+    const name = uniqueName("acl");
+    const java = newRedis();
+    const { url } = await newUser(java, name);
+    const layouts: Layout[] = ["8-byte ids", "16-byte ids", "old"];
+    const line = newCalmLine({ redis: url.href, codec: "string", interop });
+    const delayed = line.getDelayedQueue<string>(name);
+    const ready = line.getBlockingQueue<string>(name);
+
+    // More than one batch, so that the insertion order is tidied.
+    for (const layout of layouts) {
+      for (let i = 0; i < 50; i++) await offerAsRedisson(java, name, `${layout} ${i}`, 0, layout);
+    }
+    let taken = 0;
+    while (taken < 150) taken += (await ready.takeMany({ max: 50 })).length;
+    for (const layout of layouts) await offerAsRedisson(java, name, layout, 60_000, layout);
+    await delayed.offer("ours", 60_000, { key: "ours" });
+    expect(await delayed.readAll()).toEqual([...layouts, "ours"]);
+    expect(await delayed.contains("old")).toBe(true);
+    expect(await delayed.remove("old")).toBe(true);
+    expect(await delayed.poll()).toBe("8-byte ids");
+    expect(await delayed.cancel("ours")).toBe(true);
+
+    await delayed.offer("due", 0, { key: "due" });
+    await transferAsRedisson(java, name);
+    expect(await ready.take()).toBe("due");
+    expect(await delayed.clear()).toBe(1);
+  },
+);
 
 function wordsFor(command: string, name: string): string[] {
   const list = `delayline_compacted:{${name}}`;

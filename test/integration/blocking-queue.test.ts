@@ -5,6 +5,7 @@ import { ClosedError, type BlockingQueue } from "../../src/index.ts";
 import { newCalmLine } from "../helpers/calm-line.ts";
 import type { TestLine } from "../helpers/delayline.ts";
 import { eventually } from "../helpers/eventually.ts";
+import { watchCommands } from "../helpers/monitor.ts";
 import { newRedis, redisUrl, uniqueName } from "../helpers/redis.ts";
 import { startProxy } from "../helpers/tcp-proxy.ts";
 
@@ -92,6 +93,21 @@ describe("take", () => {
     await queue.putMany(upTo(10));
     await Promise.all([queue.take(), queue.take(), queue.take()]);
     expect(await queue.readAll()).toEqual([3, 4, 5, 6, 7, 8, 9]);
+  });
+
+  test("fetches no more when one of those who wait has left", async () => {
+    const watched = await watchCommands(name);
+    const lastBlock = async () => (await watched()).findLast(([command]) => command === "blmpop");
+    const abort = new AbortController();
+    const stays = queue.take();
+    const leaves = queue.takeMany({ max: 10, signal: abort.signal });
+    await eventually(async () => (await lastBlock())?.at(-1) === "11");
+    abort.abort();
+    await expect(leaves).rejects.toThrow("aborted");
+    await eventually(async () => (await lastBlock())?.at(-1) === "1");
+    await queue.putMany(["a", "b", "c"]);
+    await expect(stays).resolves.toBe("a");
+    await expect(queue.readAll()).resolves.toEqual(["b", "c"]);
   });
 
   test("by all handles of a queue shares one connection", async () => {

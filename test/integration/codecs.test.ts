@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import type { Codec, CodecName } from "../../src/index.ts";
+import { DecodeError, type Codec, type CodecName } from "../../src/index.ts";
+import { JsonJacksonCodec, Kryo5Codec } from "../../src/redisson/index.ts";
 import { newCalmLine } from "../helpers/calm-line.ts";
 import { newRedis, uniqueName } from "../helpers/redis.ts";
 
@@ -16,10 +17,10 @@ beforeEach(() => {
 const order = { id: 7, lines: [{ sku: "é😀", count: 2 }], paid: false, note: null };
 
 /** All ways on which a payload comes back. */
-async function throughRedis(codec: CodecName | Codec, payload: unknown) {
-  const line = newCalmLine({ codec });
-  const delayed = line.getDelayedQueue(name);
-  const ready = line.getBlockingQueue(name);
+async function throughRedis<T>(codec: CodecName | Codec<T>, payload: T) {
+  const line = newCalmLine();
+  const delayed = line.getDelayedQueue<T>(name, { codec });
+  const ready = line.getBlockingQueue<T>(name, { codec });
   await delayed.offer(payload, MINUTE);
   const peeked = await delayed.peek();
   const [read] = await delayed.readAll();
@@ -140,4 +141,31 @@ test("received bytes are the receiver's own to keep and to change", async () => 
   await ready.putMany(Array.from({ length: 50 }, () => Buffer.alloc(5000, "x")));
   await ready.readAll();
   expect(received).toEqual(Buffer.from("ccc"));
+});
+
+describe("Redisson's codecs", () => {
+  test("carry payloads through Redis, told by their bytes from those of others", async () => {
+    const codec = new JsonJacksonCodec<{ total: number | bigint; at: Date }>();
+    const payload = { total: 2n ** 60n, at: new Date(1_755_757_960_123) };
+    for (const received of await throughRedis(codec, payload)) expect(received).toEqual(payload);
+
+    const queue = newCalmLine({ transfer: false }).getDelayedQueue(name, { codec });
+    await queue.offer(payload, MINUTE);
+    expect(await queue.contains({ ...payload })).toBe(true);
+    expect(await queue.remove({ ...payload, total: 5 })).toBe(false);
+    expect(await queue.remove({ ...payload })).toBe(true);
+  });
+
+  test("say what to do about an object of Kryo, and keep its bytes", async () => {
+    const redis = newRedis();
+    const ready = newCalmLine().getBlockingQueue(name, { codec: new Kryo5Codec() });
+    const map = Buffer.from("01006a6176612e7574696c2e486173684d61f0020382610202", "hex");
+    await redis.rpush(name, map);
+    const error: unknown = await ready.take().catch((caught: unknown) => caught);
+    expect(error).toBeInstanceOf(DecodeError);
+    expect((error as DecodeError).message).toContain(
+      "for objects use TypedJsonJacksonCodec in Java",
+    );
+    expect((error as DecodeError).bytes).toEqual(map);
+  });
 });

@@ -80,6 +80,19 @@ for (const interop of ["none", "redisson"] as const) {
       expect(await delayed.readAll()).toEqual(Array.from({ length: 50 }, (_, i) => `p${i + 200}`));
     });
 
+    it("cancels a message once, however often it is named at once", async () => {
+      const { delayed, redis, keys } = openWith(interop);
+      const { id } = await delayed.offer("a", LONG, { key: "a" });
+      await delayed.offer("b", LONG, { key: "b" });
+      const once = [delayed.cancel("a"), delayed.cancel("b"), delayed.cancel("a")];
+      expect(await Promise.all(once)).toEqual([true, true, false]);
+      expect(await delayed.cancelMany([id, id])).toEqual([false, false]);
+      const { id: other } = await delayed.offer("c", LONG, { key: "c" });
+      expect((await delayed.cancelMany([other, "c", other])).filter(Boolean)).toEqual([true]);
+      expect(await delayed.size()).toBe(0);
+      expect(await redis.exists(keys.index)).toBe(0);
+    });
+
     it("rejects, replaces or keeps when a key is pending", async () => {
       const { delayed } = openWith(interop);
       const first = await delayed.offer("one", LONG, { key: "k" });

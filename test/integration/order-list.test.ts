@@ -87,7 +87,7 @@ async function tidyUp(): Promise<number> {
 }
 
 const moveDue = (script = transfer, limit = 100) =>
-  run(redis, script, keys, { limit, grace: 0, task: "test" });
+  run(redis, script, keys, { limit, grace: 0, task: "test", claim: 1 });
 
 const SOON = 5_000_000_000_000;
 const past = (i: number) => 1_000_000 + i;

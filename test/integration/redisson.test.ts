@@ -142,3 +142,40 @@ describe("Redisson's transfer script", () => {
     expect((await redis.lrange(name, 0, -1)).toSorted()).toEqual(payloads.toSorted());
   });
 });
+
+test("interop redisson can be taken back at any time", async () => {
+  const exact = newCalmLine({ codec: "string", transfer: false, interop: "redisson" });
+  await exact.getDelayedQueue<string>(name).offer("a", 0);
+  await offerAsRedisson(redis, name, "b", MINUTE);
+  await exact.getDelayedQueue<string>(name).offer("c", MINUTE);
+  await exact.close();
+
+  const line = newCalmLine({ codec: "string" });
+  expect(await line.getBlockingQueue<string>(name).take()).toBe("a");
+  const queue = line.getDelayedQueue<string>(name);
+  await queue.offer("d", MINUTE);
+  expect(await queue.readAll()).toEqual(["b", "c", "d"]);
+  expect(await queue.contains("c")).toBe(true);
+  expect(await queue.poll(3)).toEqual(["b", "c", "d"]);
+});
+
+test.each(["none", "redisson"] as const)(
+  "without the insertion order, messages are delivered and found by id and key (interop %s)",
+  async (interop) => {
+    const line = newCalmLine({ codec: "string", transfer: false, interop });
+    const queue = line.getDelayedQueue<string>(name);
+    const { id } = await queue.offer("a", MINUTE);
+    await queue.offer("b", MINUTE, { key: "b" });
+    await queue.offer("c", MINUTE, { key: "c" });
+    await redis.del(queueKeys(name).order);
+
+    expect(await queue.readAll()).toEqual([]);
+    expect(await queue.size()).toBe(3);
+    expect((await queue.get("b"))?.payload).toBe("b");
+    expect(await queue.cancel(id)).toBe(true);
+    expect(await queue.reschedule("c", 0)).toBeDefined();
+    const mover = newCalmLine({ codec: "string", interop });
+    expect(await mover.getBlockingQueue<string>(name).take()).toBe("c");
+    expect(await queue.size()).toBe(1);
+  },
+);

@@ -42,7 +42,7 @@ function expectDecodeError(error: unknown): void {
   expect(error).toMatchObject({ code: "DECODE" });
   expect((error as DecodeError).bytes).toEqual(Buffer.from(GARBAGE));
   expect((error as DecodeError).message).toBe(
-    `cannot decode a message of ${GARBAGE.length} bytes from queue "${name}" with codec "json" (SyntaxError)`,
+    `cannot decode a message of ${GARBAGE.length} bytes from queue "${name}" with codec "json": the bytes are not JSON`,
   );
 }
 

@@ -82,14 +82,16 @@ const allPartners: readonly Partners[] = [
   {
     node: "json",
     java: "TypedJsonJacksonCodec",
-    both: [...trees, ["a number of 53 bits", 2 ** 53, java.long(2 ** 53)]],
-    toJava: withNull,
-    toNode: [
-      ...withoutNull,
-      // JSON.parse knows no other numbers.
-      ["2^53 + 1, rounded", 2 ** 53, java.long(BEYOND)],
-      ["bytes, as base64", "AP+A", java.bytes(Buffer.of(0, 255, 128))],
+    both: [
+      ...trees,
+      ["a number of 53 bits", 2 ** 53 - 1, java.long(2 ** 53 - 1)],
+      ["2^53 + 1", BEYOND, java.long(BEYOND)],
     ],
+    toJava: [
+      ...withNull,
+      ["a number beyond 53 bits, as a Double", 2 ** 60, { double: "1.15292150460684698E18" }],
+    ],
+    toNode: [...withoutNull, ["bytes, as base64", "AP+A", java.bytes(Buffer.of(0, 255, 128))]],
   },
   {
     node: "msgpack",

@@ -180,6 +180,11 @@ class DelayedQueueInJava extends Queue {
     await this.call("destroy");
   }
 
+  /** Destroys the handle as well, but what is called next still uses it. */
+  async stopMoving(): Promise<void> {
+    await this.call("stopMoving");
+  }
+
   async offer(value: JavaValue, delay: number): Promise<void> {
     await this.call("offer", { value, delay });
   }

@@ -1,7 +1,12 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import { bytes, json, msgpack, resolveCodec, string } from "../../src/codec.ts";
 import type { Codec } from "../../src/codec.ts";
+import { resolveCodec } from "../../src/codecs/built-in.ts";
+import { bytes } from "../../src/codecs/bytes.ts";
+import { json } from "../../src/codecs/json.ts";
+import { msgpack } from "../../src/codecs/msgpack.ts";
+import { string } from "../../src/codecs/string.ts";
+import { UnreadableError } from "../../src/codecs/unreadable-error.ts";
 
 /** A codec for whatever payloads. */
 type AnyCodec = Pick<Codec<never>, "encode"> & Pick<Codec, "decode">;
@@ -99,6 +104,21 @@ describe("msgpack", () => {
   test("decodes nothing to undefined, which means that there is no message", () => {
     // msgpackr's own default for undefined: an extension of type 0.
     expect(msgpack.decode(Buffer.from("d40000", "hex"))).toBeNull();
+  });
+
+  test("decodes msgpackr's undefined to null also where it is inside something", () => {
+    const raw = Buffer.from("82a161d40000a16292d40000d4730091d40000", "hex");
+    expect(msgpack.decode(raw)).toEqual({ a: null, b: [null, new Set([null])] });
+  });
+
+  test.each([
+    ["the byte that MessagePack never uses", "c1"],
+    ["the same, inside something", "92c101"],
+    ["a timestamp of a length that there is not", "c705ff0000000000"],
+    ["an extension that nobody knows", "d40501"],
+    ["a value that holds itself", "d6690000000191d67000000001"],
+  ])("throws for %s", (_, hex) => {
+    expect(() => msgpack.decode(Buffer.from(hex, "hex"))).toThrow("the bytes are not MessagePack");
   });
 
   test("leaves no trace of one message in another", () => {
@@ -201,15 +221,73 @@ describe("json", () => {
     expect(() => json.encode(payload)).toThrow(new TypeError(`a ${type} has no JSON form`));
   });
 
-  test("passes on what JSON.stringify says of bigints and cycles", () => {
+  test("passes on what JSON.stringify says of cycles, with and without a bigint", () => {
     const circular: Record<string, unknown> = {};
     circular["self"] = circular;
-    expect(() => json.encode(5n)).toThrow(TypeError);
+    expect(() => json.encode(circular)).toThrow("circular");
+    circular["n"] = 5n;
     expect(() => json.encode(circular)).toThrow("circular");
   });
 
   test.each(["", "{", "{'a':1}", "undefined", '{"a":1}x'])("throws for the text %j", (text) => {
-    expect(() => json.decode(Buffer.from(text))).toThrow(SyntaxError);
+    expect(() => json.decode(Buffer.from(text))).toThrow(
+      new UnreadableError("the bytes are not JSON"),
+    );
+  });
+
+  test.each(["22ff22", "22c3", "22eda08022"])("throws for what is not UTF-8: %s", (hex) => {
+    expect(() => json.decode(Buffer.from(hex, "hex"))).toThrow("the bytes are not UTF-8");
+  });
+
+  test.each<[string, unknown]>([
+    ["9007199254740991", 2 ** 53 - 1],
+    ["-9007199254740991", -(2 ** 53) + 1],
+    ["9007199254740992", 2n ** 53n],
+    ["9007199254740993", 2n ** 53n + 1n],
+    ["-9223372036854775808", -(2n ** 63n)],
+    ["123456789012345678901234567890", 123_456_789_012_345_678_901_234_567_890n],
+    ['{"id":9007199254740993}', { id: 2n ** 53n + 1n }],
+    ['["9007199254740993",[9007199254740993,1]]', ["9007199254740993", [2n ** 53n + 1n, 1]]],
+    ['{"9007199254740993":"\\"9007199254740993"}', { "9007199254740993": '"9007199254740993' }],
+    ["0.12345678901234567890", 0.12345678901234568],
+    ["1e300", 1e300],
+    ["12345678901234567890.5", 12_345_678_901_234_567_000],
+    ["0000000000000001", undefined],
+    ["{9007199254740993:1}", undefined],
+    [`1${"0".repeat(1000)}`, undefined],
+  ])("no whole number becomes another one: %s", (text, expected) => {
+    const decode = () => json.decode(Buffer.from(text));
+    if (expected === undefined) expect(decode).toThrow(UnreadableError);
+    else expect(decode()).toEqual(expected);
+  });
+
+  test("writes a bigint as the number that it is, and gives it back", () => {
+    const payload = { id: 2n ** 63n - 1n, text: "5", list: [5n, -(2n ** 70n)], n: 1.5 };
+    const text = '{"id":9223372036854775807,"text":"5","list":[5,-1180591620717411303424],"n":1.5}';
+    expect(Buffer.from(json.encode(payload)).toString()).toBe(text);
+    expect(roundTrip(json, payload)).toEqual({ ...payload, list: [5, -(2n ** 70n)] });
+  });
+
+  test.each<[number, string]>([
+    [2 ** 53 - 1, "9007199254740991"],
+    [2 ** 53, "9.007199254740992e+15"],
+    [-(2 ** 60), "-1.152921504606847e+18"],
+    [1e20, "1e+20"],
+    [1e21, "1e+21"],
+    [0.1234567890123456, "0.1234567890123456"],
+  ])("a number comes back as the same number: %s", (number, text) => {
+    const payload = { n: number, text: `${number}` };
+    expect(Buffer.from(json.encode(payload)).toString()).toBe(`{"n":${text},"text":"${number}"}`);
+    expect(roundTrip(json, payload)).toEqual(payload);
+  });
+
+  test("a key __proto__ is a key like others, beside large numbers too", () => {
+    for (const number of ["1", "9007199254740993"]) {
+      const text = `{"__proto__":{"virus":true},"n":${number}}`;
+      const payload = json.decode(Buffer.from(text)) as object;
+      expect(Object.keys(payload)).toEqual(["__proto__", "n"]);
+      expect("virus" in payload).toBe(false);
+    }
   });
 });
 
@@ -243,7 +321,7 @@ describe("string", () => {
   test.each(["ff", "61c3", "eda080", "c080", "f4908080"])(
     "throws for bytes that are not UTF-8, rather than replace them: %s",
     (hex) => {
-      expect(() => string.decode(Buffer.from(hex, "hex"))).toThrow(TypeError);
+      expect(() => string.decode(Buffer.from(hex, "hex"))).toThrow("the bytes are not UTF-8");
     },
   );
 });

@@ -1,6 +1,7 @@
 import { inspect } from "node:util";
 import { ReplyError } from "ioredis";
 import { describe, expect, test } from "vitest";
+import { UnreadableError } from "../../src/codecs/unreadable-error.ts";
 import {
   ClosedError,
   DecodeError,
@@ -59,6 +60,12 @@ const samples = [
     code: "DECODE",
     message:
       'cannot decode a message of 19 bytes from queue "orders" with codec "json" (SyntaxError)',
+  },
+  {
+    type: DecodeError,
+    error: new DecodeError("orders", "json", Buffer.from(SECRET), new UnreadableError("not JSON")),
+    code: "DECODE",
+    message: 'cannot decode a message of 19 bytes from queue "orders" with codec "json": not JSON',
   },
   {
     type: PayloadTooLargeError,

@@ -111,7 +111,11 @@ test("asks for all who wait at once, and no more when it has been heard", async 
 
 test("lets those who wait go on in the order in which they came, the last one included", async () => {
   const order: number[] = [];
-  const wait = (i: number) => clock.ready(async () => [1_760_000_000, i]).then(() => order.push(i));
+  const wait = async (i: number) => {
+    const asking = clock.ready(async () => [1_760_000_000, i]);
+    if (asking !== undefined) await asking;
+    order.push(i);
+  };
   const waits = [wait(0), wait(1)];
   // While it is being asked, somebody comes in every turn.
   for (let i = 2; i < 12; i++) {

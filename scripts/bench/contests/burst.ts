@@ -3,6 +3,7 @@ import { BenchServer } from "../bench-server.ts";
 import { Crew } from "../crew.ts";
 import { LateStartError } from "../late-start.ts";
 import { loadPeer, type PeerName } from "../peers/load.ts";
+import { Meter } from "../meter.ts";
 import { waitsBetween } from "../pings.ts";
 import { Program } from "../program.ts";
 import type { ProberMethods } from "../programs/prober.ts";
@@ -47,12 +48,12 @@ export const burst: Contest = {
     if (left < 100) throw new LateStartError(100 - left);
 
     await sleep(left - 50);
-    await server.resetStats();
+    const meter = await Meter.start(server);
     progress("delivering them");
     const giveUp = AbortSignal.timeout(120_000);
     const movedAt = await server.waitUntilLeft(delayedKey, 2 * STANDING, giveUp);
     const taken = await crew.taken(count);
-    const stats = await server.stats();
+    const { stats, processorTime } = await meter.read();
     const pings = await prober.call("stop");
     const takenAt = taken.flatMap((each) => [...each.takenAt]);
     const lastAt = takenAt.reduce((last, at) => Math.max(last, at), instant);
@@ -64,6 +65,12 @@ export const burst: Contest = {
       { name: "made ready", value: perSecond(count, movedAt - instant), unit: "/s", ...noted },
       { name: "taken", value: perSecond(count, lastAt - instant), unit: "/s", ...noted },
       { name: "script time per message", value: stats.scriptTime / count, unit: "us", ...noted },
+      {
+        name: "Redis processor time per message",
+        value: processorTime.total / count,
+        unit: "us",
+        ...noted,
+      },
       {
         name: "longest PING",
         value: waitsBetween(pings, instant, lastAt).at(-1) ?? NaN,

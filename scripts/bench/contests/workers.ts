@@ -1,12 +1,13 @@
-import { deliver, type DeliveryResult } from "../delivery-run.ts";
+import { deliverLater } from "../delivery-run.ts";
 import { percentile } from "../percentile.ts";
 import type { Figure } from "../figure.ts";
+import type { Cost } from "../meter.ts";
 import type { Contest } from "../workload.ts";
 
 /** How much work do workers make for Redis, and for each other? */
 export const workers: Contest = {
   name: "workers",
-  title: "1,000 messages/s with delays of 1 to 2 s, by the number of worker clients",
+  title: "1,000 messages/s falling due, offered before one by one, by the number of worker clients",
   async round(round) {
     const { peer, isQuick, progress } = round;
     const count = isQuick ? 1500 : 5000;
@@ -14,45 +15,57 @@ export const workers: Contest = {
     for (const clients of isQuick ? [1, 50] : [1, 10, 50]) {
       // More processes than that would measure how the system shares its processors out.
       const workerProcesses = Math.min(clients, isQuick ? 2 : 10);
-      const { stats, processorTime, lateness } = await deliver(
+      const { offering, delivering, lateness, lost } = await deliverLater(
         {
           peer,
           workerProcesses,
           clientsPerProcess: clients / workerProcesses,
           concurrency: 10,
           count,
-          minDelay: 1000,
-          maxDelay: isQuick ? 1500 : 2000,
-          perSecond: 1000,
+          offersPerSecond: 2000,
+          duePerSecond: 1000,
         },
         { ...round, progress: (doing) => progress(`${clients} clients: ${doing}`) },
       );
       const who = `${clients} client${clients === 1 ? "" : "s"}`;
       figures.push(
-        {
-          name: `Redis commands per message, ${who}`,
-          value: stats.total / count,
-          unit: "",
-          parts: stats.perMessage(count),
-          plot: { curve: "commands", x: clients },
-        },
-        {
-          name: `Redis processor time per message, ${who}`,
-          value: processorTime.total / count,
-          unit: "us",
-          parts: processorParts({ processorTime, stats }, count),
-          plot: { curve: "processor time", x: clients },
-        },
+        ...costFigures("per offer", who, offering, count),
+        ...costFigures("per message delivered", who, delivering, count).map((figure) => ({
+          ...figure,
+          plot: {
+            curve: figure.unit === "us" ? "processor time" : "commands",
+            x: clients,
+          } as const,
+        })),
         { name: `lateness p99, ${who}`, value: percentile(lateness, 99), unit: "ms" },
+        { name: `lost, ${who}`, value: lost, unit: "" },
       );
     }
     return figures;
   },
 };
 
+function costFigures(of: string, who: string, cost: Cost, count: number): Figure[] {
+  const { stats } = cost;
+  return [
+    {
+      name: `Redis commands ${of}, ${who}`,
+      value: stats.total / count,
+      unit: "",
+      parts: stats.perMessage(count),
+    },
+    {
+      name: `Redis processor time ${of}, ${who}`,
+      value: cost.processorTime.total / count,
+      unit: "us",
+      parts: processorParts(cost, count),
+    },
+  ];
+}
+
 /** Scripts are a part of the user time. */
 export function processorParts(
-  { processorTime: { user, system }, stats }: Pick<DeliveryResult, "processorTime" | "stats">,
+  { processorTime: { user, system }, stats }: Cost,
   count: number,
 ): Record<string, number> {
   return { user: user / count, system: system / count, scripts: stats.scriptTime / count };

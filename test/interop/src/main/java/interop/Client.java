@@ -59,6 +59,11 @@ final class Client {
         delayed.remove(handle(request));
         yield null;
       }
+      case "stopMoving" -> {
+        // Redisson's destroy(), while the handle is kept: it still offers.
+        delayed(request).destroy();
+        yield null;
+      }
       case "offer" -> {
         Object value = Values.read(request.get("value"));
         delayed(request).offer(value, request.get("delay").longValue(), TimeUnit.MILLISECONDS);

@@ -1,0 +1,37 @@
+import type { BenchServer, ProcessorTime } from "./bench-server.ts";
+import type { CommandStats } from "./command-stats.ts";
+
+/** What something cost a server. */
+export interface Cost {
+  readonly stats: CommandStats;
+  /** How long the server used a processor. */
+  readonly processorTime: ProcessorTime;
+}
+
+/** Measures what a server does from now on. */
+export class Meter {
+  readonly #server: BenchServer;
+  readonly #before: ProcessorTime;
+
+  private constructor(server: BenchServer, before: ProcessorTime) {
+    this.#server = server;
+    this.#before = before;
+  }
+
+  static async start(server: BenchServer): Promise<Meter> {
+    await server.resetStats();
+    return new Meter(server, await server.processorTime());
+  }
+
+  async read(): Promise<Cost> {
+    const stats = await this.#server.stats();
+    const { user, system, total } = await this.#server.processorTime();
+    const before = this.#before;
+    const processorTime = {
+      user: user - before.user,
+      system: system - before.system,
+      total: total - before.total,
+    };
+    return { stats, processorTime };
+  }
+}

@@ -1,0 +1,106 @@
+import { Delayline } from "delayline";
+import { BenchServer } from "../bench-server.ts";
+import type { Figure } from "../figure.ts";
+import { makeOrder } from "../order.ts";
+import { percentile } from "../percentile.ts";
+import type { Workload } from "../workload.ts";
+
+/** What finding a message by its key costs Redis, among many of the same deadline and others. */
+export const keys: Workload = {
+  name: "keys",
+  title: "script time of get, reschedule and cancel by key, 1 M pending, 100 k of one deadline",
+  async round({ isQuick, progress }) {
+    const [size, count] = isQuick ? [50_000, 300] : [1_000_000, 2000];
+    await using server = await BenchServer.start();
+    await using line = new Delayline({ redis: server.url, transfer: false });
+    const queue = line.getDelayedQueue(QUEUE);
+    const instant = new Date((await line.serverTime()) + HOUR);
+    await inSteps(size, async (number) => {
+      // Each tenth has the deadline of the others of its kind.
+      const later = instant.getTime() + Math.random() * HOUR;
+      const date = number % 10 === 0 ? instant : new Date(later);
+      if (number % 100_000 === 0) progress(`${number} of ${size} offered`);
+      await queue.offerAt(makeOrder(number), date, { key: keyOf(number) });
+    });
+
+    // Of both kinds in turns.
+    const chosen = Array.from({ length: count }, (_, i) => {
+      const tenth = Math.floor((Math.random() * size) / 10);
+      return keyOf(10 * tenth + (i % 2));
+    });
+    const calls: Record<string, (key: string) => Promise<unknown>> = {
+      get: (key) => queue.get(key),
+      reschedule: (key) => queue.reschedule(key, HOUR),
+      cancel: (key) => queue.cancel(key),
+    };
+    const figures: Figure[] = [];
+    await server.logEverything();
+    for (const [name, call] of Object.entries(calls)) {
+      progress(name);
+      await call(keyOf(0));
+      await server.resetStats();
+      for (const key of chosen) await call(key);
+      const times = (await server.scriptTimes()).toSorted((a, b) => a - b);
+      figures.push(
+        { name: `${name}, p50`, value: percentile(times, 50), unit: "us", goal: { atMost: 100 } },
+        { name: `${name}, p99`, value: percentile(times, 99), unit: "us", goal: { atMost: 1000 } },
+      );
+    }
+    return figures;
+  },
+};
+
+/** Does the index of keys, or anything else, keep what has gone? */
+export const keyMemory: Workload = {
+  name: "key-memory",
+  title: "memory of 10 k pending messages with keys, before and after 1 M others came and went",
+  async round({ isQuick, progress }) {
+    const [live, others] = isQuick ? [1000, 20_000] : [10_000, 1_000_000];
+    await using server = await BenchServer.start();
+    await using line = new Delayline({ redis: server.url });
+    const queue = line.getDelayedQueue(QUEUE);
+    const ready = line.getBlockingQueue(QUEUE);
+    const offer = (number: number, delay: number) =>
+      queue.offer(makeOrder(number), delay, { key: keyOf(number) });
+    const passThrough = async (first: number, count: number) => {
+      const step = 1000;
+      for (let offered = 0; offered < count; offered += step) {
+        await inSteps(step, (i) => offer(first + offered + i, i % 50));
+        // Half are cancelled, or moved before that.
+        await queue.cancelMany(
+          Array.from({ length: step / 2 }, (_, i) => keyOf(first + offered + 2 * i)),
+        );
+        if (offered % 100_000 === 0) progress(`${offered} came`);
+        while ((await queue.size()) > live) await ready.takeMany({ max: step, timeout: 10 });
+      }
+      await ready.clear();
+    };
+
+    // Everything is there that does not depend on the number.
+    await inSteps(live, (number) => offer(number, DAY));
+    await passThrough(live, 10_000);
+    const before = await server.usedMemory();
+    await passThrough(live + 10_000, others);
+    const after = await server.usedMemory();
+    const left = await server.redis.hlen(`delayline_keys:{${QUEUE}}`);
+    const goal = { atMost: 1.1, inEveryRound: true };
+    return [
+      { name: "afterwards by before", value: after / before, unit: "x", goal },
+      { name: "keys in the index, by messages", value: left / live, unit: "x", goal },
+    ];
+  },
+};
+
+const QUEUE = "orders";
+const HOUR = 3_600_000;
+const DAY = 24 * HOUR;
+
+const keyOf = (number: number) => `order:${number}`;
+
+/** Does something for each number below `count`, a thousand at once. */
+async function inSteps(count: number, work: (number: number) => Promise<unknown>): Promise<void> {
+  for (let first = 0; first < count; first += 1000) {
+    const length = Math.min(1000, count - first);
+    await Promise.all(Array.from({ length }, (_, i) => work(first + i)));
+  }
+}

@@ -1,0 +1,16 @@
+/**
+ * `delayline/redisson`: codecs for what Redisson's codecs write, named as they are there.
+ *
+ * Those with a partner among the built-in ones are not repeated here: `StringCodec` is `"string"`,
+ * `ByteArrayCodec` is `"bytes"`, `TypedJsonJacksonCodec` is `"json"`, or `"msgpack"` over a
+ * `MessagePackFactory`.
+ *
+ * @module
+ */
+export type { JacksonOptions } from "./java-types.ts";
+export { JavaValue } from "./java-value.ts";
+export { JsonJacksonCodec } from "./json-jackson-codec.ts";
+export type { KryoScalar } from "./kryo-scalars.ts";
+export { Kryo5Codec } from "./kryo5-codec.ts";
+export { LongCodec } from "./long-codec.ts";
+export { MsgPackJacksonCodec } from "./msgpack-jackson-codec.ts";

@@ -1,0 +1,76 @@
+import type { Codec } from "../codec.ts";
+import { parseJson } from "../codecs/json-text.ts";
+import { decodeUtf8 } from "../codecs/utf8.ts";
+import { JavaTypes, type JacksonOptions, type Tree } from "./java-types.ts";
+
+/**
+ * Redisson's `JsonJacksonCodec`: JSON with Java's class names in it.
+ *
+ * Writes objects as `java.util.LinkedHashMap` (or as `classOf` says), arrays as `ArrayList`, `Set` as
+ * `LinkedHashSet`, `Date` as `java.util.Date`, `bigint` as `Long` (`BigInteger` beyond 64 bits), bytes
+ * as `byte[]`. A number is an int, a long or a double by its value: a bean's field that is declared
+ * `Long` needs a `bigint`. For all else there is `JavaValue`.
+ *
+ * Reads all of that without the class names. A whole number from 2^53 on comes as a `bigint`. What Java
+ * writes without a class comes as it stands: `byte[]` as its base64 text, enums as their names.
+ */
+export class JsonJacksonCodec<T = unknown> implements Codec<T> {
+  readonly name = "JsonJacksonCodec";
+  readonly #types: JavaTypes;
+
+  /** @throws {TypeError} if an option is not legal. */
+  constructor(options: JacksonOptions = {}) {
+    this.#types = new JavaTypes(options, true);
+  }
+
+  /** @throws {TypeError | RangeError} for what has no Java form: functions, cycles, `@class`. */
+  encode(payload: T): Uint8Array {
+    return Buffer.from(jsonText(this.#types.toJava(payload)));
+  }
+
+  decode(bytes: Buffer): T {
+    return this.#types.fromJava(parseJson(decodeUtf8(bytes))) as T;
+  }
+}
+
+/** JSON as Jackson writes it, since Redisson's `remove` and `contains` compare bytes. */
+function jsonText(tree: Tree): string {
+  if (typeof tree === "string") return quoted(tree);
+  if (typeof tree === "number") return numberText(tree);
+  if (tree instanceof Map) {
+    const fields = Array.from(tree as ReadonlyMap<string, Tree>, ([key, value]) => {
+      return `${quoted(key)}:${jsonText(value)}`;
+    });
+    return `{${fields.join(",")}}`;
+  }
+  return Array.isArray(tree) ? `[${tree.map(jsonText).join(",")}]` : `${tree as boolean | null}`;
+}
+
+/** Whole numbers as such up to 2^53, and all others so that Java reads a double. */
+function numberText(value: number): string {
+  if (Object.is(value, -0)) return "-0.0";
+  return Number.isInteger(value) && !Number.isSafeInteger(value)
+    ? value.toExponential()
+    : String(value);
+}
+
+function quoted(text: string): string {
+  // Control characters; and surrogates one by one, in pairs or not.
+  // oxlint-disable-next-line no-control-regex
+  return `"${text.replaceAll(/["\\\u0000-\u001f\ud800-\udfff]/g, escaped)}"`;
+}
+
+const SHORT_ESCAPES: Readonly<Record<string, string>> = {
+  '"': '\\"',
+  "\\": "\\\\",
+  "\b": "\\b",
+  "\t": "\\t",
+  "\n": "\\n",
+  "\f": "\\f",
+  "\r": "\\r",
+};
+
+function escaped(unit: string): string {
+  const code = unit.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0");
+  return SHORT_ESCAPES[unit] ?? `\\u${code}`;
+}

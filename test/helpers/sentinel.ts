@@ -1,0 +1,38 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { Redis } from "ioredis";
+import { onTestFinished } from "vitest";
+import { findServer } from "../../src/testing/find-server.ts";
+import { freePort } from "../../src/testing/free-port.ts";
+import { ServerProcess } from "../../src/testing/server-process.ts";
+import { eventually } from "./eventually.ts";
+
+/** Starts a Sentinel for this test alone, which alone decides on a failover. Answers its port. */
+export async function startSentinel(masterName: string, masterPort: number): Promise<number> {
+  const port = await freePort();
+  const config = `
+port ${port}
+bind 127.0.0.1
+sentinel monitor ${masterName} 127.0.0.1 ${masterPort} 1
+sentinel down-after-milliseconds ${masterName} 500
+sentinel failover-timeout ${masterName} 3000
+`;
+  const sentinel = await ServerProcess.spawn(await findServer(process.env), (directory) => {
+    // Sentinel writes what it finds out into its configuration.
+    const file = join(directory, "sentinel.conf");
+    writeFileSync(file, config);
+    return [file, "--sentinel"];
+  });
+  onTestFinished(() => sentinel.stop());
+  const client = new Redis(port, "127.0.0.1");
+  client.on("error", () => {});
+  await eventually(
+    async () => {
+      const replicas = (await client.call("SENTINEL", "REPLICAS", masterName)) as unknown[];
+      return replicas.length > 0;
+    },
+    { within: 20_000, what: "the sentinel knows a replica" },
+  );
+  client.disconnect();
+  return port;
+}
