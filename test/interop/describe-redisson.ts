@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, inject } from "vitest";
 import { redisUrl } from "../helpers/redis.ts";
-import { REDISSON_VERSIONS, type RedissonVersion } from "./java-build.ts";
+import { NEWEST_REDISSON, REDISSON_VERSIONS, type RedissonVersion } from "./java-build.ts";
 import { Redisson, RedissonProcess } from "./redisson.ts";
 
 /** Redisson in a Java process of its own, while the tests of a block run. */
@@ -19,10 +19,11 @@ export interface RunningRedisson {
 export function describeRedisson(
   name: string,
   tests: (redisson: () => RunningRedisson) => void,
+  versions: readonly RedissonVersion[] = REDISSON_VERSIONS,
 ): void {
   const reason = inject("whyNoRedisson");
   const isSkipped = reason !== "" && !process.env["CI"];
-  describe.skipIf(isSkipped).each(REDISSON_VERSIONS)(`Redisson %s: ${name}`, (version) => {
+  describe.skipIf(isSkipped).each(versions)(`Redisson %s: ${name}`, (version) => {
     let running: RunningRedisson | undefined;
     beforeAll(async () => {
       if (reason !== "") throw new Error(`Redisson cannot be run: ${reason}`);
@@ -36,3 +37,6 @@ export function describeRedisson(
     });
   });
 }
+
+/** The newest version alone, for what takes long. */
+export const NEWEST = [NEWEST_REDISSON] as const;
