@@ -22,6 +22,8 @@ export default defineConfig({
           name: "redisson",
           include: [INTEROP],
           globalSetup: ["test/interop/setup.ts"],
+          // After the others: Java takes all of the machine while it starts.
+          sequence: { groupOrder: 1 },
         },
       },
     ],

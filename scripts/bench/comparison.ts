@@ -106,6 +106,8 @@ async function runPatiently(
   contest: Contest,
   round: Omit<ContestRound, "patience">,
 ): Promise<readonly Figure[]> {
+  const { foreign } = await loadPeer(round.peer);
+  if (foreign && !foreign.contests.includes(contest.name)) return [];
   for (let patience = 1; ; patience *= 2) {
     try {
       return await contest.round({ ...round, patience });

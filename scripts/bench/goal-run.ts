@@ -5,6 +5,7 @@ import { Progress } from "./progress.ts";
 import { table } from "./table.ts";
 import type { Workload } from "./workload.ts";
 import { drain } from "./workloads/drain.ts";
+import { exactOrder } from "./workloads/exact-order.ts";
 import { growth } from "./workloads/growth.ts";
 import { insertionOrder } from "./workloads/insertion-order.ts";
 import { keyMemory, keys } from "./workloads/keys.ts";
@@ -20,6 +21,7 @@ export const WORKLOADS: readonly Workload[] = [
   idle,
   growth,
   insertionOrder,
+  exactOrder,
   keys,
   keyMemory,
   memory,

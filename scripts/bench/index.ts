@@ -17,7 +17,8 @@ ${list(WORKLOADS)}
 
 npm run bench -- compare [name ...] [--quick] [--rounds N]
                  [--json FILE] [--markdown FILE] [--plots DIR]
-    Delayline, BullMQ, bee-queue and Redisson's algorithm on the same Redis.
+    Delayline, BullMQ, bee-queue and Redisson's algorithm on the same Redis; and Redisson itself where
+    it has been built (npm run build:java).
 
 ${list(CONTESTS)}
 

@@ -62,6 +62,7 @@ const COLORS: Record<PeerName, string> = {
   bullmq: "#D55E00",
   "bee-queue": "#E69F00",
   redisson: "#7F7F7F",
+  "redisson-java": "#000000",
 };
 
 /** Draws everything that was measured along an axis; answers the files. */

@@ -4,7 +4,7 @@ import { newCalmLine } from "../helpers/calm-line.ts";
 import { eventually } from "../helpers/eventually.ts";
 import { uniqueName } from "../helpers/redis.ts";
 import { describeRedisson } from "./describe-redisson.ts";
-import { REDISSON_VERSIONS } from "./java-build.ts";
+import { NEWEST_REDISSON } from "./java-build.ts";
 import { java, type JavaValue } from "./java-value.ts";
 
 // Both sides offer, move and take, all at once.
@@ -14,7 +14,7 @@ describeRedisson("a crowd", (redisson) => {
     "each message is delivered once in all, with interop %s",
     { timeout: 60_000 },
     async (interop) => {
-      const isNewest = redisson().version === REDISSON_VERSIONS.at(-1);
+      const isNewest = redisson().version === NEWEST_REDISSON;
       const count = isNewest && interop === "none" ? 20_000 : 4000;
       const evens = numbers(count).filter((n) => n % 2 === 0);
       const odds = numbers(count).filter((n) => n % 2 === 1);

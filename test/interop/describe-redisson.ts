@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, inject } from "vitest";
 import { redisUrl } from "../helpers/redis.ts";
-import { REDISSON_VERSIONS, type RedissonVersion } from "./java-build.ts";
+import { NEWEST_REDISSON, REDISSON_VERSIONS, type RedissonVersion } from "./java-build.ts";
 import { Redisson, RedissonProcess } from "./redisson.ts";
 
 /** Redisson in a Java process of its own, while the tests of a block run. */
@@ -39,4 +39,4 @@ export function describeRedisson(
 }
 
 /** The newest version alone, for what takes long. */
-export const NEWEST = REDISSON_VERSIONS.slice(-1);
+export const NEWEST = [NEWEST_REDISSON] as const;

@@ -20,6 +20,13 @@ export const REDISSON_VERSIONS = ["3.21.1", "3.52.0", "4.7.0"] as const;
 
 export type RedissonVersion = (typeof REDISSON_VERSIONS)[number];
 
+export const NEWEST_REDISSON = REDISSON_VERSIONS[2];
+
+/** Whether {@link buildJava} has been here; it knows whether all is up to date. */
+export function isJavaBuilt(): boolean {
+  return existsSync(file(NEWEST_REDISSON, "stamp"));
+}
+
 /** Compiles what is not compiled yet; answers why that cannot be done, or undefined. */
 export async function buildJava(): Promise<string | undefined> {
   const stamp = await digest();
@@ -72,6 +79,7 @@ async function build(version: RedissonVersion): Promise<string | undefined> {
     "--quiet",
     "--batch-mode",
     "--no-transfer-progress",
+    "-Dstyle.color=never",
     `--file=${root}pom.xml`,
     `-Dredisson.version=${version}`,
     "process-classes",

@@ -19,14 +19,14 @@ describeRedisson("moving", (redisson) => {
     await client
       .queue(name, "TypedJsonJacksonCodec")
       .delayed.offerMany(delays.map(java.int), delays);
-    await client.shutdown();
-
     const line = newCalmLine({ codec: "json" });
     const delayed = line.getDelayedQueue<number>(name);
     const deadlines = new Map<number, number[]>();
     for await (const { deadline, payload } of delayed) {
       deadlines.set(deadline, [...(deadlines.get(deadline) ?? []), payload]);
     }
+    await client.shutdown();
+
     const expected = [...deadlines].toSorted(([a], [b]) => a - b).map(([, payloads]) => payloads);
     const ready = line.getBlockingQueue<number>(name);
     for (const payloads of expected) {
@@ -80,9 +80,9 @@ describeRedisson("moving", (redisson) => {
     ]);
     await nearFirst.delayed.reschedule("k", 3 * MINUTE);
 
-    await rescheduled.delayed.offer("first", 500, { key: "first" });
-    await rescheduled.delayed.offer("near", 1000);
-    await rescheduled.delayed.offer("cancelled", 300, { key: "cancelled" });
+    await rescheduled.delayed.offer("first", 1500, { key: "first" });
+    await rescheduled.delayed.offer("near", 2000);
+    await rescheduled.delayed.offer("cancelled", 1200, { key: "cancelled" });
     await rescheduled.delayed.reschedule("first", MINUTE);
     await rescheduled.delayed.cancel("cancelled");
 

@@ -37,24 +37,19 @@ export class RedissonProcess implements AsyncDisposable {
     child.once("close", (code, signal) => this.#fail(`ended (${signal ?? code})`));
   }
 
-  static async start(version: RedissonVersion): Promise<RedissonProcess> {
-    const args = [
-      // It shares the machine with all the rest.
-      "-Xmx512m",
-      "-XX:+UseSerialGC",
-      "-XX:TieredStopAtLevel=1",
-      "-Xshare:auto",
-      "-cp",
-      await classpath(version),
-      "interop.Driver",
-    ];
+  /** @param jvmOptions defaults to those of a process that does little and starts soon. */
+  static async start(
+    version: RedissonVersion,
+    jvmOptions: readonly string[] = ["-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"],
+  ): Promise<RedissonProcess> {
+    const args = [...jvmOptions, "-cp", await classpath(version), "interop.Driver"];
     return new RedissonProcess(spawn("java", args, { stdio: ["pipe", "pipe", "pipe"] }));
   }
 
-  /** Connects a new Redisson client. */
-  async connect(url: string): Promise<Redisson> {
+  /** Connects a new Redisson client, with so many connections at most besides its subscriptions. */
+  async connect(url: string, connections = 16): Promise<Redisson> {
     const client = `client-${++this.#lastClient}`;
-    await this.call({ client, method: "connect", url });
+    await this.call({ client, method: "connect", url, connections });
     return new Redisson(this, client);
   }
 
@@ -123,6 +118,11 @@ export class Redisson {
     return new QueueInJava((method, request) =>
       this.#process.call({ client: this.#client, queue: name, codec, method, ...request }),
     );
+  }
+
+  /** Calls a method of Bench.java. */
+  async bench(method: string, request: object): Promise<unknown> {
+    return await this.#process.call({ client: this.#client, method, ...request });
   }
 
   async shutdown(): Promise<void> {

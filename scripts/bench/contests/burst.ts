@@ -87,6 +87,7 @@ const COUNTS: Record<PeerName, number> = {
   bullmq: 30_000,
   "bee-queue": 100_000,
   redisson: 20_000,
+  "redisson-java": 20_000,
 };
 
 const STANDING = 2000;

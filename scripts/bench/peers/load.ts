@@ -1,3 +1,4 @@
+import { isJavaBuilt } from "../../../test/interop/java-build.ts";
 import type { Peer } from "./peer.ts";
 
 export type PeerName = keyof typeof PEERS;
@@ -8,9 +9,13 @@ const PEERS = {
   bullmq: async () => (await import("./bullmq.ts")).bullmq,
   "bee-queue": async () => (await import("./bee-queue.ts")).beeQueue,
   redisson: async () => (await import("./redisson.ts")).redisson,
+  "redisson-java": async () => (await import("./redisson-java.ts")).redissonInJava,
 } satisfies Record<string, () => Promise<Peer>>;
 
-export const PEER_NAMES = Object.keys(PEERS) as PeerName[];
+/** Redisson itself is among them where it has been built (`npm run build:java`). */
+export const PEER_NAMES = (Object.keys(PEERS) as PeerName[]).filter(
+  (name) => name !== "redisson-java" || isJavaBuilt(),
+);
 
 export function loadPeer(name: PeerName): Promise<Peer> {
   return PEERS[name]();

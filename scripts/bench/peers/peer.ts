@@ -1,3 +1,6 @@
+import type { Offered, OfferPlan } from "../programs/producer.ts";
+import type { Taken } from "../programs/worker.ts";
+
 /** A library that delays messages, tuned for speed by its documented settings. */
 export interface Peer {
   /** What people call it. */
@@ -14,6 +17,31 @@ export interface Peer {
    * @param concurrency how many messages it may have in hand at once.
    */
   openWorker(url: string, concurrency: number, onMessage: OnMessage): Promise<PeerWorker>;
+  /** Where it is no library for Node.js: a process of its own that measures itself. */
+  readonly foreign?: ForeignPeer;
+}
+
+/** A library that runs elsewhere: what the producer and worker programs do, done there. */
+export interface ForeignPeer {
+  /** The contests that it takes part in. */
+  readonly contests: readonly string[];
+  openProducer(url: string): Promise<ForeignProducer>;
+  openWorker(url: string, concurrency: number): Promise<ForeignWorker>;
+}
+
+export interface ForeignProducer {
+  offerSteadily(plan: OfferPlan, perSecond: number): Promise<Offered>;
+  offerBusily(plan: OfferPlan, inFlight: number): Promise<Offered>;
+  offerInBulk(plan: OfferPlan, perCall: number, inFlight?: number): Promise<Offered>;
+  cancelBusily(numbers: readonly number[], inFlight: number): Promise<number>;
+  close(): Promise<void>;
+}
+
+export interface ForeignWorker {
+  count(): Promise<number>;
+  taken(): Promise<Taken>;
+  reset(): Promise<void>;
+  close(): Promise<void>;
 }
 
 export interface PeerProducer {

@@ -1,7 +1,7 @@
 import { setImmediate, setTimeout as sleep } from "node:timers/promises";
 import { makePayload } from "../payload.ts";
 import { loadPeer, type PeerName } from "../peers/load.ts";
-import type { Due, PeerMessage, PeerProducer } from "../peers/peer.ts";
+import type { Due, ForeignProducer, PeerMessage, PeerProducer } from "../peers/peer.ts";
 import { ReferenceClock } from "../reference-clock.ts";
 import { serve } from "./serve.ts";
 
@@ -33,7 +33,7 @@ export interface Offered {
 }
 
 /** Offers messages. It moves none: that is the workers' job. */
-class Producer {
+class Producer implements ForeignProducer {
   readonly #client: PeerProducer;
   readonly #clock: ReferenceClock;
 
@@ -146,12 +146,14 @@ function between(least: number, most: number): number {
 
 const keyOf = (number: number) => `order-${number}`;
 
-let producer: Producer;
+let producer: ForeignProducer;
 
 const methods = {
   async open(peerName: PeerName, url: string): Promise<void> {
     const peer = await loadPeer(peerName);
-    producer = new Producer(await peer.openProducer(url), await ReferenceClock.of(url));
+    producer =
+      (await peer.foreign?.openProducer(url)) ??
+      new Producer(await peer.openProducer(url), await ReferenceClock.of(url));
   },
   offerSteadily: (plan: OfferPlan, perSecond: number) => producer.offerSteadily(plan, perSecond),
   offerBusily: (plan: OfferPlan, inFlight: number) => producer.offerBusily(plan, inFlight),

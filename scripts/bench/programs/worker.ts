@@ -1,6 +1,6 @@
 import { numberOf } from "../payload.ts";
 import { loadPeer, type PeerName } from "../peers/load.ts";
-import type { PeerWorker } from "../peers/peer.ts";
+import type { ForeignWorker, PeerWorker } from "../peers/peer.ts";
 import { ReferenceClock } from "../reference-clock.ts";
 import { serve } from "./serve.ts";
 
@@ -47,27 +47,47 @@ class Notes {
   }
 }
 
-let notes: Notes;
-let clients: PeerWorker[];
+/** Clients in this process, which share their notes. */
+class Worker implements ForeignWorker {
+  readonly #clients: readonly PeerWorker[];
+  readonly #notes: Notes;
+
+  constructor(clients: readonly PeerWorker[], notes: Notes) {
+    this.#clients = clients;
+    this.#notes = notes;
+  }
+
+  count = async (): Promise<number> => this.#notes.count;
+  taken = async (): Promise<Taken> => this.#notes.taken;
+  reset = async (): Promise<void> => this.#notes.reset();
+
+  async close(): Promise<void> {
+    await Promise.all(this.#clients.map((client) => client.close()));
+  }
+}
+
+let worker: ForeignWorker;
 
 const methods = {
   /** Opens so many clients, each of which may have so many messages in hand at once. */
   async open(peerName: PeerName, url: string, count: number, concurrency: number): Promise<void> {
     const peer = await loadPeer(peerName);
-    const opened = new Notes(await ReferenceClock.of(url));
-    notes = opened;
-    clients = await Promise.all(
+    if (peer.foreign !== undefined) {
+      worker = await peer.foreign.openWorker(url, concurrency);
+      return;
+    }
+    const notes = new Notes(await ReferenceClock.of(url));
+    const clients = await Promise.all(
       Array.from({ length: count }, () =>
-        peer.openWorker(url, concurrency, (payload) => opened.note(payload)),
+        peer.openWorker(url, concurrency, (payload) => notes.note(payload)),
       ),
     );
+    worker = new Worker(clients, notes);
   },
-  count: () => notes.count,
-  taken: () => notes.taken,
-  reset: () => notes.reset(),
-  async close(): Promise<void> {
-    await Promise.all(clients.map((client) => client.close()));
-  },
+  count: () => worker.count(),
+  taken: () => worker.taken(),
+  reset: () => worker.reset(),
+  close: () => worker.close(),
 };
 
 /** What the program answers to. */

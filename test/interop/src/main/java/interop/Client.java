@@ -24,8 +24,10 @@ final class Client {
   private final RedissonClient redisson;
   private final Map<String, RDelayedQueue<Object>> delayed = new ConcurrentHashMap<>();
   private final Map<String, Takers> takers = new ConcurrentHashMap<>();
+  private final Map<String, Bench> benches = new ConcurrentHashMap<>();
 
-  Client(String url) {
+  /** Each call that blocks has a connection of the pool to itself. */
+  Client(String url, int connections) {
     Config config = new Config();
     config.setThreads(4);
     config.setNettyThreads(4);
@@ -33,7 +35,7 @@ final class Client {
         .useSingleServer()
         .setAddress(url)
         .setConnectionMinimumIdleSize(1)
-        .setConnectionPoolSize(16)
+        .setConnectionPoolSize(connections)
         .setSubscriptionConnectionMinimumIdleSize(1)
         .setSubscriptionConnectionPoolSize(4)
         // Each delayed queue is one.
@@ -94,6 +96,30 @@ final class Client {
       }
       case "takenCount" -> JSON.numberNode(takers.get(handle(request)).count());
       case "stopTaking" -> Values.writeAll(takers.remove(handle(request)).stop());
+      default -> bench(method, request);
+    };
+  }
+
+  private JsonNode bench(String method, JsonNode request) throws Exception {
+    Bench bench =
+        benches.computeIfAbsent(
+            request.get("queue").textValue(), queue -> new Bench(redisson, queue));
+    return switch (method) {
+      case "benchStopMoving" -> {
+        bench.stopMoving();
+        yield null;
+      }
+      case "benchOffer" -> bench.offer(request);
+      case "benchStartTaking" -> {
+        bench.startTaking(request.get("threads").intValue());
+        yield null;
+      }
+      case "benchCount" -> bench.count();
+      case "benchTaken" -> bench.taken();
+      case "benchReset" -> {
+        bench.reset();
+        yield null;
+      }
       default -> throw new IllegalArgumentException("no method is called " + method);
     };
   }

@@ -63,7 +63,8 @@ public final class Driver {
     String method = request.get("method").textValue();
     switch (method) {
       case "connect":
-        CLIENTS.put(name, new Client(request.get("url").textValue()));
+        int connections = request.get("connections").intValue();
+        CLIENTS.put(name, new Client(request.get("url").textValue(), connections));
         return null;
       case "shutdown":
         CLIENTS.remove(name).shutdown();
