@@ -80,6 +80,7 @@ async function build(version: RedissonVersion): Promise<string | undefined> {
     "--batch-mode",
     "--no-transfer-progress",
     "-Dstyle.color=never",
+    "-Dmaven.wagon.http.retryHandler.count=3",
     `--file=${root}pom.xml`,
     `-Dredisson.version=${version}`,
     "process-classes",
