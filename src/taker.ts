@@ -26,8 +26,10 @@ interface Waiter {
  * Takes ready messages for all who wait for them in this process, over one connection per queue.
  *
  * While anybody waits, it pops. If several wait it first pops as many as they take together; where
- * that finds nothing, or only one waits, it blocks for one message and then pops for the rest. It
- * never fetches more than are waited for, so no message lies in a process that is busy.
+ * that finds nothing, or only one waits, it blocks for one message and then pops for the rest; less
+ * often where such pops find nothing, as among many consumers. It never fetches more than are waited
+ * for, so no message lies in a process that is busy. It blocks for one only: that is all that Redis
+ * can give to a process that has vanished without a word.
  *
  * When the last waiter leaves (aborted, timed out, closed), the block is ended with CLIENT UNBLOCK
  * from another connection, and its answer awaited: Redis answers either "unblocked" or the message.
@@ -46,6 +48,9 @@ export class Taker {
   /** Waiters whose time is over, but who get the answer that is under way. */
   readonly #expired = new Set<Waiter>();
   readonly #pause = new Pause(100, 2000);
+  /** After pops that found nothing: how many messages come by blocks before the next pop. */
+  #blocksBetween = 0;
+  #blocksLeft = 0;
   #connection: BlockingConnection | undefined;
   #unblocking: Promise<void> | undefined;
   #working: Promise<void> | undefined;
@@ -179,14 +184,26 @@ export class Taker {
         const taken: readonly Taken[] = isPop
           ? await this.#connection.pop(wanted)
           : await this.#connection.block();
-        // Fewer than it was asked for: the LIST is empty.
-        mayHaveMore = !isPop || taken.length === wanted;
+        mayHaveMore = isPop ? this.#popped(taken.length, wanted) : this.#blocked(taken.length);
         this.#pause.reset();
         await this.#deliver(taken);
       } catch (error) {
         await this.#recover(error);
       }
     }
+  }
+
+  /** Decides after a pop whether another one is worth while. */
+  #popped(count: number, wanted: number): boolean {
+    this.#blocksBetween = count > 0 ? 0 : Math.min(2 * this.#blocksBetween + 1, BLOCKS_BETWEEN);
+    this.#blocksLeft = this.#blocksBetween;
+    // Fewer than were asked for: the LIST is empty.
+    return count === wanted;
+  }
+
+  /** Decides after a block whether a pop is worth while. */
+  #blocked(count: number): boolean {
+    return count > 0 && this.#blocksLeft-- <= 0;
   }
 
   #wanted(): number {
@@ -286,6 +303,9 @@ export class Taker {
 
 /** Milliseconds that an answer may take after a wait is over. */
 const LAST_ANSWER = 1000;
+
+/** So many blocks between two pops at most. */
+const BLOCKS_BETWEEN = 15;
 
 /** Messages per give-back. */
 const GIVE_BACK = 500;

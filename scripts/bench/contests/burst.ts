@@ -38,7 +38,7 @@ export const burst: Contest = {
     const { duration } = await producer.call("offerInBulk", again, 1000);
     const { serverTime } = await server.look(delayedKey);
     const instant = Math.ceil(
-      serverTime + ((duration / STANDING) * count * 1.5 + (isQuick ? 1500 : 2500)) * patience,
+      serverTime + ((duration / STANDING) * count * 1.5 + (isQuick ? 1000 : 2500)) * patience,
     );
     const due = { from: instant, to: instant };
     await producer.call("offerInBulk", { first: 0, count, due }, 1000);

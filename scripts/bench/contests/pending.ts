@@ -55,7 +55,7 @@ async function withPending(size: number, round: ContestRound): Promise<Figure[]>
   // The part that is due is offered in the middle, as if the deadlines had come in random order.
   const { delayedKey } = await loadPeer(peer);
   const { serverTime } = await server.look(delayedKey);
-  const from = Math.ceil(serverTime + (filling * 1.3 + (isQuick ? 2500 : 3500)) * patience);
+  const from = Math.ceil(serverTime + (filling * 1.3 + (isQuick ? 1500 : 3500)) * patience);
   const due = { from, to: from + window };
   const offered = await producer.call("offerInBulk", { first: 0, count, due }, 1000);
   await fill(producer, count + half, half);
