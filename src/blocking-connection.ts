@@ -71,6 +71,20 @@ export class BlockingConnection {
     return (payloads ?? []).map((payload) => ({ source, payload }));
   }
 
+  /**
+   * Pops what is in the first source, `count` at most, and blocks for one more behind that. Both are
+   * sent together, which is half the work for Redis; both have to be awaited.
+   */
+  popAndBlock(count: number): readonly [popped: Promise<Taken[]>, blocked: Promise<Taken[]>] {
+    const { stream } = this.#redis;
+    stream.cork();
+    try {
+      return [this.pop(count), this.block()];
+    } finally {
+      stream.uncork();
+    }
+  }
+
   /** Blocks for one message, of the first source that has one, for a few seconds at most. */
   async block(): Promise<Taken[]> {
     const targets = this.#sources.map(({ target }) => target);

@@ -142,8 +142,11 @@ export class Connections {
       isProbing = true;
       this.probe()
         .then(() => sleep(GRACE))
-        // With `true`: a plain disconnect() while ioredis reconnects would park it for ever.
-        .then(() => heartbeat.isSilent && connection.disconnect(true))
+        .then(() => {
+          const isSilent = heartbeat.isSilent && connection.status === "ready";
+          // With `true`: a plain disconnect() would be final.
+          if (isSilent) connection.disconnect(true);
+        })
         // Redis answers nobody: it is not this connection that is to blame.
         .catch(ignore)
         .finally(() => (isProbing = false));
@@ -213,7 +216,16 @@ function connect(redis: string | RedisOptions): Redis {
   // A client that nobody but us holds must not give up for good: nobody else could revive it.
   const retryStrategy = (attempt: number) =>
     options.retryStrategy?.(attempt) ?? OURS.retryStrategy(attempt);
-  const client = new Redis({ ...options, ...ours, retryStrategy, replyMapping: "legacy" });
+  // Commands that it is told not to send again ioredis would neither send nor answer.
+  const maxRetriesPerRequest =
+    options.autoResendUnfulfilledCommands === false ? 0 : options.maxRetriesPerRequest;
+  const client = new Redis({
+    ...options,
+    ...ours,
+    retryStrategy,
+    ...(maxRetriesPerRequest !== undefined && { maxRetriesPerRequest }),
+    replyMapping: "legacy",
+  });
   return client.on("error", ignore);
 }
 

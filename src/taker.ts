@@ -25,11 +25,10 @@ interface Waiter {
 /**
  * Takes ready messages for all who wait for them in this process, over one connection per queue.
  *
- * While anybody waits, it pops. If several wait it first pops as many as they take together; where
- * that finds nothing, or only one waits, it blocks for one message and then pops for the rest; less
- * often where such pops find nothing, as among many consumers. It never fetches more than are waited
- * for, so no message lies in a process that is busy. It blocks for one only: that is all that Redis
- * can give to a process that has vanished without a word.
+ * While anybody waits, it blocks for one message: that is all that Redis can give to a process that has
+ * vanished without a word. Whenever there may be more, it first pops for those who wait, all but the
+ * last, and the block follows in the same breath. It never fetches more than are waited for, so no
+ * message lies in a process that is busy.
  *
  * When the last waiter leaves (aborted, timed out, closed), the block is ended with CLIENT UNBLOCK
  * from another connection, and its answer awaited: Redis answers either "unblocked" or the message.
@@ -48,9 +47,8 @@ export class Taker {
   /** Waiters whose time is over, but who get the answer that is under way. */
   readonly #expired = new Set<Waiter>();
   readonly #pause = new Pause(100, 2000);
-  /** After pops that found nothing: how many messages come by blocks before the next pop. */
-  #blocksBetween = 0;
-  #blocksLeft = 0;
+  /** Popped, but nobody took them; the block that was sent with the pop is being ended. */
+  #left: readonly Taken[] = [];
   #connection: BlockingConnection | undefined;
   #unblocking: Promise<void> | undefined;
   #working: Promise<void> | undefined;
@@ -177,33 +175,44 @@ export class Taker {
         if (this.#connection === undefined || this.#connection.isLost) {
           this.#connection = await BlockingConnection.open(this.#connections, this.#sources);
         }
-        const wanted = this.#wanted();
         // All may have left while it connected.
-        if (wanted === 0) break;
-        const isPop: boolean = wanted > 1 && mayHaveMore && this.#sources.length === 1;
-        const taken: readonly Taken[] = isPop
-          ? await this.#connection.pop(wanted)
-          : await this.#connection.block();
-        mayHaveMore = isPop ? this.#popped(taken.length, wanted) : this.#blocked(taken.length);
+        if (this.#waiters.size === 0) break;
+        mayHaveMore = await this.#takeFrom(this.#connection, mayHaveMore);
         this.#pause.reset();
-        await this.#deliver(taken);
       } catch (error) {
         await this.#recover(error);
       }
     }
   }
 
-  /** Decides after a pop whether another one is worth while. */
-  #popped(count: number, wanted: number): boolean {
-    this.#blocksBetween = count > 0 ? 0 : Math.min(2 * this.#blocksBetween + 1, BLOCKS_BETWEEN);
-    this.#blocksLeft = this.#blocksBetween;
-    // Fewer than were asked for: the LIST is empty.
-    return count === wanted;
-  }
-
-  /** Decides after a block whether a pop is worth while. */
-  #blocked(count: number): boolean {
-    return count > 0 && this.#blocksLeft-- <= 0;
+  /** Takes once, and delivers; answers whether there may be more. */
+  async #takeFrom(connection: BlockingConnection, mayHaveMore: boolean): Promise<boolean> {
+    const [first, ...others] = this.#waiters;
+    if (!mayHaveMore || this.#sources.length > 1 || (others.length === 0 && first?.max === 1)) {
+      const taken = await connection.block();
+      await this.#deliver(taken);
+      return taken.length > 0;
+    }
+    if (others.length === 0) {
+      const taken = await connection.pop(first?.max ?? 1);
+      await this.#deliver(taken);
+      return taken.length === first?.max;
+    }
+    // The last who waits is left to the block.
+    const last = others.at(-1);
+    const [popped, blocked] = connection.popAndBlock(this.#wanted() - (last?.max ?? 0));
+    const given = popped.then((taken) => {
+      this.#left = this.#give(taken);
+      this.#unblock();
+    });
+    const outcomes = await Promise.allSettled([given, blocked]);
+    const [, block] = outcomes;
+    const taken = block.status === "fulfilled" ? block.value : [];
+    const all = [...this.#left, ...taken];
+    this.#left = [];
+    await this.#deliver(all);
+    for (const outcome of outcomes) if (outcome.status === "rejected") throw outcome.reason;
+    return taken.length > 0;
   }
 
   #wanted(): number {
@@ -220,7 +229,8 @@ export class Taker {
   }
 
   get #isBlockedInVain(): boolean {
-    return this.#waiters.size === 0 && this.#connection?.isBlocked === true;
+    const isInVain = this.#waiters.size === 0 || this.#left.length > 0;
+    return isInVain && this.#connection?.isBlocked === true;
   }
 
   async #endBlock(): Promise<void> {
@@ -237,7 +247,8 @@ export class Taker {
     }
   }
 
-  async #deliver(taken: readonly Taken[]): Promise<void> {
+  /** Gives messages to those who wait; answers those that nobody took. */
+  #give(taken: readonly Taken[]): readonly Taken[] {
     let given = 0;
     for (const waiter of [...this.#expired, ...this.#waiters]) {
       if (given === taken.length) break;
@@ -245,10 +256,16 @@ export class Taker {
       this.#waiters.delete(waiter);
       waiter.settle(taken.slice(given, (given += Math.min(waiter.max, taken.length - given))));
     }
+    return taken.slice(given);
+  }
+
+  /** Gives messages to those who wait, and the others back. No more are under way. */
+  async #deliver(taken: readonly Taken[]): Promise<void> {
+    const left = this.#give(taken);
     for (const waiter of this.#expired) this.#dismiss(waiter);
     // Backwards, since each goes to the head: the oldest comes last and stands first.
-    for (let end = taken.length; end > given; end -= GIVE_BACK) {
-      await this.#giveBack(taken.slice(Math.max(given, end - GIVE_BACK), end));
+    for (let end = left.length; end > 0; end -= GIVE_BACK) {
+      await this.#giveBack(left.slice(Math.max(0, end - GIVE_BACK), end));
     }
   }
 
@@ -303,9 +320,6 @@ export class Taker {
 
 /** Milliseconds that an answer may take after a wait is over. */
 const LAST_ANSWER = 1000;
-
-/** So many blocks between two pops at most. */
-const BLOCKS_BETWEEN = 15;
 
 /** Messages per give-back. */
 const GIVE_BACK = 500;

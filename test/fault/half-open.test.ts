@@ -31,7 +31,8 @@ async function consumeThroughProxy() {
   const line = newLine({ redis: proxy.url });
   const producer = newLine({ transfer: false });
   const received: string[] = [];
-  line.getBlockingQueue<string>(name).subscribe((message) => received.push(message));
+  const handle = (message: string) => received.push(message);
+  line.getBlockingQueue<string>(name).subscribe(handle, { concurrency: 10 });
   const queue = producer.getDelayedQueue<string>(name);
   // Everybody is at work.
   await queue.offer("first", 0);
@@ -105,6 +106,22 @@ test("offers on a connection that went silent are stored once, within seconds", 
   // Two heartbeats, the second look, and the new connection.
   expect(performance.now() - startedAt).toBeLessThan(6_000);
   expect(await queue.readAll()).toEqual([0, ...numbers(3)]);
+});
+
+test("offers that may not be sent again are rejected when their connection went silent", async () => {
+  const name = uniqueName();
+  const proxy = await startProxy(redisUrl());
+  const roles = new Roles(proxy);
+  const { hostname, port } = new URL(proxy.url);
+  const redis = { host: hostname, port: Number(port), autoResendUnfulfilledCommands: false };
+  const queue = newLine({ redis, transfer: false }).getDelayedQueue<number>(name);
+  await queue.offer(0, 60_000);
+  roles.only("commands").swallow();
+
+  const unknown = { code: "OFFER", stored: "unknown" };
+  await expect(queue.offer(1, 60_000)).rejects.toMatchObject(unknown);
+  await queue.offer(2, 60_000);
+  expect(await queue.readAll()).toEqual([0, 2]);
 });
 
 test("a consumer whose blocking connection went silent recovers", async () => {
