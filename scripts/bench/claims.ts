@@ -2,12 +2,12 @@ import type { ByPeer } from "./comparison.ts";
 import type { Figure, Goal } from "./figure.ts";
 import { PEER_NAMES, type PeerName } from "./peers/load.ts";
 
-/** A ratio between figures of one round, and what Delayline claims that it is. */
+/** A ratio between figures of one round, and what Delayline claims that it is, if it does. */
 interface Claim {
   readonly name: string;
   readonly contest: string;
   readonly ratio: (value: (figure: string, peer?: PeerName) => number) => number;
-  readonly goal: Goal;
+  readonly goal?: Goal;
 }
 
 const CLAIMS: readonly Claim[] = [
@@ -30,6 +30,15 @@ const CLAIMS: readonly Claim[] = [
     contest: "lateness",
     ratio: (value) => value("lateness p99") / value("lateness p99", "bullmq"),
     goal: { atMost: 0.1 },
+  },
+  {
+    name: "processor time per message, 1 worker, 2,000/s, by BullMQ's",
+    contest: "lateness",
+    ratio: (value) => {
+      const figure = "Redis processor time per message";
+      return value(figure) / value(figure, "bullmq");
+    },
+    goal: { atMost: 1 / 3 },
   },
   {
     name: "burst: taken/s, by BullMQ's",
@@ -56,13 +65,7 @@ const CLAIMS: readonly Claim[] = [
     goal: { atLeast: 1000 },
   },
   {
-    name: "processor time per message delivered, 1 client, by BullMQ's",
-    contest: "workers",
-    ratio: (value) => value(delivered("1 client")) / value(delivered("1 client"), "bullmq"),
-    goal: { atMost: 1 / 3 },
-  },
-  {
-    name: "processor time per message offered and delivered, 1 client, by BullMQ's",
+    name: "processor time per message, 1 client, 1,000/s, by BullMQ's",
     contest: "workers",
     ratio: (value) => {
       const whole = (peer?: PeerName) =>
@@ -70,7 +73,6 @@ const CLAIMS: readonly Claim[] = [
         value(delivered("1 client"), peer);
       return whole() / whole("bullmq");
     },
-    goal: { atMost: 1 / 3 },
   },
   {
     name: "processor time per message delivered, 50 clients by 1",
@@ -114,6 +116,11 @@ export function claims(contest: string, round: ByPeer<readonly Figure[]>): Figur
   const value = (figure: string, peer: PeerName = "delayline") =>
     round[peer].find(({ name }) => name === figure)?.value ?? NaN;
   return CLAIMS.filter((claim) => claim.contest === contest)
-    .map(({ name, ratio, goal }): Figure => ({ name, value: ratio(value), unit: "x", goal }))
+    .map(({ name, ratio, goal }): Figure => ({
+      name,
+      value: ratio(value),
+      unit: "x",
+      ...(goal && { goal }),
+    }))
     .filter(({ value: ratio }) => !Number.isNaN(ratio));
 }
