@@ -27,7 +27,8 @@ interface Waiter {
  *
  * While anybody waits, it blocks for one message: that is all that Redis can give to a process that has
  * vanished without a word. Whenever there may be more, it first pops for those who wait, all but the
- * last, and the block follows in the same breath. It never fetches more than are waited for, so no
+ * last, and the block follows in the same breath; less often where such pops find nothing, as among
+ * many consumers. It never fetches more than are waited for, so no
  * message lies in a process that is busy.
  *
  * When the last waiter leaves (aborted, timed out, closed), the block is ended with CLIENT UNBLOCK
@@ -47,6 +48,9 @@ export class Taker {
   /** Waiters whose time is over, but who get the answer that is under way. */
   readonly #expired = new Set<Waiter>();
   readonly #pause = new Pause(100, 2000);
+  /** After pops that found nothing: how many messages come by blocks alone before the next pop. */
+  #blocksBetween = 0;
+  #blocksLeft = 0;
   /** Popped, but nobody took them; the block that was sent with the pop is being ended. */
   #left: readonly Taken[] = [];
   #connection: BlockingConnection | undefined;
@@ -191,7 +195,7 @@ export class Taker {
     if (!mayHaveMore || this.#sources.length > 1 || (others.length === 0 && first?.max === 1)) {
       const taken = await connection.block();
       await this.#deliver(taken);
-      return taken.length > 0;
+      return this.#isPopWorthwhile(taken.length);
     }
     if (others.length === 0) {
       const taken = await connection.pop(first?.max ?? 1);
@@ -202,6 +206,9 @@ export class Taker {
     const last = others.at(-1);
     const [popped, blocked] = connection.popAndBlock(this.#wanted() - (last?.max ?? 0));
     const given = popped.then((taken) => {
+      const wasInVain = taken.length === 0;
+      this.#blocksBetween = wasInVain ? Math.min(2 * this.#blocksBetween + 1, BLOCKS_BETWEEN) : 0;
+      this.#blocksLeft = this.#blocksBetween;
       this.#left = this.#give(taken);
       this.#unblock();
     });
@@ -212,7 +219,12 @@ export class Taker {
     this.#left = [];
     await this.#deliver(all);
     for (const outcome of outcomes) if (outcome.status === "rejected") throw outcome.reason;
-    return taken.length > 0;
+    return this.#isPopWorthwhile(taken.length);
+  }
+
+  /** Decides after a block whether more are popped with the next one. */
+  #isPopWorthwhile(blocked: number): boolean {
+    return blocked > 0 && this.#blocksLeft-- <= 0;
   }
 
   #wanted(): number {
@@ -320,6 +332,9 @@ export class Taker {
 
 /** Milliseconds that an answer may take after a wait is over. */
 const LAST_ANSWER = 1000;
+
+/** So many blocks between two pops at most. */
+const BLOCKS_BETWEEN = 15;
 
 /** Messages per give-back. */
 const GIVE_BACK = 500;

@@ -101,7 +101,7 @@ export class TransferTask implements Listener {
     if (this.#transferring !== undefined) {
       this.#heard = Math.min(this.#heard, deadline);
     } else if (deadline < this.#awaited && !this.#isFailing) {
-      this.#await(deadline, this.#clock.remaining(deadline));
+      this.#await(deadline);
     }
   }
 
@@ -132,14 +132,14 @@ export class TransferTask implements Listener {
 
   async #transfer(): Promise<void> {
     try {
-      let next: { deadline: number; remaining: number };
+      let next: { deadline: number; isDue: boolean };
       do {
         next = await this.#moveBatch();
         this.#tidyIfDue();
-      } while (next.remaining <= 0 && !this.#isStandingBy && !this.#isClosed);
+      } while (next.isDue && !this.#isStandingBy && !this.#isClosed);
       this.#isFailing = false;
       this.#pause.reset();
-      if (!this.#isClosed) this.#await(next.deadline, next.remaining);
+      if (!this.#isClosed) this.#await(next.deadline);
     } catch (error) {
       if (this.#isClosed) return;
       this.#isFailing = true;
@@ -149,7 +149,7 @@ export class TransferTask implements Listener {
   }
 
   /** Moves one batch; answers what to await next. */
-  async #moveBatch(): Promise<{ deadline: number; remaining: number }> {
+  async #moveBatch(): Promise<{ deadline: number; isDue: boolean }> {
     this.#heard = Infinity;
     const sentAt = ServerClock.local();
     const script = this.#isExact ? transferExact : transfer;
@@ -167,7 +167,7 @@ export class TransferTask implements Listener {
     if (reply.quarantined > 0) this.#report(new QuarantineError(this.#queue, reply.quarantined));
     this.#takeTurns(reply);
     const deadline = Math.min(reply.next, this.#heard);
-    return { deadline, remaining: deadline - reply.serverTime / 1000 };
+    return { deadline, isDue: deadline <= reply.serverTime / 1000 };
   }
 
   /** Decides from what a transfer found whether this task is active or stands by. */
@@ -180,8 +180,10 @@ export class TransferTask implements Listener {
     }
   }
 
-  #await(deadline: number, remaining: number): void {
+  /** Arms the timer by the estimate of the server's clock; the script decides what is due. */
+  #await(deadline: number): void {
     this.#awaited = deadline;
+    const remaining = this.#clock.remaining(deadline);
     const delay = this.#isStandingBy ? STAND_BY * (1 + Math.random()) : 0;
     this.#timer.reset(performance.now() + remaining + delay);
   }
