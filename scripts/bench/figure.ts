@@ -41,7 +41,8 @@ export function summarize(rounds: readonly (readonly Figure[])[]): Summary[] {
   return first.map(({ name, unit, goal, note, plot }, i) => {
     const figures = rounds.map((round) => round[i] as Figure);
     const values = figures.map(({ value }) => value);
-    const [min, max] = [Math.min(...values), Math.max(...values)];
+    const known = values.filter((value) => !Number.isNaN(value));
+    const [min, max] = known.length > 0 ? [Math.min(...known), Math.max(...known)] : [NaN, NaN];
     const parts = medianParts(figures);
     return {
       name,
