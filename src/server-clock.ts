@@ -2,8 +2,7 @@
  * An estimate of the Redis server's clock, in microseconds since the epoch.
  *
  * Only the server's clock decides what is due, and scripts read it themselves. This estimate serves
- * where a hint is enough: the order stamp of an id, and the remaining time until a deadline that
- * was heard on the channel.
+ * where a hint is enough: the order stamp of an id, and the instant at which a timer is to fire.
  *
  * Every answer that carries the server's time bounds the offset between the two clocks: the server
  * read its clock after the question was sent and before the answer was received. What all answers

@@ -191,20 +191,21 @@ export class Taker {
 
   /** Takes once, and delivers; answers whether there may be more. */
   async #takeFrom(connection: BlockingConnection, mayHaveMore: boolean): Promise<boolean> {
-    const [first, ...others] = this.#waiters;
-    if (!mayHaveMore || this.#sources.length > 1 || (others.length === 0 && first?.max === 1)) {
+    const wanted = Array.from(this.#waiters, ({ max }) => max);
+    // The last who waits is left to the block.
+    const last = wanted.pop() ?? 1;
+    const isAlone = wanted.length === 0;
+    if (!mayHaveMore || this.#sources.length > 1 || (isAlone && last === 1)) {
       const taken = await connection.block();
       await this.#deliver(taken);
       return this.#isPopWorthwhile(taken.length);
     }
-    if (others.length === 0) {
-      const taken = await connection.pop(first?.max ?? 1);
+    if (isAlone) {
+      const taken = await connection.pop(last);
       await this.#deliver(taken);
-      return taken.length === first?.max;
+      return taken.length === last;
     }
-    // The last who waits is left to the block.
-    const last = others.at(-1);
-    const [popped, blocked] = connection.popAndBlock(this.#wanted() - (last?.max ?? 0));
+    const [popped, blocked] = connection.popAndBlock(wanted.reduce((sum, max) => sum + max));
     const given = popped.then((taken) => {
       const wasInVain = taken.length === 0;
       this.#blocksBetween = wasInVain ? Math.min(2 * this.#blocksBetween + 1, BLOCKS_BETWEEN) : 0;
@@ -215,9 +216,9 @@ export class Taker {
     const outcomes = await Promise.allSettled([given, blocked]);
     const [, block] = outcomes;
     const taken = block.status === "fulfilled" ? block.value : [];
-    const all = [...this.#left, ...taken];
+    const left = this.#left;
     this.#left = [];
-    await this.#deliver(all);
+    await this.#deliver([...left, ...taken]);
     for (const outcome of outcomes) if (outcome.status === "rejected") throw outcome.reason;
     return this.#isPopWorthwhile(taken.length);
   }
@@ -225,12 +226,6 @@ export class Taker {
   /** Decides after a block whether more are popped with the next one. */
   #isPopWorthwhile(blocked: number): boolean {
     return blocked > 0 && this.#blocksLeft-- <= 0;
-  }
-
-  #wanted(): number {
-    let wanted = 0;
-    for (const { max } of this.#waiters) wanted += max;
-    return wanted;
   }
 
   /** Ends the block if nobody waits any more. */

@@ -153,13 +153,27 @@ end`;
  * The index of business keys: a HASH, key -> entry. An entry begins with the address of the pending
  * message that has the key.
  *
- * `pendingWith(key)`: the member and the deadline of the pending message with this key, and the
- * entry; or nil.
- * `takeOut(members)`: removes messages from the ZSET, and then from the index. An entry that may not
- * be removed does no harm: it leads to nothing.
- * `pendingWith` requires {@link addresses} and {@link find}, `takeOut` {@link unpackMember}.
+ * `ownKeys(keys, ids)`: those of the keys that lead to the message with the id at the same place.
  */
-export const keyIndex = /* lua */ `
+export const ownKeys = /* lua */ `
+local function ownKeys(keys, ids)
+  local own = {}
+  if #keys == 0 then return own end
+  for i, entry in ipairs(redis.call("HMGET", index, unpack(keys))) do
+    if entry and entry:sub(9, 24) == ids[i] then own[#own + 1] = keys[i] end
+  end
+  return own
+end`;
+
+/**
+ * Messages by their keys; contains {@link ownKeys}.
+ *
+ * `pendingWith(key)`: the member and the deadline of the pending message with this key, and the
+ * entry; or nil. Requires {@link addresses} and {@link find}.
+ * `takeOut(members)`: removes messages from the ZSET, and then from the index. An entry that may not
+ * be removed does no harm: it leads to nothing. Requires {@link unpackMember}.
+ */
+export const keyIndex = /* lua */ `${ownKeys}
 local function pendingWith(key)
   local entry = redis.call("HGET", index, key)
   if not entry then return nil end
@@ -176,11 +190,7 @@ local function takeOut(members)
       ids[#ids + 1] = id
     end
   end
-  local entries = #keys > 0 and redis.call("HMGET", index, unpack(keys))
+  local own = ownKeys(keys, ids)
   redis.call("ZREM", timeouts, unpack(members))
-  local own = {}
-  for i, key in ipairs(keys) do
-    if entries[i] and entries[i]:sub(9, 24) == ids[i] then own[#own + 1] = key end
-  end
   if #own > 0 then redis.pcall("HDEL", index, unpack(own)) end
 end`;

@@ -1,5 +1,5 @@
 import { forget } from "./forget.ts";
-import { clock, unpackMember } from "./fragments.ts";
+import { clock, ownKeys, unpackMember } from "./fragments.ts";
 import { asArray, asNumber, defineScript, type RawReply } from "./script.ts";
 
 /** How many members the first look takes in. */
@@ -33,15 +33,8 @@ const defineTransfer = (name: string, isExact: boolean) =>
     name,
     keys: ["timeouts", "order", "compacted", "ghosts", "index", "target", "quarantine", "mover"],
     args: ["limit", "grace", "claim", "task"],
-    fragments: [clock, unpackMember, ...(isExact ? [forget] : [])],
+    fragments: [clock, unpackMember, ownKeys, ...(isExact ? [forget] : [])],
     lua: /* lua */ `
-local function push(list, elements)
-  local pushed = redis.pcall("RPUSH", list, unpack(elements))
-  if type(pushed) ~= "table" then return nil end
-  redis.call("ZREMRANGEBYRANK", timeouts, 1, 0)
-  pushed = redis.pcall("RPUSH", list, unpack(elements))
-  return type(pushed) == "table" and pushed or nil
-end
 local now = clock()
 local latest = math.floor(now / 1000) - grace
 -- One look at the first few mostly shows all that are due and the first that is left.
@@ -70,7 +63,7 @@ for _, member in ipairs(due) do
     ids[#ids + 1] = id
   end
 end
-local entries = #keyed > 0 and redis.call("HMGET", index, unpack(keyed))
+local own = ownKeys(keyed, ids)
 if claim == "1" then redis.call("ZREMRANGEBYRANK", timeouts, 1, 0) end
 if #poison > 0 then
   redis.call("ZREM", timeouts, "delayline: no such member")
@@ -78,19 +71,21 @@ if #poison > 0 then
   redis.call("ZREM", timeouts, unpack(poison))
 end
 if #payloads > 0 then
-  local failure = push(target, payloads)
-  if failure then
+  local pushed = redis.pcall("RPUSH", target, unpack(payloads))
+  if type(pushed) == "table" then
+    redis.call("ZREMRANGEBYRANK", timeouts, 1, 0)
+    pushed = redis.pcall("RPUSH", target, unpack(payloads))
+  end
+  if type(pushed) == "table" then
     -- What went to the quarantine has to be reported; the next run reports this.
     if #poison > 0 then return { 0, #poison, now, latest, 0 } end
-    return failure
+    return pushed
   end
   redis.call("ZREMRANGEBYRANK", timeouts, 0, #payloads - 1)
   if claim == "1" then redis.call("SET", mover, task, "EX", 3600) end
 end
 ${isExact ? "if #due > 0 then forget(due) end" : ""}
-for i, key in ipairs(keyed) do
-  if entries[i] and entries[i]:sub(9, 24) == ids[i] then redis.call("HDEL", index, key) end
-end
+if #own > 0 then redis.call("HDEL", index, unpack(own)) end
 if isMore then head = tonumber(redis.call("ZRANGE", timeouts, 0, 0, "WITHSCORES")[2]) or false end
 if not head then
   -- No message is left, so every element of the insertion order is dead.
