@@ -80,7 +80,7 @@ export class BlockingQueue<T = unknown> {
    */
   async take({ signal }: TakeOptions = {}): Promise<T> {
     for (;;) {
-      const [taken] = (await this.#queue.taker().wait(1, { signal, timeout: Infinity })) ?? [];
+      const [taken] = await this.#wait(1, { signal, timeout: Infinity });
       if (taken !== undefined) return await this.#payloads.decodeTaken(taken.payload);
     }
   }
@@ -273,20 +273,13 @@ export class BlockingQueue<T = unknown> {
     return payloads ?? [];
   }
 
-  /** Waits for `max` payloads of this queue and others; at the end of the time, takes what is there. */
-  async #wait(
+  /** Waits for `max` payloads of this queue and others. */
+  #wait(
     max: number,
     options: { signal?: AbortSignal | undefined; timeout: number },
     others: readonly QueueContext[] = [],
   ): Promise<readonly Taken[]> {
-    const taken = await this.#queue.taker(others).wait(max, options);
-    if (taken !== undefined) return taken;
-    // The time was over before a connection was open.
-    for (const queue of [this.#queue, ...others]) {
-      const payloads = await this.#pop(max, queue);
-      if (payloads.length > 0) return payloads.map((payload) => ({ source: queue.keys, payload }));
-    }
-    return [];
+    return this.#queue.taker(others).wait(max, options);
   }
 }
 

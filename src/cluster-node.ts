@@ -10,7 +10,11 @@ export async function nodeOf(cluster: Cluster, key: string | undefined): Promise
     const [address] = cluster.slots[slot ?? 0] ?? [];
     owner = masters.find((node) => `${node.options.host}:${node.options.port}` === address);
   }
-  if (owner === undefined) throw new Error("no master of the cluster serves this key");
+  if (owner === undefined) {
+    // The sooner it knows the new slots, the sooner the next attempt finds the node.
+    cluster.refreshSlotsCache();
+    throw new Error("no master of the cluster serves this key");
+  }
   return owner;
 }
 

@@ -1,9 +1,28 @@
-import { setTimeout as sleep } from "node:timers/promises";
-import { Redis, type Cluster, type RedisOptions } from "ioredis";
+import type { Redis, RedisOptions } from "ioredis";
 import { nodeOf, peerOf } from "./cluster-node.ts";
-import { ClosedError } from "./errors.ts";
+import { ClosedError, RedisError, type DelaylineError } from "./errors.ts";
+import { isGivenUp } from "./failure.ts";
 import { Heartbeat } from "./heartbeat.ts";
+import { warnOfMissingOptions } from "./lent-client.ts";
 import type { RedisClient } from "./lua/script.ts";
+import {
+  connectForCalls,
+  connectionName,
+  duplicateForBackground,
+  duplicateForOneLife,
+  end,
+  isClient,
+  isCluster,
+} from "./own-client.ts";
+import { ServerClock } from "./server-clock.ts";
+import { hasDied } from "./watchdog.ts";
+
+/** Who hears from the connections. */
+export interface ConnectionsListener {
+  /** A server said `serverTime` (microseconds) between `sentAt` (as `ServerClock.local`) and now. */
+  readonly onTime: (serverTime: number, sentAt: number) => void;
+  readonly report: (error: DelaylineError) => void;
+}
 
 /**
  * The connections of one client, each opened when it is first needed.
@@ -16,25 +35,28 @@ import type { RedisClient } from "./lua/script.ts";
  * - A dedicated connection (`open`) subscribes or blocks. It lives once: when it is lost, its owner
  *   opens a new one. On Cluster it goes to one node.
  *
- * Ours are made without the caller's `commandTimeout`, `blockingTimeout` and `socketTimeout`: each
- * makes ioredis forget a command that Redis still carries out, and with it a message.
+ * `background` is what learns of a failover: from Redis's refusals, from the Sentinels, or from the
+ * slots of the Cluster. Dedicated connections follow it: those to a server that it has left are ended.
  */
 export class Connections {
   readonly commands: RedisClient;
   readonly #isLent: boolean;
+  readonly #listener: ConnectionsListener;
   #background: RedisClient | undefined;
-  readonly #heartbeats: Heartbeat[] = [];
+  readonly #heartbeats = new Map<Redis, Heartbeat>();
   readonly #dedicated = new Set<Redis>();
+  /** How often `commands`, if it is ours, has become ready, and why it is not ready now. */
   #readyCount = 0;
+  #unreachable: Error | undefined;
   #isClosed = false;
 
-  constructor(redis: string | RedisOptions | RedisClient) {
+  constructor(redis: string | RedisOptions | RedisClient, listener: ConnectionsListener) {
+    this.#listener = listener;
     this.#isLent = isClient(redis);
-    this.commands = isClient(redis) ? redis : connect(redis);
+    this.commands = isClient(redis) ? redis : connectForCalls(redis);
     // Nothing is added to a client that we were lent, not even a listener.
-    if (this.#isLent) return;
-    this.commands.on("ready", () => this.#readyCount++);
-    if (!isCluster(this.commands)) this.#watch(this.commands);
+    if (this.#isLent) warnOfMissingOptions(this.commands);
+    else this.#attend(this.commands as Redis);
   }
 
   /**
@@ -47,65 +69,39 @@ export class Connections {
     return () => this.#readyCount > before;
   }
 
+  /** The error of a command, or why Redis cannot be reached, if that is what made ioredis give up. */
+  explain(error: unknown): unknown {
+    if (this.#unreachable === undefined || !isGivenUp(error)) return error;
+    return new Error(`Redis cannot be reached: ${this.#unreachable.message}`);
+  }
+
   get background(): RedisClient {
-    if (this.#background === undefined) {
-      if (this.#isClosed) throw new ClosedError("the client");
-      this.#background = duplicateForBackground(this.commands);
-      // Without a listener ioredis prints errors; the commands that fail tell the same to us.
-      this.#background.on("error", ignore);
-      // Every queue that opens a connection on a cluster may wait for "ready".
-      this.#background.setMaxListeners(0);
-      if (!isCluster(this.#background)) this.#watch(this.#background);
-    }
+    this.#background ??= this.#openBackground();
     return this.#background;
   }
 
   /**
    * Opens a connection that does one thing. `key` tells which Cluster node it has to reach; any node
-   * will do without it.
+   * will do without it. It has to be ready within `timeout` milliseconds.
    */
-  async open(role: string, key?: string): Promise<Redis> {
+  async open(role: string, key?: string, timeout = CONNECT): Promise<Redis> {
     if (this.#isClosed) throw new ClosedError("the client");
-    const options: RedisOptions = {
-      ...OURS,
-      // One life: the owner opens the next one.
-      retryStrategy: null,
-      lazyConnect: true,
-      connectionName: connectionName(role, key),
-    };
-    const background = this.background;
-    const connection = isCluster(background)
-      ? (await nodeOf(background, key)).duplicate({
-          ...options,
-          keyPrefix: background.options.keyPrefix,
-        })
-      : background.duplicate(options);
-    let reason: unknown;
-    connection.on("error", (error) => (reason = error));
-    this.#dedicated.add(connection);
-    connection.once("end", () => this.#dedicated.delete(connection));
-    const timeout = setTimeout(() => {
-      reason = new Error("Redis did not answer in time");
-      connection.disconnect();
-    }, CONNECT);
-    try {
-      await connection.connect();
-    } catch (error) {
-      connection.disconnect();
-      // connect() says only that the connection is closed; the event says why.
-      throw reason ?? error;
-    } finally {
-      clearTimeout(timeout);
-    }
-    return connection;
+    const { background } = this;
+    const name = connectionName(role, key);
+    return await this.#connect(
+      isCluster(background)
+        ? duplicateForOneLife(await nodeOf(background, key), name, background.options.keyPrefix)
+        : duplicateForOneLife(background, name),
+      timeout,
+    );
   }
 
   /**
    * Resolves when Redis answers a connection made for the purpose. `key` tells which Cluster node is
-   * meant.
+   * meant. Rejects soon: a server that takes longer is slow, and its connections are not to blame.
    */
   async probe(key?: string): Promise<void> {
-    (await this.open("probe", key)).disconnect();
+    (await this.open("probe", key, PROBE)).disconnect();
   }
 
   /** A client that reaches the same server as `connection`, while that one is blocked. */
@@ -116,7 +112,7 @@ export class Connections {
 
   /** Ends what takes and moves, but not what carries the calls that users await. */
   abandon(): void {
-    for (const heartbeat of this.#heartbeats) heartbeat.stop();
+    for (const heartbeat of this.#heartbeats.values()) heartbeat.stop();
     for (const connection of this.#dedicated) connection.disconnect();
     if (this.#background !== undefined) end(this.#background);
   }
@@ -128,156 +124,122 @@ export class Connections {
     if (!this.#isLent) end(this.commands);
   }
 
-  /**
-   * Gives a connection up when it has died silently.
-   *
-   * It may carry a pop, and Redis may only be slow: then the messages would be handed to a connection
-   * that is no longer there. So it is given up only where Redis answers another one meanwhile.
-   * Offers that were under way are sent again.
-   */
-  #watch(connection: Redis): void {
-    let isProbing = false;
-    const heartbeat = new Heartbeat(connection, () => {
-      if (isProbing) return;
-      isProbing = true;
-      this.probe()
-        .then(() => sleep(GRACE))
-        .then(() => {
-          const isSilent = heartbeat.isSilent && connection.status === "ready";
-          // With `true`: a plain disconnect() would be final.
-          if (isSilent) connection.disconnect(true);
-        })
-        // Redis answers nobody: it is not this connection that is to blame.
-        .catch(ignore)
-        .finally(() => (isProbing = false));
+  /** Attends to `commands` that are ours: says once that Redis cannot be reached, and why. */
+  #attend(commands: Redis): void {
+    commands.on("ready", () => {
+      this.#readyCount++;
+      this.#unreachable = undefined;
     });
-    this.#heartbeats.push(heartbeat);
+    commands.on("error", (error: Error) => {
+      const isNews = this.#unreachable === undefined && !this.#isClosed;
+      this.#unreachable = error;
+      if (isNews) this.#listener.report(new RedisError("cannot reach Redis", error));
+    });
+    this.#watch(commands, () => askTime(commands, this.#listener.onTime));
+  }
+
+  #openBackground(): RedisClient {
+    if (this.#isClosed) throw new ClosedError("the client");
+    const background = duplicateForBackground(this.commands);
+    // Without a listener ioredis prints errors; the commands that fail tell the same to us.
+    background.on("error", ignore);
+    // Every queue that opens a connection on a cluster may wait for "ready".
+    background.setMaxListeners(0);
+    if (isCluster(background)) {
+      background.on("+node", (node: Redis) => {
+        this.#watch(
+          node,
+          () => node.ping(),
+          // The sooner the new slots are known, the sooner the node is left if it is down.
+          () => background.refreshSlotsCache(),
+        );
+      });
+      background.on("-node", (node: Redis) => {
+        this.#heartbeats.get(node)?.stop();
+        this.#heartbeats.delete(node);
+        this.#endDedicated(({ options }) => isSameNode(options, node.options));
+      });
+    } else {
+      this.#watch(background, () => askTime(background, this.#listener.onTime));
+      let server: string | undefined;
+      background.on("ready", () => {
+        const before = server;
+        server = serverOf(background);
+        if (before === undefined || before === server) return;
+        this.#endDedicated((connection) => serverOf(connection) !== server);
+      });
+    }
+    return background;
+  }
+
+  async #connect(connection: Redis, timeout: number): Promise<Redis> {
+    let reason: unknown;
+    connection.on("error", (error) => (reason = error));
+    this.#dedicated.add(connection);
+    connection.once("end", () => this.#dedicated.delete(connection));
+    const timer = setTimeout(() => {
+      reason = new Error("Redis did not answer in time");
+      connection.disconnect();
+    }, timeout);
+    try {
+      await connection.connect();
+    } catch (error) {
+      connection.disconnect();
+      // connect() says only that the connection is closed; the event says why.
+      throw reason ?? error;
+    } finally {
+      clearTimeout(timer);
+    }
+    return connection;
+  }
+
+  #endDedicated(isStale: (connection: Redis) => boolean): void {
+    for (const connection of this.#dedicated) if (isStale(connection)) connection.disconnect();
+  }
+
+  /** Gives a connection up when it has died silently. Offers that were under way are sent again. */
+  #watch(connection: Redis, ask: () => Promise<unknown>, onSilence: () => void = ignore): void {
+    let isDeciding = false;
+    const heartbeat = new Heartbeat(connection, ask, () => {
+      onSilence();
+      if (isDeciding) return;
+      isDeciding = true;
+      const isSilent = () => heartbeat.isSilent && connection.status === "ready";
+      const probe = async () => {
+        const other = duplicateForOneLife(connection, connectionName("probe"));
+        (await this.#connect(other, PROBE)).disconnect();
+      };
+      void hasDied({ isSilent, probe, grace: GRACE }).then((isDead) => {
+        isDeciding = false;
+        // With `true`: a plain disconnect() would be final.
+        if (isDead) connection.disconnect(true);
+      });
+    });
+    this.#heartbeats.set(connection, heartbeat);
   }
 }
 
-/** What our own connections do differently, whatever the caller's options say. */
-const OURS = {
-  commandTimeout: undefined,
-  blockingTimeout: undefined,
-  socketTimeout: undefined,
-  // 0: a command whose connection is lost is rejected, not sent again.
-  maxRetriesPerRequest: 0,
-  retryStrategy: (attempt: number) => Math.min(50 * 2 ** (attempt - 1), 2000),
-  // A master that became a replica stays connected. Leave it, and ask again who is the master.
-  reconnectOnError: (error: Error) => error.message.startsWith("READONLY"),
-  // Without it, a paused or cut-off master holds commands for up to 90 s behind Sentinel.
-  failoverDetector: true,
-  // How long a silent socket is waited for when it is given up: it answers no FIN.
-  disconnectTimeout: 100,
-  enableOfflineQueue: true,
-  enableReadyCheck: true,
-  enableAutoPipelining: false,
-  autoResubscribe: false,
-  lazyConnect: false,
-  readOnly: false,
-  monitor: false,
-  stringNumbers: false,
-  replyMapping: "legacy",
-  scripts: undefined,
-  himportFieldsets: undefined,
-} satisfies RedisOptions;
-
-// By shape, not by class: the caller may have another copy of ioredis than we have.
-function isClient(redis: unknown): redis is RedisClient {
-  return typeof redis === "object" && redis !== null && "sendCommand" in redis;
+async function askTime(client: Redis, onTime: ConnectionsListener["onTime"]): Promise<void> {
+  const sentAt = ServerClock.local();
+  onTime(ServerClock.fromTime(await client.time()), sentAt);
 }
 
-/** Ends a client in whatever state it is. What it has not answered is rejected. */
-function end(client: RedisClient): void {
-  const isParked = client.status === "reconnecting";
-  client.disconnect();
-  if (!isParked || isCluster(client)) return;
-  // Between two attempts to connect, disconnect() only calls the next one off, and what waits for an
-  // answer would wait for ever. So begin one, and break that off.
-  client.connect().catch(ignore);
-  client.disconnect();
+/** The server at the other end; undefined while it is not connected. */
+function serverOf({ stream }: Redis): string {
+  return `${stream.remoteAddress}:${stream.remotePort}`;
 }
 
-function isCluster(client: RedisClient): client is Cluster {
-  return client.isCluster;
-}
-
-function connect(redis: string | RedisOptions): Redis {
-  // The first call opens it, so that a client made in vain holds no process.
-  const ours = {
-    lazyConnect: true,
-    // It connects when it is first used, so the first command has to wait.
-    enableOfflineQueue: true,
-    connectionName: connectionName("commands"),
-    disconnectTimeout: OURS.disconnectTimeout,
-  };
-  if (typeof redis === "string") return parsed(redis, ours).on("error", ignore);
-  const options = checkOptions(redis);
-  // A client that nobody but us holds must not give up for good: nobody else could revive it.
-  const retryStrategy = (attempt: number) =>
-    options.retryStrategy?.(attempt) ?? OURS.retryStrategy(attempt);
-  // Commands that it is told not to send again ioredis would neither send nor answer.
-  const maxRetriesPerRequest =
-    options.autoResendUnfulfilledCommands === false ? 0 : options.maxRetriesPerRequest;
-  const client = new Redis({
-    ...options,
-    ...ours,
-    retryStrategy,
-    ...(maxRetriesPerRequest !== undefined && { maxRetriesPerRequest }),
-    replyMapping: "legacy",
-  });
-  return client.on("error", ignore);
-}
-
-function parsed(url: string, options: { lazyConnect: boolean }): Redis {
-  // The URL is not shown, nor the error about it: both may hold a password.
-  if (!/^(rediss?:)?\/\//.test(url)) {
-    throw new TypeError("redis must be a URL that begins with redis:// or rediss://");
-  }
-  try {
-    return new Redis(url, options);
-  } catch {
-    throw new TypeError("redis must be a valid URL");
-  }
-}
-
-function checkOptions(options: unknown): RedisOptions {
-  if (typeof options !== "object" || options === null || Array.isArray(options)) {
-    throw new TypeError(
-      `redis must be a URL, ioredis options, or a Redis or Cluster of ioredis; got ${typeof options}`,
-    );
-  }
-  return options;
-}
-
-function duplicateForBackground(client: RedisClient): RedisClient {
-  const ours = { ...OURS, connectionName: connectionName("background") };
-  if (!isCluster(client)) return client.duplicate(ours);
-  return client.duplicate([], {
-    clusterRetryStrategy: OURS.retryStrategy,
-    // 0: no re-sending. The next refresh of the slots finds the new master.
-    retryDelayOnFailover: 0,
-    slotsRefreshInterval: 2000,
-    scaleReads: "master",
-    enableOfflineQueue: true,
-    enableReadyCheck: true,
-    enableAutoPipelining: false,
-    lazyConnect: false,
-    scripts: undefined,
-    himportFieldsets: undefined,
-    redisOptions: { ...client.options.redisOptions, ...ours },
-  });
+function isSameNode(a: RedisOptions, b: RedisOptions): boolean {
+  return a.host === b.host && a.port === b.port;
 }
 
 /** Milliseconds until a connection of ours is ready, at most. */
-const CONNECT = 10_000;
+const CONNECT = 5000;
+
+/** Milliseconds until a connection is ready that is only to show that Redis answers. */
+const PROBE = 1500;
 
 /** Milliseconds that an answer may be late while Redis answers others. */
 const GRACE = 500;
-
-/** Shown by CLIENT LIST. A name must not hold spaces. */
-function connectionName(role: string, key?: string): string {
-  return `delayline:${role}${key === undefined ? "" : `:${encodeURIComponent(key)}`}`;
-}
 
 function ignore(): void {}

@@ -54,9 +54,13 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
     queueSettings({}, options);
     this.#options = options;
     const report = (error: DelaylineError) => this.#report(error);
-    const connections = new Connections(options.redis ?? DEFAULTS.redis);
+    const clock = new ServerClock();
+    const connections = new Connections(options.redis ?? DEFAULTS.redis, {
+      onTime: (serverTime, sentAt) => clock.observe(serverTime, sentAt),
+      report,
+    });
     const subscriber = new Subscriber(connections, report);
-    this.#client = { connections, subscriber, clock: new ServerClock(), closeTimeout, report };
+    this.#client = { connections, subscriber, clock, closeTimeout, report };
   }
 
   /**
@@ -110,7 +114,7 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
     try {
       await clock.ready(() => connections.commands.time());
     } catch (error) {
-      throw new RedisError("cannot ask for the server's time", error);
+      throw new RedisError("cannot ask for the server's time", connections.explain(error));
     }
     return clock.now() / 1000;
   }

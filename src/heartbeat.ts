@@ -4,18 +4,21 @@ import type { Redis } from "ioredis";
  * Finds a connection that died silently.
  *
  * When the other end of a TCP connection vanishes without a word, nothing is received and nothing
- * fails, for minutes. So a PING goes out every second, and where no answer comes within two, the
- * connection is given up: `onSilence` is called, again each second, until an answer comes.
+ * fails, for minutes. So a question goes out every second, and where no answer comes within two,
+ * `onSilence` is called, again each second, until an answer comes.
  */
 export class Heartbeat {
   readonly #connection: Redis;
+  readonly #ask: () => Promise<unknown>;
   readonly #onSilence: () => void;
   readonly #interval: NodeJS.Timeout;
   #askedAt: number | undefined;
   #connectedAt: number | undefined;
 
-  constructor(connection: Redis, onSilence: () => void) {
+  /** `ask` sends a command to which Redis replies at once. */
+  constructor(connection: Redis, ask: () => Promise<unknown>, onSilence: () => void) {
     this.#connection = connection;
+    this.#ask = ask;
     this.#onSilence = onSilence;
     this.#interval = setInterval(() => this.#beat(), 1000).unref();
   }
@@ -44,7 +47,7 @@ export class Heartbeat {
     this.#connectedAt = undefined;
     if (this.#askedAt === undefined) {
       const askedAt = (this.#askedAt = performance.now());
-      connection.ping().then(
+      this.#ask().then(
         () => this.#answered(askedAt),
         () => this.#answered(askedAt),
       );
@@ -62,4 +65,4 @@ export class Heartbeat {
 const SILENCE = 1900;
 
 /** Milliseconds that a connection may take to become ready after it was made. */
-const HANDSHAKE = 5000;
+const HANDSHAKE = 3000;

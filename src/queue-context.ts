@@ -6,6 +6,7 @@ import type { QueueKeys } from "./keys.ts";
 import { run, type Script, type ScriptArg } from "./lua/script.ts";
 import { setAside } from "./lua/set-aside.ts";
 import { OfferBatch } from "./offer-batch.ts";
+import { retrying } from "./retry.ts";
 import type { ServerClock } from "./server-clock.ts";
 import type { Subscriber } from "./subscriber.ts";
 import type { Subscription } from "./subscription.ts";
@@ -121,9 +122,10 @@ export class QueueContext {
 
   async #send<Reply>(doing: string, send: () => Promise<Reply>): Promise<Reply> {
     try {
-      return await send();
+      return await retrying(send);
     } catch (error) {
-      throw new RedisError(`cannot ${doing} queue "${this.name}"`, error);
+      const reason = this.connections.explain(error);
+      throw new RedisError(`cannot ${doing} queue "${this.name}"`, reason);
     }
   }
 

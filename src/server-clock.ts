@@ -17,6 +17,7 @@ export class ServerClock {
   #boundedAt = 0;
   #lastStamp = 0;
   #asking: Promise<void> | undefined;
+  readonly #onStep = new Set<() => void>();
 
   /** Whether the server has been heard yet. */
   get isSet(): boolean {
@@ -28,6 +29,16 @@ export class ServerClock {
     return performance.now() * 1000;
   }
 
+  /** The microseconds that a reply to TIME stands for. */
+  static fromTime([seconds, micros]: readonly (number | string)[]): number {
+    return Number(seconds) * 1e6 + Number(micros);
+  }
+
+  /** Calls `listener` whenever the server's clock turns out to have been set to another time. */
+  onStep(listener: () => void): void {
+    this.#onStep.add(listener);
+  }
+
   /** Takes into account that the server said `serverTime` between `sentAt` and now. */
   observe(serverTime: number, sentAt: number): void {
     const now = ServerClock.local();
@@ -37,9 +48,11 @@ export class ServerClock {
     this.#least = Math.max(this.#least - drift, least);
     this.#most = Math.min(this.#most + drift, most);
     this.#boundedAt = now;
-    if (this.#least > this.#most) {
+    const contradiction = this.#least - this.#most;
+    if (contradiction > 0) {
       this.#least = least;
       this.#most = most;
+      if (contradiction > STEP) for (const listener of this.#onStep) listener();
     }
   }
 
@@ -79,11 +92,13 @@ export class ServerClock {
     // Twice: the first answer may have waited for the connection.
     for (let i = 0; i < 2; i++) {
       const sentAt = ServerClock.local();
-      const [seconds, micros] = await time();
-      this.observe(Number(seconds) * 1e6 + Number(micros), sentAt);
+      this.observe(ServerClock.fromTime(await time()), sentAt);
     }
   }
 }
 
 /** How much two clocks may drift apart: 100 microseconds a second, more than quartz does. */
 const MAX_DRIFT = 1e-4;
+
+/** A contradiction of more than this many microseconds means that the server's clock was set. */
+const STEP = 1000;

@@ -1,6 +1,6 @@
 import type { Redis } from "ioredis";
 import type { Connections } from "./connections.ts";
-import { RedisError, type DelaylineError } from "./errors.ts";
+import { ClosedError, RedisError, type DelaylineError } from "./errors.ts";
 import { Heartbeat } from "./heartbeat.ts";
 import { Pause } from "./pause.ts";
 
@@ -22,7 +22,7 @@ export class Subscriber {
   readonly #connections: Connections;
   readonly #report: (error: DelaylineError) => void;
   readonly #listeners = new Map<string, Listener>();
-  readonly #pause = new Pause(50, 2000);
+  readonly #pause = new Pause(50, 1000);
   #connection: Redis | undefined;
   #isOpening = false;
   #isClosed = false;
@@ -59,7 +59,7 @@ export class Subscriber {
         this.#attach(connection);
         return;
       } catch (error) {
-        if (this.#isClosed) return;
+        if (this.#isClosed || error instanceof ClosedError) return;
         this.#report(new RedisError("cannot connect the subscriber", error));
         await this.#pause.wait();
       }
@@ -72,7 +72,11 @@ export class Subscriber {
       return;
     }
     this.#connection = connection;
-    const heartbeat = new Heartbeat(connection, () => connection.disconnect());
+    const heartbeat = new Heartbeat(
+      connection,
+      () => connection.ping(),
+      () => connection.disconnect(),
+    );
     connection.once("end", () => {
       heartbeat.stop();
       this.#connection = undefined;

@@ -17,7 +17,7 @@ export interface WaitOptions {
 interface Waiter {
   /** How many payloads it takes at most. */
   readonly max: number;
-  readonly settle: (taken: readonly Taken[] | undefined) => void;
+  readonly settle: (taken: readonly Taken[]) => void;
   /** Without an error: with the reason of the waiter's signal. */
   readonly fail: (error?: unknown) => void;
 }
@@ -47,7 +47,9 @@ export class Taker {
   readonly #waiters = new Set<Waiter>();
   /** Waiters whose time is over, but who get the answer that is under way. */
   readonly #expired = new Set<Waiter>();
-  readonly #pause = new Pause(100, 2000);
+  /** Waiters whose time was over before there was a connection: they get one pop when there is. */
+  readonly #unserved = new Set<Waiter>();
+  readonly #pause = new Pause(100, 1000);
   /** After pops that found nothing: how many messages come by blocks alone before the next pop. */
   #blocksBetween = 0;
   #blocksLeft = 0;
@@ -74,14 +76,14 @@ export class Taker {
 
   /**
    * Waits for payloads, `max` at most, and answers as soon as there is one. Who waits first is served
-   * first. At the end of `timeout` it answers none, or undefined if Redis could not be asked at all.
+   * first. At the end of `timeout`, or up to a second later if an answer is under way, it answers none.
    *
    * @throws {ClosedError} if the taker is closed meanwhile.
-   * @throws {RedisError} if Redis refuses the pop (WRONGTYPE, NOPERM). A lost connection does not
-   * reject: it is reported, and the wait goes on.
+   * @throws {RedisError} if Redis refuses the pop (WRONGTYPE, NOPERM), or could not be asked before the
+   * time was over. A lost connection does not reject: it is reported, and the wait goes on.
    * @throws the signal's reason, if it is aborted.
    */
-  wait(max: number, { signal, timeout }: WaitOptions): Promise<readonly Taken[] | undefined> {
+  wait(max: number, { signal, timeout }: WaitOptions): Promise<readonly Taken[]> {
     return new Promise((resolve, reject) => {
       if (this.#closedAt !== undefined) throw new ClosedError("the client");
       signal?.throwIfAborted();
@@ -126,38 +128,41 @@ export class Taker {
 
   /** A waiter goes before it was served. */
   #leave(waiter: Waiter): void {
-    this.#waiters.delete(waiter);
+    for (const waiters of [this.#waiters, this.#expired, this.#unserved]) waiters.delete(waiter);
     waiter.fail();
     this.#unblock();
   }
 
   /**
    * A waiter's time is over. If it was the last, the block is ended, and it gets the answer: a message
-   * may be on its way already, and whoever asks next must not be given a later one before.
+   * may be on its way already, and whoever asks next must not be given a later one before. If Redis
+   * could not be asked yet, it is given a little more time for that.
    */
   #expire(waiter: Waiter): void {
     this.#waiters.delete(waiter);
-    if (this.#connection === undefined || this.#connection.isLost) {
-      waiter.settle(undefined);
-    } else if (this.#waiters.size > 0) {
+    const isConnected = this.#connection !== undefined && !this.#connection.isLost;
+    if (isConnected && this.#waiters.size > 0) {
       waiter.settle([]);
-    } else {
-      this.#expired.add(waiter);
-      setTimeout(() => this.#dismiss(waiter), LAST_ANSWER).unref();
-      this.#unblock();
+      return;
     }
+    (isConnected ? this.#expired : this.#unserved).add(waiter);
+    setTimeout(() => this.#dismiss(waiter), LAST_ANSWER);
+    this.#unblock();
   }
 
-  /** An expired waiter gets nothing. */
+  /** The last answer did not come: an expired waiter gets nothing. */
   #dismiss(waiter: Waiter): void {
     if (this.#expired.delete(waiter)) waiter.settle([]);
+    if (!this.#unserved.delete(waiter)) return;
+    const silence = new Error("Redis did not answer in time");
+    waiter.fail(new RedisError(`cannot take from ${this.#name}`, silence));
   }
 
   #failAll(error: unknown): void {
-    const waiters = [...this.#expired, ...this.#waiters];
-    this.#expired.clear();
-    this.#waiters.clear();
-    for (const waiter of waiters) waiter.fail(error);
+    for (const waiters of [this.#unserved, this.#expired, this.#waiters]) {
+      for (const waiter of waiters) waiter.fail(error);
+      waiters.clear();
+    }
   }
 
   #work(): void {
@@ -165,7 +170,7 @@ export class Taker {
       this.#working = undefined;
       for (const waiter of this.#expired) this.#dismiss(waiter);
       // Somebody may have come between the last look and here.
-      if (this.#waiters.size > 0) this.#work();
+      if (this.#isWaitedFor) this.#work();
     });
   }
 
@@ -174,19 +179,39 @@ export class Taker {
     for (;;) {
       // Those who start to wait in the same turn of the event loop are served together.
       await new Promise<void>((resolve) => process.nextTick(resolve));
-      if (this.#waiters.size === 0) return;
+      if (!this.#isWaitedFor) return;
       try {
         if (this.#connection === undefined || this.#connection.isLost) {
           this.#connection = await BlockingConnection.open(this.#connections, this.#sources);
         }
-        // All may have left while it connected.
-        if (this.#waiters.size === 0) break;
+        if (this.#unserved.size > 0) await this.#popForUnserved(this.#connection);
+        // All may have left meanwhile.
+        if (this.#waiters.size === 0) continue;
         mayHaveMore = await this.#takeFrom(this.#connection, mayHaveMore);
         this.#pause.reset();
       } catch (error) {
         await this.#recover(error);
       }
     }
+  }
+
+  get #isWaitedFor(): boolean {
+    return this.#waiters.size + this.#unserved.size > 0;
+  }
+
+  /** Pops once for those whose time was over before there was a connection. */
+  async #popForUnserved(connection: BlockingConnection): Promise<void> {
+    let wanted = 0;
+    for (const waiter of this.#unserved) {
+      wanted += waiter.max;
+      this.#expired.add(waiter);
+    }
+    this.#unserved.clear();
+    let taken: readonly Taken[] = [];
+    for (const source of this.#sources) {
+      if (taken.length === 0) taken = await connection.pop(wanted, source);
+    }
+    await this.#deliver(taken);
   }
 
   /** Takes once, and delivers; answers whether there may be more. */
@@ -315,6 +340,8 @@ export class Taker {
       return;
     }
     this.#report(failure);
+    for (const waiter of this.#unserved) waiter.fail(failure);
+    this.#unserved.clear();
     this.#connection?.disconnect();
     this.#connection = undefined;
     await this.#pause.wait();

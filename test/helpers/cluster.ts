@@ -5,36 +5,67 @@ import { OwnServer } from "./own-server.ts";
 
 const SLOTS = 16_384;
 
-/** Starts a Redis Cluster of three masters for this test alone, and a client of it. */
-export async function startCluster(): Promise<{ cluster: Cluster; nodes: OwnServer[] }> {
+/** Starts a Redis Cluster of three masters, with a replica each if wanted, for this test alone. */
+export async function startCluster(
+  options: { readonly withReplicas?: boolean } = {},
+): Promise<TestCluster> {
   const args = ["--cluster-enabled", "yes", "--cluster-node-timeout", "2000"];
-  const nodes = await Promise.all([1, 2, 3].map(() => OwnServer.start({ args })));
-  onTestFinished(async () => {
-    await Promise.all(nodes.map((node) => node.stop()));
-  });
+  const start = async (): Promise<OwnServer> => {
+    const node = await OwnServer.start({ args });
+    onTestFinished(() => node.stop());
+    return node;
+  };
+  const masters = await Promise.all([1, 2, 3].map(start));
+  const replicas = options.withReplicas === true ? await Promise.all([1, 2, 3].map(start)) : [];
+  const nodes = [...masters, ...replicas];
   const clients = nodes.map(({ port }) => new Redis(port, "127.0.0.1"));
   await Promise.all(
     clients.map(async (client, i) => {
-      const from = Math.ceil((SLOTS * i) / clients.length);
-      const to = Math.ceil((SLOTS * (i + 1)) / clients.length);
-      await client.cluster("ADDSLOTS", ...Array.from({ length: to - from }, (_, k) => from + k));
+      const from = Math.ceil((SLOTS * i) / masters.length);
+      const to = Math.ceil((SLOTS * (i + 1)) / masters.length);
+      const slots = Array.from({ length: to - from }, (_, k) => from + k);
+      if (i < masters.length) await client.cluster("ADDSLOTS", ...slots);
       // The default bus port, the server's port plus 10000, is free where the server's port is low.
       for (const { port } of nodes) await client.cluster("MEET", "127.0.0.1", port);
     }),
   );
-  await eventually(
-    async () => {
-      for (const client of clients) {
-        const info = await client.cluster("INFO");
-        if (!info.includes("cluster_state:ok") || !info.includes("cluster_known_nodes:3"))
-          return false;
-      }
-      return true;
-    },
-    { within: 30_000, what: "the cluster is up" },
+  await Promise.all(
+    clients.map((client) => infoHas(client, `cluster_known_nodes:${nodes.length}`)),
   );
+  for (const [i, client] of clients.slice(masters.length).entries()) {
+    const master = await clients[i]?.cluster("MYID");
+    await eventually(async () => (await client.cluster("REPLICATE", String(master))) === "OK");
+    await eventually(async () => (await client.info()).includes("master_link_status:up"), {
+      within: 20_000,
+      what: "a replica is in step with its master",
+    });
+  }
+  await Promise.all(clients.map((client) => infoHas(client, "cluster_state:ok")));
   for (const client of clients) client.disconnect();
   const cluster = new Cluster(nodes.map(({ port }) => ({ host: "127.0.0.1", port })));
+  cluster.on("error", () => {});
   onTestFinished(() => cluster.disconnect());
-  return { cluster, nodes };
+  return { cluster, nodes: masters };
+}
+
+/** A Redis Cluster: an ioredis client with default options, and its masters. */
+export interface TestCluster {
+  readonly cluster: Cluster;
+  readonly nodes: readonly OwnServer[];
+}
+
+/** The master that serves a key, as the client knows it. */
+export async function masterOf({ cluster, nodes }: TestCluster, key: string): Promise<OwnServer> {
+  const slot = await cluster.cluster("KEYSLOT", key);
+  const port = Number(cluster.slots[slot]?.[0]?.split(":")[1]);
+  const node = nodes.find((candidate) => candidate.port === port);
+  if (node === undefined) throw new Error(`no master serves slot ${slot}`);
+  return node;
+}
+
+async function infoHas(client: Redis, text: string): Promise<void> {
+  await eventually(async () => (await client.cluster("INFO")).includes(text), {
+    within: 30_000,
+    what: text,
+  });
 }

@@ -29,7 +29,7 @@ export class TcpProxy {
   /** Is shown every chunk from Redis. */
   onReply: Inspect | undefined;
 
-  readonly #target: URL;
+  #target: URL;
   readonly #port: number;
   readonly #connections = new Set<ProxyConnection>();
   readonly #swallowed = new Set<Direction>();
@@ -69,6 +69,11 @@ export class TcpProxy {
   /** How many connections have been accepted so far. Their ids count from 1. */
   get acceptedCount(): number {
     return this.#lastId;
+  }
+
+  /** Leads new connections to another Redis, as a name that is moved does. Those that exist stay. */
+  moveTo(url: string): void {
+    this.#target = new URL(url);
   }
 
   /** Closes all connections, as a crashing peer's kernel does. New ones are accepted. */
