@@ -56,7 +56,14 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
     const report = (error: DelaylineError) => this.#report(error);
     const connections = new Connections(options.redis ?? DEFAULTS.redis);
     const subscriber = new Subscriber(connections, report);
-    this.#client = { connections, subscriber, clock: new ServerClock(), closeTimeout, report };
+    this.#client = {
+      connections,
+      subscriber,
+      clock: new ServerClock(),
+      offerBatches: new Set(),
+      closeTimeout,
+      report,
+    };
   }
 
   /**

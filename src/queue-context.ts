@@ -17,6 +17,7 @@ export interface ClientContext {
   readonly connections: Connections;
   readonly subscriber: Subscriber;
   readonly clock: ServerClock;
+  readonly offerBatches: Set<OfferBatch>;
   readonly closeTimeout: number;
   readonly report: (error: DelaylineError) => void;
 }
