@@ -72,8 +72,8 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
    * From now on this process moves due messages of the queue, unless `transfer` is false. Handles are
    * cheap: make as many as you like.
    *
-   * @throws {TypeError} if the name cannot name a queue (empty, or with braces that do not form one
-   * `{tag}`), or if an option is not legal or contradicts what the queue was opened with.
+   * @throws {TypeError} if the name cannot name a queue (empty, with braces that do not form one
+   * `{tag}`, or beginning as our keys do: `delayline_...:`), or if an option is not legal or contradicts what the queue was opened with.
    * @throws {ClosedError} after `close()`.
    */
   getDelayedQueue<Name extends TypedCodecName>(

@@ -37,8 +37,9 @@ export interface QueueKeys {
  *
  * A name that already holds a hash tag (`{...}`) is used as it is, without new braces.
  *
- * @throws {TypeError} if `name` is not a non-empty, well-formed string, or its keys would land in
- * different Cluster slots (`a}b`, `a{b`, `{}q`).
+ * @throws {TypeError} if `name` is not a non-empty, well-formed string, its keys would land in
+ * different Cluster slots (`a}b`, `a{b`, `{}q`), or it could be the key of another queue: names that
+ * begin with `redisson_delay_queue` or `delayline_` must not have a colon after that.
  */
 export function queueKeys(name: string): QueueKeys {
   const tagged = hashTagged(name);
@@ -70,6 +71,12 @@ function hashTagged(name: unknown): string {
   if (!name.isWellFormed()) {
     throw new TypeError(`queue name must be well-formed Unicode, got ${JSON.stringify(name)}`);
   }
+  const prefix = KEY_PREFIX.exec(name)?.[0];
+  if (prefix !== undefined) {
+    throw new TypeError(
+      `queue name must not begin as the keys of queues do (${prefix}), or it could be the key of another queue; got ${JSON.stringify(name)}`,
+    );
+  }
   const open = name.indexOf("{");
   if (open === -1) {
     if (!name.includes("}")) return `{${name}}`;
@@ -80,3 +87,6 @@ function hashTagged(name: unknown): string {
     `queue name must have no braces or a whole non-empty {tag}, or its keys land in different Cluster slots; got ${JSON.stringify(name)}`,
   );
 }
+
+/** How every key of a queue begins, but its name; those that are added one day, too. */
+const KEY_PREFIX = /^(?:redisson_delay_queue|delayline_)[^:]*:/;

@@ -80,7 +80,8 @@ export class QueueContext {
   taker(others: readonly QueueContext[] = []): Taker {
     this.checkTaking();
     const sources: Source[] = [this, ...others].map(({ keys }) => keys);
-    const key = sources.map(({ target }) => target).join("\0");
+    // Names may hold any character, so no separator would do.
+    const key = JSON.stringify(sources.map(({ target }) => target));
     let taker = this.#takers.get(key);
     if (taker === undefined) {
       taker = new Taker(sources, this.#client);
