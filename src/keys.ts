@@ -28,7 +28,10 @@ export interface QueueKeys {
   readonly mover: string;
   /** LIST: bytes that nobody could read. */
   readonly quarantine: string;
-  /** Prefix of short-lived strings, each the receipt of one give-back. */
+  /**
+   * ZSET: receipts of give-backs that are under way, by the server's time in epoch milliseconds; see
+   * `lua/give-back.ts`. Expires a day after the last one.
+   */
   readonly receipt: string;
 }
 
@@ -53,7 +56,7 @@ export function queueKeys(name: string): QueueKeys {
     index: `delayline_keys:${tagged}`,
     mover: `delayline_mover:${tagged}`,
     quarantine: `delayline_quarantine:${tagged}`,
-    receipt: `delayline_receipt:${tagged}:`,
+    receipt: `delayline_receipts:${tagged}`,
   };
 }
 

@@ -28,7 +28,7 @@ test("a queue's keys are Redisson's, and ours beside them", () => {
     index: "delayline_keys:{orders}",
     mover: "delayline_mover:{orders}",
     quarantine: "delayline_quarantine:{orders}",
-    receipt: "delayline_receipt:{orders}:",
+    receipt: "delayline_receipts:{orders}",
   });
 });
 
