@@ -126,6 +126,8 @@ export class BlockingQueue<T = unknown> {
    *
    * All need the same codec, and on Cluster the same slot. Each set of names that is ever polled costs
    * one connection.
+   *
+   * @throws {TypeError} if one of the names cannot name a queue.
    */
   async pollFromAny(names: readonly string[], timeout = 0): Promise<FromQueue<T> | undefined> {
     checkDuration("timeout", timeout);

@@ -331,6 +331,7 @@ export class DelayedQueue<T = unknown> {
    * answers its payload; undefined if there is none. Both queues need the same codec, and on Cluster
    * the same slot.
    *
+   * @throws {TypeError} if `other` cannot name a queue; nothing was moved.
    * @throws {DecodeError} if the codec cannot read it; it has been moved all the same.
    */
   async pollLastAndOfferFirstTo(other: string): Promise<T | undefined> {

@@ -60,7 +60,14 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
       report,
     });
     const subscriber = new Subscriber(connections, report);
-    this.#client = { connections, subscriber, clock, closeTimeout, report };
+    this.#client = {
+      connections,
+      subscriber,
+      clock,
+      offerBatches: new Set(),
+      closeTimeout,
+      report,
+    };
   }
 
   /**
@@ -69,8 +76,8 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
    * From now on this process moves due messages of the queue, unless `transfer` is false. Handles are
    * cheap: make as many as you like.
    *
-   * @throws {TypeError} if the name cannot name a queue (empty, or with braces that do not form one
-   * `{tag}`), or if an option is not legal or contradicts what the queue was opened with.
+   * @throws {TypeError} if the name cannot name a queue (empty, with braces that do not form one
+   * `{tag}`, or beginning as our keys do: `delayline_...:`), or if an option is not legal or contradicts what the queue was opened with.
    * @throws {ClosedError} after `close()`.
    */
   getDelayedQueue<Name extends TypedCodecName>(
@@ -150,8 +157,15 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
     await Promise.all(queues.map((queue) => queue.stopHandling()));
 
     // Offers may be waiting for a Redis that is down; then ending the connections rejects them.
-    const givingUp = setTimeout(() => connections.close(), timeLeft);
-    await Promise.all(queues.map((queue) => queue.close()));
+    let givingUp: NodeJS.Timeout | undefined;
+    const givenUp = new Promise<void>((resolve) => {
+      givingUp = setTimeout(() => {
+        connections.close();
+        // A client that was lent to us may keep them for ever: nobody waits for that.
+        setImmediate(resolve);
+      }, timeLeft);
+    });
+    await Promise.race([Promise.all(queues.map((queue) => queue.close())), givenUp]);
     clearTimeout(givingUp);
 
     subscriber.close();

@@ -6,6 +6,7 @@
  * the command that failed, the payload among them, so they are never handed on as they are.
  */
 import { UnreadableError } from "./codecs/unreadable-error.ts";
+import { isGivenUp, replyOf } from "./failure.ts";
 
 /** The stable codes of {@link DelaylineError}. */
 export type ErrorCode =
@@ -103,7 +104,7 @@ export class RedisError extends DelaylineError {
   constructor(doing: string, error: unknown, code: ErrorCode = "REDIS") {
     const cause = withoutArguments(error);
     super(code, `${doing}: ${cause.message}`, { cause });
-    this.reply = cause.name === "ReplyError" ? cause.message.split(" ", 1)[0] : undefined;
+    this.reply = replyOf(cause);
   }
 }
 
@@ -119,9 +120,9 @@ export class OfferError extends RedisError {
   /** Whether the message may be in Redis all the same. */
   readonly stored: Stored;
 
-  constructor(doing: string, error: unknown, mayBeStored = true) {
+  constructor(doing: string, error: unknown, mayBeStored = replyOf(error) === undefined) {
     super(doing, error, "OFFER");
-    this.stored = mayBeStored && this.reply === undefined ? "unknown" : "not-stored";
+    this.stored = mayBeStored ? "unknown" : "not-stored";
   }
 }
 
@@ -179,10 +180,9 @@ export class HandlerError extends DelaylineError {
  */
 function withoutArguments(error: unknown): Error {
   if (!(error instanceof Error)) return new Error("unknown failure");
-  const message =
-    error.name === "MaxRetriesPerRequestError"
-      ? "the connection was lost before the answer came"
-      : error.message.replace(/,? with args beginning with:.*/s, "");
+  const message = isGivenUp(error)
+    ? "the connection was lost before the answer came"
+    : error.message.replace(/,? with args beginning with:.*/s, "");
   const copy = new Error(message);
   Object.defineProperty(copy, "name", { value: error.name, configurable: true });
   const code: unknown = "code" in error ? error.code : undefined;

@@ -28,7 +28,10 @@ export interface QueueKeys {
   readonly mover: string;
   /** LIST: bytes that nobody could read. */
   readonly quarantine: string;
-  /** Prefix of short-lived strings, each the receipt of one give-back. */
+  /**
+   * ZSET: receipts of give-backs that are under way, by the server's time in epoch milliseconds; see
+   * `lua/give-back.ts`. Expires a day after the last one.
+   */
   readonly receipt: string;
 }
 
@@ -37,8 +40,9 @@ export interface QueueKeys {
  *
  * A name that already holds a hash tag (`{...}`) is used as it is, without new braces.
  *
- * @throws {TypeError} if `name` is not a non-empty, well-formed string, or its keys would land in
- * different Cluster slots (`a}b`, `a{b`, `{}q`).
+ * @throws {TypeError} if `name` is not a non-empty, well-formed string, its keys would land in
+ * different Cluster slots (`a}b`, `a{b`, `{}q`), or it could be the key of another queue: names that
+ * begin with `redisson_delay_queue` or `delayline_` must not have a colon after that.
  */
 export function queueKeys(name: string): QueueKeys {
   const tagged = hashTagged(name);
@@ -52,7 +56,7 @@ export function queueKeys(name: string): QueueKeys {
     index: `delayline_keys:${tagged}`,
     mover: `delayline_mover:${tagged}`,
     quarantine: `delayline_quarantine:${tagged}`,
-    receipt: `delayline_receipt:${tagged}:`,
+    receipt: `delayline_receipts:${tagged}`,
   };
 }
 
@@ -70,6 +74,12 @@ function hashTagged(name: unknown): string {
   if (!name.isWellFormed()) {
     throw new TypeError(`queue name must be well-formed Unicode, got ${JSON.stringify(name)}`);
   }
+  const prefix = KEY_PREFIX.exec(name)?.[0];
+  if (prefix !== undefined) {
+    throw new TypeError(
+      `queue name must not begin as the keys of queues do (${prefix}), or it could be the key of another queue; got ${JSON.stringify(name)}`,
+    );
+  }
   const open = name.indexOf("{");
   if (open === -1) {
     if (!name.includes("}")) return `{${name}}`;
@@ -80,3 +90,6 @@ function hashTagged(name: unknown): string {
     `queue name must have no braces or a whole non-empty {tag}, or its keys land in different Cluster slots; got ${JSON.stringify(name)}`,
   );
 }
+
+/** How every key of a queue begins, but its name; those that are added one day, too. */
+const KEY_PREFIX = /^(?:redisson_delay_queue|delayline_)[^:]*:/;

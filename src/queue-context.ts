@@ -18,6 +18,7 @@ export interface ClientContext {
   readonly connections: Connections;
   readonly subscriber: Subscriber;
   readonly clock: ServerClock;
+  readonly offerBatches: Set<OfferBatch>;
   readonly closeTimeout: number;
   readonly report: (error: DelaylineError) => void;
 }
@@ -80,7 +81,8 @@ export class QueueContext {
   taker(others: readonly QueueContext[] = []): Taker {
     this.checkTaking();
     const sources: Source[] = [this, ...others].map(({ keys }) => keys);
-    const key = sources.map(({ target }) => target).join("\0");
+    // Names may hold any character, so no separator would do.
+    const key = JSON.stringify(sources.map(({ target }) => target));
     let taker = this.#takers.get(key);
     if (taker === undefined) {
       taker = new Taker(sources, this.#client);

@@ -16,7 +16,7 @@ export async function retrying<Reply>(
     try {
       return await send();
     } catch (error) {
-      if (performance.now() - startedAt > PATIENCE || !mayRetry(error)) throw error;
+      if (!mayRetry(error) || performance.now() - startedAt > PATIENCE) throw error;
       await pause.wait();
     }
   }

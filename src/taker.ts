@@ -58,6 +58,8 @@ export class Taker {
   #connection: BlockingConnection | undefined;
   #unblocking: Promise<void> | undefined;
   #working: Promise<void> | undefined;
+  /** The last removal of a receipt. */
+  #forgetting: Promise<unknown> | undefined;
   #closedAt: number | undefined;
 
   constructor(
@@ -123,6 +125,7 @@ export class Taker {
     this.#pause.end();
     await this.#working;
     await this.#unblocking;
+    await this.#forgetting;
     this.#connection?.disconnect();
   }
 
@@ -303,16 +306,20 @@ export class Taker {
 
   /**
    * Puts messages that nobody took back to the head, however often it takes. Where Redis refuses it,
-   * whoever waits meanwhile gets them; where the answer was lost, they may be back already.
+   * whoever waits meanwhile gets them; where the answer was lost, they may be back already, which the
+   * receipt tells.
    */
   async #giveBack(taken: readonly Taken[]): Promise<void> {
-    const { target, receipt } = (taken[0] as Taken).source;
-    const keys = { target, receipt: `${receipt}${randomUUID()}` };
+    const { target, receipt: receipts } = (taken[0] as Taken).source;
+    const receipt = randomUUID();
     const payloads = taken.map(({ payload }) => payload);
     const pause = new Pause(100, 2000);
     for (let isUnknown = false; ;) {
       try {
-        await run(this.#connections.background, giveBack, keys, {}, payloads);
+        const { background } = this.#connections;
+        await run(background, giveBack, { target, receipts }, { receipt }, payloads);
+        // Nobody waits for this, and a receipt that stays does no harm. It is dropped after a day.
+        this.#forgetting = background.zrem(receipts, receipt).catch(() => {});
         return;
       } catch (error) {
         const isLost =

@@ -2,8 +2,8 @@
 export interface BatchRule<Request, Answer> {
   /** Sends requests of one kind; answers for each, in the same order. */
   readonly send: (requests: readonly Request[]) => Promise<readonly Answer[]>;
-  /** Requests of different kinds travel separately. */
-  readonly kindOf: (request: Request) => string;
+  /** Requests of different kinds travel separately. Defaults to one kind. */
+  readonly kindOf?: (request: Request) => string;
   /** Bytes that a request takes up. */
   readonly sizeOf: (request: Request) => number;
 }
@@ -28,6 +28,11 @@ export class TurnBatch<Request, Answer> {
       if (this.#waiting.length === 0) process.nextTick(() => this.#flush());
       this.#waiting.push({ request, resolve, reject });
     });
+  }
+
+  /** Whether anything has been sent that is not answered. */
+  get isUnderWay(): boolean {
+    return this.#sending.size > 0;
   }
 
   /** Resolves when what is on its way by now has been answered. */
@@ -58,8 +63,8 @@ export class TurnBatch<Request, Answer> {
     for (let i = from; i < waiting.length && i < from + BATCH; i++) {
       const { request } = waiting[i] as Waiting<Request, Answer>;
       bytes += sizeOf(request);
-      if (i > from && (kindOf(request) !== kind || bytes > BATCH_BYTES)) return i;
-      kind = kindOf(request);
+      if (i > from && (kindOf?.(request) !== kind || bytes > BATCH_BYTES)) return i;
+      kind = kindOf?.(request);
     }
     return Math.min(waiting.length, from + BATCH);
   }

@@ -14,7 +14,8 @@ export interface KeyedReply {
 }
 
 /**
- * Offers messages that have business keys: as `offer`, but a key is pending once at most.
+ * Offers messages that have business keys: as `offer`, but a key is pending once at most. A message
+ * whose key is empty has none: it is added as `offer` adds it, and is not in the index.
  *
  * Arguments behind the named ones, for each message: its member, when it is due (`+delay` or
  * `@deadline`), its key, and what to do if the key is pending: `reject`, `replace`, `keep`, or
@@ -51,7 +52,8 @@ local function write(takeBack, ...)
 end
 
 local function put(member, due, key, rule)
-  local old, oldDeadline, entry = pendingWith(key)
+  local old, oldDeadline, entry
+  if key ~= "" then old, oldDeadline, entry = pendingWith(key) end
   if old and old:sub(2, 17) == member:sub(2, 17) then
     return oldDeadline, entry:byte(25), false
   end
@@ -83,11 +85,13 @@ local function put(member, due, key, rule)
   if failure then return end
   if isNew == 0 then return tonumber(redis.call("ZSCORE", timeouts, member)), outcome, false end
   local address = packAddress(deadline, member)
-  local value = address .. string.char(outcome)
-  if since then value = value .. struct.pack(">I4I4", math.floor(since / 4294967296), since % 4294967296) end
-  write(function()
-    if entry then redis.call("HSET", index, key, entry) else redis.call("HDEL", index, key) end
-  end, "HSET", index, key, value)
+  if key ~= "" then
+    local value = address .. string.char(outcome)
+    if since then value = value .. struct.pack(">I4I4", math.floor(since / 4294967296), since % 4294967296) end
+    write(function()
+      if entry then redis.call("HSET", index, key, entry) else redis.call("HDEL", index, key) end
+    end, "HSET", index, key, value)
+  end
   elements[#elements + 1] = ${isExact ? "member" : "address"}
   first = math.min(first, deadline)
   replaced[#replaced + 1] = old

@@ -1,8 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { ClosedError, type BlockingQueue, type Delayline } from "../../src/index.ts";
+import { giveBack } from "../../src/lua/give-back.ts";
 import { newLine, TestLine } from "../helpers/delayline.ts";
 import { eventually } from "../helpers/eventually.ts";
+import { watchCommands } from "../helpers/monitor.ts";
 import { newRedis, redisUrl, uniqueName } from "../helpers/redis.ts";
 import { Roles } from "../helpers/roles.ts";
 import { startProxy } from "../helpers/tcp-proxy.ts";
@@ -136,6 +138,23 @@ test(`${ABORTS} polls expire at random moments`, async () => {
   const sent = await stop();
   received.push(...(await takeTheRest(queue, sent, received)));
   expect(received).toEqual(sent);
+});
+
+test("300 aborted takes leave no receipt behind", async () => {
+  const name = uniqueName();
+  const redis = newRedis();
+  const watched = await watchCommands(name);
+  const line = newLine();
+  const queue = numbersIn(line, name);
+  const stop = startProducer(name);
+  const received = await takeAndAbort(queue, 300);
+  const sent = await stop();
+  received.push(...(await takeTheRest(queue, sent, received)));
+  await line.close();
+
+  const giveBacks = (await watched()).filter(([, sha]) => sha === giveBack.sha).length;
+  expect(giveBacks).toBeGreaterThan(0);
+  expect(await redis.keys(`delayline_receipt*${name}*`)).toEqual([]);
 });
 
 test("takes with room for many are aborted at random moments", async () => {

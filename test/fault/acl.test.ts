@@ -18,7 +18,7 @@ import { missing, numbers, repeated } from "./ledger.ts";
 const RULES = `
   time zadd zscore rpush zrange zrank publish ltrim zrem
   evalsha get zrangebyscore zremrangebyrank set unlink subscribe
-  blpop lpop exists del lpush client|id client|unblock
+  blpop lpop exists del expire lpush client|id client|unblock
   lrange llen zcard rename
   hello client|setname info ping
 `
@@ -31,7 +31,7 @@ const SERIOUS = new Set(
   `
   time zadd rpush zrange zrank publish
   evalsha get zrangebyscore zremrangebyrank set subscribe
-  blpop exists del lpush client|id
+  blpop zscore zrem expire lpush client|id
 `
     .trim()
     .split(/\s+/)

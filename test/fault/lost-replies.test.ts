@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import type { OfferError } from "../../src/index.ts";
+import { queueKeys } from "../../src/keys.ts";
 import { newLine } from "../helpers/delayline.ts";
 import { eventually } from "../helpers/eventually.ts";
 import { startOwnServer } from "../helpers/own-server.ts";
@@ -130,6 +131,8 @@ test("the reply of a give-back is lost: the message is back once", async () => {
   expect(await queue.take()).toBe("one");
   expect(line.errors).toEqual([]);
 
+  // Nothing else is answered with 1 meanwhile.
+  await eventually(async () => (await redis.exists(queueKeys(name).receipt)) === 0);
   // The answer to the give-back is how many have gone back.
   let losses = 0;
   proxy.onReply = (chunk, connection) =>
@@ -141,6 +144,9 @@ test("the reply of a give-back is lost: the message is back once", async () => {
   await eventually(() => line.errors.length > 0);
   expect(await queue.take({ signal: AbortSignal.timeout(10_000) })).toBe("two");
   expect(await queue.poll(100)).toBeUndefined();
+  // The one that was sent again leaves no receipt either.
+  await line.close();
+  expect(await redis.keys(`delayline_receipt*${name}*`)).toEqual([]);
 });
 
 test("a wake-up that overtakes a transfer's answer is not missed, 20 times", async () => {

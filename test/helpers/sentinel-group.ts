@@ -56,7 +56,7 @@ export class SentinelGroup {
   }
 
   /** What a client is made from to find the master through the Sentinels. */
-  get options(): RedisOptions & { sentinels: { host: string; port: number }[] } {
+  get options(): Pick<RedisOptions, "sentinels" | "name" | "natMap"> {
     const natMap: Record<string, { host: string; port: number }> = {};
     for (const { inner, outer } of this.#members) {
       natMap[`127.0.0.1:${inner.port}`] = { host: "127.0.0.1", port: outer.port };

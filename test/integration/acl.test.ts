@@ -2,6 +2,9 @@ import { readFile } from "node:fs/promises";
 import type { Redis } from "ioredis";
 import { expect, it, onTestFinished } from "vitest";
 import { Delayline } from "../../src/index.ts";
+import { queueKeys } from "../../src/keys.ts";
+import { giveBack } from "../../src/lua/give-back.ts";
+import { run } from "../../src/lua/script.ts";
 import { newCalmLine } from "../helpers/calm-line.ts";
 import { newRedis, redisUrl, uniqueName } from "../helpers/redis.ts";
 import { offerAsRedisson, transferAsRedisson, type Layout } from "../helpers/redisson.ts";
@@ -71,7 +74,10 @@ it("needs no more access than the README says", async () => {
 
   // Compaction, give-back and quarantine, by the same user.
   const scripts = newRedis(url.href);
-  for (const command of ["rename", "del", "exists", "lpush", "set", "lrem", "zcard", "hlen"]) {
+  const { target, receipt: receipts } = queueKeys(name);
+  expect(await run(scripts, giveBack, { target, receipts }, { receipt: "1" }, ["x"])).toBe(1);
+  expect(await scripts.zrem(receipts, "1")).toBe(1);
+  for (const command of ["rename", "del", "exists", "set", "lrem", "zcard", "hlen"]) {
     const allowed = await admin.call("ACL", "DRYRUN", user, command, ...wordsFor(command, name));
     expect(allowed, command).toBe("OK");
   }
@@ -119,9 +125,8 @@ function wordsFor(command: string, name: string): string[] {
       return [list, order];
     case "lrem":
       return [order, "1", "x"];
-    case "lpush":
     case "set":
-      return [`delayline_receipt:{${name}}:1`, "1"];
+      return [`delayline_ghosts:{${name}}`, "1"];
     default:
       return [list];
   }

@@ -2,6 +2,7 @@ import { getEventListeners } from "node:events";
 import type { Redis } from "ioredis";
 import { beforeEach, describe, expect, test } from "vitest";
 import { ClosedError, type BlockingQueue } from "../../src/index.ts";
+import { queueKeys } from "../../src/keys.ts";
 import { newCalmLine } from "../helpers/calm-line.ts";
 import type { TestLine } from "../helpers/delayline.ts";
 import { eventually } from "../helpers/eventually.ts";
@@ -480,6 +481,20 @@ describe("pollFromAny", () => {
   test("refuses names that can name no queue", async () => {
     await expect(queue.pollFromAny(["a}b"])).rejects.toThrow(TypeError);
     await expect(queue.pollFromAny([""], 5)).rejects.toThrow("queue name must not be empty");
+    await expect(queue.pollFromAny([queueKeys(name).order])).rejects.toThrow(TypeError);
+    await expect(queue.pollFromAny([other.name, queueKeys(name).quarantine], 5)).rejects.toThrow(
+      "queue name must not begin as the keys of queues do (delayline_quarantine:)",
+    );
+  });
+
+  test("tells sets of names apart, whatever is in the names", async () => {
+    const joint = `${other.name}\0${third.name}`;
+    expect(await queue.pollFromAny([other.name, third.name], 10)).toBeUndefined();
+    const polling = queue.pollFromAny([joint], MINUTE);
+    await third.put("t");
+    await line.getBlockingQueue(joint).put("j");
+    expect(await polling).toEqual({ queue: joint, payload: "j" });
+    expect(await third.take()).toBe("t");
   });
 });
 

@@ -345,7 +345,17 @@ describe("close", () => {
 });
 
 describe("a queue", () => {
-  test.each(["a}b", "a{b", "{}q", "a{}b", "", undefined, 5])("cannot have the name %j", (bad) => {
+  test.each([
+    "a}b",
+    "a{b",
+    "{}q",
+    "a{}b",
+    "",
+    undefined,
+    5,
+    "redisson_delay_queue:{orders}",
+    "delayline_keys:{orders}",
+  ])("cannot have the name %j", (bad) => {
     const line = newCalmLine();
     expect(() => line.getDelayedQueue(bad as string)).toThrow(TypeError);
     expect(() => line.getBlockingQueue(bad as string)).toThrow(/^queue name must/);

@@ -351,6 +351,16 @@ describe.each(["none", "redisson"] as const)("with interop %s", (interop) => {
       expect(await newCalmLine().getBlockingQueue(name).take()).toBe("b");
     });
 
+    test("refuses names that can name no queue, and moves nothing", async () => {
+      await offer("a");
+      const { target, ...keys } = queueKeys(name);
+      for (const bad of ["", "a}b", ...Object.values(keys)]) {
+        await expect(queue.pollLastAndOfferFirstTo(bad)).rejects.toThrow(/^queue name must/);
+      }
+      expect(await queue.readAll()).toEqual(["a"]);
+      expect(await queue.pollLastAndOfferFirstTo(target)).toBe("a");
+    });
+
     test("passes over what has gone", async () => {
       await offer(...upTo(300));
       await queue.removeAll(upTo(300).slice(1));

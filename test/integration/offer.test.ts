@@ -10,6 +10,8 @@ import {
   type OfferResult,
 } from "../../src/index.ts";
 import { queueKeys } from "../../src/keys.ts";
+import { offer as plainScript } from "../../src/lua/offer.ts";
+import { offerKeyed as keyedScript } from "../../src/lua/offer-keyed.ts";
 import { newCalmLine } from "../helpers/calm-line.ts";
 import { watchCommands } from "../helpers/monitor.ts";
 import { newRedis, uniqueName } from "../helpers/redis.ts";
@@ -381,6 +383,24 @@ describe("offers on their way", () => {
     ]);
     expect(await scripts()).toBe(1);
     expect(await queue.readAll()).toEqual(Array.from({ length: 43 }, (_, i) => i));
+  });
+
+  test("travel in one script with and without keys; without any key they use a smaller one", async () => {
+    await queue.offer("to begin with", MINUTE, { key: "to begin with" });
+    await queue.offer("to begin with", MINUTE);
+    const watched = await watchCommands(queueKeys(name).timeouts);
+    const scripts = async () => (await watched()).splice(0).map(([, sha]) => sha);
+    const offers = (count: number, isKeyed: (i: number) => boolean) =>
+      Array.from({ length: count }, (_, i) =>
+        queue.offer(i, MINUTE, isKeyed(i) ? { key: `${i}`, onDuplicate: "replace" } : {}),
+      );
+
+    await Promise.all(offers(100, (i) => i % 2 === 0));
+    expect(await scripts()).toEqual([keyedScript.sha]);
+    await Promise.all(offers(250, (i) => i === 249));
+    expect(await scripts()).toEqual([keyedScript.sha, keyedScript.sha, keyedScript.sha]);
+    await Promise.all(offers(250, () => false));
+    expect(await scripts()).toEqual([plainScript.sha, plainScript.sha, plainScript.sha]);
   });
 
   test("of two handles travel together, those of two queues do not", async () => {

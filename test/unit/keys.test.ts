@@ -28,7 +28,7 @@ test("a queue's keys are Redisson's, and ours beside them", () => {
     index: "delayline_keys:{orders}",
     mover: "delayline_mover:{orders}",
     quarantine: "delayline_quarantine:{orders}",
-    receipt: "delayline_receipt:{orders}:",
+    receipt: "delayline_receipts:{orders}",
   });
 });
 
@@ -49,7 +49,7 @@ describe("all keys of a legal name live in one Cluster slot", () => {
     "with space",
     "über:日本語:🎉",
     "line\nbreak\0zero",
-    "delayline_quarantine:orders",
+    "delayline_quarantine",
     "{orders}",
     "{a}b",
     "a{b}",
@@ -93,6 +93,44 @@ test.each(["a}b", "a{b", "{}q", "a{}b", "{", "}", "}{", "{}", "}a{", "{}{a}"])(
     );
   },
 );
+
+describe("the name of a key that a queue may have is refused", () => {
+  const { target, ...keysOfOrders } = queueKeys("orders");
+  test.each([
+    ...Object.values(keysOfOrders),
+    ...Object.values(keysOfOrders).map((key) => key.replace("{orders}", "eu:{shop}:orders")),
+    // Whatever is added one day begins so, too.
+    "redisson_delay_queue_of-tomorrow:{orders}",
+    "delayline_of tomorrow:{orders}",
+    "delayline_keys:orders",
+    "delayline_:",
+  ])("%s", (name) => {
+    expect(() => queueKeys(name)).toThrow(
+      new TypeError(
+        `queue name must not begin as the keys of queues do (${name.slice(0, name.indexOf(":") + 1)}), or it could be the key of another queue; got ${JSON.stringify(name)}`,
+      ),
+    );
+  });
+
+  test.each([
+    target,
+    "delayline",
+    "delayline:orders",
+    "delayline-orders:eu",
+    "delayline_orders",
+    "delayline_{orders}",
+    "my_delayline_x:y",
+    "eu:delayline_keys:{orders}",
+    " delayline_keys:{orders}",
+    "Delayline_keys:{orders}",
+    "redisson_delay_queue",
+    "redisson_delay_queue_{orders}",
+    "redisson:orders",
+    "redisson_lock:{orders}",
+  ])("but not %s", (name) => {
+    expect(queueKeys(name).target).toBe(name);
+  });
+});
 
 test("an empty name is refused", () => {
   expect(() => queueKeys("")).toThrow(new TypeError("queue name must not be empty"));

@@ -1,0 +1,42 @@
+/**
+ * Runs the tests in test/fault in their long forms: more random cases, and a storm of minutes.
+ *
+ *   npm run soak                   # half an hour
+ *   npm run soak -- --minutes 5
+ *
+ * It uses the Redis at REDIS_URL, or one that it finds and starts. Exit code 1: a test has failed, or
+ * the tests were not done in time.
+ */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { parseArgs } from "node:util";
+
+const MINUTE = 60_000;
+
+/** Random cases per minute of the whole: 100,000 in half an hour. */
+const CASES_PER_MINUTE = 3_333;
+
+/** What part of the time the storm takes. It may begin after other tests. */
+const STORM_SHARE = 0.6;
+
+const { values } = parseArgs({ options: { minutes: { type: "string", default: "30" } } });
+const minutes = Number(values.minutes);
+if (!(minutes >= 1)) throw new RangeError(`--minutes must be 1 or more, got "${values.minutes}"`);
+
+const lengths = {
+  FUZZ_CASES: String(Math.ceil(minutes * CASES_PER_MINUTE)),
+  STORM_SECONDS: String(Math.ceil(minutes * 60 * STORM_SHARE)),
+};
+console.log(`Runs test/fault for up to ${minutes} minutes, with ${JSON.stringify(lengths)}.`);
+const args = ["run", "--config", "test/vitest.config.ts", "--project", "node", "test/fault"];
+const vitest = spawn("vitest", [...args, `--testTimeout=${minutes * MINUTE}`], {
+  env: { ...process.env, ...lengths },
+  stdio: "inherit",
+});
+const timer = setTimeout(() => {
+  console.error(`The tests were not done in ${minutes} minutes.`);
+  vitest.kill("SIGINT");
+}, minutes * MINUTE);
+const [code] = (await once(vitest, "exit")) as [number | null];
+clearTimeout(timer);
+process.exitCode = code === 0 ? 0 : 1;

@@ -1,0 +1,165 @@
+import { describe, expect, test } from "vitest";
+import type { DelayedQueue, OfferResult } from "../../src/index.ts";
+import { queueKeys } from "../../src/keys.ts";
+import { newLine } from "../helpers/delayline.ts";
+import { startOwnServer } from "../helpers/own-server.ts";
+import { newRedis, uniqueName } from "../helpers/redis.ts";
+import { numbers } from "./ledger.ts";
+
+/*
+ * Offers with and without a key, made by one process. Redis may know one script and have forgotten the
+ * other; the order of the calls is the order of insertion, and that of delivery where deadlines are
+ * equal.
+ */
+
+const MINUTE = 60_000;
+
+/** Some with a key and some without, in no rhythm. */
+const isKeyed = (n: number) => n % 7 === 0 || n % 3 === 1;
+
+const optionsOf = (n: number) => (isKeyed(n) ? { key: `key:${n}` } : {});
+
+/** What is delayed, in insertion order. */
+async function iterated(queue: DelayedQueue<number>): Promise<number[]> {
+  const payloads: number[] = [];
+  for await (const { payload } of queue) payloads.push(payload);
+  return payloads;
+}
+
+const offerMany = (queue: DelayedQueue<number>, payloads: readonly number[]) =>
+  queue.offerMany(payloads.map((payload) => ({ payload, delay: MINUTE, ...optionsOf(payload) })));
+
+const nextTurn = () => new Promise((resolve) => setImmediate(resolve));
+
+describe.each(["none", "redisson"] as const)("interop %s", (interop) => {
+  /** A queue on a server of its own, and a way to make that forget its scripts. */
+  async function start() {
+    const server = await startOwnServer({ appendOnly: true });
+    const redis = newRedis(server.url);
+    const line = newLine({ redis: server.url, interop, transfer: false, codec: "json" });
+    const queue = line.getDelayedQueue<number>(uniqueName());
+    // Both scripts have been used, and so has the connection.
+    await queue.offer(-1, MINUTE);
+    await queue.offer(-2, MINUTE, { key: "used" });
+    await queue.clear();
+    return { server, redis, line, queue };
+  }
+
+  test.each([
+    ["offer", 4],
+    ["offer-keyed", 4],
+    ["offer-keyed", 250],
+  ] as const)(
+    "after a restart, where Redis knows the script %s only: %d in one call",
+    async (known, count) => {
+      const { server, queue } = await start();
+      await server.kill();
+      await server.restart();
+      await queue.offer(-1, MINUTE, known === "offer" ? {} : { key: "known" });
+      await offerMany(queue, numbers(count));
+      expect(await iterated(queue)).toEqual([-1, ...numbers(count)]);
+    },
+  );
+
+  test.each(["offer", "offer-keyed"])(
+    "250 in one call, where Redis knows the script %s only",
+    async (known) => {
+      const { redis, queue } = await start();
+      for (let round = 0; round < 10; round++) {
+        await redis.script("FLUSH");
+        await queue.offer(-1, MINUTE, known === "offer" ? {} : { key: "known" });
+        await offerMany(queue, numbers(250));
+        expect(await iterated(queue)).toEqual([-1, ...numbers(250)]);
+        await queue.clear();
+      }
+    },
+  );
+
+  test.each(["offer", "offer-keyed"])(
+    "in successive turns, none awaited, where Redis knows the script %s only",
+    async (known) => {
+      const { redis, queue } = await start();
+      for (let round = 0; round < 10; round++) {
+        await redis.script("FLUSH");
+        await queue.offer(-1, MINUTE, known === "offer" ? {} : { key: "known" });
+        const offers: Promise<OfferResult>[] = [];
+        for (const n of numbers(60)) {
+          offers.push(queue.offer(n, MINUTE, optionsOf(n)));
+          if (n % 2 === 0) await nextTurn();
+        }
+        await Promise.all(offers);
+        expect(await iterated(queue)).toEqual([-1, ...numbers(60)]);
+        await queue.clear();
+      }
+    },
+  );
+
+  test("a stream of them while Redis forgets its scripts again and again", async () => {
+    const { redis, queue } = await start();
+    const date = new Date(Date.now() + MINUTE);
+    const offers: Promise<OfferResult>[] = [];
+    for (let round = 0; round < 100; round++) {
+      const flushed = redis.script("FLUSH");
+      for (const n of numbers(20)) {
+        const payload = round * 20 + n;
+        offers.push(queue.offerAt(payload, date, optionsOf(payload)));
+        if (n % 3 === 0) await nextTurn();
+      }
+      await flushed;
+      // Now and then everything is answered, and plain offers may have their own script again.
+      if (round % 10 === 0) await Promise.all(offers);
+    }
+    const ids = (await Promise.all(offers)).map(({ id }) => id);
+    expect(await iterated(queue)).toEqual(numbers(2000));
+    // Equal deadlines sort by id.
+    expect(ids.toSorted()).toEqual(ids);
+  });
+
+  test("streams to two queues of one client", async () => {
+    const { redis, queue, line } = await start();
+    const queues = [queue, line.getDelayedQueue<number>(uniqueName())];
+    const offers: Promise<unknown>[] = [];
+    for (let round = 0; round < 100; round++) {
+      const flushed = redis.script("FLUSH");
+      for (const n of numbers(20)) {
+        const payload = round * 20 + n;
+        for (const one of queues) {
+          offers.push(one.offer(payload, MINUTE));
+          await nextTurn();
+        }
+      }
+      await flushed;
+    }
+    await Promise.all(offers);
+    for (const one of queues) expect(await iterated(one)).toEqual(numbers(2000));
+  });
+
+  test("equal deadlines are delivered in the order of the calls", async () => {
+    const { server, redis, queue } = await start();
+    await redis.script("FLUSH");
+    await queue.offerAt(0, new Date(1000));
+    const offers = numbers(150).map((n) => queue.offerAt(n + 1, new Date(1000), optionsOf(n)));
+    await nextTurn();
+    offers.push(queue.offerAt(151, new Date(1000)));
+    await Promise.all(offers);
+
+    const ready = newLine({ redis: server.url, interop, codec: "json" });
+    const taken: number[] = [];
+    const consumer = ready.getBlockingQueue<number>(queue.name);
+    while (taken.length < 152) taken.push(...(await consumer.takeMany({ max: 50 })));
+    expect(taken).toEqual(numbers(152));
+  });
+
+  test("a message without a key that travels with others has none", async () => {
+    const { redis, queue } = await start();
+    const [plain, keyed] = await queue.offerMany([
+      { payload: 1, delay: MINUTE },
+      { payload: 2, delay: MINUTE, key: "two" },
+    ]);
+    expect([plain?.outcome, keyed?.outcome]).toEqual(["added", "added"]);
+    expect(await queue.get(plain?.id ?? "")).toMatchObject({ payload: 1, key: undefined });
+    expect(await redis.hkeys(queueKeys(queue.name).index)).toEqual(["two"]);
+    expect(await queue.cancel(plain?.id ?? "")).toBe(true);
+    expect(await queue.get("two")).toMatchObject({ payload: 2, key: "two" });
+  });
+});

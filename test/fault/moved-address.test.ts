@@ -1,0 +1,51 @@
+import { Redis } from "ioredis";
+import { expect, onTestFinished, test } from "vitest";
+import type { DelaylineOptions } from "../../src/index.ts";
+import { eventually } from "../helpers/eventually.ts";
+import { startOwnServer } from "../helpers/own-server.ts";
+import { newRedis } from "../helpers/redis.ts";
+import { startProxy } from "../helpers/tcp-proxy.ts";
+import { Traffic } from "./traffic.ts";
+
+/*
+ * One address, behind which another server becomes the master, as managed services do it: the old
+ * master turns into a replica, and whoever is connected to it stays connected.
+ */
+
+const clients: Record<string, (url: string) => NonNullable<DelaylineOptions["redis"]>> = {
+  "a URL": (url) => url,
+  options: (url) => ({ host: "127.0.0.1", port: Number(new URL(url).port) }),
+  "a lent client with reconnectOnError": (url) => {
+    const reconnectOnError = (error: Error) => error.message.startsWith("READONLY");
+    const redis = new Redis(url, { reconnectOnError });
+    onTestFinished(() => redis.disconnect());
+    return redis;
+  },
+};
+
+for (const [from, client] of Object.entries(clients)) {
+  test(`clients made from ${from} follow an address that is moved`, async () => {
+    const [old, next] = [await startOwnServer(), await startOwnServer()];
+    const [oldRedis, nextRedis] = [newRedis(old.url), newRedis(next.url)];
+    await nextRedis.call("REPLICAOF", "127.0.0.1", old.port);
+    await eventually(async () => (await nextRedis.info()).includes("master_link_status:up"), {
+      within: 20_000,
+    });
+    const proxy = await startProxy(old.url);
+    const traffic = new Traffic(() => ({ redis: client(proxy.url) }), 100);
+    await traffic.isFlowing();
+
+    await nextRedis.call("REPLICAOF", "NO", "ONE");
+    proxy.moveTo(next.url);
+    await oldRedis.call("REPLICAOF", "127.0.0.1", next.port);
+    const movedAt = performance.now();
+    await eventually(() => traffic.untilDelivered(movedAt) < Infinity, { within: 20_000 });
+    await traffic.end();
+
+    expect(traffic.untilAcknowledged(movedAt)).toBeLessThan(2000);
+    expect(traffic.untilDelivered(movedAt)).toBeLessThan(2100);
+    expect([...traffic.rejected.values()].map(({ message }) => message)).toEqual([]);
+    // What the old master accepted after the new one had left it: asynchronous replication.
+    expect(traffic.lostAt.filter((at) => at > movedAt + 100)).toEqual([]);
+  }, 60_000);
+}

@@ -1,0 +1,61 @@
+/**
+ * A process that takes messages, and gives up waiting now and then. It hears "pause", and then has
+ * nothing in hand; "resume"; and "stop", upon which it hands over what it has taken.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import { Redis } from "ioredis";
+import { ClosedError, Delayline } from "../../../src/index.ts";
+
+/** A message that was taken, and the server's clock (epoch ms) afterwards. */
+export type Taking = [payload: string, at: number];
+
+const { PORT, QUEUE = "" } = process.env;
+const redis = new Redis(Number(PORT));
+redis.on("error", () => {});
+const takings: Taking[] = [];
+
+async function takeWhileOpen(line: Delayline): Promise<void> {
+  const queue = line.getBlockingQueue<string>(QUEUE, { codec: "string" });
+  for (;;) {
+    try {
+      const signal = AbortSignal.timeout(Math.ceil(Math.random() * 50));
+      const payload = await queue.take({ signal });
+      // Asked when the message is here: so it was early if this is before its deadline.
+      const [seconds, micros] = await redis.time();
+      takings.push([payload, Number(seconds) * 1000 + Number(micros) / 1000]);
+    } catch (error) {
+      if (error instanceof ClosedError) return;
+      if (!(error instanceof Error && error.name === "TimeoutError")) throw error;
+      // Nobody may wait now: a message may arrive for nobody, and goes back.
+      await sleep(Math.random() * 5);
+    }
+  }
+}
+
+/** Begins to take; answers how to end it. */
+function open(): () => Promise<void> {
+  const line = new Delayline({ redis: { port: Number(PORT) } });
+  line.on("error", () => {});
+  const takers = Array.from({ length: 3 }, () => takeWhileOpen(line));
+  return async () => {
+    await line.close();
+    await Promise.all(takers);
+  };
+}
+
+let close = open();
+process.on("message", (word) => {
+  void (async () => {
+    if (word === "resume") {
+      close = open();
+      return;
+    }
+    await close();
+    if (word === "pause") process.send?.("paused");
+    else {
+      redis.disconnect();
+      process.send?.(takings, undefined, undefined, () => process.disconnect());
+    }
+  })();
+});
+process.send?.("ready");
