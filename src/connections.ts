@@ -17,6 +17,9 @@ import {
 import { ServerClock } from "./server-clock.ts";
 import { hasDied } from "./watchdog.ts";
 
+/** What a dedicated connection is for. */
+export type Role = "subscriber" | "blocking" | "probe";
+
 /** Who hears from the connections. */
 export interface ConnectionsListener {
   /** A server said `serverTime` (microseconds) between `sentAt` (as `ServerClock.local`) and now. */
@@ -44,7 +47,7 @@ export class Connections {
   readonly #listener: ConnectionsListener;
   #background: RedisClient | undefined;
   readonly #heartbeats = new Map<Redis, Heartbeat>();
-  readonly #dedicated = new Set<Redis>();
+  readonly #dedicated = new Map<Redis, Role>();
   /** How often `commands`, if it is ours, has become ready, and why it is not ready now. */
   #readyCount = 0;
   #unreachable: Error | undefined;
@@ -84,7 +87,7 @@ export class Connections {
    * Opens a connection that does one thing. `key` tells which Cluster node it has to reach; any node
    * will do without it. It has to be ready within `timeout` milliseconds.
    */
-  async open(role: string, key?: string, timeout = CONNECT): Promise<Redis> {
+  async open(role: Role, key?: string, timeout = CONNECT): Promise<Redis> {
     if (this.#isClosed) throw new ClosedError("the client");
     const { background } = this;
     const name = connectionName(role, key);
@@ -92,6 +95,7 @@ export class Connections {
       isCluster(background)
         ? duplicateForOneLife(await nodeOf(background, key), name, background.options.keyPrefix)
         : duplicateForOneLife(background, name),
+      role,
       timeout,
     );
   }
@@ -113,7 +117,7 @@ export class Connections {
   /** Ends what takes and moves, but not what carries the calls that users await. */
   abandon(): void {
     for (const heartbeat of this.#heartbeats.values()) heartbeat.stop();
-    for (const connection of this.#dedicated) connection.disconnect();
+    this.#endDedicated(() => true);
     if (this.#background !== undefined) end(this.#background);
   }
 
@@ -161,21 +165,25 @@ export class Connections {
       });
     } else {
       this.#watch(background, () => askTime(background, this.#listener.onTime));
-      let server: string | undefined;
+      let isFirst = true;
       background.on("ready", () => {
-        const before = server;
-        server = serverOf(background);
-        if (before === undefined || before === server) return;
-        this.#endDedicated((connection) => serverOf(connection) !== server);
+        const server = serverOf(background);
+        // A subscriber hears nothing on a server that is not the master any more, which may have the
+        // same address still. It costs nothing to subscribe again; a block that is ended may lose its
+        // message, and so is left alone where Redis itself would end it.
+        const isStale = (connection: Redis, role: Role) =>
+          role === "subscriber" || serverOf(connection) !== server;
+        if (!isFirst) this.#endDedicated(isStale);
+        isFirst = false;
       });
     }
     return background;
   }
 
-  async #connect(connection: Redis, timeout: number): Promise<Redis> {
+  async #connect(connection: Redis, role: Role, timeout: number): Promise<Redis> {
     let reason: unknown;
     connection.on("error", (error) => (reason = error));
-    this.#dedicated.add(connection);
+    this.#dedicated.set(connection, role);
     connection.once("end", () => this.#dedicated.delete(connection));
     const timer = setTimeout(() => {
       reason = new Error("Redis did not answer in time");
@@ -193,8 +201,10 @@ export class Connections {
     return connection;
   }
 
-  #endDedicated(isStale: (connection: Redis) => boolean): void {
-    for (const connection of this.#dedicated) if (isStale(connection)) connection.disconnect();
+  #endDedicated(isStale: (connection: Redis, role: Role) => boolean): void {
+    for (const [connection, role] of this.#dedicated) {
+      if (isStale(connection, role)) connection.disconnect();
+    }
   }
 
   /** Gives a connection up when it has died silently. Offers that were under way are sent again. */
@@ -207,7 +217,7 @@ export class Connections {
       const isSilent = () => heartbeat.isSilent && connection.status === "ready";
       const probe = async () => {
         const other = duplicateForOneLife(connection, connectionName("probe"));
-        (await this.#connect(other, PROBE)).disconnect();
+        (await this.#connect(other, "probe", PROBE)).disconnect();
       };
       void hasDied({ isSilent, probe, grace: GRACE }).then((isDead) => {
         isDeciding = false;

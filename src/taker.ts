@@ -149,7 +149,7 @@ export class Taker {
       return;
     }
     (isConnected ? this.#expired : this.#unserved).add(waiter);
-    setTimeout(() => this.#dismiss(waiter), LAST_ANSWER);
+    setTimeout(() => this.#dismiss(waiter), LAST_ANSWER).unref();
     this.#unblock();
   }
 

@@ -138,6 +138,21 @@ test("a consumer whose blocking connection went silent recovers", async () => {
   expect(repeated(received)).toEqual([]);
 });
 
+test("a blocking connection that went silent is given up within 4 s", async () => {
+  // Silence begins at different moments of a block.
+  const clients = await Promise.all(numbers(5).map(() => consumeThroughProxy()));
+  const times = await Promise.all(
+    clients.map(async ({ roles }, i) => {
+      await eventually(() => roles.all("blocking").length === 1);
+      await sleep(i * 400);
+      const [silent] = roles.all("blocking");
+      silent?.swallow();
+      return await timeTo(() => roles.all("blocking").some((other) => other !== silent), 15_000);
+    }),
+  );
+  expect(Math.max(...times)).toBeLessThan(4_000);
+});
+
 test("what falls due after Redis has ended the block on a silent connection is not lost", async () => {
   const { name, roles, queue, received } = await consumeThroughProxy();
   const redis = newRedis();

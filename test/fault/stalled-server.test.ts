@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { expect, it } from "vitest";
+import { expect, it, test } from "vitest";
 import { newLine } from "../helpers/delayline.ts";
 import { startOwnServer } from "../helpers/own-server.ts";
-import { uniqueName } from "../helpers/redis.ts";
+import { newRedis, uniqueName } from "../helpers/redis.ts";
 
 it("loses nothing when Redis stalls for longer than any answer should take", async () => {
   const server = await startOwnServer();
@@ -32,3 +32,26 @@ it("loses nothing when Redis stalls for longer than any answer should take", asy
 
   expect(received.toSorted((a, b) => a - b)).toEqual(Array.from({ length: 300 }, (_, i) => i));
 }, 60_000);
+
+test.each(["poll", "takeMany", "pollFromAny"] as const)(
+  "the first %s of a queue ends soon after its time, though Redis answers nobody",
+  async (method) => {
+    const server = await startOwnServer();
+    const name = uniqueName();
+    const queue = newLine({ redis: server.url }).getBlockingQueue(name, { transfer: false });
+    const waits = {
+      poll: () => queue.poll(100),
+      takeMany: () => queue.takeMany({ max: 10, timeout: 100 }),
+      pollFromAny: () => queue.pollFromAny([uniqueName()], 100),
+    };
+    server.pause();
+    const startedAt = performance.now();
+    await expect(waits[method]()).rejects.toMatchObject({ code: "REDIS" });
+    expect(performance.now() - startedAt).toBeLessThan(3000);
+
+    // Nothing of it is left behind that would swallow a message.
+    server.resume();
+    await newRedis(server.url).rpush(name, Buffer.from([0xa1, 0x61]));
+    expect(await queue.poll(10_000)).toBe("a");
+  },
+);

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { onTestFinished } from "vitest";
 import { OfferError } from "../../src/index.ts";
 import type { DelaylineOptions } from "../../src/index.ts";
@@ -54,14 +55,19 @@ export class Traffic {
   }
 
   /**
-   * Stops offering, and waits until every offer is settled and every message that can arrive has: as
-   * many in a row as were offered last.
+   * Stops offering, and waits until every offer is settled, the message offered last has arrived, and
+   * for a second nothing more does.
    */
   async end(): Promise<void> {
     this.stop();
     await eventually(() => this.#settled === this.offeredAt.size, { within: 30_000 });
-    const last = [...this.acknowledgedAt.keys()].toSorted((a, b) => a - b).slice(-50);
-    await eventually(() => last.every((i) => this.receivedAt.has(i)), { within: 30_000 });
+    const last = Math.max(...this.acknowledgedAt.keys());
+    await eventually(() => this.receivedAt.has(last), { within: 30_000, what: "the last arrives" });
+    let count = 0;
+    while (count < this.receivedAt.size) {
+      count = this.receivedAt.size;
+      await sleep(1000);
+    }
   }
 
   /** When the messages were acknowledged that did not arrive, in order. */

@@ -42,13 +42,14 @@ export async function startCluster(
   }
   await Promise.all(clients.map((client) => infoHas(client, "cluster_state:ok")));
   for (const client of clients) client.disconnect();
-  const cluster = new Cluster(nodes.map(({ port }) => ({ host: "127.0.0.1", port })));
+  const addresses = nodes.map(({ port }) => ({ host: "127.0.0.1", port }));
+  const cluster = new Cluster(addresses, { slotsRefreshInterval: 1000 });
   cluster.on("error", () => {});
   onTestFinished(() => cluster.disconnect());
   return { cluster, nodes: masters };
 }
 
-/** A Redis Cluster: an ioredis client with default options, and its masters. */
+/** A Redis Cluster: an ioredis client, and its masters. */
 export interface TestCluster {
   readonly cluster: Cluster;
   readonly nodes: readonly OwnServer[];

@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { Redis } from "ioredis";
+import { Cluster, Redis } from "ioredis";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import {
   ClosedError,
@@ -16,6 +16,7 @@ import { newLine } from "../helpers/delayline.ts";
 import { eventually } from "../helpers/eventually.ts";
 import { startOwnServer } from "../helpers/own-server.ts";
 import { newRedis, redisUrl, uniqueName } from "../helpers/redis.ts";
+import { startProxy } from "../helpers/tcp-proxy.ts";
 
 const MINUTE = 60_000;
 
@@ -441,6 +442,91 @@ describe("what fails in the background", () => {
       code: "HANDLER",
       message: `the handler of queue "${name}" failed`,
     });
+  });
+});
+
+describe("a Redis that cannot be reached", () => {
+  test("is an error event, once and at once, also for who only offers", async () => {
+    const proxy = await startProxy(redisUrl());
+    proxy.refuse();
+    const { port } = proxy;
+    const redis = { host: "127.0.0.1", port, maxRetriesPerRequest: 4 };
+    const line = newLine({ redis, transfer: false });
+    const offer = line.getDelayedQueue(name).offer("a", 0);
+    const reason = `connect ECONNREFUSED 127.0.0.1:${port}`;
+    await eventually(() => line.errors.length > 0);
+    expect(line.errors[0]).toMatchObject({
+      code: "REDIS",
+      message: `cannot reach Redis: ${reason}`,
+    });
+    await expect(offer).rejects.toMatchObject({
+      stored: "not-stored",
+      message: `cannot offer to queue "${name}": Redis cannot be reached: ${reason}`,
+    });
+    await expect(line.serverTime()).rejects.toThrow(reason);
+    expect(line.errors).toHaveLength(1);
+
+    // Once it is back, the next outage is news.
+    await proxy.accept();
+    await line.getDelayedQueue(name).offer("b", 0);
+    proxy.refuse();
+    proxy.cut();
+    await eventually(() => line.errors.length === 2);
+  });
+});
+
+describe("a lent client", () => {
+  test.each([
+    { lacks: "reconnectOnError", lent: () => new Redis({ lazyConnect: true }) },
+    {
+      lacks: "failoverDetector",
+      lent: () => new Redis({ sentinels: [{ port: 1 }], name: "a", lazyConnect: true }),
+    },
+    {
+      lacks: "slotsRefreshInterval",
+      lent: () => new Cluster([{ port: 1 }], { lazyConnect: true }),
+    },
+  ])("that lacks $lacks is warned about once", async ({ lacks, lent }) => {
+    const warnings: Error[] = [];
+    const collectWarning = (warning: Error) => warnings.push(warning);
+    process.on("warning", collectWarning);
+    onTestFinished(() => void process.off("warning", collectWarning));
+    const redis = lent();
+    await new Delayline({ redis }).close();
+    await new Delayline({ redis }).close();
+    redis.disconnect();
+    await eventually(() => warnings.length > 0);
+    expect(warnings).toEqual([
+      expect.objectContaining({
+        name: "DelaylineWarning",
+        code: "DELAYLINE_LENT_CLIENT",
+        message: expect.stringContaining(`has no ${lacks}: `),
+      }),
+    ]);
+  });
+
+  test("that has all it needs is not warned about", async () => {
+    const warnings: Error[] = [];
+    const collectWarning = (warning: Error) => warnings.push(warning);
+    process.on("warning", collectWarning);
+    onTestFinished(() => void process.off("warning", collectWarning));
+    await new Delayline({ redis: newRedis() }).close();
+    await new Delayline({ redis: redisUrl() }).close();
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(warnings).toEqual([]);
+  });
+
+  test("that never answers does not keep close() from ending", async () => {
+    const server = await startOwnServer();
+    const redis = newRedis(server.url, { maxRetriesPerRequest: null });
+    const line = newLine({ redis, transfer: false, closeTimeout: 500 });
+    await line.getDelayedQueue(name).offer("a", 0);
+    server.pause();
+    void line
+      .getDelayedQueue(name)
+      .offer("b", 0)
+      .catch(() => {});
+    await line.close();
   });
 });
 
