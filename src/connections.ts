@@ -201,6 +201,12 @@ export class Connections {
     return connection;
   }
 
+  /** Resolves when another connection to the same address is answered. */
+  async #probeBeside(connection: Redis): Promise<void> {
+    const other = duplicateForOneLife(connection, connectionName("probe"));
+    (await this.#connect(other, "probe", PROBE)).disconnect();
+  }
+
   #endDedicated(isStale: (connection: Redis, role: Role) => boolean): void {
     for (const [connection, role] of this.#dedicated) {
       if (isStale(connection, role)) connection.disconnect();
@@ -210,20 +216,20 @@ export class Connections {
   /** Gives a connection up when it has died silently. Offers that were under way are sent again. */
   #watch(connection: Redis, ask: () => Promise<unknown>, onSilence: () => void = ignore): void {
     let isDeciding = false;
+    const decide = async (): Promise<void> => {
+      isDeciding = true;
+      const isDead = await hasDied({
+        isSilent: () => heartbeat.isSilent && connection.status === "ready",
+        probe: () => this.#probeBeside(connection),
+        grace: GRACE,
+      });
+      isDeciding = false;
+      // With `true`: a plain disconnect() would be final.
+      if (isDead) connection.disconnect(true);
+    };
     const heartbeat = new Heartbeat(connection, ask, () => {
       onSilence();
-      if (isDeciding) return;
-      isDeciding = true;
-      const isSilent = () => heartbeat.isSilent && connection.status === "ready";
-      const probe = async () => {
-        const other = duplicateForOneLife(connection, connectionName("probe"));
-        (await this.#connect(other, "probe", PROBE)).disconnect();
-      };
-      void hasDied({ isSilent, probe, grace: GRACE }).then((isDead) => {
-        isDeciding = false;
-        // With `true`: a plain disconnect() would be final.
-        if (isDead) connection.disconnect(true);
-      });
+      if (!isDeciding) void decide();
     });
     this.#heartbeats.set(connection, heartbeat);
   }

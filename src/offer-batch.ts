@@ -136,8 +136,11 @@ export class OfferBatch {
       // The ids are made before the first sending: ioredis sends a script again whose answer was
       // lost with the connection, and ZADD NX then finds the same members.
       const ids = offerings.map(() => createId(this.#clock.nextStamp()));
-      const send = script === "plain" ? this.#sendPlain : this.#sendKeyed;
-      return await retrying(() => send.call(this, commands, offerings, ids), mayRetry);
+      const send = () =>
+        script === "plain"
+          ? this.#sendPlain(commands, offerings, ids)
+          : this.#sendKeyed(commands, offerings, ids);
+      return await retrying(send, mayRetry);
     } catch (error) {
       const mayBeStored = isUnknown && (isCommandTimeout(error) || wasSent());
       const reason = this.#connections.explain(error);

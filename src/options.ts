@@ -51,7 +51,9 @@ export interface DelaylineOptions extends QueueOptions {
    * own options hold for these calls. Subscribing, blocking and background work is done on
    * connections of our own, made with the same address and credentials, but without
    * `commandTimeout`, `blockingTimeout` and `socketTimeout`, which lose messages. Give yours an
-   * `error` listener: without one, ioredis prints its connection errors.
+   * `error` listener: without one, ioredis prints its connection errors. What it needs to survive a
+   * failover (`failoverDetector`, `reconnectOnError`, `slotsRefreshInterval`) is in the README; a warning
+   * says what it lacks.
    * Defaults to `"redis://localhost:6379"`.
    */
   readonly redis?: string | RedisOptions | RedisClient;

@@ -3,7 +3,7 @@ import { expect, onTestFinished, test } from "vitest";
 import type { DelaylineOptions } from "../../src/index.ts";
 import { eventually } from "../helpers/eventually.ts";
 import { startOwnServer } from "../helpers/own-server.ts";
-import { newRedis } from "../helpers/redis.ts";
+import { newRedis, reconnectOnError } from "../helpers/redis.ts";
 import { startProxy } from "../helpers/tcp-proxy.ts";
 import { Traffic } from "./traffic.ts";
 
@@ -16,7 +16,6 @@ const clients: Record<string, (url: string) => NonNullable<DelaylineOptions["red
   "a URL": (url) => url,
   options: (url) => ({ host: "127.0.0.1", port: Number(new URL(url).port) }),
   "a lent client with reconnectOnError": (url) => {
-    const reconnectOnError = (error: Error) => error.message.startsWith("READONLY");
     const redis = new Redis(url, { reconnectOnError });
     onTestFinished(() => redis.disconnect());
     return redis;

@@ -1,6 +1,7 @@
 import { Redis } from "ioredis";
 import { expect, onTestFinished, test } from "vitest";
 import { eventually } from "../helpers/eventually.ts";
+import { reconnectOnError } from "../helpers/redis.ts";
 import { SentinelGroup, type Member } from "../helpers/sentinel-group.ts";
 import { Traffic } from "./traffic.ts";
 
@@ -30,8 +31,6 @@ const causes: Record<string, (group: SentinelGroup, master: Member) => unknown> 
     cutOff(master.outer);
   },
 };
-
-const reconnectOnError = (error: Error) => error.message.startsWith("READONLY");
 
 function cutOff(network: Member["inner"]): void {
   network.refuse();

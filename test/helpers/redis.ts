@@ -15,10 +15,13 @@ export function uniqueName(prefix = "queue"): string {
 
 type ClientOptions = Omit<RedisOptions, "replyMapping">;
 
+/** What a client needs to follow a master that has moved. Delayline warns of a lent one that lacks it. */
+export function reconnectOnError(error: Error): boolean {
+  return error.message.startsWith("READONLY");
+}
+
 /** A plain client for the test's own looks into Redis, disconnected when the test has finished. */
 export function newRedis(url = redisUrl(), options: ClientOptions = {}): Redis {
-  // As a client has it that is lent to Delayline, which warns of one that lacks it.
-  const reconnectOnError = (error: Error) => error.message.startsWith("READONLY");
   const redis = new Redis(url, { reconnectOnError, ...options });
   // A test that ends its server sees that in its commands; ioredis need not print it.
   redis.on("error", () => {});
