@@ -232,7 +232,11 @@ export class DelayedQueue<T = unknown> {
     return (await this.size()) === 0;
   }
 
-  /** The earliest deadline in epoch milliseconds, or undefined if nothing is delayed. O(log N). */
+  /**
+   * The earliest deadline in epoch milliseconds, or undefined if nothing is delayed. O(log N).
+   *
+   * Infinity if it is beyond what a deadline can be, so that it is never due: somebody else wrote it.
+   */
   async nextDeadline(): Promise<number | undefined> {
     return await this.#queue.read("look at", headDeadline, {});
   }

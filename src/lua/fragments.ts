@@ -6,6 +6,17 @@
  * from its environment.
  */
 
+/**
+ * `replied(score)`: a deadline as a reply can carry it. A Lua number becomes an integer of 64 bits in
+ * a reply: fractions are cut off, and what is larger wraps. Nobody offers such a deadline, but a score
+ * is any double. `asDeadline` reads it.
+ */
+export const replied = /* lua */ `
+local function replied(score)
+  if score % 1 == 0 and score >= 0 and score <= 9007199254740991 then return score end
+  return string.format("%.17g", score)
+end`;
+
 /** `clock()`: the server's time in microseconds. Once per script: Redis 7.0 does not freeze it. */
 export const clock = /* lua */ `
 local function clock()
@@ -39,6 +50,8 @@ end`;
  * whole members, and so are ours in a queue with `interop: "redisson"`.
  *
  * `packAddress(deadline, member)`: the address of a member of ours.
+ * `deadlineOf(address)`: its deadline, or the score of a member that nobody could have offered; see
+ * `packAddress` in `message.ts`.
  * `isAddress(element)`: an address begins with 0 (deadlines are below 2^56), and so does the order
  * stamp in it. A member begins with its id's length; one of before 3.21.1 may begin with anything,
  * but where it has 24 bytes its ninth is 8.
@@ -53,6 +66,7 @@ local function isAddress(element)
   return #element == 24 and element:byte(1) == 0 and element:byte(9) == 0
 end
 local function deadlineOf(address)
+  if address:byte(1) > 0 then return (struct.unpack(">d", address)) end
   local high, low = struct.unpack(">I4I4", address)
   return high * 4294967296 + low
 end
@@ -87,7 +101,7 @@ local function locate(address)
     if #member < length + 9 then member = member .. string.rep("\\0", length) end
     return compareBytes(address, 9, member, 2, length)
   end
-  local text = string.format("%.0f", deadline)
+  local text = string.format("%.17g", deadline)
   local member = redis.call("ZRANGEBYSCORE", timeouts, text, text, "LIMIT", 0, 1)[1]
   local order = member and compare(member) or -1
   if order == 0 then return member, deadline end

@@ -1,6 +1,6 @@
 import { forget } from "./forget.ts";
-import { addresses, clock, find, keyIndex, unpackMember } from "./fragments.ts";
-import { asArray, asNumber, defineScript, type RawReply } from "./script.ts";
+import { addresses, clock, find, keyIndex, replied, unpackMember } from "./fragments.ts";
+import { asArray, asDeadline, asNumber, defineScript, type RawReply } from "./script.ts";
 
 /** What becomes of a message with a key that is pending already. */
 export const OUTCOMES = ["added", "rejected", "replaced", "kept"] as const;
@@ -33,7 +33,15 @@ const defineOfferKeyed = (name: string, isExact: boolean) =>
     name,
     keys: ["timeouts", "order", "index"],
     args: ["channel"],
-    fragments: [clock, addresses, find, unpackMember, keyIndex, ...(isExact ? [forget] : [])],
+    fragments: [
+      clock,
+      addresses,
+      find,
+      unpackMember,
+      keyIndex,
+      replied,
+      ...(isExact ? [forget] : []),
+    ],
     lua: /* lua */ `
 local now = clock() / 1000
 local head = tonumber(redis.call("ZRANGE", timeouts, 0, 0, "WITHSCORES")[2]) or math.huge
@@ -97,7 +105,7 @@ end
 for i = REST, #ARGV, 4 do
   local deadline, outcome, pending = put(ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3])
   if failure then break end
-  answers[#answers + 1] = deadline
+  answers[#answers + 1] = replied(deadline)
   answers[#answers + 1] = outcome
   answers[#answers + 1] = pending
 end
@@ -123,7 +131,7 @@ return { now * 1000, answers }
       for (let i = 0; i < words.length; i += 3) {
         const pendingId = words[i + 2];
         answers.push({
-          deadline: asNumber(words[i]),
+          deadline: asDeadline(words[i]),
           outcome: OUTCOMES[asNumber(words[i + 1])] ?? "added",
           pendingId: Buffer.isBuffer(pendingId) ? pendingId : undefined,
         });

@@ -1,5 +1,5 @@
-import { addresses, clock, find, keyIndex, unpackMember } from "./fragments.ts";
-import { asArray, asBuffer, asNumber, defineScript, type RawReply } from "./script.ts";
+import { addresses, clock, find, keyIndex, replied, unpackMember } from "./fragments.ts";
+import { asArray, asBuffer, asDeadline, defineScript, type RawReply } from "./script.ts";
 
 /**
  * Gives a pending message a new deadline: its id and payload stay, its address changes, and so it goes
@@ -10,7 +10,7 @@ const defineReschedule = (name: string, resolve: "locate" | "pendingWith", isExa
     name: `reschedule-by-${name}${isExact ? "-exact" : ""}`,
     keys: ["timeouts", "order", "index"],
     args: ["channel", "target", "delay"],
-    fragments: [clock, addresses, find, unpackMember, keyIndex],
+    fragments: [clock, addresses, find, unpackMember, keyIndex, replied],
     lua: /* lua */ `
 local member = ${resolve}(target)
 if not member then return false end
@@ -31,12 +31,12 @@ end
 ${isExact ? 'redis.call("LREM", order, 1, member) -- the older of two' : ""}
 redis.call("ZADD", timeouts, "XX", deadline, member)
 if redis.call("ZRANGE", timeouts, 0, 0)[1] == member then redis.call("PUBLISH", channel, deadline) end
-return { deadline, member }
+return { replied(deadline), member }
 `,
     reply: (raw: RawReply) => {
       if (raw === null) return undefined;
       const [deadline, member] = asArray(raw);
-      return { deadline: asNumber(deadline), member: asBuffer(member) };
+      return { deadline: asDeadline(deadline), member: asBuffer(member) };
     },
   });
 
