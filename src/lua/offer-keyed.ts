@@ -65,7 +65,7 @@ local function put(member, due, key, rule)
   end
   if old and rule == "reject" then return oldDeadline, 1, old:sub(2, 17) end
 
-  local since = entry and #entry > 25 and deadlineOf(entry:sub(26)) or nil
+  local since = entry and #entry >= 33 and math.min(wholeAt(entry, 26), math.floor(now)) or nil
   local outcome = old and 2 or 0
   local deadline = tonumber(due:sub(2))
   if old and rule == "keep" then
@@ -77,7 +77,7 @@ local function put(member, due, key, rule)
     local maxWait = tonumber(rule:sub(9))
     if maxWait then
       -- Offered before without maxWait: the id tells when, in microseconds.
-      since = since or math.floor(old and deadlineOf(old:sub(2, 9)) / 1000 or now)
+      since = since or math.floor(old and math.min(wholeAt(old, 2) / 1000, now) or now)
       deadline = math.min(deadline, math.ceil(since + maxWait))
     end
   end

@@ -14,9 +14,11 @@ const defineReschedule = (name: string, resolve: "locate" | "pendingWith", isExa
     lua: /* lua */ `
 local member = ${resolve}(target)
 if not member then return false end
+local id, _, key = unpackMember(member)
+-- Nobody can read it, and so it is nobody's message.
+if not id then return false end
 local now = clock() / 1000
 local deadline = tonumber(delay) == 0 and math.floor(now) or math.ceil(now + delay)
-local id, _, key = unpackMember(member)
 local entry = key and redis.call("HGET", index, key)
 local isIndexed = entry and entry:sub(9, 24) == id
 -- What may be refused comes first: whether the ZSET may be written, the index, the insertion order.
