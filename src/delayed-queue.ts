@@ -183,7 +183,7 @@ export class DelayedQueue<T = unknown> {
    * Gives a delayed message a new deadline, `delay` milliseconds from now; finds it by its id or key,
    * in O(log N). Answers its new id and deadline, or undefined if it was moved already or never existed.
    *
-   * It goes to the end of the insertion order.
+   * It goes to the end of the insertion order, unless its deadline stays the same to the millisecond.
    */
   async reschedule(
     idOrKey: MessageId | string,

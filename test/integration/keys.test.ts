@@ -156,6 +156,26 @@ for (const interop of ["none", "redisson"] as const) {
       expect(await delayed.readAll()).toEqual(["later"]);
     });
 
+    it("lists a message once that is rescheduled to the deadline that it has", async () => {
+      const { delayed, keys, redis } = openWith(interop);
+      let unchanged = 0;
+      let count = 0;
+      // A few scripts run within the same millisecond; so most of these find the deadline unchanged.
+      while (unchanged < 20) {
+        expect(count++).toBeLessThan(2000);
+        const { id, deadline } = await delayed.offer(`m${count}`, LONG, { key: `k${count}` });
+        const moved = await delayed.reschedule(count % 2 ? id : `k${count}`, LONG);
+        if (moved?.deadline !== deadline) continue;
+        unchanged++;
+        expect(moved.id).toBe(id);
+        expect((await delayed.get(id))?.key).toBe(`k${count}`);
+      }
+      const listed = [];
+      for await (const { payload } of delayed) listed.push(payload);
+      expect(listed).toEqual(Array.from({ length: count }, (_, i) => `m${i + 1}`));
+      if (interop === "redisson") expect(await redis.llen(keys.order)).toBe(count);
+    });
+
     it("delivers at last what is replaced for ever, within maxWait", async () => {
       const { delayed, ready } = openWith(interop);
       const options = {
