@@ -19,11 +19,12 @@ export interface KeyedReply {
  * Arguments behind the named ones, for each message: its member, when it is due (`+delay` or
  * `@deadline`), its key, and what to do if the key is pending: `reject`, `replace`, `keep`, or
  * `replace:maxWait`, which delivers at the latest `maxWait` milliseconds after the key was first
- * offered.
+ * offered since it was last free.
  *
  * An entry of the index is: address (24) | outcome (1: its place in OUTCOMES) | since (8, big-endian
- * epoch ms, only with maxWait). By the address a message that is sent a second time recognises
- * itself, and by the outcome it gives its first answer again.
+ * epoch ms: when the key was first offered; needed from the first replacement on). By the address a
+ * message that is sent a second time recognises itself, and by the outcome it gives its first answer
+ * again.
  *
  * Redis rolls nothing back. So every write that can be refused tells how it is undone, and what a
  * message replaces is removed last.
@@ -58,6 +59,13 @@ local function write(takeBack, ...)
   return done
 end
 
+-- When the key of a pending message was first offered. Before its first replacement only the stamp of
+-- its id tells, in microseconds. Others may have written either.
+local function sinceOf(old, entry)
+  local since = #entry >= 33 and wholeAt(entry, 26) or wholeAt(old, 2) / 1000
+  return math.floor(math.min(since, now))
+end
+
 local function put(member, due, key, rule)
   local old, oldDeadline, entry = pendingWith(key)
   if old and old:sub(2, 17) == member:sub(2, 17) then
@@ -65,7 +73,7 @@ local function put(member, due, key, rule)
   end
   if old and rule == "reject" then return oldDeadline, 1, old:sub(2, 17) end
 
-  local since = entry and #entry >= 33 and math.min(wholeAt(entry, 26), math.floor(now)) or nil
+  local since = old and sinceOf(old, entry)
   local outcome = old and 2 or 0
   local deadline = tonumber(due:sub(2))
   if old and rule == "keep" then
@@ -76,8 +84,7 @@ local function put(member, due, key, rule)
     end
     local maxWait = tonumber(rule:sub(9))
     if maxWait then
-      -- Offered before without maxWait: the id tells when, in microseconds.
-      since = since or math.floor(old and math.min(wholeAt(old, 2) / 1000, now) or now)
+      since = since or math.floor(now)
       deadline = math.min(deadline, math.ceil(since + maxWait))
     end
   end

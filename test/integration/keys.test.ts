@@ -201,6 +201,54 @@ for (const interop of ["none", "redisson"] as const) {
       expect(Number(await taking)).toBeGreaterThan(0);
     });
 
+    it("counts maxWait from the first offer of the key, whatever came between", async () => {
+      const { delayed, line } = openWith(interop);
+      const waiting = { onDuplicate: "replace", maxWait: LONG } as const;
+      const pass = async (milliseconds: number) => {
+        const end = (await line.serverTime()) + milliseconds;
+        await eventually(async () => (await line.serverTime()) > end);
+      };
+      // How the key is offered first, and what happens before it is offered with maxWait again.
+      const firsts: OfferOptions[] = [{}, { onDuplicate: "keep" }, waiting];
+      const between: ((key: string) => Promise<unknown>)[] = [
+        async () => {},
+        (key) => delayed.offer("later", 2 * LONG, { key, onDuplicate: "replace" }),
+        (key) => delayed.offer("kept", 2 * LONG, { key, onDuplicate: "keep" }),
+        (key) => delayed.reschedule(key, 2 * LONG),
+        (key) => delayed.offer("in vain", 2 * LONG, { key }),
+      ];
+      const keys = firsts.flatMap((first, i) =>
+        between.map((happens, k) => ({ key: `${i}.${k}`, first, happens })),
+      );
+      const deadlines = new Map<string, number>();
+      for (const { key, first } of keys) {
+        deadlines.set(key, (await delayed.offer("first", LONG, { key, ...first })).deadline);
+      }
+      for (let times = 0; times < 2; times++) {
+        await pass(500);
+        for (const { key, happens } of keys) await happens(key);
+        await pass(500);
+        for (const { key } of keys) {
+          const last = await delayed.offer("last", 2 * LONG, { key, ...waiting });
+          expect(last.outcome).toBe("replaced");
+          // The id of the first has the producer's estimate of the server's clock, good to some
+          // milliseconds.
+          expect(Math.abs(last.deadline - deadlines.get(key)!), key).toBeLessThan(250);
+        }
+      }
+    });
+
+    it("counts maxWait anew when the key has been free", async () => {
+      const { delayed, line } = openWith(interop);
+      const options = { key: "k", onDuplicate: "replace", maxWait: LONG } as const;
+      const first = await delayed.offer("first", 2 * LONG, options);
+      await eventually(async () => (await line.serverTime()) > first.deadline - LONG + 60);
+      await delayed.cancel("k");
+      const second = await delayed.offer("second", 2 * LONG, options);
+      expect(second.outcome).toBe("added");
+      expect(second.deadline).toBeGreaterThan(first.deadline + 50);
+    });
+
     it("lists and cancels by prefix; what is special in a pattern is not special here", async () => {
       const { delayed } = openWith(interop);
       const names = Array.from({ length: 700 }, (_, i) => `app1:trans:notice:${i}`);
