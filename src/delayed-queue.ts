@@ -183,7 +183,7 @@ export class DelayedQueue<T = unknown> {
    * Gives a delayed message a new deadline, `delay` milliseconds from now; finds it by its id or key,
    * in O(log N). Answers its new id and deadline, or undefined if it was moved already or never existed.
    *
-   * It goes to the end of the insertion order.
+   * It goes to the end of the insertion order, unless its deadline stays the same to the millisecond.
    */
   async reschedule(
     idOrKey: MessageId | string,
@@ -232,7 +232,11 @@ export class DelayedQueue<T = unknown> {
     return (await this.size()) === 0;
   }
 
-  /** The earliest deadline in epoch milliseconds, or undefined if nothing is delayed. O(log N). */
+  /**
+   * The earliest deadline in epoch milliseconds, or undefined if nothing is delayed. O(log N).
+   *
+   * Infinity if it is beyond what a deadline can be, so that it is never due: somebody else wrote it.
+   */
   async nextDeadline(): Promise<number | undefined> {
     return await this.#queue.read("look at", headDeadline, {});
   }

@@ -8,7 +8,7 @@ import {
   type SearchHit,
 } from "./lua/read.ts";
 import { removeByElement, removeByElementExact } from "./lua/remove.ts";
-import { ID_BYTES, packAddress, unpackMember } from "./message.ts";
+import { ID_BYTES, isPlain, packAddress, unpackMember } from "./message.ts";
 import type { QueueContext } from "./queue-context.ts";
 
 /** Elements of the insertion order that one script looks at: a few hundred microseconds of Redis. */
@@ -52,9 +52,9 @@ export class InsertionOrder {
     for await (const { member, deadline } of this.members(PAGE_BYTES)) {
       const message = unpackMember(member);
       if (message === undefined) continue;
-      const isOurs = message.id.length === ID_BYTES;
+      const hasAddress = message.id.length === ID_BYTES && isPlain(deadline);
       yield {
-        element: isOurs ? packAddress(deadline, message.id) : member,
+        element: hasAddress ? packAddress(deadline, message.id) : member,
         isMatch: wanted.has(message.payload.toString("latin1")),
       };
     }

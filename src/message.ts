@@ -94,8 +94,15 @@ export function formatMessageId(deadline: number, id: Buffer): MessageId {
 /** Length of the address of a message of ours: deadline(8, big-endian) | id(16). */
 export const ADDRESS_BYTES = 24;
 
-// Ids have 16 bytes, or 8 where Redisson made them.
-const MESSAGE_ID = /^(\d{1,16})-([0-9a-f]{32}|[0-9a-f]{16})$/;
+/**
+ * Deadlines are whole numbers below this (epoch ms). A score in the ZSET that somebody else wrote may be
+ * any double; a message with a greater one is never due.
+ */
+export const LAST_DEADLINE = 9e15;
+
+// A deadline is written as JavaScript writes numbers, which for a score that is none may be "1.5",
+// "-Infinity" or "1e+300". Ids have 16 bytes, or 8 where Redisson made them.
+const MESSAGE_ID = /^(-?(?:\d+(?:\.\d+)?(?:e[+-]\d+)?|Infinity))-([0-9a-f]{32}|[0-9a-f]{16})$/;
 
 /** Whether a text is a {@link MessageId}. A business key must not be one. */
 export function isMessageId(text: string): text is MessageId {
@@ -108,11 +115,25 @@ export function parseMessageId(text: MessageId): Buffer {
   return packAddress(Number(deadline), Buffer.from(id ?? "", "hex"));
 }
 
-/** The address of a message, as the order LIST holds it: 24 bytes for ours. */
+/**
+ * The address of a message, as the order LIST holds it: 24 bytes for ours.
+ *
+ * A score that is no deadline is packed as a double, whose first byte is not 0: no such address is in
+ * the LIST or in the index, but a {@link MessageId} leads to any member.
+ */
 export function packAddress(deadline: number, id: Buffer): Buffer {
   const address = Buffer.allocUnsafe(8 + id.length);
+  id.copy(address, 8);
+  if (!isPlain(deadline)) {
+    address.writeDoubleBE(deadline);
+    return address;
+  }
   address.writeUInt32BE(Math.floor(deadline / 2 ** 32), 0);
   address.writeUInt32BE(deadline % 2 ** 32, 4);
-  id.copy(address, 8);
   return address;
+}
+
+/** Whether a score is a deadline that an offer can have. */
+export function isPlain(score: number): boolean {
+  return Number.isSafeInteger(score) && score >= 0;
 }

@@ -19,7 +19,8 @@ export interface OfferOptions {
 
   /**
    * With `"replace"`: however often the message is replaced, it is due at the latest this many
-   * milliseconds after its key was first offered. Defaults to no limit.
+   * milliseconds after its key was first offered. That is the first offer since the key was last free,
+   * with or without `maxWait`. Defaults to no limit.
    */
   readonly maxWait?: number;
 }

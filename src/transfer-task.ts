@@ -8,6 +8,7 @@ import { run } from "./lua/script.ts";
 import { tidy } from "./lua/tidy.ts";
 import { tidyIndex } from "./lua/tidy-index.ts";
 import { transfer, transferExact, type TransferReply } from "./lua/transfer.ts";
+import { LAST_DEADLINE } from "./message.ts";
 import { Pause } from "./pause.ts";
 import { ServerClock } from "./server-clock.ts";
 import type { Listener, Subscriber } from "./subscriber.ts";
@@ -95,7 +96,8 @@ export class TransferTask implements Listener {
 
   onMessage(message: string): void {
     const deadline = Number(message);
-    if (Number.isNaN(deadline)) return;
+    // No number, or for ever.
+    if (!(deadline <= LAST_DEADLINE)) return;
     // "Look now": somebody has left, or moved the messages about.
     if (deadline === 0) this.#isStandingBy = false;
     if (this.#transferring !== undefined) {
@@ -167,7 +169,8 @@ export class TransferTask implements Listener {
     if (reply.quarantined > 0) this.#report(new QuarantineError(this.#queue, reply.quarantined));
     this.#takeTurns(reply);
     const deadline = Math.min(reply.next, this.#heard);
-    return { deadline, isDue: deadline <= reply.serverTime / 1000 };
+    // Whole milliseconds, as in the script: a fraction of one, which only others write, is not due yet.
+    return { deadline, isDue: deadline <= Math.floor(reply.serverTime / 1000) };
   }
 
   /** Decides from what a transfer found whether this task is active or stands by. */

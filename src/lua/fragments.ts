@@ -2,9 +2,23 @@
  * Lua functions that several scripts share. `defineScript` writes them in front of a script's body,
  * after its keys, which they read under the names `timeouts`, `order` and `compacted`.
  *
+ * Others may have written any bytes under our keys, and Redis rolls nothing back when a script breaks
+ * off. So no function here raises an error for bytes that it cannot read: they lead to nothing.
+ *
  * Bytes are compared as numbers. Lua's `<` on strings is strcoll(3), and Redis takes the collation
  * from its environment.
  */
+
+/**
+ * `replied(score)`: a deadline as a reply can carry it. A Lua number becomes an integer of 64 bits in
+ * a reply: fractions are cut off, and what is larger wraps. Nobody offers such a deadline, but a score
+ * is any double. `asDeadline` reads it.
+ */
+export const replied = /* lua */ `
+local function replied(score)
+  if score % 1 == 0 and score >= 0 and score <= 9007199254740991 then return score end
+  return string.format("%.17g", score)
+end`;
 
 /** `clock()`: the server's time in microseconds. Once per script: Redis 7.0 does not freeze it. */
 export const clock = /* lua */ `
@@ -39,6 +53,9 @@ end`;
  * whole members, and so are ours in a queue with `interop: "redisson"`.
  *
  * `packAddress(deadline, member)`: the address of a member of ours.
+ * `wholeAt(bytes, from)`: the whole number in eight bytes, big-endian.
+ * `deadlineOf(address)`: its deadline, or the score of a member that nobody could have offered; see
+ * `packAddress` in `message.ts`.
  * `isAddress(element)`: an address begins with 0 (deadlines are below 2^56), and so does the order
  * stamp in it. A member begins with its id's length; one of before 3.21.1 may begin with anything,
  * but where it has 24 bytes its ninth is 8.
@@ -52,9 +69,13 @@ end
 local function isAddress(element)
   return #element == 24 and element:byte(1) == 0 and element:byte(9) == 0
 end
-local function deadlineOf(address)
-  local high, low = struct.unpack(">I4I4", address)
+local function wholeAt(bytes, from)
+  local high, low = struct.unpack(">I4I4", bytes, from)
   return high * 4294967296 + low
+end
+local function deadlineOf(address)
+  if address:byte(1) > 0 then return (struct.unpack(">d", address)) end
+  return wholeAt(address, 1)
 end
 local function compareBytes(a, i, b, j, count)
   for k = 0, count - 4, 4 do
@@ -77,17 +98,20 @@ end`;
 export const find = /* lua */ `
 local function locate(address)
   local deadline = deadlineOf(address)
+  if deadline ~= deadline then return nil end
   local length = #address - 8
   -- Negative, 0 or positive, as the message stands before, at or behind a member of its deadline.
   local function compare(member)
     -- A member begins with its id's length.
     local order = length - (member:byte(1) or 0)
     if order ~= 0 then return order end
-    -- A broken member may be shorter; in the ZSET the shorter one stands before.
-    if #member < length + 9 then member = member .. string.rep("\\0", length) end
-    return compareBytes(address, 9, member, 2, length)
+    local isBroken = #member < length + 9
+    if isBroken then member = member .. string.rep("\\0", length) end
+    order = compareBytes(address, 9, member, 2, length)
+    -- In the ZSET the shorter one stands before.
+    return isBroken and order == 0 and 1 or order
   end
-  local text = string.format("%.0f", deadline)
+  local text = string.format("%.17g", deadline)
   local member = redis.call("ZRANGEBYSCORE", timeouts, text, text, "LIMIT", 0, 1)[1]
   local order = member and compare(member) or -1
   if order == 0 then return member, deadline end
@@ -168,16 +192,24 @@ end`;
 /**
  * Messages by their keys; contains {@link ownKeys}.
  *
+ * `entryLeads(key, entry)`: the member and the deadline of the message that an entry leads to, or nil.
  * `pendingWith(key)`: the member and the deadline of the pending message with this key, and the
- * entry; or nil. Requires {@link addresses} and {@link find}.
+ * entry; or nil. Both require {@link addresses} and {@link find}.
  * `takeOut(members)`: removes messages from the ZSET, and then from the index. An entry that may not
  * be removed does no harm: it leads to nothing. Requires {@link unpackMember}.
  */
 export const keyIndex = /* lua */ `${ownKeys}
+local function entryLeads(key, entry)
+  if #entry < 25 or entry:byte(1) > 0 then return nil end
+  local member, deadline = locate(entry:sub(1, 24))
+  -- Behind the payload a message has its key. An entry that is broken may lead to another one.
+  if not member or member:sub(math.min(26 + struct.unpack("<I8", member, 18), #member + 1)) ~= key then return nil end
+  return member, deadline
+end
 local function pendingWith(key)
   local entry = redis.call("HGET", index, key)
   if not entry then return nil end
-  local member, deadline = locate(entry:sub(1, 24))
+  local member, deadline = entryLeads(key, entry)
   if not member then return nil end
   return member, deadline, entry
 end

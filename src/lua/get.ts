@@ -1,5 +1,5 @@
-import { addresses, find, keyIndex, unpackMember } from "./fragments.ts";
-import { asArray, asBuffer, asNumber, defineScript, type RawReply } from "./script.ts";
+import { addresses, find, keyIndex, replied, unpackMember } from "./fragments.ts";
+import { asArray, asBuffer, asDeadline, asNumber, defineScript, type RawReply } from "./script.ts";
 import type { PageMessage } from "./read.ts";
 
 const defineGet = (name: string, resolve: "locate" | "pendingWith") =>
@@ -7,15 +7,15 @@ const defineGet = (name: string, resolve: "locate" | "pendingWith") =>
     name,
     keys: ["timeouts", "index"],
     args: ["target"],
-    fragments: [addresses, find, unpackMember, keyIndex],
+    fragments: [addresses, find, unpackMember, keyIndex, replied],
     lua: /* lua */ `
 local member, deadline = ${resolve}(target)
-return member and { deadline, member } or false
+return member and { replied(deadline), member } or false
 `,
     reply: (raw: RawReply): PageMessage | undefined => {
       if (raw === null) return undefined;
       const [deadline, member] = asArray(raw);
-      return { deadline: asNumber(deadline), member: asBuffer(member) };
+      return { deadline: asDeadline(deadline), member: asBuffer(member) };
     },
   });
 

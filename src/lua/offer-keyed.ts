@@ -1,6 +1,6 @@
 import { forget } from "./forget.ts";
-import { addresses, clock, find, keyIndex, unpackMember } from "./fragments.ts";
-import { asArray, asNumber, defineScript, type RawReply } from "./script.ts";
+import { addresses, clock, find, keyIndex, replied, unpackMember } from "./fragments.ts";
+import { asArray, asDeadline, asNumber, defineScript, type RawReply } from "./script.ts";
 
 /** What becomes of a message with a key that is pending already. */
 export const OUTCOMES = ["added", "rejected", "replaced", "kept"] as const;
@@ -20,11 +20,12 @@ export interface KeyedReply {
  * Arguments behind the named ones, for each message: its member, when it is due (`+delay` or
  * `@deadline`), its key, and what to do if the key is pending: `reject`, `replace`, `keep`, or
  * `replace:maxWait`, which delivers at the latest `maxWait` milliseconds after the key was first
- * offered.
+ * offered since it was last free.
  *
  * An entry of the index is: address (24) | outcome (1: its place in OUTCOMES) | since (8, big-endian
- * epoch ms, only with maxWait). By the address a message that is sent a second time recognises
- * itself, and by the outcome it gives its first answer again.
+ * epoch ms: when the key was first offered; needed from the first replacement on). By the address a
+ * message that is sent a second time recognises itself, and by the outcome it gives its first answer
+ * again.
  *
  * Redis rolls nothing back. So every write that can be refused tells how it is undone, and what a
  * message replaces is removed last.
@@ -34,7 +35,15 @@ const defineOfferKeyed = (name: string, isExact: boolean) =>
     name,
     keys: ["timeouts", "order", "index"],
     args: ["channel"],
-    fragments: [clock, addresses, find, unpackMember, keyIndex, ...(isExact ? [forget] : [])],
+    fragments: [
+      clock,
+      addresses,
+      find,
+      unpackMember,
+      keyIndex,
+      replied,
+      ...(isExact ? [forget] : []),
+    ],
     lua: /* lua */ `
 local now = clock() / 1000
 local head = tonumber(redis.call("ZRANGE", timeouts, 0, 0, "WITHSCORES")[2]) or math.huge
@@ -51,6 +60,13 @@ local function write(takeBack, ...)
   return done
 end
 
+-- When the key of a pending message was first offered. Before its first replacement only the stamp of
+-- its id tells, in microseconds. Others may have written either.
+local function sinceOf(old, entry)
+  local since = #entry >= 33 and wholeAt(entry, 26) or wholeAt(old, 2) / 1000
+  return math.floor(math.min(since, now))
+end
+
 local function put(member, due, key, rule)
   local old, oldDeadline, entry
   if key ~= "" then old, oldDeadline, entry = pendingWith(key) end
@@ -59,7 +75,7 @@ local function put(member, due, key, rule)
   end
   if old and rule == "reject" then return oldDeadline, 1, old:sub(2, 17) end
 
-  local since = entry and #entry > 25 and deadlineOf(entry:sub(26)) or nil
+  local since = old and sinceOf(old, entry)
   local outcome = old and 2 or 0
   local deadline = tonumber(due:sub(2))
   if old and rule == "keep" then
@@ -70,8 +86,7 @@ local function put(member, due, key, rule)
     end
     local maxWait = tonumber(rule:sub(9))
     if maxWait then
-      -- Offered before without maxWait: the id tells when, in microseconds.
-      since = since or math.floor(old and deadlineOf(old:sub(2, 9)) / 1000 or now)
+      since = since or math.floor(now)
       deadline = math.min(deadline, math.ceil(since + maxWait))
     end
   end
@@ -101,7 +116,7 @@ end
 for i = REST, #ARGV, 4 do
   local deadline, outcome, pending = put(ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3])
   if failure then break end
-  answers[#answers + 1] = deadline
+  answers[#answers + 1] = replied(deadline)
   answers[#answers + 1] = outcome
   answers[#answers + 1] = pending
 end
@@ -127,7 +142,7 @@ return { now * 1000, answers }
       for (let i = 0; i < words.length; i += 3) {
         const pendingId = words[i + 2];
         answers.push({
-          deadline: asNumber(words[i]),
+          deadline: asDeadline(words[i]),
           outcome: OUTCOMES[asNumber(words[i + 1])] ?? "added",
           pendingId: Buffer.isBuffer(pendingId) ? pendingId : undefined,
         });

@@ -1,5 +1,5 @@
-import { addresses, clock } from "./fragments.ts";
-import { asArray, asNumber, defineScript, type RawReply } from "./script.ts";
+import { addresses, clock, replied } from "./fragments.ts";
+import { asArray, asDeadline, asNumber, defineScript, type RawReply } from "./script.ts";
 
 export interface OfferReply {
   /** The server's clock in microseconds. */
@@ -22,7 +22,7 @@ const defineOffer = (name: string, element: string) =>
     name,
     keys: ["timeouts", "order"],
     args: ["channel"],
-    fragments: [clock, addresses],
+    fragments: [clock, addresses, replied],
     lua: /* lua */ `
 local now = clock() / 1000
 local answer, elements, added = { now * 1000 }, {}, {}
@@ -39,7 +39,7 @@ for i = REST, #ARGV, 2 do
     added[#added + 1] = member
     if deadline < firstDeadline then first, firstDeadline = member, deadline end
   else
-    deadline = tonumber(redis.call("ZSCORE", timeouts, member))
+    deadline = replied(tonumber(redis.call("ZSCORE", timeouts, member)))
   end
   answer[#answer + 1] = deadline
 end
@@ -60,8 +60,8 @@ end
 return answer
 `,
     reply: (raw: RawReply): OfferReply => {
-      const [serverTime = NaN, ...deadlines] = asArray(raw).map(asNumber);
-      return { serverTime, deadlines };
+      const [serverTime, ...deadlines] = asArray(raw);
+      return { serverTime: asNumber(serverTime), deadlines: deadlines.map(asDeadline) };
     },
   });
 

@@ -1,5 +1,6 @@
-import { addresses, find, unpackMember, view } from "./fragments.ts";
-import { asArray, asBuffer, asNumber, defineScript, type RawReply } from "./script.ts";
+import { addresses, find, replied, unpackMember, view } from "./fragments.ts";
+import { asArray, asBuffer, asDeadline, asNumber, defineScript, type RawReply } from "./script.ts";
+import { LAST_DEADLINE } from "../message.ts";
 
 /**
  * Where a reader of the insertion order stands: how many elements it has passed, and the last of
@@ -49,13 +50,13 @@ export const readPage = defineScript({
   name: "read-page",
   keys: ["timeouts", "order", "compacted"],
   args: ["position", "last", "step", "maxBytes"],
-  fragments: [addresses, find, view],
+  fragments: [addresses, find, view, replied],
   lua: /* lua */ `${placed}
 local messages, bytes, seen = {}, 0, 0
 for i, element in ipairs(elements) do
   local member, deadline = find(element)
   if member then
-    messages[#messages + 1] = deadline
+    messages[#messages + 1] = replied(deadline)
     messages[#messages + 1] = member
     bytes = bytes + #member
   end
@@ -68,7 +69,7 @@ return { position + seen, elements[seen], messages }
     page(raw, (items) => {
       const messages: PageMessage[] = [];
       for (let i = 0; i < items.length; i += 2) {
-        messages.push({ deadline: asNumber(items[i]), member: asBuffer(items[i + 1]) });
+        messages.push({ deadline: asDeadline(items[i]), member: asBuffer(items[i + 1]) });
       }
       return messages;
     }),
@@ -122,11 +123,15 @@ function page<Item>(raw: RawReply, items: (raw: RawReply[]) => Item[]): Page<Ite
   };
 }
 
-/** The earliest deadline in epoch milliseconds, or undefined. */
+/** The earliest deadline in epoch milliseconds, Infinity if it is beyond all deadlines, or undefined. */
 export const headDeadline = defineScript({
   name: "head-deadline",
   keys: ["timeouts"],
   args: [],
   lua: /* lua */ `return redis.call("ZRANGE", timeouts, 0, 0, "WITHSCORES")[2] or false`,
-  reply: (raw) => (raw === null ? undefined : Number(raw)),
+  reply: (raw) => {
+    if (raw === null) return undefined;
+    const deadline = asDeadline(raw);
+    return deadline > LAST_DEADLINE ? Infinity : deadline;
+  },
 });

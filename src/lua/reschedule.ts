@@ -3,7 +3,8 @@ import { asArray, asBuffer, asNumber, defineScript, type RawReply } from "./scri
 
 /**
  * Gives a pending message a new deadline: its id and payload stay, its address changes, and so it goes
- * to the end of the insertion order. Answers its deadline and member, or nil if it is gone.
+ * to the end of the insertion order. If the deadline is the same to the millisecond, nothing changes.
+ * Answers its deadline and member, or nil if it is gone.
  */
 const defineReschedule = (name: string, resolve: "locate" | "pendingWith", isExact: boolean) =>
   defineScript({
@@ -12,11 +13,15 @@ const defineReschedule = (name: string, resolve: "locate" | "pendingWith", isExa
     args: ["channel", "target", "delay"],
     fragments: [clock, addresses, find, unpackMember, keyIndex],
     lua: /* lua */ `
-local member = ${resolve}(target)
+local member, oldDeadline = ${resolve}(target)
 if not member then return false end
+local id, _, key = unpackMember(member)
+-- Nobody can read it, and so it is nobody's message.
+if not id then return false end
 local now = clock() / 1000
 local deadline = tonumber(delay) == 0 and math.floor(now) or math.ceil(now + delay)
-local id, _, key = unpackMember(member)
+-- Its address stays, so there is nothing to change. A second element would list it twice.
+if deadline == oldDeadline then return { deadline, member } end
 local entry = key and redis.call("HGET", index, key)
 local isIndexed = entry and entry:sub(9, 24) == id
 -- What may be refused comes first: whether the ZSET may be written, the index, the insertion order.

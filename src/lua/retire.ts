@@ -11,7 +11,7 @@ export const retire = defineScript({
   keys: ["mover"],
   args: ["channel", "task"],
   lua: /* lua */ `
-if redis.call("GET", mover) ~= task then return 0 end
+if redis.pcall("GET", mover) ~= task then return 0 end
 redis.call("DEL", mover)
 redis.call("PUBLISH", channel, 0)
 return 1

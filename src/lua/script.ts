@@ -98,6 +98,11 @@ export function asNumber(raw: RawReply | undefined): number {
   return Number(raw);
 }
 
+/** A deadline in a reply, as the fragment `replied` puts it: an integer, or the text of any double. */
+export function asDeadline(raw: RawReply | undefined): number {
+  return asNumber(Buffer.isBuffer(raw) ? raw.toString().replace("inf", "Infinity") : raw);
+}
+
 /** A bulk string in a reply. */
 export function asBuffer(raw: RawReply | undefined): Buffer {
   if (!Buffer.isBuffer(raw)) throw unexpected(raw);

@@ -1,4 +1,4 @@
-import { addresses, find } from "./fragments.ts";
+import { addresses, find, keyIndex, unpackMember } from "./fragments.ts";
 import { asBuffer, defineScript } from "./script.ts";
 
 /**
@@ -13,12 +13,13 @@ export const tidyIndex = defineScript({
   name: "tidy-index",
   keys: ["timeouts", "index"],
   args: ["cursor", "step"],
-  fragments: [addresses, find],
+  fragments: [addresses, find, unpackMember, keyIndex],
   lua: /* lua */ `
 if cursor == "0" and redis.call("HLEN", index) <= redis.call("ZCARD", timeouts) then return "0" end
 local scanned = redis.call("HSCAN", index, cursor, "COUNT", step)
 for i = 1, #scanned[2], 2 do
-  if not locate(scanned[2][i + 1]:sub(1, 24)) then redis.call("HDEL", index, scanned[2][i]) end
+  local key, entry = scanned[2][i], scanned[2][i + 1]
+  if not entryLeads(key, entry) then redis.call("HDEL", index, key) end
 end
 return scanned[1]
 `,

@@ -1,6 +1,7 @@
 import { forget } from "./forget.ts";
-import { clock, ownKeys, unpackMember } from "./fragments.ts";
-import { asArray, asNumber, defineScript, type RawReply } from "./script.ts";
+import { clock, ownKeys, replied, unpackMember } from "./fragments.ts";
+import { LAST_DEADLINE } from "../message.ts";
+import { asArray, asDeadline, asNumber, defineScript, type RawReply } from "./script.ts";
 
 /** How many members the first look takes in. */
 const LOOK = 4;
@@ -12,7 +13,7 @@ export interface TransferReply {
   readonly quarantined: number;
   /** The server's clock in microseconds. */
   readonly serverTime: number;
-  /** The deadline of the first message that is left (epoch ms), or Infinity. */
+  /** The deadline of the first message that is left (epoch ms), or Infinity: nothing is ever due. */
   readonly next: number;
   /** Nothing was due, and the last that claimed to move is another task than the caller. */
   readonly isOutrun: boolean;
@@ -33,7 +34,7 @@ const defineTransfer = (name: string, isExact: boolean) =>
     name,
     keys: ["timeouts", "order", "compacted", "ghosts", "index", "target", "quarantine", "mover"],
     args: ["limit", "grace", "claim", "task"],
-    fragments: [clock, unpackMember, ownKeys, ...(isExact ? [forget] : [])],
+    fragments: [clock, unpackMember, ownKeys, replied, ...(isExact ? [forget] : [])],
     lua: /* lua */ `
 local now = clock()
 local latest = math.floor(now / 1000) - grace
@@ -52,7 +53,7 @@ local isMore = #due == few
 if isMore then due = redis.call("ZRANGEBYSCORE", timeouts, "-inf", latest, "LIMIT", 0, limit) end
 if #due == 0 then
   local mover = redis.pcall("GET", mover)
-  return { 0, 0, now, head, type(mover) == "string" and mover ~= task and 1 or 0 }
+  return { 0, 0, now, head and replied(head), type(mover) == "string" and mover ~= task and 1 or 0 }
 end
 local payloads, poison, keyed, ids = {}, {}, {}, {}
 for _, member in ipairs(due) do
@@ -91,15 +92,17 @@ if not head then
   -- No message is left, so every element of the insertion order is dead.
   redis.call("UNLINK", order, compacted, ghosts, index)
 end
-return { #payloads, #poison, now, head, 0 }
+return { #payloads, #poison, now, head and replied(head), 0 }
 `,
     reply: (raw: RawReply): TransferReply => {
-      const [moved, quarantined, serverTime, next, isOutrun] = asArray(raw);
+      const [moved, quarantined, serverTime, head, isOutrun] = asArray(raw);
+      const next = head === null ? Infinity : asDeadline(head);
       return {
         moved: asNumber(moved),
         quarantined: asNumber(quarantined),
         serverTime: asNumber(serverTime),
-        next: next === null || next === undefined ? Infinity : Number(next),
+        // A score beyond all deadlines (+inf, Java's Long.MAX_VALUE) keeps a message for ever.
+        next: next > LAST_DEADLINE ? Infinity : next,
         isOutrun: asNumber(isOutrun) === 1,
       };
     },

@@ -156,6 +156,26 @@ for (const interop of ["none", "redisson"] as const) {
       expect(await delayed.readAll()).toEqual(["later"]);
     });
 
+    it("lists a message once that is rescheduled to the deadline that it has", async () => {
+      const { delayed, keys, redis } = openWith(interop);
+      let unchanged = 0;
+      let count = 0;
+      // A few scripts run within the same millisecond; so most of these find the deadline unchanged.
+      while (unchanged < 20) {
+        expect(count++).toBeLessThan(2000);
+        const { id, deadline } = await delayed.offer(`m${count}`, LONG, { key: `k${count}` });
+        const moved = await delayed.reschedule(count % 2 ? id : `k${count}`, LONG);
+        if (moved?.deadline !== deadline) continue;
+        unchanged++;
+        expect(moved.id).toBe(id);
+        expect((await delayed.get(id))?.key).toBe(`k${count}`);
+      }
+      const listed = [];
+      for await (const { payload } of delayed) listed.push(payload);
+      expect(listed).toEqual(Array.from({ length: count }, (_, i) => `m${i + 1}`));
+      if (interop === "redisson") expect(await redis.llen(keys.order)).toBe(count);
+    });
+
     it("delivers at last what is replaced for ever, within maxWait", async () => {
       const { delayed, ready } = openWith(interop);
       const options = {
@@ -179,6 +199,54 @@ for (const interop of ["none", "redisson"] as const) {
       expect(deadline).toBeLessThanOrEqual(first.deadline - 150 + 300 + 1);
       expect(deadline).toBeGreaterThan(first.deadline);
       expect(Number(await taking)).toBeGreaterThan(0);
+    });
+
+    it("counts maxWait from the first offer of the key, whatever came between", async () => {
+      const { delayed, line } = openWith(interop);
+      const waiting = { onDuplicate: "replace", maxWait: LONG } as const;
+      const pass = async (milliseconds: number) => {
+        const end = (await line.serverTime()) + milliseconds;
+        await eventually(async () => (await line.serverTime()) > end);
+      };
+      // How the key is offered first, and what happens before it is offered with maxWait again.
+      const firsts: OfferOptions[] = [{}, { onDuplicate: "keep" }, waiting];
+      const between: ((key: string) => Promise<unknown>)[] = [
+        async () => {},
+        (key) => delayed.offer("later", 2 * LONG, { key, onDuplicate: "replace" }),
+        (key) => delayed.offer("kept", 2 * LONG, { key, onDuplicate: "keep" }),
+        (key) => delayed.reschedule(key, 2 * LONG),
+        (key) => delayed.offer("in vain", 2 * LONG, { key }),
+      ];
+      const keys = firsts.flatMap((first, i) =>
+        between.map((happens, k) => ({ key: `${i}.${k}`, first, happens })),
+      );
+      const deadlines = new Map<string, number>();
+      for (const { key, first } of keys) {
+        deadlines.set(key, (await delayed.offer("first", LONG, { key, ...first })).deadline);
+      }
+      for (let times = 0; times < 2; times++) {
+        await pass(500);
+        for (const { key, happens } of keys) await happens(key);
+        await pass(500);
+        for (const { key } of keys) {
+          const last = await delayed.offer("last", 2 * LONG, { key, ...waiting });
+          expect(last.outcome).toBe("replaced");
+          // The id of the first has the producer's estimate of the server's clock, good to some
+          // milliseconds.
+          expect(Math.abs(last.deadline - deadlines.get(key)!), key).toBeLessThan(250);
+        }
+      }
+    });
+
+    it("counts maxWait anew when the key has been free", async () => {
+      const { delayed, line } = openWith(interop);
+      const options = { key: "k", onDuplicate: "replace", maxWait: LONG } as const;
+      const first = await delayed.offer("first", 2 * LONG, options);
+      await eventually(async () => (await line.serverTime()) > first.deadline - LONG + 60);
+      await delayed.cancel("k");
+      const second = await delayed.offer("second", 2 * LONG, options);
+      expect(second.outcome).toBe("added");
+      expect(second.deadline).toBeGreaterThan(first.deadline + 50);
     });
 
     it("lists and cancels by prefix; what is special in a pattern is not special here", async () => {

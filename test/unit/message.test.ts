@@ -168,16 +168,26 @@ describe("a message id", () => {
     );
   });
 
-  test.each([0, 1, 1_755_757_960_123, 9e15 - 1])(
-    "with the deadline %d is recognised, and stands for the message's address",
-    (deadline) => {
-      for (const id of [hex("0102030405060708090a0b0c0d0e0f10"), hex("f1f2f3f4f5f6f7f8")]) {
-        const text: string = formatMessageId(deadline, id);
-        expect(isMessageId(text)).toBe(true);
-        if (isMessageId(text)) expect(parseMessageId(text)).toEqual(packAddress(deadline, id));
-      }
-    },
-  );
+  // The last ones are scores that only somebody else can have written.
+  test.each([
+    0,
+    1,
+    1_755_757_960_123,
+    9e15 - 1,
+    2 ** 63,
+    1e300,
+    Infinity,
+    -Infinity,
+    -5,
+    1.5,
+    1e-7,
+  ])("with the deadline %d is recognised, and stands for the message's address", (deadline) => {
+    for (const id of [hex("0102030405060708090a0b0c0d0e0f10"), hex("f1f2f3f4f5f6f7f8")]) {
+      const text: string = formatMessageId(deadline, id);
+      expect(isMessageId(text)).toBe(true);
+      if (isMessageId(text)) expect(parseMessageId(text)).toEqual(packAddress(deadline, id));
+    }
+  });
 
   test.each([
     "",
@@ -189,8 +199,8 @@ describe("a message id", () => {
     "1755757960123-0102030405060708090A0B0C0D0E0F10",
     " 1755757960123-0102030405060708090a0b0c0d0e0f10",
     "1755757960123-0102030405060708090a0b0c0d0e0f10\n",
-    "1755757960123.5-0102030405060708090a0b0c0d0e0f10",
-    "17557579601231755-0102030405060708090a0b0c0d0e0f10",
+    "1755757960123.-0102030405060708090a0b0c0d0e0f10",
+    "NaN-0102030405060708090a0b0c0d0e0f10",
   ])("is not %j", (text) => {
     expect(isMessageId(text)).toBe(false);
   });
@@ -208,6 +218,13 @@ describe("addresses", () => {
     const address = packAddress(deadline, id);
     expect(address).toEqual(Buffer.concat([hex(bytes), id]));
     expect(address.length).toBe(ADDRESS_BYTES);
+  });
+
+  test("begin with another byte for scores that are no deadlines", () => {
+    for (const score of [2 ** 53, Infinity, -Infinity, -1, 0.5]) {
+      expect(packAddress(score, id)[0]).not.toBe(0);
+      expect(packAddress(score, id).readDoubleBE()).toBe(score);
+    }
   });
 
   test("begin with 0 for every legal deadline, which tells them from Java's members", () => {
