@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { Connections } from "./connections.ts";
 import { DeadlineTimer } from "./deadline-timer.ts";
 import { QuarantineError, RedisError, type DelaylineError } from "./errors.ts";
+import { isRefusedForNow } from "./failure.ts";
 import type { QueueKeys } from "./keys.ts";
 import { retire } from "./lua/retire.ts";
 import { run } from "./lua/script.ts";
@@ -83,6 +84,7 @@ export class TransferTask implements Listener {
     this.#connections = shared.connections;
     this.#clock = shared.clock;
     this.#report = shared.report;
+    this.#clock.onStep(() => this.#onStep());
     // Spread, so that many processes started at once do not sweep at once.
     this.#sweep = setInterval(() => this.#onSweep(), SWEEP * (0.8 + 0.4 * Math.random()));
     // Subscribe before the first transfer. The other way round, a message offered between the two
@@ -117,6 +119,12 @@ export class TransferTask implements Listener {
     await this.#retire();
   }
 
+  /** The server's clock was set: the timer may be armed for a wrong instant. */
+  #onStep(): void {
+    if (this.#transferring !== undefined || this.#isFailing || this.#isClosed) return;
+    this.#await(this.#awaited);
+  }
+
   #onSweep(): void {
     if (!this.#isStandingBy) this.#untidied = Infinity;
     this.#look();
@@ -145,8 +153,15 @@ export class TransferTask implements Listener {
     } catch (error) {
       if (this.#isClosed) return;
       this.#isFailing = true;
-      this.#report(new RedisError(`cannot transfer due messages of queue "${this.#queue}"`, error));
-      this.#timer.reset(performance.now() + this.#pause.take());
+      const failure = new RedisError(
+        `cannot transfer due messages of queue "${this.#queue}"`,
+        error,
+      );
+      this.#report(failure);
+      // A failover passes by itself; anything else that Redis refuses somebody has to mend.
+      const isPassing = failure.reply === undefined || isRefusedForNow(error);
+      const pause = Math.min(this.#pause.take(), isPassing ? PASSING : Infinity);
+      this.#timer.reset(performance.now() + pause);
     }
   }
 
@@ -230,6 +245,9 @@ export class TransferTask implements Listener {
     }
   }
 }
+
+/** The longest pause after a failure that passes by itself, in milliseconds. */
+const PASSING = 1000;
 
 /** Messages per transfer: some 200 microseconds of Redis's time. */
 const BATCH = 100;
