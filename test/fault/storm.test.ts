@@ -145,18 +145,21 @@ function settle(entries: readonly Entry[], takings: readonly Taking[], left: rea
   const taken = takings.map(([payload]) => payload);
   const delivered = [...taken, ...left];
   const once = wanted("once");
-  const unknown = new Set(wanted("unknown"));
+  const any = new Set(wanted("any"));
+  const unknown = new Set([...wanted("unknown"), ...any]);
   const never = new Set(wanted("never"));
   const notBefore = new Map(entries.map(([payload, , instant]) => [payload, instant]));
   const unknownDelivered = delivered.filter((payload) => unknown.has(payload)).length;
   return {
     faults: {
       lost: missing(once, delivered),
-      twice: repeated(delivered),
+      twice: repeated(delivered).filter((payload) => !any.has(payload)),
       // Cancelled, replaced, rejected or not stored, and delivered all the same.
       against: delivered.filter((payload) => never.has(payload)),
       invented: missing(delivered, notBefore.keys()),
-      early: takings.filter(([payload, at]) => at < (notBefore.get(payload) ?? 0)),
+      early: takings.filter(
+        ([payload, at]) => at < (notBefore.get(payload) ?? 0) && !any.has(payload),
+      ),
     },
     counts: {
       offered: entries.length,

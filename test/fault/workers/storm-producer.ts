@@ -3,14 +3,22 @@
  * it hands over its ledger: what must become of each message, by the answers that it was given.
  *
  * With RESEND its offers are sent again when an answer is lost. An offer that is sent again is
- * recognised until its first copy has been moved, so delays are longer than every outage. Without it
- * they are short, and an offer whose answer is lost is one of which nothing is known.
+ * recognised until its first copy has been moved, so delays are long; where the outage was longer
+ * still, anything may have become of the message. Without RESEND delays are short, and an offer whose
+ * answer is lost is one of which nothing is known.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { Delayline, OfferError, RedisError, type OfferOptions } from "../../../src/index.ts";
 
-/** A message, how often it must be delivered, and not before when (epoch ms, the server's clock). */
-export type Entry = [payload: string, delivered: "once" | "never" | "unknown", notBefore: number];
+/**
+ * A message, how often it must be delivered, and not before when (epoch ms, the server's clock).
+ * "unknown": once at most.
+ */
+export type Entry = [
+  payload: string,
+  delivered: "once" | "never" | "unknown" | "any",
+  notBefore: number,
+];
 
 /** What a producer hands over. */
 export interface ProducerReport {
@@ -21,6 +29,9 @@ export interface ProducerReport {
 
 const { PORT, QUEUE = "", NAME = "", RESEND } = process.env;
 const isResending = RESEND === "yes";
+
+/** In this time (ms) no message of the resending producer is due, not even one that is kept. */
+const LONGEST_OUTAGE = 2_000;
 
 const retries = isResending ? {} : { maxRetriesPerRequest: 0 };
 const line = new Delayline({ redis: { port: Number(PORT), ...retries }, transfer: false });
@@ -43,12 +54,18 @@ function newDelay(): number {
 async function offer(options: OfferOptions = {}, holder?: Entry): Promise<Entry> {
   const entry: Entry = [`${NAME} ${messageCount++}`, "once", 0];
   ledger.set(entry[0], entry);
+  const sentAt = performance.now();
   try {
     const { deadline, outcome } = await queue.offer(entry[0], newDelay(), options);
     note(`offer: ${outcome}`);
     entry[2] = deadline;
     if (outcome === "rejected") entry[1] = "never";
     if (outcome === "replaced" || outcome === "kept") (holder as Entry)[1] = "never";
+    if (isResending && performance.now() > sentAt + LONGEST_OUTAGE) {
+      note("offer: late answer");
+      entry[1] = "any";
+      if (holder !== undefined) holder[1] = "any";
+    }
   } catch (error) {
     if (!(error instanceof OfferError)) throw error;
     note(`offer: ${error.stored}`);
