@@ -32,7 +32,7 @@ export interface TransferReply {
 const defineTransfer = (name: string, isExact: boolean) =>
   defineScript({
     name,
-    keys: ["timeouts", "order", "compacted", "ghosts", "index", "target", "quarantine", "mover"],
+    keys: ["timeouts", "order", "compacted", "index", "target", "quarantine", "mover"],
     args: ["limit", "grace", "claim", "task"],
     fragments: [clock, unpackMember, ownKeys, replied, ...(isExact ? [forget] : [])],
     lua: /* lua */ `
@@ -90,7 +90,7 @@ if #own > 0 then redis.call("HDEL", index, unpack(own)) end
 if isMore then head = tonumber(redis.call("ZRANGE", timeouts, 0, 0, "WITHSCORES")[2]) or false end
 if not head then
   -- No message is left, so every element of the insertion order is dead.
-  redis.call("UNLINK", order, compacted, ghosts, index)
+  redis.call("UNLINK", order, compacted, index)
 end
 return { #payloads, #poison, now, head and replied(head), 0 }
 `,
