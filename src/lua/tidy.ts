@@ -1,5 +1,47 @@
 import { addresses, deadBelow, find, findNext } from "./fragments.ts";
-import { asNumber, defineScript } from "./script.ts";
+import { asNumber, defineScript, type RawReply } from "./script.ts";
+
+/** What has something to tidy. */
+export interface Untidy {
+  /** The insertion order. */
+  readonly order: boolean;
+  /** The index of business keys. */
+  readonly index: boolean;
+}
+
+/** How long the LIST may be with so many live messages. */
+const isLong = /* lua */ `
+local function isLong(live)
+  return redis.call("LLEN", order) > 2 * live + 2000
+end`;
+
+/**
+ * `untidy()`: whether a step of `tidy`, and of `tidyIndex`, would find something to do: 1, 2, or 3 for
+ * both, else 0. O(1), but for a look at the ZSET's head. {@link asUntidy} reads it.
+ *
+ * It comes behind a transfer, so it raises no error: where a key has another type the step will tell.
+ * Requires {@link addresses} and {@link deadBelow}.
+ */
+export const untidy = /* lua */ `${isLong}
+local function untidy()
+  local function look()
+    local live = redis.call("ZCARD", timeouts)
+    if live == 0 then return redis.call("EXISTS", order, compacted, index) > 0 and 1 or 0 end
+    local head = redis.call("ZRANGE", timeouts, 0, 0, "WITHSCORES")
+    local first = redis.call("LINDEX", order, 0)
+    local isOrder = redis.call("EXISTS", compacted) == 1 or isLong(live)
+      or first and deadBelow(head[1], tonumber(head[2]))(first)
+    return (isOrder and 1 or 0) + (redis.call("HLEN", index) > live and 2 or 0)
+  end
+  local isDone, found = pcall(look)
+  return isDone and found or 3
+end`;
+
+/** Reads what the fragment `untidy` answers. */
+export function asUntidy(raw: RawReply | undefined): Untidy {
+  const found = asNumber(raw);
+  return { order: found % 2 === 1, index: found >= 2 };
+}
 
 /** Where the next step goes on. */
 export interface TidyReply {
@@ -33,7 +75,7 @@ export const tidy = defineScript({
   keys: ["timeouts", "order", "compacted", "index"],
   args: ["step", "thorough"],
   fragments: [addresses, find, findNext, deadBelow],
-  lua: /* lua */ `
+  lua: /* lua */ `${isLong}
 local head = redis.call("ZRANGE", timeouts, 0, 0, "WITHSCORES")
 if not head[1] then
   redis.call("UNLINK", order, compacted, index)
@@ -47,7 +89,7 @@ if redis.call("EXISTS", compacted) == 0 then
   while elements[dead + 1] and isDead(elements[dead + 1]) do dead = dead + 1 end
   if dead > 0 then redis.call("LTRIM", order, dead, -1) end
   if dead == tonumber(step) then return 1 end
-  if thorough == "0" and redis.call("LLEN", order) <= 2 * live + 2000 then return 0 end
+  if thorough == "0" and not isLong(live) then return 0 end
   elements = redis.call("LRANGE", order, 0, step - 1)
 end
 local alive, seen = {}, 0
