@@ -17,8 +17,6 @@ export interface QueueKeys {
   readonly channel: string;
   /** LIST: the part of the insertion order that has been compacted; only there meanwhile. */
   readonly compacted: string;
-  /** String: elements of gone messages that the last compaction had to leave in the order LIST. */
-  readonly ghosts: string;
   /**
    * HASH: business key -> address (24 bytes), and what the offer came to; see `lua/offer-keyed.ts`.
    * Only for messages that have a key.
@@ -52,7 +50,6 @@ export function queueKeys(name: string): QueueKeys {
     target: name,
     channel: `redisson_delay_queue_channel:${tagged}`,
     compacted: `delayline_compacted:${tagged}`,
-    ghosts: `delayline_ghosts:${tagged}`,
     index: `delayline_keys:${tagged}`,
     mover: `delayline_mover:${tagged}`,
     quarantine: `delayline_quarantine:${tagged}`,

@@ -6,13 +6,12 @@ import { isRefusedForNow } from "./failure.ts";
 import type { QueueKeys } from "./keys.ts";
 import { retire } from "./lua/retire.ts";
 import { run } from "./lua/script.ts";
-import { tidy } from "./lua/tidy.ts";
-import { tidyIndex } from "./lua/tidy-index.ts";
-import { transfer, transferExact, type TransferReply } from "./lua/transfer.ts";
+import { sweep, sweepExact, transfer, transferExact, type TransferReply } from "./lua/transfer.ts";
 import { LAST_DEADLINE } from "./message.ts";
 import { Pause } from "./pause.ts";
 import { ServerClock } from "./server-clock.ts";
 import type { Listener, Subscriber } from "./subscriber.ts";
+import { Tidier } from "./tidier.ts";
 
 /**
  * The transfer task moves due messages of one queue to its target LIST. There is one per queue and
@@ -20,10 +19,12 @@ import type { Listener, Subscriber } from "./subscriber.ts";
  *
  * It subscribes to the queue's channel first, then transfers once, then lives from four events:
  *
- * - subscribed (again, after a reconnect): transfer now, since wake-ups may have been missed;
+ * - subscribed (again, after a reconnect): sweep now, since wake-ups may have been missed;
  * - a wake-up with a deadline: the timer may only move earlier;
  * - the timer fires: transfer now;
- * - the sweep, every 30 s or so: transfer now. It is only a backstop, for wake-ups that got lost.
+ * - every 30 s or so: sweep. It is only a backstop, for wake-ups that got lost.
+ *
+ * A sweep is a transfer that also tells whether there is something to tidy, in one script.
  *
  * A transfer moves one batch. While batches are full the next follows at once; then the timer is set
  * for the first message that is left. A wake-up that is heard while a transfer is under way may be
@@ -50,6 +51,7 @@ export class TransferTask implements Listener {
 
   readonly #id = randomUUID();
   readonly #timer = new DeadlineTimer(() => this.#look());
+  readonly #tidier: Tidier;
   readonly #sweep: NodeJS.Timeout;
   readonly #pause = new Pause(100, 5000);
   #isStandingBy = false;
@@ -63,9 +65,8 @@ export class TransferTask implements Listener {
   #transferring: Promise<void> | undefined;
   /** When it last said in Redis that it moves, on the monotonic clock in microseconds. */
   #claimedAt = -Infinity;
-  /** Messages moved since the insertion order was last tidied. */
-  #untidied = 0;
-  #tidying: Promise<void> | undefined;
+  /** The next transfer also looks for something to tidy. */
+  #isSweepDue = false;
 
   constructor(
     queue: string,
@@ -77,6 +78,7 @@ export class TransferTask implements Listener {
       readonly clock: ServerClock;
       readonly report: (error: DelaylineError) => void;
     },
+    sweepInterval = SWEEP,
   ) {
     this.#queue = queue;
     this.#keys = keys;
@@ -85,15 +87,16 @@ export class TransferTask implements Listener {
     this.#clock = shared.clock;
     this.#report = shared.report;
     this.#clock.onStep(() => this.#onStep());
+    this.#tidier = new Tidier(queue, keys, isExact, shared);
     // Spread, so that many processes started at once do not sweep at once.
-    this.#sweep = setInterval(() => this.#onSweep(), SWEEP * (0.8 + 0.4 * Math.random()));
+    this.#sweep = setInterval(() => this.#sweepNow(), sweepInterval * (0.8 + 0.4 * Math.random()));
     // Subscribe before the first transfer. The other way round, a message offered between the two
     // would publish to nobody and wait for the next sweep.
     shared.subscriber.listen(keys.channel, this);
   }
 
   onSubscribed(): void {
-    this.#look();
+    this.#sweepNow();
   }
 
   onMessage(message: string): void {
@@ -115,7 +118,7 @@ export class TransferTask implements Listener {
     clearInterval(this.#sweep);
     this.#timer.clear();
     await this.#transferring;
-    await this.#tidying;
+    await this.#tidier.close();
     await this.#retire();
   }
 
@@ -125,8 +128,8 @@ export class TransferTask implements Listener {
     this.#await(this.#awaited);
   }
 
-  #onSweep(): void {
-    if (!this.#isStandingBy) this.#untidied = Infinity;
+  #sweepNow(): void {
+    this.#isSweepDue = true;
     this.#look();
   }
 
@@ -145,7 +148,6 @@ export class TransferTask implements Listener {
       let next: { deadline: number; isDue: boolean };
       do {
         next = await this.#moveBatch();
-        this.#tidyIfDue();
       } while (next.isDue && !this.#isStandingBy && !this.#isClosed);
       this.#isFailing = false;
       this.#pause.reset();
@@ -153,6 +155,8 @@ export class TransferTask implements Listener {
     } catch (error) {
       if (this.#isClosed) return;
       this.#isFailing = true;
+      // It may have been that of a sweep.
+      this.#isSweepDue = true;
       const failure = new RedisError(
         `cannot transfer due messages of queue "${this.#queue}"`,
         error,
@@ -169,7 +173,9 @@ export class TransferTask implements Listener {
   async #moveBatch(): Promise<{ deadline: number; isDue: boolean }> {
     this.#heard = Infinity;
     const sentAt = ServerClock.local();
-    const script = this.#isExact ? transferExact : transfer;
+    const scripts = this.#isExact ? [transferExact, sweepExact] : [transfer, sweep];
+    const script = scripts[this.#isSweepDue ? 1 : 0] as typeof transfer;
+    this.#isSweepDue = false;
     const isClaiming =
       this.#isFailing || this.#isStandingBy || sentAt > this.#claimedAt + CLAIM * 1000;
     const reply = await run(this.#connections.background, script, this.#keys, {
@@ -180,7 +186,7 @@ export class TransferTask implements Listener {
     });
     if (isClaiming && reply.moved > 0) this.#claimedAt = sentAt;
     this.#clock.observe(reply.serverTime, sentAt);
-    this.#untidied += reply.moved;
+    this.#tidier.note(reply.moved, reply.untidy);
     if (reply.quarantined > 0) this.#report(new QuarantineError(this.#queue, reply.quarantined));
     this.#takeTurns(reply);
     const deadline = Math.min(reply.next, this.#heard);
@@ -213,37 +219,6 @@ export class TransferTask implements Listener {
     // If it fails, those that stand by find out by themselves, a little later.
     await run(background, retire, this.#keys, { channel, task: this.#id }).catch(() => {});
   }
-
-  #tidyIfDue(): void {
-    if (this.#untidied < TIDY_AFTER || this.#tidying !== undefined || this.#isClosed) return;
-    const isSweep = this.#untidied === Infinity;
-    this.#untidied = 0;
-    this.#tidying = this.#tidy(isSweep).finally(() => {
-      this.#tidying = undefined;
-      this.#tidyIfDue();
-    });
-  }
-
-  /** Takes steps until all is tidy. Transfers run between the steps. */
-  async #tidy(isSweep: boolean): Promise<void> {
-    const { background } = this.#connections;
-    const step = TIDY_STEP;
-    try {
-      // With interop "redisson" the LIST never has an element too many.
-      let hasMore = !this.#isExact;
-      while (hasMore && !this.#isClosed) {
-        hasMore = await run(background, tidy, this.#keys, { step });
-      }
-      let cursor = isSweep ? START : END;
-      while (cursor !== END && !this.#isClosed) {
-        const next = await run(background, tidyIndex, this.#keys, { cursor, step });
-        cursor = next === START ? END : next;
-      }
-    } catch (error) {
-      if (this.#isClosed) return;
-      this.#report(new RedisError(`cannot tidy queue "${this.#queue}"`, error));
-    }
-  }
 }
 
 /** The longest pause after a failure that passes by itself, in milliseconds. */
@@ -263,13 +238,3 @@ const OVERDUE = 50;
 
 /** A task that moves says so in Redis this often, in milliseconds. */
 const CLAIM = 100;
-
-/** The insertion order is tidied each time that this many messages have been moved. */
-const TIDY_AFTER = 100;
-
-/** Elements of the insertion order, or keys, per step: some 200 microseconds of Redis's time. */
-const TIDY_STEP = 300;
-
-/** Cursors of a scan: where it begins, and that it has ended. */
-const START = "0";
-const END = "end";

@@ -90,30 +90,37 @@ end`;
  * search by rank among the equal deadlines, since ties sort by member bytes, which for ids of one
  * length is by id.
  *
+ * `compareTo(member, address)`: negative, 0 or positive, as the message with the address stands
+ * before, at or behind a member of its deadline.
  * `locate(address)`: the member and the deadline of the message with this deadline and id (of 8 or 16
- * bytes), or nil if it is gone.
+ * bytes), or nil if it is gone; and its rank, or that of the next one, if it came to a binary search.
  * `find(element)`: the same for an element of the order LIST.
- * Both require {@link addresses}.
+ * `spent()`: what both have cost so far: 1 for each look into the ZSET, and 1 for each 4 KB that it read.
+ * They require {@link addresses}.
  */
 export const find = /* lua */ `
+local cost = 0
+local function spent()
+  return cost
+end
+local function compareTo(member, address)
+  local length = #address - 8
+  -- A member begins with its id's length.
+  local order = length - (member:byte(1) or 0)
+  if order ~= 0 then return order end
+  local isBroken = #member < length + 9
+  if isBroken then member = member .. string.rep("\\0", length) end
+  order = compareBytes(address, 9, member, 2, length)
+  -- In the ZSET the shorter one stands before.
+  return isBroken and order == 0 and 1 or order
+end
 local function locate(address)
   local deadline = deadlineOf(address)
   if deadline ~= deadline then return nil end
-  local length = #address - 8
-  -- Negative, 0 or positive, as the message stands before, at or behind a member of its deadline.
-  local function compare(member)
-    -- A member begins with its id's length.
-    local order = length - (member:byte(1) or 0)
-    if order ~= 0 then return order end
-    local isBroken = #member < length + 9
-    if isBroken then member = member .. string.rep("\\0", length) end
-    order = compareBytes(address, 9, member, 2, length)
-    -- In the ZSET the shorter one stands before.
-    return isBroken and order == 0 and 1 or order
-  end
   local text = string.format("%.17g", deadline)
   local member = redis.call("ZRANGEBYSCORE", timeouts, text, text, "LIMIT", 0, 1)[1]
-  local order = member and compare(member) or -1
+  cost = cost + 1 + (member and #member or 0) / 4096
+  local order = member and compareTo(member, address) or -1
   if order == 0 then return member, deadline end
   if order < 0 then return nil end
   local low = redis.call("ZCOUNT", timeouts, "-inf", "(" .. text)
@@ -122,17 +129,49 @@ local function locate(address)
     -- The lowest rank is known to be another one.
     local at = math.ceil((low + high) / 2)
     member = redis.call("ZRANGE", timeouts, at, at)[1]
-    order = compare(member)
-    if order == 0 then return member, deadline end
+    cost = cost + 1 + #member / 4096
+    order = compareTo(member, address)
+    if order == 0 then return member, deadline, at end
     if order < 0 then high = at - 1 else low = at end
   end
-  return nil
+  return nil, nil, low + 1
 end
 local function find(element)
   if isAddress(element) then return locate(element) end
+  cost = cost + 1 + #element / 4096
   local score = redis.call("ZSCORE", timeouts, element)
   if score then return element, tonumber(score) end
   return nil
+end`;
+
+/**
+ * `findNext(element)`: as `find`, for elements in the order of the LIST.
+ *
+ * Those of one deadline mostly stand in the order of their ids there, as in the ZSET. So after the
+ * first binary search among them each is found by going on from the one before. Requires
+ * {@link addresses} and {@link find}.
+ */
+export const findNext = /* lua */ `
+local last, rank, candidate = "", nil, nil
+local function findNext(element)
+  if not isAddress(element) then return find(element) end
+  local isBehind = rank and element:sub(1, 8) == last:sub(1, 8) and compareBytes(last, 9, element, 9, 16) < 0
+  last = element
+  for _ = 1, isBehind and 8 or 0 do
+    if not candidate then
+      local found = redis.call("ZRANGE", timeouts, rank, rank, "WITHSCORES")
+      if tonumber(found[2]) ~= deadlineOf(element) then return nil end
+      candidate = found[1]
+      cost = cost + 1 + #candidate / 4096
+    end
+    local order = compareTo(candidate, element)
+    if order == 0 then return candidate end
+    if order < 0 then return nil end
+    rank, candidate = rank + 1, nil
+  end
+  local member, _, found = locate(element)
+  rank, candidate = found, member
+  return member
 end`;
 
 /**
@@ -140,8 +179,8 @@ end`;
  * dead, given the head of the ZSET.
  *
  * Messages leave in the order (deadline, member), so an address below the head's has left: one
- * comparison, whatever the size of the queue. An address above it may have been cancelled, and
- * counts as alive until its deadline has passed. A member that Java wrote is looked up.
+ * comparison, whatever the size of the queue. An address above it may be that of a message that was
+ * cancelled: it counts as alive here. A member that Java wrote is looked up.
  * Requires {@link addresses}.
  */
 export const deadBelow = /* lua */ `

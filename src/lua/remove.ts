@@ -128,11 +128,11 @@ return { false, 1 }
 /** Drops everything that is delayed; answers how many messages there were. Frees in the background. */
 export const clear = defineScript({
   name: "clear",
-  keys: ["timeouts", "order", "compacted", "ghosts", "index"],
+  keys: ["timeouts", "order", "compacted", "index"],
   args: [],
   lua: /* lua */ `
 local count = redis.call("ZCARD", timeouts)
-redis.call("UNLINK", timeouts, order, compacted, ghosts, index)
+redis.call("UNLINK", timeouts, order, compacted, index)
 return count
 `,
   reply: asNumber,

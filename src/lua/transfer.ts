@@ -1,7 +1,8 @@
 import { forget } from "./forget.ts";
-import { clock, ownKeys, replied, unpackMember } from "./fragments.ts";
+import { addresses, clock, deadBelow, ownKeys, replied, unpackMember } from "./fragments.ts";
 import { LAST_DEADLINE } from "../message.ts";
 import { asArray, asDeadline, asNumber, defineScript, type RawReply } from "./script.ts";
+import { asUntidy, untidy, type Untidy } from "./tidy.ts";
 
 /** How many members the first look takes in. */
 const LOOK = 4;
@@ -17,6 +18,8 @@ export interface TransferReply {
   readonly next: number;
   /** Nothing was due, and the last that claimed to move is another task than the caller. */
   readonly isOutrun: boolean;
+  /** What there is to tidy, if this was a sweep. */
+  readonly untidy: Untidy | undefined;
 }
 
 /**
@@ -29,14 +32,24 @@ export interface TransferReply {
  * script, and never a removal, so a push that is refused is tried again after a removal of nothing.
  * That removing is permitted at all is tried with each claim, before anything is pushed.
  */
-const defineTransfer = (name: string, isExact: boolean) =>
+const defineTransfer = (name: string, isExact: boolean, isSweep: boolean) =>
   defineScript({
     name,
-    keys: ["timeouts", "order", "compacted", "ghosts", "index", "target", "quarantine", "mover"],
+    keys: ["timeouts", "order", "compacted", "index", "target", "quarantine", "mover"],
     args: ["limit", "grace", "claim", "task"],
-    fragments: [clock, unpackMember, ownKeys, replied, ...(isExact ? [forget] : [])],
+    fragments: [
+      clock,
+      unpackMember,
+      ownKeys,
+      replied,
+      ...(isExact ? [forget] : []),
+      ...(isSweep ? [addresses, deadBelow, untidy] : []),
+    ],
     lua: /* lua */ `
 local now = clock()
+local function answer(moved, quarantined, head, isOutrun)
+  return { moved, quarantined, now, head and replied(head), isOutrun${isSweep ? ", untidy()" : ""} }
+end
 local latest = math.floor(now / 1000) - grace
 -- One look at the first few mostly shows all that are due and the first that is left.
 local few = math.min(${LOOK}, limit)
@@ -53,7 +66,7 @@ local isMore = #due == few
 if isMore then due = redis.call("ZRANGEBYSCORE", timeouts, "-inf", latest, "LIMIT", 0, limit) end
 if #due == 0 then
   local mover = redis.pcall("GET", mover)
-  return { 0, 0, now, head and replied(head), type(mover) == "string" and mover ~= task and 1 or 0 }
+  return answer(0, 0, head, type(mover) == "string" and mover ~= task and 1 or 0)
 end
 local payloads, poison, keyed, ids = {}, {}, {}, {}
 for _, member in ipairs(due) do
@@ -79,7 +92,7 @@ if #payloads > 0 then
   end
   if type(pushed) == "table" then
     -- What went to the quarantine has to be reported; the next run reports this.
-    if #poison > 0 then return { 0, #poison, now, latest, 0 } end
+    if #poison > 0 then return answer(0, #poison, latest, 0) end
     return pushed
   end
   redis.call("ZREMRANGEBYRANK", timeouts, 0, #payloads - 1)
@@ -90,12 +103,12 @@ if #own > 0 then redis.call("HDEL", index, unpack(own)) end
 if isMore then head = tonumber(redis.call("ZRANGE", timeouts, 0, 0, "WITHSCORES")[2]) or false end
 if not head then
   -- No message is left, so every element of the insertion order is dead.
-  redis.call("UNLINK", order, compacted, ghosts, index)
+  redis.call("UNLINK", order, compacted, index)
 end
-return { #payloads, #poison, now, head and replied(head), 0 }
+return answer(#payloads, #poison, head, 0)
 `,
     reply: (raw: RawReply): TransferReply => {
-      const [moved, quarantined, serverTime, head, isOutrun] = asArray(raw);
+      const [moved, quarantined, serverTime, head, isOutrun, found] = asArray(raw);
       const next = head === null ? Infinity : asDeadline(head);
       return {
         moved: asNumber(moved),
@@ -104,11 +117,16 @@ return { #payloads, #poison, now, head and replied(head), 0 }
         // A score beyond all deadlines (+inf, Java's Long.MAX_VALUE) keeps a message for ever.
         next: next > LAST_DEADLINE ? Infinity : next,
         isOutrun: asNumber(isOutrun) === 1,
+        untidy: found === undefined ? undefined : asUntidy(found),
       };
     },
   });
 
-export const transfer = defineTransfer("transfer", false);
+export const transfer = defineTransfer("transfer", false, false);
 
 /** Removes the messages from the LIST at once: for queues with `interop: "redisson"`. */
-export const transferExact = defineTransfer("transfer-exact", true);
+export const transferExact = defineTransfer("transfer-exact", true, false);
+
+/** Also tells whether there is something to tidy. */
+export const sweep = defineTransfer("sweep", false, true);
+export const sweepExact = defineTransfer("sweep-exact", true, true);

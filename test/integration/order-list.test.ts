@@ -6,9 +6,11 @@ import { offer, offerExact } from "../../src/lua/offer.ts";
 import { readPage, START, type Cursor } from "../../src/lua/read.ts";
 import { pollOldest, removeByElement, removeByElementExact } from "../../src/lua/remove.ts";
 import { asArray, asNumber, defineScript, run } from "../../src/lua/script.ts";
-import { tidy } from "../../src/lua/tidy.ts";
+import { rescheduleById } from "../../src/lua/reschedule.ts";
+import { tidy, type TidyReply } from "../../src/lua/tidy.ts";
 import { transfer, transferExact } from "../../src/lua/transfer.ts";
 import { createId, packAddress, packMember, unpackMember } from "../../src/message.ts";
+import { startOwnServer } from "../helpers/own-server.ts";
 import { newRedis, uniqueName } from "../helpers/redis.ts";
 
 // The scripts by themselves, without tasks: every step is taken here, and no clock is waited for.
@@ -80,10 +82,42 @@ async function readTexts(step = 7): Promise<string[]> {
 
 const textOf = (member: Buffer) => String(unpackMember(member)?.payload);
 
-async function tidyUp(): Promise<number> {
-  for (let steps = 1; ; steps++) {
-    if (!(await run(redis, tidy, keys, { step: 300 }))) return steps;
+/** Takes steps until all is tidy, and answers how many; `between` runs before each. */
+async function tidyUp(between: (step: number) => unknown = () => {}): Promise<number> {
+  let next: TidyReply = { hasMore: true, thorough: 0 };
+  let steps = 0;
+  while (next.hasMore) {
+    await between(steps++);
+    next = await run(redis, tidy, keys, {
+      step: next.thorough ? 100 : 300,
+      thorough: next.thorough,
+    });
   }
+  return steps;
+}
+
+/** How many elements there are, and how many messages. */
+async function lengths() {
+  const [order, compacted, live] = await Promise.all([
+    redis.llen(keys.order),
+    redis.llen(keys.compacted),
+    redis.zcard(keys.timeouts),
+  ]);
+  return { elements: order + compacted, live };
+}
+
+async function cancel(messages: readonly Message[]): Promise<void> {
+  for (let i = 0; i < messages.length; i += 200) {
+    const elements = messages.slice(i, i + 200).map(addressOf);
+    await run(redis, removeByElement, keys, {}, elements);
+  }
+}
+
+/** How often Redis has looked into the ZSET for members. */
+async function lookUps(): Promise<number> {
+  const stats = await redis.info("commandstats");
+  const calls = stats.matchAll(/cmdstat_(?:zrange|zrangebyscore|zscore):calls=(\d+)/g);
+  return [...calls].reduce((sum, [, count]) => sum + Number(count), 0);
 }
 
 const moveDue = (script = transfer, limit = 100) =>
@@ -260,7 +294,7 @@ describe("the insertion order", () => {
     await put(Array.from({ length: 20 }, (_, i) => [`m${i}`, past(i)] as const));
     const reply = await moveDue();
     expect(reply).toMatchObject({ moved: 20, quarantined: 0, next: Infinity });
-    expect(await redis.exists(keys.order, keys.compacted, keys.ghosts)).toBe(0);
+    expect(await redis.exists(keys.order, keys.compacted)).toBe(0);
     expect(await redis.llen(keys.target)).toBe(20);
   });
 
@@ -288,17 +322,15 @@ describe("the insertion order", () => {
     expect(await redis.llen(keys.order)).toBe(6001);
 
     // Step by step; after each the order is whole, for reading and for polling.
-    let steps = 0;
-    while (await run(redis, tidy, keys, { step: 300 })) {
-      steps++;
-      if (steps === 5) {
+    const steps = await tidyUp(async (step) => {
+      if (step === 5) {
         const [late] = await put([["late", SOON]]);
         alive.push((late as Message).text);
         const polled = await run(redis, pollOldest, keys, { limit: 2, step: 300, maxBytes: 1e6 });
         expect(polled.members.map(textOf)).toEqual(alive.splice(0, 2));
       }
-      if (steps % 4 === 1) expect(await readTexts(200)).toEqual(alive);
-    }
+      if (step % 4 === 1) expect(await readTexts(200)).toEqual(alive);
+    });
     expect(steps).toBeGreaterThan(15);
     expect(await redis.exists(keys.compacted)).toBe(0);
     expect(await redis.llen(keys.order)).toBe(alive.length);
@@ -306,24 +338,92 @@ describe("the insertion order", () => {
     expect(await redis.zcard(keys.timeouts)).toBe(alive.length);
   });
 
-  it("is not compacted over and over for the ghosts of cancelled messages", async () => {
+  it("is rid of messages that were cancelled long before their deadline", async () => {
     const messages = await put(
       Array.from({ length: 4000 }, (_, i) => [`m${i}`, SOON + i] as const),
     );
-    const cancelled = messages.slice(1, -1);
-    for (let i = 0; i < cancelled.length; i += 200) {
-      await run(redis, removeByElement, keys, {}, cancelled.slice(i, i + 200).map(addressOf));
-    }
-    // All but two are gone, but above the head nobody can see that: they stay, and are counted.
+    // All but two go. Above the head a comparison does not tell that: they are looked up.
+    await cancel(messages.slice(1, -1));
     await tidyUp();
-    expect(await redis.llen(keys.order)).toBe(4000);
-    expect(Number(await redis.get(keys.ghosts))).toBe(3998);
+    expect(await redis.lrangeBuffer(keys.order, 0, -1)).toEqual(
+      [messages[0], messages.at(-1)].map((message) => addressOf(message as Message)),
+    );
     expect(await tidyUp()).toBe(1);
     expect(await readTexts(200)).toEqual(["m0", "m3999"]);
-    // Their deadlines pass (the head leaves), and they go.
-    await run(redis, removeByElement, keys, {}, [addressOf(messages[0] as Message)]);
-    await tidyUp();
-    expect(await redis.llen(keys.order)).toBe(1);
+  });
+
+  it("stays below twice the live elements plus 2000 when all are cancelled or rescheduled, at few look-ups", async () => {
+    const server = await startOwnServer();
+    redis = newRedis(server.url);
+    let alive: Message[] = [];
+    let gone = 0;
+    let spent = 0;
+    // Nothing is ever moved: the head of the queue stays.
+    await put([["head", 1]]);
+    for (let round = 0; round < 60; round++) {
+      const texts = Array.from({ length: 400 }, (_, i) => `${round}.${i}`);
+      alive.push(
+        ...(await put(
+          texts.map((text) => [text, SOON + Math.floor(Math.random() * 1e6)] as const),
+        )),
+      );
+      // Most go; the queue grows for a while, then shrinks.
+      const leaving = alive.filter((_, i) => (i * 7 + round) % 10 < (round < 40 ? 8 : 9));
+      for (const { id } of leaving.slice(0, 50)) {
+        const target = addressOf(alive.find((message) => message.id === id) as Message);
+        await run(redis, rescheduleById, keys, { channel: keys.channel, target, delay: 5e8 });
+      }
+      await cancel(leaving.slice(50));
+      gone += leaving.length;
+      alive = alive.filter((message) => !leaving.includes(message));
+      const before = await lookUps();
+      await tidyUp();
+      spent += (await lookUps()) - before;
+      const { elements, live } = await lengths();
+      expect(elements).toBeLessThanOrEqual(2 * live + 2000);
+    }
+    expect(gone).toBeGreaterThan(15_000);
+    // Two for each at most, and one in each step.
+    expect(spent).toBeLessThan(2.5 * gone);
+    expect((await readTexts(200)).length).toBe(await redis.zcard(keys.timeouts));
+  });
+
+  it("is compacted in short steps, also where all deadlines are equal", async () => {
+    const server = await startOwnServer();
+    redis = newRedis(server.url);
+    const messages = await put(Array.from({ length: 20_000 }, (_, i) => [`m${i}`, SOON] as const));
+    await cancel(messages.filter((_, i) => i % 20 !== 0));
+    let [before, most] = [await lookUps(), 0];
+    await tidyUp(async () => {
+      const now = await lookUps();
+      most = Math.max(most, now - before);
+      before = now;
+    });
+    // Each takes some microseconds. The last element of a step may take a whole binary search.
+    expect(most).toBeLessThan(100 + 40);
+    expect(await readTexts(200)).toEqual(
+      messages.filter((_, i) => i % 20 === 0).map(({ text }) => text),
+    );
+    expect(await redis.llen(keys.order)).toBe(1000);
+  });
+
+  it("is compacted in short steps, also where payloads are large", async () => {
+    const server = await startOwnServer();
+    redis = newRedis(server.url);
+    const large = Array.from({ length: 30 }, (_, i) => [`${i} `.padEnd(200_000), SOON] as const);
+    const messages = await put([
+      ...large,
+      ...Array.from({ length: 3000 }, () => ["small", SOON + 1] as const),
+    ]);
+    await cancel(messages.slice(30));
+    const read: number[] = [];
+    await tidyUp(async () => {
+      const { elements } = await lengths();
+      read.push(elements);
+    });
+    // At 200 KB each there are six to a step: 300 would be 60 MB.
+    expect(await redis.llen(keys.order)).toBe(30);
+    expect(read.length).toBeGreaterThan(3000 / 300 + 30 / 7);
   });
 
   it("stays below twice the live elements plus 3000 while random messages come and go", async () => {
@@ -339,14 +439,10 @@ describe("the insertion order", () => {
       );
       clock += 10;
       await redis.zremrangebyscore(keys.timeouts, "-inf", clock);
-      await run(redis, tidy, keys, { step: 300 });
-      await run(redis, tidy, keys, { step: 300 });
-      const [order, compacted, live] = await Promise.all([
-        redis.llen(keys.order),
-        redis.llen(keys.compacted),
-        redis.zcard(keys.timeouts),
-      ]);
-      longest = Math.max(longest, order + compacted - 2 * live);
+      await run(redis, tidy, keys, { step: 300, thorough: 0 });
+      await run(redis, tidy, keys, { step: 300, thorough: 0 });
+      const { elements, live } = await lengths();
+      longest = Math.max(longest, elements - 2 * live);
     }
     expect(longest).toBeLessThan(3000);
   });

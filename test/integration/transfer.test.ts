@@ -58,7 +58,7 @@ describe("due messages are moved", () => {
     const consumer = newCalmLine().getBlockingQueue<number>(name);
     await eventually(async () => (await consumer.size()) === 1050);
     expect(await consumer.readAll()).toEqual(upTo(1050));
-    expect(await redis.exists(keys.timeouts, keys.order, keys.compacted, keys.ghosts)).toBe(0);
+    expect(await redis.exists(keys.timeouts, keys.order, keys.compacted)).toBe(0);
   });
 
   test("by a task that waits for later ones, when an earlier one comes", async () => {

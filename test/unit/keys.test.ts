@@ -24,7 +24,6 @@ test("a queue's keys are Redisson's, and ours beside them", () => {
     target: "orders",
     channel: "redisson_delay_queue_channel:{orders}",
     compacted: "delayline_compacted:{orders}",
-    ghosts: "delayline_ghosts:{orders}",
     index: "delayline_keys:{orders}",
     mover: "delayline_mover:{orders}",
     quarantine: "delayline_quarantine:{orders}",

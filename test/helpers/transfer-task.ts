@@ -1,0 +1,32 @@
+import { onTestFinished } from "vitest";
+import { Connections } from "../../src/connections.ts";
+import { queueKeys } from "../../src/keys.ts";
+import { ServerClock } from "../../src/server-clock.ts";
+import { Subscriber } from "../../src/subscriber.ts";
+import { TransferTask } from "../../src/transfer-task.ts";
+import { redisUrl } from "./redis.ts";
+
+function report(error: Error): never {
+  throw error;
+}
+
+/**
+ * A transfer task by itself, which sweeps more often than those of a client: nobody waits half a minute.
+ * An error that it reports fails the test. It ends with the test.
+ */
+export function startTransferTask(
+  name: string,
+  sweepInterval: number,
+  { url = redisUrl(), isExact = false } = {},
+): TransferTask {
+  const connections = new Connections(url);
+  const subscriber = new Subscriber(connections, report);
+  const shared = { connections, subscriber, clock: new ServerClock(), report };
+  const task = new TransferTask(name, queueKeys(name), isExact, shared, sweepInterval);
+  onTestFinished(async () => {
+    await task.close();
+    subscriber.close();
+    connections.close();
+  });
+  return task;
+}
