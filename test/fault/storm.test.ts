@@ -42,7 +42,9 @@ const program = (name: string) => new URL(`workers/${name}.ts`, import.meta.url)
 test(
   `a storm of ${SECONDS} s: each message is delivered once, or as its producer was told`,
   async () => {
-    const server = await startOwnServer({ appendOnly: true });
+    // A short file, so that restarts are quick.
+    const args = ["--auto-aof-rewrite-min-size", "1mb"];
+    const server = await startOwnServer({ appendOnly: true, args });
     const redis = newRedis(server.url);
     const name = uniqueName();
     const env = { REDIS: server.url, PORT: String(server.port), QUEUE: name };

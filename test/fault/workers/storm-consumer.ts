@@ -19,10 +19,11 @@ async function takeWhileOpen(line: Delayline): Promise<void> {
   for (;;) {
     try {
       const signal = AbortSignal.timeout(Math.ceil(Math.random() * 50));
-      const payload = await queue.take({ signal });
-      // Asked when the message is here: so it was early if this is before its deadline.
+      const payloads = await queue.takeMany({ max: 10, signal });
+      // Asked when the messages are here: so one was early if this is before its deadline.
       const [seconds, micros] = await redis.time();
-      takings.push([payload, Number(seconds) * 1000 + Number(micros) / 1000]);
+      const at = Number(seconds) * 1000 + Number(micros) / 1000;
+      for (const payload of payloads) takings.push([payload, at]);
     } catch (error) {
       if (error instanceof ClosedError) return;
       if (!(error instanceof Error && error.name === "TimeoutError")) throw error;
