@@ -17,11 +17,14 @@ function report(error: Error): never {
 export function startTransferTask(
   name: string,
   sweepInterval: number,
-  { url = redisUrl(), isExact = false } = {},
+  { url = redisUrl(), isExact = false, clock = new ServerClock() } = {},
 ): TransferTask {
-  const connections = new Connections(url);
+  const connections = new Connections(url, {
+    onTime: (serverTime, sentAt) => clock.observe(serverTime, sentAt),
+    report,
+  });
   const subscriber = new Subscriber(connections, report);
-  const shared = { connections, subscriber, clock: new ServerClock(), report };
+  const shared = { connections, subscriber, clock, report };
   const task = new TransferTask(name, queueKeys(name), isExact, shared, sweepInterval);
   onTestFinished(async () => {
     await task.close();
