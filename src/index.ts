@@ -1,24 +1,24 @@
-export { Delayline, type DelaylineEvents } from "./delayline.ts";
+export { Delayline, type DelaylineEvents } from "./client/delayline.ts";
 export {
   DelayedQueue,
   type CancelWhereResult,
   type DelayedMessage,
   type NewMessage,
-} from "./delayed-queue.ts";
-export type { OfferOptions } from "./offer-options.ts";
-export type { Outcome } from "./lua/offer-keyed.ts";
-export type { OfferResult } from "./offer-batch.ts";
-export type { MessageId } from "./message.ts";
+} from "./delayed/delayed-queue.ts";
+export type { OfferOptions } from "./delayed/offer-options.ts";
+export type { Outcome } from "./lua/delayed/offer-keyed.ts";
+export type { OfferResult } from "./delayed/offer-batch.ts";
+export type { MessageId } from "./queue/message.ts";
 export {
   BlockingQueue,
   type FromQueue,
   type SubscribeOptions,
   type TakeManyOptions,
   type TakeOptions,
-} from "./blocking-queue.ts";
-export { Subscription, type Handler } from "./subscription.ts";
-export type { DelaylineOptions, QueueOptions } from "./options.ts";
-export type { Codec } from "./codec.ts";
+} from "./ready/blocking-queue.ts";
+export { Subscription, type Handler } from "./queue/subscription.ts";
+export type { DelaylineOptions, QueueOptions } from "./queue/options.ts";
+export type { Codec } from "./codecs/codec.ts";
 export type { CodecName } from "./codecs/built-in.ts";
 export {
   ClosedError,

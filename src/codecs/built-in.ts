@@ -1,4 +1,4 @@
-import type { Codec } from "../codec.ts";
+import type { Codec } from "./codec.ts";
 import { bytes } from "./bytes.ts";
 import { json } from "./json.ts";
 import { msgpack } from "./msgpack.ts";

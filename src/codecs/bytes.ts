@@ -1,4 +1,4 @@
-import type { Codec } from "../codec.ts";
+import type { Codec } from "./codec.ts";
 
 /** Bytes as they are, as Redisson's `ByteArrayCodec` writes them. Gives a `Buffer` of its own. */
 export const bytes: Codec<Uint8Array> = {

@@ -1,4 +1,4 @@
-import type { Codec } from "../codec.ts";
+import type { Codec } from "./codec.ts";
 import { parseJson, stringifyJson } from "./json-text.ts";
 import { decodeUtf8 } from "./utf8.ts";
 

@@ -1,5 +1,5 @@
 import { C1, Packr } from "msgpackr";
-import type { Codec } from "../codec.ts";
+import type { Codec } from "./codec.ts";
 import { UnreadableError } from "./unreadable-error.ts";
 
 // Plain MessagePack for others to read: no records extension, the smallest map header, nil for

@@ -1,4 +1,4 @@
-import type { Codec } from "../codec.ts";
+import type { Codec } from "./codec.ts";
 import { decodeUtf8 } from "./utf8.ts";
 
 /** Text in UTF-8, as Redisson's `StringCodec` writes it. Takes strings only. */

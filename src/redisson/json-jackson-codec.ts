@@ -1,4 +1,4 @@
-import type { Codec } from "../codec.ts";
+import type { Codec } from "../codecs/codec.ts";
 import { parseJson } from "../codecs/json-text.ts";
 import { decodeUtf8 } from "../codecs/utf8.ts";
 import { JavaTypes, type JacksonOptions, type Tree } from "./java-types.ts";

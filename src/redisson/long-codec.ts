@@ -1,4 +1,4 @@
-import type { Codec } from "../codec.ts";
+import type { Codec } from "../codecs/codec.ts";
 import { UnreadableError } from "../codecs/unreadable-error.ts";
 
 /**

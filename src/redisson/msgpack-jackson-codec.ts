@@ -1,4 +1,4 @@
-import type { Codec } from "../codec.ts";
+import type { Codec } from "../codecs/codec.ts";
 import { unpackMessage } from "../codecs/msgpack.ts";
 import { JavaTypes, type JacksonOptions } from "./java-types.ts";
 import { messagePack } from "./message-pack.ts";

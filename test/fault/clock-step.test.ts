@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { ServerClock } from "../../src/server-clock.ts";
+import { ServerClock } from "../../src/time/server-clock.ts";
 import { newLine } from "../helpers/delayline.ts";
 import { eventually } from "../helpers/eventually.ts";
 import { newRedis, uniqueName } from "../helpers/redis.ts";

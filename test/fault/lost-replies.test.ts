@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { OfferError } from "../../src/index.ts";
-import { queueKeys } from "../../src/keys.ts";
+import { queueKeys } from "../../src/queue/keys.ts";
 import { newLine } from "../helpers/delayline.ts";
 import { eventually } from "../helpers/eventually.ts";
 import { startOwnServer } from "../helpers/own-server.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { DelayedQueue, OfferResult } from "../../src/index.ts";
-import { queueKeys } from "../../src/keys.ts";
+import { queueKeys } from "../../src/queue/keys.ts";
 import { newLine } from "../helpers/delayline.ts";
 import { startOwnServer } from "../helpers/own-server.ts";
 import { newRedis, uniqueName } from "../helpers/redis.ts";

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import type { Redis } from "ioredis";
-import { queueKeys } from "../../src/keys.ts";
+import { queueKeys } from "../../src/queue/keys.ts";
 
 // What Redisson does to Redis, with its own scripts (RedissonDelayedQueue.java).
 

@@ -1,9 +1,9 @@
 import { onTestFinished } from "vitest";
-import { Connections } from "../../src/connections.ts";
-import { queueKeys } from "../../src/keys.ts";
-import { ServerClock } from "../../src/server-clock.ts";
-import { Subscriber } from "../../src/subscriber.ts";
-import { TransferTask } from "../../src/transfer-task.ts";
+import { Connections } from "../../src/redis/connections.ts";
+import { queueKeys } from "../../src/queue/keys.ts";
+import { ServerClock } from "../../src/time/server-clock.ts";
+import { Subscriber } from "../../src/redis/subscriber.ts";
+import { TransferTask } from "../../src/delayed/transfer-task.ts";
 import { redisUrl } from "./redis.ts";
 
 function report(error: Error): never {

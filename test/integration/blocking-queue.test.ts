@@ -2,7 +2,7 @@ import { getEventListeners } from "node:events";
 import type { Redis } from "ioredis";
 import { beforeEach, describe, expect, test } from "vitest";
 import { ClosedError, type BlockingQueue } from "../../src/index.ts";
-import { queueKeys } from "../../src/keys.ts";
+import { queueKeys } from "../../src/queue/keys.ts";
 import { newCalmLine } from "../helpers/calm-line.ts";
 import type { TestLine } from "../helpers/delayline.ts";
 import { eventually } from "../helpers/eventually.ts";

@@ -1,9 +1,9 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import type { Redis } from "ioredis";
-import { queueKeys } from "../../src/keys.ts";
-import { unpackMember as unpackMemberInLua } from "../../src/lua/fragments.ts";
+import { queueKeys } from "../../src/queue/keys.ts";
+import { unpackMember as unpackMemberInLua } from "../../src/lua/fragments/fragments.ts";
 import { asArray, asBuffer, defineScript, run } from "../../src/lua/script.ts";
-import { packMember, unpackMember } from "../../src/message.ts";
+import { packMember, unpackMember } from "../../src/queue/message.ts";
 import { newCalmLine } from "../helpers/calm-line.ts";
 import { eventually } from "../helpers/eventually.ts";
 import { newRedis, redisUrl, uniqueName } from "../helpers/redis.ts";

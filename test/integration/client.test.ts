@@ -8,7 +8,7 @@ import {
   type BlockingQueue,
   type DelayedQueue,
 } from "../../src/index.ts";
-import { queueKeys } from "../../src/keys.ts";
+import { queueKeys } from "../../src/queue/keys.ts";
 import { newCalmLine } from "../helpers/calm-line.ts";
 import { startChild } from "../helpers/child.ts";
 import { collect } from "../helpers/collect.ts";

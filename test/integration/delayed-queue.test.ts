@@ -1,7 +1,7 @@
 import type { Redis } from "ioredis";
 import { beforeEach, describe, expect, test } from "vitest";
 import type { DelayedQueue } from "../../src/index.ts";
-import { queueKeys } from "../../src/keys.ts";
+import { queueKeys } from "../../src/queue/keys.ts";
 import { newCalmLine } from "../helpers/calm-line.ts";
 import { collect } from "../helpers/collect.ts";
 import { eventually } from "../helpers/eventually.ts";

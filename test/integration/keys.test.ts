@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { queueKeys } from "../../src/keys.ts";
-import { offerKeyed } from "../../src/lua/offer-keyed.ts";
+import { queueKeys } from "../../src/queue/keys.ts";
+import { offerKeyed } from "../../src/lua/delayed/offer-keyed.ts";
 import { run } from "../../src/lua/script.ts";
-import { tidyIndex } from "../../src/lua/tidy-index.ts";
-import { createId, packMember } from "../../src/message.ts";
+import { tidyIndex } from "../../src/lua/delayed/tidy-index.ts";
+import { createId, packMember } from "../../src/queue/message.ts";
 import type { MessageId, OfferOptions } from "../../src/index.ts";
 import { newLine } from "../helpers/delayline.ts";
 import { eventually } from "../helpers/eventually.ts";

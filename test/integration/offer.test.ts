@@ -9,9 +9,9 @@ import {
   type DelayedQueue,
   type OfferResult,
 } from "../../src/index.ts";
-import { queueKeys } from "../../src/keys.ts";
-import { offer as plainScript } from "../../src/lua/offer.ts";
-import { offerKeyed as keyedScript } from "../../src/lua/offer-keyed.ts";
+import { queueKeys } from "../../src/queue/keys.ts";
+import { offer as plainScript } from "../../src/lua/delayed/offer.ts";
+import { offerKeyed as keyedScript } from "../../src/lua/delayed/offer-keyed.ts";
 import { newCalmLine } from "../helpers/calm-line.ts";
 import { watchCommands } from "../helpers/monitor.ts";
 import { newRedis, uniqueName } from "../helpers/redis.ts";

@@ -1,15 +1,15 @@
 import type { Redis } from "ioredis";
 import { beforeEach, describe, expect, it } from "vitest";
-import { queueKeys, type QueueKeys } from "../../src/keys.ts";
-import { addresses, deadBelow, find } from "../../src/lua/fragments.ts";
-import { offer, offerExact } from "../../src/lua/offer.ts";
-import { readPage, START, type Cursor } from "../../src/lua/read.ts";
-import { pollOldest, removeByElement, removeByElementExact } from "../../src/lua/remove.ts";
+import { queueKeys, type QueueKeys } from "../../src/queue/keys.ts";
+import { addresses, deadBelow, find } from "../../src/lua/fragments/fragments.ts";
+import { offer, offerExact } from "../../src/lua/delayed/offer.ts";
+import { readPage, START, type Cursor } from "../../src/lua/delayed/read.ts";
+import { pollOldest, removeByElement, removeByElementExact } from "../../src/lua/delayed/remove.ts";
 import { asArray, asNumber, defineScript, run } from "../../src/lua/script.ts";
-import { rescheduleById } from "../../src/lua/reschedule.ts";
-import { tidy, type TidyReply } from "../../src/lua/tidy.ts";
-import { transfer, transferExact } from "../../src/lua/transfer.ts";
-import { createId, packAddress, packMember, unpackMember } from "../../src/message.ts";
+import { rescheduleById } from "../../src/lua/delayed/reschedule.ts";
+import { tidy, type TidyReply } from "../../src/lua/delayed/tidy.ts";
+import { transfer, transferExact } from "../../src/lua/delayed/transfer.ts";
+import { createId, packAddress, packMember, unpackMember } from "../../src/queue/message.ts";
 import { startOwnServer } from "../helpers/own-server.ts";
 import { newRedis, uniqueName } from "../helpers/redis.ts";
 

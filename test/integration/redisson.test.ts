@@ -1,6 +1,6 @@
 import type { Redis } from "ioredis";
 import { beforeEach, describe, expect, test } from "vitest";
-import { queueKeys } from "../../src/keys.ts";
+import { queueKeys } from "../../src/queue/keys.ts";
 import { newCalmLine } from "../helpers/calm-line.ts";
 import { collect } from "../helpers/collect.ts";
 import { eventually } from "../helpers/eventually.ts";

@@ -1,10 +1,10 @@
 import type { Redis } from "ioredis";
 import { expect, test } from "vitest";
-import { queueKeys } from "../../src/keys.ts";
-import { offer, offerExact } from "../../src/lua/offer.ts";
-import { offerKeyed } from "../../src/lua/offer-keyed.ts";
+import { queueKeys } from "../../src/queue/keys.ts";
+import { offer, offerExact } from "../../src/lua/delayed/offer.ts";
+import { offerKeyed } from "../../src/lua/delayed/offer-keyed.ts";
 import { run } from "../../src/lua/script.ts";
-import { createId, packMember } from "../../src/message.ts";
+import { createId, packMember } from "../../src/queue/message.ts";
 import { newCalmLine } from "../helpers/calm-line.ts";
 import { collect } from "../helpers/collect.ts";
 import { startOwnServer } from "../helpers/own-server.ts";

@@ -1,6 +1,6 @@
 import type { Redis } from "ioredis";
 import { beforeEach, expect, test } from "vitest";
-import { queueKeys, type QueueKeys } from "../../src/keys.ts";
+import { queueKeys, type QueueKeys } from "../../src/queue/keys.ts";
 import type { DelayedQueue } from "../../src/index.ts";
 import { newCalmLine } from "../helpers/calm-line.ts";
 import { eventually } from "../helpers/eventually.ts";

@@ -1,7 +1,7 @@
 import type { Redis } from "ioredis";
 import { beforeEach, describe, expect, test } from "vitest";
-import { queueKeys, type QueueKeys } from "../../src/keys.ts";
-import { packMember } from "../../src/message.ts";
+import { queueKeys, type QueueKeys } from "../../src/queue/keys.ts";
+import { packMember } from "../../src/queue/message.ts";
 import { newCalmLine } from "../helpers/calm-line.ts";
 import { eventually } from "../helpers/eventually.ts";
 import { watchCommands } from "../helpers/monitor.ts";

@@ -1,7 +1,7 @@
 import type { Redis } from "ioredis";
 import { beforeEach, describe, expect, test } from "vitest";
 import { DecodeError, QuarantineError, type BlockingQueue, type Codec } from "../../src/index.ts";
-import { queueKeys, type QueueKeys } from "../../src/keys.ts";
+import { queueKeys, type QueueKeys } from "../../src/queue/keys.ts";
 import { newLine, type TestLine } from "../helpers/delayline.ts";
 import { collect } from "../helpers/collect.ts";
 import { eventually } from "../helpers/eventually.ts";

@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
-import { queueKeys } from "../../src/keys.ts";
+import { queueKeys } from "../../src/queue/keys.ts";
 import { expectEachOnce } from "../fault/ledger.ts";
 import { newCalmLine } from "../helpers/calm-line.ts";
 import { eventually } from "../helpers/eventually.ts";

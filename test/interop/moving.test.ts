@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { queueKeys } from "../../src/keys.ts";
+import { queueKeys } from "../../src/queue/keys.ts";
 import { newCalmLine } from "../helpers/calm-line.ts";
 import { eventually } from "../helpers/eventually.ts";
 import { newRedis, redisUrl, uniqueName } from "../helpers/redis.ts";

@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from "vitest";
 import { QuarantineError } from "../../src/index.ts";
-import { queueKeys } from "../../src/keys.ts";
+import { queueKeys } from "../../src/queue/keys.ts";
 import { expectEachOnce, missing, numbers } from "../fault/ledger.ts";
 import { newCalmLine } from "../helpers/calm-line.ts";
 import { newLine } from "../helpers/delayline.ts";

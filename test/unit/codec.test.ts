@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import type { Codec } from "../../src/codec.ts";
+import type { Codec } from "../../src/codecs/codec.ts";
 import { resolveCodec } from "../../src/codecs/built-in.ts";
 import { bytes } from "../../src/codecs/bytes.ts";
 import { json } from "../../src/codecs/json.ts";

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { DeadlineTimer } from "../../src/deadline-timer.ts";
+import { DeadlineTimer } from "../../src/time/deadline-timer.ts";
 
 const DAY = 86_400_000;
 const onDue = vi.fn();

@@ -1,6 +1,6 @@
 import { Command } from "ioredis";
 import { describe, expect, test } from "vitest";
-import { queueKeys } from "../../src/keys.ts";
+import { queueKeys } from "../../src/queue/keys.ts";
 
 /** The Cluster slot of a key, as ioredis computes it. */
 const slotOf = (key: string) => new Command("get", [key]).getSlot();

@@ -8,7 +8,7 @@ import {
   packMember,
   parseMessageId,
   unpackMember,
-} from "../../src/message.ts";
+} from "../../src/queue/message.ts";
 
 const hex = (text: string) => Buffer.from(text.replaceAll(" ", ""), "hex");
 

@@ -7,9 +7,9 @@ import {
   clientSettings,
   DEFAULTS,
   queueSettings,
-} from "../../src/options.ts";
+} from "../../src/queue/options.ts";
 import { Delayline } from "../../src/index.ts";
-import { offerRule } from "../../src/offer-options.ts";
+import { offerRule } from "../../src/delayed/offer-options.ts";
 
 const json = { name: "mine", encode: () => Buffer.alloc(0), decode: () => null };
 

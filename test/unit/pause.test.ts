@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { Pause } from "../../src/pause.ts";
+import { Pause } from "../../src/time/pause.ts";
 
 beforeEach(() => {
   vi.useFakeTimers();

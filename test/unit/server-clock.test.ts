@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { ServerClock } from "../../src/server-clock.ts";
+import { ServerClock } from "../../src/time/server-clock.ts";
 
 let clock: ServerClock;
 

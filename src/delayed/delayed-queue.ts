@@ -1,0 +1,393 @@
+import { OfferError, OfferManyError } from "../errors.ts";
+import { queueKeys } from "../queue/keys.ts";
+import { InsertionOrder, PAGE_BYTES, STEP } from "./insertion-order.ts";
+import { headDeadline, type SearchHit } from "../lua/delayed/read.ts";
+import { clear, pollNewestTo, pollOldest } from "../lua/delayed/remove.ts";
+import { asNumber, run } from "../lua/script.ts";
+import { formatMessageId, isMessageId, unpackMember, type MessageId } from "../queue/message.ts";
+import type { Due, OfferResult, Offering } from "./offer-batch.ts";
+import { offerRule, type OfferOptions } from "./offer-options.ts";
+import {
+  checkDuration,
+  checkInstant,
+  checkKey,
+  checkWhole,
+  type QueueSettings,
+} from "../queue/options.ts";
+import { Payloads } from "../queue/payloads.ts";
+import { PendingMessages } from "./lookup.ts";
+import type { QueueContext } from "../client/queue-context.ts";
+
+/** A message that is still delayed. */
+export interface DelayedMessage<T> {
+  readonly id: MessageId;
+  /** Epoch milliseconds on the Redis server's clock. */
+  readonly deadline: number;
+  readonly payload: T;
+  /** The business key, if it was offered with one. */
+  readonly key: string | undefined;
+}
+
+/** What `cancelWhere` found. */
+export interface CancelWhereResult {
+  /** How many messages were cancelled, or would be. */
+  readonly count: number;
+  /** Their keys, in no order. */
+  readonly keys: readonly string[];
+}
+
+/** One message of `offerMany`. */
+export interface NewMessage<T> extends OfferOptions {
+  readonly payload: T;
+  /** Milliseconds from now; fractions are legal. */
+  readonly delay: number;
+}
+
+/**
+ * The delayed side of a queue: messages that wait for their deadline.
+ *
+ * At its deadline a message leaves for the ready side, where a {@link BlockingQueue} of the same
+ * name takes it. Made by `Delayline.getDelayedQueue`.
+ *
+ * Methods that look for messages work on the insertion order, oldest first, as Redisson's do. They
+ * read it in bounded pages, so they are not one snapshot: a message that becomes due meanwhile may
+ * be missing.
+ *
+ * Every method rejects with {@link ClosedError} after `close()`, and with {@link RedisError} if Redis
+ * refuses a command or its answer is lost.
+ */
+export class DelayedQueue<T = unknown> {
+  readonly #queue: QueueContext;
+  readonly #order: InsertionOrder;
+  readonly #pending: PendingMessages;
+  readonly #payloads: Payloads<T>;
+
+  /** @internal Use `Delayline.getDelayedQueue`. */
+  constructor(queue: QueueContext, settings: QueueSettings<T>) {
+    this.#queue = queue;
+    this.#order = new InsertionOrder(queue);
+    this.#pending = new PendingMessages(queue);
+    this.#payloads = new Payloads(queue, settings);
+  }
+
+  /** The queue's name, which is also the Redis key of its ready messages. */
+  get name(): string {
+    return this.#queue.name;
+  }
+
+  /**
+   * Puts a message into the queue, to become ready `delay` milliseconds from now on the Redis
+   * server's clock.
+   *
+   * When the promise resolves the message is in Redis and survives this process. An offer that was
+   * sent again after a reconnect is stored once, unless its first copy became ready before the second
+   * arrived. A delay of 0 is due at once.
+   *
+   * With a `key` the message can be cancelled, rescheduled and found by it, and `outcome` says what
+   * became of a message that had the key already.
+   *
+   * @throws {RangeError | TypeError} if `delay` is not a number, negative or not finite, or an option
+   * is not legal.
+   * @throws {EncodeError | PayloadTooLargeError} if the payload has no legal form; nothing was sent.
+   * @throws {OfferError} if Redis did not accept it; `stored` says what is known.
+   */
+  async offer(payload: T, delay: number, options?: OfferOptions): Promise<OfferResult> {
+    checkDuration("delay", delay);
+    return await this.#offer(payload, { delay }, options);
+  }
+
+  /**
+   * Puts a message into the queue, to become ready at `date` on the Redis server's clock; a date in
+   * the past is due at once. Otherwise as {@link offer}.
+   *
+   * @throws {RangeError | TypeError} if `date` is not a valid date since 1970.
+   */
+  async offerAt(payload: T, date: Date, options?: OfferOptions): Promise<OfferResult> {
+    return await this.#offer(payload, { deadline: checkInstant("date", date) }, options);
+  }
+
+  /**
+   * Offers many messages, in this order; answers in the same order. They travel a hundred at a time.
+   *
+   * All are checked and encoded before the first is sent.
+   *
+   * @throws {OfferManyError} if Redis did not accept some of them; `results` tells which.
+   */
+  async offerMany(messages: Iterable<NewMessage<T>>): Promise<OfferResult[]> {
+    this.#queue.checkOpen();
+    const offerings = Array.from(messages, ({ payload, delay, ...options }, i): Offering => {
+      checkDuration(`messages[${i}].delay`, delay);
+      return {
+        payload: this.#payloads.encode(payload),
+        due: { delay },
+        ...offerRule(options),
+      };
+    });
+    const results = await Promise.all(
+      offerings.map((offering) =>
+        this.#queue.offers.add(offering).catch((error: unknown) => {
+          if (error instanceof OfferError) return error;
+          throw error;
+        }),
+      ),
+    );
+    if (!results.some((result) => result instanceof OfferError)) return results as OfferResult[];
+    throw new OfferManyError(this.name, results);
+  }
+
+  /**
+   * Cancels a delayed message by its id or its key, in O(log N).
+   *
+   * `true`: it was delayed, and will never be delivered. `false`: it was moved already, or never
+   * existed. The answer is exact; if it is lost with the connection, the promise rejects.
+   */
+  async cancel(idOrKey: MessageId | string): Promise<boolean> {
+    checkTarget(idOrKey);
+    this.#queue.checkOpen();
+    return await this.#queue.cancels.add(idOrKey);
+  }
+
+  /** Cancels many, a hundred per script; answers for each, in the same order, as {@link cancel} does. */
+  async cancelMany(idsOrKeys: Iterable<MessageId | string>): Promise<boolean[]> {
+    const targets = Array.from(idsOrKeys);
+    for (const target of targets) checkTarget(target);
+    return await this.#pending.cancel(targets);
+  }
+
+  /**
+   * Cancels all messages whose key begins with `prefix`, as in `app1:trans:notice:`. Works in bounded
+   * steps, so a key that is offered meanwhile may be missed.
+   *
+   * @param options.dryRun cancels nothing, and tells what would be. Defaults to false.
+   */
+  async cancelWhere(
+    { prefix }: { readonly prefix: string },
+    { dryRun = false }: { readonly dryRun?: boolean } = {},
+  ): Promise<CancelWhereResult> {
+    if (typeof prefix !== "string" || prefix === "") {
+      throw new TypeError(`prefix must be a non-empty string; clear() drops all messages`);
+    }
+    const keys: string[] = [];
+    for await (const found of this.#pending.keysWith(prefix)) {
+      if (dryRun) {
+        keys.push(...(await this.#pending.pendingOf(found)));
+      } else {
+        const flags = await this.#pending.cancel(found);
+        keys.push(...found.filter((_, i) => flags[i]));
+      }
+    }
+    return { count: keys.length, keys };
+  }
+
+  /**
+   * Gives a delayed message a new deadline, `delay` milliseconds from now; finds it by its id or key,
+   * in O(log N). Answers its new id and deadline, or undefined if it was moved already or never existed.
+   *
+   * It goes to the end of the insertion order, unless its deadline stays the same to the millisecond.
+   */
+  async reschedule(
+    idOrKey: MessageId | string,
+    delay: number,
+  ): Promise<Pick<DelayedMessage<T>, "id" | "deadline"> | undefined> {
+    checkTarget(idOrKey);
+    checkDuration("delay", delay);
+    const found = await this.#pending.reschedule(idOrKey, delay);
+    const message = found && unpackMember(found.member);
+    if (found === undefined || message === undefined) return undefined;
+    return { id: formatMessageId(found.deadline, message.id), deadline: found.deadline };
+  }
+
+  /** The delayed message with this id or key; undefined if there is none. O(log N). */
+  async get(idOrKey: MessageId | string): Promise<DelayedMessage<T> | undefined> {
+    checkTarget(idOrKey);
+    const found = await this.#pending.get(idOrKey);
+    const message = found && unpackMember(found.member);
+    if (found === undefined || message === undefined) return undefined;
+    const { deadline } = found;
+    const { id, payload, key } = message;
+    return {
+      id: formatMessageId(deadline, id),
+      deadline,
+      payload: this.#payloads.decode(payload),
+      key,
+    };
+  }
+
+  /** Whether a message with this key is delayed. O(log N). */
+  async has(key: string): Promise<boolean> {
+    checkKey(key);
+    return (await this.#pending.pendingOf([key])).length === 1;
+  }
+
+  /** How many messages are delayed. O(1). */
+  async size(): Promise<number> {
+    const { connections, keys } = this.#queue;
+    return asNumber(
+      await this.#queue.call("measure", () => connections.commands.zcard(keys.timeouts)),
+    );
+  }
+
+  /** Whether no message is delayed. O(1). */
+  async isEmpty(): Promise<boolean> {
+    return (await this.size()) === 0;
+  }
+
+  /**
+   * The earliest deadline in epoch milliseconds, or undefined if nothing is delayed. O(log N).
+   *
+   * Infinity if it is beyond what a deadline can be, so that it is never due: somebody else wrote it.
+   */
+  async nextDeadline(): Promise<number | undefined> {
+    return await this.#queue.read("look at", headDeadline, {});
+  }
+
+  /** The payload that was inserted first, which need not be due first; undefined if there is none. */
+  async peek(): Promise<T | undefined> {
+    for await (const { member } of this.#order.members(1)) {
+      const message = unpackMember(member);
+      if (message !== undefined) return this.#payloads.decode(message.payload);
+    }
+    return undefined;
+  }
+
+  /**
+   * Takes the message out that was inserted first, due or not, and answers its payload; undefined if
+   * there is none. It will not be delivered.
+   *
+   * @throws {DecodeError} if the codec cannot read it; its bytes are in the quarantine.
+   */
+  async poll(): Promise<T | undefined>;
+  /**
+   * Takes out `limit` messages at most, those inserted first.
+   *
+   * What the codec cannot read is left out, put into the quarantine, and reported by an `error` event.
+   */
+  async poll(limit: number): Promise<T[]>;
+  async poll(limit?: number): Promise<T | undefined | T[]> {
+    if (limit === undefined) {
+      const [payload] = await this.#poll(1);
+      return payload && (await this.#payloads.decodeTaken(payload));
+    }
+    checkWhole("limit", limit, 0, Number.MAX_SAFE_INTEGER);
+    this.#queue.checkOpen();
+    return await this.#payloads.decodeAllTaken(await this.#poll(limit));
+  }
+
+  /** The payloads of all delayed messages, in the order in which they were inserted. */
+  async readAll(): Promise<T[]> {
+    const messages = new Map<MessageId, T>();
+    for await (const { id, payload } of this) messages.set(id, payload);
+    return [...messages.values()];
+  }
+
+  /**
+   * All delayed messages in the order in which they were inserted, read a page at a time.
+   *
+   * None that stays in the queue is missed. One may come twice, if the insertion order is compacted
+   * at that moment. What the codec cannot read is left out, and reported by an `error` event.
+   */
+  async *[Symbol.asyncIterator](): AsyncGenerator<DelayedMessage<T>, void, void> {
+    for await (const { deadline, member } of this.#order.members(PAGE_BYTES)) {
+      const message = unpackMember(member);
+      if (message === undefined) continue;
+      const id = formatMessageId(deadline, message.id);
+      for (const payload of this.#payloads.decodeAll([message.payload])) {
+        yield { id, deadline, payload, key: message.key };
+      }
+    }
+  }
+
+  /** Whether a message with this payload is delayed: compares encoded bytes, and may read all. */
+  async contains(payload: T): Promise<boolean> {
+    for await (const { isMatch } of this.#order.search([this.#payloads.encode(payload)]))
+      if (isMatch) return true;
+    return false;
+  }
+
+  /**
+   * Takes out the first inserted message with this payload, and answers whether there was one. It
+   * will not be delivered. Compares encoded bytes, and may read all.
+   */
+  async remove(payload: T): Promise<boolean> {
+    for await (const { element, isMatch } of this.#order.search([this.#payloads.encode(payload)])) {
+      if (isMatch && (await this.#order.remove([element])) === 1) return true;
+    }
+    return false;
+  }
+
+  /** Takes out every message with one of these payloads; answers how many. Reads all. */
+  async removeAll(payloads: Iterable<T>): Promise<number> {
+    return await this.#removeWhere(payloads, ({ isMatch }) => isMatch);
+  }
+
+  /** Takes out every message with none of these payloads; answers how many. Reads all. */
+  async retainAll(payloads: Iterable<T>): Promise<number> {
+    return await this.#removeWhere(payloads, ({ isMatch }) => !isMatch);
+  }
+
+  /** Drops all delayed messages; answers how many. Those that are ready already stay. */
+  async clear(): Promise<number> {
+    return await this.#queue.change("clear", clear, {});
+  }
+
+  /**
+   * Moves the message inserted last to the head of another queue's ready messages, due or not, and
+   * answers its payload; undefined if there is none. Both queues need the same codec, and on Cluster
+   * the same slot.
+   *
+   * @throws {TypeError} if `other` cannot name a queue; nothing was moved.
+   * @throws {DecodeError} if the codec cannot read it; it has been moved all the same.
+   */
+  async pollLastAndOfferFirstTo(other: string): Promise<T | undefined> {
+    const { target } = queueKeys(other);
+    for (;;) {
+      const { connections, keys } = this.#queue;
+      const { payload, hasMore } = await this.#queue.call("poll", () =>
+        run(connections.background, pollNewestTo, { ...keys, target }, { step: STEP }),
+      );
+      if (payload !== undefined) return this.#payloads.decode(payload);
+      if (!hasMore) return undefined;
+    }
+  }
+
+  async #offer(payload: T, due: Due, options?: OfferOptions): Promise<OfferResult> {
+    this.#queue.checkOpen();
+    const rule = options === undefined ? undefined : offerRule(options);
+    return await this.#queue.offers.add({ payload: this.#payloads.encode(payload), due, ...rule });
+  }
+
+  async #poll(limit: number): Promise<Buffer[]> {
+    const payloads: Buffer[] = [];
+    let hasMore = true;
+    while (hasMore && payloads.length < limit) {
+      const reply = await this.#queue.change("poll", pollOldest, {
+        limit: Math.min(limit - payloads.length, STEP),
+        step: STEP,
+        maxBytes: PAGE_BYTES,
+      });
+      hasMore = reply.hasMore;
+      for (const member of reply.members) {
+        const message = unpackMember(member);
+        if (message !== undefined) payloads.push(message.payload);
+        else await this.#queue.quarantine(member);
+      }
+    }
+    return payloads;
+  }
+
+  async #removeWhere(
+    payloads: Iterable<T>,
+    isChosen: (hit: SearchHit) => boolean,
+  ): Promise<number> {
+    const wanted = Array.from(payloads, (payload) => this.#payloads.encode(payload));
+    // First find, then remove: removing moves what is still to be read.
+    const chosen: Buffer[] = [];
+    for await (const hit of this.#order.search(wanted)) if (isChosen(hit)) chosen.push(hit.element);
+    return await this.#order.remove(chosen);
+  }
+}
+
+/** @throws {TypeError | RangeError} unless it is a message id or a legal key. */
+function checkTarget(idOrKey: unknown): void {
+  if (typeof idOrKey !== "string" || !isMessageId(idOrKey)) checkKey(idOrKey);
+}

@@ -1,0 +1,85 @@
+import {
+  readPage,
+  searchPage,
+  START,
+  type Cursor,
+  type Page,
+  type PageMessage,
+  type SearchHit,
+} from "../lua/delayed/read.ts";
+import { removeByElement, removeByElementExact } from "../lua/delayed/remove.ts";
+import { ID_BYTES, isPlain, packAddress, unpackMember } from "../queue/message.ts";
+import type { QueueContext } from "../client/queue-context.ts";
+
+/** Elements of the insertion order that one script looks at: a few hundred microseconds of Redis. */
+export const STEP = 200;
+
+/** A page ends when it holds this many bytes. */
+export const PAGE_BYTES = 1_048_576;
+
+/**
+ * The insertion order of a queue's delayed messages, oldest first, read a page at a time.
+ *
+ * None that stays in the queue is missed. One may come twice, if the order is compacted meanwhile.
+ */
+export class InsertionOrder {
+  readonly #queue: QueueContext;
+
+  constructor(queue: QueueContext) {
+    this.#queue = queue;
+  }
+
+  /** The messages, in pages of `maxBytes` or a little more. */
+  members(maxBytes: number): AsyncGenerator<PageMessage, void, void> {
+    return this.#pages((cursor) =>
+      this.#queue.read("read", readPage, { ...cursor, step: STEP, maxBytes }),
+    );
+  }
+
+  /**
+   * The messages' elements, each with the answer whether its payload is one of these. Redis compares,
+   * unless there are so many that they would weigh more than what they are compared with.
+   */
+  search(payloads: readonly Buffer[]): AsyncGenerator<SearchHit, void, void> {
+    if (payloads.length > STEP) return this.#compare(payloads);
+    return this.#pages((cursor) =>
+      this.#queue.read("search", searchPage, { ...cursor, step: STEP }, payloads),
+    );
+  }
+
+  async *#compare(payloads: readonly Buffer[]): AsyncGenerator<SearchHit, void, void> {
+    const wanted = new Set(payloads.map((payload) => payload.toString("latin1")));
+    for await (const { member, deadline } of this.members(PAGE_BYTES)) {
+      const message = unpackMember(member);
+      if (message === undefined) continue;
+      const hasAddress = message.id.length === ID_BYTES && isPlain(deadline);
+      yield {
+        element: hasAddress ? packAddress(deadline, message.id) : member,
+        isMatch: wanted.has(message.payload.toString("latin1")),
+      };
+    }
+  }
+
+  /** Removes the messages that these elements stand for; answers how many were still there. */
+  async remove(elements: readonly Buffer[]): Promise<number> {
+    const script = this.#queue.isExact ? removeByElementExact : removeByElement;
+    let removed = 0;
+    for (let i = 0; i < elements.length; i += STEP) {
+      const some = elements.slice(i, i + STEP);
+      const flags = await this.#queue.change("remove from", script, {}, some);
+      removed += flags.filter(Boolean).length;
+    }
+    return removed;
+  }
+
+  async *#pages<Item>(
+    read: (cursor: Cursor) => Promise<Page<Item>>,
+  ): AsyncGenerator<Item, void, void> {
+    let cursor: Cursor | undefined = START;
+    while (cursor !== undefined) {
+      const page: Page<Item> = await read(cursor);
+      yield* page.items;
+      cursor = page.next;
+    }
+  }
+}

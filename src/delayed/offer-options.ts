@@ -1,0 +1,62 @@
+import { checkDuration, checkKey } from "../queue/options.ts";
+
+/** Options of one offer. */
+export interface OfferOptions {
+  /**
+   * A business key, such as `"order:42"`: by it the message can be cancelled, rescheduled and found.
+   * A key is pending once at most in a queue. 1 to 200 bytes; must not look like a `MessageId`.
+   *
+   * Costs an entry in a HASH, some 150 bytes and two commands.
+   */
+  readonly key?: string;
+
+  /**
+   * What to do if the key is pending already. `"reject"`: leave the pending message, and answer its
+   * id. `"replace"`: new payload, new deadline. `"keep"`: new payload, the pending deadline.
+   * Defaults to `"reject"`.
+   */
+  readonly onDuplicate?: "reject" | "replace" | "keep";
+
+  /**
+   * With `"replace"`: however often the message is replaced, it is due at the latest this many
+   * milliseconds after its key was first offered. That is the first offer since the key was last free,
+   * with or without `maxWait`. Defaults to no limit.
+   */
+  readonly maxWait?: number;
+}
+
+/**
+ * Checks the options of one offer; answers its key, and the rule as the script takes it.
+ *
+ * @throws {TypeError | RangeError} naming the option, the rule and the value.
+ */
+export function offerRule(options: OfferOptions): {
+  readonly key?: string;
+  readonly rule?: string;
+} {
+  if (typeof options !== "object" || options === null) {
+    throw new TypeError(`offer options must be an object, got ${String(options)}`);
+  }
+  const { key, onDuplicate = "reject", maxWait, ...others } = options;
+  const [unknown] = Object.keys(others);
+  if (unknown !== undefined) {
+    throw new TypeError(`offer option must be key, onDuplicate or maxWait, got "${unknown}"`);
+  }
+  if (key === undefined) {
+    if (options.onDuplicate !== undefined) throw new TypeError("onDuplicate needs a key");
+    if (maxWait !== undefined) throw new TypeError("maxWait needs a key");
+    return {};
+  }
+  checkKey(key);
+  if (!["reject", "replace", "keep"].includes(onDuplicate)) {
+    throw new TypeError(
+      `onDuplicate must be "reject", "replace" or "keep", got ${JSON.stringify(onDuplicate)}`,
+    );
+  }
+  if (maxWait === undefined) return { key, rule: onDuplicate };
+  if (onDuplicate !== "replace") {
+    throw new TypeError(`maxWait goes with onDuplicate "replace", got "${onDuplicate}"`);
+  }
+  checkDuration("maxWait", maxWait);
+  return { key, rule: `replace:${maxWait}` };
+}

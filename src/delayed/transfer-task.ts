@@ -1,0 +1,246 @@
+import { randomUUID } from "node:crypto";
+import type { Connections } from "../redis/connections.ts";
+import { DeadlineTimer } from "../time/deadline-timer.ts";
+import { QuarantineError, RedisError, type DelaylineError } from "../errors.ts";
+import { isRefusedForNow } from "../redis/failure.ts";
+import type { QueueKeys } from "../queue/keys.ts";
+import { retire } from "../lua/delayed/retire.ts";
+import { run } from "../lua/script.ts";
+import {
+  sweep,
+  sweepExact,
+  transfer,
+  transferExact,
+  type TransferReply,
+} from "../lua/delayed/transfer.ts";
+import { LAST_DEADLINE } from "../queue/message.ts";
+import { Pause } from "../time/pause.ts";
+import { ServerClock } from "../time/server-clock.ts";
+import type { Listener, Subscriber } from "../redis/subscriber.ts";
+import { Tidier } from "./tidier.ts";
+
+/**
+ * The transfer task moves due messages of one queue to its target LIST. There is one per queue and
+ * client, however many handles exist.
+ *
+ * It subscribes to the queue's channel first, then transfers once, then lives from four events:
+ *
+ * - subscribed (again, after a reconnect): sweep now, since wake-ups may have been missed;
+ * - a wake-up with a deadline: the timer may only move earlier;
+ * - the timer fires: transfer now;
+ * - every 30 s or so: sweep. It is only a backstop, for wake-ups that got lost.
+ *
+ * A sweep is a transfer that also tells whether there is something to tidy, in one script.
+ *
+ * A transfer moves one batch. While batches are full the next follows at once; then the timer is set
+ * for the first message that is left. A wake-up that is heard while a transfer is under way may be
+ * about a message that came after it, so both are merged by minimum.
+ *
+ * Stand-by. If the tasks of all workers ran the script at each deadline, the cost of a deadline would
+ * grow with their number. So a task is active or stands by. It starts active. An active task whose
+ * deadline has passed, and which finds nothing to move since another task moved it, stands by: it
+ * looks 100 to 200 ms after each deadline, and only for messages that are overdue. If it finds any,
+ * the active task is gone or stalled, and it becomes active itself. Who moves is a hint in Redis
+ * (`mover`), so that a head which was cancelled, rather than moved by somebody, makes nobody stand
+ * by: who moves writes it ten times a second, and who finds nothing reads it. Nothing is leased: a dead active task costs one lateness of 200 ms. One that is closed says so,
+ * by a wake-up of `0`, which makes every task active again until the next deadline.
+ *
+ * No error ends the task. It is reported, and tried again after a growing pause.
+ */
+export class TransferTask implements Listener {
+  readonly #queue: string;
+  readonly #keys: QueueKeys;
+  readonly #isExact: boolean;
+  readonly #connections: Connections;
+  readonly #clock: ServerClock;
+  readonly #report: (error: DelaylineError) => void;
+
+  readonly #id = randomUUID();
+  readonly #timer = new DeadlineTimer(() => this.#look());
+  readonly #tidier: Tidier;
+  readonly #sweep: NodeJS.Timeout;
+  readonly #pause = new Pause(100, 5000);
+  #isStandingBy = false;
+  #isFailing = false;
+  #isClosed = false;
+
+  /** The deadline that the timer is armed for: the first that this task knows of. */
+  #awaited = Infinity;
+  /** While a transfer is under way: the earliest deadline heard meanwhile. */
+  #heard = Infinity;
+  #transferring: Promise<void> | undefined;
+  /** When it last said in Redis that it moves, on the monotonic clock in microseconds. */
+  #claimedAt = -Infinity;
+  /** The next transfer also looks for something to tidy. */
+  #isSweepDue = false;
+
+  constructor(
+    queue: string,
+    keys: QueueKeys,
+    isExact: boolean,
+    shared: {
+      readonly connections: Connections;
+      readonly subscriber: Subscriber;
+      readonly clock: ServerClock;
+      readonly report: (error: DelaylineError) => void;
+    },
+    sweepInterval = SWEEP,
+  ) {
+    this.#queue = queue;
+    this.#keys = keys;
+    this.#isExact = isExact;
+    this.#connections = shared.connections;
+    this.#clock = shared.clock;
+    this.#report = shared.report;
+    this.#clock.onStep(() => this.#onStep());
+    this.#tidier = new Tidier(queue, keys, isExact, shared);
+    // Spread, so that many processes started at once do not sweep at once.
+    this.#sweep = setInterval(() => this.#sweepNow(), sweepInterval * (0.8 + 0.4 * Math.random()));
+    // Subscribe before the first transfer. The other way round, a message offered between the two
+    // would publish to nobody and wait for the next sweep.
+    shared.subscriber.listen(keys.channel, this);
+  }
+
+  onSubscribed(): void {
+    this.#sweepNow();
+  }
+
+  onMessage(message: string): void {
+    const deadline = Number(message);
+    // No number, or for ever.
+    if (!(deadline <= LAST_DEADLINE)) return;
+    // "Look now": somebody has left, or moved the messages about.
+    if (deadline === 0) this.#isStandingBy = false;
+    if (this.#transferring !== undefined) {
+      this.#heard = Math.min(this.#heard, deadline);
+    } else if (deadline < this.#awaited && !this.#isFailing) {
+      this.#await(deadline);
+    }
+  }
+
+  /** Stops; resolves when nothing is under way any more. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    clearInterval(this.#sweep);
+    this.#timer.clear();
+    await this.#transferring;
+    await this.#tidier.close();
+    await this.#retire();
+  }
+
+  /** The server's clock was set: the timer may be armed for a wrong instant. */
+  #onStep(): void {
+    if (this.#transferring !== undefined || this.#isFailing || this.#isClosed) return;
+    this.#await(this.#awaited);
+  }
+
+  #sweepNow(): void {
+    this.#isSweepDue = true;
+    this.#look();
+  }
+
+  /** Transfers now, or once more after the transfer that is under way. */
+  #look(): void {
+    if (this.#isClosed) return;
+    if (this.#transferring === undefined) {
+      this.#transferring = this.#transfer().finally(() => (this.#transferring = undefined));
+    } else {
+      this.#heard = 0;
+    }
+  }
+
+  async #transfer(): Promise<void> {
+    try {
+      let next: { deadline: number; isDue: boolean };
+      do {
+        next = await this.#moveBatch();
+      } while (next.isDue && !this.#isStandingBy && !this.#isClosed);
+      this.#isFailing = false;
+      this.#pause.reset();
+      if (!this.#isClosed) this.#await(next.deadline);
+    } catch (error) {
+      if (this.#isClosed) return;
+      this.#isFailing = true;
+      // It may have been that of a sweep.
+      this.#isSweepDue = true;
+      const failure = new RedisError(
+        `cannot transfer due messages of queue "${this.#queue}"`,
+        error,
+      );
+      this.#report(failure);
+      // A failover passes by itself; anything else that Redis refuses somebody has to mend.
+      const isPassing = failure.reply === undefined || isRefusedForNow(error);
+      const pause = Math.min(this.#pause.take(), isPassing ? PASSING : Infinity);
+      this.#timer.reset(performance.now() + pause);
+    }
+  }
+
+  /** Moves one batch; answers what to await next. */
+  async #moveBatch(): Promise<{ deadline: number; isDue: boolean }> {
+    this.#heard = Infinity;
+    const sentAt = ServerClock.local();
+    const scripts = this.#isExact ? [transferExact, sweepExact] : [transfer, sweep];
+    const script = scripts[this.#isSweepDue ? 1 : 0] as typeof transfer;
+    this.#isSweepDue = false;
+    const isClaiming =
+      this.#isFailing || this.#isStandingBy || sentAt > this.#claimedAt + CLAIM * 1000;
+    const reply = await run(this.#connections.background, script, this.#keys, {
+      limit: BATCH,
+      grace: this.#isStandingBy ? OVERDUE : 0,
+      task: this.#id,
+      claim: isClaiming ? 1 : 0,
+    });
+    if (isClaiming && reply.moved > 0) this.#claimedAt = sentAt;
+    this.#clock.observe(reply.serverTime, sentAt);
+    this.#tidier.note(reply.moved, reply.untidy);
+    if (reply.quarantined > 0) this.#report(new QuarantineError(this.#queue, reply.quarantined));
+    this.#takeTurns(reply);
+    const deadline = Math.min(reply.next, this.#heard);
+    // Whole milliseconds, as in the script: a fraction of one, which only others write, is not due yet.
+    return { deadline, isDue: deadline <= Math.floor(reply.serverTime / 1000) };
+  }
+
+  /** Decides from what a transfer found whether this task is active or stands by. */
+  #takeTurns(reply: TransferReply): void {
+    if (reply.moved > 0) {
+      this.#isStandingBy = false;
+    } else if (reply.isOutrun) {
+      const hasPassed = this.#awaited <= reply.serverTime / 1000 && this.#awaited < reply.next;
+      if (hasPassed) this.#isStandingBy = true;
+    }
+  }
+
+  /** Arms the timer by the estimate of the server's clock; the script decides what is due. */
+  #await(deadline: number): void {
+    this.#awaited = deadline;
+    const remaining = this.#clock.remaining(deadline);
+    const delay = this.#isStandingBy ? STAND_BY * (1 + Math.random()) : 0;
+    this.#timer.reset(performance.now() + remaining + delay);
+  }
+
+  async #retire(): Promise<void> {
+    const { background } = this.#connections;
+    if (this.#isStandingBy || background.status !== "ready") return;
+    const { channel } = this.#keys;
+    // If it fails, those that stand by find out by themselves, a little later.
+    await run(background, retire, this.#keys, { channel, task: this.#id }).catch(() => {});
+  }
+}
+
+/** The longest pause after a failure that passes by itself, in milliseconds. */
+const PASSING = 1000;
+
+/** Messages per transfer: some 200 microseconds of Redis's time. */
+const BATCH = 100;
+
+/** Milliseconds between two sweeps, on average. */
+const SWEEP = 30_000;
+
+/** A task that stands by looks this many to twice as many milliseconds after a deadline. */
+const STAND_BY = 100;
+
+/** It takes only messages that are late by more than this, in milliseconds. */
+const OVERDUE = 50;
+
+/** A task that moves says so in Redis this often, in milliseconds. */
+const CLAIM = 100;

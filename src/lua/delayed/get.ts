@@ -1,0 +1,40 @@
+import { addresses, find, keyIndex, replied, unpackMember } from "../fragments/fragments.ts";
+import { asArray, asBuffer, asDeadline, asNumber, defineScript, type RawReply } from "../script.ts";
+import type { PageMessage } from "./read.ts";
+
+const defineGet = (name: string, resolve: "locate" | "pendingWith") =>
+  defineScript({
+    name,
+    keys: ["timeouts", "index"],
+    args: ["target"],
+    fragments: [addresses, find, unpackMember, keyIndex, replied],
+    lua: /* lua */ `
+local member, deadline = ${resolve}(target)
+return member and { replied(deadline), member } or false
+`,
+    reply: (raw: RawReply): PageMessage | undefined => {
+      if (raw === null) return undefined;
+      const [deadline, member] = asArray(raw);
+      return { deadline: asDeadline(deadline), member: asBuffer(member) };
+    },
+  });
+
+/** The delayed message with this address, if it is there. O(log N). */
+export const getById = defineGet("get-by-id", "locate");
+
+/** The delayed message with this business key, if there is one. O(log N). */
+export const getByKey = defineGet("get-by-key", "pendingWith");
+
+/** Which of the keys, given as further arguments, are pending. */
+export const arePending = defineScript({
+  name: "are-pending",
+  keys: ["timeouts", "index"],
+  args: [],
+  fragments: [addresses, find, unpackMember, keyIndex],
+  lua: /* lua */ `
+local pending = {}
+for i = REST, #ARGV do pending[#pending + 1] = pendingWith(ARGV[i]) and 1 or 0 end
+return pending
+`,
+  reply: (raw) => asArray(raw).map((flag) => asNumber(flag) === 1),
+});

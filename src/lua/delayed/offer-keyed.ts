@@ -1,0 +1,157 @@
+import { forget } from "../fragments/forget.ts";
+import { addresses, clock, find, keyIndex, replied, unpackMember } from "../fragments/fragments.ts";
+import { asArray, asDeadline, asNumber, defineScript, type RawReply } from "../script.ts";
+
+/** What becomes of a message with a key that is pending already. */
+export const OUTCOMES = ["added", "rejected", "replaced", "kept"] as const;
+export type Outcome = (typeof OUTCOMES)[number];
+
+export interface KeyedReply {
+  readonly deadline: number;
+  readonly outcome: Outcome;
+  /** The id of the message that was pending and stays, if the offer was rejected. */
+  readonly pendingId: Buffer | undefined;
+}
+
+/**
+ * Offers messages that have business keys: as `offer`, but a key is pending once at most. A message
+ * whose key is empty has none: it is added as `offer` adds it, and is not in the index.
+ *
+ * Arguments behind the named ones, for each message: its member, when it is due (`+delay` or
+ * `@deadline`), its key, and what to do if the key is pending: `reject`, `replace`, `keep`, or
+ * `replace:maxWait`, which delivers at the latest `maxWait` milliseconds after the key was first
+ * offered since it was last free.
+ *
+ * An entry of the index is: address (24) | outcome (1: its place in OUTCOMES) | since (8, big-endian
+ * epoch ms: when the key was first offered; needed from the first replacement on). By the address a
+ * message that is sent a second time recognises itself, and by the outcome it gives its first answer
+ * again.
+ *
+ * Redis rolls nothing back. So every write that can be refused tells how it is undone, and what a
+ * message replaces is removed last.
+ */
+const defineOfferKeyed = (name: string, isExact: boolean) =>
+  defineScript({
+    name,
+    keys: ["timeouts", "order", "index"],
+    args: ["channel"],
+    fragments: [
+      clock,
+      addresses,
+      find,
+      unpackMember,
+      keyIndex,
+      replied,
+      ...(isExact ? [forget] : []),
+    ],
+    lua: /* lua */ `
+local now = clock() / 1000
+local head = tonumber(redis.call("ZRANGE", timeouts, 0, 0, "WITHSCORES")[2]) or math.huge
+local answers, elements, replaced, undo = {}, {}, {}, {}
+local first, failure = math.huge, nil
+
+local function write(takeBack, ...)
+  local done = redis.pcall(...)
+  if type(done) == "table" then
+    failure = done
+    return nil
+  end
+  if takeBack then undo[#undo + 1] = takeBack end
+  return done
+end
+
+-- When the key of a pending message was first offered. Before its first replacement only the stamp of
+-- its id tells, in microseconds. Others may have written either.
+local function sinceOf(old, entry)
+  local since = #entry >= 33 and wholeAt(entry, 26) or wholeAt(old, 2) / 1000
+  return math.floor(math.min(since, now))
+end
+
+local function put(member, due, key, rule)
+  local old, oldDeadline, entry
+  if key ~= "" then old, oldDeadline, entry = pendingWith(key) end
+  if old and old:sub(2, 17) == member:sub(2, 17) then
+    return oldDeadline, entry:byte(25), false
+  end
+  if old and rule == "reject" then return oldDeadline, 1, old:sub(2, 17) end
+
+  local since = old and sinceOf(old, entry)
+  local outcome = old and 2 or 0
+  local deadline = tonumber(due:sub(2))
+  if old and rule == "keep" then
+    deadline, outcome = oldDeadline, 3
+  else
+    if due:byte() == 43 then
+      deadline = deadline == 0 and math.floor(now) or math.ceil(now + deadline)
+    end
+    local maxWait = tonumber(rule:sub(9))
+    if maxWait then
+      since = since or math.floor(now)
+      deadline = math.min(deadline, math.ceil(since + maxWait))
+    end
+  end
+
+  if old then
+    -- What it replaces is removed last: see that it may be, before anything is written.
+    write(nil, "ZREM", timeouts, "delayline: no such member")
+    if failure then return end
+  end
+  local isNew = write(function() redis.call("ZREM", timeouts, member) end, "ZADD", timeouts, "NX", deadline, member)
+  if failure then return end
+  if isNew == 0 then return tonumber(redis.call("ZSCORE", timeouts, member)), outcome, false end
+  local address = packAddress(deadline, member)
+  if key ~= "" then
+    local value = address .. string.char(outcome)
+    if since then value = value .. struct.pack(">I4I4", math.floor(since / 4294967296), since % 4294967296) end
+    write(function()
+      if entry then redis.call("HSET", index, key, entry) else redis.call("HDEL", index, key) end
+    end, "HSET", index, key, value)
+  end
+  elements[#elements + 1] = ${isExact ? "member" : "address"}
+  first = math.min(first, deadline)
+  replaced[#replaced + 1] = old
+  return deadline, outcome, false
+end
+
+for i = REST, #ARGV, 4 do
+  local deadline, outcome, pending = put(ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3])
+  if failure then break end
+  answers[#answers + 1] = replied(deadline)
+  answers[#answers + 1] = outcome
+  answers[#answers + 1] = pending
+end
+if not failure and #elements > 0 then
+  write(function() redis.call("LTRIM", order, 0, -#elements - 1) end, "RPUSH", order, unpack(elements))
+end
+-- Publish for a new head only, as in offer.
+if not failure and first < head then write(nil, "PUBLISH", channel, first) end
+if not failure then
+  for _, member in ipairs(replaced) do redis.call("ZREM", timeouts, member) end
+  ${isExact ? "if #replaced > 0 then forget(replaced) end" : ""}
+end
+if failure then
+  for i = #undo, 1, -1 do undo[i]() end
+  return failure
+end
+return { now * 1000, answers }
+`,
+    reply: (raw: RawReply) => {
+      const [serverTime, list] = asArray(raw);
+      const words = asArray(list);
+      const answers: KeyedReply[] = [];
+      for (let i = 0; i < words.length; i += 3) {
+        const pendingId = words[i + 2];
+        answers.push({
+          deadline: asDeadline(words[i]),
+          outcome: OUTCOMES[asNumber(words[i + 1])] ?? "added",
+          pendingId: Buffer.isBuffer(pendingId) ? pendingId : undefined,
+        });
+      }
+      return { serverTime: asNumber(serverTime), answers };
+    },
+  });
+
+export const offerKeyed = defineOfferKeyed("offer-keyed", false);
+
+/** The LIST gets whole members, as Redisson's does: for queues with `interop: "redisson"`. */
+export const offerKeyedExact = defineOfferKeyed("offer-keyed-exact", true);

@@ -1,0 +1,72 @@
+import { addresses, clock, replied } from "../fragments/fragments.ts";
+import { asArray, asDeadline, asNumber, defineScript, type RawReply } from "../script.ts";
+
+export interface OfferReply {
+  /** The server's clock in microseconds. */
+  readonly serverTime: number;
+  /** Each message's deadline in epoch milliseconds, in the order of the arguments. */
+  readonly deadlines: readonly number[];
+}
+
+/**
+ * Puts messages into the timeouts ZSET and at the end of the insertion order.
+ *
+ * Arguments behind the named ones: for each message its member and when it is due, either `+delay`
+ * in milliseconds from now or `@deadline` in epoch milliseconds.
+ *
+ * Sent a second time, it changes nothing and answers the first deadlines, as long as the messages
+ * are still in the queue.
+ */
+const defineOffer = (name: string, element: string) =>
+  defineScript({
+    name,
+    keys: ["timeouts", "order"],
+    args: ["channel"],
+    fragments: [clock, addresses, replied],
+    lua: /* lua */ `
+local now = clock() / 1000
+local answer, elements, added = { now * 1000 }, {}, {}
+local first, firstDeadline = nil, math.huge
+for i = REST, #ARGV, 2 do
+  local member, due = ARGV[i], ARGV[i + 1]
+  local deadline = tonumber(due:sub(2))
+  if due:byte() == 43 then
+    -- Rounded up, since never early; but a delay of 0 is due at once.
+    deadline = deadline == 0 and math.floor(now) or math.ceil(now + deadline)
+  end
+  if redis.call("ZADD", timeouts, "NX", deadline, member) == 1 then
+    elements[#elements + 1] = ${element}
+    added[#added + 1] = member
+    if deadline < firstDeadline then first, firstDeadline = member, deadline end
+  else
+    deadline = replied(tonumber(redis.call("ZSCORE", timeouts, member)))
+  end
+  answer[#answer + 1] = deadline
+end
+if #elements > 0 then
+  local result = redis.pcall("RPUSH", order, unpack(elements))
+  local isPushed = type(result) == "number"
+  if isPushed then result = redis.pcall("ZRANK", timeouts, first) end
+  -- Publish for a new head only. Only that can be due before the timers that are armed, and a Java
+  -- client that hears a later time would cancel its timer for the head.
+  if result == 0 then result = redis.pcall("PUBLISH", channel, firstDeadline) end
+  if type(result) == "table" then
+    -- Refused (WRONGTYPE, an ACL). Redis rolls nothing back, so take back what was added.
+    redis.call("ZREM", timeouts, unpack(added))
+    if isPushed then redis.call("LTRIM", order, 0, -#elements - 1) end
+    return result
+  end
+end
+return answer
+`,
+    reply: (raw: RawReply): OfferReply => {
+      const [serverTime, ...deadlines] = asArray(raw);
+      return { serverTime: asNumber(serverTime), deadlines: deadlines.map(asDeadline) };
+    },
+  });
+
+/** The LIST gets addresses of 24 bytes. */
+export const offer = defineOffer("offer", "packAddress(deadline, member)");
+
+/** The LIST gets whole members, as Redisson's does: for queues with `interop: "redisson"`. */
+export const offerExact = defineOffer("offer-exact", "member");

@@ -1,0 +1,51 @@
+import { addresses, clock, find, keyIndex, unpackMember } from "../fragments/fragments.ts";
+import { asArray, asBuffer, asNumber, defineScript, type RawReply } from "../script.ts";
+
+/**
+ * Gives a pending message a new deadline: its id and payload stay, its address changes, and so it goes
+ * to the end of the insertion order. If the deadline is the same to the millisecond, nothing changes.
+ * Answers its deadline and member, or nil if it is gone.
+ */
+const defineReschedule = (name: string, resolve: "locate" | "pendingWith", isExact: boolean) =>
+  defineScript({
+    name: `reschedule-by-${name}${isExact ? "-exact" : ""}`,
+    keys: ["timeouts", "order", "index"],
+    args: ["channel", "target", "delay"],
+    fragments: [clock, addresses, find, unpackMember, keyIndex],
+    lua: /* lua */ `
+local member, oldDeadline = ${resolve}(target)
+if not member then return false end
+local id, _, key = unpackMember(member)
+-- Nobody can read it, and so it is nobody's message.
+if not id then return false end
+local now = clock() / 1000
+local deadline = tonumber(delay) == 0 and math.floor(now) or math.ceil(now + delay)
+-- Its address stays, so there is nothing to change. A second element would list it twice.
+if deadline == oldDeadline then return { deadline, member } end
+local entry = key and redis.call("HGET", index, key)
+local isIndexed = entry and entry:sub(9, 24) == id
+-- What may be refused comes first: whether the ZSET may be written, the index, the insertion order.
+redis.call("ZADD", timeouts, "XX", deadline, "delayline: no such member")
+if isIndexed then redis.call("HSET", index, key, packAddress(deadline, member) .. entry:sub(25)) end
+local element = ${isExact ? "member" : "#id == 16 and packAddress(deadline, member) or member"}
+local pushed = redis.pcall("RPUSH", order, element)
+if type(pushed) == "table" then
+  if isIndexed then redis.call("HSET", index, key, entry) end
+  return pushed
+end
+${isExact ? 'redis.call("LREM", order, 1, member) -- the older of two' : ""}
+redis.call("ZADD", timeouts, "XX", deadline, member)
+if redis.call("ZRANGE", timeouts, 0, 0)[1] == member then redis.call("PUBLISH", channel, deadline) end
+return { deadline, member }
+`,
+    reply: (raw: RawReply) => {
+      if (raw === null) return undefined;
+      const [deadline, member] = asArray(raw);
+      return { deadline: asNumber(deadline), member: asBuffer(member) };
+    },
+  });
+
+export const rescheduleById = defineReschedule("id", "locate", false);
+export const rescheduleByIdExact = defineReschedule("id", "locate", true);
+export const rescheduleByKey = defineReschedule("key", "pendingWith", false);
+export const rescheduleByKeyExact = defineReschedule("key", "pendingWith", true);

@@ -1,0 +1,139 @@
+import { forget } from "../fragments/forget.ts";
+import {
+  addresses,
+  clock,
+  deadBelow,
+  ownKeys,
+  replied,
+  unpackMember,
+} from "../fragments/fragments.ts";
+import { LAST_DEADLINE } from "../../queue/message.ts";
+import { asArray, asDeadline, asNumber, defineScript, type RawReply } from "../script.ts";
+import { asUntidy, untidy, type Untidy } from "./tidy.ts";
+
+/** How many members the first look takes in. */
+const LOOK = 4;
+
+export interface TransferReply {
+  /** How many messages went to the target LIST. */
+  readonly moved: number;
+  /** How many went to the quarantine, since nobody can unpack them. */
+  readonly quarantined: number;
+  /** The server's clock in microseconds. */
+  readonly serverTime: number;
+  /** The deadline of the first message that is left (epoch ms), or Infinity: nothing is ever due. */
+  readonly next: number;
+  /** Nothing was due, and the last that claimed to move is another task than the caller. */
+  readonly isOutrun: boolean;
+  /** What there is to tidy, if this was a sweep. */
+  readonly untidy: Untidy | undefined;
+}
+
+/**
+ * Moves messages that are due, `limit` at most, from the ZSET to the target LIST, oldest deadline
+ * first. `grace` milliseconds: takes only what is overdue by as much. `claim` (1 or 0): if it moves
+ * any, says that `task` moves.
+ *
+ * Redis rolls nothing back, so a message is pushed before it is removed: a push that is refused
+ * (WRONGTYPE, an ACL) has changed nothing. When memory is full Redis refuses only the first write of a
+ * script, and never a removal, so a push that is refused is tried again after a removal of nothing.
+ * That removing is permitted at all is tried with each claim, before anything is pushed.
+ */
+const defineTransfer = (name: string, isExact: boolean, isSweep: boolean) =>
+  defineScript({
+    name,
+    keys: ["timeouts", "order", "compacted", "index", "target", "quarantine", "mover"],
+    args: ["limit", "grace", "claim", "task"],
+    fragments: [
+      clock,
+      unpackMember,
+      ownKeys,
+      replied,
+      ...(isExact ? [forget] : []),
+      ...(isSweep ? [addresses, deadBelow, untidy] : []),
+    ],
+    lua: /* lua */ `
+local now = clock()
+local function answer(moved, quarantined, head, isOutrun)
+  return { moved, quarantined, now, head and replied(head), isOutrun${isSweep ? ", untidy()" : ""} }
+end
+local latest = math.floor(now / 1000) - grace
+-- One look at the first few mostly shows all that are due and the first that is left.
+local few = math.min(${LOOK}, limit)
+local look = redis.call("ZRANGE", timeouts, 0, few - 1, "WITHSCORES")
+local due, head = {}, false
+for i = 2, #look, 2 do
+  if tonumber(look[i]) > latest then
+    head = tonumber(look[i])
+    break
+  end
+  due[#due + 1] = look[i - 1]
+end
+local isMore = #due == few
+if isMore then due = redis.call("ZRANGEBYSCORE", timeouts, "-inf", latest, "LIMIT", 0, limit) end
+if #due == 0 then
+  local mover = redis.pcall("GET", mover)
+  return answer(0, 0, head, type(mover) == "string" and mover ~= task and 1 or 0)
+end
+local payloads, poison, keyed, ids = {}, {}, {}, {}
+for _, member in ipairs(due) do
+  local id, payload, key = unpackMember(member)
+  if payload then payloads[#payloads + 1] = payload else poison[#poison + 1] = member end
+  if key then
+    keyed[#keyed + 1] = key
+    ids[#ids + 1] = id
+  end
+end
+local own = ownKeys(keyed, ids)
+if claim == "1" then redis.call("ZREMRANGEBYRANK", timeouts, 1, 0) end
+if #poison > 0 then
+  redis.call("ZREM", timeouts, "delayline: no such member")
+  redis.call("RPUSH", quarantine, unpack(poison))
+  redis.call("ZREM", timeouts, unpack(poison))
+end
+if #payloads > 0 then
+  local pushed = redis.pcall("RPUSH", target, unpack(payloads))
+  if type(pushed) == "table" then
+    redis.call("ZREMRANGEBYRANK", timeouts, 1, 0)
+    pushed = redis.pcall("RPUSH", target, unpack(payloads))
+  end
+  if type(pushed) == "table" then
+    -- What went to the quarantine has to be reported; the next run reports this.
+    if #poison > 0 then return answer(0, #poison, latest, 0) end
+    return pushed
+  end
+  redis.call("ZREMRANGEBYRANK", timeouts, 0, #payloads - 1)
+  if claim == "1" then redis.call("SET", mover, task, "EX", 3600) end
+end
+${isExact ? "if #due > 0 then forget(due) end" : ""}
+if #own > 0 then redis.call("HDEL", index, unpack(own)) end
+if isMore then head = tonumber(redis.call("ZRANGE", timeouts, 0, 0, "WITHSCORES")[2]) or false end
+if not head then
+  -- No message is left, so every element of the insertion order is dead.
+  redis.call("UNLINK", order, compacted, index)
+end
+return answer(#payloads, #poison, head, 0)
+`,
+    reply: (raw: RawReply): TransferReply => {
+      const [moved, quarantined, serverTime, head, isOutrun, found] = asArray(raw);
+      const next = head === null ? Infinity : asDeadline(head);
+      return {
+        moved: asNumber(moved),
+        quarantined: asNumber(quarantined),
+        serverTime: asNumber(serverTime),
+        // A score beyond all deadlines (+inf, Java's Long.MAX_VALUE) keeps a message for ever.
+        next: next > LAST_DEADLINE ? Infinity : next,
+        isOutrun: asNumber(isOutrun) === 1,
+        untidy: found === undefined ? undefined : asUntidy(found),
+      };
+    },
+  });
+
+export const transfer = defineTransfer("transfer", false, false);
+
+/** Removes the messages from the LIST at once: for queues with `interop: "redisson"`. */
+export const transferExact = defineTransfer("transfer-exact", true, false);
+
+/** Also tells whether there is something to tidy. */
+export const sweep = defineTransfer("sweep", false, true);
+export const sweepExact = defineTransfer("sweep-exact", true, true);

@@ -1,0 +1,39 @@
+import { clock } from "../fragments/fragments.ts";
+import { asNumber, defineScript } from "../script.ts";
+
+/**
+ * Puts payloads that nobody took back to the head of the target LIST, oldest first. Arguments behind
+ * the named ones: the payloads. Answers how many.
+ *
+ * A payload has no id, so a receipt makes it safe to send again: where the receipt exists the first
+ * copy was carried out. Receipts stand in a ZSET by the time at which they were written. The caller
+ * removes its own once it has the answer; those of callers that have died are dropped after a day.
+ *
+ * Redis rolls nothing back, so a receipt is written before the push, and taken back if the push is
+ * refused. That it may be taken back is tried before it is written: by the first removal, of nothing
+ * or of old receipts. When memory is full Redis refuses only the first write of a script, and never a
+ * removal; so the same removal lets the others pass.
+ */
+export const giveBack = defineScript({
+  name: "give-back",
+  keys: ["target", "receipts"],
+  args: ["receipt"],
+  fragments: [clock],
+  lua: /* lua */ `
+if redis.call("ZSCORE", receipts, receipt) then return 0 end
+local now = math.floor(clock() / 1000)
+local old = redis.call("ZRANGEBYSCORE", receipts, "-inf", now - 86400000, "LIMIT", 0, 100)
+redis.call("ZREM", receipts, receipt, unpack(old))
+redis.call("ZADD", receipts, now, receipt)
+local payloads = {}
+for i = #ARGV, REST, -1 do payloads[#payloads + 1] = ARGV[i] end
+local done = redis.pcall("EXPIRE", receipts, 86400)
+if type(done) == "number" then done = redis.pcall("LPUSH", target, unpack(payloads)) end
+if type(done) == "table" then
+  redis.call("ZREM", receipts, receipt)
+  return done
+end
+return #payloads
+`,
+  reply: asNumber,
+});

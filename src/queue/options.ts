@@ -1,0 +1,216 @@
+import type { RedisOptions } from "ioredis";
+import type { Codec } from "../codecs/codec.ts";
+import type { CodecName } from "../codecs/built-in.ts";
+import { resolveCodec } from "../codecs/built-in.ts";
+import type { RedisClient } from "../lua/script.ts";
+import { isMessageId } from "./message.ts";
+
+/** Options of one queue. What is left out is taken from the client's options. */
+export interface QueueOptions<T = unknown> {
+  /**
+   * How payloads become bytes: `"msgpack"`, `"json"`, `"string"`, `"bytes"`, or an object of your
+   * own. `delayline/redisson` has those for what Redisson's other codecs write.
+   *
+   * JSON can be read in `redis-cli`; MessagePack is smaller and keeps dates and binary data. All who
+   * share a queue have to agree. Defaults to `"msgpack"`.
+   */
+  readonly codec?: CodecName | Codec<T>;
+
+  /**
+   * Whether this process moves due messages of the queue.
+   *
+   * `true` costs two connections per process, and per idle queue two commands a minute. Processes
+   * that only produce can do without, as long as some process moves. Defaults to `true`.
+   */
+  readonly transfer?: boolean;
+
+  /**
+   * `"redisson"` keeps the insertion-order LIST exactly as Redisson does, for queues on which Java
+   * calls `size`, `readAll`, `poll` or `remove`. (Java's `offer` and `take` need no option.)
+   *
+   * Each message is then stored twice, and one that leaves from the middle of the LIST costs O(N).
+   * All Node processes of the queue have to agree. Defaults to `"none"`.
+   */
+  readonly interop?: "none" | "redisson";
+
+  /**
+   * The largest payload in bytes, after encoding. A larger one is refused before anything is sent.
+   *
+   * Raising it makes Redis and every worker slower for as long as a large message passes.
+   * Defaults to 1,048,576 (1 MiB).
+   */
+  readonly maxPayloadBytes?: number;
+}
+
+/** Options of a client. Those of {@link QueueOptions} hold for queues that do not say otherwise. */
+export interface DelaylineOptions extends QueueOptions {
+  /**
+   * Where Redis is: a URL, ioredis options, or a `Redis` / `Cluster` of yours.
+   *
+   * One of yours stays yours: it carries the calls that you await, `close()` never ends it, and its
+   * own options hold for these calls. Subscribing, blocking and background work is done on
+   * connections of our own, made with the same address and credentials, but without
+   * `commandTimeout`, `blockingTimeout` and `socketTimeout`, which lose messages. Give yours an
+   * `error` listener: without one, ioredis prints its connection errors. What it needs to survive a
+   * failover (`failoverDetector`, `reconnectOnError`, `slotsRefreshInterval`) is in the README; a warning
+   * says what it lacks.
+   * Defaults to `"redis://localhost:6379"`.
+   */
+  readonly redis?: string | RedisOptions | RedisClient;
+
+  /**
+   * How long `close()` may try to reach Redis for what it still has in hand, in milliseconds.
+   *
+   * Running handlers are waited for without a limit. Defaults to 10,000.
+   */
+  readonly closeTimeout?: number;
+}
+
+/** What holds where nothing is said. */
+export const DEFAULTS = {
+  redis: "redis://localhost:6379",
+  codec: "msgpack",
+  transfer: true,
+  interop: "none",
+  maxPayloadBytes: 1_048_576,
+  closeTimeout: 10_000,
+} as const satisfies Required<DelaylineOptions>;
+
+/** A queue's options, complete and checked. */
+export interface QueueSettings<T> {
+  readonly codec: Codec<T>;
+  readonly transfer: boolean;
+  readonly interop: "none" | "redisson";
+  readonly maxPayloadBytes: number;
+}
+
+/**
+ * A queue's settings: its own options, then the client's, then the defaults.
+ *
+ * @throws {TypeError | RangeError} naming the option, the rule and the value, if one is not legal.
+ */
+export function queueSettings<T>(
+  options: QueueOptions<T> = {},
+  client: DelaylineOptions = {},
+): QueueSettings<T> {
+  checkNames(options, QUEUE_OPTIONS, "queue option");
+  const transfer = options.transfer ?? client.transfer ?? DEFAULTS.transfer;
+  if (typeof transfer !== "boolean") {
+    throw new TypeError(`transfer must be a boolean, got ${shown(transfer)}`);
+  }
+  const interop = options.interop ?? client.interop ?? DEFAULTS.interop;
+  if (interop !== "none" && interop !== "redisson") {
+    throw new TypeError(`interop must be "none" or "redisson", got ${shown(interop)}`);
+  }
+  const maxPayloadBytes =
+    options.maxPayloadBytes ?? client.maxPayloadBytes ?? DEFAULTS.maxPayloadBytes;
+  checkWhole("maxPayloadBytes", maxPayloadBytes, 1, MAX_STRING_BYTES);
+  // A client's codec is for payloads of any type.
+  const codec = options.codec ?? (client.codec as CodecName | Codec<T> | undefined);
+  return { codec: resolveCodec<T>(codec ?? DEFAULTS.codec), transfer, interop, maxPayloadBytes };
+}
+
+/** The client's own options, complete and checked. The address is left to the connections. */
+export function clientSettings(options: DelaylineOptions): { readonly closeTimeout: number } {
+  checkNames(options, CLIENT_OPTIONS, "option");
+  const closeTimeout = options.closeTimeout ?? DEFAULTS.closeTimeout;
+  checkDuration("closeTimeout", closeTimeout);
+  return { closeTimeout };
+}
+
+/**
+ * Checks a duration in milliseconds; fractions are legal.
+ *
+ * @throws {TypeError} if it is not a number.
+ * @throws {RangeError} if it is NaN, negative, infinite or beyond what a deadline can hold.
+ */
+export function checkDuration(name: string, value: unknown): asserts value is number {
+  if (typeof value !== "number") {
+    throw new TypeError(`${name} must be a number of milliseconds, got ${typeof value}`);
+  }
+  if (!(value >= 0 && value <= MAX_DURATION)) {
+    throw new RangeError(`${name} must be between 0 and ${MAX_DURATION} ms, got ${value}`);
+  }
+}
+
+/**
+ * Checks an instant and answers it in epoch milliseconds, rounded up.
+ *
+ * @throws {TypeError} if it is not a Date.
+ * @throws {RangeError} if it is an invalid date, or before 1970.
+ */
+export function checkInstant(name: string, value: unknown): number {
+  if (!(value instanceof Date)) throw new TypeError(`${name} must be a Date, got ${typeof value}`);
+  const at = value.getTime();
+  if (Number.isNaN(at)) throw new RangeError(`${name} must be a valid date, got Invalid Date`);
+  // Redisson's loop breaks on negative scores. A Date cannot reach the upper bound of 9e15.
+  if (at < 0) throw new RangeError(`${name} must not be before 1970, got ${value.toISOString()}`);
+  return at;
+}
+
+/**
+ * Checks a whole number.
+ *
+ * @throws {RangeError | TypeError} naming the rule and the value.
+ */
+export function checkWhole(
+  name: string,
+  value: unknown,
+  least: number,
+  most: number,
+): asserts value is number {
+  if (typeof value !== "number") {
+    throw new TypeError(`${name} must be a whole number, got ${typeof value}`);
+  }
+  if (!Number.isInteger(value) || value < least || value > most) {
+    throw new RangeError(
+      `${name} must be a whole number between ${least} and ${most}, got ${value}`,
+    );
+  }
+}
+
+/**
+ * Checks a business key.
+ *
+ * @throws {TypeError | RangeError} unless it is a well-formed string of 1 to 200 bytes that no
+ * `MessageId` can be mistaken for.
+ */
+export function checkKey(value: unknown): asserts value is string {
+  if (typeof value !== "string") throw new TypeError(`key must be a string, got ${typeof value}`);
+  if (!value.isWellFormed()) throw new TypeError("key must be well-formed Unicode");
+  const bytes = Buffer.byteLength(value);
+  if (bytes === 0 || bytes > MAX_KEY_BYTES) {
+    throw new RangeError(`key must have 1 to ${MAX_KEY_BYTES} bytes of UTF-8, got ${bytes}`);
+  }
+  if (isMessageId(value)) {
+    throw new TypeError(`key must not look like a message id (<deadline>-<hex>), got "${value}"`);
+  }
+}
+
+const MAX_KEY_BYTES = 200;
+
+// Scores stay below 9e15, where doubles are still exact; the server's clock has 13 digits.
+const MAX_DURATION = 8_990_000_000_000_000;
+
+// Redis's default proto-max-bulk-len.
+const MAX_STRING_BYTES = 512 * 1024 * 1024;
+
+const QUEUE_OPTIONS = ["codec", "transfer", "interop", "maxPayloadBytes"];
+const CLIENT_OPTIONS = [...QUEUE_OPTIONS, "redis", "closeTimeout"];
+
+/** A misspelt option would be ignored without a word. */
+function checkNames(options: unknown, known: readonly string[], what: string): void {
+  if (typeof options !== "object" || options === null) {
+    // A string is not shown: it may be a URL, with a password in it.
+    const got = typeof options === "string" ? "a string" : shown(options);
+    throw new TypeError(`${what}s must be an object, got ${got}`);
+  }
+  const unknown = Object.keys(options).find((name) => !known.includes(name));
+  if (unknown !== undefined) {
+    throw new TypeError(`${what} must be one of ${known.join(", ")}, got "${unknown}"`);
+  }
+}
+
+function shown(value: unknown): string {
+  return typeof value === "string" ? `"${value}"` : String(value);
+}

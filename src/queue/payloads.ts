@@ -1,0 +1,88 @@
+import type { Codec } from "../codecs/codec.ts";
+import { DecodeError, EncodeError, PayloadTooLargeError } from "../errors.ts";
+import type { QueueSettings } from "./options.ts";
+import type { QueueContext } from "../client/queue-context.ts";
+
+/** Turns one handle's payloads into bytes and back. */
+export class Payloads<T> {
+  readonly #queue: QueueContext;
+  readonly #codec: Codec<T>;
+  readonly #maxBytes: number;
+
+  constructor(queue: QueueContext, { codec, maxPayloadBytes }: QueueSettings<T>) {
+    this.#queue = queue;
+    this.#codec = codec;
+    this.#maxBytes = maxPayloadBytes;
+  }
+
+  /**
+   * @throws {EncodeError} if the codec cannot encode the payload.
+   * @throws {PayloadTooLargeError} if the result is larger than `maxPayloadBytes`.
+   */
+  encode(payload: T): Buffer {
+    let encoded: Uint8Array;
+    try {
+      encoded = this.#codec.encode(payload);
+      if (!(encoded instanceof Uint8Array)) throw new TypeError("encode gave no Uint8Array");
+    } catch (error) {
+      throw new EncodeError(this.#queue.name, this.#codec.name, error);
+    }
+    if (encoded.length > this.#maxBytes) {
+      throw new PayloadTooLargeError(this.#queue.name, encoded.length, this.#maxBytes);
+    }
+    return Buffer.isBuffer(encoded)
+      ? encoded
+      : Buffer.from(encoded.buffer, encoded.byteOffset, encoded.byteLength);
+  }
+
+  /** @throws {DecodeError} if the codec cannot read the bytes. They stay where they are. */
+  decode(bytes: Buffer): T {
+    try {
+      return this.#codec.decode(bytes);
+    } catch (error) {
+      throw new DecodeError(this.#queue.name, this.#codec.name, bytes, error);
+    }
+  }
+
+  /**
+   * Decodes a payload that has left Redis.
+   *
+   * @throws {DecodeError} if the codec cannot read it; the bytes are put into the quarantine first.
+   */
+  async decodeTaken(bytes: Buffer): Promise<T> {
+    try {
+      return this.decode(bytes);
+    } catch (error) {
+      await this.#queue.quarantine(bytes);
+      throw error;
+    }
+  }
+
+  /** Decodes many; what cannot be read is left out and reported. */
+  decodeAll(many: readonly Buffer[]): T[] {
+    return many.flatMap((bytes) => {
+      try {
+        return [this.decode(bytes)];
+      } catch (error) {
+        this.#queue.report(error as DecodeError);
+        return [];
+      }
+    });
+  }
+
+  /** Decodes many that have left Redis; what cannot be read is put aside, left out and reported. */
+  async decodeAllTaken(many: readonly Buffer[]): Promise<T[]> {
+    const unreadable: Buffer[] = [];
+    const payloads = many.flatMap((bytes) => {
+      try {
+        return [this.decode(bytes)];
+      } catch (error) {
+        unreadable.push(bytes);
+        this.#queue.report(error as DecodeError);
+        return [];
+      }
+    });
+    for (const bytes of unreadable) await this.#queue.quarantine(bytes);
+    return payloads;
+  }
+}

@@ -1,0 +1,291 @@
+import type { Taken } from "./blocking-connection.ts";
+import { ClosedError } from "../errors.ts";
+import { clearTarget } from "../lua/delayed/remove.ts";
+import { asNumber } from "../lua/script.ts";
+import { checkDuration, checkWhole, type QueueSettings } from "../queue/options.ts";
+import { Payloads } from "../queue/payloads.ts";
+import type { QueueContext } from "../client/queue-context.ts";
+import { Subscription, type Handler } from "../queue/subscription.ts";
+
+/** Options of `take`. */
+export interface TakeOptions {
+  /** Ends the wait; the promise then rejects with the signal's reason. No message is lost. */
+  readonly signal?: AbortSignal;
+}
+
+/** Options of `takeMany`. */
+export interface TakeManyOptions extends TakeOptions {
+  /** How many messages at most, 1 to 10,000. */
+  readonly max: number;
+  /** How long to wait for the first, in milliseconds; 0: not at all. Defaults to no limit. */
+  readonly timeout?: number;
+}
+
+/** Options of `subscribe`. */
+export interface SubscribeOptions {
+  /** How many handlers may run at once. Each may hold one message. Defaults to 1. */
+  readonly concurrency?: number;
+}
+
+/** A payload, and the queue it came from. */
+export interface FromQueue<T> {
+  readonly queue: string;
+  readonly payload: T;
+}
+
+/**
+ * The ready side of a queue: messages that are due, for consumers to take, oldest deadline first.
+ *
+ * Consumption is at most once, as in Redisson: a message leaves Redis when it is taken, and a
+ * consumer that dies afterwards, or whose connection is cut while the answer is under way, has lost
+ * it. All takers of a queue in one process share one blocking connection. Made by
+ * `Delayline.getBlockingQueue`, which also keeps the transfer running.
+ *
+ * `null` is a payload like any other. "No message" is `undefined`, which therefore no built-in codec
+ * decodes to: an `undefined` that is offered comes back as `null`.
+ *
+ * Methods that wait survive a lost connection: it is reported by an `error` event, and the wait goes
+ * on. Otherwise every method rejects with {@link RedisError} if Redis refuses a command or its answer
+ * is lost, and with {@link ClosedError} after `close()`.
+ */
+export class BlockingQueue<T = unknown> {
+  readonly #queue: QueueContext;
+  readonly #payloads: Payloads<T>;
+  readonly #queueNamed: (name: string) => QueueContext;
+
+  /** @internal Use `Delayline.getBlockingQueue`. */
+  constructor(
+    queue: QueueContext,
+    settings: QueueSettings<T>,
+    queueNamed: (name: string) => QueueContext,
+  ) {
+    this.#queue = queue;
+    this.#payloads = new Payloads(queue, settings);
+    this.#queueNamed = queueNamed;
+  }
+
+  /** The queue's name, which is also the Redis key of its ready messages. */
+  get name(): string {
+    return this.#queue.name;
+  }
+
+  /**
+   * Waits for a message and takes it.
+   *
+   * Who waits first in this process is served first. Aborting loses nothing: a message that arrives
+   * at that moment goes back to the head of the queue.
+   *
+   * @throws the signal's reason, if it is aborted.
+   * @throws {DecodeError} if the codec cannot read the message; its bytes are in the quarantine.
+   */
+  async take({ signal }: TakeOptions = {}): Promise<T> {
+    for (;;) {
+      const [taken] = await this.#wait(1, { signal, timeout: Infinity });
+      if (taken !== undefined) return await this.#payloads.decodeTaken(taken.payload);
+    }
+  }
+
+  /**
+   * Takes a message if there is one, or if one comes within `timeout` milliseconds (fractions are
+   * honoured). Without a timeout, or with 0, it does not wait. Answers undefined if none came.
+   *
+   * @throws {RangeError | TypeError} if `timeout` is not a number, negative or not finite.
+   * @throws {DecodeError} if the codec cannot read the message; its bytes are in the quarantine.
+   */
+  async poll(timeout = 0): Promise<T | undefined> {
+    checkDuration("timeout", timeout);
+    if (timeout === 0) {
+      const [payload] = await this.#pop(1);
+      return payload && (await this.#payloads.decodeTaken(payload));
+    }
+    const [taken] = await this.#wait(1, { timeout });
+    return taken && (await this.#payloads.decodeTaken(taken.payload));
+  }
+
+  /**
+   * Takes up to `max` messages, oldest first, as soon as there is at least one. Answers none if
+   * nothing came within `timeout`.
+   *
+   * What the codec cannot read is left out, put into the quarantine, and reported by an `error` event.
+   *
+   * @throws {RangeError | TypeError} if `max` or `timeout` is out of its range.
+   * @throws the signal's reason, if it is aborted.
+   */
+  async takeMany({ max, timeout, signal }: TakeManyOptions): Promise<T[]> {
+    checkWhole("max", max, 1, MAX_AT_ONCE);
+    if (timeout !== undefined) checkDuration("timeout", timeout);
+    signal?.throwIfAborted();
+    if (timeout === 0) return await this.#payloads.decodeAllTaken(await this.#pop(max));
+    const taken = await this.#wait(max, { signal, timeout: timeout ?? Infinity });
+    return await this.#payloads.decodeAllTaken(taken.map(({ payload }) => payload));
+  }
+
+  /**
+   * Waits for a message of this queue or of one of `names`, and takes it; if several have one, of the
+   * first that has. Answers undefined if none came within `timeout` milliseconds; 0 does not wait.
+   *
+   * All need the same codec, and on Cluster the same slot. Each set of names that is ever polled costs
+   * one connection.
+   *
+   * @throws {TypeError} if one of the names cannot name a queue.
+   */
+  async pollFromAny(names: readonly string[], timeout = 0): Promise<FromQueue<T> | undefined> {
+    checkDuration("timeout", timeout);
+    const others = names.map((name) => this.#queueNamed(name));
+    if (timeout === 0) {
+      for (const queue of [this.#queue, ...others]) {
+        const [payload] = await this.#pop(1, queue);
+        if (payload)
+          return { queue: queue.name, payload: await this.#payloads.decodeTaken(payload) };
+      }
+      return undefined;
+    }
+    const [taken] = await this.#wait(1, { timeout }, others);
+    if (taken === undefined) return undefined;
+    return {
+      queue: taken.source.target,
+      payload: await this.#payloads.decodeTaken(taken.payload),
+    };
+  }
+
+  /**
+   * Calls `handler` with each message, until the subscription or the client is closed.
+   *
+   * A handler that throws or rejects is reported by an `error` event, and the next message follows;
+   * its own message is gone (at most once). A message that the codec cannot read is put into the
+   * quarantine and reported likewise.
+   *
+   * @throws {RangeError | TypeError} if `concurrency` is no whole number from 1 to 10,000.
+   */
+  subscribe(handler: Handler<T>, { concurrency = 1 }: SubscribeOptions = {}): Subscription {
+    if (typeof handler !== "function") {
+      throw new TypeError(`handler must be a function, got ${typeof handler}`);
+    }
+    checkWhole("concurrency", concurrency, 1, MAX_AT_ONCE);
+    this.#queue.checkTaking();
+    const subscription = new Subscription(
+      this.name,
+      (signal) => this.take({ signal }),
+      handler,
+      concurrency,
+      this.#queue.report,
+    );
+    const { subscriptions } = this.#queue;
+    subscriptions.add(subscription);
+    void subscription.ended.then(() => subscriptions.delete(subscription));
+    return subscription;
+  }
+
+  /** Takes messages one by one, until the client is closed: `for await (const order of queue)`. */
+  async *[Symbol.asyncIterator](): AsyncGenerator<T, void, void> {
+    for (;;) {
+      let payload: T;
+      try {
+        payload = await this.take();
+      } catch (error) {
+        if (error instanceof ClosedError) return;
+        throw error;
+      }
+      yield payload;
+    }
+  }
+
+  /**
+   * Puts a message at the end of the ready messages, without a delay.
+   *
+   * If the connection is lost before the answer comes, ioredis may send it again, and it may be there
+   * twice: a ready message has no id. `DelayedQueue.offer` with a delay of 0 is stored once.
+   *
+   * @throws {EncodeError | PayloadTooLargeError} if the payload has no legal form; nothing was sent.
+   */
+  async put(payload: T): Promise<void> {
+    await this.putMany([payload]);
+  }
+
+  /** Puts messages at the end of the ready messages, in this order. Otherwise as {@link put}. */
+  async putMany(payloads: Iterable<T>): Promise<void> {
+    this.#queue.checkOpen();
+    const encoded = Array.from(payloads, (payload) => this.#payloads.encode(payload));
+    const { connections, keys } = this.#queue;
+    for (let i = 0; i < encoded.length; i += PUT_BATCH) {
+      const batch = encoded.slice(i, i + PUT_BATCH);
+      await this.#queue.call("put into", () => connections.commands.rpush(keys.target, ...batch));
+    }
+  }
+
+  /** The oldest ready payload, which stays there; undefined if there is none. */
+  async peek(): Promise<T | undefined> {
+    const { connections, keys } = this.#queue;
+    const payload = await this.#queue.call("look at", () =>
+      connections.commands.lindexBuffer(keys.target, 0),
+    );
+    return payload === null ? undefined : this.#payloads.decode(payload);
+  }
+
+  /** How many messages are ready. O(1). */
+  async size(): Promise<number> {
+    const { connections, keys } = this.#queue;
+    return asNumber(
+      await this.#queue.call("measure", () => connections.commands.llen(keys.target)),
+    );
+  }
+
+  /**
+   * All ready payloads, oldest first, which stay there. One snapshot: O(N) in a single command.
+   *
+   * What the codec cannot read is left out, and reported by an `error` event.
+   */
+  async readAll(): Promise<T[]> {
+    const { connections, keys } = this.#queue;
+    const payloads = await this.#queue.call("read", () =>
+      connections.commands.lrangeBuffer(keys.target, 0, -1),
+    );
+    return this.#payloads.decodeAll(payloads);
+  }
+
+  /**
+   * Takes everything that is ready, or up to `max` messages, without waiting.
+   *
+   * What the codec cannot read is left out, put into the quarantine, and reported by an `error` event.
+   */
+  async drain(max: number = Number.MAX_SAFE_INTEGER): Promise<T[]> {
+    checkWhole("max", max, 0, Number.MAX_SAFE_INTEGER);
+    this.#queue.checkOpen();
+    const payloads: Buffer[] = [];
+    while (payloads.length < max) {
+      const wanted = Math.min(max - payloads.length, DRAIN_BATCH);
+      const batch = await this.#pop(wanted);
+      payloads.push(...batch);
+      if (batch.length < wanted) break;
+    }
+    return await this.#payloads.decodeAllTaken(payloads);
+  }
+
+  /** Drops all ready messages; answers how many. Those that are still delayed stay. */
+  async clear(): Promise<number> {
+    return await this.#queue.change("clear", clearTarget, {});
+  }
+
+  /** Pops on the connection that never re-sends: a pop sent twice would lose the first answer. */
+  async #pop(count: number, queue = this.#queue): Promise<readonly Buffer[]> {
+    const { connections, keys } = queue;
+    const payloads = await queue.call("take from", () =>
+      connections.background.lpopBuffer(keys.target, count),
+    );
+    return payloads ?? [];
+  }
+
+  /** Waits for `max` payloads of this queue and others. */
+  #wait(
+    max: number,
+    options: { signal?: AbortSignal | undefined; timeout: number },
+    others: readonly QueueContext[] = [],
+  ): Promise<readonly Taken[]> {
+    return this.#queue.taker(others).wait(max, options);
+  }
+}
+
+/** The most that one call takes: what a single pop may cost Redis. */
+const MAX_AT_ONCE = 10_000;
+const DRAIN_BATCH = 1000;
+const PUT_BATCH = 100;

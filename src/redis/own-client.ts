@@ -1,0 +1,163 @@
+import { Redis, type Cluster, type RedisOptions } from "ioredis";
+import type { RedisClient } from "../lua/script.ts";
+
+/**
+ * The ioredis clients that are ours, and what their options must say.
+ *
+ * Ours are made without the caller's `commandTimeout`, `blockingTimeout` and `socketTimeout`: each
+ * makes ioredis forget a command that Redis still carries out, and with it a message.
+ */
+
+/** What our own connections do differently, whatever the caller's options say. */
+const OURS = {
+  commandTimeout: undefined,
+  blockingTimeout: undefined,
+  socketTimeout: undefined,
+  // 0: a command whose connection is lost is rejected, not sent again.
+  maxRetriesPerRequest: 0,
+  retryStrategy: (attempt: number) => Math.min(50 * 2 ** (attempt - 1), 1000),
+  reconnectOnError: hasBecomeReplica,
+  // Without it, a paused or cut-off master holds commands for up to 90 s behind Sentinel.
+  failoverDetector: true,
+  // A Sentinel that hangs is left for the next one.
+  sentinelCommandTimeout: 2000,
+  // How long a silent socket is waited for when it is given up: it answers no FIN.
+  disconnectTimeout: 100,
+  enableOfflineQueue: true,
+  enableReadyCheck: true,
+  enableAutoPipelining: false,
+  autoResubscribe: false,
+  lazyConnect: false,
+  readOnly: false,
+  monitor: false,
+  stringNumbers: false,
+  replyMapping: "legacy",
+  scripts: undefined,
+  himportFieldsets: undefined,
+} satisfies RedisOptions;
+
+/** Whether it is a client, by its shape: the caller may have another copy of ioredis than we have. */
+export function isClient(redis: unknown): redis is RedisClient {
+  return typeof redis === "object" && redis !== null && "sendCommand" in redis;
+}
+
+export function isCluster(client: RedisClient): client is Cluster {
+  return client.isCluster;
+}
+
+/**
+ * A client for the calls that users await. It keeps the caller's time-outs and retries.
+ *
+ * @throws {TypeError} if this is no URL and no options.
+ */
+export function connectForCalls(redis: string | RedisOptions): Redis {
+  return typeof redis === "string"
+    ? fromUrl(redis, optionsForCalls({}))
+    : new Redis(optionsForCalls(checkOptions(redis)));
+}
+
+function optionsForCalls(options: RedisOptions) {
+  // Commands that it is told not to send again ioredis would neither send nor answer.
+  const maxRetriesPerRequest =
+    options.autoResendUnfulfilledCommands === false ? 0 : options.maxRetriesPerRequest;
+  return {
+    failoverDetector: OURS.failoverDetector,
+    sentinelCommandTimeout: OURS.sentinelCommandTimeout,
+    ...options,
+    // The first call opens it, so that a client made in vain holds no process.
+    lazyConnect: true,
+    // It connects when it is first used, so the first command has to wait.
+    enableOfflineQueue: true,
+    connectionName: connectionName("commands"),
+    disconnectTimeout: OURS.disconnectTimeout,
+    // A client that nobody but us holds must not give up for good: nobody else could revive it.
+    retryStrategy: (attempt: number) =>
+      options.retryStrategy?.(attempt) ?? OURS.retryStrategy(attempt),
+    reconnectOnError: (error: Error) =>
+      options.reconnectOnError?.(error) || OURS.reconnectOnError(error),
+    ...(maxRetriesPerRequest !== undefined && { maxRetriesPerRequest }),
+    replyMapping: "legacy",
+  } as const satisfies RedisOptions;
+}
+
+/** A client for background work, to the same address as `client`. It connects again for ever. */
+export function duplicateForBackground(client: RedisClient): RedisClient {
+  const ours = { ...OURS, connectionName: connectionName("background") };
+  if (!isCluster(client)) return client.duplicate(ours);
+  return client.duplicate([], {
+    clusterRetryStrategy: OURS.retryStrategy,
+    // 0: no re-sending. The next refresh of the slots finds the new master.
+    retryDelayOnFailover: 0,
+    slotsRefreshInterval: 2000,
+    scaleReads: "master",
+    enableOfflineQueue: true,
+    enableReadyCheck: true,
+    enableAutoPipelining: false,
+    lazyConnect: false,
+    scripts: undefined,
+    himportFieldsets: undefined,
+    redisOptions: { ...client.options.redisOptions, ...ours },
+  });
+}
+
+/**
+ * A client that does one thing, to the same address as `client`. It lives once: when its connection is
+ * lost, its owner makes the next one. It is not connected yet.
+ */
+export function duplicateForOneLife(
+  client: Redis,
+  name: string,
+  keyPrefix = client.options.keyPrefix,
+): Redis {
+  return client.duplicate({
+    ...OURS,
+    retryStrategy: null,
+    // Its owner follows the background client, which has a detector: one is enough for a process.
+    failoverDetector: false,
+    lazyConnect: true,
+    connectionName: name,
+    ...(keyPrefix !== undefined && { keyPrefix }),
+  });
+}
+
+/** Shown by CLIENT LIST. A name must not hold spaces. */
+export function connectionName(role: string, key?: string): string {
+  return `delayline:${role}${key === undefined ? "" : `:${encodeURIComponent(key)}`}`;
+}
+
+/** Ends a client in whatever state it is. What it has not answered is rejected. */
+export function end(client: RedisClient): void {
+  const isParked = client.status === "reconnecting";
+  client.disconnect();
+  if (!isParked || isCluster(client)) return;
+  // Between two attempts to connect, disconnect() only calls the next one off, and what waits for an
+  // answer would wait for ever. So begin one, and break that off.
+  client.connect().catch(() => {});
+  client.disconnect();
+}
+
+/** A master that became a replica stays connected. Leave it, and ask again who is the master. */
+function hasBecomeReplica(error: Error): boolean {
+  return error.message.startsWith("READONLY");
+}
+
+function fromUrl(url: string, options: ReturnType<typeof optionsForCalls>): Redis {
+  // The URL is not shown, nor the error about it: both may hold a password.
+  if (!/^(rediss?:)?\/\//.test(url)) {
+    throw new TypeError("redis must be a URL that begins with redis:// or rediss://");
+  }
+  try {
+    return new Redis(url, options);
+  } catch {
+    throw new TypeError("redis must be a valid URL");
+  }
+}
+
+function checkOptions(options: unknown): RedisOptions {
+  if (typeof options !== "object" || options === null || Array.isArray(options)) {
+    throw new TypeError(
+      `redis must be a URL, ioredis options, or a Redis or Cluster of ioredis; got ${typeof options}`,
+    );
+  }
+  return options;
+}

@@ -1,0 +1,105 @@
+import type { Redis } from "ioredis";
+import type { Connections } from "./connections.ts";
+import { ClosedError, RedisError, type DelaylineError } from "../errors.ts";
+import { Heartbeat } from "./heartbeat.ts";
+import { Pause } from "../time/pause.ts";
+
+/** Somebody who listens to a channel. */
+export interface Listener {
+  /** The channel is subscribed, for the first time or again: whatever was said before was missed. */
+  onSubscribed(): void;
+  onMessage(message: string): void;
+}
+
+/**
+ * The one subscriber connection of a client.
+ *
+ * It opens with the first channel, and opens again for ever when it is lost; a {@link Heartbeat}
+ * finds out when it dies silently. Pub/sub is only a hint: whoever listens has to keep its promises
+ * without it, except punctuality.
+ */
+export class Subscriber {
+  readonly #connections: Connections;
+  readonly #report: (error: DelaylineError) => void;
+  readonly #listeners = new Map<string, Listener>();
+  readonly #pause = new Pause(50, 1000);
+  #connection: Redis | undefined;
+  #isOpening = false;
+  #isClosed = false;
+
+  constructor(connections: Connections, report: (error: DelaylineError) => void) {
+    this.#connections = connections;
+    this.#report = report;
+  }
+
+  /** Subscribes a channel, which may have one listener. */
+  listen(channel: string, listener: Listener): void {
+    this.#listeners.set(channel, listener);
+    if (this.#connection !== undefined) this.#subscribe(this.#connection, [channel]);
+    else this.#open();
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#pause.end();
+    this.#connection?.disconnect();
+  }
+
+  #open(): void {
+    if (this.#isOpening || this.#isClosed) return;
+    this.#isOpening = true;
+    void this.#keepOpening();
+  }
+
+  async #keepOpening(): Promise<void> {
+    while (!this.#isClosed) {
+      try {
+        const connection = await this.#connections.open("subscriber");
+        this.#isOpening = false;
+        this.#attach(connection);
+        return;
+      } catch (error) {
+        if (this.#isClosed || error instanceof ClosedError) return;
+        this.#report(new RedisError("cannot connect the subscriber", error));
+        await this.#pause.wait();
+      }
+    }
+  }
+
+  #attach(connection: Redis): void {
+    if (this.#isClosed) {
+      connection.disconnect();
+      return;
+    }
+    this.#connection = connection;
+    const heartbeat = new Heartbeat(
+      connection,
+      () => connection.ping(),
+      () => connection.disconnect(),
+    );
+    connection.once("end", () => {
+      heartbeat.stop();
+      this.#connection = undefined;
+      this.#open();
+    });
+    connection.on("message", (channel: string, message: string) =>
+      this.#listeners.get(channel)?.onMessage(message),
+    );
+    this.#subscribe(connection, [...this.#listeners.keys()]);
+  }
+
+  #subscribe(connection: Redis, channels: string[]): void {
+    connection.subscribe(...channels).then(
+      () => {
+        this.#pause.reset();
+        for (const channel of channels) this.#listeners.get(channel)?.onSubscribed();
+      },
+      (error: unknown) => {
+        if (this.#isClosed) return;
+        this.#report(new RedisError("cannot subscribe to the wake-ups", error));
+        // Without a subscription the tasks live from their timers and sweeps. Try again.
+        void this.#pause.wait().then(() => connection.disconnect());
+      },
+    );
+  }
+}
