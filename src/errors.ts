@@ -6,7 +6,7 @@
  * the command that failed, the payload among them, so they are never handed on as they are.
  */
 import { UnreadableError } from "./codecs/unreadable-error.ts";
-import { isGivenUp, replyOf } from "./redis/failure.ts";
+import { isGivenUp, replyOf } from "./failure.ts";
 
 /** The stable codes of {@link DelaylineError}. */
 export type ErrorCode =

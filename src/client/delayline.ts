@@ -13,7 +13,7 @@ import {
   type QueueOptions,
   type QueueSettings,
 } from "../queue/options.ts";
-import { QueueContext, type ClientContext } from "./queue-context.ts";
+import { QueueContext, type ClientContext } from "./open-queue.ts";
 import { ServerClock } from "../time/server-clock.ts";
 import { Subscriber } from "../redis/subscriber.ts";
 

@@ -16,7 +16,7 @@ import {
 } from "../queue/options.ts";
 import { Payloads } from "../queue/payloads.ts";
 import { PendingMessages } from "./lookup.ts";
-import type { QueueContext } from "../client/queue-context.ts";
+import type { QueueContext } from "../client/open-queue.ts";
 
 /** A message that is still delayed. */
 export interface DelayedMessage<T> {

@@ -9,7 +9,7 @@ import {
 } from "../lua/delayed/read.ts";
 import { removeByElement, removeByElementExact } from "../lua/delayed/remove.ts";
 import { ID_BYTES, isPlain, packAddress, unpackMember } from "../queue/message.ts";
-import type { QueueContext } from "../client/queue-context.ts";
+import type { QueueContext } from "../client/open-queue.ts";
 
 /** Elements of the insertion order that one script looks at: a few hundred microseconds of Redis. */
 export const STEP = 200;

@@ -7,7 +7,7 @@ import {
 } from "../lua/delayed/reschedule.ts";
 import type { PageMessage } from "../lua/delayed/read.ts";
 import { isMessageId, parseMessageId } from "../queue/message.ts";
-import type { QueueContext } from "../client/queue-context.ts";
+import type { QueueContext } from "../client/open-queue.ts";
 
 /** Delayed messages by id or by business key, each in O(log N). */
 export class PendingMessages {

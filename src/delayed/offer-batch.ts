@@ -1,6 +1,6 @@
 import type { Connections } from "../redis/connections.ts";
 import { OfferError } from "../errors.ts";
-import { isCommandTimeout, isLostInCluster, isRefusedForNow, replyOf } from "../redis/failure.ts";
+import { isCommandTimeout, isLostInCluster, isRefusedForNow, replyOf } from "../failure.ts";
 import type { QueueKeys } from "../queue/keys.ts";
 import { offer, offerExact } from "../lua/delayed/offer.ts";
 import { offerKeyed, offerKeyedExact, type Outcome } from "../lua/delayed/offer-keyed.ts";

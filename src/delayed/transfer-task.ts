@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { Connections } from "../redis/connections.ts";
 import { DeadlineTimer } from "../time/deadline-timer.ts";
 import { QuarantineError, RedisError, type DelaylineError } from "../errors.ts";
-import { isRefusedForNow } from "../redis/failure.ts";
+import { isRefusedForNow } from "../failure.ts";
 import type { QueueKeys } from "../queue/keys.ts";
 import { retire } from "../lua/delayed/retire.ts";
 import { run } from "../lua/script.ts";

@@ -1,7 +1,7 @@
 import type { Codec } from "../codecs/codec.ts";
 import { DecodeError, EncodeError, PayloadTooLargeError } from "../errors.ts";
 import type { QueueSettings } from "./options.ts";
-import type { QueueContext } from "../client/queue-context.ts";
+import type { QueueContext } from "../client/open-queue.ts";
 
 /** Turns one handle's payloads into bytes and back. */
 export class Payloads<T> {

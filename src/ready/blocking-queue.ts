@@ -4,7 +4,7 @@ import { clearTarget } from "../lua/delayed/remove.ts";
 import { asNumber } from "../lua/script.ts";
 import { checkDuration, checkWhole, type QueueSettings } from "../queue/options.ts";
 import { Payloads } from "../queue/payloads.ts";
-import type { QueueContext } from "../client/queue-context.ts";
+import type { QueueContext } from "../client/open-queue.ts";
 import { Subscription, type Handler } from "../queue/subscription.ts";
 
 /** Options of `take`. */

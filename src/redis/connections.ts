@@ -1,7 +1,7 @@
 import type { Redis, RedisOptions } from "ioredis";
 import { nodeOf, peerOf } from "./cluster-node.ts";
 import { ClosedError, RedisError, type DelaylineError } from "../errors.ts";
-import { isGivenUp } from "./failure.ts";
+import { isGivenUp } from "../failure.ts";
 import { Heartbeat } from "./heartbeat.ts";
 import { warnOfMissingOptions } from "./lent-client.ts";
 import type { RedisClient } from "../lua/script.ts";
@@ -13,7 +13,7 @@ import {
   end,
   isClient,
   isCluster,
-} from "./own-client.ts";
+} from "./client.ts";
 import { ServerClock } from "../time/server-clock.ts";
 import { hasDied } from "./watchdog.ts";
 

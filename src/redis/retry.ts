@@ -1,4 +1,4 @@
-import { isRefusedForNow } from "./failure.ts";
+import { isRefusedForNow } from "../failure.ts";
 import { Pause } from "../time/pause.ts";
 
 /**
