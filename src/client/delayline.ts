@@ -4,7 +4,6 @@ import type { BuiltInCodecs, TypedCodecName } from "../codecs/built-in.ts";
 import { Connections } from "../redis/connections.ts";
 import { DelayedQueue } from "../delayed/delayed-queue.ts";
 import { ClosedError, RedisError, type DelaylineError } from "../errors.ts";
-import { queueKeys } from "../queue/keys.ts";
 import {
   clientSettings,
   DEFAULTS,
@@ -13,7 +12,8 @@ import {
   type QueueOptions,
   type QueueSettings,
 } from "../queue/options.ts";
-import { QueueContext, type ClientContext } from "./open-queue.ts";
+import { OpenQueue, type Shared } from "./open-queue.ts";
+import { Payloads } from "../queue/payloads.ts";
 import { ServerClock } from "../time/server-clock.ts";
 import { Subscriber } from "../redis/subscriber.ts";
 
@@ -43,8 +43,8 @@ export interface DelaylineEvents {
  */
 export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDisposable {
   readonly #options: DelaylineOptions;
-  readonly #client: ClientContext;
-  readonly #queues = new Map<string, QueueContext>();
+  readonly #shared: Shared;
+  readonly #queues = new Map<string, OpenQueue>();
   #closing: Promise<void> | undefined;
 
   /** @throws {TypeError | RangeError} if an option is not legal. Nothing is connected yet. */
@@ -60,7 +60,7 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
       report,
     });
     const subscriber = new Subscriber(connections, report);
-    this.#client = {
+    this.#shared = {
       connections,
       subscriber,
       clock,
@@ -77,7 +77,8 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
    * cheap: make as many as you like.
    *
    * @throws {TypeError} if the name cannot name a queue (empty, with braces that do not form one
-   * `{tag}`, or beginning as our keys do: `delayline_...:`), or if an option is not legal or contradicts what the queue was opened with.
+   * `{tag}`, or beginning as our keys do: `delayline_...:`), or if an option is not legal or contradicts what
+   * the queue was opened with.
    * @throws {ClosedError} after `close()`.
    */
   getDelayedQueue<Name extends TypedCodecName>(
@@ -87,7 +88,8 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
   getDelayedQueue<T = unknown>(name: string, options?: QueueOptions<T>): DelayedQueue<T>;
   getDelayedQueue<T = unknown>(name: string, options?: QueueOptions<T>): DelayedQueue<T> {
     const settings = queueSettings(options, this.#options);
-    return new DelayedQueue(this.#open(name, settings), settings);
+    const { queue, delayed } = this.#open(name, settings);
+    return new DelayedQueue(name, delayed, new Payloads(queue, settings));
   }
 
   /**
@@ -103,9 +105,12 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
   getBlockingQueue<T = unknown>(name: string, options?: QueueOptions<T>): BlockingQueue<T>;
   getBlockingQueue<T = unknown>(name: string, options?: QueueOptions<T>): BlockingQueue<T> {
     const settings = queueSettings(options, this.#options);
-    return new BlockingQueue(this.#open(name, settings), settings, (other) =>
-      this.#open(other, settings),
-    );
+    const { queue, ready, subscriptions } = this.#open(name, settings);
+    return new BlockingQueue(name, ready, new Payloads(queue, settings), {
+      subscriptions,
+      report: queue.report,
+      listNamed: (other) => this.#open(other, settings).ready,
+    });
   }
 
   /**
@@ -117,7 +122,7 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
    */
   async serverTime(): Promise<number> {
     if (this.#closing !== undefined) throw new ClosedError("the client");
-    const { clock, connections } = this.#client;
+    const { clock, connections } = this.#shared;
     try {
       await clock.ready(() => connections.commands.time());
     } catch (error) {
@@ -145,7 +150,7 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
   }
 
   async #close(): Promise<void> {
-    const { subscriber, connections, closeTimeout } = this.#client;
+    const { subscriber, connections, closeTimeout } = this.#shared;
     const queues = [...this.#queues.values()];
 
     const startedAt = performance.now();
@@ -175,20 +180,20 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
   #open(
     name: string,
     { interop, transfer }: Pick<QueueSettings<unknown>, "interop" | "transfer">,
-  ): QueueContext {
+  ): OpenQueue {
     if (this.#closing !== undefined) throw new ClosedError("the client");
-    const isExact = interop === "redisson";
-    let queue = this.#queues.get(name);
-    if (queue === undefined) {
-      queue = new QueueContext(name, queueKeys(name), isExact, this.#client);
-      this.#queues.set(name, queue);
-    } else if (queue.isExact !== isExact) {
+    const elements = interop === "redisson" ? "members" : "addresses";
+    let open = this.#queues.get(name);
+    if (open === undefined) {
+      open = new OpenQueue(name, elements, this.#shared);
+      this.#queues.set(name, open);
+    } else if (open.queue.elements !== elements) {
       throw new TypeError(
         `interop of queue "${name}" must be the same for all its handles, got ${interop}`,
       );
     }
-    if (transfer) queue.startTransfer();
-    return queue;
+    if (transfer) open.startTransfer();
+    return open;
   }
 
   #report(error: DelaylineError): void {

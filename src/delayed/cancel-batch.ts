@@ -3,49 +3,42 @@ import {
   removeByIdExact,
   removeByKey,
   removeByKeyExact,
-  type RemoveScript,
 } from "../lua/delayed/remove.ts";
 import { isMessageId, parseMessageId } from "../queue/message.ts";
+import type { Queue } from "../queue/queue.ts";
 import { TurnBatch } from "../queue/turn-batch.ts";
 
-/** Sends a script that takes messages out. */
-export type Remove = (
-  script: RemoveScript,
-  words: readonly (string | Buffer)[],
-) => Promise<boolean[]>;
-
-/**
- * Cancellations on their way to Redis. Those of one turn of the event loop travel together.
- */
+/** Cancellations on their way to Redis. Those of one turn of the event loop travel together. */
 export class CancelBatch {
-  readonly #isExact: boolean;
-  readonly #remove: Remove;
+  readonly #queue: Queue;
   readonly #batch = new TurnBatch<string, boolean>({
-    send: (targets) => this.#send(targets),
-    kindOf: (target) => (isMessageId(target) ? "id" : "key"),
-    sizeOf: (target) => target.length,
+    send: (idsOrKeys) => this.#send(idsOrKeys),
+    kindOf: (idOrKey) => (isMessageId(idOrKey) ? "id" : "key"),
+    sizeOf: (idOrKey) => idOrKey.length,
   });
 
-  constructor(isExact: boolean, remove: Remove) {
-    this.#isExact = isExact;
-    this.#remove = remove;
+  constructor(queue: Queue) {
+    this.#queue = queue;
   }
 
-  /** Cancels a message by its id or its business key; answers whether it was delayed. */
+  /** Cancels a message by its id or its business key; returns whether it was delayed. */
   add(idOrKey: string): Promise<boolean> {
     return this.#batch.add(idOrKey);
   }
 
-  /** Resolves when every cancellation made so far is answered. */
+  /** Resolves when every cancellation made so far is settled. */
   settled(): Promise<void> {
     return this.#batch.settled();
   }
 
-  #send(targets: readonly string[]): Promise<boolean[]> {
-    if (targets[0] === undefined || !isMessageId(targets[0])) {
-      return this.#remove(this.#isExact ? removeByKeyExact : removeByKey, targets);
+  #send(idsOrKeys: readonly string[]): Promise<boolean[]> {
+    const isExact = this.#queue.elements === "members";
+    if (idsOrKeys[0] === undefined || !isMessageId(idsOrKeys[0])) {
+      const script = isExact ? removeByKeyExact : removeByKey;
+      return this.#queue.change("cancel in", script, {}, idsOrKeys);
     }
-    const addresses = targets.filter(isMessageId).map(parseMessageId);
-    return this.#remove(this.#isExact ? removeByIdExact : removeById, addresses);
+    const addresses = idsOrKeys.filter(isMessageId).map(parseMessageId);
+    const script = isExact ? removeByIdExact : removeById;
+    return this.#queue.change("cancel in", script, {}, addresses);
   }
 }

@@ -1,22 +1,12 @@
 import { OfferError, OfferManyError } from "../errors.ts";
+import type { SearchHit } from "../lua/delayed/read.ts";
 import { queueKeys } from "../queue/keys.ts";
-import { InsertionOrder, PAGE_BYTES, STEP } from "./insertion-order.ts";
-import { headDeadline, type SearchHit } from "../lua/delayed/read.ts";
-import { clear, pollNewestTo, pollOldest } from "../lua/delayed/remove.ts";
-import { asNumber, run } from "../lua/script.ts";
-import { formatMessageId, isMessageId, unpackMember, type MessageId } from "../queue/message.ts";
+import { isMessageId, type MessageId } from "../queue/message.ts";
+import { checkDuration, checkInstant, checkKey, checkWhole } from "../queue/options.ts";
+import type { Payloads } from "../queue/payloads.ts";
+import type { DelayedMessages } from "./delayed-messages.ts";
 import type { Due, OfferResult, Offering } from "./offer-batch.ts";
 import { offerRule, type OfferOptions } from "./offer-options.ts";
-import {
-  checkDuration,
-  checkInstant,
-  checkKey,
-  checkWhole,
-  type QueueSettings,
-} from "../queue/options.ts";
-import { Payloads } from "../queue/payloads.ts";
-import { PendingMessages } from "./lookup.ts";
-import type { QueueContext } from "../client/open-queue.ts";
 
 /** A message that is still delayed. */
 export interface DelayedMessage<T> {
@@ -57,22 +47,16 @@ export interface NewMessage<T> extends OfferOptions {
  * refuses a command or its answer is lost.
  */
 export class DelayedQueue<T = unknown> {
-  readonly #queue: QueueContext;
-  readonly #order: InsertionOrder;
-  readonly #pending: PendingMessages;
+  /** The queue's name, which is also the Redis key of its ready messages. */
+  readonly name: string;
+  readonly #messages: DelayedMessages;
   readonly #payloads: Payloads<T>;
 
   /** @internal Use `Delayline.getDelayedQueue`. */
-  constructor(queue: QueueContext, settings: QueueSettings<T>) {
-    this.#queue = queue;
-    this.#order = new InsertionOrder(queue);
-    this.#pending = new PendingMessages(queue);
-    this.#payloads = new Payloads(queue, settings);
-  }
-
-  /** The queue's name, which is also the Redis key of its ready messages. */
-  get name(): string {
-    return this.#queue.name;
+  constructor(name: string, messages: DelayedMessages, payloads: Payloads<T>) {
+    this.name = name;
+    this.#messages = messages;
+    this.#payloads = payloads;
   }
 
   /**
@@ -114,7 +98,7 @@ export class DelayedQueue<T = unknown> {
    * @throws {OfferManyError} if Redis did not accept some of them; `results` tells which.
    */
   async offerMany(messages: Iterable<NewMessage<T>>): Promise<OfferResult[]> {
-    this.#queue.checkOpen();
+    this.#messages.checkOpen();
     const offerings = Array.from(messages, ({ payload, delay, ...options }, i): Offering => {
       checkDuration(`messages[${i}].delay`, delay);
       return {
@@ -125,7 +109,7 @@ export class DelayedQueue<T = unknown> {
     });
     const results = await Promise.all(
       offerings.map((offering) =>
-        this.#queue.offers.add(offering).catch((error: unknown) => {
+        this.#messages.offer(offering).catch((error: unknown) => {
           if (error instanceof OfferError) return error;
           throw error;
         }),
@@ -142,16 +126,16 @@ export class DelayedQueue<T = unknown> {
    * existed. The answer is exact; if it is lost with the connection, the promise rejects.
    */
   async cancel(idOrKey: MessageId | string): Promise<boolean> {
-    checkTarget(idOrKey);
-    this.#queue.checkOpen();
-    return await this.#queue.cancels.add(idOrKey);
+    checkIdOrKey(idOrKey);
+    return await this.#messages.cancel(idOrKey);
   }
 
   /** Cancels many, a hundred per script; answers for each, in the same order, as {@link cancel} does. */
   async cancelMany(idsOrKeys: Iterable<MessageId | string>): Promise<boolean[]> {
-    const targets = Array.from(idsOrKeys);
-    for (const target of targets) checkTarget(target);
-    return await this.#pending.cancel(targets);
+    const all = Array.from(idsOrKeys);
+    for (const idOrKey of all) checkIdOrKey(idOrKey);
+    this.#messages.checkOpen();
+    return await Promise.all(all.map((idOrKey) => this.#messages.cancel(idOrKey)));
   }
 
   /**
@@ -168,11 +152,11 @@ export class DelayedQueue<T = unknown> {
       throw new TypeError(`prefix must be a non-empty string; clear() drops all messages`);
     }
     const keys: string[] = [];
-    for await (const found of this.#pending.keysWith(prefix)) {
+    for await (const found of this.#messages.keysWith(prefix)) {
       if (dryRun) {
-        keys.push(...(await this.#pending.pendingOf(found)));
+        keys.push(...(await this.#messages.delayedOf(found)));
       } else {
-        const flags = await this.#pending.cancel(found);
+        const flags = await Promise.all(found.map((key) => this.#messages.cancel(key)));
         keys.push(...found.filter((_, i) => flags[i]));
       }
     }
@@ -189,42 +173,28 @@ export class DelayedQueue<T = unknown> {
     idOrKey: MessageId | string,
     delay: number,
   ): Promise<Pick<DelayedMessage<T>, "id" | "deadline"> | undefined> {
-    checkTarget(idOrKey);
+    checkIdOrKey(idOrKey);
     checkDuration("delay", delay);
-    const found = await this.#pending.reschedule(idOrKey, delay);
-    const message = found && unpackMember(found.member);
-    if (found === undefined || message === undefined) return undefined;
-    return { id: formatMessageId(found.deadline, message.id), deadline: found.deadline };
+    const message = await this.#messages.reschedule(idOrKey, delay);
+    return message && { id: message.id, deadline: message.deadline };
   }
 
   /** The delayed message with this id or key; undefined if there is none. O(log N). */
   async get(idOrKey: MessageId | string): Promise<DelayedMessage<T> | undefined> {
-    checkTarget(idOrKey);
-    const found = await this.#pending.get(idOrKey);
-    const message = found && unpackMember(found.member);
-    if (found === undefined || message === undefined) return undefined;
-    const { deadline } = found;
-    const { id, payload, key } = message;
-    return {
-      id: formatMessageId(deadline, id),
-      deadline,
-      payload: this.#payloads.decode(payload),
-      key,
-    };
+    checkIdOrKey(idOrKey);
+    const message = await this.#messages.get(idOrKey);
+    return message && { ...message, payload: this.#payloads.decode(message.payload) };
   }
 
   /** Whether a message with this key is delayed. O(log N). */
   async has(key: string): Promise<boolean> {
     checkKey(key);
-    return (await this.#pending.pendingOf([key])).length === 1;
+    return (await this.#messages.delayedOf([key])).length === 1;
   }
 
   /** How many messages are delayed. O(1). */
   async size(): Promise<number> {
-    const { connections, keys } = this.#queue;
-    return asNumber(
-      await this.#queue.call("measure", () => connections.commands.zcard(keys.timeouts)),
-    );
+    return await this.#messages.size();
   }
 
   /** Whether no message is delayed. O(1). */
@@ -238,15 +208,13 @@ export class DelayedQueue<T = unknown> {
    * Infinity if it is beyond what a deadline can be, so that it is never due: somebody else wrote it.
    */
   async nextDeadline(): Promise<number | undefined> {
-    return await this.#queue.read("look at", headDeadline, {});
+    return await this.#messages.nextDeadline();
   }
 
   /** The payload that was inserted first, which need not be due first; undefined if there is none. */
   async peek(): Promise<T | undefined> {
-    for await (const { member } of this.#order.members(1)) {
-      const message = unpackMember(member);
-      if (message !== undefined) return this.#payloads.decode(message.payload);
-    }
+    for await (const { payload } of this.#messages.inOrder(1))
+      return this.#payloads.decode(payload);
     return undefined;
   }
 
@@ -265,12 +233,12 @@ export class DelayedQueue<T = unknown> {
   async poll(limit: number): Promise<T[]>;
   async poll(limit?: number): Promise<T | undefined | T[]> {
     if (limit === undefined) {
-      const [payload] = await this.#poll(1);
+      const [payload] = await this.#messages.poll(1);
       return payload && (await this.#payloads.decodeTaken(payload));
     }
     checkWhole("limit", limit, 0, Number.MAX_SAFE_INTEGER);
-    this.#queue.checkOpen();
-    return await this.#payloads.decodeAllTaken(await this.#poll(limit));
+    this.#messages.checkOpen();
+    return await this.#payloads.decodeAllTaken(await this.#messages.poll(limit));
   }
 
   /** The payloads of all delayed messages, in the order in which they were inserted. */
@@ -287,19 +255,16 @@ export class DelayedQueue<T = unknown> {
    * at that moment. What the codec cannot read is left out, and reported by an `error` event.
    */
   async *[Symbol.asyncIterator](): AsyncGenerator<DelayedMessage<T>, void, void> {
-    for await (const { deadline, member } of this.#order.members(PAGE_BYTES)) {
-      const message = unpackMember(member);
-      if (message === undefined) continue;
-      const id = formatMessageId(deadline, message.id);
+    for await (const message of this.#messages.inOrder()) {
       for (const payload of this.#payloads.decodeAll([message.payload])) {
-        yield { id, deadline, payload, key: message.key };
+        yield { ...message, payload };
       }
     }
   }
 
   /** Whether a message with this payload is delayed: compares encoded bytes, and may read all. */
   async contains(payload: T): Promise<boolean> {
-    for await (const { isMatch } of this.#order.search([this.#payloads.encode(payload)]))
+    for await (const { isMatch } of this.#messages.search([this.#payloads.encode(payload)]))
       if (isMatch) return true;
     return false;
   }
@@ -309,8 +274,10 @@ export class DelayedQueue<T = unknown> {
    * will not be delivered. Compares encoded bytes, and may read all.
    */
   async remove(payload: T): Promise<boolean> {
-    for await (const { element, isMatch } of this.#order.search([this.#payloads.encode(payload)])) {
-      if (isMatch && (await this.#order.remove([element])) === 1) return true;
+    for await (const { element, isMatch } of this.#messages.search([
+      this.#payloads.encode(payload),
+    ])) {
+      if (isMatch && (await this.#messages.remove([element])) === 1) return true;
     }
     return false;
   }
@@ -327,7 +294,7 @@ export class DelayedQueue<T = unknown> {
 
   /** Drops all delayed messages; answers how many. Those that are ready already stay. */
   async clear(): Promise<number> {
-    return await this.#queue.change("clear", clear, {});
+    return await this.#messages.clear();
   }
 
   /**
@@ -339,40 +306,14 @@ export class DelayedQueue<T = unknown> {
    * @throws {DecodeError} if the codec cannot read it; it has been moved all the same.
    */
   async pollLastAndOfferFirstTo(other: string): Promise<T | undefined> {
-    const { target } = queueKeys(other);
-    for (;;) {
-      const { connections, keys } = this.#queue;
-      const { payload, hasMore } = await this.#queue.call("poll", () =>
-        run(connections.background, pollNewestTo, { ...keys, target }, { step: STEP }),
-      );
-      if (payload !== undefined) return this.#payloads.decode(payload);
-      if (!hasMore) return undefined;
-    }
+    const payload = await this.#messages.pollNewestTo(queueKeys(other).target);
+    return payload && this.#payloads.decode(payload);
   }
 
   async #offer(payload: T, due: Due, options?: OfferOptions): Promise<OfferResult> {
-    this.#queue.checkOpen();
+    this.#messages.checkOpen();
     const rule = options === undefined ? undefined : offerRule(options);
-    return await this.#queue.offers.add({ payload: this.#payloads.encode(payload), due, ...rule });
-  }
-
-  async #poll(limit: number): Promise<Buffer[]> {
-    const payloads: Buffer[] = [];
-    let hasMore = true;
-    while (hasMore && payloads.length < limit) {
-      const reply = await this.#queue.change("poll", pollOldest, {
-        limit: Math.min(limit - payloads.length, STEP),
-        step: STEP,
-        maxBytes: PAGE_BYTES,
-      });
-      hasMore = reply.hasMore;
-      for (const member of reply.members) {
-        const message = unpackMember(member);
-        if (message !== undefined) payloads.push(message.payload);
-        else await this.#queue.quarantine(member);
-      }
-    }
-    return payloads;
+    return await this.#messages.offer({ payload: this.#payloads.encode(payload), due, ...rule });
   }
 
   async #removeWhere(
@@ -382,12 +323,13 @@ export class DelayedQueue<T = unknown> {
     const wanted = Array.from(payloads, (payload) => this.#payloads.encode(payload));
     // First find, then remove: removing moves what is still to be read.
     const chosen: Buffer[] = [];
-    for await (const hit of this.#order.search(wanted)) if (isChosen(hit)) chosen.push(hit.element);
-    return await this.#order.remove(chosen);
+    for await (const hit of this.#messages.search(wanted))
+      if (isChosen(hit)) chosen.push(hit.element);
+    return await this.#messages.remove(chosen);
   }
 }
 
 /** @throws {TypeError | RangeError} unless it is a message id or a legal key. */
-function checkTarget(idOrKey: unknown): void {
+function checkIdOrKey(idOrKey: unknown): void {
   if (typeof idOrKey !== "string" || !isMessageId(idOrKey)) checkKey(idOrKey);
 }

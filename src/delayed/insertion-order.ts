@@ -9,7 +9,7 @@ import {
 } from "../lua/delayed/read.ts";
 import { removeByElement, removeByElementExact } from "../lua/delayed/remove.ts";
 import { ID_BYTES, isPlain, packAddress, unpackMember } from "../queue/message.ts";
-import type { QueueContext } from "../client/open-queue.ts";
+import type { Queue } from "../queue/queue.ts";
 
 /** Elements of the insertion order that one script looks at: a few hundred microseconds of Redis. */
 export const STEP = 200;
@@ -23,9 +23,9 @@ export const PAGE_BYTES = 1_048_576;
  * None that stays in the queue is missed. One may come twice, if the order is compacted meanwhile.
  */
 export class InsertionOrder {
-  readonly #queue: QueueContext;
+  readonly #queue: Queue;
 
-  constructor(queue: QueueContext) {
+  constructor(queue: Queue) {
     this.#queue = queue;
   }
 
@@ -37,7 +37,7 @@ export class InsertionOrder {
   }
 
   /**
-   * The messages' elements, each with the answer whether its payload is one of these. Redis compares,
+   * The messages' elements, each with the verdict whether its payload is one of these. Redis compares,
    * unless there are so many that they would weigh more than what they are compared with.
    */
   search(payloads: readonly Buffer[]): AsyncGenerator<SearchHit, void, void> {
@@ -60,9 +60,9 @@ export class InsertionOrder {
     }
   }
 
-  /** Removes the messages that these elements stand for; answers how many were still there. */
+  /** Removes the messages that these elements stand for; returns how many were still there. */
   async remove(elements: readonly Buffer[]): Promise<number> {
-    const script = this.#queue.isExact ? removeByElementExact : removeByElement;
+    const script = this.#queue.elements === "members" ? removeByElementExact : removeByElement;
     let removed = 0;
     for (let i = 0; i < elements.length; i += STEP) {
       const some = elements.slice(i, i + STEP);

@@ -1,10 +1,11 @@
 import type { Connections } from "../redis/connections.ts";
 import { OfferError } from "../errors.ts";
 import { isCommandTimeout, isLostInCluster, isRefusedForNow, replyOf } from "../failure.ts";
-import type { QueueKeys } from "../queue/keys.ts";
+import type { Queue } from "../queue/queue.ts";
 import { offer, offerExact } from "../lua/delayed/offer.ts";
 import { offerKeyed, offerKeyedExact, type Outcome } from "../lua/delayed/offer-keyed.ts";
-import { run, type RedisClient } from "../lua/script.ts";
+import { run } from "../lua/script.ts";
+import type { RedisClient } from "../redis/client.ts";
 import { createId, formatMessageId, packMember, type MessageId } from "../queue/message.ts";
 import { retrying } from "../redis/retry.ts";
 import { ServerClock } from "../time/server-clock.ts";
@@ -17,8 +18,8 @@ export interface OfferResult {
   /** When it is due, in epoch milliseconds on the Redis server's clock. */
   readonly deadline: number;
   /**
-   * What happened, which for an offer without a key is always `"added"`. With a key that was pending:
-   * `"rejected"`: the pending message stays, and `id` and `deadline` are its own; `"replaced"`: it
+   * What happened, which for an offer without a key is always `"added"`. With a key that has a delayed message:
+   * `"rejected"`: that message stays, and `id` and `deadline` are its own; `"replaced"`: it
    * has gone, and this one is in its place; `"kept"`: likewise, but its deadline was kept.
    */
   readonly outcome: Outcome;
@@ -32,7 +33,7 @@ export interface Offering {
   readonly payload: Buffer;
   readonly due: Due;
   readonly key?: string | undefined;
-  /** What to do if the key is pending, as the script takes it. */
+  /** What to do if the key has a delayed message, as the script takes it. */
   readonly rule?: string | undefined;
 }
 
@@ -51,9 +52,7 @@ export interface Offering {
  * - Whatever follows uses `offer-keyed`, until nothing is under way.
  */
 export class OfferBatch {
-  readonly #queue: string;
-  readonly #keys: QueueKeys;
-  readonly #isExact: boolean;
+  readonly #queue: Queue;
   readonly #connections: Connections;
   readonly #clock: ServerClock;
   readonly #batch = new TurnBatch<Offering, OfferResult>({
@@ -70,9 +69,7 @@ export class OfferBatch {
   readonly #all: Set<OfferBatch>;
 
   constructor(
-    queue: string,
-    keys: QueueKeys,
-    isExact: boolean,
+    queue: Queue,
     shared: {
       readonly connections: Connections;
       readonly clock: ServerClock;
@@ -80,8 +77,6 @@ export class OfferBatch {
     },
   ) {
     this.#queue = queue;
-    this.#keys = keys;
-    this.#isExact = isExact;
     this.#connections = shared.connections;
     this.#clock = shared.clock;
     this.#all = shared.offerBatches.add(this);
@@ -144,7 +139,7 @@ export class OfferBatch {
     } catch (error) {
       const mayBeStored = isUnknown && (isCommandTimeout(error) || wasSent());
       const reason = this.#connections.explain(error);
-      throw new OfferError(`cannot offer to queue "${this.#queue}"`, reason, mayBeStored);
+      throw new OfferError(`cannot offer to queue "${this.#queue.name}"`, reason, mayBeStored);
     }
   }
 
@@ -171,10 +166,11 @@ export class OfferBatch {
     offerings.forEach(({ payload, due }, i) => {
       words.push(packMember(ids[i] as Buffer, payload), dueText(due));
     });
-    const script = this.#isExact ? offerExact : offer;
-    const { channel } = this.#keys;
+    const { keys, elements } = this.#queue;
+    const { channel } = keys;
+    const script = elements === "members" ? offerExact : offer;
     const sentAt = ServerClock.local();
-    const reply = await run(commands, script, this.#keys, { channel }, words, this.#holdAll);
+    const reply = await run(commands, script, keys, { channel }, words, this.#holdAll);
     this.#clock.observe(reply.serverTime, sentAt);
     return reply.deadlines.map((deadline, i) => ({
       id: formatMessageId(deadline, ids[i] as Buffer),
@@ -192,13 +188,14 @@ export class OfferBatch {
     offerings.forEach(({ payload, due, key = "", rule = "" }, i) => {
       words.push(packMember(ids[i] as Buffer, payload, key), dueText(due), key, rule);
     });
-    const script = this.#isExact ? offerKeyedExact : offerKeyed;
-    const { channel } = this.#keys;
+    const { keys, elements } = this.#queue;
+    const { channel } = keys;
+    const script = elements === "members" ? offerKeyedExact : offerKeyed;
     const sentAt = ServerClock.local();
-    const reply = await run(commands, script, this.#keys, { channel }, words, this.#holdAll);
+    const reply = await run(commands, script, keys, { channel }, words, this.#holdAll);
     this.#clock.observe(reply.serverTime, sentAt);
-    return reply.answers.map(({ deadline, outcome, pendingId }, i) => ({
-      id: formatMessageId(deadline, pendingId ?? (ids[i] as Buffer)),
+    return reply.answers.map(({ deadline, outcome, delayedId }, i) => ({
+      id: formatMessageId(deadline, delayedId ?? (ids[i] as Buffer)),
       deadline,
       outcome,
     }));

@@ -1,8 +1,5 @@
 import { createHash } from "node:crypto";
-import type { Cluster, Redis } from "ioredis";
-
-/** A client that commands can be sent through. */
-export type RedisClient = Redis | Cluster;
+import type { RedisClient } from "../redis/client.ts";
 
 /** What a script takes as an argument. */
 export type ScriptArg = string | number | Buffer;

@@ -2,7 +2,7 @@ import type { RedisOptions } from "ioredis";
 import type { Codec } from "../codecs/codec.ts";
 import type { CodecName } from "../codecs/built-in.ts";
 import { resolveCodec } from "../codecs/built-in.ts";
-import type { RedisClient } from "../lua/script.ts";
+import type { RedisClient } from "../redis/client.ts";
 import { isMessageId } from "./message.ts";
 
 /** Options of one queue. What is left out is taken from the client's options. */

@@ -1,15 +1,15 @@
 import type { Codec } from "../codecs/codec.ts";
 import { DecodeError, EncodeError, PayloadTooLargeError } from "../errors.ts";
 import type { QueueSettings } from "./options.ts";
-import type { QueueContext } from "../client/open-queue.ts";
+import type { Queue } from "./queue.ts";
 
 /** Turns one handle's payloads into bytes and back. */
 export class Payloads<T> {
-  readonly #queue: QueueContext;
+  readonly #queue: Queue;
   readonly #codec: Codec<T>;
   readonly #maxBytes: number;
 
-  constructor(queue: QueueContext, { codec, maxPayloadBytes }: QueueSettings<T>) {
+  constructor(queue: Queue, { codec, maxPayloadBytes }: QueueSettings<T>) {
     this.#queue = queue;
     this.#codec = codec;
     this.#maxBytes = maxPayloadBytes;

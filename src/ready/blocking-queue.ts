@@ -1,11 +1,8 @@
-import type { Taken } from "./blocking-connection.ts";
-import { ClosedError } from "../errors.ts";
-import { clearTarget } from "../lua/delayed/remove.ts";
-import { asNumber } from "../lua/script.ts";
-import { checkDuration, checkWhole, type QueueSettings } from "../queue/options.ts";
-import { Payloads } from "../queue/payloads.ts";
-import type { QueueContext } from "../client/open-queue.ts";
+import { ClosedError, type DelaylineError } from "../errors.ts";
+import { checkDuration, checkWhole } from "../queue/options.ts";
+import type { Payloads } from "../queue/payloads.ts";
 import { Subscription, type Handler } from "../queue/subscription.ts";
+import type { ReadyList } from "./ready-list.ts";
 
 /** Options of `take`. */
 export interface TakeOptions {
@@ -33,6 +30,15 @@ export interface FromQueue<T> {
   readonly payload: T;
 }
 
+/** What a {@link BlockingQueue} needs of the client that made it. */
+interface Host {
+  /** The subscriptions that are waited for when the client closes. */
+  readonly subscriptions: Set<Subscription>;
+  readonly report: (error: DelaylineError) => void;
+  /** Another queue of the client; opens it. */
+  readonly listNamed: (name: string) => ReadyList;
+}
+
 /**
  * The ready side of a queue: messages that are due, for consumers to take, oldest deadline first.
  *
@@ -49,24 +55,18 @@ export interface FromQueue<T> {
  * is lost, and with {@link ClosedError} after `close()`.
  */
 export class BlockingQueue<T = unknown> {
-  readonly #queue: QueueContext;
+  /** The queue's name, which is also the Redis key of its ready messages. */
+  readonly name: string;
+  readonly #list: ReadyList;
   readonly #payloads: Payloads<T>;
-  readonly #queueNamed: (name: string) => QueueContext;
+  readonly #host: Host;
 
   /** @internal Use `Delayline.getBlockingQueue`. */
-  constructor(
-    queue: QueueContext,
-    settings: QueueSettings<T>,
-    queueNamed: (name: string) => QueueContext,
-  ) {
-    this.#queue = queue;
-    this.#payloads = new Payloads(queue, settings);
-    this.#queueNamed = queueNamed;
-  }
-
-  /** The queue's name, which is also the Redis key of its ready messages. */
-  get name(): string {
-    return this.#queue.name;
+  constructor(name: string, list: ReadyList, payloads: Payloads<T>, host: Host) {
+    this.name = name;
+    this.#list = list;
+    this.#payloads = payloads;
+    this.#host = host;
   }
 
   /**
@@ -80,7 +80,7 @@ export class BlockingQueue<T = unknown> {
    */
   async take({ signal }: TakeOptions = {}): Promise<T> {
     for (;;) {
-      const [taken] = await this.#wait(1, { signal, timeout: Infinity });
+      const [taken] = await this.#list.take(1, { signal, timeout: Infinity });
       if (taken !== undefined) return await this.#payloads.decodeTaken(taken.payload);
     }
   }
@@ -95,10 +95,10 @@ export class BlockingQueue<T = unknown> {
   async poll(timeout = 0): Promise<T | undefined> {
     checkDuration("timeout", timeout);
     if (timeout === 0) {
-      const [payload] = await this.#pop(1);
+      const [payload] = await this.#list.pop(1);
       return payload && (await this.#payloads.decodeTaken(payload));
     }
-    const [taken] = await this.#wait(1, { timeout });
+    const [taken] = await this.#list.take(1, { timeout });
     return taken && (await this.#payloads.decodeTaken(taken.payload));
   }
 
@@ -115,8 +115,8 @@ export class BlockingQueue<T = unknown> {
     checkWhole("max", max, 1, MAX_AT_ONCE);
     if (timeout !== undefined) checkDuration("timeout", timeout);
     signal?.throwIfAborted();
-    if (timeout === 0) return await this.#payloads.decodeAllTaken(await this.#pop(max));
-    const taken = await this.#wait(max, { signal, timeout: timeout ?? Infinity });
+    if (timeout === 0) return await this.#payloads.decodeAllTaken(await this.#list.pop(max));
+    const taken = await this.#list.take(max, { signal, timeout: timeout ?? Infinity });
     return await this.#payloads.decodeAllTaken(taken.map(({ payload }) => payload));
   }
 
@@ -125,22 +125,24 @@ export class BlockingQueue<T = unknown> {
    * first that has. Answers undefined if none came within `timeout` milliseconds; 0 does not wait.
    *
    * All need the same codec, and on Cluster the same slot. Each set of names that is ever polled costs
-   * one connection.
+   * one connection, and from now on this process moves due messages of all of them, unless `transfer` is
+   * false.
    *
    * @throws {TypeError} if one of the names cannot name a queue.
    */
   async pollFromAny(names: readonly string[], timeout = 0): Promise<FromQueue<T> | undefined> {
     checkDuration("timeout", timeout);
-    const others = names.map((name) => this.#queueNamed(name));
+    const others = names.map((name) => this.#host.listNamed(name));
     if (timeout === 0) {
-      for (const queue of [this.#queue, ...others]) {
-        const [payload] = await this.#pop(1, queue);
-        if (payload)
-          return { queue: queue.name, payload: await this.#payloads.decodeTaken(payload) };
+      for (const [i, list] of [this.#list, ...others].entries()) {
+        const [payload] = await list.pop(1);
+        if (payload === undefined) continue;
+        const queue = names[i - 1] ?? this.name;
+        return { queue, payload: await this.#payloads.decodeTaken(payload) };
       }
       return undefined;
     }
-    const [taken] = await this.#wait(1, { timeout }, others);
+    const [taken] = await this.#list.take(1, { timeout }, others);
     if (taken === undefined) return undefined;
     return {
       queue: taken.source.target,
@@ -162,15 +164,15 @@ export class BlockingQueue<T = unknown> {
       throw new TypeError(`handler must be a function, got ${typeof handler}`);
     }
     checkWhole("concurrency", concurrency, 1, MAX_AT_ONCE);
-    this.#queue.checkTaking();
+    this.#list.checkTaking();
     const subscription = new Subscription(
       this.name,
       (signal) => this.take({ signal }),
       handler,
       concurrency,
-      this.#queue.report,
+      this.#host.report,
     );
-    const { subscriptions } = this.#queue;
+    const { subscriptions } = this.#host;
     subscriptions.add(subscription);
     void subscription.ended.then(() => subscriptions.delete(subscription));
     return subscription;
@@ -204,30 +206,22 @@ export class BlockingQueue<T = unknown> {
 
   /** Puts messages at the end of the ready messages, in this order. Otherwise as {@link put}. */
   async putMany(payloads: Iterable<T>): Promise<void> {
-    this.#queue.checkOpen();
+    this.#list.checkOpen();
     const encoded = Array.from(payloads, (payload) => this.#payloads.encode(payload));
-    const { connections, keys } = this.#queue;
     for (let i = 0; i < encoded.length; i += PUT_BATCH) {
-      const batch = encoded.slice(i, i + PUT_BATCH);
-      await this.#queue.call("put into", () => connections.commands.rpush(keys.target, ...batch));
+      await this.#list.push(encoded.slice(i, i + PUT_BATCH));
     }
   }
 
   /** The oldest ready payload, which stays there; undefined if there is none. */
   async peek(): Promise<T | undefined> {
-    const { connections, keys } = this.#queue;
-    const payload = await this.#queue.call("look at", () =>
-      connections.commands.lindexBuffer(keys.target, 0),
-    );
-    return payload === null ? undefined : this.#payloads.decode(payload);
+    const payload = await this.#list.peek();
+    return payload && this.#payloads.decode(payload);
   }
 
   /** How many messages are ready. O(1). */
   async size(): Promise<number> {
-    const { connections, keys } = this.#queue;
-    return asNumber(
-      await this.#queue.call("measure", () => connections.commands.llen(keys.target)),
-    );
+    return await this.#list.size();
   }
 
   /**
@@ -236,11 +230,7 @@ export class BlockingQueue<T = unknown> {
    * What the codec cannot read is left out, and reported by an `error` event.
    */
   async readAll(): Promise<T[]> {
-    const { connections, keys } = this.#queue;
-    const payloads = await this.#queue.call("read", () =>
-      connections.commands.lrangeBuffer(keys.target, 0, -1),
-    );
-    return this.#payloads.decodeAll(payloads);
+    return this.#payloads.decodeAll(await this.#list.readAll());
   }
 
   /**
@@ -250,11 +240,11 @@ export class BlockingQueue<T = unknown> {
    */
   async drain(max: number = Number.MAX_SAFE_INTEGER): Promise<T[]> {
     checkWhole("max", max, 0, Number.MAX_SAFE_INTEGER);
-    this.#queue.checkOpen();
+    this.#list.checkOpen();
     const payloads: Buffer[] = [];
     while (payloads.length < max) {
       const wanted = Math.min(max - payloads.length, DRAIN_BATCH);
-      const batch = await this.#pop(wanted);
+      const batch = await this.#list.pop(wanted);
       payloads.push(...batch);
       if (batch.length < wanted) break;
     }
@@ -263,25 +253,7 @@ export class BlockingQueue<T = unknown> {
 
   /** Drops all ready messages; answers how many. Those that are still delayed stay. */
   async clear(): Promise<number> {
-    return await this.#queue.change("clear", clearTarget, {});
-  }
-
-  /** Pops on the connection that never re-sends: a pop sent twice would lose the first answer. */
-  async #pop(count: number, queue = this.#queue): Promise<readonly Buffer[]> {
-    const { connections, keys } = queue;
-    const payloads = await queue.call("take from", () =>
-      connections.background.lpopBuffer(keys.target, count),
-    );
-    return payloads ?? [];
-  }
-
-  /** Waits for `max` payloads of this queue and others. */
-  #wait(
-    max: number,
-    options: { signal?: AbortSignal | undefined; timeout: number },
-    others: readonly QueueContext[] = [],
-  ): Promise<readonly Taken[]> {
-    return this.#queue.taker(others).wait(max, options);
+    return await this.#list.clear();
   }
 }
 

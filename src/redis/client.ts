@@ -1,5 +1,7 @@
 import { Redis, type Cluster, type RedisOptions } from "ioredis";
-import type { RedisClient } from "../lua/script.ts";
+
+/** A client that commands can be sent through. */
+export type RedisClient = Redis | Cluster;
 
 /**
  * The ioredis clients that are ours, and what their options must say.

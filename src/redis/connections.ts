@@ -4,7 +4,6 @@ import { ClosedError, RedisError, type DelaylineError } from "../errors.ts";
 import { isGivenUp } from "../failure.ts";
 import { Heartbeat } from "./heartbeat.ts";
 import { warnOfMissingOptions } from "./lent-client.ts";
-import type { RedisClient } from "../lua/script.ts";
 import {
   connectForCalls,
   connectionName,
@@ -13,6 +12,7 @@ import {
   end,
   isClient,
   isCluster,
+  type RedisClient,
 } from "./client.ts";
 import { ServerClock } from "../time/server-clock.ts";
 import { hasDied } from "./watchdog.ts";

@@ -1,5 +1,5 @@
 import type { Redis } from "ioredis";
-import type { RedisClient } from "../lua/script.ts";
+import type { RedisClient } from "./client.ts";
 
 /**
  * Prints a warning, once for each client, if a client that we were lent lacks an option without which

@@ -370,8 +370,8 @@ describe("the insertion order", () => {
       // Most go; the queue grows for a while, then shrinks.
       const leaving = alive.filter((_, i) => (i * 7 + round) % 10 < (round < 40 ? 8 : 9));
       for (const { id } of leaving.slice(0, 50)) {
-        const target = addressOf(alive.find((message) => message.id === id) as Message);
-        await run(redis, rescheduleById, keys, { channel: keys.channel, target, delay: 5e8 });
+        const wanted = addressOf(alive.find((message) => message.id === id) as Message);
+        await run(redis, rescheduleById, keys, { channel: keys.channel, wanted, delay: 5e8 });
       }
       await cancel(leaving.slice(50));
       gone += leaving.length;

@@ -2,14 +2,14 @@ import { addresses, find, keyIndex, replied, unpackMember } from "../fragments/f
 import { asArray, asBuffer, asDeadline, asNumber, defineScript, type RawReply } from "../script.ts";
 import type { PageMessage } from "./read.ts";
 
-const defineGet = (name: string, resolve: "locate" | "pendingWith") =>
+const defineGet = (name: string, resolve: "locate" | "delayedWith") =>
   defineScript({
     name,
     keys: ["timeouts", "index"],
-    args: ["target"],
+    args: ["wanted"],
     fragments: [addresses, find, unpackMember, keyIndex, replied],
     lua: /* lua */ `
-local member, deadline = ${resolve}(target)
+local member, deadline = ${resolve}(wanted)
 return member and { replied(deadline), member } or false
 `,
     reply: (raw: RawReply): PageMessage | undefined => {
@@ -23,18 +23,18 @@ return member and { replied(deadline), member } or false
 export const getById = defineGet("get-by-id", "locate");
 
 /** The delayed message with this business key, if there is one. O(log N). */
-export const getByKey = defineGet("get-by-key", "pendingWith");
+export const getByKey = defineGet("get-by-key", "delayedWith");
 
-/** Which of the keys, given as further arguments, are pending. */
-export const arePending = defineScript({
-  name: "are-pending",
+/** Which of the keys, given as further arguments, are those of delayed messages. */
+export const areDelayed = defineScript({
+  name: "are-delayed",
   keys: ["timeouts", "index"],
   args: [],
   fragments: [addresses, find, unpackMember, keyIndex],
   lua: /* lua */ `
-local pending = {}
-for i = REST, #ARGV do pending[#pending + 1] = pendingWith(ARGV[i]) and 1 or 0 end
-return pending
+local delayed = {}
+for i = REST, #ARGV do delayed[#delayed + 1] = delayedWith(ARGV[i]) and 1 or 0 end
+return delayed
 `,
   reply: (raw) => asArray(raw).map((flag) => asNumber(flag) === 1),
 });

@@ -10,7 +10,7 @@ export interface KeyedReply {
   readonly deadline: number;
   readonly outcome: Outcome;
   /** The id of the message that was pending and stays, if the offer was rejected. */
-  readonly pendingId: Buffer | undefined;
+  readonly delayedId: Buffer | undefined;
 }
 
 /**
@@ -69,7 +69,7 @@ end
 
 local function put(member, due, key, rule)
   local old, oldDeadline, entry
-  if key ~= "" then old, oldDeadline, entry = pendingWith(key) end
+  if key ~= "" then old, oldDeadline, entry = delayedWith(key) end
   if old and old:sub(2, 17) == member:sub(2, 17) then
     return oldDeadline, entry:byte(25), false
   end
@@ -140,11 +140,11 @@ return { now * 1000, answers }
       const words = asArray(list);
       const answers: KeyedReply[] = [];
       for (let i = 0; i < words.length; i += 3) {
-        const pendingId = words[i + 2];
+        const delayedId = words[i + 2];
         answers.push({
           deadline: asDeadline(words[i]),
           outcome: OUTCOMES[asNumber(words[i + 1])] ?? "added",
-          pendingId: Buffer.isBuffer(pendingId) ? pendingId : undefined,
+          delayedId: Buffer.isBuffer(delayedId) ? delayedId : undefined,
         });
       }
       return { serverTime: asNumber(serverTime), answers };

@@ -13,7 +13,7 @@ import { asArray, asBuffer, asNumber, defineScript } from "../script.ts";
  *
  * Unless `isExact`, the elements of the insertion order stay behind, as those of moved messages do.
  */
-const defineRemove = (name: string, resolve: "find" | "locate" | "pendingWith", isExact: boolean) =>
+const defineRemove = (name: string, resolve: "find" | "locate" | "delayedWith", isExact: boolean) =>
   defineScript({
     name: `remove-by-${name}${isExact ? "-exact" : ""}`,
     keys: ["timeouts", "order", "index"],
@@ -50,8 +50,8 @@ export const removeById = defineRemove("id", "locate", false);
 export const removeByIdExact = defineRemove("id", "locate", true);
 
 /** By business keys. */
-export const removeByKey = defineRemove("key", "pendingWith", false);
-export const removeByKeyExact = defineRemove("key", "pendingWith", true);
+export const removeByKey = defineRemove("key", "delayedWith", false);
+export const removeByKeyExact = defineRemove("key", "delayedWith", true);
 
 /**
  * Takes the oldest inserted messages out, `limit` at most, looking at `step` elements at most.

@@ -6,14 +6,14 @@ import { asArray, asBuffer, asNumber, defineScript, type RawReply } from "../scr
  * to the end of the insertion order. If the deadline is the same to the millisecond, nothing changes.
  * Answers its deadline and member, or nil if it is gone.
  */
-const defineReschedule = (name: string, resolve: "locate" | "pendingWith", isExact: boolean) =>
+const defineReschedule = (name: string, resolve: "locate" | "delayedWith", isExact: boolean) =>
   defineScript({
     name: `reschedule-by-${name}${isExact ? "-exact" : ""}`,
     keys: ["timeouts", "order", "index"],
-    args: ["channel", "target", "delay"],
+    args: ["channel", "wanted", "delay"],
     fragments: [clock, addresses, find, unpackMember, keyIndex],
     lua: /* lua */ `
-local member, oldDeadline = ${resolve}(target)
+local member, oldDeadline = ${resolve}(wanted)
 if not member then return false end
 local id, _, key = unpackMember(member)
 -- Nobody can read it, and so it is nobody's message.
@@ -47,5 +47,5 @@ return { deadline, member }
 
 export const rescheduleById = defineReschedule("id", "locate", false);
 export const rescheduleByIdExact = defineReschedule("id", "locate", true);
-export const rescheduleByKey = defineReschedule("key", "pendingWith", false);
-export const rescheduleByKeyExact = defineReschedule("key", "pendingWith", true);
+export const rescheduleByKey = defineReschedule("key", "delayedWith", false);
+export const rescheduleByKeyExact = defineReschedule("key", "delayedWith", true);

@@ -232,7 +232,7 @@ end`;
  * Messages by their keys; contains {@link ownKeys}.
  *
  * `entryLeads(key, entry)`: the member and the deadline of the message that an entry leads to, or nil.
- * `pendingWith(key)`: the member and the deadline of the pending message with this key, and the
+ * `delayedWith(key)`: the member and the deadline of the pending message with this key, and the
  * entry; or nil. Both require {@link addresses} and {@link find}.
  * `takeOut(members)`: removes messages from the ZSET, and then from the index. An entry that may not
  * be removed does no harm: it leads to nothing. Requires {@link unpackMember}.
@@ -245,7 +245,7 @@ local function entryLeads(key, entry)
   if not member or member:sub(math.min(26 + struct.unpack("<I8", member, 18), #member + 1)) ~= key then return nil end
   return member, deadline
 end
-local function pendingWith(key)
+local function delayedWith(key)
   local entry = redis.call("HGET", index, key)
   if not entry then return nil end
   local member, deadline = entryLeads(key, entry)
