@@ -2,7 +2,7 @@ import { forget } from "./forget.ts";
 import { addresses, clock, deadBelow, ownKeys, replied, unpackMember } from "./fragments.ts";
 import { LAST_DEADLINE } from "../message.ts";
 import { asArray, asDeadline, asNumber, defineScript, type RawReply } from "./script.ts";
-import { asUntidy, untidy, type Untidy } from "./tidy.ts";
+import { asUntidy, untidy, type Untidy } from "./untidy.ts";
 
 /** How many members the first look takes in. */
 const LOOK = 4;
@@ -43,7 +43,7 @@ const defineTransfer = (name: string, isExact: boolean, isSweep: boolean) =>
       ownKeys,
       replied,
       ...(isExact ? [forget] : []),
-      ...(isSweep ? [addresses, deadBelow, untidy] : []),
+      ...(isSweep ? [addresses, deadBelow, untidy(isExact)] : []),
     ],
     lua: /* lua */ `
 local now = clock()

@@ -5,8 +5,9 @@ import { queueKeys, type QueueKeys } from "../../src/keys.ts";
 import { retire } from "../../src/lua/retire.ts";
 import { run } from "../../src/lua/script.ts";
 import { tidy, type TidyReply } from "../../src/lua/tidy.ts";
+import { tidyExact } from "../../src/lua/tidy-exact.ts";
 import { tidyIndex } from "../../src/lua/tidy-index.ts";
-import { transfer, transferExact } from "../../src/lua/transfer.ts";
+import { sweep, sweepExact, transfer, transferExact } from "../../src/lua/transfer.ts";
 import { isMessageId, unpackMember } from "../../src/message.ts";
 import type { DelayedQueue } from "../../src/index.ts";
 import { newLine } from "../helpers/delayline.ts";
@@ -345,7 +346,8 @@ class Case {
   }
 
   async #transfer(grace = 0): Promise<number> {
-    const script = this.#isExact ? transferExact : transfer;
+    const scripts = this.#isExact ? [transferExact, sweepExact] : [transfer, sweep];
+    const script = this.#random.pick(scripts);
     const args = { limit: 5, grace, claim: this.#random.below(2), task: "fuzz" };
     const reply = await run(redis, script, this.#keys, args);
     expect(Object.values(reply)).not.toContain(NaN);
@@ -361,6 +363,11 @@ class Case {
   }
 
   async #tidyAll(): Promise<void> {
+    if (this.#isExact) {
+      for (let steps = 0; await run(redis, tidyExact, this.#keys, { step: 3 }); steps++) {
+        expect(steps).toBeLessThan(100);
+      }
+    }
     let next: TidyReply = { hasMore: true, thorough: this.#random.pick([0, 1]) };
     for (let steps = 0; next.hasMore; steps++) {
       expect(steps).toBeLessThan(100);
