@@ -11,7 +11,7 @@ import { newCalmLine } from "../helpers/calm-line.ts";
 import { eventually } from "../helpers/eventually.ts";
 import { newRedis, uniqueName } from "../helpers/redis.ts";
 import { offerAsRedisson, transferAsRedisson } from "../helpers/redisson.ts";
-import { startTransferTask } from "../helpers/transfer-task.ts";
+import { OFTEN, startTransferTask } from "../helpers/transfer-task.ts";
 
 // A queue that was fed with `interop: "none"` becomes one with "redisson": Java finds a LIST of whole
 // members again, one for each message.
@@ -79,7 +79,7 @@ test("a task that starts makes the LIST exact: whole members, in order, without 
 });
 
 test("where Java moved the last message, a sweep clears the LIST", async () => {
-  startTransferTask(name, 50, { isExact: true });
+  startTransferTask(name, OFTEN, { isExact: true });
   const queue = open("none");
   for (const payload of ["a", "b", "c"]) await queue.offer(payload, HOUR, { key: payload });
   // Whoever took these out of the ZSET did not know of addresses.
@@ -93,7 +93,7 @@ test("addresses between Java's messages show when the first of them has gone", a
   const { id } = await open("none").offer("goes", HOUR, { key: "goes" });
   await open("none").offer("stays", HOUR);
   await offerAsRedisson(redis, name, "Java's last", HOUR);
-  startTransferTask(name, 50, { isExact: true });
+  startTransferTask(name, OFTEN, { isExact: true });
   expect(await open("redisson").cancel(id)).toBe(true);
   await eventually(() => expectExact(["Java's first", "stays", "Java's last"]));
 });
@@ -153,7 +153,7 @@ test("Java's moves while the LIST is made exact leave something for the next swe
   await transferAsRedisson(redis, name);
   while (await run(redis, tidyExact, keys, { step: 10 }));
   expect(await inJava()).toEqual(["due", ...payloads]);
-  startTransferTask(name, 50, { isExact: true });
+  startTransferTask(name, OFTEN, { isExact: true });
   await eventually(() => expectExact(payloads));
 });
 
