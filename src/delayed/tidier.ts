@@ -1,9 +1,11 @@
-import type { Connections } from "../redis/connections.ts";
 import { RedisError, type DelaylineError } from "../errors.ts";
-import type { QueueKeys } from "../queue/keys.ts";
-import { run } from "../lua/script.ts";
-import { tidy, type TidyReply, type Untidy } from "../lua/delayed/tidy.ts";
+import { tidy, type TidyReply } from "../lua/delayed/tidy.ts";
+import { tidyExact } from "../lua/delayed/tidy-exact.ts";
 import { tidyIndex } from "../lua/delayed/tidy-index.ts";
+import type { Untidy } from "../lua/fragments/untidy.ts";
+import { run } from "../lua/script.ts";
+import type { QueueKeys } from "../queue/keys.ts";
+import type { Connections } from "../redis/connections.ts";
 
 /**
  * Clears away what messages of one queue have left behind: dead elements of the insertion order, and
@@ -74,7 +76,7 @@ export class Tidier {
 
   async #tidy({ order, index }: Untidy): Promise<void> {
     try {
-      if (order) await this.#tidyOrder();
+      if (order) await (this.#isExact ? this.#tidyExact() : this.#tidyOrder());
       if (index) await this.#tidyIndex();
     } catch (error) {
       if (this.#isClosed) return;
@@ -83,11 +85,18 @@ export class Tidier {
   }
 
   async #tidyOrder(): Promise<void> {
-    let next: TidyReply = { hasMore: !this.#isExact, thorough: 0 };
+    let next: TidyReply = { hasMore: true, thorough: 0 };
     while (next.hasMore && !this.#isClosed) {
       const { thorough } = next;
       const step = thorough === 1 ? THOROUGH_STEP : STEP;
       next = await run(this.#connections.background, tidy, this.#keys, { step, thorough });
+    }
+  }
+
+  async #tidyExact(): Promise<void> {
+    const args = { step: THOROUGH_STEP };
+    while (!this.#isClosed) {
+      if (!(await run(this.#connections.background, tidyExact, this.#keys, args))) return;
     }
   }
 
@@ -108,5 +117,5 @@ const TIDY_AFTER = 100;
 /** Elements of the insertion order, or keys, per step: some 200 microseconds of Redis's time. */
 const STEP = 300;
 
-/** Where each element is looked up: some 400 microseconds. */
-const THOROUGH_STEP = 100;
+/** Where each element is looked up: some 300 microseconds. */
+const THOROUGH_STEP = 50;

@@ -30,7 +30,10 @@ import { Tidier } from "./tidier.ts";
  * - the timer fires: transfer now;
  * - every 30 s or so: sweep. It is only a backstop, for wake-ups that got lost.
  *
- * A sweep is a transfer that also tells whether there is something to tidy, in one script.
+ * A sweep is a transfer that also tells whether there is something to tidy, in one script. If it moves
+ * messages of which this task did not know, wake-ups do not arrive (a proxy that filters, a Cluster whose
+ * nodes do not reach each other), and the task is deaf: then it sweeps every second, until it hears
+ * a wake-up. One that is still under way makes a task deaf for a moment, which does no harm.
  *
  * A transfer moves one batch. While batches are full the next follows at once; then the timer is set
  * for the first message that is left. A wake-up that is heard while a transfer is under way may be
@@ -58,9 +61,11 @@ export class TransferTask implements Listener {
   readonly #id = randomUUID();
   readonly #timer = new DeadlineTimer(() => this.#look());
   readonly #tidier: Tidier;
-  readonly #sweep: NodeJS.Timeout;
+  readonly #sweeps: SweepIntervals;
+  #sweepTimer: NodeJS.Timeout | undefined;
   readonly #pause = new Pause(100, 5000);
   #isStandingBy = false;
+  #isDeaf = false;
   #isFailing = false;
   #isClosed = false;
 
@@ -71,8 +76,8 @@ export class TransferTask implements Listener {
   #transferring: Promise<void> | undefined;
   /** When it last said in Redis that it moves, on the monotonic clock in microseconds. */
   #claimedAt = -Infinity;
-  /** The next transfer also looks for something to tidy. */
-  #isSweepDue = false;
+  /** Why the next transfer is a sweep, if it is one. */
+  #sweepDue: "subscribed" | "time" | undefined;
 
   constructor(
     queue: string,
@@ -84,7 +89,7 @@ export class TransferTask implements Listener {
       readonly clock: ServerClock;
       readonly report: (error: DelaylineError) => void;
     },
-    sweepInterval = SWEEP,
+    sweeps = SWEEPS,
   ) {
     this.#queue = queue;
     this.#keys = keys;
@@ -94,18 +99,25 @@ export class TransferTask implements Listener {
     this.#report = shared.report;
     this.#clock.onStep(() => this.#onStep());
     this.#tidier = new Tidier(queue, keys, isExact, shared);
-    // Spread, so that many processes started at once do not sweep at once.
-    this.#sweep = setInterval(() => this.#sweepNow(), sweepInterval * (0.8 + 0.4 * Math.random()));
+    this.#sweeps = sweeps;
+    this.#armSweep();
     // Subscribe before the first transfer. The other way round, a message offered between the two
     // would publish to nobody and wait for the next sweep.
     shared.subscriber.listen(keys.channel, this);
   }
 
+  /** Whether wake-ups seem to get lost, so that it sweeps every second. */
+  get isDeaf(): boolean {
+    return this.#isDeaf;
+  }
+
   onSubscribed(): void {
-    this.#sweepNow();
+    this.#sweepDue ??= "subscribed";
+    this.#look();
   }
 
   onMessage(message: string): void {
+    this.#setDeaf(false);
     const deadline = Number(message);
     // No number, or for ever.
     if (!(deadline <= LAST_DEADLINE)) return;
@@ -121,7 +133,7 @@ export class TransferTask implements Listener {
   /** Stops; resolves when nothing is under way any more. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    clearInterval(this.#sweep);
+    clearTimeout(this.#sweepTimer);
     this.#timer.clear();
     await this.#transferring;
     await this.#tidier.close();
@@ -134,9 +146,22 @@ export class TransferTask implements Listener {
     this.#await(this.#awaited);
   }
 
-  #sweepNow(): void {
-    this.#isSweepDue = true;
-    this.#look();
+  #armSweep(): void {
+    clearTimeout(this.#sweepTimer);
+    const interval = this.#isDeaf ? this.#sweeps.deaf : this.#sweeps.ordinary;
+    // Spread, so that many processes started at once do not sweep at once.
+    const delay = interval * (0.8 + 0.4 * Math.random());
+    this.#sweepTimer = setTimeout(() => {
+      this.#armSweep();
+      this.#sweepDue = "time";
+      this.#look();
+    }, delay);
+  }
+
+  #setDeaf(isDeaf: boolean): void {
+    if (isDeaf === this.#isDeaf || this.#isClosed) return;
+    this.#isDeaf = isDeaf;
+    this.#armSweep();
   }
 
   /** Transfers now, or once more after the transfer that is under way. */
@@ -161,8 +186,8 @@ export class TransferTask implements Listener {
     } catch (error) {
       if (this.#isClosed) return;
       this.#isFailing = true;
-      // It may have been that of a sweep.
-      this.#isSweepDue = true;
+      // It may have been a sweep. Wake-ups were not listened to meanwhile.
+      this.#sweepDue = "subscribed";
       const failure = new RedisError(
         `cannot transfer due messages of queue "${this.#queue}"`,
         error,
@@ -177,11 +202,14 @@ export class TransferTask implements Listener {
 
   /** Moves one batch; answers what to await next. */
   async #moveBatch(): Promise<{ deadline: number; isDue: boolean }> {
+    // What made this batch follow the one before.
+    const announced = this.#heard;
     this.#heard = Infinity;
     const sentAt = ServerClock.local();
     const scripts = this.#isExact ? [transferExact, sweepExact] : [transfer, sweep];
-    const script = scripts[this.#isSweepDue ? 1 : 0] as typeof transfer;
-    this.#isSweepDue = false;
+    const sweepDue = this.#sweepDue;
+    const script = scripts[sweepDue === undefined ? 0 : 1] as typeof transfer;
+    this.#sweepDue = undefined;
     const isClaiming =
       this.#isFailing || this.#isStandingBy || sentAt > this.#claimedAt + CLAIM * 1000;
     const reply = await run(this.#connections.background, script, this.#keys, {
@@ -194,10 +222,18 @@ export class TransferTask implements Listener {
     this.#clock.observe(reply.serverTime, sentAt);
     this.#tidier.note(reply.moved, reply.untidy);
     if (reply.quarantined > 0) this.#report(new QuarantineError(this.#queue, reply.quarantined));
+    const isAnnounced = announced !== Infinity || this.#isAnnounced(reply);
+    if (sweepDue === "time" && !isAnnounced) this.#setDeaf(true);
     this.#takeTurns(reply);
     const deadline = Math.min(reply.next, this.#heard);
     // Whole milliseconds, as in the script: a fraction of one, which only others write, is not due yet.
     return { deadline, isDue: deadline <= Math.floor(reply.serverTime / 1000) };
+  }
+
+  /** Whether a wake-up or an earlier reply told of the messages that a transfer has moved, if any. */
+  #isAnnounced({ moved, quarantined, serverTime }: TransferReply): boolean {
+    const isKnown = this.#awaited <= serverTime / 1000 || this.#heard !== Infinity;
+    return moved + quarantined === 0 || isKnown;
   }
 
   /** Decides from what a transfer found whether this task is active or stands by. */
@@ -234,7 +270,13 @@ const PASSING = 1000;
 const BATCH = 100;
 
 /** Milliseconds between two sweeps, on average. */
-const SWEEP = 30_000;
+export interface SweepIntervals {
+  readonly ordinary: number;
+  /** While wake-ups get lost. */
+  readonly deaf: number;
+}
+
+const SWEEPS: SweepIntervals = { ordinary: 30_000, deaf: 1000 };
 
 /** A task that stands by looks this many to twice as many milliseconds after a deadline. */
 const STAND_BY = 100;

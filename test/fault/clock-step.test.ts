@@ -11,7 +11,7 @@ test("the server's clock steps forward on an idle queue: the next message is lat
   const name = uniqueName();
   const clock = new ServerClock();
   const redis = newRedis();
-  startTransferTask(name, 60_000, { clock });
+  startTransferTask(name, { ordinary: 60_000, deaf: 60_000 }, { clock });
   await eventually(() => clock.isSet);
 
   // As if the server's clock had been an hour behind until now.

@@ -5,8 +5,9 @@ import { queueKeys, type QueueKeys } from "../../src/queue/keys.ts";
 import { retire } from "../../src/lua/delayed/retire.ts";
 import { run } from "../../src/lua/script.ts";
 import { tidy, type TidyReply } from "../../src/lua/delayed/tidy.ts";
+import { tidyExact } from "../../src/lua/delayed/tidy-exact.ts";
 import { tidyIndex } from "../../src/lua/delayed/tidy-index.ts";
-import { transfer, transferExact } from "../../src/lua/delayed/transfer.ts";
+import { sweep, sweepExact, transfer, transferExact } from "../../src/lua/delayed/transfer.ts";
 import { isMessageId, unpackMember } from "../../src/queue/message.ts";
 import type { DelayedQueue } from "../../src/index.ts";
 import { newLine } from "../helpers/delayline.ts";
@@ -345,7 +346,8 @@ class Case {
   }
 
   async #transfer(grace = 0): Promise<number> {
-    const script = this.#isExact ? transferExact : transfer;
+    const scripts = this.#isExact ? [transferExact, sweepExact] : [transfer, sweep];
+    const script = this.#random.pick(scripts);
     const args = { limit: 5, grace, claim: this.#random.below(2), task: "fuzz" };
     const reply = await run(redis, script, this.#keys, args);
     expect(Object.values(reply)).not.toContain(NaN);
@@ -361,6 +363,11 @@ class Case {
   }
 
   async #tidyAll(): Promise<void> {
+    if (this.#isExact) {
+      for (let steps = 0; await run(redis, tidyExact, this.#keys, { step: 3 }); steps++) {
+        expect(steps).toBeLessThan(100);
+      }
+    }
     let next: TidyReply = { hasMore: true, thorough: this.#random.pick([0, 1]) };
     for (let steps = 0; next.hasMore; steps++) {
       expect(steps).toBeLessThan(100);
@@ -390,19 +397,24 @@ test(
   { timeout: 60_000 + CASES * 100 },
   async () => {
     redis = newRedis();
-    let lines = openLines();
     const failures: string[] = [];
-    for (let i = 0; i < CASES; i++) {
-      // A client remembers every queue that it opened.
-      if (i % 1000 === 999) {
-        await Promise.all([lines.none.close(), lines.redisson.close()]);
-        lines = openLines();
-      }
-      const one = new Case(SEED + i, lines);
-      await one.run().catch((error: unknown) => {
-        const reason = error instanceof Error ? error.message : String(error);
-        failures.push(`FUZZ_SEED=${SEED + i}: ${one.trace.join(", ")}: ${reason}`);
-      });
+    // A client remembers every queue that it opened, so now and then there are new ones.
+    for (let first = 0; first < CASES; first += 1000) {
+      const lines = openLines();
+      const last = Math.min(first + 1000, CASES);
+      let next = first;
+      const work = async () => {
+        while (next < last) {
+          const seed = SEED + next++;
+          const one = new Case(seed, lines);
+          await one.run().catch((error: unknown) => {
+            const reason = error instanceof Error ? error.message : String(error);
+            failures.push(`FUZZ_SEED=${seed}: ${one.trace.join(", ")}: ${reason}`);
+          });
+        }
+      };
+      await Promise.all(Array.from({ length: 8 }, work));
+      await Promise.all([lines.none.close(), lines.redisson.close()]);
     }
     expect(failures.slice(0, 5), `${failures.length} of ${CASES} failed`).toEqual([]);
   },

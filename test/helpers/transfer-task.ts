@@ -3,12 +3,15 @@ import { Connections } from "../../src/redis/connections.ts";
 import { queueKeys } from "../../src/queue/keys.ts";
 import { ServerClock } from "../../src/time/server-clock.ts";
 import { Subscriber } from "../../src/redis/subscriber.ts";
-import { TransferTask } from "../../src/delayed/transfer-task.ts";
+import { TransferTask, type SweepIntervals } from "../../src/delayed/transfer-task.ts";
 import { redisUrl } from "./redis.ts";
 
 function report(error: Error): never {
   throw error;
 }
+
+/** Sweeps all the time. */
+export const OFTEN: SweepIntervals = { ordinary: 50, deaf: 50 };
 
 /**
  * A transfer task by itself, which sweeps more often than those of a client: nobody waits half a minute.
@@ -16,7 +19,7 @@ function report(error: Error): never {
  */
 export function startTransferTask(
   name: string,
-  sweepInterval: number,
+  sweeps: SweepIntervals,
   { url = redisUrl(), isExact = false, clock = new ServerClock() } = {},
 ): TransferTask {
   const connections = new Connections(url, {
@@ -25,7 +28,7 @@ export function startTransferTask(
   });
   const subscriber = new Subscriber(connections, report);
   const shared = { connections, subscriber, clock, report };
-  const task = new TransferTask(name, queueKeys(name), isExact, shared, sweepInterval);
+  const task = new TransferTask(name, queueKeys(name), isExact, shared, sweeps);
   onTestFinished(async () => {
     await task.close();
     subscriber.close();

@@ -6,7 +6,7 @@ import { newCalmLine } from "../helpers/calm-line.ts";
 import { eventually } from "../helpers/eventually.ts";
 import { watchCommands } from "../helpers/monitor.ts";
 import { newRedis, uniqueName } from "../helpers/redis.ts";
-import { startTransferTask } from "../helpers/transfer-task.ts";
+import { OFTEN, startTransferTask } from "../helpers/transfer-task.ts";
 
 // Now and then a task looks at its queue, for what it was not told of and for what others left behind.
 
@@ -54,7 +54,7 @@ test("what a process that was killed has left is tidied by the next one, though 
 });
 
 test("a task that stands by tidies as well", async () => {
-  startTransferTask(name, 50);
+  startTransferTask(name, OFTEN);
   await eventually(async () => Number((await redis.pubsub("NUMSUB", keys.channel))[1]) === 1);
   // It is told of messages that are due, and finds that somebody else has moved them.
   await redis.set(keys.mover, "another");
@@ -71,7 +71,7 @@ test("a task that stands by tidies as well", async () => {
 });
 
 test("a queue in which nothing ever moves is tidied", async () => {
-  startTransferTask(name, 50);
+  startTransferTask(name, OFTEN);
   await delayed.offer("stays", HOUR);
   const results = await delayed.offerMany(
     Array.from({ length: 3000 }, (_, i) => ({ payload: "x", delay: HOUR + i })),
@@ -95,7 +95,7 @@ test.for(["none", "redisson"] as const)(
     // Some that have gone, but too few for any tidying.
     if (interop === "none") await queue.cancelMany(["k5", "k6"]);
     const watched = await watchCommands(keys.order);
-    startTransferTask(name, 20, { isExact: interop === "redisson" });
+    startTransferTask(name, OFTEN, { isExact: interop === "redisson" });
     const scripts = async () => (await watched()).filter(([word]) => /^eval/i.test(word ?? ""));
     await eventually(async () => (await scripts()).length >= 20);
     // The first of them is sent as a text where Redis does not know it.

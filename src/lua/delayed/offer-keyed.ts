@@ -33,7 +33,7 @@ export interface KeyedReply {
 const defineOfferKeyed = (name: string, isExact: boolean) =>
   defineScript({
     name,
-    keys: ["timeouts", "order", "index"],
+    keys: ["timeouts", "order", "compacted", "index"],
     args: ["channel"],
     fragments: [
       clock,

@@ -16,7 +16,7 @@ import { asArray, asBuffer, asNumber, defineScript } from "../script.ts";
 const defineRemove = (name: string, resolve: "find" | "locate" | "delayedWith", isExact: boolean) =>
   defineScript({
     name: `remove-by-${name}${isExact ? "-exact" : ""}`,
-    keys: ["timeouts", "order", "index"],
+    keys: ["timeouts", "order", "compacted", "index"],
     args: [],
     fragments: [addresses, find, unpackMember, keyIndex, ...(isExact ? [forget] : [])],
     lua: /* lua */ `

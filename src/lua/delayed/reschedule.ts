@@ -2,6 +2,17 @@ import { addresses, clock, find, keyIndex, unpackMember } from "../fragments/fra
 import { asArray, asBuffer, asNumber, defineScript, type RawReply } from "../script.ts";
 
 /**
+ * Removes the older of a member's two elements. Where there was none in the LIST, that was the new one:
+ * then it is elsewhere, or nowhere.
+ */
+const removeOlder = /* lua */ `
+redis.call("LREM", order, 1, member)
+if redis.call("LINDEX", order, -1) ~= member then
+  redis.call("RPUSH", order, member)
+  redis.call("LREM", compacted, 1, member)
+end`;
+
+/**
  * Gives a pending message a new deadline: its id and payload stay, its address changes, and so it goes
  * to the end of the insertion order. If the deadline is the same to the millisecond, nothing changes.
  * Answers its deadline and member, or nil if it is gone.
@@ -9,7 +20,7 @@ import { asArray, asBuffer, asNumber, defineScript, type RawReply } from "../scr
 const defineReschedule = (name: string, resolve: "locate" | "delayedWith", isExact: boolean) =>
   defineScript({
     name: `reschedule-by-${name}${isExact ? "-exact" : ""}`,
-    keys: ["timeouts", "order", "index"],
+    keys: ["timeouts", "order", "compacted", "index"],
     args: ["channel", "wanted", "delay"],
     fragments: [clock, addresses, find, unpackMember, keyIndex],
     lua: /* lua */ `
@@ -33,7 +44,7 @@ if type(pushed) == "table" then
   if isIndexed then redis.call("HSET", index, key, entry) end
   return pushed
 end
-${isExact ? 'redis.call("LREM", order, 1, member) -- the older of two' : ""}
+${isExact ? removeOlder : ""}
 redis.call("ZADD", timeouts, "XX", deadline, member)
 if redis.call("ZRANGE", timeouts, 0, 0)[1] == member then redis.call("PUBLISH", channel, deadline) end
 return { deadline, member }

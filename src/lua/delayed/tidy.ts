@@ -1,47 +1,6 @@
 import { addresses, deadBelow, find, findNext } from "../fragments/fragments.ts";
-import { asNumber, defineScript, type RawReply } from "../script.ts";
-
-/** What has something to tidy. */
-export interface Untidy {
-  /** The insertion order. */
-  readonly order: boolean;
-  /** The index of business keys. */
-  readonly index: boolean;
-}
-
-/** How long the LIST may be with so many live messages. */
-const isLong = /* lua */ `
-local function isLong(live)
-  return redis.call("LLEN", order) > 2 * live + 2000
-end`;
-
-/**
- * `untidy()`: whether a step of `tidy`, and of `tidyIndex`, would find something to do: 1, 2, or 3 for
- * both, else 0. O(1), but for a look at the ZSET's head. {@link asUntidy} reads it.
- *
- * It comes behind a transfer, so it raises no error: where a key has another type the step will tell.
- * Requires {@link addresses} and {@link deadBelow}.
- */
-export const untidy = /* lua */ `${isLong}
-local function untidy()
-  local function look()
-    local live = redis.call("ZCARD", timeouts)
-    if live == 0 then return redis.call("EXISTS", order, compacted, index) > 0 and 1 or 0 end
-    local head = redis.call("ZRANGE", timeouts, 0, 0, "WITHSCORES")
-    local first = redis.call("LINDEX", order, 0)
-    local isOrder = redis.call("EXISTS", compacted) == 1 or isLong(live)
-      or first and deadBelow(head[1], tonumber(head[2]))(first)
-    return (isOrder and 1 or 0) + (redis.call("HLEN", index) > live and 2 or 0)
-  end
-  local isDone, found = pcall(look)
-  return isDone and found or 3
-end`;
-
-/** Reads what the fragment `untidy` answers. */
-export function asUntidy(raw: RawReply | undefined): Untidy {
-  const found = asNumber(raw);
-  return { order: found % 2 === 1, index: found >= 2 };
-}
+import { isLong } from "../fragments/untidy.ts";
+import { asNumber, defineScript } from "../script.ts";
 
 /** Where the next step goes on. */
 export interface TidyReply {
@@ -96,7 +55,7 @@ local alive, seen = {}, 0
 for i, element in ipairs(elements) do
   if not isDead(element) and (thorough == "0" or findNext(element)) then alive[#alive + 1] = element end
   seen = i
-  if spent() > 100 then break end
+  if spent() > 60 then break end
 end
 -- Copied before they are removed: if the push is refused, nothing has happened.
 if #alive > 0 then redis.call("RPUSH", compacted, unpack(alive)) end
@@ -104,8 +63,8 @@ redis.call("LTRIM", order, seen, -1)
 if redis.call("EXISTS", order) == 1 then return thorough == "0" and 1 or 2 end
 if redis.call("EXISTS", compacted) == 1 then redis.call("RENAME", compacted, order) end
 if thorough == "0" and redis.call("LLEN", order) > 1.5 * live + 1000 then return 2 end
--- It may have grown meanwhile: the next step looks.
-return 1
+-- It may have grown meanwhile: the next step looks. But what a look-up leaves stays.
+return thorough == "0" and 1 or 0
 `,
   reply: (raw): TidyReply => {
     const next = asNumber(raw);

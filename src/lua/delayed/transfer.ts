@@ -9,7 +9,7 @@ import {
 } from "../fragments/fragments.ts";
 import { LAST_DEADLINE } from "../../queue/message.ts";
 import { asArray, asDeadline, asNumber, defineScript, type RawReply } from "../script.ts";
-import { asUntidy, untidy, type Untidy } from "./tidy.ts";
+import { asUntidy, untidy, type Untidy } from "../fragments/untidy.ts";
 
 /** How many members the first look takes in. */
 const LOOK = 4;
@@ -50,7 +50,7 @@ const defineTransfer = (name: string, isExact: boolean, isSweep: boolean) =>
       ownKeys,
       replied,
       ...(isExact ? [forget] : []),
-      ...(isSweep ? [addresses, deadBelow, untidy] : []),
+      ...(isSweep ? [addresses, deadBelow, untidy(isExact)] : []),
     ],
     lua: /* lua */ `
 local now = clock()

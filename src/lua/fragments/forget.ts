@@ -1,7 +1,7 @@
 /**
  * `forget(members)`: removes the whole members of messages that have left from the LIST, as Redisson
  * does at once, for queues with `interop: "redisson"`. `defineScript` writes it in front of a script's
- * body, where it reads the key `order`.
+ * body, where it reads the keys `order` and `compacted`.
  *
  * Redis removes from the middle of a LIST only by searching, which is O(N). So a batch costs one pass:
  *
@@ -50,8 +50,8 @@ local function forget(members)
       cutAll(elements, size + 1, #elements)
     end
   end
+  if count == 0 then return end
   local length = redis.call("LLEN", order)
-  if count == 0 or length == 0 then return end
 
   local function stampOf(member)
     if #member < 25 or member:byte(1) ~= 16 or member:byte(2) ~= 0 then return nil end
@@ -92,7 +92,8 @@ local function forget(members)
       end
     end
   end
-  if count >= 40 then
+  local isRead = count >= 40 or length == 0
+  if isRead then
     for from = 0, length - 1, 100 do
       for i, element in ipairs(redis.call("LRANGE", order, from, from + 99)) do
         if left[element] then mark(from + i - 1, element) end
@@ -101,7 +102,10 @@ local function forget(members)
     end
   end
   for _, member in ipairs(members) do
-    if left[member] then redis.call("LREM", order, 1, member) end
+    -- While the LIST is made exact again, a part of it is in the compacted list.
+    if left[member] and (isRead or redis.call("LREM", order, 1, member) == 0) then
+      redis.call("LREM", compacted, 1, member)
+    end
   end
   if marked > 0 then
     redis.call("LREM", order, last < length - first and marked or -marked, "delayline: gone")

@@ -1,0 +1,46 @@
+import { addresses, find, findNext } from "../fragments/fragments.ts";
+import { asNumber, defineScript } from "../script.ts";
+import { hasStrays } from "../fragments/untidy.ts";
+
+/**
+ * One bounded step of making the insertion-order LIST exact again, for queues with `interop:
+ * "redisson"`; answers whether there is more to do.
+ *
+ * While all clients have that, the LIST is exact anyway, and a step finds nothing to do. Clients without
+ * it have left addresses, and elements of messages that have gone. As when a LIST is compacted, its
+ * elements go from its head to the compacted list, step by step: the whole members of those that are
+ * alive, and when the LIST has been emptied the compacted list becomes the LIST. Meanwhile Java sees
+ * only the rest of it; our scripts see both.
+ */
+export const tidyExact = defineScript({
+  name: "tidy-exact",
+  keys: ["timeouts", "order", "compacted", "index"],
+  args: ["step"],
+  fragments: [addresses, find, findNext],
+  lua: /* lua */ `${hasStrays}
+local live = redis.call("ZCARD", timeouts)
+if live == 0 then
+  redis.call("UNLINK", order, compacted, index)
+  return 0
+end
+if redis.call("EXISTS", compacted) == 0 and not hasStrays(live) then return 0 end
+-- A few at a time: they may be large.
+local alive, seen, isEnough = {}, 0, false
+while not isEnough do
+  local elements = redis.call("LRANGE", order, seen, seen + 9)
+  for _, element in ipairs(elements) do
+    local member = findNext(element)
+    if member then alive[#alive + 1] = member end
+  end
+  seen = seen + #elements
+  isEnough = #elements < 10 or seen >= tonumber(step) or spent() > 60
+end
+-- Copied before they are removed: if the push is refused, nothing has happened.
+if #alive > 0 then redis.call("RPUSH", compacted, unpack(alive)) end
+redis.call("LTRIM", order, seen, -1)
+if redis.call("EXISTS", order) == 1 then return 1 end
+if redis.call("EXISTS", compacted) == 1 then redis.call("RENAME", compacted, order) end
+return 0
+`,
+  reply: (raw) => asNumber(raw) === 1,
+});
