@@ -1,10 +1,6 @@
 export { Delayline, type DelaylineEvents } from "./client/delayline.ts";
-export {
-  DelayedQueue,
-  type CancelWhereResult,
-  type DelayedMessage,
-  type NewMessage,
-} from "./delayed/delayed-queue.ts";
+export { DelayedQueue } from "./delayed/delayed-queue.ts";
+export type { CancelWhereResult, DelayedMessage, NewMessage } from "./delayed/delayed-message.ts";
 export type { OfferOptions } from "./delayed/offer-options.ts";
 export type { Outcome } from "./lua/delayed/offer-keyed.ts";
 export type { OfferResult } from "./delayed/offer-batch.ts";

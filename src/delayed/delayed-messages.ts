@@ -1,3 +1,4 @@
+import { OfferError, OfferManyError } from "../errors.ts";
 import { headDeadline, type PageMessage, type SearchHit } from "../lua/delayed/read.ts";
 import { clear, pollNewestTo, pollOldest } from "../lua/delayed/remove.ts";
 import { asNumber, run } from "../lua/script.ts";
@@ -58,6 +59,20 @@ export class DelayedMessages {
   async offer(offering: Offering): Promise<OfferResult> {
     this.#queue.checkOpen();
     return await this.#offers.add(offering);
+  }
+
+  /** @throws {OfferManyError} if Redis did not accept some of them. */
+  async offerMany(offerings: readonly Offering[]): Promise<OfferResult[]> {
+    const results = await Promise.all(
+      offerings.map((offering) =>
+        this.#offers.add(offering).catch((error: unknown) => {
+          if (error instanceof OfferError) return error;
+          throw error;
+        }),
+      ),
+    );
+    if (!results.some((result) => result instanceof OfferError)) return results as OfferResult[];
+    throw new OfferManyError(this.#queue.name, results);
   }
 
   /** Cancels a message; returns whether it was delayed. */

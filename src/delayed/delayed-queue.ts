@@ -1,37 +1,18 @@
-import { OfferError, OfferManyError } from "../errors.ts";
 import type { SearchHit } from "../lua/delayed/read.ts";
 import { queueKeys } from "../queue/keys.ts";
-import { isMessageId, type MessageId } from "../queue/message.ts";
-import { checkDuration, checkInstant, checkKey, checkWhole } from "../queue/options.ts";
+import type { MessageId } from "../queue/message.ts";
+import {
+  checkDuration,
+  checkIdOrKey,
+  checkInstant,
+  checkKey,
+  checkWhole,
+} from "../queue/checks.ts";
 import type { Payloads } from "../queue/payloads.ts";
+import type { CancelWhereResult, DelayedMessage, NewMessage } from "./delayed-message.ts";
 import type { DelayedMessages } from "./delayed-messages.ts";
 import type { Due, OfferResult, Offering } from "./offer-batch.ts";
 import { offerRule, type OfferOptions } from "./offer-options.ts";
-
-/** A message that is still delayed. */
-export interface DelayedMessage<T> {
-  readonly id: MessageId;
-  /** Epoch milliseconds on the Redis server's clock. */
-  readonly deadline: number;
-  readonly payload: T;
-  /** The business key, if it was offered with one. */
-  readonly key: string | undefined;
-}
-
-/** What `cancelWhere` found. */
-export interface CancelWhereResult {
-  /** How many messages were cancelled, or would be. */
-  readonly count: number;
-  /** Their keys, in no order. */
-  readonly keys: readonly string[];
-}
-
-/** One message of `offerMany`. */
-export interface NewMessage<T> extends OfferOptions {
-  readonly payload: T;
-  /** Milliseconds from now; fractions are legal. */
-  readonly delay: number;
-}
 
 /**
  * The delayed side of a queue: messages that wait for their deadline.
@@ -39,12 +20,10 @@ export interface NewMessage<T> extends OfferOptions {
  * At its deadline a message leaves for the ready side, where a {@link BlockingQueue} of the same
  * name takes it. Made by `Delayline.getDelayedQueue`.
  *
- * Methods that look for messages work on the insertion order, oldest first, as Redisson's do. They
- * read it in bounded pages, so they are not one snapshot: a message that becomes due meanwhile may
- * be missing.
- *
- * Every method rejects with {@link ClosedError} after `close()`, and with {@link RedisError} if Redis
- * refuses a command or its answer is lost.
+ * Methods that look for messages work on the insertion order, oldest first, as Redisson's do, in bounded
+ * pages. They are no snapshot: a message that becomes due meanwhile may be missing. Every method rejects
+ * with {@link ClosedError} after `close()`, and with {@link RedisError} if Redis refuses a command or its
+ * reply is lost.
  */
 export class DelayedQueue<T = unknown> {
   /** The queue's name, which is also the Redis key of its ready messages. */
@@ -107,16 +86,7 @@ export class DelayedQueue<T = unknown> {
         ...offerRule(options),
       };
     });
-    const results = await Promise.all(
-      offerings.map((offering) =>
-        this.#messages.offer(offering).catch((error: unknown) => {
-          if (error instanceof OfferError) return error;
-          throw error;
-        }),
-      ),
-    );
-    if (!results.some((result) => result instanceof OfferError)) return results as OfferResult[];
-    throw new OfferManyError(this.name, results);
+    return await this.#messages.offerMany(offerings);
   }
 
   /**
@@ -327,9 +297,4 @@ export class DelayedQueue<T = unknown> {
       if (isChosen(hit)) chosen.push(hit.element);
     return await this.#messages.remove(chosen);
   }
-}
-
-/** @throws {TypeError | RangeError} unless it is a message id or a legal key. */
-function checkIdOrKey(idOrKey: unknown): void {
-  if (typeof idOrKey !== "string" || !isMessageId(idOrKey)) checkKey(idOrKey);
 }

@@ -1,4 +1,4 @@
-import { checkDuration, checkKey } from "../queue/options.ts";
+import { checkDuration, checkKey } from "../queue/checks.ts";
 
 /** Options of one offer. */
 export interface OfferOptions {

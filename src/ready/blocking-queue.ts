@@ -1,5 +1,5 @@
 import { ClosedError, type DelaylineError } from "../errors.ts";
-import { checkDuration, checkWhole } from "../queue/options.ts";
+import { checkDuration, checkWhole } from "../queue/checks.ts";
 import type { Payloads } from "../queue/payloads.ts";
 import { Subscription, type Handler } from "../queue/subscription.ts";
 import type { ReadyList } from "./ready-list.ts";

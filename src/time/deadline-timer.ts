@@ -1,9 +1,8 @@
 /**
- * One timer for the earliest of many deadlines.
+ * One timer for one deadline, however far away it is.
  *
- * `arm` may only move it earlier, as a wake-up may only say "sooner"; `reset` sets it anew, as the
- * answer of a transfer does. Instants are milliseconds on the monotonic clock
- * (`performance.now()`), so a step of the wall clock moves nothing.
+ * Instants are milliseconds on the monotonic clock (`performance.now()`), so a step of the wall clock
+ * moves nothing.
  */
 export class DeadlineTimer {
   readonly #onDue: () => void;
@@ -12,16 +11,6 @@ export class DeadlineTimer {
 
   constructor(onDue: () => void) {
     this.#onDue = onDue;
-  }
-
-  /** When the timer is due, or Infinity if it is not armed. */
-  get dueAt(): number {
-    return this.#dueAt;
-  }
-
-  /** Arms the timer for `at`, unless it is armed for an earlier instant already. */
-  arm(at: number): void {
-    if (at < this.#dueAt) this.reset(at);
   }
 
   /** Arms the timer for `at`, whatever it was armed for. Infinity disarms it. */

@@ -1,13 +1,6 @@
 import { describe, expect, test } from "vitest";
-import {
-  checkDuration,
-  checkInstant,
-  checkKey,
-  checkWhole,
-  clientSettings,
-  DEFAULTS,
-  queueSettings,
-} from "../../src/queue/options.ts";
+import { checkDuration, checkInstant, checkKey, checkWhole } from "../../src/queue/checks.ts";
+import { clientSettings, DEFAULTS, queueSettings } from "../../src/queue/options.ts";
 import { Delayline } from "../../src/index.ts";
 import { offerRule } from "../../src/delayed/offer-options.ts";
 
