@@ -116,7 +116,7 @@ export class Connections {
 
   /** Ends what takes and moves, but not what carries the calls that users await. */
   abandon(): void {
-    for (const heartbeat of this.#heartbeats.values()) heartbeat.stop();
+    for (const heartbeat of this.#heartbeats.values()) heartbeat.close();
     this.#endDedicated(() => true);
     if (this.#background !== undefined) end(this.#background);
   }
@@ -159,7 +159,7 @@ export class Connections {
         );
       });
       background.on("-node", (node: Redis) => {
-        this.#heartbeats.get(node)?.stop();
+        this.#heartbeats.get(node)?.close();
         this.#heartbeats.delete(node);
         this.#endDedicated(({ options }) => isSameNode(options, node.options));
       });

@@ -28,7 +28,7 @@ export class Heartbeat {
     return this.#askedAt !== undefined && performance.now() - this.#askedAt >= SILENCE;
   }
 
-  stop(): void {
+  close(): void {
     clearInterval(this.#interval);
   }
 

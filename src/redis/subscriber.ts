@@ -78,7 +78,7 @@ export class Subscriber {
       () => connection.disconnect(),
     );
     connection.once("end", () => {
-      heartbeat.stop();
+      heartbeat.close();
       this.#connection = undefined;
       this.#open();
     });
