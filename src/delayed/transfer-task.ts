@@ -176,9 +176,9 @@ export class TransferTask implements Listener {
 
   async #transfer(): Promise<void> {
     try {
-      let next: { deadline: number; isDue: boolean };
+      let next = { deadline: Infinity, isDue: false };
       do {
-        next = await this.#moveBatch();
+        next = await this.#moveBatch(next.deadline);
       } while (next.isDue && !this.#isStandingBy && !this.#isClosed);
       this.#isFailing = false;
       this.#pause.reset();
@@ -200,10 +200,8 @@ export class TransferTask implements Listener {
     }
   }
 
-  /** Moves one batch; answers what to await next. */
-  async #moveBatch(): Promise<{ deadline: number; isDue: boolean }> {
-    // What made this batch follow the one before.
-    const announced = this.#heard;
+  /** Moves one batch; answers what to await next. `told`: what the batch before has answered. */
+  async #moveBatch(told: number): Promise<{ deadline: number; isDue: boolean }> {
     this.#heard = Infinity;
     const sentAt = ServerClock.local();
     const scripts = this.#isExact ? [transferExact, sweepExact] : [transfer, sweep];
@@ -222,8 +220,7 @@ export class TransferTask implements Listener {
     this.#clock.observe(reply.serverTime, sentAt);
     this.#tidier.note(reply.moved, reply.untidy);
     if (reply.quarantined > 0) this.#report(new QuarantineError(this.#queue, reply.quarantined));
-    const isAnnounced = announced !== Infinity || this.#isAnnounced(reply);
-    if (sweepDue === "time" && !isAnnounced) this.#setDeaf(true);
+    if (sweepDue === "time" && !this.#isAnnounced(reply, told)) this.#setDeaf(true);
     this.#takeTurns(reply);
     const deadline = Math.min(reply.next, this.#heard);
     // Whole milliseconds, as in the script: a fraction of one, which only others write, is not due yet.
@@ -231,8 +228,8 @@ export class TransferTask implements Listener {
   }
 
   /** Whether a wake-up or an earlier reply told of the messages that a transfer has moved, if any. */
-  #isAnnounced({ moved, quarantined, serverTime }: TransferReply): boolean {
-    const isKnown = this.#awaited <= serverTime / 1000 || this.#heard !== Infinity;
+  #isAnnounced({ moved, quarantined, serverTime }: TransferReply, told: number): boolean {
+    const isKnown = Math.min(this.#awaited, told) <= serverTime / 1000 || this.#heard !== Infinity;
     return moved + quarantined === 0 || isKnown;
   }
 

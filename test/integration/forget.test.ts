@@ -10,7 +10,7 @@ import { newRedis, uniqueName } from "../helpers/redis.ts";
 
 const forgetScript = defineScript({
   name: "test-forget",
-  keys: ["order"],
+  keys: ["order", "compacted"],
   args: [],
   fragments: [forget],
   lua: `forget(ARGV) return redis.call("LLEN", order)`,
@@ -28,20 +28,23 @@ function make(count: number, each: (i: number) => Buffer): Buffer[] {
 }
 
 async function list(elements: readonly Buffer[], redis: Redis = newRedis()) {
-  const order = uniqueName("order");
-  onTestFinished(async () => void (await newRedis().del(order)));
+  const name = uniqueName("order");
+  const keys = { order: name, compacted: `${name}:compacted` };
+  onTestFinished(async () => void (await newRedis().del(keys.order, keys.compacted)));
   for (let i = 0; i < elements.length; i += 500) {
-    await redis.rpush(order, ...elements.slice(i, i + 500));
+    await redis.rpush(keys.order, ...elements.slice(i, i + 500));
   }
-  return { redis, order };
+  return { redis, keys };
 }
 
 /** Removes the batch and compares what is left with what should be. */
 async function expectForgotten(elements: readonly Buffer[], batch: readonly Buffer[]) {
-  const { redis, order } = await list(elements);
+  const { redis, keys } = await list(elements);
   const gone = new Set(batch.map((member) => member.toString("hex")));
-  await run(redis, forgetScript, { order }, {}, batch);
-  const left = (await redis.lrangeBuffer(order, 0, -1)).map((member) => member.toString("hex"));
+  await run(redis, forgetScript, keys, {}, batch);
+  const left = (await redis.lrangeBuffer(keys.order, 0, -1)).map((member) =>
+    member.toString("hex"),
+  );
   const expected = elements.map((member) => member.toString("hex")).filter((m) => !gone.has(m));
   expect(left).toEqual(expected);
 }
@@ -125,6 +128,22 @@ test("from an empty LIST, and from one that holds something else", async () => {
   await expectForgotten([Buffer.from(""), Buffer.from("x")], make(50, ours));
 });
 
+test.each([1, 30, 200])(
+  "%d that are in the compacted list, while the LIST is made exact",
+  async (count) => {
+    const elements = make(600, ours);
+    const { redis, keys } = await list(elements.slice(300));
+    await redis.rpush(keys.compacted, ...elements.slice(0, 300));
+    const batch = new Set([...sample(elements, count), ...sample(elements.slice(0, 300), count)]);
+    await run(redis, forgetScript, keys, {}, [...batch]);
+    const left = [
+      ...(await redis.lrangeBuffer(keys.compacted, 0, -1)),
+      ...(await redis.lrangeBuffer(keys.order, 0, -1)),
+    ];
+    expect(left).toEqual(elements.filter((element) => !batch.has(element)));
+  },
+);
+
 test.each(["-lset", "-ltrim"])(
   "a client without a permission (%s) searches for each",
   async (rule) => {
@@ -133,14 +152,16 @@ test.each(["-lset", "-ltrim"])(
     await admin.acl("SETUSER", user, "on", ">secret", "~*", "+@all", rule);
     onTestFinished(async () => void (await admin.acl("DELUSER", user)));
     const elements = make(300, ours);
-    const { order } = await list(elements);
+    const { keys } = await list(elements);
     const redis = newRedis(undefined, { username: user, password: "secret" });
     const batch = new Set([
       ...sample(elements, 100),
       ...elements.slice(0, 5),
       ...elements.slice(-5),
     ]);
-    await run(redis, forgetScript, { order }, {}, [...batch]);
-    expect(await redis.lrangeBuffer(order, 0, -1)).toEqual(elements.filter((e) => !batch.has(e)));
+    await run(redis, forgetScript, keys, {}, [...batch]);
+    expect(await redis.lrangeBuffer(keys.order, 0, -1)).toEqual(
+      elements.filter((e) => !batch.has(e)),
+    );
   },
 );
