@@ -115,13 +115,7 @@ const kinds: Record<string, (url: string) => Running> = {
     };
   },
   "a subscription": () => {
-    const subscription = new Subscription(
-      "orders",
-      take,
-      () => {},
-      3,
-      () => {},
-    );
+    const subscription = new Subscription("orders", takeNothing, report, 3, report);
     return { start: () => {}, close: () => subscription.close() };
   },
   "a subscriber": (url) => {
