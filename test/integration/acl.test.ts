@@ -5,7 +5,7 @@ import { Delayline } from "../../src/index.ts";
 import { queueKeys } from "../../src/queue/keys.ts";
 import { giveBack } from "../../src/lua/ready/give-back.ts";
 import { run } from "../../src/lua/script.ts";
-import { newCalmLine } from "../helpers/calm-line.ts";
+import { newLine } from "../helpers/delayline.ts";
 import { newRedis, redisUrl, uniqueName } from "../helpers/redis.ts";
 import { offerAsRedisson, transferAsRedisson, type Layout } from "../helpers/redisson.ts";
 
@@ -92,7 +92,7 @@ it.each(["none", "redisson"] as const)(
     const java = newRedis();
     const { url } = await newUser(java, name);
     const layouts: Layout[] = ["8-byte ids", "16-byte ids", "old"];
-    const line = newCalmLine({ redis: url.href, codec: "string", interop });
+    const line = newLine({ redis: url.href, codec: "string", interop });
     const delayed = line.getDelayedQueue<string>(name);
     const ready = line.getBlockingQueue<string>(name);
 

@@ -3,7 +3,7 @@ import type { Redis } from "ioredis";
 import { beforeEach, describe, expect, test } from "vitest";
 import { ClosedError, type BlockingQueue } from "../../src/index.ts";
 import { queueKeys } from "../../src/queue/keys.ts";
-import { newCalmLine } from "../helpers/calm-line.ts";
+import { newLine } from "../helpers/delayline.ts";
 import type { TestLine } from "../helpers/delayline.ts";
 import { eventually } from "../helpers/eventually.ts";
 import { newRedis, redisUrl, uniqueName } from "../helpers/redis.ts";
@@ -19,7 +19,7 @@ let queue: BlockingQueue;
 beforeEach(() => {
   redis = newRedis();
   name = uniqueName("ready");
-  line = newCalmLine();
+  line = newLine();
   queue = line.getBlockingQueue(name);
 });
 
@@ -208,7 +208,7 @@ describe("poll", () => {
 
   test("gives what is there, though the answer comes when the time is over", async () => {
     const proxy = await startProxy(redisUrl());
-    const far = newCalmLine({ redis: proxy.url }).getBlockingQueue(name);
+    const far = newLine({ redis: proxy.url }).getBlockingQueue(name);
     // Opens the connection that blocks.
     await queue.put("to begin with");
     expect(await far.take()).toBe("to begin with");
@@ -447,7 +447,7 @@ describe("pollFromAny", () => {
 
   test("moves due messages of the others, too", async () => {
     const newcomer = uniqueName("newcomer");
-    const producer = newCalmLine({ transfer: false });
+    const producer = newLine({ transfer: false });
     await producer.getDelayedQueue(newcomer).offer("n", 10);
     expect(await queue.pollFromAny([newcomer], MINUTE)).toEqual({ queue: newcomer, payload: "n" });
   });
@@ -471,7 +471,7 @@ describe("pollFromAny", () => {
     "names queues without the client's key prefix (%d ms)",
     async (timeout) => {
       const lent = newRedis(redisUrl(), { keyPrefix: `shop-${uniqueName()}:` });
-      const prefixed = newCalmLine({ redis: lent });
+      const prefixed = newLine({ redis: lent });
       await prefixed.getBlockingQueue(other.name).put("o");
       const from = await prefixed.getBlockingQueue(name).pollFromAny([other.name], timeout);
       expect(from).toEqual({ queue: other.name, payload: "o" });

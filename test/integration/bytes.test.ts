@@ -4,7 +4,7 @@ import { queueKeys } from "../../src/queue/keys.ts";
 import { unpackMember as unpackMemberInLua } from "../../src/lua/fragments/fragments.ts";
 import { asArray, asBuffer, defineScript, run } from "../../src/lua/script.ts";
 import { packMember, unpackMember } from "../../src/queue/message.ts";
-import { newCalmLine } from "../helpers/calm-line.ts";
+import { newLine } from "../helpers/delayline.ts";
 import { eventually } from "../helpers/eventually.ts";
 import { newRedis, redisUrl, uniqueName } from "../helpers/redis.ts";
 
@@ -52,7 +52,7 @@ async function listen(): Promise<() => Promise<string[]>> {
 
 describe("keys", () => {
   test("a delayed message is in Redisson's two keys and nowhere else", async () => {
-    await newCalmLine({ transfer: false }).getDelayedQueue(name).offer("x", MINUTE);
+    await newLine({ transfer: false }).getDelayedQueue(name).offer("x", MINUTE);
     expect(await keysInRedis()).toEqual({
       [`redisson_delay_queue_timeout:{${name}}`]: "zset",
       [`redisson_delay_queue:{${name}}`]: "list",
@@ -60,7 +60,7 @@ describe("keys", () => {
   });
 
   test("a ready message is in the LIST of the queue's own name", async () => {
-    const line = newCalmLine();
+    const line = newLine();
     await line.getDelayedQueue(name).offer("x", 0);
     await eventually(async () => (await redis.llen(name)) === 1);
     expect(await keysInRedis()).toEqual({
@@ -72,7 +72,7 @@ describe("keys", () => {
 
   test("a name with a hash tag gets no new braces", async () => {
     const tagged = `{${name}}:orders`;
-    await newCalmLine({ transfer: false }).getDelayedQueue(tagged).offer("x", MINUTE);
+    await newLine({ transfer: false }).getDelayedQueue(tagged).offer("x", MINUTE);
     expect(await keysInRedis()).toEqual({
       [`redisson_delay_queue_timeout:${tagged}`]: "zset",
       [`redisson_delay_queue:${tagged}`]: "list",
@@ -81,7 +81,7 @@ describe("keys", () => {
 
   test("a key prefix stands before the keys", async () => {
     const prefix = `shop-${name}:`;
-    const line = newCalmLine({ redis: newRedis(redisUrl(), { keyPrefix: prefix }) });
+    const line = newLine({ redis: newRedis(redisUrl(), { keyPrefix: prefix }) });
     await line.getDelayedQueue(name, { transfer: false }).offer("x", MINUTE);
     await line.getBlockingQueue(name, { transfer: false }).put("y");
     expect(await keysInRedis()).toEqual({
@@ -92,7 +92,7 @@ describe("keys", () => {
   });
 
   test("nothing is left behind when all messages have gone", async () => {
-    const line = newCalmLine();
+    const line = newLine();
     const delayed = line.getDelayedQueue(name);
     await delayed.offerMany([0, 1, 5, MINUTE].map((delay) => ({ payload: delay, delay })));
     const ready = line.getBlockingQueue(name);
@@ -107,7 +107,7 @@ describe("the timeouts ZSET", () => {
     "has the member that the server's own struct.pack makes of a payload of %d bytes",
     async (length) => {
       const payload = Buffer.alloc(length, "payload");
-      const line = newCalmLine({ transfer: false, codec: "bytes" });
+      const line = newLine({ transfer: false, codec: "bytes" });
       const { id } = await line.getDelayedQueue<Buffer>(name).offer(payload, MINUTE);
 
       const idBytes = Buffer.from(id.split("-")[1] as string, "hex");
@@ -123,7 +123,7 @@ describe("the timeouts ZSET", () => {
   );
 
   test("has an id of 16 bytes: the server's time in microseconds, then random ones", async () => {
-    const queue = newCalmLine({ transfer: false }).getDelayedQueue(name);
+    const queue = newLine({ transfer: false }).getDelayedQueue(name);
     const before = await serverMicros();
     const offered = [await queue.offer(1, MINUTE), await queue.offer(2, MINUTE)];
     const after = await serverMicros();
@@ -142,7 +142,7 @@ describe("the timeouts ZSET", () => {
   test.each([0, 0.001, 0.5, 1, 1234.567, MINUTE, 86_400_000 * 365])(
     "has the deadline as an integer score, for a delay of %d ms",
     async (delay) => {
-      const queue = newCalmLine({ transfer: false }).getDelayedQueue(name);
+      const queue = newLine({ transfer: false }).getDelayedQueue(name);
       const { deadline } = await queue.offer("x", delay);
       const [, score] = await redis.zrange(queueKeys(name).timeouts, 0, "-1", "WITHSCORES");
       expect(score).toMatch(/^\d{13}$/);
@@ -151,7 +151,7 @@ describe("the timeouts ZSET", () => {
   );
 
   test("has a deadline in the farthest future as an integer below 9e15", async () => {
-    const queue = newCalmLine({ transfer: false }).getDelayedQueue(name);
+    const queue = newLine({ transfer: false }).getDelayedQueue(name);
     const { deadline } = await queue.offer("x", 8.99e15);
     const [, score] = await redis.zrange(queueKeys(name).timeouts, 0, "-1", "WITHSCORES");
     expect(Number(score)).toBe(deadline);
@@ -164,7 +164,7 @@ describe("the timeouts ZSET", () => {
 
 describe("the insertion order LIST", () => {
   test("has an address of 24 bytes: the deadline in eight bytes, big-endian, and the id", async () => {
-    const queue = newCalmLine({ transfer: false }).getDelayedQueue(name);
+    const queue = newLine({ transfer: false }).getDelayedQueue(name);
     const { id, deadline } = await queue.offer("some payload", MINUTE);
 
     const address = Buffer.alloc(24);
@@ -175,7 +175,7 @@ describe("the insertion order LIST", () => {
   });
 
   test("with interop has the whole member", async () => {
-    const queue = newCalmLine({ transfer: false, interop: "redisson" }).getDelayedQueue(name);
+    const queue = newLine({ transfer: false, interop: "redisson" }).getDelayedQueue(name);
     await queue.offerMany([
       { payload: "later", delay: 2 * MINUTE },
       { payload: "sooner", delay: MINUTE },
@@ -187,7 +187,7 @@ describe("the insertion order LIST", () => {
 
 describe("the target LIST", () => {
   test("has the bare payloads, in the order of their deadlines", async () => {
-    const line = newCalmLine({ codec: "bytes" });
+    const line = newLine({ codec: "bytes" });
     const payloads = [Buffer.from([0, 255]), Buffer.alloc(0), Buffer.from("abc")];
     await line
       .getDelayedQueue<Buffer>(name)
@@ -197,7 +197,7 @@ describe("the target LIST", () => {
   });
 
   test("is popped by any program, and filled by any", async () => {
-    const line = newCalmLine({ codec: "string" });
+    const line = newLine({ codec: "string" });
     await line.getDelayedQueue<string>(name).offer("from us", 1);
     expect(await redis.blpop(name, 20)).toEqual([name, "from us"]);
 
@@ -209,7 +209,7 @@ describe("the target LIST", () => {
 describe("the channel", () => {
   test("gets the deadline in ASCII decimal", async () => {
     const heard = await listen();
-    const queue = newCalmLine({ transfer: false }).getDelayedQueue(name);
+    const queue = newLine({ transfer: false }).getDelayedQueue(name);
     const { deadline } = await queue.offer("x", 1234.5);
     expect(await heard()).toEqual([String(deadline)]);
     expect((await heard())[0]).toMatch(/^\d{13}$/);
@@ -218,7 +218,7 @@ describe("the channel", () => {
   test("is not prefixed when keys are", async () => {
     const heard = await listen();
     const lent = newRedis(redisUrl(), { keyPrefix: `shop-${name}:` });
-    const queue = newCalmLine({ redis: lent, transfer: false }).getDelayedQueue(name);
+    const queue = newLine({ redis: lent, transfer: false }).getDelayedQueue(name);
     const { deadline } = await queue.offer("x", MINUTE);
     expect(await heard()).toEqual([String(deadline)]);
   });
@@ -227,7 +227,7 @@ describe("the channel", () => {
     "hears of a new head only, never of a message that is due later (interop %s)",
     async (interop) => {
       const heard = await listen();
-      const queue = newCalmLine({ transfer: false, interop }).getDelayedQueue(name);
+      const queue = newLine({ transfer: false, interop }).getDelayedQueue(name);
       const first = await queue.offer("first", 3 * MINUTE);
       await queue.offer("later", 4 * MINUTE);
       await queue.offerAt("as early, but behind it", new Date(first.deadline));
@@ -240,7 +240,7 @@ describe("the channel", () => {
 
   test("hears once of many messages that are offered together", async () => {
     const heard = await listen();
-    const queue = newCalmLine({ transfer: false }).getDelayedQueue(name);
+    const queue = newLine({ transfer: false }).getDelayedQueue(name);
     const offered = await queue.offerMany(
       [5, 4, 3, 6].map((minutes) => ({ payload: minutes, delay: minutes * MINUTE })),
     );
@@ -251,7 +251,7 @@ describe("the channel", () => {
   });
 
   test("hears nothing when messages are moved, taken out or cleared", async () => {
-    const line = newCalmLine();
+    const line = newLine();
     const queue = line.getDelayedQueue(name);
     await queue.offerMany([1, 2, 3].map((delay) => ({ payload: delay, delay: delay * MINUTE })));
     const heard = await listen();

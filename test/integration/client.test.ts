@@ -9,10 +9,9 @@ import {
   type DelayedQueue,
 } from "../../src/index.ts";
 import { queueKeys } from "../../src/queue/keys.ts";
-import { newCalmLine } from "../helpers/calm-line.ts";
 import { startChild } from "../helpers/child.ts";
 import { collect } from "../helpers/collect.ts";
-import { newLine } from "../helpers/delayline.ts";
+import { newLine, newLineThatMayFail } from "../helpers/delayline.ts";
 import { eventually } from "../helpers/eventually.ts";
 import { startOwnServer } from "../helpers/own-server.ts";
 import { newRedis, redisUrl, uniqueName } from "../helpers/redis.ts";
@@ -28,7 +27,7 @@ beforeEach(() => {
 
 /** A message's whole life: offered, moved when it is due, taken. */
 async function expectToWork(options: DelaylineOptions): Promise<void> {
-  const line = newCalmLine(options);
+  const line = newLine(options);
   const ready = line.getBlockingQueue(name);
   await line.getDelayedQueue(name).offer("a", 10);
   expect(await ready.take()).toBe("a");
@@ -83,7 +82,7 @@ describe("where Redis is", () => {
       [3, newRedis(server.url, { db: 3 })],
     ];
     for (const [db, redis] of forms) {
-      const line = newCalmLine({ redis: redis as string });
+      const line = newLine({ redis: redis as string });
       await line.getDelayedQueue(name).offer(`moved in ${db}`, 5);
       await line.getDelayedQueue(name).offer("delayed", MINUTE);
       const ready = line.getBlockingQueue(name);
@@ -96,10 +95,10 @@ describe("where Redis is", () => {
   test("includes a key prefix: clients with different ones do not meet", async () => {
     const { hostname, port } = new URL(redisUrl());
     const prefix = `{${uniqueName("shop")}}:`;
-    const prefixed = newCalmLine({
+    const prefixed = newLine({
       redis: { host: hostname, port: Number(port), keyPrefix: prefix },
     });
-    const plain = newCalmLine();
+    const plain = newLine();
     const prefixedReady = prefixed.getBlockingQueue(name);
     const plainReady = plain.getBlockingQueue(name);
     await prefixed.getDelayedQueue(name).offer("prefixed", 20);
@@ -134,7 +133,7 @@ describe("a client that was lent", () => {
     const before = look();
     const listenersBefore = listeners();
 
-    const line = newCalmLine({ redis: lent });
+    const line = newLine({ redis: lent });
     await line.getDelayedQueue(name).offer("a", 5);
     expect(await line.getBlockingQueue(name).take()).toBe("a");
     line.getBlockingQueue(name).subscribe(() => {});
@@ -149,7 +148,7 @@ describe("a client that was lent", () => {
 
   test("can be lent to many, one after the other and at once", async () => {
     const lent = newRedis();
-    const lines = [newCalmLine({ redis: lent }), newCalmLine({ redis: lent })] as const;
+    const lines = [newLine({ redis: lent }), newLine({ redis: lent })] as const;
     await lines[0].getDelayedQueue(name).offer("a", 5);
     expect(await lines[1].getBlockingQueue(name).take()).toBe("a");
     await lines[0].close();
@@ -165,14 +164,14 @@ describe("a client that was lent", () => {
     const collectWarning = (warning: Error) => warnings.push(warning);
     process.on("warning", collectWarning);
     onTestFinished(() => void process.off("warning", collectWarning));
-    const lines = Array.from({ length: 20 }, () => newCalmLine({ redis: lent, transfer: false }));
+    const lines = Array.from({ length: 20 }, () => newLine({ redis: lent, transfer: false }));
     await Promise.all(lines.map((line) => line.getDelayedQueue(name).offer("a", MINUTE)));
     expect(warnings.map((warning) => warning.name)).not.toContain("MaxListenersExceededWarning");
   });
 
   test("keeps its own connections free: it neither subscribes nor blocks", async () => {
     const lent = newRedis(redisUrl(), { connectionName: uniqueName("lent") });
-    const line = newCalmLine({ redis: lent });
+    const line = newLine({ redis: lent });
     const taking = line.getBlockingQueue(name).take();
     await eventually(
       async () => (await newRedis().client("LIST"))?.toString().includes(name) ?? false,
@@ -189,7 +188,7 @@ describe("connections", () => {
   test("are opened when they are needed, have names, and are closed", async () => {
     const server = await startOwnServer();
     const redis = newRedis(server.url);
-    const line = newCalmLine({ redis: server.url });
+    const line = newLine({ redis: server.url });
     await redis.ping();
     expect(await connectionNames(redis)).toEqual([]);
 
@@ -243,7 +242,7 @@ describe("connections", () => {
 
 describe("close", () => {
   test("may be called twice, and at once", async () => {
-    const line = newCalmLine();
+    const line = newLine();
     await line.getDelayedQueue(name).offer("a", MINUTE);
     await Promise.all([line.close(), line.close()]);
     await line.close();
@@ -263,7 +262,7 @@ describe("close", () => {
   });
 
   test("settles the offers that were made", async () => {
-    const line = newCalmLine();
+    const line = newLine();
     const queue = line.getDelayedQueue(name);
     const offers = Array.from({ length: 250 }, (_, i) => queue.offer(i, MINUTE));
     await line.close();
@@ -272,11 +271,11 @@ describe("close", () => {
   });
 
   test("leaves delayed and ready messages where they are", async () => {
-    const line = newCalmLine();
+    const line = newLine();
     await line.getDelayedQueue(name).offer("delayed", MINUTE);
     await line.getBlockingQueue(name).put("ready");
     await line.close();
-    const next = newCalmLine();
+    const next = newLine();
     expect(await next.getDelayedQueue(name).readAll()).toEqual(["delayed"]);
     expect(await next.getBlockingQueue(name).readAll()).toEqual(["ready"]);
   });
@@ -325,7 +324,7 @@ describe("close", () => {
       ["clear of the ready side", (_, ready) => ready.clear()],
     ];
     test.each(calls)("%s", async (_, call) => {
-      const line = newCalmLine({ transfer: false });
+      const line = newLine({ transfer: false });
       const [delayed, ready] = [line.getDelayedQueue(name), line.getBlockingQueue(name)];
       await line.close();
       await expect(call(delayed, ready)).rejects.toBeInstanceOf(ClosedError);
@@ -336,7 +335,7 @@ describe("close", () => {
     });
 
     test("and so are new queues, and the server's time", async () => {
-      const line = newCalmLine();
+      const line = newLine();
       await line.close();
       expect(() => line.getDelayedQueue(name)).toThrow(ClosedError);
       expect(() => line.getBlockingQueue(name)).toThrow(ClosedError);
@@ -357,13 +356,13 @@ describe("a queue", () => {
     "redisson_delay_queue:{orders}",
     "delayline_keys:{orders}",
   ])("cannot have the name %j", (bad) => {
-    const line = newCalmLine();
+    const line = newLine();
     expect(() => line.getDelayedQueue(bad as string)).toThrow(TypeError);
     expect(() => line.getBlockingQueue(bad as string)).toThrow(/^queue name must/);
   });
 
   test("has one interop for all its handles in a client", () => {
-    const line = newCalmLine({ transfer: false });
+    const line = newLine({ transfer: false });
     line.getDelayedQueue(name, { interop: "redisson" });
     line.getBlockingQueue(name, { interop: "redisson" });
     const message = `interop of queue "${name}" must be the same for all its handles, got none`;
@@ -378,7 +377,7 @@ describe("a queue", () => {
   });
 
   test("that is polled with others must have the same interop as they", async () => {
-    const line = newCalmLine({ transfer: false });
+    const line = newLine({ transfer: false });
     const other = uniqueName();
     line.getDelayedQueue(other, { interop: "redisson" });
     await expect(line.getBlockingQueue(name).pollFromAny([other])).rejects.toThrow(TypeError);
@@ -392,7 +391,7 @@ describe("a queue", () => {
     [{ transfer: 1 }, "got 1"],
     [{ maxPayloadBytes: "1" }, "got string"],
   ])("refuses a bad option and is not opened: %j", async (options, message) => {
-    const line = newCalmLine();
+    const line = newLine();
     expect(() => line.getDelayedQueue(name, options as never)).toThrow(TypeError);
     expect(() => line.getBlockingQueue(name, options as never)).toThrow(message);
     await line.serverTime();
@@ -451,7 +450,7 @@ describe("a Redis that cannot be reached", () => {
     proxy.refuse();
     const { port } = proxy;
     const redis = { host: "127.0.0.1", port, maxRetriesPerRequest: 4 };
-    const line = newLine({ redis, transfer: false });
+    const line = newLineThatMayFail({ redis, transfer: false });
     const offer = line.getDelayedQueue(name).offer("a", 0);
     const reason = `connect ECONNREFUSED 127.0.0.1:${port}`;
     await eventually(() => line.errors.length > 0);
@@ -533,7 +532,7 @@ describe("a lent client", () => {
 describe("serverTime", () => {
   test("is the server's clock, to within a round trip", async () => {
     const redis = newRedis();
-    const line = newCalmLine();
+    const line = newLine();
     // The second time it is estimated.
     for (let i = 0; i < 2; i++) {
       const before = await timeOf(redis);
@@ -549,7 +548,7 @@ describe("serverTime", () => {
     const redis = newRedis(server.url);
     const timesAsked = async () =>
       Number(/cmdstat_time:calls=(\d+),/.exec(await redis.info("commandstats"))?.[1] ?? 0);
-    const line = newCalmLine({ redis: server.url });
+    const line = newLine({ redis: server.url });
     const first = await line.serverTime();
     const asked = await timesAsked();
     expect(asked).toBeGreaterThan(0);
@@ -558,7 +557,7 @@ describe("serverTime", () => {
   });
 
   test("agrees with the deadlines of offers", async () => {
-    const line = newCalmLine({ transfer: false });
+    const line = newLine({ transfer: false });
     const startedAt = performance.now();
     const before = await line.serverTime();
     const { deadline } = await line.getDelayedQueue(name).offer("a", 1000);
@@ -570,7 +569,7 @@ describe("serverTime", () => {
   });
 
   test("of a Redis that is not there rejects", async () => {
-    const line = newLine({
+    const line = newLineThatMayFail({
       redis: { port: 1, maxRetriesPerRequest: 0, retryStrategy: () => null },
     });
     await expect(line.serverTime()).rejects.toMatchObject({ code: "REDIS", reply: undefined });

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import { DecodeError, type Codec, type CodecName } from "../../src/index.ts";
 import { JsonJacksonCodec, Kryo5Codec } from "../../src/redisson/index.ts";
-import { newCalmLine } from "../helpers/calm-line.ts";
+import { newLine } from "../helpers/delayline.ts";
 import { newRedis, uniqueName } from "../helpers/redis.ts";
 
 // Payloads on their way through Redis and back.
@@ -18,7 +18,7 @@ const order = { id: 7, lines: [{ sku: "é😀", count: 2 }], paid: false, note: 
 
 /** All ways on which a payload comes back. */
 async function throughRedis<T>(codec: CodecName | Codec<T>, payload: T) {
-  const line = newCalmLine();
+  const line = newLine();
   const delayed = line.getDelayedQueue<T>(name, { codec });
   const ready = line.getBlockingQueue<T>(name, { codec });
   await delayed.offer(payload, MINUTE);
@@ -59,14 +59,14 @@ describe("payloads come back as they went", () => {
       for (const payload of [null, undefined]) {
         for (const received of await throughRedis(codec, payload)) expect(received).toBeNull();
       }
-      const line = newCalmLine({ codec });
+      const line = newLine({ codec });
       expect(await line.getBlockingQueue(name).poll()).toBeUndefined();
       expect(await line.getDelayedQueue(name).poll()).toBeUndefined();
     },
   );
 
   test("null can be searched for, and removed", async () => {
-    const queue = newCalmLine({ transfer: false }).getDelayedQueue(name);
+    const queue = newLine({ transfer: false }).getDelayedQueue(name);
     await queue.offerMany([null, 0, undefined].map((payload) => ({ payload, delay: MINUTE })));
     expect(await queue.contains(null)).toBe(true);
     expect(await queue.remove(undefined)).toBe(true);
@@ -83,7 +83,7 @@ describe("a codec", () => {
   };
 
   test("may be the user's own, whose bytes are what is in Redis", async () => {
-    const ready = newCalmLine().getBlockingQueue(name, { codec: reversed });
+    const ready = newLine().getBlockingQueue(name, { codec: reversed });
     await ready.put("abc");
     expect(await newRedis().lrange(name, 0, -1)).toEqual(["cba"]);
     expect(await ready.take()).toBe("abc");
@@ -100,13 +100,13 @@ describe("a codec", () => {
         return raw.toString().slice(this.#prefix.length);
       }
     }
-    const ready = newCalmLine().getBlockingQueue(name, { codec: new Prefixed() });
+    const ready = newLine().getBlockingQueue(name, { codec: new Prefixed() });
     await ready.put("abc");
     expect(await ready.take()).toBe("abc");
   });
 
   test("of the client holds for queues that do not name another", async () => {
-    const line = newCalmLine({ codec: "json", transfer: false });
+    const line = newLine({ codec: "json", transfer: false });
     const redis = newRedis();
     await line.getBlockingQueue(name).put({ a: 1 });
     await line.getBlockingQueue(name, {}).put({ a: 2 });
@@ -115,7 +115,7 @@ describe("a codec", () => {
   });
 
   test("belongs to a handle, not to the queue", async () => {
-    const line = newCalmLine({ transfer: false });
+    const line = newLine({ transfer: false });
     const asJson = line.getDelayedQueue(name, { codec: "json" });
     const asText = line.getDelayedQueue<string>(name, { codec: "string" });
     await asJson.offer({ a: 1 }, MINUTE);
@@ -124,14 +124,14 @@ describe("a codec", () => {
   });
 
   test("is msgpack if nothing is said", async () => {
-    await newCalmLine({ transfer: false }).getBlockingQueue(name).put({ a: 1 });
+    await newLine({ transfer: false }).getBlockingQueue(name).put({ a: 1 });
     const [bytes] = await newRedis().lrangeBuffer(name, 0, -1);
     expect(bytes?.toString("hex")).toBe("81a16101");
   });
 });
 
 test("received bytes are the receiver's own to keep and to change", async () => {
-  const ready = newCalmLine({ codec: "bytes" }).getBlockingQueue<Buffer>(name);
+  const ready = newLine({ codec: "bytes" }).getBlockingQueue<Buffer>(name);
   await ready.putMany([Buffer.from("aaa"), Buffer.from("bbb")]);
   const [first, second] = await ready.drain();
   first?.fill(0);
@@ -149,7 +149,7 @@ describe("Redisson's codecs", () => {
     const payload = { total: 2n ** 60n, at: new Date(1_755_757_960_123) };
     for (const received of await throughRedis(codec, payload)) expect(received).toEqual(payload);
 
-    const queue = newCalmLine({ transfer: false }).getDelayedQueue(name, { codec });
+    const queue = newLine({ transfer: false }).getDelayedQueue(name, { codec });
     await queue.offer(payload, MINUTE);
     expect(await queue.contains({ ...payload })).toBe(true);
     expect(await queue.remove({ ...payload, total: 5 })).toBe(false);
@@ -158,7 +158,7 @@ describe("Redisson's codecs", () => {
 
   test("say what to do about an object of Kryo, and keep its bytes", async () => {
     const redis = newRedis();
-    const ready = newCalmLine().getBlockingQueue(name, { codec: new Kryo5Codec() });
+    const ready = newLine().getBlockingQueue(name, { codec: new Kryo5Codec() });
     const map = Buffer.from("01006a6176612e7574696c2e486173684d61f0020382610202", "hex");
     await redis.rpush(name, map);
     const error: unknown = await ready.take().catch((caught: unknown) => caught);

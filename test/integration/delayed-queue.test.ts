@@ -2,7 +2,7 @@ import type { Redis } from "ioredis";
 import { beforeEach, describe, expect, test } from "vitest";
 import type { DelayedQueue } from "../../src/index.ts";
 import { queueKeys } from "../../src/queue/keys.ts";
-import { newCalmLine } from "../helpers/calm-line.ts";
+import { newLine } from "../helpers/delayline.ts";
 import { collect } from "../helpers/collect.ts";
 import { eventually } from "../helpers/eventually.ts";
 import { newRedis, uniqueName } from "../helpers/redis.ts";
@@ -30,7 +30,7 @@ describe.each(["none", "redisson"] as const)("with interop %s", (interop) => {
   let queue: DelayedQueue;
 
   beforeEach(() => {
-    queue = newCalmLine({ transfer: false, interop }).getDelayedQueue(name);
+    queue = newLine({ transfer: false, interop }).getDelayedQueue(name);
   });
 
   /** Offers payloads in this order; each is due before the one in front of it. */
@@ -335,7 +335,7 @@ describe.each(["none", "redisson"] as const)("with interop %s", (interop) => {
 
   describe("pollLastAndOfferFirstTo", () => {
     test("moves the last inserted, though it is not due, in front of another queue", async () => {
-      const line = newCalmLine({ transfer: false });
+      const line = newLine({ transfer: false });
       const other = line.getBlockingQueue(uniqueName("other"));
       await other.put("was there before");
       await offer("a", "b", { order: 3 });
@@ -348,7 +348,7 @@ describe.each(["none", "redisson"] as const)("with interop %s", (interop) => {
     test("moves into the queue's own ready messages just as well", async () => {
       await offer("a", "b");
       expect(await queue.pollLastAndOfferFirstTo(name)).toBe("b");
-      expect(await newCalmLine().getBlockingQueue(name).take()).toBe("b");
+      expect(await newLine().getBlockingQueue(name).take()).toBe("b");
     });
 
     test("refuses names that can name no queue, and moves nothing", async () => {
@@ -407,7 +407,7 @@ describe.each(["none", "redisson"] as const)("with interop %s", (interop) => {
       expect(await takeOut(delayed)).toBeTruthy();
 
       // Equally due, but offered later: the dropped one would come first.
-      const ready = newCalmLine({ interop }).getBlockingQueue<string>(name);
+      const ready = newLine({ interop }).getBlockingQueue<string>(name);
       expect(await ready.take()).toBe("kept");
       expect(await ready.size()).toBe(0);
       expect(await delayed.size()).toBe(0);
@@ -417,7 +417,7 @@ describe.each(["none", "redisson"] as const)("with interop %s", (interop) => {
       await Promise.all(upTo(150).map((i) => queue.offerAt(`dropped ${i}`, due)));
       expect(await queue.clear()).toBe(150);
       await queue.offerAt("kept", due);
-      const ready = newCalmLine({ interop }).getBlockingQueue<string>(name);
+      const ready = newLine({ interop }).getBlockingQueue<string>(name);
       expect(await ready.take()).toBe("kept");
       expect(await ready.size()).toBe(0);
     });
@@ -433,7 +433,7 @@ describe.each(["none", "redisson"] as const)("with interop %s", (interop) => {
     const seen: unknown[] = [];
     for await (const { payload } of queue) {
       if (seen.push(payload) === 1) {
-        newCalmLine({ interop }).getBlockingQueue(name);
+        newLine({ interop }).getBlockingQueue(name);
         await eventually(async () => (await queue.size()) === staying.length);
       }
     }
@@ -443,7 +443,7 @@ describe.each(["none", "redisson"] as const)("with interop %s", (interop) => {
   });
 
   test("a message is polled or delivered, never both and never neither", async () => {
-    const line = newCalmLine({ interop });
+    const line = newLine({ interop });
     const delayed = line.getDelayedQueue<number>(name);
     await delayed.offerMany(upTo(500).map((i) => ({ payload: i, delay: (i * 7) % 100 })));
     const polled: number[] = [];
@@ -454,7 +454,7 @@ describe.each(["none", "redisson"] as const)("with interop %s", (interop) => {
 });
 
 test("two handles see one queue", async () => {
-  const line = newCalmLine({ transfer: false });
+  const line = newLine({ transfer: false });
   const [one, two] = [line.getDelayedQueue(name), line.getDelayedQueue(name)];
   await one.offer("a", MINUTE);
   expect(await two.readAll()).toEqual(["a"]);
@@ -463,7 +463,7 @@ test("two handles see one queue", async () => {
 });
 
 test("queues with other names are left alone, though their names be alike", async () => {
-  const line = newCalmLine({ transfer: false });
+  const line = newLine({ transfer: false });
   const others = [`${name}s`, `x${name}`, `{${name}}`, `{${name}}:x`].map((other) =>
     line.getDelayedQueue(other),
   );

@@ -12,7 +12,7 @@ import {
 import { queueKeys } from "../../src/queue/keys.ts";
 import { offer as plainScript } from "../../src/lua/delayed/offer.ts";
 import { offerKeyed as keyedScript } from "../../src/lua/delayed/offer-keyed.ts";
-import { newCalmLine } from "../helpers/calm-line.ts";
+import { newLine } from "../helpers/delayline.ts";
 import { watchCommands } from "../helpers/monitor.ts";
 import { newRedis, uniqueName } from "../helpers/redis.ts";
 
@@ -26,7 +26,7 @@ let queue: DelayedQueue;
 beforeEach(() => {
   redis = newRedis();
   name = uniqueName("offer");
-  queue = newCalmLine({ transfer: false }).getDelayedQueue(name);
+  queue = newLine({ transfer: false }).getDelayedQueue(name);
 });
 
 /** The server's clock in milliseconds, with fractions. */
@@ -84,13 +84,13 @@ describe("offer", () => {
     expect(await queue.size()).toBe(1);
     expect(await redis.llen(name)).toBe(0);
 
-    const ready = newCalmLine().getBlockingQueue(name);
+    const ready = newLine().getBlockingQueue(name);
     expect(await ready.take()).toBe("x");
     expect(await queue.size()).toBe(0);
   });
 
   test("delivers no message before its deadline, on the server's clock", async () => {
-    const delayed = newCalmLine().getDelayedQueue(name);
+    const delayed = newLine().getDelayedQueue(name);
     await delayed.offer("to begin with", MINUTE);
     // How many are ready, and when: looked at as often as Redis answers.
     const look = async () => {
@@ -115,7 +115,7 @@ describe("offer", () => {
   });
 
   test("delivers in the order of the deadlines, whatever the order of the offers", async () => {
-    const line = newCalmLine();
+    const line = newLine();
     const delays = [90, 10, 50, 30, 70, 0];
     await line
       .getDelayedQueue<number>(name)
@@ -133,7 +133,7 @@ describe("offer", () => {
     await Promise.all(payloads.slice(0, 300).map((i) => queue.offerAt(i, date)));
     for (const i of payloads.slice(300)) await queue.offerAt(i, date);
 
-    const ready = newCalmLine().getBlockingQueue<number>(name);
+    const ready = newLine().getBlockingQueue<number>(name);
     const taken: number[] = [];
     while (taken.length < 330) taken.push(await ready.take());
     expect(taken).toEqual(payloads);
@@ -196,7 +196,7 @@ describe("offerAt", () => {
     "makes a date in the past due at once: %s",
     async (date) => {
       expect(await queue.offerAt("x", date)).toMatchObject({ deadline: date.getTime() });
-      expect(await newCalmLine().getBlockingQueue(name).take()).toBe("x");
+      expect(await newLine().getBlockingQueue(name).take()).toBe("x");
     },
   );
 
@@ -303,7 +303,7 @@ describe("offerMany", () => {
 
 describe("a payload", () => {
   test("of just maxPayloadBytes fits, a byte more does not", async () => {
-    const line = newCalmLine({ transfer: false, codec: "bytes", maxPayloadBytes: 100 });
+    const line = newLine({ transfer: false, codec: "bytes", maxPayloadBytes: 100 });
     const bytes = line.getDelayedQueue<Buffer>(name);
     await bytes.offer(Buffer.alloc(100), MINUTE);
 
@@ -323,7 +323,7 @@ describe("a payload", () => {
   });
 
   test("has 1 MiB by default", async () => {
-    const bytes = newCalmLine({ transfer: false }).getDelayedQueue(name, { codec: "bytes" });
+    const bytes = newLine({ transfer: false }).getDelayedQueue(name, { codec: "bytes" });
     await bytes.offer(Buffer.alloc(2 ** 20), MINUTE);
     await expect(bytes.offer(Buffer.alloc(2 ** 20 + 1), MINUTE)).rejects.toThrow(
       PayloadTooLargeError,
@@ -340,7 +340,7 @@ describe("a payload", () => {
       },
       decode: () => null,
     };
-    const picky = newCalmLine({ transfer: false }).getDelayedQueue(name, { codec });
+    const picky = newLine({ transfer: false }).getDelayedQueue(name, { codec });
     const error: unknown = await picky.offer("x", MINUTE).catch((reason: unknown) => reason);
     expect(error).toBeInstanceOf(EncodeError);
     expect(error).toMatchObject({ code: "ENCODE", cause });
@@ -354,7 +354,7 @@ describe("a payload", () => {
     "that a codec of the user's turns into no bytes is refused: %s",
     async (result) => {
       const codec: Codec = { name: "odd", encode: () => result as never, decode: () => null };
-      const odd = newCalmLine({ transfer: false }).getDelayedQueue(name, { codec });
+      const odd = newLine({ transfer: false }).getDelayedQueue(name, { codec });
       await expect(odd.offer("x", MINUTE)).rejects.toMatchObject({
         code: "ENCODE",
         cause: new TypeError("encode gave no Uint8Array"),
@@ -364,7 +364,7 @@ describe("a payload", () => {
   );
 
   test("may be changed by the caller as soon as it is offered", async () => {
-    const bytes = newCalmLine({ transfer: false }).getDelayedQueue(name, { codec: "bytes" });
+    const bytes = newLine({ transfer: false }).getDelayedQueue(name, { codec: "bytes" });
     const payload = Buffer.from("before");
     const offer = bytes.offer(payload, MINUTE);
     payload.write("after!");
@@ -404,7 +404,7 @@ describe("offers on their way", () => {
   });
 
   test("of two handles travel together, those of two queues do not", async () => {
-    const line = newCalmLine({ transfer: false });
+    const line = newLine({ transfer: false });
     const scripts = await watchScripts();
     const other = uniqueName("offer");
     const otherScripts = await watchCommands(queueKeys(other).timeouts);
@@ -441,7 +441,7 @@ describe("offers on their way", () => {
   test("arrive in the order in which they were made, from a client's first on", async () => {
     const date = new Date(Date.now() + MINUTE);
     for (let round = 0; round < 5; round++) {
-      const fresh = newCalmLine({ transfer: false }).getDelayedQueue(uniqueName("offer"));
+      const fresh = newLine({ transfer: false }).getDelayedQueue(uniqueName("offer"));
       const offers: Promise<OfferResult>[] = [];
       // In successive turns of the event loop: while it connects, asks for the time, and sends.
       for (let i = 0; i < 300; i++) {

@@ -1,7 +1,7 @@
 import type { Redis } from "ioredis";
 import { beforeEach, describe, expect, test } from "vitest";
 import { queueKeys } from "../../src/queue/keys.ts";
-import { newCalmLine } from "../helpers/calm-line.ts";
+import { newLine } from "../helpers/delayline.ts";
 import { collect } from "../helpers/collect.ts";
 import { eventually } from "../helpers/eventually.ts";
 import { newRedis, uniqueName } from "../helpers/redis.ts";
@@ -27,13 +27,13 @@ describe.each(layouts)("messages that Redisson wrote (%s)", (layout) => {
   test("that are due already are moved by whoever comes, and taken", async () => {
     await offer("second", -1000);
     await offer("first", -2000);
-    const ready = newCalmLine({ codec: "string" }).getBlockingQueue<string>(name);
+    const ready = newLine({ codec: "string" }).getBlockingQueue<string>(name);
     expect([await ready.take(), await ready.take()]).toEqual(["first", "second"]);
     expect(await redis.exists(...Object.values(queueKeys(name)).slice(0, 3))).toBe(0);
   });
 
   test("wake a task that waits for later ones", async () => {
-    const line = newCalmLine({ codec: "string" });
+    const line = newLine({ codec: "string" });
     const ready = line.getBlockingQueue<string>(name);
     await line.getDelayedQueue<string>(name).offer("later", MINUTE);
     // Now the task runs: it has moved something.
@@ -46,7 +46,7 @@ describe.each(layouts)("messages that Redisson wrote (%s)", (layout) => {
   });
 
   test("are read in the order of their insertion, ours among them", async () => {
-    const queue = newCalmLine({ codec: "string", transfer: false }).getDelayedQueue<string>(name);
+    const queue = newLine({ codec: "string", transfer: false }).getDelayedQueue<string>(name);
     const deadlines = [
       await offer("a", 3 * MINUTE),
       (await queue.offer("b", MINUTE)).deadline,
@@ -73,7 +73,7 @@ describe.each(layouts)("messages that Redisson wrote (%s)", (layout) => {
   test.each(["none", "redisson"] as const)(
     "are found and taken out (interop %s)",
     async (interop) => {
-      const line = newCalmLine({ codec: "string", transfer: false, interop });
+      const line = newLine({ codec: "string", transfer: false, interop });
       const queue = line.getDelayedQueue<string>(name);
       for (const payload of ["a", "b", "c", "d", "e", "f"]) await offer(payload, MINUTE);
 
@@ -96,7 +96,7 @@ describe.each(layouts)("messages that Redisson wrote (%s)", (layout) => {
   test("are moved in batches, none lost and none doubled, however many are due", async () => {
     const payloads = Array.from({ length: 250 }, (_, i) => `message ${i}`);
     for (const payload of payloads) await offer(payload, -1000);
-    const ready = newCalmLine({ codec: "string" }).getBlockingQueue<string>(name);
+    const ready = newLine({ codec: "string" }).getBlockingQueue<string>(name);
     const taken: string[] = [];
     while (taken.length < 250) taken.push(...(await ready.takeMany({ max: 100 })));
     expect(taken.toSorted()).toEqual(payloads.toSorted());
@@ -106,7 +106,7 @@ describe.each(layouts)("messages that Redisson wrote (%s)", (layout) => {
 
 test("all layouts share one queue", async () => {
   for (const layout of layouts) await offerAsRedisson(redis, name, layout, MINUTE, layout);
-  const queue = newCalmLine({ codec: "string", transfer: false }).getDelayedQueue<string>(name);
+  const queue = newLine({ codec: "string", transfer: false }).getDelayedQueue<string>(name);
   expect(await queue.readAll()).toEqual(layouts);
   expect(await queue.poll(2)).toEqual(layouts.slice(0, 2));
 });
@@ -115,7 +115,7 @@ describe("Redisson's transfer script", () => {
   test.each(["none", "redisson"] as const)(
     "moves what we offered (interop %s)",
     async (interop) => {
-      const line = newCalmLine({ codec: "string", transfer: false, interop });
+      const line = newLine({ codec: "string", transfer: false, interop });
       const queue = line.getDelayedQueue<string>(name);
       const later = await queue.offer("later", MINUTE);
       await queue.offerAt("second", new Date(2000));
@@ -132,7 +132,7 @@ describe("Redisson's transfer script", () => {
   );
 
   test("and our task move side by side, none lost and none doubled", async () => {
-    const line = newCalmLine({ codec: "string" });
+    const line = newLine({ codec: "string" });
     const queue = line.getDelayedQueue<string>(name);
     const payloads = Array.from({ length: 400 }, (_, i) => `message ${i}`);
     const offered = queue.offerMany(payloads.map((payload, i) => ({ payload, delay: i / 4 })));
@@ -144,13 +144,13 @@ describe("Redisson's transfer script", () => {
 });
 
 test("interop redisson can be taken back at any time", async () => {
-  const exact = newCalmLine({ codec: "string", transfer: false, interop: "redisson" });
+  const exact = newLine({ codec: "string", transfer: false, interop: "redisson" });
   await exact.getDelayedQueue<string>(name).offer("a", 0);
   await offerAsRedisson(redis, name, "b", MINUTE);
   await exact.getDelayedQueue<string>(name).offer("c", MINUTE);
   await exact.close();
 
-  const line = newCalmLine({ codec: "string" });
+  const line = newLine({ codec: "string" });
   expect(await line.getBlockingQueue<string>(name).take()).toBe("a");
   const queue = line.getDelayedQueue<string>(name);
   await queue.offer("d", MINUTE);
@@ -162,7 +162,7 @@ test("interop redisson can be taken back at any time", async () => {
 test.each(["none", "redisson"] as const)(
   "without the insertion order, messages are delivered and found by id and key (interop %s)",
   async (interop) => {
-    const line = newCalmLine({ codec: "string", transfer: false, interop });
+    const line = newLine({ codec: "string", transfer: false, interop });
     const queue = line.getDelayedQueue<string>(name);
     const { id } = await queue.offer("a", MINUTE);
     await queue.offer("b", MINUTE, { key: "b" });
@@ -174,7 +174,7 @@ test.each(["none", "redisson"] as const)(
     expect((await queue.get("b"))?.payload).toBe("b");
     expect(await queue.cancel(id)).toBe(true);
     expect(await queue.reschedule("c", 0)).toBeDefined();
-    const mover = newCalmLine({ codec: "string", interop });
+    const mover = newLine({ codec: "string", interop });
     expect(await mover.getBlockingQueue<string>(name).take()).toBe("c");
     expect(await queue.size()).toBe(1);
   },

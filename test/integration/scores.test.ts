@@ -5,7 +5,7 @@ import { offer, offerExact } from "../../src/lua/delayed/offer.ts";
 import { offerKeyed } from "../../src/lua/delayed/offer-keyed.ts";
 import { run } from "../../src/lua/script.ts";
 import { createId, packMember } from "../../src/queue/message.ts";
-import { newCalmLine } from "../helpers/calm-line.ts";
+import { newLine } from "../helpers/delayline.ts";
 import { collect } from "../helpers/collect.ts";
 import { startOwnServer } from "../helpers/own-server.ts";
 import { newRedis, uniqueName } from "../helpers/redis.ts";
@@ -35,7 +35,7 @@ test.for([...FOREVER, ...LATER])(
   async (score) => {
     const server = await startOwnServer();
     const redis = newRedis(server.url);
-    const line = newCalmLine({ redis: server.url, codec: "string" });
+    const line = newLine({ redis: server.url, codec: "string" });
     const open = (name: string) => ({
       keys: queueKeys(name),
       delayed: line.getDelayedQueue<string>(name),
@@ -61,7 +61,7 @@ test.for([...FOREVER, ...LATER])(
 test.for(DUE)("a message of the score %s is due", async (score) => {
   const name = uniqueName();
   await newRedis().zadd(queueKeys(name).timeouts, score, javaMember("old"));
-  const line = newCalmLine({ codec: "string" });
+  const line = newLine({ codec: "string" });
   expect(await line.getBlockingQueue<string>(name).take()).toBe("old");
 });
 
@@ -71,7 +71,7 @@ test.for([...FOREVER, ...DUE, ...LATER])(
     const name = uniqueName();
     const keys = queueKeys(name);
     const redis = newRedis();
-    const line = newCalmLine({ codec: "string", transfer: false });
+    const line = newLine({ codec: "string", transfer: false });
     const delayed = line.getDelayedQueue<string>(name);
     for (const [i, length] of [8, 16].entries()) {
       const member = packMember(Buffer.alloc(length, 7), Buffer.from(`m${i}`));
@@ -98,7 +98,7 @@ test("many messages with ids of 16 bytes are removed, whatever their scores", as
   const name = uniqueName();
   const keys = queueKeys(name);
   const redis = newRedis();
-  const delayed = newCalmLine({ codec: "string", transfer: false }).getDelayedQueue<string>(name);
+  const delayed = newLine({ codec: "string", transfer: false }).getDelayedQueue<string>(name);
   const scores = [...FOREVER, ...DUE, ...LATER];
   for (const [i, score] of scores.entries()) {
     const member = packMember(Buffer.alloc(16, i), Buffer.from(score));

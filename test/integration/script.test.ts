@@ -1,7 +1,7 @@
 import type { Redis } from "ioredis";
 import { beforeEach, describe, expect, test } from "vitest";
 import { asNumber, defineScript, run } from "../../src/lua/script.ts";
-import { newCalmLine } from "../helpers/calm-line.ts";
+import { newLine } from "../helpers/delayline.ts";
 import { eventually } from "../helpers/eventually.ts";
 import { startOwnServer } from "../helpers/own-server.ts";
 import { newRedis, redisUrl, uniqueName } from "../helpers/redis.ts";
@@ -84,7 +84,7 @@ describe("a server that does not know a script", () => {
   test("after SCRIPT FLUSH does everything as before", async () => {
     const server = await startOwnServer();
     const redis = newRedis(server.url);
-    const line = newCalmLine({ redis: server.url });
+    const line = newLine({ redis: server.url });
     const delayed = line.getDelayedQueue<string>("orders");
     const ready = line.getBlockingQueue<string>("orders");
     for (let i = 0; i < 3; i++) {
@@ -109,7 +109,7 @@ describe("a server that does not know a script", () => {
   test("gets offers in their order all the same, though its refusals come one by one", async () => {
     const server = await startOwnServer();
     const proxy = await startProxy(server.url);
-    const queue = newCalmLine({ redis: proxy.url, transfer: false }).getDelayedQueue("orders");
+    const queue = newLine({ redis: proxy.url, transfer: false }).getDelayedQueue("orders");
     await queue.offer("to begin with", 60_000);
     await newRedis(server.url).script("FLUSH");
 
@@ -136,7 +136,7 @@ describe("a server that does not know a script", () => {
 
   test("gets many offers in their order all the same, and each once", async () => {
     const server = await startOwnServer();
-    const queue = newCalmLine({ redis: server.url, transfer: false }).getDelayedQueue("orders");
+    const queue = newLine({ redis: server.url, transfer: false }).getDelayedQueue("orders");
     const payloads = Array.from({ length: 1000 }, (_, i) => i);
     await queue.offerMany(payloads.map((payload) => ({ payload, delay: 60_000 })));
     expect(await queue.readAll()).toEqual(payloads);

@@ -6,8 +6,7 @@ import {
   type BlockingQueue,
   type DelayedQueue,
 } from "../../src/index.ts";
-import { newCalmLine } from "../helpers/calm-line.ts";
-import { newLine, type TestLine } from "../helpers/delayline.ts";
+import { newLine, newLineThatMayFail, type TestLine } from "../helpers/delayline.ts";
 import { eventually } from "../helpers/eventually.ts";
 import { newRedis, uniqueName } from "../helpers/redis.ts";
 
@@ -19,7 +18,7 @@ let queue: BlockingQueue<number>;
 beforeEach(() => {
   redis = newRedis();
   name = uniqueName("subscribe");
-  line = newCalmLine();
+  line = newLine();
   queue = line.getBlockingQueue(name);
 });
 
@@ -229,7 +228,7 @@ describe("closing the client", () => {
     // The second message was left to others.
     expect(handler.started).toEqual([7]);
     expect(await redis.llen(name)).toBe(1);
-    const later = newCalmLine({ transfer: false });
+    const later = newLine({ transfer: false });
     expect(await later.getDelayedQueue(name).readAll()).toEqual([70]);
     expect(await later.getBlockingQueue(next.name).readAll()).toEqual([7]);
   });
@@ -240,12 +239,12 @@ describe("closing the client", () => {
     queue.subscribe((payload) => handled.push(payload), { concurrency: 20 });
     await eventually(() => handled.length >= 20);
     await line.close();
-    const left = await newCalmLine({ transfer: false }).getBlockingQueue<number>(name).readAll();
+    const left = await newLine({ transfer: false }).getBlockingQueue<number>(name).readAll();
     expect([...handled, ...left].toSorted((a, b) => a - b)).toEqual(upTo(500));
   });
 
   test("subscribing afterwards takes nothing", async () => {
-    const closed = newCalmLine({ transfer: false });
+    const closed = newLine({ transfer: false });
     const ready = closed.getBlockingQueue(name);
     await closed.close();
     await redis.rpush(name, "1");
@@ -275,7 +274,7 @@ describe("a handler that fails", () => {
   test.each(failures)(
     "%s is reported with its cause, and the next message follows",
     async (_, fail) => {
-      const troubled = newLine();
+      const troubled = newLineThatMayFail();
       const reason = new Error("no such order");
       const handled: unknown[] = [];
       troubled.getBlockingQueue(name).subscribe((payload) => {
@@ -303,7 +302,7 @@ describe("a handler that fails", () => {
     ["undefined", undefined],
     ["a text", "no order"],
   ])("with what is no Error is reported all the same: %s", async (_, reason) => {
-    const troubled = newLine();
+    const troubled = newLineThatMayFail();
     troubled.getBlockingQueue(name).subscribe(() => {
       throw reason;
     });
@@ -314,7 +313,7 @@ describe("a handler that fails", () => {
   });
 
   test("while it is closed does not make close fail", async () => {
-    const troubled = newLine();
+    const troubled = newLineThatMayFail();
     let fail: (() => void) | undefined;
     const subscription = troubled
       .getBlockingQueue(name)

@@ -2,7 +2,7 @@ import type { Redis } from "ioredis";
 import { beforeEach, expect, test } from "vitest";
 import { queueKeys, type QueueKeys } from "../../src/queue/keys.ts";
 import type { DelayedQueue } from "../../src/index.ts";
-import { newCalmLine } from "../helpers/calm-line.ts";
+import { newLine } from "../helpers/delayline.ts";
 import { eventually } from "../helpers/eventually.ts";
 import { watchCommands } from "../helpers/monitor.ts";
 import { newRedis, uniqueName } from "../helpers/redis.ts";
@@ -21,7 +21,7 @@ beforeEach(() => {
   redis = newRedis();
   name = uniqueName("sweep");
   keys = queueKeys(name);
-  delayed = newCalmLine({ codec: "string", transfer: false }).getDelayedQueue<string>(name);
+  delayed = newLine({ codec: "string", transfer: false }).getDelayedQueue<string>(name);
 });
 
 /**
@@ -44,12 +44,12 @@ test("what a process that was killed has left is tidied by the next one, though 
   await redis.set(keys.mover, "one that was killed");
   await leaveBehind();
   expect(await left()).toEqual({ elements: 902, keys: 900 });
-  newCalmLine({ codec: "string" }).getDelayedQueue(name);
+  newLine({ codec: "string" }).getDelayedQueue(name);
   await eventually(async () => (await left()).keys === 0);
 
   // So few elements may stay, more may not.
   for (let i = 0; i < 3; i++) await leaveBehind();
-  newCalmLine({ codec: "string" }).getDelayedQueue(name);
+  newLine({ codec: "string" }).getDelayedQueue(name);
   await eventually(async () => expect(await left()).toEqual({ elements: 8, keys: 0 }));
 });
 
@@ -90,7 +90,7 @@ test("a queue in which nothing ever moves is tidied", async () => {
 test.for(["none", "redisson"] as const)(
   "a sweep that finds nothing is one script (interop %s)",
   async (interop) => {
-    const queue = newCalmLine({ transfer: false, interop }).getDelayedQueue<string>(name);
+    const queue = newLine({ transfer: false, interop }).getDelayedQueue<string>(name);
     for (let i = 0; i < 20; i++) await queue.offer("stays", HOUR, { key: `k${i}` });
     // Some that have gone, but too few for any tidying.
     if (interop === "none") await queue.cancelMany(["k5", "k6"]);

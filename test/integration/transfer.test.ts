@@ -2,7 +2,7 @@ import type { Redis } from "ioredis";
 import { beforeEach, describe, expect, test } from "vitest";
 import { queueKeys, type QueueKeys } from "../../src/queue/keys.ts";
 import { packMember } from "../../src/queue/message.ts";
-import { newCalmLine } from "../helpers/calm-line.ts";
+import { newLine } from "../helpers/delayline.ts";
 import { eventually } from "../helpers/eventually.ts";
 import { watchCommands } from "../helpers/monitor.ts";
 import { startOwnServer } from "../helpers/own-server.ts";
@@ -36,33 +36,33 @@ async function writeInSilence(text: string, deadline: number): Promise<void> {
 
 describe("due messages are moved", () => {
   test("by a consumer alone: getBlockingQueue is all that it needs", async () => {
-    const producer = newCalmLine({ transfer: false }).getDelayedQueue(name);
-    const consumer = newCalmLine().getBlockingQueue(name);
+    const producer = newLine({ transfer: false }).getDelayedQueue(name);
+    const consumer = newLine().getBlockingQueue(name);
     await producer.offer("a", 10);
     expect(await consumer.take()).toBe("a");
   });
 
   test("by a producer alone, for consumers of any kind", async () => {
-    await newCalmLine({ codec: "string" }).getDelayedQueue<string>(name).offer("a", 10);
+    await newLine({ codec: "string" }).getDelayedQueue<string>(name).offer("a", 10);
     expect(await redis.blpop(name, 20)).toEqual([name, "a"]);
   });
 
   test("though they were written before anybody was there", async () => {
-    await newCalmLine({ transfer: false }).getDelayedQueue(name).offerAt("a", new Date(1000));
-    expect(await newCalmLine().getBlockingQueue(name).take()).toBe("a");
+    await newLine({ transfer: false }).getDelayedQueue(name).offerAt("a", new Date(1000));
+    expect(await newLine().getBlockingQueue(name).take()).toBe("a");
   });
 
   test("however many fall due at once", async () => {
-    const producer = newCalmLine({ transfer: false }).getDelayedQueue<number>(name);
+    const producer = newLine({ transfer: false }).getDelayedQueue<number>(name);
     await Promise.all(upTo(1050).map((i) => producer.offerAt(i, new Date(1000))));
-    const consumer = newCalmLine().getBlockingQueue<number>(name);
+    const consumer = newLine().getBlockingQueue<number>(name);
     await eventually(async () => (await consumer.size()) === 1050);
     expect(await consumer.readAll()).toEqual(upTo(1050));
     expect(await redis.exists(keys.timeouts, keys.order, keys.compacted)).toBe(0);
   });
 
   test("by a task that waits for later ones, when an earlier one comes", async () => {
-    const line = newCalmLine();
+    const line = newLine();
     const [delayed, ready] = [line.getDelayedQueue(name), line.getBlockingQueue(name)];
     await delayed.offer("in an hour", 60 * MINUTE);
     await delayed.offer("in a minute", MINUTE);
@@ -73,7 +73,7 @@ describe("due messages are moved", () => {
   });
 
   test("once, though many clients move them", async () => {
-    const lines = upTo(4).map(() => newCalmLine());
+    const lines = upTo(4).map(() => newLine());
     await Promise.all(
       lines.map((line, k) =>
         line
@@ -92,7 +92,7 @@ describe("due messages are moved", () => {
 describe("one client has one task per queue, however many handles there are", () => {
   test("which shows in one subscription, and in one task that runs scripts", async () => {
     const watched = await watchCommands(keys.mover);
-    const line = newCalmLine();
+    const line = newLine();
     const handles = upTo(5).map(
       (i) => [line.getDelayedQueue(name), line.getBlockingQueue(name), i] as const,
     );
@@ -108,9 +108,9 @@ describe("one client has one task per queue, however many handles there are", ()
   });
 
   test("and ends it with the client", async () => {
-    const line = newCalmLine();
+    const line = newLine();
     line.getDelayedQueue(name);
-    const other = newCalmLine();
+    const other = newLine();
     other.getBlockingQueue(name);
     await eventually(async () => (await subscriptions()) === 2);
     await line.close();
@@ -122,7 +122,7 @@ describe("one client has one task per queue, however many handles there are", ()
 
 describe("transfer: false", () => {
   test("moves nothing", async () => {
-    const line = newCalmLine();
+    const line = newLine();
     const still = line.getDelayedQueue(name, { transfer: false });
     line.getBlockingQueue(name, { transfer: false });
     await still.offer("stays", 0);
@@ -142,7 +142,7 @@ describe("transfer: false", () => {
 
   test("opens no connection but the one for the calls", async () => {
     const server = await startOwnServer();
-    const line = newCalmLine({ redis: server.url, transfer: false });
+    const line = newLine({ redis: server.url, transfer: false });
     const delayed = line.getDelayedQueue(name);
     await delayed.offer("a", MINUTE);
     await delayed.readAll();
@@ -153,7 +153,7 @@ describe("transfer: false", () => {
   });
 
   test("of the client can be said otherwise for a queue", async () => {
-    const line = newCalmLine({ transfer: false });
+    const line = newLine({ transfer: false });
     const delayed = line.getDelayedQueue(name, { transfer: true });
     await delayed.offer("a", 0);
     await eventually(async () => (await redis.llen(name)) === 1);
@@ -162,7 +162,7 @@ describe("transfer: false", () => {
 
 describe("a wake-up", () => {
   test("of 0 means: look now", async () => {
-    const line = newCalmLine({ codec: "string" });
+    const line = newLine({ codec: "string" });
     const ready = line.getBlockingQueue<string>(name);
     await line.getDelayedQueue<string>(name).offer("first", 0);
     await ready.take();
@@ -172,7 +172,7 @@ describe("a wake-up", () => {
   });
 
   test("that makes no sense does no harm", async () => {
-    const line = newCalmLine();
+    const line = newLine();
     const ready = line.getBlockingQueue(name);
     await line.getDelayedQueue(name).offer("first", 0);
     await ready.take();
@@ -195,7 +195,7 @@ describe("a wake-up", () => {
   });
 
   test("of a later message does not put off an earlier one", async () => {
-    const line = newCalmLine();
+    const line = newLine();
     const ready = line.getBlockingQueue(name);
     await line.getDelayedQueue(name).offer("first", 0);
     await ready.take();
@@ -211,10 +211,10 @@ test("a task that moved last calls the others when it is closed, and only then",
   listener.on("message", (_, message) => heard.push(message));
   await listener.subscribe(keys.channel);
 
-  const idle = newCalmLine();
+  const idle = newLine();
   idle.getDelayedQueue(name);
   await idle.close();
-  const active = newCalmLine();
+  const active = newLine();
   await active.getDelayedQueue(name).offer("a", 0);
   await eventually(async () => (await redis.llen(name)) === 1);
   expect(await redis.exists(keys.mover)).toBe(1);

@@ -2,7 +2,7 @@ import type { Redis } from "ioredis";
 import { beforeEach, describe, expect, test } from "vitest";
 import { DecodeError, QuarantineError, type BlockingQueue, type Codec } from "../../src/index.ts";
 import { queueKeys, type QueueKeys } from "../../src/queue/keys.ts";
-import { newLine, type TestLine } from "../helpers/delayline.ts";
+import { newLine, newLineThatMayFail, type TestLine } from "../helpers/delayline.ts";
 import { collect } from "../helpers/collect.ts";
 import { eventually } from "../helpers/eventually.ts";
 import { newRedis, uniqueName } from "../helpers/redis.ts";
@@ -21,7 +21,7 @@ beforeEach(() => {
   redis = newRedis();
   name = uniqueName("unreadable");
   keys = queueKeys(name);
-  line = newLine({ codec: "json" });
+  line = newLineThatMayFail({ codec: "json" });
 });
 
 /** The delayed side, as readers see it whose codec is JSON. */

@@ -1,9 +1,8 @@
 import type { Redis } from "ioredis";
 import { beforeEach, expect } from "vitest";
 import { RedisError, type BlockingQueue } from "../../../src/index.ts";
-import { newCalmLine } from "../../helpers/calm-line.ts";
 import { startCluster } from "../../helpers/cluster.ts";
-import { newLine, type TestLine } from "../../helpers/delayline.ts";
+import { newLine, newLineThatMayFail, type TestLine } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { startOwnServer } from "../../helpers/own-server.ts";
 import { newRedis, uniqueName } from "../../helpers/redis.ts";
@@ -26,7 +25,7 @@ let queue: BlockingQueue;
 beforeEach(() => {
   redis = newRedis();
   name = uniqueName("conformance");
-  line = newCalmLine();
+  line = newLine();
   queue = line.getBlockingQueue(name);
 });
 
@@ -50,7 +49,7 @@ async function throughRestart(
   const server = await startOwnServer({ args });
   const url = new URL(server.url);
   if (args.length > 0) url.password = "secret";
-  const own = newLine({ redis: url.href });
+  const own = newLineThatMayFail({ redis: url.href });
   const ready = own.getBlockingQueue(name);
   const waiting = wait(ready);
   await someoneWaits({ server: newRedis(url.href) });
@@ -70,7 +69,7 @@ conformance(
   "At the end of its time a `poll` whose server has gone rejects with a `RedisError`. Redisson answers `null`, as if the queue were empty.",
   async () => {
     const server = await startOwnServer();
-    const ready = newLine({ redis: server.url }).getBlockingQueue(name);
+    const ready = newLineThatMayFail({ redis: server.url }).getBlockingQueue(name);
     const startedAt = performance.now();
     const polling = ready.poll(2_000);
     const ended = expect(polling).rejects.toBeInstanceOf(RedisError);
@@ -135,7 +134,7 @@ conformance(
       within: 20_000,
     });
 
-    const own = newLine({ redis: cluster });
+    const own = newLineThatMayFail({ redis: cluster });
     const queues = Array.from({ length: 10 }, () => own.getBlockingQueue(uniqueName("cluster")));
     const takes = Promise.all(queues.map((one) => one.take()));
     await eventually(async () => {
@@ -161,7 +160,7 @@ conformance("testTakeReattachSentinel", "same", "The same behind Sentinel.", asy
     within: 20_000,
   });
   const sentinel = await startSentinel("master", master.port);
-  const own = newLine({
+  const own = newLineThatMayFail({
     redis: { sentinels: [{ host: "127.0.0.1", port: sentinel }], name: "master" },
   });
   const ready = own.getBlockingQueue(name);
@@ -245,7 +244,7 @@ conformance(
   "On Cluster the queues need one hash tag, and are waited for at once; otherwise it rejects with `CROSSSLOT`. Redisson asks queues of any slot in turn, a second each.",
   async () => {
     const { cluster } = await startCluster();
-    const own = newCalmLine({ redis: cluster });
+    const own = newLine({ redis: cluster });
     const names = ["a", "b", "c"].map((part) => `{${name}}${part}`) as [string, string, string];
     const [first, ...others] = names;
     const polling = own.getBlockingQueue(first).pollFromAny(others, MINUTE);
@@ -383,7 +382,7 @@ conformance(
   "Names of one character, and a key that expires. (`EXPIRE` is a command of Redis; we have no method for it.)",
   async () => {
     const server = await startOwnServer();
-    const own = newCalmLine({ redis: server.url });
+    const own = newLine({ redis: server.url });
     const admin = newRedis(server.url);
     const payload = "a long message; ".repeat(40);
     for (let i = 0; i < 10; i++) {

@@ -1,7 +1,7 @@
 import type { Redis } from "ioredis";
 import { beforeEach, expect } from "vitest";
 import type { DelayedQueue, Delayline } from "../../../src/index.ts";
-import { newCalmLine } from "../../helpers/calm-line.ts";
+import { newLine } from "../../helpers/delayline.ts";
 import { collect } from "../../helpers/collect.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { newRedis, uniqueName } from "../../helpers/redis.ts";
@@ -34,8 +34,8 @@ let stages: Stage[];
 beforeEach(() => {
   stages = (["none", "redisson"] as const).map((interop) => {
     const name = uniqueName(`conformance-${interop}`);
-    const line = newCalmLine({ transfer: false, interop });
-    const newMover = () => newCalmLine({ interop });
+    const line = newLine({ transfer: false, interop });
+    const newMover = () => newLine({ interop });
     return {
       name,
       line,
