@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { OfferError, RedisError } from "../../src/index.ts";
-import { newLine } from "../helpers/delayline.ts";
+import { newLine, newLineThatMayFail } from "../helpers/delayline.ts";
 import { eventually } from "../helpers/eventually.ts";
 import { startOwnServer } from "../helpers/own-server.ts";
 import { newRedis, uniqueName } from "../helpers/redis.ts";
@@ -63,7 +63,7 @@ test("one permission is missing for a while: nothing is lost, nothing is there t
     await admin.acl("SETUSER", username, "on", `>${password}`, "~*", "&*", "+@all", rule);
     const name = uniqueName();
     const timeouts = `redisson_delay_queue_timeout:{${name}}`;
-    const line = newLine({ redis: { port, username, password }, codec: "json" });
+    const line = newLineThatMayFail({ redis: { port, username, password }, codec: "json" });
     const errors: string[] = [];
     line.on("error", ({ message }) => errors.push(message));
     const accepted: string[] = [];
@@ -134,7 +134,7 @@ test("one permission is missing for a while: nothing is lost, nothing is there t
 test("wrong password: awaited calls reject, and events say why", async () => {
   const server = await startOwnServer({ args: ["--requirepass", "right"] });
   const { port } = server;
-  const line = newLine({ redis: { port, password: "wrong", maxRetriesPerRequest: 1 } });
+  const line = newLineThatMayFail({ redis: { port, password: "wrong", maxRetriesPerRequest: 1 } });
   const name = uniqueName();
   const delayed = line.getDelayedQueue(name);
   await expect(delayed.offer("message", 0)).rejects.toThrow("WRONGPASS");
@@ -234,7 +234,7 @@ test("what cannot be given back goes to the next who waits", async () => {
   const proxy = await startProxy(server.url);
   const roles = new Roles(proxy);
   const redis = { port: proxy.port, username: "taker", password };
-  const line = newLine({ redis, transfer: false, codec: "string" });
+  const line = newLineThatMayFail({ redis, transfer: false, codec: "string" });
   const name = uniqueName();
   const queue = line.getBlockingQueue<string>(name);
 

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { ClosedError, Delayline, type BlockingQueue, type DelayedQueue } from "../../src/index.ts";
 import { startChild } from "../helpers/child.ts";
-import { newLine } from "../helpers/delayline.ts";
+import { newLine, newLineThatMayFail } from "../helpers/delayline.ts";
 import { eventually } from "../helpers/eventually.ts";
 import { startOwnServer } from "../helpers/own-server.ts";
 import { newRedis, redisUrl, uniqueName } from "../helpers/redis.ts";
@@ -136,7 +136,7 @@ test("offers under way are settled", async () => {
 
 /** A client with work of every kind under way. */
 async function busyLine(url: string, closeTimeout: number) {
-  const line = newLine({ redis: url, closeTimeout });
+  const line = newLineThatMayFail({ redis: url, closeTimeout });
   const name = uniqueName();
   const delayed = line.getDelayedQueue<string>(name);
   const ready = line.getBlockingQueue<string>(name);
@@ -161,7 +161,7 @@ test.for(["gone", "frozen", "silent"] as const)(
     }
     if (how === "frozen") server.pause();
     if (how === "silent") proxy.swallow();
-    const never = newLine({ redis: proxy.url, closeTimeout });
+    const never = newLineThatMayFail({ redis: proxy.url, closeTimeout });
     busy.push({
       line: never,
       delayed: never.getDelayedQueue(uniqueName()),
@@ -193,7 +193,7 @@ test.for(["gone", "frozen", "silent"] as const)(
 test("a message in hand is given back when Redis comes back in time", async () => {
   const name = uniqueName();
   const proxy = await startProxy(redisUrl());
-  const line = newLine({ redis: proxy.url, closeTimeout: 10_000 });
+  const line = newLineThatMayFail({ redis: proxy.url, closeTimeout: 10_000 });
   const queue = line.getBlockingQueue<string>(name, { codec: "string", transfer: false });
   const redis = newRedis();
   const controller = new AbortController();
@@ -223,7 +223,7 @@ test("a message in hand is given back when Redis comes back in time", async () =
 test("lent clients stay usable, also where Redis was down", async () => {
   const proxy = await startProxy(redisUrl());
   const lent = newRedis(proxy.url, { retryStrategy: () => 20 });
-  const line = newLine({ redis: lent, closeTimeout: 200 });
+  const line = newLineThatMayFail({ redis: lent, closeTimeout: 200 });
   const name = uniqueName();
   await line.getDelayedQueue(name).offer("message", 60_000);
   proxy.refuse();
@@ -329,7 +329,7 @@ test("without an error listener the process lives, and is warned", async () => {
 });
 
 test("a listener that throws does not end the work", async () => {
-  const line = newLine({ codec: "json" });
+  const line = newLineThatMayFail({ codec: "json" });
   const thrown: unknown[] = [];
   const onUncaught = (error: unknown) => void thrown.push(error);
   const others = process.listeners("uncaughtException");

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
-import { newLine } from "../helpers/delayline.ts";
+import { newLine, newLineThatMayFail } from "../helpers/delayline.ts";
 import { eventually } from "../helpers/eventually.ts";
 import { startOwnServer } from "../helpers/own-server.ts";
 import { newRedis, redisUrl, uniqueName } from "../helpers/redis.ts";
@@ -28,7 +28,7 @@ async function consumeThroughProxy() {
   const name = uniqueName();
   const proxy = await startProxy(redisUrl());
   const roles = new Roles(proxy);
-  const line = newLine({ redis: proxy.url });
+  const line = newLineThatMayFail({ redis: proxy.url });
   const producer = newLine({ transfer: false });
   const received: string[] = [];
   const handle = (message: string) => received.push(message);

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { RedisOptions } from "ioredis";
 import { expect, test } from "vitest";
 import { OfferError } from "../../src/index.ts";
-import { newLine } from "../helpers/delayline.ts";
+import { newLine, newLineThatMayFail } from "../helpers/delayline.ts";
 import { eventually } from "../helpers/eventually.ts";
 import { startOwnServer } from "../helpers/own-server.ts";
 import { newRedis, redisUrl, uniqueName } from "../helpers/redis.ts";
@@ -73,7 +73,7 @@ class Subject {
     const options = { port, ...hostile[option] };
     this.name = `${option} (${isLent ? "lent" : "options"})`;
     this.lent = isLent ? newRedis(`redis://127.0.0.1:${port}`, options) : undefined;
-    this.line = newLine({ redis: this.lent ?? options, codec: "json" });
+    this.line = newLineThatMayFail({ redis: this.lent ?? options, codec: "json" });
     this.#queueName = uniqueName();
     this.line
       .getBlockingQueue<number>(this.#queueName)
@@ -256,7 +256,10 @@ test("enableOfflineQueue: false: the first offer waits for the connection, which
 test("an offer that was never sent says so", async () => {
   const proxy = await startProxy(redisUrl());
   proxy.refuse();
-  const line = newLine({ redis: { port: proxy.port, maxRetriesPerRequest: 0 }, transfer: false });
+  const line = newLineThatMayFail({
+    redis: { port: proxy.port, maxRetriesPerRequest: 0 },
+    transfer: false,
+  });
   const offer = line.getDelayedQueue(uniqueName()).offer("message", 0);
   await expect(offer).rejects.toMatchObject({ code: "OFFER", stored: "not-stored" });
 });

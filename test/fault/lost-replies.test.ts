@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { OfferError } from "../../src/index.ts";
 import { queueKeys } from "../../src/queue/keys.ts";
-import { newLine } from "../helpers/delayline.ts";
+import { newLine, newLineThatMayFail } from "../helpers/delayline.ts";
 import { eventually } from "../helpers/eventually.ts";
 import { startOwnServer } from "../helpers/own-server.ts";
 import { newRedis, redisUrl, uniqueName } from "../helpers/redis.ts";
@@ -110,7 +110,7 @@ test("the reply of a give-back is lost: the message is back once", async () => {
   const proxy = await startProxy(redisUrl());
   const roles = new Roles(proxy);
   const redis = newRedis();
-  const line = newLine({ redis: proxy.url, transfer: false, codec: "string" });
+  const line = newLineThatMayFail({ redis: proxy.url, transfer: false, codec: "string" });
   const queue = line.getBlockingQueue<string>(name);
   /** A message arrives before Redis hears that nobody waits for it any more, and so goes back. */
   const arriveForNobody = async (message: string) => {

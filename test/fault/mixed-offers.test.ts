@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { DelayedQueue, OfferResult } from "../../src/index.ts";
 import { queueKeys } from "../../src/queue/keys.ts";
-import { newLine } from "../helpers/delayline.ts";
+import { newLine, newLineThatMayFail } from "../helpers/delayline.ts";
 import { startOwnServer } from "../helpers/own-server.ts";
 import { newRedis, uniqueName } from "../helpers/redis.ts";
 import { numbers } from "./ledger.ts";
@@ -36,7 +36,7 @@ describe.each(["none", "redisson"] as const)("interop %s", (interop) => {
   async function start() {
     const server = await startOwnServer({ appendOnly: true });
     const redis = newRedis(server.url);
-    const line = newLine({ redis: server.url, interop, transfer: false, codec: "json" });
+    const line = newLineThatMayFail({ redis: server.url, interop, transfer: false, codec: "json" });
     const queue = line.getDelayedQueue<number>(uniqueName());
     // Both scripts have been used, and so has the connection.
     await queue.offer(-1, MINUTE);

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { DecodeError, QuarantineError } from "../../src/index.ts";
-import { newLine } from "../helpers/delayline.ts";
+import { newLine, newLineThatMayFail } from "../helpers/delayline.ts";
 import { eventually } from "../helpers/eventually.ts";
 import { newRedis, uniqueName } from "../helpers/redis.ts";
 
@@ -66,7 +66,7 @@ test.for(["none", "redisson"] as const)(
     const members = [...poisons.values()];
     const { name, redis, timeouts, good, quarantined } = await queueAround(members, interop);
 
-    const line = newLine({ codec: "string", interop });
+    const line = newLineThatMayFail({ codec: "string", interop });
     const queue = line.getBlockingQueue<string>(name);
     const received: string[] = [];
     while (received.length < good.length) received.push(await queue.take());
@@ -87,7 +87,7 @@ test.for(["none", "redisson"] as const)(
 test.for([...poisons.keys()])("a single poisonous member is put aside: %s", async (kind) => {
   const bytes = poisons.get(kind) ?? Buffer.alloc(0);
   const { name, good, quarantined } = await queueAround([bytes]);
-  const line = newLine({ codec: "string" });
+  const line = newLineThatMayFail({ codec: "string" });
   const queue = line.getBlockingQueue<string>(name);
   expect([await queue.take(), await queue.take()]).toEqual(good);
   expect(await quarantined()).toEqual([bytes]);
@@ -97,7 +97,7 @@ test.for([...poisons.keys()])("a single poisonous member is put aside: %s", asyn
 test("a full batch of poison holds nobody up", async () => {
   const many = Array.from({ length: 250 }, (_, i) => Buffer.from(`poison ${i}`));
   const { name, good, quarantined } = await queueAround(many);
-  const line = newLine({ codec: "string" });
+  const line = newLineThatMayFail({ codec: "string" });
   const queue = line.getBlockingQueue<string>(name);
   const received: string[] = [];
   while (received.length < good.length) received.push(...(await queue.takeMany({ max: 1000 })));
@@ -182,7 +182,7 @@ function noJson(n: number): Buffer {
 test("payloads that cannot be decoded do not stop a subscription, and each way of taking keeps them", async () => {
   const name = uniqueName();
   const redis = newRedis();
-  const line = newLine({ codec: "json" });
+  const line = newLineThatMayFail({ codec: "json" });
   const queue = line.getBlockingQueue<string>(name);
 
   await redis.rpush(name, noJson(1), '"a"');

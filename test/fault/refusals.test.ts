@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { DecodeError, OfferError, OfferManyError, RedisError } from "../../src/index.ts";
-import { newLine } from "../helpers/delayline.ts";
+import { newLine, newLineThatMayFail } from "../helpers/delayline.ts";
 import { eventually } from "../helpers/eventually.ts";
 import { startOwnServer } from "../helpers/own-server.ts";
 import { newRedis, uniqueName } from "../helpers/redis.ts";
@@ -35,7 +35,7 @@ const refusedOffer = { code: "OFFER", reply: "WRONGTYPE", stored: "not-stored" }
 test("WRONGTYPE on the timeouts ZSET", async () => {
   const { name, redis, keys, delayed } = newQueue();
   await redis.set(keys.timeouts, "somebody else's");
-  const worker = newLine({ codec: "string" });
+  const worker = newLineThatMayFail({ codec: "string" });
   const received: string[] = [];
   worker.getBlockingQueue<string>(name).subscribe((message) => received.push(message));
 
@@ -73,7 +73,7 @@ test("WRONGTYPE on the insertion-order LIST", async () => {
   expect(await delayed.size()).toBe(1);
 
   // What is in the queue is delivered at its time all the same: moving does not need the LIST.
-  const worker = newLine({ codec: "string" });
+  const worker = newLineThatMayFail({ codec: "string" });
   const queue = worker.getBlockingQueue<string>(name);
   expect(await queue.take()).toBe("before");
   await redis.del(keys.order);
@@ -88,7 +88,7 @@ test("WRONGTYPE on the target LIST", async () => {
   const sent = numbers(250).map((i) => `message ${i}`);
   await delayed.offerMany(sent.map((payload) => ({ payload, delay: 0 })));
 
-  const worker = newLine({ codec: "string" });
+  const worker = newLineThatMayFail({ codec: "string" });
   const queue = worker.getBlockingQueue<string>(name);
   await expect(queue.take()).rejects.toMatchObject(wrongType);
   await expect(queue.poll(100)).rejects.toMatchObject(wrongType);
@@ -114,7 +114,7 @@ test("WRONGTYPE on the quarantine LIST", async () => {
   await redis.zadd(keys.timeouts, 1, "poison");
   await delayed.offer("good", 0);
 
-  const worker = newLine({ codec: "string" });
+  const worker = newLineThatMayFail({ codec: "string" });
   const queue = worker.getBlockingQueue<string>(name);
   await eventually(() => worker.errors.length >= 2);
   expect(worker.errors[0]).toMatchObject(wrongType);
@@ -131,7 +131,7 @@ test("WRONGTYPE on the quarantine LIST: what cannot be decoded is in the error s
   const { name, redis, keys } = newQueue();
   await redis.set(keys.quarantine, "somebody else's");
   await redis.rpush(name, "{ no json");
-  const line = newLine({ codec: "json" });
+  const line = newLineThatMayFail({ codec: "json" });
   const error = await line
     .getBlockingQueue(name)
     .take()
@@ -148,7 +148,7 @@ test("poison and WRONGTYPE on the target at once: the poison is put aside once, 
   await redis.zadd(keys.timeouts, 1, "poison");
   await delayed.offer("good", 0);
 
-  const worker = newLine({ codec: "string" });
+  const worker = newLineThatMayFail({ codec: "string" });
   const queue = worker.getBlockingQueue<string>(name);
   await eventually(() => worker.errors.length >= 3);
   await redis.del(keys.target);
@@ -161,7 +161,7 @@ test("WRONGTYPE on keys that only keep house does not hold messages up", async (
   const { name, redis, keys, delayed } = newQueue();
   await redis.rpush(keys.mover, "somebody else's");
   await redis.set(keys.compacted, "somebody else's");
-  const worker = newLine({ codec: "string" });
+  const worker = newLineThatMayFail({ codec: "string" });
   const queue = worker.getBlockingQueue<string>(name);
   await delayed.offer("message", 0);
   await eventually(() => worker.errors.length > 0, { within: 1_000 }).catch(() => {});
@@ -227,7 +227,7 @@ test("memory is full: poison is put aside all the same", async () => {
   await redis.zadd(`redisson_delay_queue_timeout:{${name}}`, 1, "poison");
   await redis.config("SET", "maxmemory-policy", "noeviction", "maxmemory", "1");
 
-  const worker = newLine({ redis: server.url, codec: "string" });
+  const worker = newLineThatMayFail({ redis: server.url, codec: "string" });
   expect(await worker.getBlockingQueue<string>(name).take()).toBe("good");
   expect(await redis.lrange(`delayline_quarantine:{${name}}`, 0, -1)).toEqual(["poison"]);
 });
@@ -251,7 +251,7 @@ test("memory is full: a payload that cannot be decoded is put aside all the same
 test("a replica that refuses writes: calls reject, and all goes on when it is a master again", async () => {
   const [master, server] = [await startOwnServer(), await startOwnServer()];
   const redis = newRedis(server.url);
-  const line = newLine({ redis: server.url, codec: "string" });
+  const line = newLineThatMayFail({ redis: server.url, codec: "string" });
   const name = uniqueName();
   const delayed = line.getDelayedQueue<string>(name);
   const queue = line.getBlockingQueue<string>(name);

@@ -14,7 +14,7 @@ import {
   LongCodec,
   MsgPackJacksonCodec,
 } from "../../src/redisson/index.ts";
-import { newLine } from "../helpers/delayline.ts";
+import { newLine, newLineThatMayFail } from "../helpers/delayline.ts";
 import { eventually } from "../helpers/eventually.ts";
 import { startOwnServer } from "../helpers/own-server.ts";
 import { newRedis, redisUrl, uniqueName } from "../helpers/redis.ts";
@@ -134,7 +134,7 @@ test("WRONGTYPE", async () => {
   await redis.set(`redisson_delay_queue_timeout:{${name}}`, PAYLOAD);
   await redis.set(`redisson_delay_queue:{${name}}`, PAYLOAD);
   await redis.set(name, PAYLOAD);
-  const line = newLine();
+  const line = newLineThatMayFail();
   const calls = callsWith(line, name);
   await expectDiscreet(...calls, () => line.getBlockingQueue(name).take());
   await expectDiscreet(() => line.getBlockingQueue(name).poll());
@@ -160,7 +160,7 @@ test("wrong password, in a URL, in options, and of a user; and none at all", asy
     `redis://127.0.0.1:${port}`,
   ];
   for (const redis of addresses) {
-    const line = newLine({ redis });
+    const line = newLineThatMayFail({ redis });
     const queue = line.getBlockingQueue(uniqueName());
     // All at once, since ioredis tries ever more slowly.
     await expectDiscreet(
@@ -210,7 +210,7 @@ test("connections that are lost, time out, or are closed", async () => {
     { port, socketTimeout: 50, maxRetriesPerRequest: 0 },
   ];
   for (const options of kinds) {
-    const line = newLine({ redis: { ...options, password }, transfer: false });
+    const line = newLineThatMayFail({ redis: { ...options, password }, transfer: false });
     const name = uniqueName();
     await line.getDelayedQueue(name).offer("warm", 60_000);
     for (const call of callsWith(line, name)) {
@@ -226,7 +226,7 @@ test("connections that are lost, time out, or are closed", async () => {
 
   // Nobody there at all, and closed while waiting.
   proxy.refuse();
-  const line = newLine({ redis: { port, password }, closeTimeout: 50 });
+  const line = newLineThatMayFail({ redis: { port, password }, closeTimeout: 50 });
   const failures = callsWith(line, uniqueName()).map(failureOf);
   await eventually(() => line.errors.length > 0);
   await line.close();
@@ -238,7 +238,7 @@ test("not permitted, and unknown to the server", async () => {
   const server = await startOwnServer({
     args: ["--rename-command", "RPUSH", "", "--rename-command", "EVALSHA", ""],
   });
-  const unknowing = newLine({ redis: server.url });
+  const unknowing = newLineThatMayFail({ redis: server.url });
   await expectDiscreet(...callsWith(unknowing, uniqueName()));
 
   const other = await startOwnServer();
@@ -251,7 +251,9 @@ test("not permitted, and unknown to the server", async () => {
   }
   // Keys that may not be touched are named; what would be put there is not.
   await admin.acl("SETUSER", "keys", "on", `>${PASSWORD}`, "~mine:*", "&*", "+@all");
-  const line = newLine({ redis: { port: other.port, username: "keys", password: PASSWORD } });
+  const line = newLineThatMayFail({
+    redis: { port: other.port, username: "keys", password: PASSWORD },
+  });
   await expectDiscreet(...callsWith(line, uniqueName()));
 });
 
@@ -324,7 +326,7 @@ test("payloads that cannot be decoded", async () => {
   for (const [codec, bytes] of codecs) {
     const name = uniqueName();
     const redis = newRedis();
-    const line = newLine({ codec, transfer: false });
+    const line = newLineThatMayFail({ codec, transfer: false });
     const ready = line.getBlockingQueue(name);
     const delayed = line.getDelayedQueue(name);
 

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { OfferError } from "../../src/index.ts";
-import { newLine } from "../helpers/delayline.ts";
+import { newLineThatMayFail } from "../helpers/delayline.ts";
 import { eventually } from "../helpers/eventually.ts";
 import { startOwnServer } from "../helpers/own-server.ts";
 import { newRedis, uniqueName } from "../helpers/redis.ts";
@@ -15,8 +15,8 @@ import { expectEachOnce, missing, numbers, repeated } from "./ledger.ts";
 /** A producer that offers numbers until it is stopped, and two clients that consume them. */
 function startTraffic(url: string, delay: () => number) {
   const name = uniqueName();
-  const producer = newLine({ redis: url, transfer: false });
-  const consumers = [newLine({ redis: url }), newLine({ redis: url })];
+  const producer = newLineThatMayFail({ redis: url, transfer: false });
+  const consumers = [newLineThatMayFail({ redis: url }), newLineThatMayFail({ redis: url })];
   const accepted: number[] = [];
   const received: number[] = [];
   for (const line of consumers) {
@@ -110,7 +110,7 @@ test("SCRIPT FLUSH while messages flow", async () => {
 
 test("a message offered while Redis is down is in it once Redis is back", async () => {
   const server = await startOwnServer({ appendOnly: true });
-  const line = newLine({ redis: server.url });
+  const line = newLineThatMayFail({ redis: server.url });
   const queue = line.getDelayedQueue<number>(uniqueName());
   await queue.offer(-1, 0);
   await server.kill();

@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, it, test } from "vitest";
-import { newLine } from "../helpers/delayline.ts";
+import { newLine, newLineThatMayFail } from "../helpers/delayline.ts";
 import { startOwnServer } from "../helpers/own-server.ts";
 import { newRedis, uniqueName } from "../helpers/redis.ts";
 
 it("loses nothing when Redis stalls for longer than any answer should take", async () => {
   const server = await startOwnServer();
-  const line = newLine({ redis: server.url });
+  const line = newLineThatMayFail({ redis: server.url });
   const name = uniqueName();
   const delayed = line.getDelayedQueue<number>(name);
   const ready = line.getBlockingQueue<number>(name);

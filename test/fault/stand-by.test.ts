@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Redis } from "ioredis";
 import { expect, test } from "vitest";
 import { startChild } from "../helpers/child.ts";
-import { newLine } from "../helpers/delayline.ts";
+import { newLine, newLineThatMayFail } from "../helpers/delayline.ts";
 import { eventually } from "../helpers/eventually.ts";
 import { startOwnServer } from "../helpers/own-server.ts";
 import { newRedis, redisUrl, uniqueName } from "../helpers/redis.ts";
@@ -139,7 +139,7 @@ test("those that stand by take over from an active task that cannot reach Redis"
   const redis = newRedis(server.url);
   const name = uniqueName();
   const queue = newLine({ redis: server.url, transfer: false }).getDelayedQueue<number>(name);
-  const lines = numbers(3).map(() => newLine({ redis: server.url }));
+  const lines = numbers(3).map(() => newLineThatMayFail({ redis: server.url }));
   for (const line of lines) line.getDelayedQueue(name);
   await listeners(redis, name, 3);
 

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { onTestFinished } from "vitest";
 import { OfferError } from "../../src/index.ts";
 import type { DelaylineOptions } from "../../src/index.ts";
-import { newLine } from "../helpers/delayline.ts";
+import { newLineThatMayFail } from "../helpers/delayline.ts";
 import { eventually } from "../helpers/eventually.ts";
 import { uniqueName } from "../helpers/redis.ts";
 
@@ -22,12 +22,12 @@ export class Traffic {
 
   /** Begins at once; ends with the test. Messages are due after `delay` milliseconds. */
   constructor(options: () => DelaylineOptions, delay: number) {
-    const consumer = newLine(options());
+    const consumer = newLineThatMayFail(options());
     consumer.getBlockingQueue<number>(this.name).subscribe((i) => {
       if (this.receivedAt.has(i)) this.repeated.push(i);
       this.receivedAt.set(i, performance.now());
     });
-    const producer = newLine({ ...options(), transfer: false });
+    const producer = newLineThatMayFail({ ...options(), transfer: false });
     const queue = producer.getDelayedQueue<number>(this.name);
     this.#timer = setInterval(() => {
       const i = this.offeredAt.size;

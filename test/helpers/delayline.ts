@@ -1,4 +1,4 @@
-import { onTestFinished } from "vitest";
+import { expect, onTestFinished } from "vitest";
 import { Delayline } from "../../src/index.ts";
 import type { DelaylineError, DelaylineOptions } from "../../src/index.ts";
 import { redisUrl } from "./redis.ts";
@@ -14,8 +14,22 @@ export class TestLine extends Delayline {
   }
 }
 
-/** A client on the shared Redis, unless told otherwise, which is closed when the test has finished. */
+/**
+ * A client on the shared Redis, unless told otherwise, which is closed when the test has finished.
+ *
+ * An `error` event fails the test.
+ */
 export function newLine(options?: DelaylineOptions): TestLine {
+  const line = newLineThatMayFail(options);
+  onTestFinished(async () => {
+    await line.close();
+    expect(line.errors).toEqual([]);
+  });
+  return line;
+}
+
+/** The same for a test that causes errors: they are in {@link TestLine.errors}, and fail nothing. */
+export function newLineThatMayFail(options?: DelaylineOptions): TestLine {
   const line = new TestLine(options);
   onTestFinished(() => line.close());
   return line;

@@ -7,7 +7,7 @@ import {
   LongCodec,
   MsgPackJacksonCodec,
 } from "../../src/redisson/index.ts";
-import { newCalmLine } from "../helpers/calm-line.ts";
+import { newLine } from "../helpers/delayline.ts";
 import { uniqueName } from "../helpers/redis.ts";
 import { describeRedisson } from "./describe-redisson.ts";
 import { java, type JavaValue as InJava } from "./java-value.ts";
@@ -136,7 +136,7 @@ describeRedisson("codecs", (redisson) => {
         "Node offers %s, Java takes it",
         async (_case, inNode, inJava) => {
           const name = uniqueName("codec");
-          await newCalmLine().getDelayedQueue(name, { codec }).offer(inNode, 5);
+          await newLine().getDelayedQueue(name, { codec }).offer(inNode, 5);
           expect(await redisson().client.queue(name, javaCodec).ready.take()).toEqual(inJava);
         },
       );
@@ -145,7 +145,7 @@ describeRedisson("codecs", (redisson) => {
         "Java offers %s, Node takes it",
         async (_case, inNode, inJava) => {
           const name = uniqueName("codec");
-          const ready = newCalmLine().getBlockingQueue(name, { codec });
+          const ready = newLine().getBlockingQueue(name, { codec });
           const { delayed } = redisson().client.queue(name, javaCodec);
           await delayed.offer(inJava, 5);
           expect(await ready.take()).toEqual(inNode);
@@ -170,7 +170,7 @@ describeRedisson("codecs", (redisson) => {
       };
       const { ready } = redisson().client.queue(name, java_);
       await ready.put(sent);
-      const inNode = newCalmLine().getBlockingQueue(name, { codec });
+      const inNode = newLine().getBlockingQueue(name, { codec });
       await inNode.put(await inNode.take());
       // To the byte: Java finds it.
       expect(await ready.contains(sent)).toBe(true);
@@ -182,7 +182,7 @@ describeRedisson("codecs", (redisson) => {
     const { ready } = redisson().client.queue(name, "Kryo5Codec");
     await ready.put(java.map({ a: java.int(1) }));
     await ready.put(java.string("next"));
-    const queue = newCalmLine().getBlockingQueue(name, { codec: new Kryo5Codec() });
+    const queue = newLine().getBlockingQueue(name, { codec: new Kryo5Codec() });
     await expect(queue.take()).rejects.toThrow("for objects use TypedJsonJacksonCodec in Java");
     expect(await queue.take()).toBe("next");
   });
@@ -215,7 +215,7 @@ describeRedisson("codecs", (redisson) => {
         java.map({
           a: java.list(java.int(1), java.string("x😀"), java.long(BEYOND), { date: String(NOW) }),
         });
-      await newCalmLine()
+      await newLine()
         .getBlockingQueue(name, { codec: codec as CodecName | Codec })
         .put(payload);
       const { ready } = redisson().client.queue(name, java_);

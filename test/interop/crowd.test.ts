@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { expectEachOnce, numbers } from "../fault/ledger.ts";
-import { newCalmLine } from "../helpers/calm-line.ts";
+import { newLine } from "../helpers/delayline.ts";
 import { eventually } from "../helpers/eventually.ts";
 import { uniqueName } from "../helpers/redis.ts";
 import { describeRedisson } from "./describe-redisson.ts";
@@ -19,7 +19,7 @@ describeRedisson("a crowd", (redisson) => {
       const evens = numbers(count).filter((n) => n % 2 === 0);
       const odds = numbers(count).filter((n) => n % 2 === 1);
       const name = uniqueName();
-      const line = newCalmLine({ codec: "json", interop });
+      const line = newLine({ codec: "json", interop });
       const inJava = redisson().client.queue(name, "TypedJsonJacksonCodec");
       const taken: number[] = [];
       line.getBlockingQueue<number>(name).subscribe((n) => void taken.push(n), { concurrency: 10 });

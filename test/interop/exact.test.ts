@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { newCalmLine } from "../helpers/calm-line.ts";
+import { newLine } from "../helpers/delayline.ts";
 import { eventually } from "../helpers/eventually.ts";
 import { uniqueName } from "../helpers/redis.ts";
 import { describeRedisson, type RunningRedisson } from "./describe-redisson.ts";
@@ -12,7 +12,7 @@ const MINUTE = 60_000;
 /** A queue that Node alone moves: Java only looks. */
 function sharedQueue({ client }: RunningRedisson) {
   const name = uniqueName();
-  const line = newCalmLine({ codec: "json", interop: "redisson" });
+  const line = newLine({ codec: "json", interop: "redisson" });
   return {
     queue: line.getDelayedQueue(name),
     ready: line.getBlockingQueue(name),

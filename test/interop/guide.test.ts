@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
 import { queueKeys } from "../../src/queue/keys.ts";
 import { expectEachOnce } from "../fault/ledger.ts";
-import { newCalmLine } from "../helpers/calm-line.ts";
+import { newLine } from "../helpers/delayline.ts";
 import { eventually } from "../helpers/eventually.ts";
 import { newRedis, redisUrl, uniqueName } from "../helpers/redis.ts";
 import { describeRedisson, NEWEST } from "./describe-redisson.ts";
@@ -24,7 +24,7 @@ describeRedisson("the guide", (redisson) => {
     expect(channel[1]).toBe(0);
     await inJava.delayed.offer(java.string("message"), 100);
 
-    const line = newCalmLine({ codec: "json" });
+    const line = newLine({ codec: "json" });
     expect(await line.getBlockingQueue(name).take()).toBe("message");
     expect(await newRedis().exists(queueKeys(name).mover)).toBe(1);
   });
@@ -34,7 +34,7 @@ describeRedisson("the guide", (redisson) => {
     const { delayed } = redisson().client.queue(name, CODEC);
     await delayed.construct();
     await delayed.stopMoving();
-    const line = newCalmLine({ codec: "json", transfer: false });
+    const line = newLine({ codec: "json", transfer: false });
     const queue = line.getDelayedQueue<string>(name);
     await queue.offer("a", MINUTE, { key: "a" });
     await delayed.offer(java.string("b"), MINUTE);
@@ -66,7 +66,7 @@ describeRedisson("the guide", (redisson) => {
     const { delayed } = redisson().client.queue(name, CODEC);
     await delayed.construct();
     await delayed.stopMoving();
-    const line = newCalmLine({ codec: "json", transfer: false, interop: "redisson" });
+    const line = newLine({ codec: "json", transfer: false, interop: "redisson" });
     const queue = line.getDelayedQueue<string>(name);
     await queue.offer("a", MINUTE, { key: "a" });
     await delayed.offer(java.string("b"), MINUTE);
@@ -176,7 +176,7 @@ describeRedisson(
         await inJava.ready.startTaking(1);
         await more(50, true);
         // 1. Node takes.
-        const consumer = newCalmLine({ codec: "json", interop });
+        const consumer = newLine({ codec: "json", interop });
         consumer.getBlockingQueue<string>(name).subscribe((message) => void taken.push(message));
         await more(50, true);
         // 2. Java no longer takes.
@@ -186,7 +186,7 @@ describeRedisson(
         await inJava.delayed.stopMoving();
         await more(50, false);
         // 4. Node offers.
-        const producer = newCalmLine({ codec: "json", interop, transfer: false });
+        const producer = newLine({ codec: "json", interop, transfer: false });
         const queue = producer.getDelayedQueue<string>(name);
         start("Node", (message, delay) => queue.offer(message, delay));
         await more(50, false);

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { queueKeys } from "../../src/queue/keys.ts";
-import { newCalmLine } from "../helpers/calm-line.ts";
+import { newLine } from "../helpers/delayline.ts";
 import { eventually } from "../helpers/eventually.ts";
 import { newRedis, redisUrl, uniqueName } from "../helpers/redis.ts";
 import { describeRedisson } from "./describe-redisson.ts";
@@ -19,7 +19,7 @@ describeRedisson("moving", (redisson) => {
     await client
       .queue(name, "TypedJsonJacksonCodec")
       .delayed.offerMany(delays.map(java.int), delays);
-    const line = newCalmLine({ codec: "json" });
+    const line = newLine({ codec: "json" });
     const delayed = line.getDelayedQueue<number>(name);
     const deadlines = new Map<number, number[]>();
     for await (const { deadline, payload } of delayed) {
@@ -40,7 +40,7 @@ describeRedisson("moving", (redisson) => {
 
   test("Java moves what Node offered: equal deadlines in the order of the offers", async () => {
     const name = uniqueName();
-    const line = newCalmLine({ codec: "json", transfer: false });
+    const line = newLine({ codec: "json", transfer: false });
     const delayed = line.getDelayedQueue<number>(name);
     const inJava = redisson().client.queue(name, "TypedJsonJacksonCodec");
     await inJava.delayed.construct();
@@ -56,7 +56,7 @@ describeRedisson("moving", (redisson) => {
   });
 
   test("Java's timers do not stall through what Node publishes", async () => {
-    const line = newCalmLine({ codec: "json", transfer: false });
+    const line = newLine({ codec: "json", transfer: false });
     /** A queue that only Java moves. */
     const javasQueue = async () => {
       const name = uniqueName();
@@ -91,7 +91,7 @@ describeRedisson("moving", (redisson) => {
 
   test("Node's timer does not stall through what Java publishes", async () => {
     const name = uniqueName();
-    const line = newCalmLine({ codec: "json" });
+    const line = newLine({ codec: "json" });
     const ready = line.getBlockingQueue(name);
     const near = ready.poll(10_000);
     const client = await redisson().process.connect(redisUrl());

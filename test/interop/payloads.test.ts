@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { CodecName } from "../../src/index.ts";
-import { newCalmLine } from "../helpers/calm-line.ts";
+import { newLine } from "../helpers/delayline.ts";
 import { uniqueName } from "../helpers/redis.ts";
 import { describeRedisson } from "./describe-redisson.ts";
 import { java, type JavaValue } from "./java-value.ts";
@@ -124,7 +124,7 @@ describeRedisson("payloads", (redisson) => {
 
     test.each([...both, ...toJava])("Node offers %s, Java takes it", async (_, inNode, inJava) => {
       const name = uniqueName("payload");
-      const line = newCalmLine({ codec: partners.node });
+      const line = newLine({ codec: partners.node });
       await line.getDelayedQueue(name).offer(inNode, 5);
       const { ready } = redisson().client.queue(name, partners.java);
       expect(await ready.take()).toEqual(inJava);
@@ -132,7 +132,7 @@ describeRedisson("payloads", (redisson) => {
 
     test.each([...both, ...toNode])("Java offers %s, Node takes it", async (_, inNode, inJava) => {
       const name = uniqueName("payload");
-      const line = newCalmLine({ codec: partners.node });
+      const line = newLine({ codec: partners.node });
       const { delayed } = redisson().client.queue(name, partners.java);
       await delayed.offer(inJava, 5);
       expect(await line.getBlockingQueue(name).take()).toEqual(inNode);

@@ -2,8 +2,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { QuarantineError } from "../../src/index.ts";
 import { queueKeys } from "../../src/queue/keys.ts";
 import { expectEachOnce, missing, numbers } from "../fault/ledger.ts";
-import { newCalmLine } from "../helpers/calm-line.ts";
-import { newLine } from "../helpers/delayline.ts";
+import { newLine, newLineThatMayFail } from "../helpers/delayline.ts";
 import { eventually } from "../helpers/eventually.ts";
 import { startOwnServer } from "../helpers/own-server.ts";
 import { newRedis, redisUrl, uniqueName } from "../helpers/redis.ts";
@@ -24,7 +23,7 @@ describeRedisson("trouble", (redisson) => {
     onTestFinished(() => mortal.kill());
     const dying = await mortal.connect(redisUrl());
 
-    const line = newCalmLine({ codec: "json" });
+    const line = newLine({ codec: "json" });
     const taken: number[] = [];
     line.getBlockingQueue<number>(name).subscribe((number) => void taken.push(number));
     const offers = numbers(count).map((i) => ({ payload: i, delay: 300 + i * 3 }));
@@ -53,7 +52,7 @@ describeRedisson("trouble", (redisson) => {
     const client = await redisson().process.connect(server.url);
     const inJava = client.queue(name, CODEC);
     // What it reports is that Redis was away.
-    const line = newLine({ codec: "json", redis: server.url });
+    const line = newLineThatMayFail({ codec: "json", redis: server.url });
     const delayed = line.getDelayedQueue<number>(name);
     const delays = numbers(100).map((i) => 1000 + 20 * i);
     await delayed.offerMany(delays.map((delay, i) => ({ payload: i, delay })));
@@ -93,7 +92,7 @@ describeRedisson("trouble", (redisson) => {
     await eventually(async () => /errorstat_(?!NOSCRIPT)/.test(await redis.info("errorstats")));
     expect(await redis.zcard(keys.timeouts)).toBe(51);
 
-    const line = newLine({ codec: "json", redis: server.url });
+    const line = newLineThatMayFail({ codec: "json", redis: server.url });
     const ready = line.getBlockingQueue<number>(name);
     const taken: number[] = [];
     while (taken.length < 50) taken.push(await ready.take());
@@ -112,7 +111,7 @@ describeRedisson("trouble", (redisson) => {
     const keys = queueKeys(name);
     const inJava = redisson().client.queue(name, CODEC);
     await inJava.delayed.construct();
-    const line = newLine({ codec: "json" });
+    const line = newLineThatMayFail({ codec: "json" });
     const taken: number[] = [];
     line.getBlockingQueue<number>(name).subscribe((number) => void taken.push(number));
     const at = Date.now() + 500;
@@ -131,7 +130,7 @@ describeRedisson("trouble", (redisson) => {
 
   test("Java looks at the ready messages, and puts some back", async () => {
     const name = uniqueName();
-    const line = newCalmLine({ codec: "json" });
+    const line = newLine({ codec: "json" });
     const ready = line.getBlockingQueue(name);
     const values: JavaValue[] = ["a", "b", "c"].map(java.string);
     await ready.putMany(["a", "b", "c"]);

@@ -1,0 +1,133 @@
+import { readFile } from "node:fs/promises";
+import type { Redis } from "ioredis";
+import { expect, it, onTestFinished } from "vitest";
+import { Delayline } from "../../../src/index.ts";
+import { queueKeys } from "../../../src/queue/keys.ts";
+import { giveBack } from "../../../src/lua/ready/give-back.ts";
+import { run } from "../../../src/lua/script.ts";
+import { newLine } from "../../helpers/delayline.ts";
+import { newRedis, redisUrl, uniqueName } from "../../helpers/redis.ts";
+import { offerAsRedisson, transferAsRedisson, type Layout } from "../../helpers/redisson.ts";
+
+/** A user who may do to the queue `name` what the README says, and no more. */
+async function newUser(admin: Redis, name: string): Promise<{ user: string; url: URL }> {
+  const readme = await readFile(new URL("../../../README.md", import.meta.url), "utf8");
+  const rules = /\*\*Access rules\.\*\*.*?```\n(.*?)```/s.exec(readme)?.[1];
+  const user = uniqueName("user");
+  const words = String(rules).replaceAll("orders", name).trim().split(/\s+/);
+  await admin.call("ACL", "SETUSER", user, "on", ">secret", "resetkeys", "resetchannels", ...words);
+  onTestFinished(async () => void (await admin.call("ACL", "DELUSER", user)));
+  const url = new URL(redisUrl());
+  url.username = user;
+  url.password = "secret";
+  return { user, url };
+}
+
+it("needs no more access than the README says", async () => {
+  const name = uniqueName("acl");
+  const admin = newRedis();
+  const { user, url } = await newUser(admin, name);
+  const line = new Delayline({ redis: url.href });
+  onTestFinished(() => line.close());
+  const errors: Error[] = [];
+  line.on("error", (error) => errors.push(error));
+  const delayed = line.getDelayedQueue<number>(name);
+  const ready = line.getBlockingQueue<number>(name);
+
+  // A round through every script and command.
+  await delayed.offer(1, 20);
+  expect(await ready.take()).toBe(1);
+  await delayed.offerMany(Array.from({ length: 3000 }, (_, i) => ({ payload: i, delay: 0 })));
+  let taken = 0;
+  while (taken < 3000) taken += (await ready.takeMany({ max: 500 })).length;
+  await delayed.offerMany([5, 6, 7, 8, 9].map((payload) => ({ payload, delay: 60_000 })));
+  expect(await delayed.readAll()).toEqual([5, 6, 7, 8, 9]);
+  expect(await delayed.contains(6)).toBe(true);
+  expect(await delayed.remove(6)).toBe(true);
+  expect(await delayed.poll()).toBe(5);
+  expect(await delayed.nextDeadline()).toBeGreaterThan(0);
+  expect(await delayed.pollLastAndOfferFirstTo(name)).toBe(9);
+  expect(await ready.peek()).toBe(9);
+  expect(await ready.poll()).toBe(9);
+  await expect(ready.take({ signal: AbortSignal.timeout(10) })).rejects.toThrow();
+  expect(await ready.poll(5)).toBeUndefined();
+  await delayed.offer(1, 60_000, { key: "a" });
+  await delayed.offer(2, 60_000, { key: "a", onDuplicate: "replace" });
+  expect((await delayed.reschedule("a", 50_000))?.id).toBe((await delayed.get("a"))?.id);
+  expect((await delayed.cancelWhere({ prefix: "a" })).count).toBe(1);
+  await delayed.offer(4, 0, { key: "b" });
+  expect(await ready.take()).toBe(4);
+  await ready.putMany([1, 2, 3]);
+  expect(await ready.readAll()).toEqual([1, 2, 3]);
+  expect(await ready.size()).toBe(3);
+  expect(await ready.clear()).toBe(3);
+  expect(await delayed.clear()).toBe(2);
+  await line.close();
+
+  const exact = new Delayline({ redis: url.href, interop: "redisson" });
+  onTestFinished(() => exact.close());
+  exact.on("error", (error) => errors.push(error));
+  await exact
+    .getDelayedQueue<number>(name)
+    .offerMany([3, 2, 1].map((n) => ({ payload: n, delay: n })));
+  for (const n of [1, 2, 3]) expect(await exact.getBlockingQueue(name).take()).toBe(n);
+
+  // Compaction, give-back and quarantine, by the same user.
+  const scripts = newRedis(url.href);
+  const { target, receipt: receipts } = queueKeys(name);
+  expect(await run(scripts, giveBack, { target, receipts }, { receipt: "1" }, ["x"])).toBe(1);
+  expect(await scripts.zrem(receipts, "1")).toBe(1);
+  for (const command of ["rename", "del", "exists", "set", "lrem", "zcard", "hlen"]) {
+    const allowed = await admin.call("ACL", "DRYRUN", user, command, ...wordsFor(command, name));
+    expect(allowed, command).toBe("OK");
+  }
+  expect(await scripts.ping()).toBe("PONG");
+  expect(errors).toEqual([]);
+});
+
+it.each(["none", "redisson"] as const)(
+  "needs no more where Java offers and moves, too (interop %s)",
+  async (interop) => {
+    const name = uniqueName("acl");
+    const java = newRedis();
+    const { url } = await newUser(java, name);
+    const layouts: Layout[] = ["8-byte ids", "16-byte ids", "old"];
+    const line = newLine({ redis: url.href, codec: "string", interop });
+    const delayed = line.getDelayedQueue<string>(name);
+    const ready = line.getBlockingQueue<string>(name);
+
+    // More than one batch, so that the insertion order is tidied.
+    for (const layout of layouts) {
+      for (let i = 0; i < 50; i++) await offerAsRedisson(java, name, `${layout} ${i}`, 0, layout);
+    }
+    let taken = 0;
+    while (taken < 150) taken += (await ready.takeMany({ max: 50 })).length;
+    for (const layout of layouts) await offerAsRedisson(java, name, layout, 60_000, layout);
+    await delayed.offer("ours", 60_000, { key: "ours" });
+    expect(await delayed.readAll()).toEqual([...layouts, "ours"]);
+    expect(await delayed.contains("old")).toBe(true);
+    expect(await delayed.remove("old")).toBe(true);
+    expect(await delayed.poll()).toBe("8-byte ids");
+    expect(await delayed.cancel("ours")).toBe(true);
+
+    await delayed.offer("due", 0, { key: "due" });
+    await transferAsRedisson(java, name);
+    expect(await ready.take()).toBe("due");
+    expect(await delayed.clear()).toBe(1);
+  },
+);
+
+function wordsFor(command: string, name: string): string[] {
+  const list = `delayline_compacted:{${name}}`;
+  const order = `redisson_delay_queue:{${name}}`;
+  switch (command) {
+    case "rename":
+      return [list, order];
+    case "lrem":
+      return [order, "1", "x"];
+    case "set":
+      return [`delayline_ghosts:{${name}}`, "1"];
+    default:
+      return [list];
+  }
+}

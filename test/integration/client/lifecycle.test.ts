@@ -1,0 +1,183 @@
+import { describe, onTestFinished, test } from "vitest";
+import { Delayline } from "../../../src/client/delayline.ts";
+import { OpenQueue, type Shared } from "../../../src/client/open-queue.ts";
+import { Tidier } from "../../../src/delayed/tidier.ts";
+import { TransferTask } from "../../../src/delayed/transfer-task.ts";
+import { queueKeys } from "../../../src/queue/keys.ts";
+import { Queue } from "../../../src/queue/queue.ts";
+import { Subscription } from "../../../src/queue/subscription.ts";
+import { ReadyList } from "../../../src/ready/ready-list.ts";
+import { Connections } from "../../../src/redis/connections.ts";
+import { Heartbeat } from "../../../src/redis/heartbeat.ts";
+import { Subscriber } from "../../../src/redis/subscriber.ts";
+import { ServerClock } from "../../../src/time/server-clock.ts";
+import { startOwnServer } from "../../helpers/own-server.ts";
+import { newRedis, redisUrl, uniqueName } from "../../helpers/redis.ts";
+
+/*
+ * One contract for everything that runs: `close` ends it, whether it is called once, twice, at once,
+ * before anything has begun, or while Redis is away; and it resolves when nothing is under way any more.
+ */
+
+/** Something that runs. */
+interface Running {
+  /** Gives it work. Its promise may reject once it is closed. */
+  start(): unknown;
+  close(): unknown;
+}
+
+const CLOSE_TIMEOUT = 500;
+
+/** Errors that nobody awaits are none of this contract's business. */
+function report(): void {}
+
+/** Takes nothing until it is aborted. */
+function takeNothing(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    signal.addEventListener("abort", () => reject(new Error("aborted")));
+  });
+}
+
+function share(url: string): Shared {
+  const clock = new ServerClock();
+  const connections = new Connections(url, {
+    onTime: (serverTime, sentAt) => clock.observe(serverTime, sentAt),
+    report,
+  });
+  const subscriber = new Subscriber(connections, report);
+  onTestFinished(() => {
+    subscriber.close();
+    connections.close();
+  });
+  const offerBatches = new Set<never>();
+  return { connections, subscriber, clock, offerBatches, closeTimeout: CLOSE_TIMEOUT, report };
+}
+
+/** As a client closes its parts: when their time is over it ends the connections under them. */
+async function closeWithin({ connections }: Shared, close: () => Promise<unknown>): Promise<void> {
+  const abandoning = setTimeout(() => connections.abandon(), CLOSE_TIMEOUT);
+  await close();
+  clearTimeout(abandoning);
+}
+
+const kinds: Record<string, (url: string) => Running> = {
+  "a client": (url) => {
+    const line = new Delayline({ redis: url, closeTimeout: CLOSE_TIMEOUT });
+    line.on("error", () => {});
+    const name = uniqueName();
+    return {
+      start: () => [
+        line.getDelayedQueue(name).offer("a", 60_000),
+        line.getBlockingQueue(name).take(),
+      ],
+      close: () => line.close(),
+    };
+  },
+  "an open queue": (url) => {
+    const shared = share(url);
+    const open = new OpenQueue(uniqueName(), "addresses", shared);
+    return {
+      start: () => {
+        open.startTransfer();
+        return open.ready.take(1, { timeout: Infinity });
+      },
+      close: async () => {
+        await closeWithin(shared, () => open.stopTaking());
+        await open.close();
+      },
+    };
+  },
+  "a transfer task": (url) => {
+    const shared = share(url);
+    const name = uniqueName();
+    const task = new TransferTask(name, queueKeys(name), false, shared);
+    return {
+      start: () => task.onSubscribed(),
+      close: () => closeWithin(shared, () => task.close()),
+    };
+  },
+  "a tidier": (url) => {
+    const shared = share(url);
+    const name = uniqueName();
+    const tidier = new Tidier(name, queueKeys(name), false, shared);
+    return {
+      start: () => tidier.note(1000, { order: true, index: true }),
+      close: () => closeWithin(shared, () => tidier.close()),
+    };
+  },
+  "a ready list": (url) => {
+    const shared = share(url);
+    const name = uniqueName();
+    const list = new ReadyList(new Queue(name, queueKeys(name), "addresses", shared), shared);
+    return {
+      start: () => list.take(1, { timeout: Infinity }),
+      close: () => closeWithin(shared, () => list.close()),
+    };
+  },
+  "a subscription": () => {
+    const subscription = new Subscription("orders", takeNothing, report, 3, report);
+    return { start: () => {}, close: () => subscription.close() };
+  },
+  "a subscriber": (url) => {
+    const { connections } = share(url);
+    const subscriber = new Subscriber(connections, () => {});
+    return {
+      start: () => subscriber.listen("channel", { onSubscribed: () => {}, onMessage: () => {} }),
+      close: () => subscriber.close(),
+    };
+  },
+  "the connections": (url) => {
+    const { connections } = share(url);
+    return {
+      start: () => [connections.commands.ping(), connections.background.ping()],
+      close: () => connections.close(),
+    };
+  },
+  "a heartbeat": (url) => {
+    const redis = newRedis(url);
+    const heartbeat = new Heartbeat(
+      redis,
+      () => redis.ping(),
+      () => {},
+    );
+    return { start: () => {}, close: () => heartbeat.close() };
+  },
+};
+
+/** Gives it work, which may go on until it is closed, and may be rejected then. */
+function begin(running: Running): void {
+  for (const work of [running.start()].flat()) if (work instanceof Promise) work.catch(() => {});
+}
+
+describe.each(Object.keys(kinds))("%s", (kind) => {
+  const make = (url: string) => (kinds[kind] as (typeof kinds)[string])(url);
+
+  test("ends early, before it was given any work", async () => {
+    await make(redisUrl()).close();
+  });
+
+  test("ends in its work", async () => {
+    const running = make(redisUrl());
+    begin(running);
+    await running.close();
+  });
+
+  test("ends once, though it is closed twice and at once", async () => {
+    const running = make(redisUrl());
+    begin(running);
+    await Promise.all([running.close(), running.close()]);
+    await running.close();
+  });
+
+  test("ends in trouble: while Redis is frozen, and when it is gone", async () => {
+    const server = await startOwnServer();
+    const [frozen, gone] = [make(server.url), make(server.url)];
+    begin(frozen);
+    begin(gone);
+    server.pause();
+    await frozen.close();
+    server.resume();
+    await server.kill();
+    await gone.close();
+  });
+});

@@ -1,0 +1,480 @@
+import type { Redis } from "ioredis";
+import { beforeEach, describe, expect, test } from "vitest";
+import type { DelayedQueue } from "../../../src/index.ts";
+import { queueKeys } from "../../../src/queue/keys.ts";
+import { newLine } from "../../helpers/delayline.ts";
+import { collect } from "../../helpers/collect.ts";
+import { eventually } from "../../helpers/eventually.ts";
+import { newRedis, uniqueName } from "../../helpers/redis.ts";
+
+const MINUTE = 60_000;
+
+let redis: Redis;
+let name: string;
+
+beforeEach(() => {
+  redis = newRedis();
+  name = uniqueName("delayed");
+});
+
+/** Numbers from 0 up to, not including, `end`. */
+const upTo = (end: number) => Array.from({ length: end }, (_, i) => i);
+
+/** A payload that no codec can encode. */
+const odd = () => 1;
+
+const isStaying = (i: number) => i % 4 === 0 || i >= 600;
+
+describe.each(["none", "redisson"] as const)("with interop %s", (interop) => {
+  /** A queue whose messages nobody moves. */
+  let queue: DelayedQueue;
+
+  beforeEach(() => {
+    queue = newLine({ transfer: false, interop }).getDelayedQueue(name);
+  });
+
+  /** Offers payloads in this order; each is due before the one in front of it. */
+  async function offer(...payloads: unknown[]) {
+    return await queue.offerMany(
+      payloads.map((payload, i) => ({ payload, delay: MINUTE + (payloads.length - i) * 1000 })),
+    );
+  }
+
+  test("has the queue's name", () => {
+    expect(queue.name).toBe(name);
+  });
+
+  test("an empty queue has nothing to give", async () => {
+    expect(await queue.size()).toBe(0);
+    expect(await queue.isEmpty()).toBe(true);
+    expect(await queue.nextDeadline()).toBeUndefined();
+    expect(await queue.peek()).toBeUndefined();
+    expect(await queue.poll()).toBeUndefined();
+    expect(await queue.poll(5)).toEqual([]);
+    expect(await queue.readAll()).toEqual([]);
+    expect(await collect(queue)).toEqual([]);
+    expect(await queue.contains("a")).toBe(false);
+    expect(await queue.remove("a")).toBe(false);
+    expect(await queue.removeAll(["a"])).toBe(0);
+    expect(await queue.retainAll([])).toBe(0);
+    expect(await queue.clear()).toBe(0);
+    expect(await queue.pollLastAndOfferFirstTo(uniqueName())).toBeUndefined();
+  });
+
+  test("size counts, isEmpty tells", async () => {
+    await offer("a", "b", "c");
+    expect(await queue.size()).toBe(3);
+    expect(await queue.isEmpty()).toBe(false);
+    await queue.poll();
+    expect(await queue.size()).toBe(2);
+  });
+
+  test("nextDeadline is the earliest, not that of the first inserted", async () => {
+    const [, , last] = await offer("a", "b", "c");
+    expect(await queue.nextDeadline()).toBe(last?.deadline);
+    await queue.remove("c");
+    expect(await queue.nextDeadline()).toBeLessThan((last?.deadline as number) + 1001);
+    expect(await queue.nextDeadline()).toBeGreaterThan(last?.deadline as number);
+  });
+
+  test("peek gives the first inserted, which stays", async () => {
+    await offer({ order: 1 }, "b");
+    expect(await queue.peek()).toEqual({ order: 1 });
+    expect(await queue.peek()).toEqual({ order: 1 });
+    expect(await queue.size()).toBe(2);
+  });
+
+  describe("poll", () => {
+    test("takes the first inserted, though it is due last", async () => {
+      await offer("a", "b", "c");
+      expect(await queue.poll()).toBe("a");
+      expect(await queue.poll()).toBe("b");
+      expect(await queue.readAll()).toEqual(["c"]);
+    });
+
+    test("with a limit takes an array of so many, or fewer if there are not as many", async () => {
+      await offer("a", "b", "c", "d");
+      expect(await queue.poll(1)).toEqual(["a"]);
+      expect(await queue.poll(0)).toEqual([]);
+      expect(await queue.poll(2)).toEqual(["b", "c"]);
+      expect(await queue.poll(100)).toEqual(["d"]);
+      expect(await queue.poll(100)).toEqual([]);
+    });
+
+    test("with a limit takes more than one script does", async () => {
+      await offer(...upTo(650));
+      expect(await queue.poll(450)).toEqual(upTo(450));
+      expect(await queue.readAll()).toEqual(upTo(650).slice(450));
+    });
+
+    test("with a limit takes what is more than a page of bytes", async () => {
+      const large = upTo(6).map((i) => `${i}`.repeat(400_000));
+      await offer(...large);
+      expect(await queue.poll(5)).toEqual(large.slice(0, 5));
+      expect(await queue.poll(5)).toEqual(large.slice(5));
+    });
+
+    test.each([-1, 1.5, NaN, Infinity])(
+      "refuses a limit of %d, and takes nothing",
+      async (limit) => {
+        await offer("a");
+        await expect(queue.poll(limit)).rejects.toThrow(RangeError);
+        await expect(queue.poll(limit)).rejects.toThrow(
+          `limit must be a whole number between 0 and ${Number.MAX_SAFE_INTEGER}, got ${limit}`,
+        );
+        await expect(queue.poll("1" as never)).rejects.toThrow(
+          new TypeError("limit must be a whole number, got string"),
+        );
+        expect(await queue.size()).toBe(1);
+      },
+    );
+
+    test("passes over what has gone", async () => {
+      await offer("a", "b", "c", "d");
+      await queue.removeAll(["a", "c"]);
+      expect(await queue.poll()).toBe("b");
+      expect(await queue.poll(9)).toEqual(["d"]);
+    });
+
+    test("by many at once gives each message to one", async () => {
+      await offer(...upTo(60));
+      const polled = await Promise.all([
+        ...upTo(20).map(() => queue.poll()),
+        ...upTo(5).map(() => queue.poll(10)),
+      ]);
+      expect(
+        polled
+          .flat()
+          .filter((payload) => payload !== undefined)
+          .toSorted((a, b) => Number(a) - Number(b)),
+      ).toEqual(upTo(60));
+    });
+  });
+
+  describe("reading all", () => {
+    test("gives payloads in the order of insertion, not of the deadlines", async () => {
+      await offer("a", "b", "c");
+      expect(await queue.readAll()).toEqual(["a", "b", "c"]);
+      expect(await queue.size()).toBe(3);
+    });
+
+    test("gives equal payloads as often as they are there", async () => {
+      await offer("a", "a", "b", "a");
+      expect(await queue.readAll()).toEqual(["a", "a", "b", "a"]);
+    });
+
+    test("goes over many pages", async () => {
+      await offer(...upTo(1050));
+      expect(await queue.readAll()).toEqual(upTo(1050));
+      const large = upTo(6).map((i) => `${i}`.repeat(400_000));
+      await queue.clear();
+      await offer(...large);
+      expect(await queue.readAll()).toEqual(large);
+    });
+  });
+
+  describe("iterating", () => {
+    test("gives each message's id, deadline and payload", async () => {
+      const offered = await offer("a", "b");
+      expect(await collect(queue)).toEqual([
+        { id: offered[0]?.id, deadline: offered[0]?.deadline, payload: "a" },
+        { id: offered[1]?.id, deadline: offered[1]?.deadline, payload: "b" },
+      ]);
+    });
+
+    test("can be left early, and begun anew", async () => {
+      await offer(...upTo(500));
+      for (let i = 0; i < 2; i++) {
+        const seen: unknown[] = [];
+        for await (const { payload } of queue) {
+          seen.push(payload);
+          if (seen.length === 3) break;
+        }
+        expect(seen).toEqual([0, 1, 2]);
+      }
+    });
+
+    test.each([
+      ["from the front", (i: number) => i < 400],
+      ["from the back", (i: number) => i >= 600],
+      ["every second", (i: number) => i % 2 === 0],
+      ["all but one", (i: number) => i !== 700],
+    ])("misses none that stays while others are removed %s", async (_, isRemoved) => {
+      await offer(...upTo(1000));
+      const seen: unknown[] = [];
+      for await (const { payload } of queue) {
+        if (seen.push(payload) === 250) await queue.removeAll(upTo(1000).filter(isRemoved));
+      }
+      const staying = upTo(1000).filter((i) => !isRemoved(i));
+      expect(seen).toEqual(expect.arrayContaining(staying));
+      // What was removed may have been read before, but comes only once.
+      expect(new Set(seen).size).toBe(seen.length);
+    });
+
+    test("misses none that stays while others are polled", async () => {
+      await offer(...upTo(1000));
+      const seen = new Set<unknown>();
+      const polled: unknown[] = [];
+      for await (const { payload } of queue) {
+        seen.add(payload);
+        if (seen.size % 100 === 0) polled.push(...(await queue.poll(150)));
+      }
+      expect([...seen]).toEqual(expect.arrayContaining(await queue.readAll()));
+      expect(polled).toEqual(upTo(polled.length));
+    });
+
+    test("ends when everything is dropped meanwhile", async () => {
+      await offer(...upTo(500));
+      const seen: unknown[] = [];
+      for await (const { payload } of queue) {
+        if (seen.push(payload) === 1) await queue.clear();
+      }
+      expect(seen.length).toBeLessThanOrEqual(200);
+    });
+  });
+
+  describe("contains", () => {
+    test("compares payloads by value, over many pages", async () => {
+      await offer(...upTo(450), { order: 7, lines: [1, 2] });
+      expect(await queue.contains({ order: 7, lines: [1, 2] })).toBe(true);
+      expect(await queue.contains({ order: 7, lines: [2, 1] })).toBe(false);
+      expect(await queue.contains(449)).toBe(true);
+      expect(await queue.contains("449")).toBe(false);
+    });
+
+    test("no longer finds what was taken out", async () => {
+      await offer("a", "b");
+      await queue.poll();
+      expect(await queue.contains("a")).toBe(false);
+      expect(await queue.contains("b")).toBe(true);
+    });
+  });
+
+  describe("remove", () => {
+    test("takes out the first inserted of equal payloads, once per call", async () => {
+      const [, first, , second] = await offer("x", "a", "b", "a", "c");
+      expect(await queue.remove("a")).toBe(true);
+      expect((await collect(queue)).map(({ id }) => id)).not.toContain(first?.id);
+      expect((await collect(queue)).map(({ id }) => id)).toContain(second?.id);
+      expect(await queue.contains("a")).toBe(true);
+      expect(await queue.remove("a")).toBe(true);
+      expect(await queue.contains("a")).toBe(false);
+      expect(await queue.remove("a")).toBe(false);
+      expect(await queue.readAll()).toEqual(["x", "b", "c"]);
+    });
+
+    test("by many at once removes as many as there are", async () => {
+      await offer("a", "b", "a", "a");
+      const removed = await Promise.all(upTo(5).map(() => queue.remove("a")));
+      expect(removed.filter(Boolean)).toHaveLength(3);
+      expect(await queue.readAll()).toEqual(["b"]);
+    });
+
+    test("finds a message far behind, and one that was offered again", async () => {
+      await offer(...upTo(450));
+      expect(await queue.remove(449)).toBe(true);
+      await queue.offer(449, MINUTE);
+      expect(await queue.remove(449)).toBe(true);
+      expect(await queue.size()).toBe(449);
+    });
+  });
+
+  test("removeAll takes out every message with one of the payloads, and counts them", async () => {
+    await offer("a", "b", "a", "c", "d", "b");
+    expect(await queue.removeAll(new Set(["a", "b", "x"]))).toBe(4);
+    expect(await queue.readAll()).toEqual(["c", "d"]);
+    expect(await queue.removeAll([])).toBe(0);
+    expect(await queue.removeAll(["a"])).toBe(0);
+    expect(await queue.size()).toBe(2);
+  });
+
+  test("removeAll removes more than one script does", async () => {
+    await offer(...upTo(1000));
+    expect(await queue.removeAll(upTo(1000).filter((i) => i % 3 !== 0))).toBe(666);
+    expect(await queue.readAll()).toEqual(upTo(1000).filter((i) => i % 3 === 0));
+  });
+
+  test("retainAll takes out all others, and counts them", async () => {
+    await offer("a", "b", "a", "c");
+    expect(await queue.retainAll(["a", "c", "x"])).toBe(1);
+    expect(await queue.readAll()).toEqual(["a", "a", "c"]);
+    expect(await queue.retainAll([])).toBe(3);
+    expect(await queue.size()).toBe(0);
+  });
+
+  test("removeAll and retainAll take more payloads than one call to Redis could", async () => {
+    await offer("a", ...upTo(500), "b");
+    expect(await queue.retainAll(["b", ...upTo(200_000)])).toBe(1);
+    expect(await queue.removeAll(upTo(200_000))).toBe(500);
+    expect(await queue.readAll()).toEqual(["b"]);
+  });
+
+  test("clear drops all that is delayed and counts it; what is ready stays", async () => {
+    await redis.rpush(name, "ready");
+    await offer(...upTo(120));
+    expect(await queue.clear()).toBe(120);
+    expect(await queue.isEmpty()).toBe(true);
+    expect(await queue.clear()).toBe(0);
+    expect(await redis.llen(name)).toBe(1);
+    await offer("after");
+    expect(await queue.readAll()).toEqual(["after"]);
+  });
+
+  test("what cannot be encoded cannot be searched for, and nothing is removed", async () => {
+    await offer("a");
+    for (const search of [
+      queue.contains(odd),
+      queue.remove(odd),
+      queue.removeAll(["a", odd]),
+      queue.retainAll([odd]),
+    ]) {
+      await expect(search).rejects.toMatchObject({ code: "ENCODE" });
+    }
+    expect(await queue.size()).toBe(1);
+  });
+
+  describe("pollLastAndOfferFirstTo", () => {
+    test("moves the last inserted, though it is not due, in front of another queue", async () => {
+      const line = newLine({ transfer: false });
+      const other = line.getBlockingQueue(uniqueName("other"));
+      await other.put("was there before");
+      await offer("a", "b", { order: 3 });
+      expect(await queue.pollLastAndOfferFirstTo(other.name)).toEqual({ order: 3 });
+      expect(await queue.pollLastAndOfferFirstTo(other.name)).toBe("b");
+      expect(await other.readAll()).toEqual(["b", { order: 3 }, "was there before"]);
+      expect(await queue.readAll()).toEqual(["a"]);
+    });
+
+    test("moves into the queue's own ready messages just as well", async () => {
+      await offer("a", "b");
+      expect(await queue.pollLastAndOfferFirstTo(name)).toBe("b");
+      expect(await newLine().getBlockingQueue(name).take()).toBe("b");
+    });
+
+    test("refuses names that can name no queue, and moves nothing", async () => {
+      await offer("a");
+      const { target, ...keys } = queueKeys(name);
+      for (const bad of ["", "a}b", ...Object.values(keys)]) {
+        await expect(queue.pollLastAndOfferFirstTo(bad)).rejects.toThrow(/^queue name must/);
+      }
+      expect(await queue.readAll()).toEqual(["a"]);
+      expect(await queue.pollLastAndOfferFirstTo(target)).toBe("a");
+    });
+
+    test("passes over what has gone", async () => {
+      await offer(...upTo(300));
+      await queue.removeAll(upTo(300).slice(1));
+      expect(await queue.pollLastAndOfferFirstTo(name)).toBe(0);
+      expect(await queue.pollLastAndOfferFirstTo(name)).toBeUndefined();
+      expect(await redis.llen(name)).toBe(1);
+    });
+
+    test("refuses a name that can name no queue, and moves nothing", async () => {
+      await offer("a");
+      await expect(queue.pollLastAndOfferFirstTo("a}b")).rejects.toThrow(TypeError);
+      await expect(queue.pollLastAndOfferFirstTo("")).rejects.toThrow("must not be empty");
+      expect(await queue.size()).toBe(1);
+    });
+
+    test("moves nothing if the other key is of another type", async () => {
+      const other = uniqueName("other");
+      await redis.set(other, "no LIST");
+      await offer("a");
+      await expect(queue.pollLastAndOfferFirstTo(other)).rejects.toMatchObject({
+        code: "REDIS",
+        reply: "WRONGTYPE",
+      });
+      expect(await queue.readAll()).toEqual(["a"]);
+      expect(await queue.poll()).toBe("a");
+    });
+  });
+
+  describe("what is taken out is never delivered:", () => {
+    const ways: [string, (delayed: DelayedQueue<string>) => Promise<unknown>][] = [
+      ["poll", (delayed) => delayed.poll()],
+      ["poll with a limit", (delayed) => delayed.poll(1)],
+      ["remove", (delayed) => delayed.remove("dropped")],
+      ["removeAll", (delayed) => delayed.removeAll(["dropped"])],
+      ["retainAll", (delayed) => delayed.retainAll(["kept"])],
+    ];
+    /** Long due, but nobody has moved it yet. */
+    const due = new Date(1000);
+
+    test.each(ways)("%s", async (_, takeOut) => {
+      const delayed = queue as DelayedQueue<string>;
+      await delayed.offerAt("dropped", due);
+      await delayed.offerAt("kept", due);
+      expect(await takeOut(delayed)).toBeTruthy();
+
+      // Equally due, but offered later: the dropped one would come first.
+      const ready = newLine({ interop }).getBlockingQueue<string>(name);
+      expect(await ready.take()).toBe("kept");
+      expect(await ready.size()).toBe(0);
+      expect(await delayed.size()).toBe(0);
+    });
+
+    test("clear", async () => {
+      await Promise.all(upTo(150).map((i) => queue.offerAt(`dropped ${i}`, due)));
+      expect(await queue.clear()).toBe(150);
+      await queue.offerAt("kept", due);
+      const ready = newLine({ interop }).getBlockingQueue<string>(name);
+      expect(await ready.take()).toBe("kept");
+      expect(await ready.size()).toBe(0);
+    });
+  });
+
+  test("iterating misses none that stays while others are moved", async () => {
+    await Promise.all(
+      upTo(1000).map((i) =>
+        isStaying(i) ? queue.offer(i, MINUTE) : queue.offerAt(i, new Date(1000 + i)),
+      ),
+    );
+    const staying = upTo(1000).filter(isStaying);
+    const seen: unknown[] = [];
+    for await (const { payload } of queue) {
+      if (seen.push(payload) === 1) {
+        newLine({ interop }).getBlockingQueue(name);
+        await eventually(async () => (await queue.size()) === staying.length);
+      }
+    }
+    expect(seen).toEqual(expect.arrayContaining(staying));
+    // The first page was read before, and may come twice; the others passed over what had gone.
+    expect(seen.length).toBeLessThanOrEqual(staying.length + 200);
+  });
+
+  test("a message is polled or delivered, never both and never neither", async () => {
+    const line = newLine({ interop });
+    const delayed = line.getDelayedQueue<number>(name);
+    await delayed.offerMany(upTo(500).map((i) => ({ payload: i, delay: (i * 7) % 100 })));
+    const polled: number[] = [];
+    while (!(await delayed.isEmpty())) polled.push(...(await delayed.poll(3)));
+    const delivered = await line.getBlockingQueue<number>(name).drain();
+    expect([...polled, ...delivered].toSorted((a, b) => a - b)).toEqual(upTo(500));
+  });
+});
+
+test("two handles see one queue", async () => {
+  const line = newLine({ transfer: false });
+  const [one, two] = [line.getDelayedQueue(name), line.getDelayedQueue(name)];
+  await one.offer("a", MINUTE);
+  expect(await two.readAll()).toEqual(["a"]);
+  expect(await two.remove("a")).toBe(true);
+  expect(await one.isEmpty()).toBe(true);
+});
+
+test("queues with other names are left alone, though their names be alike", async () => {
+  const line = newLine({ transfer: false });
+  const others = [`${name}s`, `x${name}`, `{${name}}`, `{${name}}:x`].map((other) =>
+    line.getDelayedQueue(other),
+  );
+  // `{name}` has the same keys for what is delayed; only the ready messages are apart.
+  const [plural, prefixed, , tagged] = others as [DelayedQueue, ...DelayedQueue[]];
+  for (const other of [plural, prefixed, tagged] as DelayedQueue[]) await other.offer("x", MINUTE);
+  const queue = line.getDelayedQueue(name);
+  await queue.offer("a", MINUTE);
+  expect(await queue.clear()).toBe(1);
+  for (const other of [plural, prefixed, tagged] as DelayedQueue[]) {
+    expect(await other.size()).toBe(1);
+  }
+  expect(queueKeys(name).timeouts).toBe(queueKeys(`{${name}}`).timeouts);
+});

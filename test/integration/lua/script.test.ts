@@ -1,0 +1,144 @@
+import type { Redis } from "ioredis";
+import { beforeEach, describe, expect, test } from "vitest";
+import { asNumber, defineScript, run } from "../../../src/lua/script.ts";
+import { newLine } from "../../helpers/delayline.ts";
+import { eventually } from "../../helpers/eventually.ts";
+import { startOwnServer } from "../../helpers/own-server.ts";
+import { newRedis, redisUrl, uniqueName } from "../../helpers/redis.ts";
+import { startProxy } from "../../helpers/tcp-proxy.ts";
+
+/** Puts two values into two keys, in the order of their names, and counts the rest. */
+const store = defineScript({
+  name: "test-store",
+  keys: ["first", "second"],
+  args: ["one", "two"],
+  lua: `
+redis.call("SET", first, one)
+redis.call("SET", second, two)
+return #ARGV - REST + 1`,
+  reply: asNumber,
+});
+
+/** How often Redis ran EVAL: that is, was sent a whole text. */
+async function textsSent(redis: Redis): Promise<number> {
+  const stats = await redis.info("commandstats");
+  return Number(/cmdstat_eval:calls=(\d+)/.exec(stats)?.[1] ?? 0);
+}
+
+describe("running a script", () => {
+  let keys: { first: string; second: string };
+
+  beforeEach(() => {
+    keys = { first: uniqueName("first"), second: uniqueName("second") };
+  });
+
+  test("brings keys, arguments and the rest to where the Lua expects them", async () => {
+    const redis = newRedis();
+    // Given in another order than declared.
+    const { first, second } = keys;
+    const args = { two: Buffer.from([0, 255]), one: 1.5 };
+    expect(await run(redis, store, { second, first }, args, ["x", 2, Buffer.from("y")])).toBe(3);
+    expect(await redis.get(first)).toBe("1.5");
+    expect(await redis.getBuffer(second)).toEqual(Buffer.from([0, 255]));
+    expect(await run(redis, store, { first, second }, args)).toBe(0);
+  });
+
+  test("puts the client's key prefix before the keys, and only them", async () => {
+    const prefix = uniqueName("prefix:");
+    const redis = newRedis(redisUrl(), { keyPrefix: prefix });
+    await run(redis, store, keys, { one: "1", two: "2" });
+    expect(await newRedis().get(`${prefix}${keys.first}`)).toBe("1");
+  });
+
+  test("that fails is not tried a second time, and rejects with what Redis says", async () => {
+    const server = await startOwnServer();
+    const redis = newRedis(server.url);
+    const failing = defineScript({
+      name: "test-failing",
+      keys: ["counter"],
+      args: [],
+      lua: `redis.call("INCR", counter) return redis.call("LPUSH", counter, "x")`,
+      reply: asNumber,
+    });
+    for (const count of ["1", "2"]) {
+      await expect(run(redis, failing, { counter: "c" }, {})).rejects.toThrow("WRONGTYPE");
+      expect(await redis.get("c")).toBe(count);
+    }
+  });
+});
+
+describe("a server that does not know a script", () => {
+  test("is sent its text once, and again after SCRIPT FLUSH", async () => {
+    const server = await startOwnServer();
+    const redis = newRedis(server.url);
+    const keys = { first: "a", second: "b" };
+    for (let i = 0; i < 3; i++) await run(redis, store, keys, { one: i, two: i });
+    expect(await textsSent(redis)).toBe(1);
+
+    await redis.script("FLUSH");
+    for (let i = 3; i < 6; i++) await run(redis, store, keys, { one: i, two: i });
+    expect(await textsSent(redis)).toBe(2);
+    expect(await redis.get("a")).toBe("5");
+  });
+
+  test("after SCRIPT FLUSH does everything as before", async () => {
+    const server = await startOwnServer();
+    const redis = newRedis(server.url);
+    const line = newLine({ redis: server.url });
+    const delayed = line.getDelayedQueue<string>("orders");
+    const ready = line.getBlockingQueue<string>("orders");
+    for (let i = 0; i < 3; i++) {
+      await delayed.offer("a", 10);
+      expect(await ready.take()).toBe("a");
+      await delayed.offerMany(["b", "c", "d", "e"].map((payload) => ({ payload, delay: 60_000 })));
+      await redis.script("FLUSH");
+      expect(await delayed.readAll()).toEqual(["b", "c", "d", "e"]);
+      await redis.script("FLUSH");
+      expect(await delayed.remove("c")).toBe(true);
+      await redis.script("FLUSH");
+      expect(await delayed.poll()).toBe("b");
+      await redis.script("FLUSH");
+      expect(await delayed.nextDeadline()).toBeTypeOf("number");
+      expect(await delayed.pollLastAndOfferFirstTo("orders")).toBe("e");
+      expect(await ready.take()).toBe("e");
+      expect(await delayed.clear()).toBe(1);
+      await redis.script("FLUSH");
+    }
+  });
+
+  test("gets offers in their order all the same, though its refusals come one by one", async () => {
+    const server = await startOwnServer();
+    const proxy = await startProxy(server.url);
+    const queue = newLine({ redis: proxy.url, transfer: false }).getDelayedQueue("orders");
+    await queue.offer("to begin with", 60_000);
+    await newRedis(server.url).script("FLUSH");
+
+    const offers: Promise<unknown>[] = [];
+    const offer = (payload: string) => offers.push(queue.offer(payload, 60_000));
+    proxy.onRequest = (chunk) => {
+      const sent = chunk.toString("latin1").toLowerCase();
+      if (offers.length === 1 && sent.includes("\r\nevalsha\r\n")) {
+        // "b" follows when "a" is on its way, and is under way for a while.
+        setImmediate(() => {
+          proxy.delay.request = 100;
+          offer("b");
+        });
+      } else if (offers.length === 2 && sent.includes("\r\neval\r\n")) {
+        // "c" follows when "a" has been refused and is sent as a whole text.
+        offer("c");
+      }
+    };
+    offer("a");
+    await eventually(() => offers.length === 3);
+    await Promise.all(offers);
+    expect(await queue.readAll()).toEqual(["to begin with", "a", "b", "c"]);
+  });
+
+  test("gets many offers in their order all the same, and each once", async () => {
+    const server = await startOwnServer();
+    const queue = newLine({ redis: server.url, transfer: false }).getDelayedQueue("orders");
+    const payloads = Array.from({ length: 1000 }, (_, i) => i);
+    await queue.offerMany(payloads.map((payload) => ({ payload, delay: 60_000 })));
+    expect(await queue.readAll()).toEqual(payloads);
+  });
+});

@@ -1,0 +1,328 @@
+import type { Redis } from "ioredis";
+import { beforeEach, describe, expect, test } from "vitest";
+import {
+  HandlerError,
+  Subscription,
+  type BlockingQueue,
+  type DelayedQueue,
+} from "../../../src/index.ts";
+import { newLine, newLineThatMayFail, type TestLine } from "../../helpers/delayline.ts";
+import { eventually } from "../../helpers/eventually.ts";
+import { newRedis, uniqueName } from "../../helpers/redis.ts";
+
+let redis: Redis;
+let name: string;
+let line: TestLine;
+let queue: BlockingQueue<number>;
+
+beforeEach(() => {
+  redis = newRedis();
+  name = uniqueName("subscribe");
+  line = newLine();
+  queue = line.getBlockingQueue(name);
+});
+
+const upTo = (end: number) => Array.from({ length: end }, (_, i) => i);
+
+/** A handler that holds each message until it is told to go on. */
+class Holding {
+  readonly started: number[] = [];
+  readonly finished: number[] = [];
+  most = 0;
+  readonly #held = new Map<number, () => void>();
+  #isOpen = false;
+
+  readonly handle = async (payload: number): Promise<void> => {
+    this.started.push(payload);
+    this.most = Math.max(this.most, this.started.length - this.finished.length);
+    if (!this.#isOpen) {
+      await new Promise<void>((resolve) => this.#held.set(payload, resolve));
+    }
+    this.finished.push(payload);
+  };
+
+  /** Lets one message go. */
+  release(payload: number): void {
+    this.#held.get(payload)?.();
+  }
+
+  /** Lets all go, now and from now on. */
+  open(): void {
+    this.#isOpen = true;
+    for (const release of this.#held.values()) release();
+  }
+}
+
+describe("a subscription", () => {
+  test("handles what is ready and what comes, in order, one at a time", async () => {
+    const handler = new Holding();
+    handler.open();
+    await queue.putMany([0, 1, 2]);
+    queue.subscribe(handler.handle);
+    await eventually(() => handler.finished.length === 3);
+    await queue.putMany([3, 4]);
+    await eventually(() => handler.finished.length === 5);
+    expect(handler.started).toEqual(upTo(5));
+    expect(handler.finished).toEqual(upTo(5));
+    expect(handler.most).toBe(1);
+  });
+
+  test("handles delayed messages when they are due", async () => {
+    const delayed = line.getDelayedQueue<number>(name);
+    const handled: number[] = [];
+    queue.subscribe((payload) => handled.push(payload));
+    await delayed.offerMany([30, 10, 20, 0].map((delay) => ({ payload: delay, delay })));
+    await eventually(() => handled.length === 4);
+    expect(handled).toEqual([0, 10, 20, 30]);
+  });
+
+  test("runs one handler at a time, if nothing else is said", async () => {
+    const handler = new Holding();
+    await queue.putMany(upTo(3));
+    queue.subscribe(handler.handle);
+    await eventually(() => handler.started.length === 1);
+    expect(await queue.size()).toBe(2);
+    handler.release(0);
+    await eventually(() => handler.started.length === 2);
+    expect(handler.most).toBe(1);
+    handler.open();
+  });
+
+  test("runs as many handlers at once as it may, and takes no message for later", async () => {
+    const handler = new Holding();
+    await queue.putMany(upTo(10));
+    queue.subscribe(handler.handle, { concurrency: 3 });
+    await eventually(() => handler.started.length === 3);
+    expect(await queue.readAll()).toEqual(upTo(10).slice(3));
+
+    handler.release(1);
+    await eventually(() => handler.started.length === 4);
+    expect(handler.started).toEqual([0, 1, 2, 3]);
+    expect(await queue.size()).toBe(6);
+
+    handler.open();
+    await eventually(() => handler.finished.length === 10);
+    expect(handler.most).toBe(3);
+    expect(await queue.size()).toBe(0);
+  });
+
+  test("beside another shares the messages, each goes to one", async () => {
+    const handled: number[] = [];
+    const subscriptions = upTo(3).map(() =>
+      queue.subscribe((payload) => handled.push(payload), { concurrency: 4 }),
+    );
+    await queue.putMany(upTo(300));
+    await eventually(() => handled.length >= 300);
+    await Promise.all(subscriptions.map((subscription) => subscription.close()));
+    expect(handled.toSorted((a, b) => a - b)).toEqual(upTo(300));
+  });
+
+  test("uses the queue's codec, and gives null for null", async () => {
+    const handled: unknown[] = [];
+    line.getBlockingQueue(name, { codec: "json" }).subscribe((payload) => handled.push(payload));
+    await redis.rpush(name, '{"a":1}', "null");
+    await eventually(() => handled.length === 2);
+    expect(handled).toEqual([{ a: 1 }, null]);
+  });
+
+  test.each([0, -1, 1.5, NaN, 10_001])("refuses a concurrency of %d", (concurrency) => {
+    expect(() => queue.subscribe(() => {}, { concurrency })).toThrow(
+      new RangeError(`concurrency must be a whole number between 1 and 10000, got ${concurrency}`),
+    );
+  });
+
+  test.each([
+    [undefined, "undefined"],
+    [null, "object"],
+    [{ handle() {} }, "object"],
+  ])("refuses a handler that is no function: %s", (handler, type) => {
+    expect(() => queue.subscribe(handler as never)).toThrow(
+      new TypeError(`handler must be a function, got ${type}`),
+    );
+  });
+});
+
+describe("closing a subscription", () => {
+  test("waits for the handlers that run", async () => {
+    const handler = new Holding();
+    await queue.putMany([0, 1]);
+    const subscription = queue.subscribe(handler.handle, { concurrency: 2 });
+    await eventually(() => handler.started.length === 2);
+
+    let isClosed = false;
+    const closing = subscription.close().then(() => (isClosed = true));
+    handler.release(0);
+    await eventually(() => handler.finished.length === 1);
+    // A round trip to Redis later it still waits for the other.
+    await redis.ping();
+    expect(isClosed).toBe(false);
+    handler.release(1);
+    await closing;
+    expect(handler.finished).toEqual([0, 1]);
+  });
+
+  test("takes no further message", async () => {
+    const handled: number[] = [];
+    const subscription = queue.subscribe((payload) => handled.push(payload), { concurrency: 5 });
+    await queue.put(0);
+    await eventually(() => handled.length === 1);
+    await subscription.close();
+
+    await queue.put(1);
+    expect(await queue.take()).toBe(1);
+    expect(handled).toEqual([0]);
+  });
+
+  test("may be done twice, and at once", async () => {
+    const subscription = queue.subscribe(() => {});
+    await Promise.all([subscription.close(), subscription.close()]);
+    await subscription.close();
+    await queue.put(1);
+    expect(await queue.size()).toBe(1);
+  });
+
+  test("leaves the others at work", async () => {
+    const handled: number[] = [];
+    const one = queue.subscribe(() => handled.push(-1));
+    queue.subscribe((payload) => handled.push(payload));
+    await one.close();
+    await queue.putMany(upTo(5));
+    await eventually(() => handled.length === 5);
+    expect(handled).toEqual(upTo(5));
+  });
+
+  test("is done at the end of a block by await using", async () => {
+    const handler = new Holding();
+    handler.open();
+    await queue.put(0);
+    {
+      await using subscription = queue.subscribe(handler.handle);
+      expect(subscription).toBeInstanceOf(Subscription);
+      await eventually(() => handler.started.length === 1);
+    }
+    await queue.put(1);
+    expect(await queue.size()).toBe(1);
+  });
+});
+
+describe("closing the client", () => {
+  test("waits for the handlers that run, which may still offer and put", async () => {
+    const delayed: DelayedQueue<number> = line.getDelayedQueue(name);
+    const next = line.getBlockingQueue(uniqueName("next"));
+    const handler = new Holding();
+    await queue.putMany([7, 8]);
+    queue.subscribe(async (payload) => {
+      await handler.handle(payload);
+      await delayed.offer(payload * 10, 60_000);
+      await next.put(payload);
+    });
+    await eventually(() => handler.started.length === 1);
+
+    let isClosed = false;
+    const closing = line.close().then(() => (isClosed = true));
+    await redis.ping();
+    expect(isClosed).toBe(false);
+    handler.open();
+    await closing;
+
+    // The second message was left to others.
+    expect(handler.started).toEqual([7]);
+    expect(await redis.llen(name)).toBe(1);
+    const later = newLine({ transfer: false });
+    expect(await later.getDelayedQueue(name).readAll()).toEqual([70]);
+    expect(await later.getBlockingQueue(next.name).readAll()).toEqual([7]);
+  });
+
+  test("loses and doubles no message of many", async () => {
+    const handled: number[] = [];
+    await queue.putMany(upTo(500));
+    queue.subscribe((payload) => handled.push(payload), { concurrency: 20 });
+    await eventually(() => handled.length >= 20);
+    await line.close();
+    const left = await newLine({ transfer: false }).getBlockingQueue<number>(name).readAll();
+    expect([...handled, ...left].toSorted((a, b) => a - b)).toEqual(upTo(500));
+  });
+
+  test("subscribing afterwards takes nothing", async () => {
+    const closed = newLine({ transfer: false });
+    const ready = closed.getBlockingQueue(name);
+    await closed.close();
+    await redis.rpush(name, "1");
+    const handled: unknown[] = [];
+    // It may throw, or answer a subscription that has ended.
+    try {
+      await ready.subscribe((payload) => handled.push(payload)).close();
+    } catch (error) {
+      expect(error).toMatchObject({ code: "CLOSED" });
+    }
+    expect(handled).toEqual([]);
+    expect(await redis.llen(name)).toBe(1);
+  });
+});
+
+describe("a handler that fails", () => {
+  const failures: [string, (reason: Error) => unknown][] = [
+    [
+      "by throwing",
+      (reason) => {
+        throw reason;
+      },
+    ],
+    ["by rejecting", (reason) => Promise.reject(reason)],
+  ];
+
+  test.each(failures)(
+    "%s is reported with its cause, and the next message follows",
+    async (_, fail) => {
+      const troubled = newLineThatMayFail();
+      const reason = new Error("no such order");
+      const handled: unknown[] = [];
+      troubled.getBlockingQueue(name).subscribe((payload) => {
+        return payload === "bad" ? fail(reason) : handled.push(payload);
+      });
+      await troubled.getBlockingQueue(name).putMany(["a", "bad", "b"]);
+      await eventually(() => handled.length === 2);
+
+      expect(handled).toEqual(["a", "b"]);
+      await eventually(() => troubled.errors.length === 1);
+      const [error] = troubled.errors;
+      expect(error).toBeInstanceOf(HandlerError);
+      expect(error).toMatchObject({
+        code: "HANDLER",
+        queue: name,
+        message: `the handler of queue "${name}" failed`,
+      });
+      expect(error?.cause).toBe(reason);
+      // At most once: its message is gone.
+      expect(await redis.llen(name)).toBe(0);
+    },
+  );
+
+  test.each([
+    ["undefined", undefined],
+    ["a text", "no order"],
+  ])("with what is no Error is reported all the same: %s", async (_, reason) => {
+    const troubled = newLineThatMayFail();
+    troubled.getBlockingQueue(name).subscribe(() => {
+      throw reason;
+    });
+    await queue.put(1);
+    await eventually(() => troubled.errors.length === 1);
+    expect(troubled.errors[0]).toBeInstanceOf(HandlerError);
+    expect(troubled.errors[0]?.cause).toBe(reason);
+  });
+
+  test("while it is closed does not make close fail", async () => {
+    const troubled = newLineThatMayFail();
+    let fail: (() => void) | undefined;
+    const subscription = troubled
+      .getBlockingQueue(name)
+      .subscribe(() => new Promise((_, reject) => (fail = () => reject(new Error("late")))));
+    await queue.put(1);
+    await eventually(() => fail !== undefined);
+    const closing = subscription.close();
+    fail?.();
+    await closing;
+    await eventually(() => troubled.errors.length === 1);
+  });
+});

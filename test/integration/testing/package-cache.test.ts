@@ -1,0 +1,62 @@
+import { readdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import { startRedis } from "../../../src/testing/index.ts";
+import type { RedisServer } from "../../../src/testing/index.ts";
+import { FakeDebian } from "../../helpers/fake-debian.ts";
+import { newRedis } from "../../helpers/redis.ts";
+
+async function startOn(env: NodeJS.ProcessEnv): Promise<RedisServer> {
+  const server = await startRedis({ env });
+  onTestFinished(() => server.stop());
+  return server;
+}
+
+test("fetches the distribution's package once", async () => {
+  const machine = await FakeDebian.create();
+  const first = await startOn(machine.env);
+  expect(await newRedis(first.url).ping()).toBe("PONG");
+  expect(first.source).toBe("package cache");
+  expect(first.description).toMatch(/^redis-server .* from the package cache \(.*\) on /);
+  await first.stop();
+  expect(await machine.callCount()).toBe(1);
+
+  const second = await startOn(machine.env);
+  expect(second.source).toBe("package cache");
+  expect(await machine.callCount()).toBe(1);
+});
+
+test("is filled by several processes at once, and left tidy", async () => {
+  const machine = await FakeDebian.create();
+  const servers = await Promise.all(Array.from({ length: 4 }, () => startOn(machine.env)));
+  expect(new Set(servers.map((server) => server.port)).size).toBe(4);
+  expect(await readdir(machine.cache)).toHaveLength(1);
+});
+
+test("fetches package lists of its own if the system has none", async () => {
+  const machine = await FakeDebian.create();
+  const server = await startOn({ ...machine.env, LISTS: "no" });
+  expect(server.source).toBe("package cache");
+  expect(await machine.callCount()).toBe(3);
+});
+
+test("is filled anew if what it holds does not run", async () => {
+  const machine = await FakeDebian.create();
+  const first = await startOn(machine.env);
+  await first.stop();
+  const [place = ""] = await readdir(machine.cache);
+  await writeFile(join(machine.cache, place, "usr", "bin", "redis-server"), "");
+
+  const second = await startOn(machine.env);
+  expect(second.source).toBe("package cache");
+  expect(await readdir(machine.cache)).toEqual([place]);
+});
+
+test("passes on what apt says", async () => {
+  const machine = await FakeDebian.create();
+  await expect(startRedis({ env: { ...machine.env, NETWORK: "no" } })).rejects.toMatchObject({
+    code: "REDIS_NOT_FOUND",
+    message: expect.stringContaining("redis-server cannot be fetched: E: Failed to fetch"),
+  });
+  expect(await readdir(machine.cache)).toEqual([]);
+});

@@ -1,0 +1,56 @@
+import { createHash } from "node:crypto";
+import { expect, test } from "vitest";
+import { asArray, asBuffer, asNumber, defineScript } from "../../../src/lua/script.ts";
+
+const move = defineScript({
+  name: "move",
+  keys: ["source", "target"],
+  args: ["limit", "channel"],
+  fragments: ["local function one() return 1 end", "local function two() return 2 end"],
+  lua: "return one() + two()",
+  reply: asNumber,
+});
+
+test("a script reads its keys and arguments by name, in the order in which they are declared", () => {
+  expect(move.lua).toBe(
+    [
+      "-- delayline: move",
+      "local source = KEYS[1]",
+      "local target = KEYS[2]",
+      "local limit = ARGV[1]",
+      "local channel = ARGV[2]",
+      "local REST = 3",
+      "local function one() return 1 end",
+      "local function two() return 2 end",
+      "return one() + two()",
+    ].join("\n"),
+  );
+});
+
+test("a script without arguments finds the rest at the first", () => {
+  const plain = defineScript({ name: "plain", keys: [], args: [], lua: "", reply: asNumber });
+  expect(plain.lua).toBe("-- delayline: plain\nlocal REST = 1\n");
+});
+
+test("its digest is that of the whole text", () => {
+  expect(move.sha).toBe(createHash("sha1").update(move.lua).digest("hex"));
+  const other = defineScript({ ...move, name: "other" });
+  expect(other.sha).not.toBe(move.sha);
+});
+
+test("numbers in replies may come as strings, when a lent client wants them so", () => {
+  expect(asNumber(5)).toBe(5);
+  expect(asNumber("5")).toBe(5);
+  expect(asNumber(Buffer.from("5"))).toBe(5);
+});
+
+test("a reply of another shape is an error, and is not quoted", () => {
+  expect(() => asNumber(null)).toThrow(new TypeError("unexpected reply of a script: nil"));
+  expect(() => asNumber(undefined)).toThrow(TypeError);
+  expect(() => asNumber([1])).toThrow(TypeError);
+  expect(() => asBuffer("secret")).toThrow(new TypeError("unexpected reply of a script: string"));
+  expect(() => asBuffer(null)).toThrow(TypeError);
+  expect(() => asArray(Buffer.from("secret"))).toThrow(
+    new TypeError("unexpected reply of a script: object"),
+  );
+});

@@ -1,0 +1,310 @@
+import { describe, expect, test } from "vitest";
+import { checkDuration, checkInstant, checkKey, checkWhole } from "../../../src/queue/checks.ts";
+import { clientSettings, DEFAULTS, queueSettings } from "../../../src/queue/options.ts";
+import { Delayline } from "../../../src/index.ts";
+import { offerRule } from "../../../src/delayed/offer-options.ts";
+
+const json = { name: "mine", encode: () => Buffer.alloc(0), decode: () => null };
+
+describe("a queue's settings", () => {
+  test("are the defaults where nothing is said", () => {
+    const { codec, ...rest } = queueSettings();
+    expect(codec.name).toBe("msgpack");
+    expect(rest).toEqual({ transfer: true, interop: "none", maxPayloadBytes: 1_048_576 });
+  });
+
+  test("are the client's where the queue says nothing", () => {
+    const client = {
+      codec: json,
+      transfer: false,
+      interop: "redisson",
+      maxPayloadBytes: 5,
+    } as const;
+    expect(queueSettings({}, client)).toEqual(client);
+    expect(queueSettings(undefined, client)).toEqual(client);
+  });
+
+  test("are the queue's own before the client's", () => {
+    const own = { codec: json, transfer: true, interop: "none", maxPayloadBytes: 7 } as const;
+    const client = {
+      codec: "string",
+      transfer: false,
+      interop: "redisson",
+      maxPayloadBytes: 5,
+    } as const;
+    expect(queueSettings(own, client)).toEqual(own);
+  });
+
+  test("an option that is undefined was not given", () => {
+    const options = { codec: undefined, transfer: undefined, interop: undefined } as never;
+    expect(queueSettings(options, { codec: json, transfer: false })).toMatchObject({
+      codec: json,
+      transfer: false,
+      interop: "none",
+    });
+  });
+
+  test.each<[object, string]>([
+    [{ transfer: "yes" }, 'transfer must be a boolean, got "yes"'],
+    [{ transfer: 0 }, "transfer must be a boolean, got 0"],
+    [{ interop: "java" }, 'interop must be "none" or "redisson", got "java"'],
+    [{ interop: true }, 'interop must be "none" or "redisson", got true'],
+    [{ maxPayloadBytes: "1" }, "maxPayloadBytes must be a whole number, got string"],
+    [
+      { codec: "xml" },
+      'codec must be msgpack, json, string, bytes or an object with name, encode and decode; got "xml"',
+    ],
+    [
+      { tranfser: true },
+      'queue option must be one of codec, transfer, interop, maxPayloadBytes, got "tranfser"',
+    ],
+    [
+      { closeTimeout: 1 },
+      'queue option must be one of codec, transfer, interop, maxPayloadBytes, got "closeTimeout"',
+    ],
+  ])("refuse %j with a TypeError", (options, message) => {
+    expect(() => queueSettings(options as never)).toThrow(new TypeError(message));
+  });
+
+  test.each([0, -1, 1.5, NaN, Infinity, 512 * 1024 * 1024 + 1])(
+    "refuse maxPayloadBytes %d with a RangeError",
+    (maxPayloadBytes) => {
+      expect(() => queueSettings({ maxPayloadBytes })).toThrow(
+        new RangeError(
+          `maxPayloadBytes must be a whole number between 1 and 536870912, got ${maxPayloadBytes}`,
+        ),
+      );
+    },
+  );
+
+  test.each([
+    [null, "null"],
+    [5, "5"],
+    [true, "true"],
+  ])("refuse %s in place of an object", (options, shown) => {
+    expect(() => queueSettings(options as never)).toThrow(
+      new TypeError(`queue options must be an object, got ${shown}`),
+    );
+  });
+});
+
+describe("a client's settings", () => {
+  test("have a default", () => {
+    expect(clientSettings({})).toEqual({ closeTimeout: DEFAULTS.closeTimeout });
+    expect(clientSettings({ closeTimeout: 0 })).toEqual({ closeTimeout: 0 });
+  });
+
+  test.each<[object, string]>([
+    [{ closeTimeout: "1s" }, "closeTimeout must be a number of milliseconds, got string"],
+    [
+      { url: "redis://localhost" },
+      'option must be one of codec, transfer, interop, maxPayloadBytes, redis, closeTimeout, got "url"',
+    ],
+  ])("refuse %j with a TypeError", (options, message) => {
+    expect(() => clientSettings(options as never)).toThrow(new TypeError(message));
+  });
+
+  test.each([-1, NaN, Infinity])("refuse closeTimeout %d with a RangeError", (closeTimeout) => {
+    expect(() => clientSettings({ closeTimeout })).toThrow(
+      new RangeError(`closeTimeout must be between 0 and 8990000000000000 ms, got ${closeTimeout}`),
+    );
+  });
+
+  test("a URL in place of the options is refused, without its password", () => {
+    const url = "redis://user:s3cret@localhost:6379" as never;
+    expect(() => new Delayline(url)).toThrow(TypeError);
+    expect(() => new Delayline(url)).toThrow("options must be an object");
+    expect(() => new Delayline(url)).not.toThrow("s3cret");
+  });
+
+  test.each<[unknown, string]>([
+    [6379, "number"],
+    [true, "boolean"],
+    [["redis://localhost"], "object"],
+    [() => {}, "function"],
+  ])("refuse an address of no known form: %s", (redis, type) => {
+    expect(() => new Delayline({ redis } as never)).toThrow(
+      new TypeError(
+        `redis must be a URL, ioredis options, or a Redis or Cluster of ioredis; got ${type}`,
+      ),
+    );
+  });
+
+  test.each([
+    "s3cret@localhost",
+    "http://user:s3cret@localhost",
+    "",
+    "localhost:6379",
+    "redis://user:s3cret@[no-host",
+  ])("refuse an address that is no Redis URL, and do not quote it: %s", (redis) => {
+    const make = () => new Delayline({ redis });
+    expect(make).toThrow(TypeError);
+    expect(make).toThrow(/^redis must be a (valid )?URL/);
+    expect(make).not.toThrow("s3cret");
+  });
+});
+
+describe("a duration", () => {
+  test.each([0, -0, 0.001, 1.5, 900_000, 8.99e15])("%d ms is legal", (value) => {
+    expect(() => checkDuration("delay", value)).not.toThrow();
+  });
+
+  test.each([-1, -0.001, NaN, Infinity, -Infinity, 8.99e15 + 1, 9e15])(
+    "%d is out of range",
+    (value) => {
+      expect(() => checkDuration("delay", value)).toThrow(
+        new RangeError(`delay must be between 0 and 8990000000000000 ms, got ${value}`),
+      );
+    },
+  );
+
+  test.each([
+    ["5", "string"],
+    [5n, "bigint"],
+    [undefined, "undefined"],
+    [null, "object"],
+    [new Date(), "object"],
+    [[5], "object"],
+  ])("%s is no number", (value, type) => {
+    expect(() => checkDuration("delay", value)).toThrow(
+      new TypeError(`delay must be a number of milliseconds, got ${type}`),
+    );
+  });
+
+  test("the longest one ends below 9e15, where deadlines end", () => {
+    expect(Date.now() + 8.99e15).toBeLessThan(9e15);
+  });
+});
+
+describe("an instant", () => {
+  test.each([0, 1, 1_755_757_960_123, 8.64e15])("new Date(%d) is legal", (at) => {
+    expect(checkInstant("date", new Date(at))).toBe(at);
+  });
+
+  test("a date before 1970 is out of range", () => {
+    expect(() => checkInstant("date", new Date(-1))).toThrow(
+      new RangeError("date must not be before 1970, got 1969-12-31T23:59:59.999Z"),
+    );
+  });
+
+  test("an invalid date is out of range", () => {
+    expect(() => checkInstant("date", new Date("soon"))).toThrow(
+      new RangeError("date must be a valid date, got Invalid Date"),
+    );
+  });
+
+  test.each([
+    [1_755_757_960_123, "number"],
+    ["2026-01-01", "string"],
+    [null, "object"],
+    [undefined, "undefined"],
+    [{ getTime: () => 1 }, "object"],
+  ])("%s is no Date", (value, type) => {
+    expect(() => checkInstant("date", value)).toThrow(
+      new TypeError(`date must be a Date, got ${type}`),
+    );
+  });
+});
+
+describe("a whole number", () => {
+  test.each([1, 5, 10])("%d lies between 1 and 10", (value) => {
+    expect(() => checkWhole("max", value, 1, 10)).not.toThrow();
+  });
+
+  test.each([0, 11, 1.5, -1, NaN, Infinity])("%d does not", (value) => {
+    expect(() => checkWhole("max", value, 1, 10)).toThrow(
+      new RangeError(`max must be a whole number between 1 and 10, got ${value}`),
+    );
+  });
+
+  test.each([
+    ["5", "string"],
+    [5n, "bigint"],
+    [undefined, "undefined"],
+    [null, "object"],
+  ])("%s is no number", (value, type) => {
+    expect(() => checkWhole("max", value, 1, 10)).toThrow(
+      new TypeError(`max must be a whole number, got ${type}`),
+    );
+  });
+});
+
+describe("a business key", () => {
+  test.each(["order:42", "k", " ", "é".repeat(100), "x".repeat(200), "17-42", "{order}"])(
+    "may be %j",
+    (key) => {
+      expect(() => checkKey(key)).not.toThrow();
+    },
+  );
+
+  test.each([
+    ["", 0],
+    ["x".repeat(201), 201],
+    ["é".repeat(101), 202],
+  ])("has 1 to 200 bytes, unlike %j", (key, bytes) => {
+    expect(() => checkKey(key)).toThrow(
+      new RangeError(`key must have 1 to 200 bytes of UTF-8, got ${bytes}`),
+    );
+  });
+
+  test.each<[unknown, string]>([
+    [42, "key must be a string, got number"],
+    [undefined, "key must be a string, got undefined"],
+    [null, "key must be a string, got object"],
+    [Buffer.from("k"), "key must be a string, got object"],
+    ["a\ud800", "key must be well-formed Unicode"],
+    [
+      "1755757960123-0102030405060708090a0b0c0d0e0f10",
+      'key must not look like a message id (<deadline>-<hex>), got "1755757960123-0102030405060708090a0b0c0d0e0f10"',
+    ],
+  ])("cannot be %j", (key, message) => {
+    expect(() => checkKey(key)).toThrow(new TypeError(message));
+  });
+});
+
+describe("the options of an offer", () => {
+  test.each<[object, object]>([
+    [{}, {}],
+    [{ key: "k" }, { key: "k", rule: "reject" }],
+    [
+      { key: "k", onDuplicate: "keep" },
+      { key: "k", rule: "keep" },
+    ],
+    [
+      { key: "k", onDuplicate: "replace" },
+      { key: "k", rule: "replace" },
+    ],
+    [
+      { key: "k", onDuplicate: "replace", maxWait: 1.5 },
+      { key: "k", rule: "replace:1.5" },
+    ],
+    [{ key: undefined, onDuplicate: undefined }, {}],
+  ])("%j make the rule %j", (options, rule) => {
+    expect(offerRule(options)).toEqual(rule);
+  });
+
+  test.each<[unknown, string]>([
+    [null, "offer options must be an object, got null"],
+    [5, "offer options must be an object, got 5"],
+    [{ key: 5 }, "key must be a string, got number"],
+    [{ onDuplicate: "keep" }, "onDuplicate needs a key"],
+    [{ maxWait: 5 }, "maxWait needs a key"],
+    [
+      { key: "k", onDuplicate: "drop" },
+      'onDuplicate must be "reject", "replace" or "keep", got "drop"',
+    ],
+    [{ key: "k", maxWait: 5 }, 'maxWait goes with onDuplicate "replace", got "reject"'],
+    [
+      { key: "k", onDuplicate: "replace", maxWait: "5" },
+      "maxWait must be a number of milliseconds, got string",
+    ],
+  ])("%j are refused with a TypeError", (options, message) => {
+    expect(() => offerRule(options as never)).toThrow(new TypeError(message));
+  });
+
+  test.each([-1, NaN, Infinity])("a maxWait of %d is refused with a RangeError", (maxWait) => {
+    expect(() => offerRule({ key: "k", onDuplicate: "replace", maxWait })).toThrow(
+      new RangeError(`maxWait must be between 0 and 8990000000000000 ms, got ${maxWait}`),
+    );
+  });
+});

@@ -1,0 +1,135 @@
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { DeadlineTimer } from "../../../src/time/deadline-timer.ts";
+
+const DAY = 86_400_000;
+const onDue = vi.fn();
+let timer: DeadlineTimer;
+/** The lengths of all timeouts that were set. */
+let timeouts: number[];
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
+  timeouts = [];
+  const { setTimeout } = globalThis;
+  vi.spyOn(globalThis, "setTimeout").mockImplementation(((callback: () => void, delay: number) => {
+    // Node would fire it at once, and so over and over.
+    if (delay > 2 ** 31 - 1) throw new RangeError(`a timeout of ${delay} ms`);
+    timeouts.push(delay);
+    return setTimeout(callback, delay);
+  }) as typeof setTimeout);
+  onDue.mockReset();
+  timer = new DeadlineTimer(onDue);
+});
+
+afterEach(() => {
+  vi.restoreAllMocks();
+  vi.useRealTimers();
+});
+
+/** An instant so many milliseconds from now. */
+const inMs = (delay: number) => performance.now() + delay;
+
+test("fires at its deadline, once, and not before", () => {
+  timer.reset(inMs(1_000));
+  vi.advanceTimersByTime(999);
+  expect(onDue).not.toHaveBeenCalled();
+  vi.advanceTimersByTime(1);
+  expect(onDue).toHaveBeenCalledTimes(1);
+  vi.advanceTimersByTime(DAY);
+  expect(onDue).toHaveBeenCalledTimes(1);
+});
+
+test("is not armed at first, nor after it has fired", () => {
+  expect(vi.getTimerCount()).toBe(0);
+  timer.reset(inMs(10));
+  vi.advanceTimersByTime(10);
+  expect(vi.getTimerCount()).toBe(0);
+});
+
+test("a reset moves it either way", () => {
+  timer.reset(inMs(50));
+  timer.reset(inMs(100));
+  vi.advanceTimersByTime(99);
+  expect(onDue).not.toHaveBeenCalled();
+  timer.reset(inMs(500));
+  timer.reset(inMs(20));
+  vi.advanceTimersByTime(20);
+  expect(onDue).toHaveBeenCalledTimes(1);
+});
+
+test.each(["clear", "reset to Infinity"] as const)("%s disarms it", (how) => {
+  timer.reset(inMs(100));
+  if (how === "clear") timer.clear();
+  else timer.reset(Infinity);
+  expect(vi.getTimerCount()).toBe(0);
+  vi.advanceTimersByTime(DAY);
+  expect(onDue).not.toHaveBeenCalled();
+});
+
+test("can be armed again by what it calls", () => {
+  onDue.mockImplementationOnce(() => timer.reset(inMs(100)));
+  timer.reset(inMs(100));
+  vi.advanceTimersByTime(100);
+  expect(onDue).toHaveBeenCalledTimes(1);
+  vi.advanceTimersByTime(99);
+  expect(onDue).toHaveBeenCalledTimes(1);
+  vi.advanceTimersByTime(1);
+  expect(onDue).toHaveBeenCalledTimes(2);
+});
+
+test.each([0, -1, -DAY])(
+  "a deadline %d ms from now fires in the next turn, not in this",
+  (delay) => {
+    timer.reset(inMs(delay));
+    expect(onDue).not.toHaveBeenCalled();
+    vi.advanceTimersByTime(0);
+    expect(onDue).toHaveBeenCalledTimes(1);
+  },
+);
+
+test("fractions of a millisecond are rounded up", () => {
+  timer.reset(inMs(10.25));
+  vi.advanceTimersByTime(10);
+  expect(onDue).not.toHaveBeenCalled();
+  vi.advanceTimersByTime(1);
+  expect(onDue).toHaveBeenCalledTimes(1);
+});
+
+test("60 days are slept in pieces that Node can count", () => {
+  timer.reset(inMs(60 * DAY));
+  vi.advanceTimersByTime(60 * DAY - 1);
+  expect(onDue).not.toHaveBeenCalled();
+  vi.advanceTimersByTime(1);
+  expect(onDue).toHaveBeenCalledTimes(1);
+  expect(timeouts.length).toBeGreaterThan(1);
+  expect(timeouts.reduce((sum, timeout) => sum + timeout)).toBe(60 * DAY);
+});
+
+test("what lies beyond every calendar waits without firing", () => {
+  timer.reset(8.99e15);
+  vi.advanceTimersByTime(100 * DAY);
+  expect(onDue).not.toHaveBeenCalled();
+  expect(vi.getTimerCount()).toBe(1);
+});
+
+test("while it sleeps in pieces, it can still be moved earlier", () => {
+  timer.reset(inMs(60 * DAY));
+  vi.advanceTimersByTime(30 * DAY);
+  timer.reset(inMs(5));
+  vi.advanceTimersByTime(5);
+  expect(onDue).toHaveBeenCalledTimes(1);
+  expect(vi.getTimerCount()).toBe(0);
+});
+
+test("a timeout that fires early sleeps on until the deadline", () => {
+  timer.reset(inMs(100));
+  // Node fires up to a millisecond early: the clock is behind what the timeouts have counted.
+  const now = performance.now.bind(performance);
+  const clock = vi.spyOn(performance, "now").mockImplementation(() => now() - 0.7);
+  vi.advanceTimersByTime(100);
+  expect(onDue).not.toHaveBeenCalled();
+  expect(vi.getTimerCount()).toBe(1);
+  clock.mockRestore();
+  vi.advanceTimersByTime(1);
+  expect(onDue).toHaveBeenCalledTimes(1);
+});

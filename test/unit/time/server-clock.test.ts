@@ -1,0 +1,172 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { ServerClock } from "../../../src/time/server-clock.ts";
+
+let clock: ServerClock;
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ["performance", "setTimeout"] });
+  clock = new ServerClock();
+});
+
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+/** Microseconds: what the server's clock says when ours says 0. */
+const SERVER = 1_760_000_000_000_000;
+
+/** Lets so many milliseconds pass. */
+const pass = (ms: number) => vi.advanceTimersByTime(ms);
+
+/** An answer that took `there` ms to the server, where the clock is `ahead` us, and `back` ms back. */
+function hear({ there, back, ahead = 0 }: { there: number; back: number; ahead?: number }): void {
+  const sentAt = ServerClock.local();
+  pass(there);
+  const serverTime = SERVER + ServerClock.local() + ahead;
+  pass(back);
+  clock.observe(serverTime, sentAt);
+}
+
+const error = (ahead = 0) => clock.now() - (SERVER + ServerClock.local() + ahead);
+
+test("knows nothing until the server has been heard", () => {
+  expect(clock.isSet).toBe(false);
+  hear({ there: 1, back: 1 });
+  expect(clock.isSet).toBe(true);
+});
+
+test("takes the middle of what an answer leaves possible", () => {
+  hear({ there: 10, back: 10 });
+  expect(error()).toBeCloseTo(0, 0);
+});
+
+test.each([
+  { there: 100, back: 0 },
+  { there: 0, back: 100 },
+])("is wrong by no more than half of the round trip: %o", ({ there, back }) => {
+  hear({ there, back });
+  expect(Math.abs(error())).toBeLessThanOrEqual(50_001);
+});
+
+test("is corrected by a faster answer, and hardly harmed by slower ones", () => {
+  hear({ there: 100, back: 0 });
+  hear({ there: 1, back: 1 });
+  expect(Math.abs(error())).toBeLessThanOrEqual(1_001);
+  hear({ there: 5_000, back: 5_000 });
+  hear({ there: 20, back: 3_000 });
+  // In 13 seconds two clocks may have drifted apart by a millisecond or so.
+  expect(Math.abs(error())).toBeLessThanOrEqual(3_000);
+});
+
+test("knows more from two lopsided answers than from each", () => {
+  hear({ there: 100, back: 1 });
+  hear({ there: 1, back: 100 });
+  expect(Math.abs(error())).toBeLessThanOrEqual(1_100);
+});
+
+test("follows a clock that goes wrong slowly", () => {
+  for (let second = 0; second < 600; second++) {
+    hear({ there: 1, back: 1, ahead: second * 50 });
+    pass(998);
+  }
+  expect(Math.abs(error(600 * 50))).toBeLessThanOrEqual(2_000);
+});
+
+test("runs on between answers", () => {
+  hear({ there: 1, back: 1 });
+  const before = clock.now();
+  pass(1_500);
+  expect(clock.now() - before).toBeCloseTo(1_500_000, 0);
+});
+
+test.each([3_600e6, -3_600e6])("follows a step of the server's clock by %d us at once", (ahead) => {
+  hear({ there: 1, back: 1 });
+  hear({ there: 2, back: 2, ahead });
+  expect(Math.abs(error(ahead))).toBeLessThanOrEqual(4_001);
+});
+
+test("asks with TIME, which answers seconds and microseconds, as strings or numbers", async () => {
+  for (const convert of [String, Number]) {
+    const asked = new ServerClock();
+    await asked.ready(async () => {
+      const now = SERVER + ServerClock.local();
+      return [convert(Math.floor(now / 1e6)), convert(now % 1e6)];
+    });
+    expect(asked.now() - (SERVER + ServerClock.local())).toBeCloseTo(0, 0);
+  }
+});
+
+test("asks for all who wait at once, and no more when it has been heard", async () => {
+  let asked = 0;
+  const time = async () => {
+    asked++;
+    return [1_760_000_000, 0];
+  };
+  await Promise.all([clock.ready(time), clock.ready(time), clock.ready(time)]);
+  const before = asked;
+  expect(before).toBeLessThanOrEqual(2);
+  await clock.ready(time);
+  expect(asked).toBe(before);
+});
+
+test("lets those who wait go on in the order in which they came, the last one included", async () => {
+  const order: number[] = [];
+  const wait = async (i: number) => {
+    const asking = clock.ready(async () => [1_760_000_000, i]);
+    if (asking !== undefined) await asking;
+    order.push(i);
+  };
+  const waits = [wait(0), wait(1)];
+  // While it is being asked, somebody comes in every turn.
+  for (let i = 2; i < 12; i++) {
+    await Promise.resolve();
+    waits.push(wait(i));
+  }
+  await Promise.all(waits);
+  expect(order).toEqual(Array.from({ length: 12 }, (_, i) => i));
+});
+
+test("does not ask if it was heard by other means", async () => {
+  hear({ there: 1, back: 1 });
+  await clock.ready(() => expect.unreachable("there is no need to ask"));
+});
+
+test("an answer that never came leaves it as it was, and the next one asks again", async () => {
+  await expect(clock.ready(() => Promise.reject(new Error("lost")))).rejects.toThrow("lost");
+  expect(clock.isSet).toBe(false);
+  await clock.ready(async () => [1_760_000_000, 0]);
+  expect(clock.isSet).toBe(true);
+});
+
+test("tells how long it is until a deadline on the server's clock", () => {
+  hear({ there: 1, back: 1 });
+  const deadline = (SERVER + ServerClock.local()) / 1000 + 250;
+  expect(clock.remaining(deadline)).toBeCloseTo(250, 1);
+  pass(300);
+  expect(clock.remaining(deadline)).toBeCloseTo(-50, 1);
+});
+
+describe("order stamps", () => {
+  test("are the server's time in whole microseconds", () => {
+    hear({ there: 1, back: 1 });
+    const stamp = clock.nextStamp();
+    expect(Number.isSafeInteger(stamp)).toBe(true);
+    expect(stamp).toBe(Math.floor(clock.now()));
+  });
+
+  test("increase strictly, though no time passes", () => {
+    hear({ there: 1, back: 1 });
+    const stamps = Array.from({ length: 1_000 }, () => clock.nextStamp());
+    for (const [i, stamp] of stamps.entries()) {
+      if (i > 0) expect(stamp).toBeGreaterThan(stamps[i - 1] as number);
+    }
+  });
+
+  test("increase strictly, though the server's clock goes back", () => {
+    hear({ there: 1, back: 1 });
+    const before = clock.nextStamp();
+    hear({ there: 1, back: 1, ahead: -60_000_000 });
+    expect(clock.nextStamp()).toBe(before + 1);
+    expect(clock.nextStamp()).toBe(before + 2);
+  });
+});
