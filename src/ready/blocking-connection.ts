@@ -1,6 +1,7 @@
 import type { Redis } from "ioredis";
 import type { Connections } from "../redis/connections.ts";
 import { hasDied } from "../redis/watchdog.ts";
+import type { Step } from "./pop-rhythm.ts";
 
 /** A target LIST, and where the receipts of its give-backs stand. */
 export interface Source {
@@ -19,7 +20,7 @@ export interface Taken {
  * owner opens the next.
  *
  * While it blocks it cannot be asked whether it is alive. So a block is short, and a connection whose
- * answer is overdue is given up if it has died; see {@link hasDied}.
+ * reply is overdue is given up if it has died; see {@link hasDied}.
  */
 export class BlockingConnection {
   readonly #connections: Connections;
@@ -27,7 +28,6 @@ export class BlockingConnection {
   readonly #redis: Redis;
   /** The connection's id on the server. */
   readonly #id: number;
-  #isBlocked = false;
 
   private constructor(
     connections: Connections,
@@ -58,60 +58,62 @@ export class BlockingConnection {
     return this.#redis.status !== "ready";
   }
 
-  /** Whether a block is under way. */
-  get isBlocked(): boolean {
-    return this.#isBlocked;
-  }
-
-  /** Pops what is in a source, the first unless another one is named, `count` at most. */
-  async pop(count: number, source = this.#sources[0] as Source): Promise<Taken[]> {
-    const payloads = await this.#watched(0, this.#redis.lpopBuffer(source.target, count));
-    return (payloads ?? []).map((payload) => ({ source, payload }));
-  }
-
   /**
-   * Pops what is in the first source, `count` at most, and blocks for one more behind that. Both are
-   * sent together, which is half the work for Redis; both have to be awaited.
+   * Sends a pop of the first source, a block, or both. Both are sent together, which is half the work
+   * for Redis. Both promises have to be awaited; what was not sent brings nothing.
    */
-  popAndBlock(count: number): readonly [popped: Promise<Taken[]>, blocked: Promise<Taken[]>] {
+  take({ pop, isBlocking }: Step): readonly [popped: Promise<Taken[]>, blocked: Promise<Taken[]>] {
     const { stream } = this.#redis;
+    const [first] = this.#sources as readonly [Source];
     stream.cork();
     try {
-      return [this.pop(count), this.block()];
+      return [
+        pop > 0 ? this.#pop(pop, first) : Promise.resolve([]),
+        isBlocking ? this.#block() : Promise.resolve([]),
+      ];
     } finally {
       stream.uncork();
     }
   }
 
-  /** Blocks for one message, of the first source that has one, for a few seconds at most. */
-  async block(): Promise<Taken[]> {
-    const targets = this.#sources.map(({ target }) => target);
-    this.#isBlocked = true;
-    try {
-      const popped = await this.#watched(BLOCK, this.#redis.blpopBuffer(targets, BLOCK));
-      if (popped === null) return [];
-      const [key, payload] = popped;
-      // The answer names the key with ioredis's prefix.
-      const target = key.toString().slice((this.#redis.options.keyPrefix ?? "").length);
-      const source = this.#sources.find((candidate) => candidate.target === target);
-      return [{ source: source ?? (this.#sources[0] as Source), payload }];
-    } finally {
-      this.#isBlocked = false;
+  /** Pops from the first source that has messages, `count` at most. */
+  async popFromAny(count: number): Promise<Taken[]> {
+    for (const source of this.#sources) {
+      const popped = await this.#pop(count, source);
+      if (popped.length > 0) return popped;
     }
+    return [];
   }
 
-  /** Ends the block that is under way, if it has reached Redis; its answer still comes. */
+  /** Ends the block that is under way, if it has reached Redis; its reply still comes. */
   async unblock(): Promise<void> {
     await this.#connections.peerOf(this.#redis).client("UNBLOCK", this.#id);
   }
 
-  /** Ends the connection. An answer that is still under way is lost. */
+  /** Ends the connection. A reply that is still under way is lost. */
   disconnect(): void {
     this.#redis.disconnect();
   }
 
-  /** Awaits an answer that should come within `seconds` and some. */
-  async #watched<Answer>(seconds: number, answer: Promise<Answer>): Promise<Answer> {
+  async #pop(count: number, source: Source): Promise<Taken[]> {
+    const payloads = await this.#watched(0, this.#redis.lpopBuffer(source.target, count));
+    return (payloads ?? []).map((payload) => ({ source, payload }));
+  }
+
+  /** Blocks for one message, of the first source that has one, for a few seconds at most. */
+  async #block(): Promise<Taken[]> {
+    const targets = this.#sources.map(({ target }) => target);
+    const popped = await this.#watched(BLOCK, this.#redis.blpopBuffer(targets, BLOCK));
+    if (popped === null) return [];
+    const [key, payload] = popped;
+    // The reply names the key with ioredis's prefix.
+    const target = key.toString().slice((this.#redis.options.keyPrefix ?? "").length);
+    const source = this.#sources.find((candidate) => candidate.target === target);
+    return [{ source: source ?? (this.#sources[0] as Source), payload }];
+  }
+
+  /** Awaits a reply that should come within `seconds` and some. */
+  async #watched<Reply>(seconds: number, reply: Promise<Reply>): Promise<Reply> {
     let isSilent = true;
     const watchdog = setTimeout(
       () => {
@@ -123,7 +125,7 @@ export class BlockingConnection {
       seconds * 1000 + OVERDUE,
     );
     try {
-      return await answer;
+      return await reply;
     } finally {
       isSilent = false;
       clearTimeout(watchdog);
@@ -137,8 +139,31 @@ export class BlockingConnection {
  */
 const BLOCK = 2;
 
-/** Milliseconds after which an answer is overdue. */
+/** Milliseconds after which a reply is overdue. */
 const OVERDUE = 500;
 
-/** Milliseconds that an answer may be late while Redis answers others. */
+/** Milliseconds that a reply may be late while Redis replies to others. */
 const GRACE = 1000;
+
+/**
+ * Whether a failure to take may pass by itself: the connection was lost, or the server starts, fails
+ * over, or is busy. `reply` is the first word of Redis's refusal, if it is one.
+ */
+export function isPassing(reply: string | undefined): boolean {
+  return reply === undefined || PASSING.has(reply);
+}
+
+const PASSING = new Set([
+  "LOADING",
+  "READONLY",
+  "MASTERDOWN",
+  "CLUSTERDOWN",
+  "MOVED",
+  "ASK",
+  "TRYAGAIN",
+  "UNBLOCKED",
+  "BUSY",
+  "MAXCLIENTS",
+  "NOREPLICAS",
+  "MISCONF",
+]);

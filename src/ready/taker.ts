@@ -1,66 +1,67 @@
-import { randomUUID } from "node:crypto";
-import { setMaxListeners } from "node:events";
-import { BlockingConnection, type Source, type Taken } from "./blocking-connection.ts";
+import { RedisError, type DelaylineError } from "../errors.ts";
 import type { Connections } from "../redis/connections.ts";
-import { DeadlineTimer } from "../time/deadline-timer.ts";
-import { ClosedError, RedisError, type DelaylineError } from "../errors.ts";
-import { giveBack } from "../lua/ready/give-back.ts";
-import { run } from "../lua/script.ts";
 import { Pause } from "../time/pause.ts";
-
-export interface WaitOptions {
-  readonly signal?: AbortSignal | undefined;
-  /** Milliseconds; Infinity waits for ever. */
-  readonly timeout: number;
-}
-
-interface Waiter {
-  /** How many payloads it takes at most. */
-  readonly max: number;
-  readonly settle: (taken: readonly Taken[]) => void;
-  /** Without an error: with the reason of the waiter's signal. */
-  readonly fail: (error?: unknown) => void;
-}
+import { BlockingConnection, isPassing, type Source, type Taken } from "./blocking-connection.ts";
+import { GiveBack } from "./give-back.ts";
+import { PopRhythm } from "./pop-rhythm.ts";
+import { Waiters, type WaitOptions } from "./waiters.ts";
 
 /**
- * Takes ready messages for all who wait for them in this process, over one connection per queue.
+ * Takes ready messages for all who wait for them in this process, over one connection per queue (or
+ * per set of queues that are polled together).
  *
- * While anybody waits, it blocks for one message: that is all that Redis can give to a process that has
- * vanished without a word. Whenever there may be more, it first pops for those who wait, all but the
- * last, and the block follows in the same breath; less often where such pops find nothing, as among
- * many consumers. It never fetches more than are waited for, so no
- * message lies in a process that is busy.
+ * It never fetches more than is waited for, so no message lies in a process that is busy. While
+ * anybody waits it blocks for one message: that is all that Redis can give to a process that has
+ * vanished without a word. Where there may be more, a pop for the others goes in front of the block.
  *
- * When the last waiter leaves (aborted, timed out, closed), the block is ended with CLIENT UNBLOCK
- * from another connection, and its answer awaited: Redis answers either "unblocked" or the message.
- * Dropping the socket instead would lose the message in every third race. A message that arrives for
- * nobody goes back to the head of the LIST.
+ * When the last waiter leaves, the block is ended with CLIENT UNBLOCK from another connection, and its
+ * reply is awaited: it holds a message, or says that there is none. To drop the socket instead would
+ * lose the message in every third race. A message that arrives for nobody goes back to the head of
+ * its LIST.
  *
- * A lost connection is reported, and opened again after a growing pause.
+ * The taker is always in one of these modes:
+ *
+ * - **idle**: nobody waits, and nothing is under way. A connection stays open. The first who starts to
+ *   wait makes it *gathering*; `close` makes it *closed*.
+ * - **gathering**: the current turn of the event loop ends first, so that all who start to wait in it
+ *   are served together. Each step begins and ends here. If there is no connection, the next mode is
+ *   *connecting*. If somebody is unserved (see {@link Waiters}), it is *popping*. Otherwise
+ *   {@link PopRhythm} chooses *popping* or *blocking*. If nobody waits any more, it is *idle*.
+ * - **connecting**: a connection is being opened. Then *gathering*, as all may have left meanwhile.
+ * - **popping**: a pop without a block is under way. Then *gathering*; but *giving back* if it brought
+ *   more than those who have stayed can take.
+ * - **blocking**: a block is under way, perhaps with a pop in front, and somebody waits for it. When it
+ *   brings a message, or its time is over: *gathering*. When the last waiter leaves, or the pop brought
+ *   more than those who have stayed can take: *unblocking*.
+ * - **unblocking**: the block is in vain, and is being ended. If somebody starts to wait before the
+ *   reply is there, and no message is left over: *blocking*. When the reply is there: *giving back* if
+ *   there is a message for nobody, otherwise *gathering*.
+ * - **giving back**: {@link GiveBack} puts back what nobody took, however long that takes. Nothing is
+ *   taken meanwhile, since a later message would overtake these. Then *gathering*.
+ * - **recovering**: a step has failed. If Redis refuses for good, all who wait are told. Otherwise the
+ *   failure is reported, the connection is given up, and a growing pause follows. Then *gathering*.
+ * - **closed**: the connection is ended, and nothing follows.
+ *
+ * Closing is no mode. It makes all waiters leave and lets none come, and the taker becomes idle as it
+ * does whenever the last one leaves.
  */
 export class Taker {
+  readonly #queue: string;
   readonly #sources: readonly Source[];
   readonly #connections: Connections;
   readonly #report: (error: DelaylineError) => void;
-  readonly #closeTimeout: number;
-
-  readonly #waiters = new Set<Waiter>();
-  /** Waiters whose time is over, but who get the answer that is under way. */
-  readonly #expired = new Set<Waiter>();
-  /** Waiters whose time was over before there was a connection: they get one pop when there is. */
-  readonly #unserved = new Set<Waiter>();
+  readonly #waiters: Waiters<Taken>;
+  readonly #rhythm: PopRhythm;
+  readonly #giveBack: GiveBack;
   readonly #pause = new Pause(100, 1000);
-  /** After pops that found nothing: how many messages come by blocks alone before the next pop. */
-  #blocksBetween = 0;
-  #blocksLeft = 0;
-  /** Popped, but nobody took them; the block that was sent with the pop is being ended. */
-  #left: readonly Taken[] = [];
+
+  #mode: Mode = "idle";
   #connection: BlockingConnection | undefined;
-  #unblocking: Promise<void> | undefined;
+  /** What the pop in front of a block brought for nobody. It goes back when the block has ended. */
+  #left: readonly Taken[] = [];
+  /** All that happens between idle and idle. */
   #working: Promise<void> | undefined;
-  /** The last removal of a receipt. */
-  #forgetting: Promise<unknown> | undefined;
-  #closedAt: number | undefined;
+  #unblocking: Promise<void> | undefined;
 
   constructor(
     sources: readonly Source[],
@@ -70,316 +71,173 @@ export class Taker {
       readonly closeTimeout: number;
     },
   ) {
+    this.#queue = `queue "${sources.map(({ target }) => target).join('", "')}"`;
     this.#sources = sources;
     this.#connections = shared.connections;
     this.#report = shared.report;
-    this.#closeTimeout = shared.closeTimeout;
+    this.#waiters = new Waiters(this.#queue, {
+      isConnected: () => this.#openConnection !== undefined,
+      onChange: () => this.#onWaiters(),
+    });
+    this.#rhythm = new PopRhythm(sources.length === 1);
+    this.#giveBack = new GiveBack(this.#queue, this.#waiters, shared);
   }
 
   /**
-   * Waits for payloads, `max` at most, and answers as soon as there is one. Who waits first is served
-   * first. At the end of `timeout`, or up to a second later if an answer is under way, it answers none.
+   * Waits for messages as {@link Waiters.wait} does.
    *
-   * @throws {ClosedError} if the taker is closed meanwhile.
-   * @throws {RedisError} if Redis refuses the pop (WRONGTYPE, NOPERM), or could not be asked before the
-   * time was over. A lost connection does not reject: it is reported, and the wait goes on.
-   * @throws the signal's reason, if it is aborted.
+   * @throws {RedisError} also if Redis refuses the pop (WRONGTYPE, NOPERM). A lost connection does not
+   * reject: it is reported, and the wait goes on.
    */
-  wait(max: number, { signal, timeout }: WaitOptions): Promise<readonly Taken[]> {
-    return new Promise((resolve, reject) => {
-      if (this.#closedAt !== undefined) throw new ClosedError("the client");
-      signal?.throwIfAborted();
-      // Many may wait with one signal; Node takes more than ten listeners for a leak.
-      if (signal !== undefined) setMaxListeners(0, signal);
-      const expiry = new DeadlineTimer(() => this.#expire(waiter));
-      const onAbort = () => this.#leave(waiter);
-      const finish = () => {
-        expiry.clear();
-        signal?.removeEventListener("abort", onAbort);
-      };
-      const waiter: Waiter = {
-        max,
-        settle: (taken) => {
-          finish();
-          resolve(taken);
-        },
-        fail: (error = signal?.reason) => {
-          finish();
-          // A signal may be aborted with any reason.
-          // oxlint-disable-next-line typescript/prefer-promise-reject-errors
-          reject(error);
-        },
-      };
-      expiry.reset(performance.now() + timeout);
-      signal?.addEventListener("abort", onAbort);
-      this.#waiters.add(waiter);
-      this.#work();
-    });
+  wait(max: number, options: WaitOptions): Promise<readonly Taken[]> {
+    return this.#waiters.wait(max, options);
   }
 
-  /** Ends every wait with a {@link ClosedError}; resolves when nothing is in hand any more. */
+  /** Ends every wait with a `ClosedError`; resolves when nothing is in hand any more. */
   async close(): Promise<void> {
-    this.#closedAt ??= performance.now();
-    this.#failAll(new ClosedError("the client"));
-    this.#unblock();
+    this.#giveBack.close();
+    this.#waiters.close();
     this.#pause.end();
     await this.#working;
     await this.#unblocking;
-    await this.#forgetting;
+    await this.#giveBack.receiptRemoved();
     this.#connection?.disconnect();
-  }
-
-  /** A waiter goes before it was served. */
-  #leave(waiter: Waiter): void {
-    for (const waiters of [this.#waiters, this.#expired, this.#unserved]) waiters.delete(waiter);
-    waiter.fail();
-    this.#unblock();
+    if (this.#mode !== "closed") this.#enter("closed");
   }
 
   /**
-   * A waiter's time is over. If it was the last, the block is ended, and it gets the answer: a message
-   * may be on its way already, and whoever asks next must not be given a later one before. If Redis
-   * could not be asked yet, it is given a little more time for that.
+   * Sets the mode. Nothing else does.
+   *
+   * An illegal transition is a mistake in this file, and throws. In production that is a step that
+   * fails like any other: it is reported, and the taker recovers. It must not cost a message, so no
+   * mode is entered while messages are held only by the caller.
    */
-  #expire(waiter: Waiter): void {
-    this.#waiters.delete(waiter);
-    const isConnected = this.#connection !== undefined && !this.#connection.isLost;
-    if (isConnected && this.#waiters.size > 0) {
-      waiter.settle([]);
-      return;
-    }
-    (isConnected ? this.#expired : this.#unserved).add(waiter);
-    setTimeout(() => this.#dismiss(waiter), LAST_ANSWER).unref();
-    this.#unblock();
+  #enter(mode: Mode): void {
+    const next: readonly Mode[] = NEXT[this.#mode];
+    if (!next.includes(mode)) throw new Error(`${this.#mode} must not be followed by ${mode}`);
+    this.#mode = mode;
   }
 
-  /** The last answer did not come: an expired waiter gets nothing. */
-  #dismiss(waiter: Waiter): void {
-    if (this.#expired.delete(waiter)) waiter.settle([]);
-    if (!this.#unserved.delete(waiter)) return;
-    const silence = new Error("Redis did not answer in time");
-    waiter.fail(new RedisError(`cannot take from ${this.#name}`, silence));
+  /** Somebody has started to wait, or has left; or messages are left over. */
+  #onWaiters(): void {
+    const isInVain = this.#waiters.waitingCount === 0 || this.#left.length > 0;
+    if (this.#mode === "idle" && this.#waiters.areThere) this.#working = this.#work();
+    else if (this.#mode === "blocking" && isInVain) this.#enter("unblocking");
+    else if (this.#mode === "unblocking" && !isInVain) this.#enter("blocking");
+    // Also if it was unblocking before: the last attempt may have failed.
+    if (this.#mode === "unblocking") this.#unblocking ??= this.#unblock();
   }
 
-  #failAll(error: unknown): void {
-    for (const waiters of [this.#unserved, this.#expired, this.#waiters]) {
-      for (const waiter of waiters) waiter.fail(error);
-      waiters.clear();
-    }
-  }
-
-  #work(): void {
-    this.#working ??= this.#takeWhileWaited().finally(() => {
-      this.#working = undefined;
-      for (const waiter of this.#expired) this.#dismiss(waiter);
-      // Somebody may have come between the last look and here.
-      if (this.#isWaitedFor) this.#work();
-    });
-  }
-
-  async #takeWhileWaited(): Promise<void> {
-    let mayHaveMore = true;
+  async #work(): Promise<void> {
+    this.#rhythm.restart();
+    this.#enter("gathering");
     for (;;) {
-      // Those who start to wait in the same turn of the event loop are served together.
       await new Promise<void>((resolve) => process.nextTick(resolve));
-      if (!this.#isWaitedFor) return;
+      if (!this.#waiters.areThere) break;
       try {
-        if (this.#connection === undefined || this.#connection.isLost) {
-          this.#connection = await BlockingConnection.open(this.#connections, this.#sources);
-        }
-        if (this.#unserved.size > 0) await this.#popForUnserved(this.#connection);
-        // All may have left meanwhile.
-        if (this.#waiters.size === 0) continue;
-        mayHaveMore = await this.#takeFrom(this.#connection, mayHaveMore);
-        this.#pause.reset();
+        await this.#step();
       } catch (error) {
         await this.#recover(error);
       }
     }
+    this.#enter("idle");
+    this.#waiters.dismissExpired();
   }
 
-  get #isWaitedFor(): boolean {
-    return this.#waiters.size + this.#unserved.size > 0;
+  async #step(): Promise<void> {
+    const connection = this.#openConnection;
+    if (connection === undefined) {
+      this.#enter("connecting");
+      this.#connection = await BlockingConnection.open(this.#connections, this.#sources);
+      this.#enter("gathering");
+    } else if (this.#waiters.unservedCount > 0) {
+      this.#enter("popping");
+      await this.#deliver(await connection.popFromAny(this.#waiters.expireUnserved()));
+    } else {
+      await this.#take(connection);
+      this.#pause.reset();
+    }
   }
 
-  /** Pops once for those whose time was over before there was a connection. */
-  async #popForUnserved(connection: BlockingConnection): Promise<void> {
-    let wanted = 0;
-    for (const waiter of this.#unserved) {
-      wanted += waiter.max;
-      this.#expired.add(waiter);
-    }
-    this.#unserved.clear();
-    let taken: readonly Taken[] = [];
-    for (const source of this.#sources) {
-      if (taken.length === 0) taken = await connection.pop(wanted, source);
-    }
-    await this.#deliver(taken);
+  get #openConnection(): BlockingConnection | undefined {
+    return this.#connection?.isLost === false ? this.#connection : undefined;
   }
 
-  /** Takes once, and delivers; answers whether there may be more. */
-  async #takeFrom(connection: BlockingConnection, mayHaveMore: boolean): Promise<boolean> {
-    const wanted = Array.from(this.#waiters, ({ max }) => max);
-    // The last who waits is left to the block.
-    const last = wanted.pop() ?? 1;
-    const isAlone = wanted.length === 0;
-    if (!mayHaveMore || this.#sources.length > 1 || (isAlone && last === 1)) {
-      const taken = await connection.block();
-      await this.#deliver(taken);
-      return this.#isPopWorthwhile(taken.length);
-    }
-    if (isAlone) {
-      const taken = await connection.pop(last);
-      await this.#deliver(taken);
-      return taken.length === last;
-    }
-    const [popped, blocked] = connection.popAndBlock(wanted.reduce((sum, max) => sum + max));
-    const given = popped.then((taken) => {
-      const wasInVain = taken.length === 0;
-      this.#blocksBetween = wasInVain ? Math.min(2 * this.#blocksBetween + 1, BLOCKS_BETWEEN) : 0;
-      this.#blocksLeft = this.#blocksBetween;
-      this.#left = this.#give(taken);
-      this.#unblock();
+  async #take(connection: BlockingConnection): Promise<void> {
+    const step = this.#rhythm.next(this.#waiters.wanted);
+    this.#enter(step.isBlocking ? "blocking" : "popping");
+    const [popped, blocked] = connection.take(step);
+    const given = popped.then((messages) => {
+      if (step.pop > 0) this.#rhythm.onPop(step, messages.length);
+      this.#left = this.#waiters.give(messages);
+      this.#onWaiters();
     });
-    const outcomes = await Promise.allSettled([given, blocked]);
-    const [, block] = outcomes;
-    const taken = block.status === "fulfilled" ? block.value : [];
+    // One may fail while the other brings messages.
+    const [pop, block] = await Promise.allSettled([given, blocked]);
+    const brought = block.status === "fulfilled" ? block.value : [];
     const left = this.#left;
     this.#left = [];
-    await this.#deliver([...left, ...taken]);
-    for (const outcome of outcomes) if (outcome.status === "rejected") throw outcome.reason;
-    return this.#isPopWorthwhile(taken.length);
+    await this.#deliver([...left, ...brought]);
+    if (pop.status === "rejected") throw pop.reason;
+    if (block.status === "rejected") throw block.reason;
+    if (step.isBlocking) this.#rhythm.onBlock(brought.length);
   }
 
-  /** Decides after a block whether more are popped with the next one. */
-  #isPopWorthwhile(blocked: number): boolean {
-    return blocked > 0 && this.#blocksLeft-- <= 0;
-  }
-
-  /** Ends the block if nobody waits any more. */
-  #unblock(): void {
-    if (this.#isBlockedInVain) {
-      this.#unblocking ??= this.#endBlock().finally(() => (this.#unblocking = undefined));
+  /** Gives messages to those who wait, and the others back. Nothing else is under way. */
+  async #deliver(messages: readonly Taken[]): Promise<void> {
+    const left = this.#waiters.giveLast(messages);
+    if (left.length > 0) {
+      const puttingBack = this.#giveBack.putBack(left);
+      this.#enter("giving back");
+      await puttingBack;
     }
+    this.#enter("gathering");
   }
 
-  get #isBlockedInVain(): boolean {
-    const isInVain = this.#waiters.size === 0 || this.#left.length > 0;
-    return isInVain && this.#connection?.isBlocked === true;
-  }
-
-  async #endBlock(): Promise<void> {
+  async #unblock(): Promise<void> {
     try {
-      while (this.#isBlockedInVain) {
+      while (this.#mode === "unblocking") {
         // If it was not blocked, the other connection was faster, and the BLPOP has not arrived yet. If
-        // it was, its answer is under way. Look again in both cases: by then it may block once more.
+        // it was, its reply is under way. Look again in both cases: by then it may block once more.
         await this.#connection?.unblock();
         await new Promise((resolve) => setTimeout(resolve, 5));
       }
     } catch (error) {
       // The block ends by itself, a few seconds later.
-      this.#report(new RedisError(`cannot end the wait of ${this.#name}`, error));
-    }
-  }
-
-  /** Gives messages to those who wait; answers those that nobody took. */
-  #give(taken: readonly Taken[]): readonly Taken[] {
-    let given = 0;
-    for (const waiter of [...this.#expired, ...this.#waiters]) {
-      if (given === taken.length) break;
-      this.#expired.delete(waiter);
-      this.#waiters.delete(waiter);
-      waiter.settle(taken.slice(given, (given += Math.min(waiter.max, taken.length - given))));
-    }
-    return taken.slice(given);
-  }
-
-  /** Gives messages to those who wait, and the others back. No more are under way. */
-  async #deliver(taken: readonly Taken[]): Promise<void> {
-    const left = this.#give(taken);
-    for (const waiter of this.#expired) this.#dismiss(waiter);
-    // Backwards, since each goes to the head: the oldest comes last and stands first.
-    for (let end = left.length; end > 0; end -= GIVE_BACK) {
-      await this.#giveBack(left.slice(Math.max(0, end - GIVE_BACK), end));
-    }
-  }
-
-  /**
-   * Puts messages that nobody took back to the head, however often it takes. Where Redis refuses it,
-   * whoever waits meanwhile gets them; where the answer was lost, they may be back already, which the
-   * receipt tells.
-   */
-  async #giveBack(taken: readonly Taken[]): Promise<void> {
-    const { target, receipt: receipts } = (taken[0] as Taken).source;
-    const receipt = randomUUID();
-    const payloads = taken.map(({ payload }) => payload);
-    const pause = new Pause(100, 2000);
-    for (let isUnknown = false; ;) {
-      try {
-        const { background } = this.#connections;
-        await run(background, giveBack, { target, receipts }, { receipt }, payloads);
-        // Nobody waits for this, and a receipt that stays does no harm. It is dropped after a day.
-        this.#forgetting = background.zrem(receipts, receipt).catch(() => {});
-        return;
-      } catch (error) {
-        const isLost =
-          this.#closedAt !== undefined && performance.now() > this.#closedAt + this.#closeTimeout;
-        const what = isLost ? "gave up giving back" : "cannot give back yet";
-        const failure = new RedisError(
-          `${what} ${taken.length} message(s) to ${this.#name}`,
-          error,
-        );
-        this.#report(failure);
-        if (isLost) return;
-        isUnknown ||= failure.reply === undefined;
-        await pause.wait();
-        if (!isUnknown && this.#waiters.size > 0) return await this.#deliver(taken);
-      }
+      this.#report(new RedisError(`cannot end the wait of ${this.#queue}`, error));
+    } finally {
+      this.#unblocking = undefined;
     }
   }
 
   async #recover(error: unknown): Promise<void> {
-    for (const waiter of this.#expired) this.#dismiss(waiter);
-    if (this.#closedAt !== undefined) return;
-    const failure = new RedisError(`cannot take from ${this.#name}`, error);
-    if (failure.reply !== undefined && !PASSING.has(failure.reply)) {
-      this.#failAll(failure);
-      return;
+    this.#enter("recovering");
+    this.#waiters.dismissExpired();
+    const failure = new RedisError(`cannot take from ${this.#queue}`, error);
+    if (!isPassing(failure.reply)) {
+      this.#waiters.failAll(failure);
+    } else if (!this.#waiters.isClosed) {
+      this.#report(failure);
+      this.#waiters.failUnserved(failure);
+      this.#connection?.disconnect();
+      this.#connection = undefined;
+      await this.#pause.wait();
     }
-    this.#report(failure);
-    for (const waiter of this.#unserved) waiter.fail(failure);
-    this.#unserved.clear();
-    this.#connection?.disconnect();
-    this.#connection = undefined;
-    await this.#pause.wait();
-  }
-
-  get #name(): string {
-    return `queue "${this.#sources.map(({ target }) => target).join('", "')}"`;
+    this.#enter("gathering");
   }
 }
 
-/** Milliseconds that an answer may take after a wait is over. */
-const LAST_ANSWER = 1000;
+/** The modes, and which may follow each. */
+const NEXT = {
+  idle: ["gathering", "closed"],
+  gathering: ["idle", "connecting", "popping", "blocking", "recovering"],
+  connecting: ["gathering", "recovering"],
+  popping: ["gathering", "giving back", "recovering"],
+  blocking: ["gathering", "unblocking", "recovering"],
+  unblocking: ["gathering", "blocking", "giving back", "recovering"],
+  "giving back": ["gathering"],
+  recovering: ["gathering"],
+  closed: [],
+} as const;
 
-/** So many blocks between two pops at most. */
-const BLOCKS_BETWEEN = 15;
-
-/** Messages per give-back. */
-const GIVE_BACK = 500;
-
-/** Refusals that pass: the server starts, fails over, or is busy. The wait goes on. */
-const PASSING = new Set([
-  "LOADING",
-  "READONLY",
-  "MASTERDOWN",
-  "CLUSTERDOWN",
-  "MOVED",
-  "ASK",
-  "TRYAGAIN",
-  "UNBLOCKED",
-  "BUSY",
-  "MAXCLIENTS",
-  "NOREPLICAS",
-  "MISCONF",
-]);
+type Mode = keyof typeof NEXT;

@@ -1,0 +1,101 @@
+import { randomUUID } from "node:crypto";
+import { RedisError, type DelaylineError } from "../errors.ts";
+import { giveBack } from "../lua/ready/give-back.ts";
+import { run } from "../lua/script.ts";
+import type { Connections } from "../redis/connections.ts";
+import { Pause } from "../time/pause.ts";
+import type { Taken } from "./blocking-connection.ts";
+import type { Waiters } from "./waiters.ts";
+
+/**
+ * Puts messages that nobody took back to the head of their LIST, however often it has to try.
+ *
+ * A message has no id, so each attempt carries the same receipt: where Redis has it, the messages are
+ * back already. The receipt is removed after that.
+ *
+ * If Redis refuses the messages, they stay in this process, and are tried again after a growing pause.
+ * Whoever waits by then gets them. That is safe only as long as every attempt was refused: once a reply
+ * was lost the messages may be back in Redis, and would be taken twice.
+ */
+export class GiveBack {
+  readonly #queue: string;
+  readonly #waiters: Waiters<Taken>;
+  readonly #connections: Connections;
+  readonly #report: (error: DelaylineError) => void;
+  readonly #closeTimeout: number;
+  /** When it gives up, on the monotonic clock. */
+  #givesUpAt = Infinity;
+  /** The last removal of a receipt. */
+  #removal: Promise<unknown> | undefined;
+
+  /** `queue` is what errors call it; `waiters` are those who may get what Redis refuses. */
+  constructor(
+    queue: string,
+    waiters: Waiters<Taken>,
+    shared: {
+      readonly connections: Connections;
+      readonly report: (error: DelaylineError) => void;
+      readonly closeTimeout: number;
+    },
+  ) {
+    this.#queue = queue;
+    this.#waiters = waiters;
+    this.#connections = shared.connections;
+    this.#report = shared.report;
+    this.#closeTimeout = shared.closeTimeout;
+  }
+
+  /**
+   * Puts messages back, oldest first, all of one source. Never rejects; resolves when this process has
+   * none of them any more.
+   */
+  async putBack(messages: readonly Taken[]): Promise<void> {
+    // Backwards, since each batch goes to the head: the oldest comes last and stands first.
+    for (let end = messages.length; end > 0; end -= BATCH) {
+      await this.#putBackBatch(messages.slice(Math.max(0, end - BATCH), end));
+    }
+  }
+
+  /** From now on failures are final once `closeTimeout` is over. */
+  close(): void {
+    this.#givesUpAt = Math.min(this.#givesUpAt, performance.now() + this.#closeTimeout);
+  }
+
+  /** Resolves when the last receipt is removed, or could not be. */
+  async receiptRemoved(): Promise<void> {
+    await this.#removal;
+  }
+
+  async #putBackBatch(batch: readonly Taken[]): Promise<void> {
+    const { target, receipt: receipts } = (batch[0] as Taken).source;
+    const receipt = randomUUID();
+    const payloads = batch.map(({ payload }) => payload);
+    const pause = new Pause(100, 2000);
+    let mayBeBack = false;
+    for (;;) {
+      try {
+        const { background } = this.#connections;
+        await run(background, giveBack, { target, receipts }, { receipt }, payloads);
+        // Nobody waits for this, and a receipt that stays does no harm. It is dropped after a day.
+        this.#removal = background.zrem(receipts, receipt).catch(() => {});
+        return;
+      } catch (error) {
+        const isFinal = performance.now() > this.#givesUpAt;
+        const what = isFinal ? "gave up giving back" : "cannot give back yet";
+        const doing = `${what} ${batch.length} message(s) to ${this.#queue}`;
+        const failure = new RedisError(doing, error);
+        this.#report(failure);
+        if (isFinal) return;
+        mayBeBack ||= failure.reply === undefined;
+      }
+      await pause.wait();
+      if (!mayBeBack && this.#waiters.waitingCount > 0) {
+        await this.putBack(this.#waiters.giveLast(batch));
+        return;
+      }
+    }
+  }
+}
+
+/** Messages per script. */
+const BATCH = 500;
