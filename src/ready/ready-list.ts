@@ -4,7 +4,8 @@ import { asNumber } from "../lua/script.ts";
 import type { Queue } from "../queue/queue.ts";
 import type { Connections } from "../redis/connections.ts";
 import type { Taken } from "./blocking-connection.ts";
-import { Taker, type WaitOptions } from "./taker.ts";
+import { Taker } from "./taker.ts";
+import type { WaitOptions } from "./waiters.ts";
 
 /**
  * The ready messages of one queue, as bytes. There is one such object per queue and client, however
