@@ -93,11 +93,11 @@ export class PayloadTooLargeError extends DelaylineError {
   }
 }
 
-/** A Redis command failed: refused by the server, or its answer never came. */
+/** A Redis command failed: refused by the server, or its reply never came. */
 export class RedisError extends DelaylineError {
   /**
-   * The first word of the server's answer (`WRONGTYPE`, `OOM`, `READONLY`, `NOPERM`, ...), or
-   * undefined if the server did not answer (a lost connection, a time-out).
+   * The first word of the server's reply (`WRONGTYPE`, `OOM`, `READONLY`, `NOPERM`, ...), or
+   * undefined if the server did not reply (a lost connection, a time-out).
    */
   readonly reply: string | undefined;
 
@@ -112,10 +112,10 @@ export class RedisError extends DelaylineError {
 export type Stored =
   /** Redis refused it, or it was never sent. */
   | "not-stored"
-  /** The connection was lost before the answer came: it may be in Redis or not. */
+  /** The connection was lost before the reply came: it may be in Redis or not. */
   | "unknown";
 
-/** Redis did not accept an offer, or its answer was lost. */
+/** Redis did not accept an offer, or its reply was lost. */
 export class OfferError extends RedisError {
   /** Whether the message may be in Redis all the same. */
   readonly stored: Stored;
@@ -126,11 +126,11 @@ export class OfferError extends RedisError {
   }
 }
 
-/** Some of the messages of an `offerMany` were not accepted, or their answers were lost. */
+/** Some of the messages of an `offerMany` were not accepted, or their replies were lost. */
 export class OfferManyError<Result = unknown> extends DelaylineError {
   constructor(
     queue: string,
-    /** For each message, in the order of the call: its answer, or why it has none. */
+    /** For each message, in the order of the call: its result, or why it has none. */
     readonly results: readonly (Result | OfferError)[],
   ) {
     const failures = results.filter((result) => result instanceof OfferError);
@@ -181,7 +181,7 @@ export class HandlerError extends DelaylineError {
 function withoutArguments(error: unknown): Error {
   if (!(error instanceof Error)) return new Error("unknown failure");
   const message = isGivenUp(error)
-    ? "the connection was lost before the answer came"
+    ? "the connection was lost before the reply came"
     : error.message.replace(/,? with args beginning with:.*/s, "");
   const copy = new Error(message);
   Object.defineProperty(copy, "name", { value: error.name, configurable: true });

@@ -2,7 +2,7 @@
  * What ioredis's errors mean. This is the one place that knows their names and texts.
  */
 
-/** The first word of Redis's answer (`WRONGTYPE`, `OOM`, ...), or undefined if Redis did not answer. */
+/** The first word of Redis's reply (`WRONGTYPE`, `OOM`, ...), or undefined if Redis did not reply. */
 export function replyOf(error: unknown): string | undefined {
   if (!(error instanceof Error) || error.name !== "ReplyError") return undefined;
   return error.message.split(" ", 1)[0];
@@ -19,7 +19,7 @@ export function isRefusedForNow(error: unknown): boolean {
 
 /**
  * Whether a Cluster client gave up finding the node while nodes were lost. The command may have been
- * carried out by a node whose answer did not come.
+ * carried out by a node whose reply did not come.
  */
 export function isLostInCluster(error: unknown): boolean {
   return error instanceof Error && error.message.startsWith(REDIRECTIONS);

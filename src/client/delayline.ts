@@ -116,7 +116,7 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
   /**
    * The Redis server's clock in epoch milliseconds, with fractions. Deadlines are judged by it.
    *
-   * It is asked once, and then estimated, to within a round trip; every answer corrects it.
+   * It is asked once, and then estimated, to within a round trip; every reply corrects it.
    *
    * @throws {RedisError} if the server cannot be asked.
    */

@@ -1,7 +1,7 @@
 /** How requests are put together. */
-export interface BatchRule<Request, Answer> {
-  /** Sends requests of one kind; answers for each, in the same order. */
-  readonly send: (requests: readonly Request[]) => Promise<readonly Answer[]>;
+export interface BatchRule<Request, Result> {
+  /** Sends requests of one kind; returns a result for each, in the same order. */
+  readonly send: (requests: readonly Request[]) => Promise<readonly Result[]>;
   /** Requests of different kinds travel separately. Defaults to one kind. */
   readonly kindOf?: (request: Request) => string;
   /** Bytes that a request takes up. */
@@ -13,34 +13,34 @@ export interface BatchRule<Request, Answer> {
  * hundred at most, and a megabyte. It costs them no time, and Redis and Node a fraction of the work.
  * They are sent in the order in which they were made.
  */
-export class TurnBatch<Request, Answer> {
-  readonly #rule: BatchRule<Request, Answer>;
-  #waiting: Waiting<Request, Answer>[] = [];
+export class TurnBatch<Request, Result> {
+  readonly #rule: BatchRule<Request, Result>;
+  #waiting: Waiting<Request, Result>[] = [];
   readonly #sending = new Set<Promise<void>>();
 
-  constructor(rule: BatchRule<Request, Answer>) {
+  constructor(rule: BatchRule<Request, Result>) {
     this.#rule = rule;
   }
 
-  /** Adds a request; answers when it has been answered. */
-  add(request: Request): Promise<Answer> {
+  /** Adds a request; resolves with its result. */
+  add(request: Request): Promise<Result> {
     return new Promise((resolve, reject) => {
       if (this.#waiting.length === 0) process.nextTick(() => this.#flush());
       this.#waiting.push({ request, resolve, reject });
     });
   }
 
-  /** Whether anything has been sent that is not answered. */
+  /** Whether anything has been sent that is not settled. */
   get isUnderWay(): boolean {
     return this.#sending.size > 0;
   }
 
-  /** Resolves when what is on its way by now has been answered. */
+  /** Resolves when what is on its way by now is settled. */
   async sent(): Promise<void> {
     await Promise.all(this.#sending);
   }
 
-  /** Resolves when everything that has been added is answered. */
+  /** Resolves when everything that has been added is settled. */
   async settled(): Promise<void> {
     this.#flush();
     while (this.#sending.size > 0) await this.sent();
@@ -56,12 +56,12 @@ export class TurnBatch<Request, Answer> {
     }
   }
 
-  #endOfBatch(waiting: readonly Waiting<Request, Answer>[], from: number): number {
+  #endOfBatch(waiting: readonly Waiting<Request, Result>[], from: number): number {
     const { kindOf, sizeOf } = this.#rule;
     let kind: string | undefined;
     let bytes = 0;
     for (let i = from; i < waiting.length && i < from + BATCH; i++) {
-      const { request } = waiting[i] as Waiting<Request, Answer>;
+      const { request } = waiting[i] as Waiting<Request, Result>;
       bytes += sizeOf(request);
       if (i > from && (kindOf?.(request) !== kind || bytes > BATCH_BYTES)) return i;
       kind = kindOf?.(request);
@@ -69,11 +69,11 @@ export class TurnBatch<Request, Answer> {
     return Math.min(waiting.length, from + BATCH);
   }
 
-  #send(batch: readonly Waiting<Request, Answer>[]): void {
+  #send(batch: readonly Waiting<Request, Result>[]): void {
     const sending = this.#rule.send(batch.map(({ request }) => request)).then(
-      (answers) => {
+      (results) => {
         this.#sending.delete(sending);
-        batch.forEach(({ resolve }, i) => resolve(answers[i] as Answer));
+        batch.forEach(({ resolve }, i) => resolve(results[i] as Result));
       },
       (error: unknown) => {
         this.#sending.delete(sending);
@@ -84,9 +84,9 @@ export class TurnBatch<Request, Answer> {
   }
 }
 
-interface Waiting<Request, Answer> {
+interface Waiting<Request, Result> {
   readonly request: Request;
-  readonly resolve: (answer: Answer) => void;
+  readonly resolve: (result: Result) => void;
   readonly reject: (error: unknown) => void;
 }
 

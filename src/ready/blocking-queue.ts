@@ -43,7 +43,7 @@ interface Host {
  * The ready side of a queue: messages that are due, for consumers to take, oldest deadline first.
  *
  * Consumption is at most once, as in Redisson: a message leaves Redis when it is taken, and a
- * consumer that dies afterwards, or whose connection is cut while the answer is under way, has lost
+ * consumer that dies afterwards, or whose connection is cut while the reply is under way, has lost
  * it. All takers of a queue in one process share one blocking connection. Made by
  * `Delayline.getBlockingQueue`, which also keeps the transfer running.
  *
@@ -51,7 +51,7 @@ interface Host {
  * decodes to: an `undefined` that is offered comes back as `null`.
  *
  * Methods that wait survive a lost connection: it is reported by an `error` event, and the wait goes
- * on. Otherwise every method rejects with {@link RedisError} if Redis refuses a command or its answer
+ * on. Otherwise every method rejects with {@link RedisError} if Redis refuses a command or its reply
  * is lost, and with {@link ClosedError} after `close()`.
  */
 export class BlockingQueue<T = unknown> {
@@ -87,7 +87,7 @@ export class BlockingQueue<T = unknown> {
 
   /**
    * Takes a message if there is one, or if one comes within `timeout` milliseconds (fractions are
-   * honoured). Without a timeout, or with 0, it does not wait. Answers undefined if none came.
+   * honoured). Without a timeout, or with 0, it does not wait. Returns undefined if none came.
    *
    * @throws {RangeError | TypeError} if `timeout` is not a number, negative or not finite.
    * @throws {DecodeError} if the codec cannot read the message; its bytes are in the quarantine.
@@ -103,7 +103,7 @@ export class BlockingQueue<T = unknown> {
   }
 
   /**
-   * Takes up to `max` messages, oldest first, as soon as there is at least one. Answers none if
+   * Takes up to `max` messages, oldest first, as soon as there is at least one. Returns none if
    * nothing came within `timeout`.
    *
    * What the codec cannot read is left out, put into the quarantine, and reported by an `error` event.
@@ -122,7 +122,7 @@ export class BlockingQueue<T = unknown> {
 
   /**
    * Waits for a message of this queue or of one of `names`, and takes it; if several have one, of the
-   * first that has. Answers undefined if none came within `timeout` milliseconds; 0 does not wait.
+   * first that has. Returns undefined if none came within `timeout` milliseconds; 0 does not wait.
    *
    * All need the same codec, and on Cluster the same slot. Each set of names that is ever polled costs
    * one connection, and from now on this process moves due messages of all of them, unless `transfer` is
@@ -195,7 +195,7 @@ export class BlockingQueue<T = unknown> {
   /**
    * Puts a message at the end of the ready messages, without a delay.
    *
-   * If the connection is lost before the answer comes, ioredis may send it again, and it may be there
+   * If the connection is lost before the reply comes, ioredis may send it again, and it may be there
    * twice: a ready message has no id. `DelayedQueue.offer` with a delay of 0 is stored once.
    *
    * @throws {EncodeError | PayloadTooLargeError} if the payload has no legal form; nothing was sent.
@@ -251,7 +251,7 @@ export class BlockingQueue<T = unknown> {
     return await this.#payloads.decodeAllTaken(payloads);
   }
 
-  /** Drops all ready messages; answers how many. Those that are still delayed stay. */
+  /** Drops all ready messages; returns how many. Those that are still delayed stay. */
   async clear(): Promise<number> {
     return await this.#list.clear();
   }

@@ -206,7 +206,7 @@ export class Waiters<Message> {
   #dismiss(waiter: Waiter<Message>): void {
     if (this.#expired.delete(waiter)) waiter.resolve([]);
     if (!this.#unserved.delete(waiter)) return;
-    const silence = new Error("Redis did not answer in time");
+    const silence = new Error("Redis did not reply in time");
     waiter.reject(new RedisError(`cannot take from ${this.#queue}`, silence));
   }
 }

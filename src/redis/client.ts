@@ -23,7 +23,7 @@ const OURS = {
   failoverDetector: true,
   // A Sentinel that hangs is left for the next one.
   sentinelCommandTimeout: 2000,
-  // How long a silent socket is waited for when it is given up: it answers no FIN.
+  // How long a silent socket is waited for when it is given up: it acknowledges no FIN.
   disconnectTimeout: 100,
   enableOfflineQueue: true,
   enableReadyCheck: true,
@@ -59,7 +59,7 @@ export function connectForCalls(redis: string | RedisOptions): Redis {
 }
 
 function optionsForCalls(options: RedisOptions) {
-  // Commands that it is told not to send again ioredis would neither send nor answer.
+  // Commands that it is told not to send again ioredis would neither send nor settle.
   const maxRetriesPerRequest =
     options.autoResendUnfulfilledCommands === false ? 0 : options.maxRetriesPerRequest;
   return {
@@ -127,13 +127,13 @@ export function connectionName(role: string, key?: string): string {
   return `delayline:${role}${key === undefined ? "" : `:${encodeURIComponent(key)}`}`;
 }
 
-/** Ends a client in whatever state it is. What it has not answered is rejected. */
+/** Ends a client in whatever state it is. What has no reply yet is rejected. */
 export function end(client: RedisClient): void {
   const isParked = client.status === "reconnecting";
   client.disconnect();
   if (!isParked || isCluster(client)) return;
   // Between two attempts to connect, disconnect() only calls the next one off, and what waits for an
-  // answer would wait for ever. So begin one, and break that off.
+  // a reply would wait for ever. So begin one, and break that off.
   client.connect().catch(() => {});
   client.disconnect();
 }

@@ -33,7 +33,7 @@ export interface ConnectionsListener {
  * - `commands` carries the calls that a user awaits. It is the client that we were lent, or one made
  *   to the user's options, and what those say about retries and time-outs holds.
  * - `background` is ours: transfers, and whatever takes messages out of Redis. It never re-sends a
- *   command whose answer was lost, since the first copy may have been carried out; such a command is
+ *   command whose reply was lost, since the first copy may have been carried out; such a command is
  *   rejected. It connects again for ever.
  * - A dedicated connection (`open`) subscribes or blocks. It lives once: when it is lost, its owner
  *   opens a new one. On Cluster it goes to one node.
@@ -63,7 +63,7 @@ export class Connections {
   }
 
   /**
-   * Notes the state of `commands` before something is sent. Answers a function that tells, when that
+   * Notes the state of `commands` before something is sent. Returns a function that tells, when that
    * has failed, whether it may have been sent; only for a client of ours that is known.
    */
   watchSending(): () => boolean {
@@ -101,7 +101,7 @@ export class Connections {
   }
 
   /**
-   * Resolves when Redis answers a connection made for the purpose. `key` tells which Cluster node is
+   * Resolves when Redis replies to a connection made for the purpose. `key` tells which Cluster node is
    * meant. Rejects soon: a server that takes longer is slow, and its connections are not to blame.
    */
   async probe(key?: string): Promise<void> {
@@ -121,7 +121,7 @@ export class Connections {
     if (this.#background !== undefined) end(this.#background);
   }
 
-  /** Ends what is ours. Answers that are still under way are lost: finish the work first. */
+  /** Ends what is ours. Replies that are still under way are lost: finish the work first. */
   close(): void {
     this.#isClosed = true;
     this.abandon();
@@ -186,7 +186,7 @@ export class Connections {
     this.#dedicated.set(connection, role);
     connection.once("end", () => this.#dedicated.delete(connection));
     const timer = setTimeout(() => {
-      reason = new Error("Redis did not answer in time");
+      reason = new Error("Redis did not reply in time");
       connection.disconnect();
     }, timeout);
     try {
@@ -201,7 +201,7 @@ export class Connections {
     return connection;
   }
 
-  /** Resolves when another connection to the same address is answered. */
+  /** Resolves when Redis replies to another connection to the same address. */
   async #probeBeside(connection: Redis): Promise<void> {
     const other = duplicateForOneLife(connection, connectionName("probe"));
     (await this.#connect(other, "probe", PROBE)).disconnect();
@@ -252,10 +252,10 @@ function isSameNode(a: RedisOptions, b: RedisOptions): boolean {
 /** Milliseconds until a connection of ours is ready, at most. */
 const CONNECT = 5000;
 
-/** Milliseconds until a connection is ready that is only to show that Redis answers. */
+/** Milliseconds until a connection is ready that is only to show that Redis replies. */
 const PROBE = 1500;
 
-/** Milliseconds that an answer may be late while Redis answers others. */
+/** Milliseconds that a reply may be late while Redis replies to others. */
 const GRACE = 500;
 
 function ignore(): void {}

@@ -4,8 +4,8 @@ import type { Redis } from "ioredis";
  * Finds a connection that died silently.
  *
  * When the other end of a TCP connection vanishes without a word, nothing is received and nothing
- * fails, for minutes. So a question goes out every second, and where no answer comes within two,
- * `onSilence` is called, again each second, until an answer comes.
+ * fails, for minutes. So a question goes out every second, and where no reply comes within two,
+ * `onSilence` is called, again each second, until a reply comes.
  */
 export class Heartbeat {
   readonly #connection: Redis;
@@ -23,7 +23,7 @@ export class Heartbeat {
     this.#interval = setInterval(() => this.#beat(), 1000).unref();
   }
 
-  /** Whether an answer is overdue. */
+  /** Whether a reply is overdue. */
   get isSilent(): boolean {
     return this.#askedAt !== undefined && performance.now() - this.#askedAt >= SILENCE;
   }
@@ -48,20 +48,20 @@ export class Heartbeat {
     if (this.#askedAt === undefined) {
       const askedAt = (this.#askedAt = performance.now());
       this.#ask().then(
-        () => this.#answered(askedAt),
-        () => this.#answered(askedAt),
+        () => this.#onReply(askedAt),
+        () => this.#onReply(askedAt),
       );
     } else if (this.isSilent) {
       this.#onSilence();
     }
   }
 
-  #answered(askedAt: number): void {
+  #onReply(askedAt: number): void {
     if (this.#askedAt === askedAt) this.#askedAt = undefined;
   }
 }
 
-/** Milliseconds without an answer; a little below 2 s, so that the second beat after it sees it. */
+/** Milliseconds without a reply; a little below 2 s, so that the second beat after it sees it. */
 const SILENCE = 1900;
 
 /** Milliseconds that a connection may take to become ready after it was made. */

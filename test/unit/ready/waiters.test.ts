@@ -187,7 +187,7 @@ describe("a time that is over before there is a connection", () => {
       expect(outcome).toBeInstanceOf(RedisError);
       expect(outcome).toHaveProperty(
         "message",
-        'cannot take from queue "q": Redis did not answer in time',
+        'cannot take from queue "q": Redis did not reply in time',
       );
     }
     expect(waiters.areThere).toBe(false);
