@@ -1,6 +1,5 @@
-import type { ByPeer } from "./comparison.ts";
 import type { Figure, Goal } from "./figure.ts";
-import { PEER_NAMES, type PeerName } from "./peers/load.ts";
+import { PEER_NAMES, type ByPeer, type PeerName } from "./peers/load.ts";
 
 type ValueOf = (figure: string, peer?: PeerName) => number;
 

@@ -2,10 +2,10 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { parse, View } from "vega";
 import { compile, type TopLevelSpec } from "vega-lite";
-import type { ByPeer, ContestResult } from "./comparison.ts";
 import type { Curve } from "./figure.ts";
-import type { PeerInfo } from "./markdown.ts";
-import { PEER_NAMES, type PeerName } from "./peers/load.ts";
+import { PEER_NAMES, type ByPeer, type PeerName } from "./peers/load.ts";
+import type { PeerInfo } from "./peers/peer.ts";
+import type { ContestResult } from "./workload.ts";
 
 interface Plot {
   readonly file: string;

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { BenchServer } from "../bench-server.ts";
 import { Crew } from "../crew.ts";
-import { joinDeliveries } from "../deliveries.ts";
+import { joinDeliveries, type Offered } from "../deliveries.ts";
 import type { Figure } from "../figure.ts";
 import { LateStartError } from "../late-start.ts";
 import { percentile } from "../percentile.ts";
@@ -9,7 +9,7 @@ import { loadPeer } from "../peers/load.ts";
 import { waitsBetween } from "../pings.ts";
 import { Program } from "../program.ts";
 import type { ProberMethods } from "../programs/prober.ts";
-import type { Offered, ProducerMethods } from "../programs/producer.ts";
+import type { ProducerMethods } from "../programs/producer.ts";
 import type { Contest, ContestRound } from "../workload.ts";
 import { LATER } from "./later.ts";
 
