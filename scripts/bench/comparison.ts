@@ -5,7 +5,7 @@ import { cancel } from "./contests/cancel.ts";
 import { idle, lateness } from "./contests/lateness.ts";
 import { memory } from "./contests/memory.ts";
 import { offers } from "./contests/offers.ts";
-import { pending } from "./contests/pending.ts";
+import { delayed } from "./contests/delayed.ts";
 import { workers } from "./contests/workers.ts";
 import { summarize, type Figure, type Summary } from "./figure.ts";
 import { LateStartError } from "./late-start.ts";
@@ -21,7 +21,7 @@ export const CONTESTS: readonly Contest[] = [
   lateness,
   idle,
   burst,
-  pending,
+  delayed,
   workers,
   cancel,
   memory,

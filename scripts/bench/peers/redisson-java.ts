@@ -26,7 +26,7 @@ export const redissonInJava: Peer = {
   openProducer: notHere<PeerProducer>,
   openWorker: notHere<PeerWorker>,
   foreign: {
-    contests: ["offers", "lateness", "idle", "burst", "pending", "memory"],
+    contests: ["offers", "lateness", "idle", "burst", "delayed", "memory"],
 
     async openProducer(url) {
       const producer = new Producer(await Java.start(url, 32));
