@@ -13,8 +13,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Delayline } from "delayline";
 import { startRedis } from "delayline/testing";
 import { Redis } from "ioredis";
-import { Ledger } from "./quickstart/ledger.ts";
-import { Role } from "./quickstart/role.ts";
+import { Child } from "./child/child.ts";
+import { Ledger, type OrderEvent } from "./quickstart/ledger.ts";
 
 const ORDERS = 10_000;
 const MAX_DELAY = 5_000;
@@ -39,20 +39,21 @@ async function main(): Promise<boolean> {
 
   const ledger = new Ledger();
   const env = { REDIS_URL: redis.url, QUEUE: queue };
-  const workers = ["worker 1", "worker 2"].map(
-    (name) =>
-      new Role(name, new URL("quickstart/worker.ts", import.meta.url), env, (takings) =>
-        ledger.take(name, takings),
-      ),
-  );
-  const roles = [...workers];
+  const workers = ["worker 1", "worker 2"].map((name) => ({ name, child: start("worker", env) }));
+  const children = workers.map(({ child }) => child);
   try {
-    await Promise.all(workers.map((worker) => worker.ready));
+    await Promise.all(children.map(isReady));
     const settings = { ...env, ORDERS: String(ORDERS), MAX_DELAY: String(MAX_DELAY) };
-    const program = new URL("quickstart/producer.ts", import.meta.url);
-    const producer = new Role("producer", program, settings, (offers) => ledger.offer(offers));
-    roles.push(producer);
-    await producer.ready;
+    const producer = start("producer", settings);
+    children.push(producer);
+    await isReady(producer);
+
+    const reports = Promise.all([
+      listen(producer, (offers) => ledger.offer(offers)),
+      ...workers.map(({ name, child }) => listen(child, (takings) => ledger.take(name, takings))),
+    ]);
+    let failure: unknown;
+    reports.catch((error: unknown) => (failure = error));
 
     const startedAt = performance.now();
     let elapsed = 0;
@@ -62,18 +63,38 @@ async function main(): Promise<boolean> {
       });
       elapsed = performance.now() - startedAt;
       console.log(`${seconds(elapsed)}   ${ledger.progress}`);
-      for (const role of roles) role.check();
+      if (failure !== undefined) throw failure;
     }
 
-    // Whoever took an order reports it before it ends; then nobody is left who could take another.
-    await Promise.all(roles.map((role) => role.stop()));
+    // As a deployment does. Whoever took an order reports it before it ends; then nobody is left who
+    // could take another.
+    await Promise.all(workers.map(({ child }) => child.kill("SIGTERM")));
+    await reports;
     const verdict = ledger.verdict(ORDERS, await countLeft(redis.url, queue));
     console.log(`\n${verdict.text}`);
     return verdict.isKept;
   } finally {
-    for (const role of roles) role.kill();
+    await Promise.all(children.map((child) => child.kill()));
     await removeKeys(redis.url, queue);
   }
+}
+
+/** What the programs send: that they are ready, and then what happens to orders. */
+type Report = "ready" | readonly OrderEvent[];
+
+/** Starts a program of `quickstart/`. */
+function start(program: string, env: NodeJS.ProcessEnv): Child<Report> {
+  return new Child<Report>(new URL(`quickstart/${program}.ts`, import.meta.url), { env });
+}
+
+const isReady = (child: Child<Report>) => child.next((report) => report === "ready", PATIENCE);
+
+/** Passes on what a program reports, until it ends. Rejects if it fails. */
+async function listen(
+  child: Child<Report>,
+  onEvents: (events: readonly OrderEvent[]) => void,
+): Promise<void> {
+  for await (const report of child.messages()) if (report !== "ready") onEvents(report);
 }
 
 /** Counts the messages that are still in Redis, delayed or ready. */

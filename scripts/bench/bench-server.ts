@@ -62,18 +62,18 @@ export class BenchServer implements AsyncDisposable {
   }
 
   /** How many messages are delayed, and when that was on the server's clock (epoch ms). */
-  async look(delayedKey: string): Promise<{ pending: number; serverTime: number }> {
+  async look(delayedKey: string): Promise<{ delayed: number; serverTime: number }> {
     const replies = await this.redis.multi().time().zcard(delayedKey).exec();
-    const [time, pending] = (replies ?? []).map(([, reply]) => reply);
+    const [time, delayed] = (replies ?? []).map(([, reply]) => reply);
     const [seconds, micros] = (time as string[]).map(Number);
-    return { pending: Number(pending), serverTime: (seconds ?? 0) * 1000 + (micros ?? 0) / 1000 };
+    return { delayed: Number(delayed), serverTime: (seconds ?? 0) * 1000 + (micros ?? 0) / 1000 };
   }
 
   /** Waits until no more than so many are delayed; answers when that was on the server's clock. */
   async waitUntilLeft(delayedKey: string, count: number, signal?: AbortSignal): Promise<number> {
     for (;;) {
-      const { pending, serverTime } = await this.look(delayedKey);
-      if (pending <= count) return serverTime;
+      const { delayed, serverTime } = await this.look(delayedKey);
+      if (delayed <= count) return serverTime;
       signal?.throwIfAborted();
       await sleep(2);
     }

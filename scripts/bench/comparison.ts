@@ -5,23 +5,23 @@ import { cancel } from "./contests/cancel.ts";
 import { idle, lateness } from "./contests/lateness.ts";
 import { memory } from "./contests/memory.ts";
 import { offers } from "./contests/offers.ts";
-import { pending } from "./contests/pending.ts";
+import { delayed } from "./contests/delayed.ts";
 import { workers } from "./contests/workers.ts";
 import { summarize, type Figure, type Summary } from "./figure.ts";
 import { LateStartError } from "./late-start.ts";
 import type { Machine } from "./machine.ts";
 import { contestTable, heading } from "./markdown.ts";
-import { loadPeer, PEER_NAMES, type PeerName } from "./peers/load.ts";
+import { loadPeer, PEER_NAMES, type ByPeer, type PeerName } from "./peers/load.ts";
 import { Progress } from "./progress.ts";
 import { table } from "./table.ts";
-import type { Contest, ContestRound } from "./workload.ts";
+import type { Contest, ContestResult, ContestRound } from "./workload.ts";
 
 export const CONTESTS: readonly Contest[] = [
   offers,
   lateness,
   idle,
   burst,
-  pending,
+  delayed,
   workers,
   cancel,
   memory,
@@ -37,15 +37,6 @@ export interface ComparisonPlan {
   readonly jsonFile: string | undefined;
   readonly markdownFile: string | undefined;
   readonly plotDirectory: string | undefined;
-}
-
-/** The figures of each library, all with the same names. */
-export type ByPeer<Values> = Readonly<Record<PeerName, Values>>;
-
-export interface ContestResult {
-  readonly name: string;
-  readonly title: string;
-  readonly figures: ByPeer<readonly Summary[]>;
 }
 
 /**

@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import type { Taken } from "./deliveries.ts";
 import type { PeerName } from "./peers/load.ts";
 import { Program } from "./program.ts";
-import type { Taken, WorkerMethods } from "./programs/worker.ts";
+import type { WorkerMethods } from "./programs/worker.ts";
 
 /** Who takes messages. */
 export interface CrewPlan {

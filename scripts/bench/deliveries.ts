@@ -1,7 +1,24 @@
 import { percentile } from "./percentile.ts";
 import type { Figure } from "./figure.ts";
-import type { Offered } from "./programs/producer.ts";
-import type { Taken } from "./programs/worker.ts";
+
+/** What was offered, by position: the message's number less that of the first. */
+export interface Offered {
+  /** The deadlines that the queue has answered, in epoch milliseconds. */
+  readonly deadlines: Float64Array;
+  /** What the reference clock must show at least when it is taken. */
+  readonly notBefore: Float64Array;
+  /** How long it took, in milliseconds. */
+  readonly duration: number;
+}
+
+/** What a worker has taken, in the order in which it came. */
+export interface Taken {
+  readonly numbers: Float64Array;
+  /** When each came, by the reference clock in epoch milliseconds. */
+  readonly takenAt: Float64Array;
+  /** How far off that may be, in milliseconds. */
+  readonly uncertainty: number;
+}
 
 /** What became of the messages that were offered. */
 export interface Deliveries {

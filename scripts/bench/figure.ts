@@ -15,7 +15,7 @@ export interface Figure {
 /** A bare number has no unit. */
 export type Unit = "" | "x" | "ms" | "us" | "B" | "/s";
 
-/** What grows with the number of pending messages, or of clients. */
+/** What grows with the number of delayed messages, or of clients. */
 export type Curve = "script time" | "lateness" | "stall" | "commands" | "processor time";
 
 /** What is wanted: of the median of all rounds, or of each single one. */

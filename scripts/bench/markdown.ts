@@ -1,14 +1,19 @@
-import type { ByPeer, ComparisonPlan, ContestResult } from "./comparison.ts";
 import type { Summary } from "./figure.ts";
-import { PEER_NAMES } from "./peers/load.ts";
-import type { Peer } from "./peers/peer.ts";
+import type { Machine } from "./machine.ts";
+import { PEER_NAMES, type ByPeer } from "./peers/load.ts";
+import type { PeerInfo } from "./peers/peer.ts";
 import { format } from "./table.ts";
+import type { ContestResult } from "./workload.ts";
 
-/** What a library is called, and how it is set up. */
-export type PeerInfo = Pick<Peer, "title" | "settings">;
+/** How the numbers came about. */
+interface Conditions {
+  readonly machine: Machine;
+  readonly rounds: number;
+  readonly isQuick: boolean;
+}
 
 /** On which machine, and how each library is set up. */
-export function heading(peers: ByPeer<PeerInfo>, { machine, rounds, isQuick }: ComparisonPlan) {
+export function heading(peers: ByPeer<PeerInfo>, { machine, rounds, isQuick }: Conditions) {
   const { processor, cores, node, redis } = machine;
   return [
     `${processor}, ${cores} cores, Node ${node}, ${redis}; ` +

@@ -2,10 +2,10 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { parse, View } from "vega";
 import { compile, type TopLevelSpec } from "vega-lite";
-import type { ByPeer, ContestResult } from "./comparison.ts";
 import type { Curve } from "./figure.ts";
-import type { PeerInfo } from "./markdown.ts";
-import { PEER_NAMES, type PeerName } from "./peers/load.ts";
+import { PEER_NAMES, type ByPeer, type PeerName } from "./peers/load.ts";
+import type { PeerInfo } from "./peers/peer.ts";
+import type { ContestResult } from "./workload.ts";
 
 interface Plot {
   readonly file: string;
@@ -15,29 +15,29 @@ interface Plot {
   readonly y: string;
 }
 
-const PENDING = "messages pending (log scale)";
+const DELAYED = "messages delayed (log scale)";
 const CLIENTS = "worker clients (log scale)";
 
 const PLOTS: readonly Plot[] = [
   {
-    file: "script-time-by-pending.svg",
+    file: "script-time-by-delayed.svg",
     title: "Time that Redis spends in scripts, per message that falls due",
     curve: "script time",
-    x: PENDING,
+    x: DELAYED,
     y: "microseconds (log scale)",
   },
   {
-    file: "lateness-by-pending.svg",
+    file: "lateness-by-delayed.svg",
     title: "Lateness p99 of messages that fall due",
     curve: "lateness",
-    x: PENDING,
+    x: DELAYED,
     y: "milliseconds (log scale)",
   },
   {
-    file: "stall-by-pending.svg",
+    file: "stall-by-delayed.svg",
     title: "Longest wait of a PING from another process",
     curve: "stall",
-    x: PENDING,
+    x: DELAYED,
     y: "milliseconds (log scale)",
   },
   {

@@ -1,5 +1,5 @@
-import type { Figure } from "./figure.ts";
-import type { PeerName } from "./peers/load.ts";
+import type { Figure, Summary } from "./figure.ts";
+import type { ByPeer, PeerName } from "./peers/load.ts";
 
 /** Something to measure. */
 export interface Workload {
@@ -28,4 +28,11 @@ export interface ContestRound extends Round {
   readonly peer: PeerName;
   /** How much longer than expected offering may take: 1, and more once it has been too slow. */
   readonly patience: number;
+}
+
+/** What all rounds of a contest came to: the figures of each library, all with the same names. */
+export interface ContestResult {
+  readonly name: string;
+  readonly title: string;
+  readonly figures: ByPeer<readonly Summary[]>;
 }

@@ -1,4 +1,5 @@
-import type { OrderEvent } from "./role.ts";
+/** An event of an order: its number, and an instant in epoch milliseconds on Redis's clock. */
+export type OrderEvent = readonly [order: number, at: number];
 
 /** Accounts for every order: when it was due, who took it and when. */
 export class Ledger {

@@ -1,20 +1,21 @@
 /** Offers ORDERS orders with delays of up to MAX_DELAY milliseconds, as fast as it can. */
 import { Delayline } from "delayline";
-import { done, ready, report } from "./parent.ts";
+import { endWithParent, hangUp, tell } from "../child/parent.ts";
 
+endWithParent();
 const { REDIS_URL = "", QUEUE = "", ORDERS, MAX_DELAY } = process.env;
 
 await using line = new Delayline({ redis: REDIS_URL });
 // It only produces: moving what is due is left to the workers, who stay.
 const orders = line.getDelayedQueue<{ order: number }>(QUEUE, { transfer: false });
 
-ready();
+await tell("ready");
 for (let first = 0; first < Number(ORDERS); first += 100) {
   const messages = Array.from({ length: 100 }, (_, i) => ({
     payload: { order: first + i },
     delay: Math.random() * Number(MAX_DELAY),
   }));
   const results = await orders.offerMany(messages);
-  await report(results.map(({ deadline }, i) => [first + i, deadline]));
+  await tell(results.map(({ deadline }, i) => [first + i, deadline]));
 }
-done();
+hangUp();

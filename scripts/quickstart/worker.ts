@@ -2,9 +2,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { Delayline } from "delayline";
 import { Redis } from "ioredis";
-import { done, ready, report } from "./parent.ts";
-import type { OrderEvent } from "./role.ts";
+import { endWithParent, hangUp, tell } from "../child/parent.ts";
+import type { OrderEvent } from "./ledger.ts";
 
+endWithParent();
 const { REDIS_URL = "", QUEUE = "" } = process.env;
 
 const redis = new Redis(REDIS_URL);
@@ -24,14 +25,14 @@ line.getBlockingQueue<{ order: number }>(QUEUE).subscribe(
 const stop = new AbortController();
 process.once("SIGTERM", () => stop.abort());
 await redis.time();
-ready();
+await tell("ready");
 
 while (!stop.signal.aborted) {
   await sleep(100);
-  if (taken.length > 0) await report(taken.splice(0));
+  if (taken.length > 0) await tell(taken.splice(0));
 }
 // Takes nothing more, and waits for the handlers that run. Our own client stays open for them.
 await line.close();
 redis.disconnect();
-await report(taken);
-done();
+await tell(taken);
+hangUp();

@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Redis } from "ioredis";
 import { expect, test } from "vitest";
-import { startChild, type Child } from "../helpers/child.ts";
+import type { Child } from "../../scripts/child/child.ts";
+import { startChild } from "../helpers/child.ts";
 import { eventually } from "../helpers/eventually.ts";
 import { startOwnServer, type OwnServer } from "../helpers/own-server.ts";
 import { newRedis, uniqueName } from "../helpers/redis.ts";

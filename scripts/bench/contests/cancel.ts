@@ -11,7 +11,7 @@ export const cancel: Contest = {
   title: "cancelling by key, in random order, 100 in flight",
   async round({ peer, isQuick, progress }) {
     const [size, count] = isQuick ? [10_000, 1000] : [50_000, 5000];
-    const name = `cancelled, ${size.toLocaleString("en")} pending`;
+    const name = `cancelled, ${size.toLocaleString("en")} delayed`;
     await using server = await BenchServer.start();
     await using producer = await Program.start<ProducerMethods>("producer");
     await producer.call("open", peer, server.url);
@@ -22,8 +22,8 @@ export const cancel: Contest = {
     progress(`cancelling ${count}`);
     const numbers = shuffled(size).slice(0, count);
     const duration = await producer.call("cancelBusily", numbers, 100);
-    const { pending } = await server.look(delayedKey);
-    if (pending !== size - count) throw new Error(`${pending} are left of ${size - count}`);
+    const { delayed } = await server.look(delayedKey);
+    if (delayed !== size - count) throw new Error(`${delayed} are left of ${size - count}`);
     await producer.call("close");
     return [{ name, value: (count / duration) * 1000, unit: "/s" }];
   },

@@ -5,10 +5,10 @@ import type { ProducerMethods } from "../programs/producer.ts";
 import type { Contest } from "../workload.ts";
 import { LATER } from "./later.ts";
 
-/** What a pending message takes of Redis's memory. */
+/** What a delayed message takes of Redis's memory. */
 export const memory: Contest = {
   name: "memory",
-  title: "Redis's memory per pending message",
+  title: "Redis's memory per delayed message",
   async round({ peer, isQuick, progress }) {
     const count = isQuick ? 10_000 : 100_000;
     const figures: Figure[] = [];

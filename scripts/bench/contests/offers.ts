@@ -1,7 +1,8 @@
 import { BenchServer } from "../bench-server.ts";
 import type { Figure } from "../figure.ts";
 import { Program } from "../program.ts";
-import type { Offered, ProducerMethods } from "../programs/producer.ts";
+import type { Offered } from "../deliveries.ts";
+import type { ProducerMethods } from "../programs/producer.ts";
 import type { Contest } from "../workload.ts";
 import { LATER } from "./later.ts";
 

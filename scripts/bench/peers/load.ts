@@ -3,6 +3,9 @@ import type { Peer } from "./peer.ts";
 
 export type PeerName = keyof typeof PEERS;
 
+/** Something of each library. */
+export type ByPeer<Values> = Readonly<Record<PeerName, Values>>;
+
 /** A program loads only the one that it is about. */
 const PEERS = {
   delayline: async () => (await import("./delayline.ts")).delayline,

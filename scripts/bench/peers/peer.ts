@@ -1,5 +1,5 @@
-import type { Offered, OfferPlan } from "../programs/producer.ts";
-import type { Taken } from "../programs/worker.ts";
+import type { Offered, Taken } from "../deliveries.ts";
+import type { OfferPlan } from "../offer-plan.ts";
 
 /** A library that delays messages, tuned for speed by its documented settings. */
 export interface Peer {
@@ -20,6 +20,9 @@ export interface Peer {
   /** Where it is no library for Node.js: a process of its own that measures itself. */
   readonly foreign?: ForeignPeer;
 }
+
+/** What a library is called, and how it is set up. */
+export type PeerInfo = Pick<Peer, "title" | "settings">;
 
 /** A library that runs elsewhere: what the producer and worker programs do, done there. */
 export interface ForeignPeer {

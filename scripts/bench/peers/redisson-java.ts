@@ -2,8 +2,8 @@ import type { Redisson } from "../../../test/interop/redisson.ts";
 import { RedissonProcess } from "../../../test/interop/redisson.ts";
 import { NEWEST_REDISSON } from "../../../test/interop/java-build.ts";
 import { makePayload } from "../payload.ts";
-import type { Offered, OfferPlan } from "../programs/producer.ts";
-import type { Taken } from "../programs/worker.ts";
+import type { Offered, Taken } from "../deliveries.ts";
+import type { OfferPlan } from "../offer-plan.ts";
 import {
   QUEUE,
   type ForeignProducer,
@@ -26,7 +26,7 @@ export const redissonInJava: Peer = {
   openProducer: notHere<PeerProducer>,
   openWorker: notHere<PeerWorker>,
   foreign: {
-    contests: ["offers", "lateness", "idle", "burst", "pending", "memory"],
+    contests: ["offers", "lateness", "idle", "burst", "delayed", "memory"],
 
     async openProducer(url) {
       const producer = new Producer(await Java.start(url, 32));

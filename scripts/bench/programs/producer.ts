@@ -1,36 +1,11 @@
 import { setImmediate, setTimeout as sleep } from "node:timers/promises";
+import type { Offered } from "../deliveries.ts";
+import type { DueBetween, OfferPlan } from "../offer-plan.ts";
 import { makePayload } from "../payload.ts";
 import { loadPeer, type PeerName } from "../peers/load.ts";
 import type { Due, ForeignProducer, PeerMessage, PeerProducer } from "../peers/peer.ts";
 import { ReferenceClock } from "../reference-clock.ts";
 import { serve } from "./serve.ts";
-
-/** What is to be offered. */
-export interface OfferPlan {
-  /** The number of the first message. The others follow. */
-  readonly first: number;
-  readonly count: number;
-  readonly due: DueBetween;
-  /** Bytes per payload. Defaults to 100. */
-  readonly payloadBytes?: number;
-  /** Whether each has a key, by which it can be cancelled. Defaults to false. */
-  readonly isKeyed?: boolean;
-}
-
-/** Whole random numbers between these: delays in milliseconds, or instants in epoch milliseconds. */
-export type DueBetween =
-  | { readonly minDelay: number; readonly maxDelay: number }
-  | { readonly from: number; readonly to: number };
-
-/** What was offered, by position: the message's number less that of the first. */
-export interface Offered {
-  /** The deadlines that the queue has answered, in epoch milliseconds. */
-  readonly deadlines: Float64Array;
-  /** What the reference clock must show at least when it is taken. */
-  readonly notBefore: Float64Array;
-  /** How long it took, in milliseconds. */
-  readonly duration: number;
-}
 
 /** Offers messages. It moves none: that is the workers' job. */
 class Producer implements ForeignProducer {

@@ -1,3 +1,5 @@
+import { endWithParent, tell } from "../../child/parent.ts";
+
 /** The methods of a program: functions by name. */
 export type Methods<M> = { readonly [Name in keyof M]: (...args: never[]) => unknown };
 
@@ -15,7 +17,7 @@ export interface Answer {
   readonly error?: string;
 }
 
-/** Lets the process that forked this one call these methods, and ends this one with it. */
+/** Lets the process that started this one call these methods, and ends this one with it. */
 export function serve<M extends Methods<M>>(methods: M): void {
   process.on("message", ({ call, method, args }: Question) => {
     void (async () => {
@@ -23,19 +25,20 @@ export function serve<M extends Methods<M>>(methods: M): void {
         const run = methods[method as keyof M] as unknown as (
           ...args: readonly unknown[]
         ) => unknown;
-        answer({ call, result: await run(...args) });
+        await answer({ call, result: await run(...args) });
       } catch (error) {
-        answer({
+        await answer({
           call,
           error: error instanceof Error ? (error.stack ?? error.message) : String(error),
         });
       }
     })();
   });
-  process.once("disconnect", () => process.exit());
-  answer({ call: -1 });
+  endWithParent();
+  void answer({ call: STARTED });
 }
 
-function answer(message: Answer): void {
-  process.send?.(message);
-}
+/** Answers no call: the program is there. */
+const STARTED = 0;
+
+const answer = (message: Answer): Promise<void> => tell(message);

@@ -1,17 +1,9 @@
+import type { Taken } from "../deliveries.ts";
 import { numberOf } from "../payload.ts";
 import { loadPeer, type PeerName } from "../peers/load.ts";
 import type { ForeignWorker, PeerWorker } from "../peers/peer.ts";
 import { ReferenceClock } from "../reference-clock.ts";
 import { serve } from "./serve.ts";
-
-/** What a worker has taken, in the order in which it came. */
-export interface Taken {
-  readonly numbers: Float64Array;
-  /** When each came, by the reference clock in epoch milliseconds. */
-  readonly takenAt: Float64Array;
-  /** How far off that may be, in milliseconds. */
-  readonly uncertainty: number;
-}
 
 /** Notes which messages came, and when. */
 class Notes {

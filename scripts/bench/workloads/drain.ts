@@ -21,7 +21,7 @@ export const drain: Workload = {
     await single.call("open", server.url);
     progress(`offering ${count} messages`);
     const instant = await single.call("offerForOneInstant", count, inMilliseconds);
-    const isFull = (await server.look(DELAYED)).pending === count;
+    const isFull = (await server.look(DELAYED)).delayed === count;
     if (!isFull) throw new Error("some messages were moved before their deadline");
 
     await prober.call("start", server.url);

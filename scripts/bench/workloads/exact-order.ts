@@ -62,8 +62,8 @@ async function drain(count: number, age: Age, offer: Offer, move: Move) {
   const due = Math.floor(serverTime) - MINUTE;
   const deadlines = Array.from({ length: count }, (_, i) => due - age(i));
   await offer(server.url, deadlines);
-  const { pending, serverTime: startedAt } = await server.look(redisson.delayedKey);
-  if (pending !== count) throw new Error(`${pending} are pending of ${count}`);
+  const { delayed, serverTime: startedAt } = await server.look(redisson.delayedKey);
+  if (delayed !== count) throw new Error(`${delayed} are delayed of ${count}`);
   await server.resetStats();
   const mover = await move(server.url);
   const emptyAt = await server.waitUntilLeft(redisson.delayedKey, 0);

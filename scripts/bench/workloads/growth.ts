@@ -6,7 +6,7 @@ import { makeOrder } from "../order.ts";
 import type { Workload } from "../workload.ts";
 
 /**
- * What it costs Redis to move a message, by the number of messages that are pending.
+ * What it costs Redis to move a message, by the number of messages that are delayed.
  *
  * N messages are offered in random order of their deadlines. Three quarters of them are due at the
  * end of the offering, and are moved at full speed, while the others stay; this leaves enough dead
@@ -15,7 +15,7 @@ import type { Workload } from "../workload.ts";
  */
 export const growth: Workload = {
   name: "growth",
-  title: "script time of moving messages, with 10 k, 100 k and 1 M pending at random deadlines",
+  title: "script time of moving messages, with 10 k, 100 k and 1 M delayed at random deadlines",
   async round({ isQuick, progress }) {
     const sizes = isQuick ? [2000, 20_000, 100_000] : [10_000, 100_000, 1_000_000];
     const atLeast = isQuick ? 20_000 : 100_000;
@@ -28,7 +28,7 @@ export const growth: Workload = {
       let scriptTime = 0;
       let moved = 0;
       while (moved < atLeast) {
-        progress(`${size} pending: ${moved} moved`);
+        progress(`${size} delayed: ${moved} moved`);
         await server.redis.flushall();
         await server.resetStats();
         const due = await fill(server.url, size);
@@ -41,7 +41,7 @@ export const growth: Workload = {
         moved += due;
       }
       costs.push(scriptTime / moved);
-      const name = `per message, ${size.toLocaleString("en")} pending`;
+      const name = `per message, ${size.toLocaleString("en")} delayed`;
       figures.push({ name, value: scriptTime / moved, unit: "us" });
     }
     const goal = { atMost: 5, inEveryRound: true };

@@ -20,7 +20,7 @@ export const insertionOrder: Workload = {
     const watched = watch(server.redis, watching.signal);
     const ready = line.getBlockingQueue(QUEUE);
     let [offered, taken] = [0, 0];
-    const pending = () => offered - taken;
+    const waiting = () => offered - taken;
     const take = async () => {
       while (taken < count) taken += (await ready.takeMany({ max: 1000 })).length;
     };
@@ -28,7 +28,7 @@ export const insertionOrder: Workload = {
       for (; offered < count; offered += 1000) {
         progress(`${taken} of ${count} taken`);
         // Offering is faster, and would leave all the taking for the end.
-        while (pending() > 10 * standing) await sleep(5);
+        while (waiting() > 10 * standing) await sleep(5);
         await queue.offerMany(messages(1000, () => Math.random() * 1000));
       }
     };

@@ -8,7 +8,7 @@ import type { Workload } from "../workload.ts";
 /** What finding a message by its key costs Redis, among many of the same deadline and others. */
 export const keys: Workload = {
   name: "keys",
-  title: "script time of get, reschedule and cancel by key, 1 M pending, 100 k of one deadline",
+  title: "script time of get, reschedule and cancel by key, 1 M delayed, 100 k of one deadline",
   async round({ isQuick, progress }) {
     const [size, count] = isQuick ? [50_000, 300] : [1_000_000, 2000];
     await using server = await BenchServer.start();
@@ -53,7 +53,7 @@ export const keys: Workload = {
 /** Does the index of keys, or anything else, keep what has gone? */
 export const keyMemory: Workload = {
   name: "key-memory",
-  title: "memory of 10 k pending messages with keys, before and after 1 M others came and went",
+  title: "memory of 10 k delayed messages with keys, before and after 1 M others came and went",
   async round({ isQuick, progress }) {
     const [live, others] = isQuick ? [1000, 20_000] : [10_000, 1_000_000];
     await using server = await BenchServer.start();

@@ -3,10 +3,10 @@ import { BenchServer } from "../bench-server.ts";
 import type { Figure } from "../figure.ts";
 import type { Workload } from "../workload.ts";
 
-/** What a pending message takes of Redis's memory. */
+/** What a delayed message takes of Redis's memory. */
 export const memory: Workload = {
   name: "memory",
-  title: "memory of 100,000 pending messages",
+  title: "memory of 100,000 delayed messages",
   async round({ isQuick, progress }) {
     const count = isQuick ? 20_000 : 100_000;
     const figures: Figure[] = [];

@@ -3,6 +3,7 @@
  * a second later.
  */
 import { setTimeout as sleep } from "node:timers/promises";
+import { hangUp, tell } from "../../../scripts/child/parent.ts";
 import { Delayline } from "../../../src/index.ts";
 
 const { REDIS = "", QUEUE = "" } = process.env;
@@ -25,7 +26,5 @@ await line.close();
 
 // The sockets are closing. This sleep is over when the rest is looked at.
 await sleep(500);
-process.send?.(
-  process.getActiveResourcesInfo().filter((kind) => /Timeout|Immediate|TCP/.test(kind)),
-);
-process.disconnect();
+await tell(process.getActiveResourcesInfo().filter((kind) => /Timeout|Immediate|TCP/.test(kind)));
+hangUp();

@@ -1,8 +1,10 @@
 /** A process that moves the due messages of a queue, until it is killed. */
+import { endWithParent, tell } from "../../../scripts/child/parent.ts";
 import { Delayline } from "../../../src/index.ts";
 
+endWithParent();
 const { REDIS = "", QUEUE = "" } = process.env;
 const line = new Delayline({ redis: REDIS });
-line.on("error", (error) => process.send?.({ error: error.message }));
+line.on("error", (error) => void tell({ error: error.message }));
 line.getDelayedQueue(QUEUE);
-process.send?.("ready");
+await tell("ready");

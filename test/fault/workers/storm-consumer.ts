@@ -4,11 +4,13 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { Redis } from "ioredis";
+import { endWithParent, hangUp, tell } from "../../../scripts/child/parent.ts";
 import { ClosedError, Delayline } from "../../../src/index.ts";
 
 /** A message that was taken, and the server's clock (epoch ms) afterwards. */
 export type Taking = [payload: string, at: number];
 
+endWithParent();
 const { PORT, QUEUE = "" } = process.env;
 const redis = new Redis(Number(PORT));
 redis.on("error", () => {});
@@ -52,11 +54,12 @@ process.on("message", (word) => {
       return;
     }
     await close();
-    if (word === "pause") process.send?.("paused");
+    if (word === "pause") await tell("paused");
     else {
       redis.disconnect();
-      process.send?.(takings, undefined, undefined, () => process.disconnect());
+      await tell(takings);
+      hangUp();
     }
   })();
 });
-process.send?.("ready");
+await tell("ready");

@@ -8,6 +8,7 @@
  * answer is lost is one of which nothing is known.
  */
 import { setTimeout as sleep } from "node:timers/promises";
+import { endWithParent, hangUp, tell } from "../../../scripts/child/parent.ts";
 import { Delayline, OfferError, RedisError, type OfferOptions } from "../../../src/index.ts";
 
 /**
@@ -27,6 +28,7 @@ export interface ProducerReport {
   readonly answers: Record<string, number>;
 }
 
+endWithParent();
 const { PORT, QUEUE = "", NAME = "", RESEND } = process.env;
 const isResending = RESEND === "yes";
 
@@ -126,7 +128,7 @@ async function live(key: string): Promise<void> {
 const stopping = new AbortController();
 process.once("message", () => stopping.abort());
 await line.serverTime();
-process.send?.("ready");
+await tell("ready");
 
 const running = new Set<Promise<unknown>>();
 function start(task: Promise<unknown>): void {
@@ -142,4 +144,5 @@ for (let n = 0; !stopping.signal.aborted; n++) {
 await Promise.all(running);
 await line.close();
 const report: ProducerReport = { entries: [...ledger.values()], answers };
-process.send?.(report, undefined, undefined, () => process.disconnect());
+await tell(report);
+hangUp();

@@ -5,13 +5,15 @@
  */
 // oxlint-disable-next-line import/no-unassigned-import -- It does its work by being imported.
 import "./shift-clock.ts";
+import { endWithParent, tell } from "../../../scripts/child/parent.ts";
 import { Delayline } from "../../../src/index.ts";
 
+endWithParent();
 const { REDIS = "", QUEUE = "", COUNT = "0" } = process.env;
 const line = new Delayline({ redis: REDIS, codec: "string" });
 const queue = line.getDelayedQueue<string>(QUEUE);
 process.on("message", () => void offerAll());
-process.send?.({ now: Date.now() });
+await tell({ now: Date.now() });
 
 async function offerAll(): Promise<void> {
   const deadlines: [string, number][] = [];
@@ -20,5 +22,5 @@ async function offerAll(): Promise<void> {
     const { deadline } = await queue.offer(payload, Math.random() * 2000);
     deadlines.push([payload, deadline]);
   }
-  process.send?.({ deadlines });
+  await tell({ deadlines });
 }

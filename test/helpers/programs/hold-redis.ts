@@ -3,10 +3,11 @@
  *
  * It never calls `stop`.
  */
+import { hangUp, tell } from "../../../scripts/child/parent.ts";
 import { startRedis } from "../../../src/testing/index.ts";
 
 const { pid, port } = await startRedis();
-process.send?.({ pid, port });
+await tell({ pid, port });
 
 const end = process.argv[2];
 if (end === "throw") {
@@ -16,6 +17,6 @@ if (end === "throw") {
 }
 if (end === "exit") setImmediate(() => process.exit(3));
 // Nothing but the Redis is left then, which must not keep the process alive.
-if (end === "return") process.disconnect();
+if (end === "return") hangUp();
 // "wait": the open IPC channel keeps the process alive until somebody kills it.
 if (end === "wait") process.on("message", () => {});

@@ -1,4 +1,5 @@
 import { setTimeout } from "node:timers/promises";
+import { tell } from "../../../scripts/child/parent.ts";
 import { Delayline } from "../../../src/index.ts";
 
 // Uses a client in every way, closes it, and is then expected to end by itself.
@@ -15,4 +16,4 @@ await delayed.offerMany([
 ]);
 while (taken.length < 2) await setTimeout(5);
 await line.close();
-process.send?.(taken);
+await tell(taken);

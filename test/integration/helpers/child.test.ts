@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { startChild } from "../../helpers/child.ts";
+import { collect } from "../../helpers/collect.ts";
 
 const echo = new URL("../../helpers/programs/echo.ts", import.meta.url);
 
@@ -42,4 +43,18 @@ test("tells of a message that does not come", async () => {
   const child = startChild(echo);
   await child.next();
   await expect(child.next(undefined, 20)).rejects.toThrow("echo.ts in 20 ms did not send");
+});
+
+test("gives all that was sent until the end", async () => {
+  const child = startChild<"ready" | { echo: number }>(echo);
+  for (const word of [1, 2, 3]) await child.send(word);
+  await child.next((message) => message !== "ready" && message.echo === 3);
+  expect(await child.release()).toEqual({ code: 0, signal: null });
+  expect(await collect(child.messages())).toMatchObject(["ready", { echo: 1 }, { echo: 2 }]);
+});
+
+test("tells of a program that failed before its end", async () => {
+  const child = startChild(echo);
+  await child.send("fail");
+  await expect(collect(child.messages())).rejects.toThrow(/^echo\.ts ended \(1\); .*told to fail/s);
 });

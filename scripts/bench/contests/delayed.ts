@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { BenchServer } from "../bench-server.ts";
 import { Crew } from "../crew.ts";
-import { joinDeliveries } from "../deliveries.ts";
+import { joinDeliveries, type Offered } from "../deliveries.ts";
 import type { Figure } from "../figure.ts";
 import { LateStartError } from "../late-start.ts";
 import { percentile } from "../percentile.ts";
@@ -9,26 +9,26 @@ import { loadPeer } from "../peers/load.ts";
 import { waitsBetween } from "../pings.ts";
 import { Program } from "../program.ts";
 import type { ProberMethods } from "../programs/prober.ts";
-import type { Offered, ProducerMethods } from "../programs/producer.ts";
+import type { ProducerMethods } from "../programs/producer.ts";
 import type { Contest, ContestRound } from "../workload.ts";
 import { LATER } from "./later.ts";
 
-/** Does a message cost more when many others are pending? */
-export const pending: Contest = {
-  name: "pending",
-  title: "messages falling due within 5 s, 1 worker, by the number of others pending",
+/** Does a message cost more when many others are delayed? */
+export const delayed: Contest = {
+  name: "delayed",
+  title: "messages falling due within 5 s, 1 worker, by the number of others delayed",
   async round(round) {
     const figures: Figure[] = [];
     for (const size of round.isQuick ? [2000, 20_000] : [10_000, 100_000, 1_000_000]) {
-      figures.push(...(await withPending(size, round)));
+      figures.push(...(await withDelayed(size, round)));
     }
     return figures;
   },
 };
 
-async function withPending(size: number, round: ContestRound): Promise<Figure[]> {
+async function withDelayed(size: number, round: ContestRound): Promise<Figure[]> {
   const { peer, isQuick, patience } = round;
-  const progress = (doing: string) => round.progress(`${size} pending: ${doing}`);
+  const progress = (doing: string) => round.progress(`${size} delayed: ${doing}`);
   // What takes longer with every message in the queue would take minutes otherwise.
   const isSlow = peer.startsWith("redisson") && size > 500_000;
   const [count, window] = isQuick ? [1000, 1000] : [isSlow ? 1000 : 10_000, 5000];
@@ -102,7 +102,7 @@ interface Measured {
 
 function figuresOf(size: number, measured: Measured, notes: { readonly note?: string }): Figure[] {
   const { lost, scriptTime, processorTime, p50, p99, stall } = measured;
-  const of = `${size.toLocaleString("en")} pending`;
+  const of = `${size.toLocaleString("en")} delayed`;
   const on = (curve: "script time" | "lateness" | "stall") => ({ plot: { curve, x: size } });
   const all: Figure[] = [
     { name: `lost, ${of}`, value: lost ?? NaN, unit: "" },
