@@ -64,9 +64,10 @@ local function forget(members)
     return probes[at]
   end
 
-  local first, last, marked = length, 0, 0
+  local first, last, marked, mayMark = length, 0, 0, true
   local function mark(at, member)
-    if redis.pcall("LSET", order, at, "delayline: gone").err then return end
+    mayMark = mayMark and not redis.pcall("LSET", order, at, "delayline: gone").err
+    if not mayMark then return end
     cut(member)
     first, last, marked = math.min(first, at), math.max(last, at), marked + 1
   end
@@ -92,7 +93,7 @@ local function forget(members)
       end
     end
   end
-  local isRead = count >= 40 or length == 0
+  local isRead = mayMark and count >= 40 or length == 0
   if isRead then
     for from = 0, length - 1, 100 do
       for i, element in ipairs(redis.call("LRANGE", order, from, from + 99)) do
@@ -103,7 +104,7 @@ local function forget(members)
   end
   for _, member in ipairs(members) do
     -- While the LIST is made exact again, a part of it is in the compacted list.
-    if left[member] and (isRead or redis.call("LREM", order, 1, member) == 0) then
+    if left[member] and (isRead and mayMark or redis.call("LREM", order, 1, member) == 0) then
       redis.call("LREM", compacted, 1, member)
     end
   end
