@@ -35,9 +35,10 @@ export class CancelBatch {
     const isExact = this.#queue.elements === "members";
     if (idsOrKeys[0] === undefined || !isMessageId(idsOrKeys[0])) {
       const script = isExact ? removeByKeyExact : removeByKey;
-      return this.#queue.change("cancel in", script, {}, idsOrKeys);
+      const keys = idsOrKeys.map((wanted) => ({ wanted }));
+      return this.#queue.change("cancel in", script, {}, keys);
     }
-    const addresses = idsOrKeys.filter(isMessageId).map(parseMessageId);
+    const addresses = idsOrKeys.filter(isMessageId).map((id) => ({ wanted: parseMessageId(id) }));
     const script = isExact ? removeByIdExact : removeById;
     return this.#queue.change("cancel in", script, {}, addresses);
   }

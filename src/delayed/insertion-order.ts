@@ -42,8 +42,9 @@ export class InsertionOrder {
    */
   search(payloads: readonly Buffer[]): AsyncGenerator<SearchHit, void, void> {
     if (payloads.length > STEP) return this.#compare(payloads);
+    const rows = payloads.map((wanted) => ({ wanted }));
     return this.#pages((cursor) =>
-      this.#queue.read("search", searchPage, { ...cursor, step: STEP }, payloads),
+      this.#queue.read("search", searchPage, { ...cursor, step: STEP }, rows),
     );
   }
 
@@ -65,7 +66,7 @@ export class InsertionOrder {
     const script = this.#queue.elements === "members" ? removeByElementExact : removeByElement;
     let removed = 0;
     for (let i = 0; i < elements.length; i += STEP) {
-      const some = elements.slice(i, i + STEP);
+      const some = elements.slice(i, i + STEP).map((wanted) => ({ wanted }));
       const flags = await this.#queue.change("remove from", script, {}, some);
       removed += flags.filter(Boolean).length;
     }

@@ -58,7 +58,8 @@ export class Lookup {
     const delayed: string[] = [];
     for (let i = 0; i < keys.length; i += STEP) {
       const some = keys.slice(i, i + STEP);
-      const flags = await this.#queue.read("look into", areDelayed, {}, some);
+      const rows = some.map((key) => ({ key }));
+      const flags = await this.#queue.read("look into", areDelayed, {}, rows);
       delayed.push(...some.filter((_, k) => flags[k]));
     }
     return delayed;

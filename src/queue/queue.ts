@@ -1,6 +1,6 @@
 import { ClosedError, RedisError, type DelaylineError } from "../errors.ts";
 import { setAside } from "../lua/ready/set-aside.ts";
-import { run, type Script, type ScriptArg } from "../lua/script.ts";
+import { run, type Row, type Script, type ScriptArg } from "../lua/script.ts";
 import type { RedisClient } from "../redis/client.ts";
 import type { Connections } from "../redis/connections.ts";
 import { retrying } from "../redis/retry.ts";
@@ -74,23 +74,23 @@ export class Queue {
   }
 
   /** Runs a script that only reads. Otherwise as {@link call}. */
-  read<Key extends keyof QueueKeys, Arg extends string, Reply>(
+  read<Key extends keyof QueueKeys, Arg extends string, Reply, Column extends string = never>(
     doing: string,
-    script: Script<Key, Arg, Reply>,
+    script: Script<Key, Arg, Reply, Column>,
     args: Readonly<Record<Arg, ScriptArg>>,
-    rest?: readonly ScriptArg[],
+    rows?: readonly Row<Column>[],
   ): Promise<Reply> {
-    return this.call(doing, (redis, keys) => run(redis, script, keys, args, rest));
+    return this.call(doing, (redis, keys) => run(redis, script, keys, args, rows));
   }
 
   /** Runs a script that takes messages out. Otherwise as {@link callOnce}. */
-  change<Key extends keyof QueueKeys, Arg extends string, Reply>(
+  change<Key extends keyof QueueKeys, Arg extends string, Reply, Column extends string = never>(
     doing: string,
-    script: Script<Key, Arg, Reply>,
+    script: Script<Key, Arg, Reply, Column>,
     args: Readonly<Record<Arg, ScriptArg>>,
-    rest?: readonly ScriptArg[],
+    rows?: readonly Row<Column>[],
   ): Promise<Reply> {
-    return this.callOnce(doing, (redis, keys) => run(redis, script, keys, args, rest));
+    return this.callOnce(doing, (redis, keys) => run(redis, script, keys, args, rows));
   }
 
   /** Keeps bytes that nobody could read. Never rejects: a failure is reported. */

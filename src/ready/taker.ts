@@ -312,12 +312,11 @@ export class Taker {
   async #giveBack(taken: readonly Taken[]): Promise<void> {
     const { target, receipt: receipts } = (taken[0] as Taken).source;
     const receipt = randomUUID();
-    const payloads = taken.map(({ payload }) => payload);
     const pause = new Pause(100, 2000);
     for (let isUnknown = false; ;) {
       try {
         const { background } = this.#connections;
-        await run(background, giveBack, { target, receipts }, { receipt }, payloads);
+        await run(background, giveBack, { target, receipts }, { receipt }, taken);
         // Nobody waits for this, and a receipt that stays does no harm. It is dropped after a day.
         this.#forgetting = background.zrem(receipts, receipt).catch(() => {});
         return;

@@ -10,12 +10,19 @@ import { newRedis, uniqueName } from "../helpers/redis.ts";
 
 const forgetScript = defineScript({
   name: "test-forget",
-  keys: ["order"],
+  keys: ["order", "compacted"],
   args: [],
+  each: ["member"],
   fragments: [forget],
-  lua: `forget(ARGV) return redis.call("LLEN", order)`,
+  lua: `
+local members = {}
+for each row do members[#members + 1] = member end
+forget(members)
+return redis.call("LLEN", order)`,
   reply: (raw) => raw,
 });
+
+const rows = (members: readonly Buffer[]) => members.map((member) => ({ member }));
 
 let stamp = Date.now() * 1000;
 
@@ -40,7 +47,7 @@ async function list(elements: readonly Buffer[], redis: Redis = newRedis()) {
 async function expectForgotten(elements: readonly Buffer[], batch: readonly Buffer[]) {
   const { redis, order } = await list(elements);
   const gone = new Set(batch.map((member) => member.toString("hex")));
-  await run(redis, forgetScript, { order }, {}, batch);
+  await run(redis, forgetScript, { order, compacted: `${order}:compacted` }, {}, rows(batch));
   const left = (await redis.lrangeBuffer(order, 0, -1)).map((member) => member.toString("hex"));
   const expected = elements.map((member) => member.toString("hex")).filter((m) => !gone.has(m));
   expect(left).toEqual(expected);
@@ -140,7 +147,13 @@ test.each(["-lset", "-ltrim"])(
       ...elements.slice(0, 5),
       ...elements.slice(-5),
     ]);
-    await run(redis, forgetScript, { order }, {}, [...batch]);
+    await run(
+      redis,
+      forgetScript,
+      { order, compacted: `${order}:compacted` },
+      {},
+      rows([...batch]),
+    );
     expect(await redis.lrangeBuffer(order, 0, -1)).toEqual(elements.filter((e) => !batch.has(e)));
   },
 );

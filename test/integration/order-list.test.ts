@@ -42,15 +42,16 @@ async function putWith(
 ): Promise<Message[]> {
   const all = messages.map(([text, deadline]) => ({ text, deadline, id: createId(stamp++) }));
   for (let i = 0; i < all.length; i += 100) {
-    const words = all
-      .slice(i, i + 100)
-      .flatMap(({ id, text, deadline }) => [packMember(id, Buffer.from(text)), `@${deadline}`]);
-    await run(redis, script, keys, { channel: keys.channel }, words);
+    const rows = all.slice(i, i + 100).map(({ id, text, deadline }) => {
+      return { member: packMember(id, Buffer.from(text)), delay: "", deadline };
+    });
+    await run(redis, script, keys, { channel: keys.channel }, rows);
   }
   return all;
 }
 
 const addressOf = ({ deadline, id }: Message) => packAddress(deadline, id);
+const rowOf = (message: Message) => ({ wanted: addressOf(message) });
 
 /** Finds by address; answers the payload's text, or undefined. */
 const findScript = defineScript({
@@ -108,7 +109,7 @@ async function lengths() {
 
 async function cancel(messages: readonly Message[]): Promise<void> {
   for (let i = 0; i < messages.length; i += 200) {
-    const elements = messages.slice(i, i + 200).map(addressOf);
+    const elements = messages.slice(i, i + 200).map(rowOf);
     await run(redis, removeByElement, keys, {}, elements);
   }
 }
@@ -266,9 +267,9 @@ describe("the insertion order", () => {
 
   it("is left alone by an offer that is sent twice", async () => {
     const id = createId(stamp);
-    const words = [packMember(id, Buffer.from("once")), "+60000"];
-    const first = await run(redis, offer, keys, { channel: keys.channel }, words);
-    const second = await run(redis, offer, keys, { channel: keys.channel }, words);
+    const rows = [{ member: packMember(id, Buffer.from("once")), delay: 60_000, deadline: "" }];
+    const first = await run(redis, offer, keys, { channel: keys.channel }, rows);
+    const second = await run(redis, offer, keys, { channel: keys.channel }, rows);
     expect(second.deadlines).toEqual(first.deadlines);
     expect(await redis.llen(keys.order)).toBe(1);
     expect(await redis.zcard(keys.timeouts)).toBe(1);
@@ -277,9 +278,9 @@ describe("the insertion order", () => {
   it("skips what has gone, and pops it when polled", async () => {
     const messages = await put(Array.from({ length: 30 }, (_, i) => [`m${i}`, SOON + i] as const));
     const odd = messages.filter((_, i) => i % 2 === 1);
-    const removed = await run(redis, removeByElement, keys, {}, odd.map(addressOf));
+    const removed = await run(redis, removeByElement, keys, {}, odd.map(rowOf));
     expect(removed).toEqual(odd.map(() => true));
-    const again = await run(redis, removeByElement, keys, {}, odd.map(addressOf));
+    const again = await run(redis, removeByElement, keys, {}, odd.map(rowOf));
     expect(again).toEqual(odd.map(() => false));
     const even = messages.filter((_, i) => i % 2 === 0).map(({ text }) => text);
     expect(await readTexts()).toEqual(even);
@@ -525,7 +526,7 @@ describe('interop "redisson"', () => {
     expect(await members()).toEqual(left.map(({ text }) => text));
 
     const gone = left.slice(10, 20);
-    const elements = gone.map(({ id, text }) => packMember(id, Buffer.from(text)));
+    const elements = gone.map(({ id, text }) => ({ wanted: packMember(id, Buffer.from(text)) }));
     expect(await run(redis, removeByElementExact, keys, {}, elements)).not.toContain(false);
     expect(await members()).toEqual(
       [...left.slice(0, 10), ...left.slice(20)].map(({ text }) => text),

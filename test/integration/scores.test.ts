@@ -117,15 +117,16 @@ test.for([...FOREVER, ...DUE])(
     for (const script of [offer, offerExact]) {
       const keys = queueKeys(uniqueName());
       const member = packMember(createId(1_760_000_000_000_000), Buffer.from("a"));
-      const send = () => run(redis, script, keys, { channel: keys.channel }, [member, "+60000"]);
+      const row = { member, delay: 60_000, deadline: "" };
+      const send = () => run(redis, script, keys, { channel: keys.channel }, [row]);
       await send();
       await redis.zadd(keys.timeouts, score, member);
       expect((await send()).deadlines).toEqual([asNumber(score)]);
     }
     const keys = queueKeys(uniqueName());
     const member = packMember(createId(1_760_000_000_000_000), Buffer.from("a"), "k");
-    const words = [member, "+60000", "k", "reject"];
-    const send = () => run(redis, offerKeyed, keys, { channel: keys.channel }, words);
+    const row = { member, delay: 60_000, deadline: "", key: "k", rule: "reject", maxWait: "" };
+    const send = () => run(redis, offerKeyed, keys, { channel: keys.channel }, [row]);
     await send();
     await redis.zadd(keys.timeouts, score, member);
     expect((await send()).answers[0]?.deadline).toBe(asNumber(score));

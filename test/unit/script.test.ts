@@ -19,7 +19,6 @@ test("a script reads its keys and arguments by name, in the order in which they 
       "local target = KEYS[2]",
       "local limit = ARGV[1]",
       "local channel = ARGV[2]",
-      "local REST = 3",
       "local function one() return 1 end",
       "local function two() return 2 end",
       "return one() + two()",
@@ -27,9 +26,22 @@ test("a script reads its keys and arguments by name, in the order in which they 
   );
 });
 
-test("a script without arguments finds the rest at the first", () => {
-  const plain = defineScript({ name: "plain", keys: [], args: [], lua: "", reply: asNumber });
-  expect(plain.lua).toBe("-- delayline: plain\nlocal REST = 1\n");
+test("a script goes through rows behind its arguments, by the names of their columns", () => {
+  const each = defineScript({
+    name: "each",
+    keys: [],
+    args: ["limit"],
+    each: ["member", "due"],
+    lua: "for each row do use(member, due) end",
+    reply: asNumber,
+  });
+  expect(each.lua).toBe(
+    [
+      "-- delayline: each",
+      "local limit = ARGV[1]",
+      "for row = 2, #ARGV, 2 do local member, due = ARGV[row], ARGV[row + 1] use(member, due) end",
+    ].join("\n"),
+  );
 });
 
 test("its digest is that of the whole text", () => {

@@ -25,15 +25,16 @@ export const getById = defineGet("get-by-id", "locate");
 /** The delayed message with this business key, if there is one. O(log N). */
 export const getByKey = defineGet("get-by-key", "delayedWith");
 
-/** Which of the keys, given as further arguments, are those of delayed messages. */
+/** Which of these keys are those of delayed messages. */
 export const areDelayed = defineScript({
   name: "are-delayed",
   keys: ["timeouts", "index"],
   args: [],
+  each: ["key"],
   fragments: [addresses, find, unpackMember, keyIndex],
   lua: /* lua */ `
 local delayed = {}
-for i = REST, #ARGV do delayed[#delayed + 1] = delayedWith(ARGV[i]) and 1 or 0 end
+for each row do delayed[#delayed + 1] = delayedWith(key) and 1 or 0 end
 return delayed
 `,
   reply: (raw) => asArray(raw).map((flag) => asNumber(flag) === 1),

@@ -1,4 +1,4 @@
-import { addresses, clock, replied } from "../fragments/fragments.ts";
+import { addresses, clock, deadlineAfter, replied } from "../fragments/fragments.ts";
 import { asArray, asDeadline, asNumber, defineScript, type RawReply } from "../script.ts";
 
 export interface OfferReply {
@@ -11,10 +11,9 @@ export interface OfferReply {
 /**
  * Puts messages into the timeouts ZSET and at the end of the insertion order.
  *
- * Arguments behind the named ones: for each message its member and when it is due, either `+delay`
- * in milliseconds from now or `@deadline` in epoch milliseconds.
+ * A message is due in `delay` milliseconds or at `deadline`; the other one is empty.
  *
- * Sent a second time, it changes nothing and answers the first deadlines, as long as the messages
+ * Sent a second time, it changes nothing and returns the first deadlines, as long as the messages
  * are still in the queue.
  */
 const defineOffer = (name: string, element: string) =>
@@ -22,18 +21,14 @@ const defineOffer = (name: string, element: string) =>
     name,
     keys: ["timeouts", "order"],
     args: ["channel"],
-    fragments: [clock, addresses, replied],
+    each: ["member", "delay", "deadline"],
+    fragments: [clock, deadlineAfter, addresses, replied],
     lua: /* lua */ `
 local now = clock() / 1000
 local answer, elements, added = { now * 1000 }, {}, {}
 local first, firstDeadline = nil, math.huge
-for i = REST, #ARGV, 2 do
-  local member, due = ARGV[i], ARGV[i + 1]
-  local deadline = tonumber(due:sub(2))
-  if due:byte() == 43 then
-    -- Rounded up, since never early; but a delay of 0 is due at once.
-    deadline = deadline == 0 and math.floor(now) or math.ceil(now + deadline)
-  end
+for each row do
+  deadline = tonumber(deadline) or deadlineAfter(now, delay)
   if redis.call("ZADD", timeouts, "NX", deadline, member) == 1 then
     elements[#elements + 1] = ${element}
     added[#added + 1] = member

@@ -82,24 +82,24 @@ export interface SearchHit {
 }
 
 /**
- * Compares the payloads of the next `step` elements with those given as further arguments, byte for
- * byte.
+ * Compares the payloads of the next `step` elements with those that are searched for, byte for byte.
  */
 export const searchPage = defineScript({
   name: "search-page",
   keys: ["timeouts", "order", "compacted"],
   args: ["position", "last", "step"],
+  each: ["wanted"],
   fragments: [addresses, find, view, unpackMember],
   lua: /* lua */ `${placed}
-local wanted = {}
-for i = REST, #ARGV do wanted[ARGV[i]] = true end
+local isWanted = {}
+for each row do isWanted[wanted] = true end
 local hits = {}
 for _, element in ipairs(elements) do
   local member = find(element)
   if member then
     local _, payload = unpackMember(member)
     hits[#hits + 1] = element
-    hits[#hits + 1] = payload and wanted[payload] and 1 or 0
+    hits[#hits + 1] = payload and isWanted[payload] and 1 or 0
   end
 end
 return { position + #elements, elements[#elements], hits }

@@ -8,7 +8,7 @@ import { asArray, asBuffer, asNumber, defineScript } from "../script.ts";
  */
 
 /**
- * Removes the messages that the arguments stand for; answers for each whether it was there. Whoever
+ * Removes the messages that the rows stand for; answers for each whether it was there. Whoever
  * gets `true` has removed it, and nobody will deliver it.
  *
  * Unless `isExact`, the elements of the insertion order stay behind, as those of moved messages do.
@@ -18,11 +18,12 @@ const defineRemove = (name: string, resolve: "find" | "locate" | "delayedWith", 
     name: `remove-by-${name}${isExact ? "-exact" : ""}`,
     keys: ["timeouts", "order", "compacted", "index"],
     args: [],
+    each: ["wanted"],
     fragments: [addresses, find, unpackMember, keyIndex, ...(isExact ? [forget] : [])],
     lua: /* lua */ `
 local members, isChosen, answers = {}, {}, {}
-for i = REST, #ARGV do
-  local member = ${resolve}(ARGV[i])
+for each row do
+  local member = ${resolve}(wanted)
   local isFirst = member and not isChosen[member]
   if isFirst then
     isChosen[member] = true

@@ -1,4 +1,11 @@
-import { addresses, clock, find, keyIndex, unpackMember } from "../fragments/fragments.ts";
+import {
+  addresses,
+  clock,
+  deadlineAfter,
+  find,
+  keyIndex,
+  unpackMember,
+} from "../fragments/fragments.ts";
 import { asArray, asBuffer, asNumber, defineScript, type RawReply } from "../script.ts";
 
 /**
@@ -22,7 +29,7 @@ const defineReschedule = (name: string, resolve: "locate" | "delayedWith", isExa
     name: `reschedule-by-${name}${isExact ? "-exact" : ""}`,
     keys: ["timeouts", "order", "compacted", "index"],
     args: ["channel", "wanted", "delay"],
-    fragments: [clock, addresses, find, unpackMember, keyIndex],
+    fragments: [clock, deadlineAfter, addresses, find, unpackMember, keyIndex],
     lua: /* lua */ `
 local member, oldDeadline = ${resolve}(wanted)
 if not member then return false end
@@ -30,7 +37,7 @@ local id, _, key = unpackMember(member)
 -- Nobody can read it, and so it is nobody's message.
 if not id then return false end
 local now = clock() / 1000
-local deadline = tonumber(delay) == 0 and math.floor(now) or math.ceil(now + delay)
+local deadline = deadlineAfter(now, delay)
 -- Its address stays, so there is nothing to change. A second element would list it twice.
 if deadline == oldDeadline then return { deadline, member } end
 local entry = key and redis.call("HGET", index, key)

@@ -28,6 +28,15 @@ local function clock()
 end`;
 
 /**
+ * `deadlineAfter(now, delay)`: the deadline of a message that is offered now, both in milliseconds.
+ * Rounded up, since nothing is ever early; but a delay of 0 is due at once.
+ */
+export const deadlineAfter = /* lua */ `
+local function deadlineAfter(now, delay)
+  return tonumber(delay) == 0 and math.floor(now) or math.ceil(now + delay)
+end`;
+
+/**
  * `unpackMember(member)`: the id, the payload and the business key (or nil) of a ZSET member, or nil
  * if its layout is unknown. `message.ts` has the rule, and decides in the same way.
  */
