@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import type { RedisClient } from "../redis/client.ts";
+import { inOrder, type Fragment } from "./fragment.ts";
 
 /** What a script takes as an argument. */
 export type ScriptArg = string | number | Buffer;
@@ -26,12 +27,14 @@ export interface Script<Key extends string, Arg extends string, Reply, Column ex
  * Declares a script.
  *
  * The body reads its keys and arguments under the names given here: `local timeouts = KEYS[1]` and
- * so on are written in front of it, so that the order exists once. `fragments` are Lua functions that
- * the body calls.
+ * so on are written in front of it, so that the order exists once. Behind them stand the functions
+ * of the fragments that it `needs`.
  *
  * `each` names the columns of arguments that repeat: the caller passes a row for each message, or
  * whatever it is. The body goes through them by `for each row do ... end`, where every column is a
  * local variable.
+ *
+ * @throws {TypeError} if a fragment reads a key that the script does not declare.
  */
 export function defineScript<
   const Key extends string,
@@ -41,15 +44,20 @@ export function defineScript<
 >(
   definition: Pick<Script<Key, Arg, Reply, Column>, "name" | "lua" | "keys" | "args" | "reply"> & {
     readonly each?: readonly Column[];
-    readonly fragments?: readonly string[];
+    readonly needs?: readonly Fragment[];
   },
 ): Script<Key, Arg, Reply, Column> {
-  const { name, keys, args, each = [], reply, fragments = [] } = definition;
+  const { name, keys, args, each = [], reply, needs = [] } = definition;
+  const fragments = inOrder(needs);
+  for (const key of fragments.flatMap((fragment) => fragment.keys)) {
+    if ((keys as readonly string[]).includes(key)) continue;
+    throw new TypeError(`script "${name}" must declare the key "${key}", which a fragment reads`);
+  }
   const lua = [
     `-- delayline: ${name}`,
     ...keys.map((key, i) => `local ${key} = KEYS[${i + 1}]`),
     ...args.map((arg, i) => `local ${arg} = ARGV[${i + 1}]`),
-    ...fragments,
+    ...fragments.map((fragment) => fragment.lua),
     definition.lua.replaceAll("for each row do", eachRow(args.length + 1, each)),
   ].join("\n");
   return { name, lua, keys, args, each, reply, sha: createHash("sha1").update(lua).digest("hex") };
@@ -120,11 +128,6 @@ interface EvalCommands {
 export function asNumber(raw: RawReply | undefined): number {
   if (raw === null || raw === undefined || Array.isArray(raw)) throw unexpected(raw);
   return Number(raw);
-}
-
-/** A deadline in a reply, as the fragment `replied` puts it: an integer, or the text of any double. */
-export function asDeadline(raw: RawReply | undefined): number {
-  return asNumber(Buffer.isBuffer(raw) ? raw.toString().replace("inf", "Infinity") : raw);
 }
 
 /** A bulk string in a reply. */

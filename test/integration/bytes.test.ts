@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import type { Redis } from "ioredis";
 import { queueKeys } from "../../src/queue/keys.ts";
-import { unpackMember as unpackMemberInLua } from "../../src/lua/fragments/fragments.ts";
+import { unpackMember as unpackMemberInLua } from "../../src/lua/fragments/unpack-member.ts";
 import { asArray, asBuffer, defineScript, run } from "../../src/lua/script.ts";
 import { packMember, unpackMember } from "../../src/queue/message.ts";
 import { newCalmLine } from "../helpers/calm-line.ts";
@@ -268,7 +268,7 @@ test("Lua and TypeScript unpack the same members in the same way", async () => {
     keys: [],
     args: [],
     each: ["member"],
-    fragments: [unpackMemberInLua],
+    needs: [unpackMemberInLua],
     lua: `
 local all = {}
 for each row do

@@ -1,7 +1,8 @@
 import type { Redis } from "ioredis";
 import { beforeEach, describe, expect, it } from "vitest";
 import { queueKeys, type QueueKeys } from "../../src/queue/keys.ts";
-import { addresses, deadBelow, find } from "../../src/lua/fragments/fragments.ts";
+import { deadBelow } from "../../src/lua/fragments/dead-below.ts";
+import { find } from "../../src/lua/fragments/find.ts";
 import { offer, offerExact } from "../../src/lua/delayed/offer.ts";
 import { readPage, START, type Cursor } from "../../src/lua/delayed/read.ts";
 import { pollOldest, removeByElement, removeByElementExact } from "../../src/lua/delayed/remove.ts";
@@ -58,7 +59,7 @@ const findScript = defineScript({
   name: "test-find",
   keys: ["timeouts"],
   args: ["element"],
-  fragments: [addresses, find],
+  needs: [find],
   lua: `local member, deadline = find(element) return member and { member, deadline } or false`,
   reply: (raw) => {
     if (raw === null) return undefined;
@@ -214,7 +215,7 @@ describe("the rule of the dead", () => {
     name: "test-dead",
     keys: ["timeouts"],
     args: ["element"],
-    fragments: [addresses, deadBelow],
+    needs: [deadBelow],
     lua: `
 local head = redis.call("ZRANGE", timeouts, 0, 0, "WITHSCORES")
 return deadBelow(head[1], tonumber(head[2]))(element) and 1 or 0`,

@@ -1,5 +1,7 @@
-import { addresses, find, keyIndex, replied, unpackMember } from "../fragments/fragments.ts";
-import { asArray, asBuffer, asDeadline, asNumber, defineScript, type RawReply } from "../script.ts";
+import { delayedWith } from "../fragments/delayed-with.ts";
+import { locate } from "../fragments/locate.ts";
+import { asDeadline, replied } from "../fragments/replied.ts";
+import { asArray, asBuffer, asNumber, defineScript, type RawReply } from "../script.ts";
 import type { PageMessage } from "./read.ts";
 
 const defineGet = (name: string, resolve: "locate" | "delayedWith") =>
@@ -7,7 +9,7 @@ const defineGet = (name: string, resolve: "locate" | "delayedWith") =>
     name,
     keys: ["timeouts", "index"],
     args: ["wanted"],
-    fragments: [addresses, find, unpackMember, keyIndex, replied],
+    needs: [replied, { locate, delayedWith }[resolve]],
     lua: /* lua */ `
 local member, deadline = ${resolve}(wanted)
 return member and { replied(deadline), member } or false
@@ -31,7 +33,7 @@ export const areDelayed = defineScript({
   keys: ["timeouts", "index"],
   args: [],
   each: ["key"],
-  fragments: [addresses, find, unpackMember, keyIndex],
+  needs: [delayedWith],
   lua: /* lua */ `
 local delayed = {}
 for each row do delayed[#delayed + 1] = delayedWith(key) and 1 or 0 end

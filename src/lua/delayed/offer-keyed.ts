@@ -1,14 +1,11 @@
+import { address } from "../fragments/address.ts";
+import { bytes } from "../fragments/bytes.ts";
+import { clock } from "../fragments/clock.ts";
+import { deadlineAfter } from "../fragments/deadline-after.ts";
+import { delayedWith } from "../fragments/delayed-with.ts";
 import { forget } from "../fragments/forget.ts";
-import {
-  addresses,
-  clock,
-  deadlineAfter,
-  find,
-  keyIndex,
-  replied,
-  unpackMember,
-} from "../fragments/fragments.ts";
-import { asArray, asDeadline, asNumber, defineScript, type RawReply } from "../script.ts";
+import { asDeadline, replied } from "../fragments/replied.ts";
+import { asArray, asNumber, defineScript, type RawReply } from "../script.ts";
 
 /** What becomes of a message with a key that is pending already. */
 export const OUTCOMES = ["added", "rejected", "replaced", "kept"] as const;
@@ -43,13 +40,12 @@ const defineOfferKeyed = (name: string, isExact: boolean) =>
     keys: ["timeouts", "order", "compacted", "index"],
     args: ["channel"],
     each: ["member", "delay", "deadline", "key", "rule", "maxWait"],
-    fragments: [
+    needs: [
       clock,
       deadlineAfter,
-      addresses,
-      find,
-      unpackMember,
-      keyIndex,
+      address,
+      bytes,
+      delayedWith,
       replied,
       ...(isExact ? [forget] : []),
     ],

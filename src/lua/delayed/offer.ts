@@ -1,5 +1,8 @@
-import { addresses, clock, deadlineAfter, replied } from "../fragments/fragments.ts";
-import { asArray, asDeadline, asNumber, defineScript, type RawReply } from "../script.ts";
+import { address } from "../fragments/address.ts";
+import { clock } from "../fragments/clock.ts";
+import { deadlineAfter } from "../fragments/deadline-after.ts";
+import { asDeadline, replied } from "../fragments/replied.ts";
+import { asArray, asNumber, defineScript, type RawReply } from "../script.ts";
 
 export interface OfferReply {
   /** The server's clock in microseconds. */
@@ -22,7 +25,7 @@ const defineOffer = (name: string, element: string) =>
     keys: ["timeouts", "order"],
     args: ["channel"],
     each: ["member", "delay", "deadline"],
-    fragments: [clock, deadlineAfter, addresses, replied],
+    needs: [address, clock, deadlineAfter, replied],
     lua: /* lua */ `
 local now = clock() / 1000
 local answer, elements, added = { now * 1000 }, {}, {}

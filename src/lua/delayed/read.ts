@@ -1,5 +1,8 @@
-import { addresses, find, replied, unpackMember, view } from "../fragments/fragments.ts";
-import { asArray, asBuffer, asDeadline, asNumber, defineScript, type RawReply } from "../script.ts";
+import { find } from "../fragments/find.ts";
+import { asDeadline, replied } from "../fragments/replied.ts";
+import { unpackMember } from "../fragments/unpack-member.ts";
+import { view } from "../fragments/view.ts";
+import { asArray, asBuffer, asNumber, defineScript, type RawReply } from "../script.ts";
 import { LAST_DEADLINE } from "../../queue/message.ts";
 
 /**
@@ -50,7 +53,7 @@ export const readPage = defineScript({
   name: "read-page",
   keys: ["timeouts", "order", "compacted"],
   args: ["position", "last", "step", "maxBytes"],
-  fragments: [addresses, find, view, replied],
+  needs: [find, view, replied],
   lua: /* lua */ `${placed}
 local messages, bytes, seen = {}, 0, 0
 for i, element in ipairs(elements) do
@@ -89,7 +92,7 @@ export const searchPage = defineScript({
   keys: ["timeouts", "order", "compacted"],
   args: ["position", "last", "step"],
   each: ["wanted"],
-  fragments: [addresses, find, view, unpackMember],
+  needs: [find, view, unpackMember],
   lua: /* lua */ `${placed}
 local isWanted = {}
 for each row do isWanted[wanted] = true end

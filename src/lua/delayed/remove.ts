@@ -1,5 +1,9 @@
+import { delayedWith } from "../fragments/delayed-with.ts";
+import { find } from "../fragments/find.ts";
 import { forget } from "../fragments/forget.ts";
-import { addresses, find, keyIndex, unpackMember } from "../fragments/fragments.ts";
+import { locate } from "../fragments/locate.ts";
+import { takeOut } from "../fragments/take-out.ts";
+import { unpackMember } from "../fragments/unpack-member.ts";
 import { asArray, asBuffer, asNumber, defineScript } from "../script.ts";
 
 /**
@@ -19,7 +23,7 @@ const defineRemove = (name: string, resolve: "find" | "locate" | "delayedWith", 
     keys: ["timeouts", "order", "compacted", "index"],
     args: [],
     each: ["wanted"],
-    fragments: [addresses, find, unpackMember, keyIndex, ...(isExact ? [forget] : [])],
+    needs: [takeOut, { find, locate, delayedWith }[resolve], ...(isExact ? [forget] : [])],
     lua: /* lua */ `
 local members, isChosen, answers = {}, {}, {}
 for each row do
@@ -64,7 +68,7 @@ export const pollOldest = defineScript({
   name: "poll-oldest",
   keys: ["timeouts", "order", "compacted", "index"],
   args: ["limit", "step", "maxBytes"],
-  fragments: [addresses, find, unpackMember, keyIndex],
+  needs: [find, takeOut],
   lua: /* lua */ `
 local members, bytes = {}, 0
 for _ = 1, step do
@@ -94,7 +98,7 @@ export const pollNewestTo = defineScript({
   name: "poll-newest-to",
   keys: ["timeouts", "order", "compacted", "index", "target"],
   args: ["step"],
-  fragments: [addresses, find, unpackMember, keyIndex],
+  needs: [find, takeOut, unpackMember],
   lua: /* lua */ `
 for _ = 1, step do
   local list = order

@@ -1,11 +1,9 @@
-import {
-  addresses,
-  clock,
-  deadlineAfter,
-  find,
-  keyIndex,
-  unpackMember,
-} from "../fragments/fragments.ts";
+import { address } from "../fragments/address.ts";
+import { clock } from "../fragments/clock.ts";
+import { deadlineAfter } from "../fragments/deadline-after.ts";
+import { delayedWith } from "../fragments/delayed-with.ts";
+import { locate } from "../fragments/locate.ts";
+import { unpackMember } from "../fragments/unpack-member.ts";
 import { asArray, asBuffer, asNumber, defineScript, type RawReply } from "../script.ts";
 
 /**
@@ -29,7 +27,7 @@ const defineReschedule = (name: string, resolve: "locate" | "delayedWith", isExa
     name: `reschedule-by-${name}${isExact ? "-exact" : ""}`,
     keys: ["timeouts", "order", "compacted", "index"],
     args: ["channel", "wanted", "delay"],
-    fragments: [clock, deadlineAfter, addresses, find, unpackMember, keyIndex],
+    needs: [clock, deadlineAfter, address, unpackMember, { locate, delayedWith }[resolve]],
     lua: /* lua */ `
 local member, oldDeadline = ${resolve}(wanted)
 if not member then return false end

@@ -1,6 +1,7 @@
-import { addresses, find, findNext } from "../fragments/fragments.ts";
+import { findNext } from "../fragments/find-next.ts";
+import { hasStrays } from "../fragments/has-strays.ts";
+import { locate } from "../fragments/locate.ts";
 import { asNumber, defineScript } from "../script.ts";
-import { hasStrays } from "../fragments/untidy.ts";
 
 /**
  * One bounded step of making the insertion-order LIST exact again, for queues with `interop:
@@ -16,8 +17,8 @@ export const tidyExact = defineScript({
   name: "tidy-exact",
   keys: ["timeouts", "order", "compacted", "index"],
   args: ["step"],
-  fragments: [addresses, find, findNext],
-  lua: /* lua */ `${hasStrays}
+  needs: [locate, findNext, hasStrays],
+  lua: /* lua */ `
 local live = redis.call("ZCARD", timeouts)
 if live == 0 then
   redis.call("UNLINK", order, compacted, index)

@@ -1,5 +1,7 @@
-import { addresses, deadBelow, find, findNext } from "../fragments/fragments.ts";
-import { isLong } from "../fragments/untidy.ts";
+import { deadBelow } from "../fragments/dead-below.ts";
+import { findNext } from "../fragments/find-next.ts";
+import { isLong } from "../fragments/is-long.ts";
+import { locate } from "../fragments/locate.ts";
 import { asNumber, defineScript } from "../script.ts";
 
 /** Where the next step goes on. */
@@ -33,8 +35,8 @@ export const tidy = defineScript({
   name: "tidy",
   keys: ["timeouts", "order", "compacted", "index"],
   args: ["step", "thorough"],
-  fragments: [addresses, find, findNext, deadBelow],
-  lua: /* lua */ `${isLong}
+  needs: [locate, findNext, deadBelow, isLong],
+  lua: /* lua */ `
 local head = redis.call("ZRANGE", timeouts, 0, 0, "WITHSCORES")
 if not head[1] then
   redis.call("UNLINK", order, compacted, index)

@@ -1,14 +1,10 @@
+import { clock } from "../fragments/clock.ts";
 import { forget } from "../fragments/forget.ts";
-import {
-  addresses,
-  clock,
-  deadBelow,
-  ownKeys,
-  replied,
-  unpackMember,
-} from "../fragments/fragments.ts";
+import { ownKeys } from "../fragments/own-keys.ts";
+import { asDeadline, replied } from "../fragments/replied.ts";
+import { unpackMember } from "../fragments/unpack-member.ts";
 import { LAST_DEADLINE } from "../../queue/message.ts";
-import { asArray, asDeadline, asNumber, defineScript, type RawReply } from "../script.ts";
+import { asArray, asNumber, defineScript, type RawReply } from "../script.ts";
 import { asUntidy, untidy, type Untidy } from "../fragments/untidy.ts";
 
 /** How many members the first look takes in. */
@@ -44,13 +40,13 @@ const defineTransfer = (name: string, isExact: boolean, isSweep: boolean) =>
     name,
     keys: ["timeouts", "order", "compacted", "index", "target", "quarantine", "mover"],
     args: ["limit", "grace", "claim", "task"],
-    fragments: [
+    needs: [
       clock,
-      unpackMember,
       ownKeys,
       replied,
+      unpackMember,
       ...(isExact ? [forget] : []),
-      ...(isSweep ? [addresses, deadBelow, untidy(isExact)] : []),
+      ...(isSweep ? [untidy(isExact)] : []),
     ],
     lua: /* lua */ `
 local now = clock()

@@ -1,4 +1,8 @@
+import { defineFragment, type Fragment } from "../fragment.ts";
 import { asNumber, type RawReply } from "../script.ts";
+import { deadBelow } from "./dead-below.ts";
+import { hasStrays } from "./has-strays.ts";
+import { isLong } from "./is-long.ts";
 
 /** What has something to tidy. */
 export interface Untidy {
@@ -8,44 +12,30 @@ export interface Untidy {
   readonly index: boolean;
 }
 
-/** `isLong(live)`: whether the LIST is to be compacted, with so many live messages. */
-export const isLong = /* lua */ `
-local function isLong(live)
-  return redis.call("LLEN", order) > 2 * live + 2000
-end`;
-
-/**
- * `hasStrays(live)`: whether the LIST of a queue with `interop: "redisson"` has something that Redisson
- * would not have put there, with so many live messages: more elements than messages, or an address at
- * one of its ends. Addresses between whole members do not show before the first of them is dead.
- * Requires `addresses`.
- */
-export const hasStrays = /* lua */ `
-local function hasStrays(live)
-  if redis.call("LLEN", order) > live then return true end
-  local first, last = redis.call("LINDEX", order, 0), redis.call("LINDEX", order, -1)
-  return first and (isAddress(first) or isAddress(last))
-end`;
-
 /**
  * `untidy()`: whether a step of tidying would find something to do: 1 in the insertion order, 2 in the
  * index, 3 in both, else 0. O(1), but for a look at the ZSET's head. {@link asUntidy} reads it.
  *
  * It comes behind a transfer, so it raises no error: where a key has another type the step will tell.
- * Requires `addresses`, and `deadBelow` unless `isExact`.
  */
-export const untidy = (isExact: boolean) => /* lua */ `${isExact ? hasStrays : isLong}
+export const untidy = (isExact: boolean): Fragment =>
+  defineFragment({
+    keys: ["timeouts", "order", "compacted", "index"],
+    needs: isExact ? [hasStrays] : [isLong, deadBelow],
+    lua: /* lua */ `
 local function untidy()
   local function look()
     local live = redis.call("ZCARD", timeouts)
     if live == 0 then return redis.call("EXISTS", order, compacted, index) > 0 and 1 or 0 end
-    local isOrder = redis.call("EXISTS", compacted) == 1${isExact ? " or hasStrays(live)" : " or isLong(live)"}
+    local isOrder = redis.call("EXISTS", compacted) == 1 or ${isExact ? "hasStrays(live)" : "isLong(live)"}
     ${isExact ? "" : headIsDead}
     return (isOrder and 1 or 0) + (redis.call("HLEN", index) > live and 2 or 0)
   end
   local isDone, found = pcall(look)
   return isDone and found or 3
-end`;
+end
+`,
+  });
 
 const headIsDead = /* lua */ `
     local head = redis.call("ZRANGE", timeouts, 0, 0, "WITHSCORES")

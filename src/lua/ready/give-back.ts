@@ -1,4 +1,4 @@
-import { clock } from "../fragments/fragments.ts";
+import { clock } from "../fragments/clock.ts";
 import { asNumber, defineScript } from "../script.ts";
 
 /**
@@ -19,7 +19,7 @@ export const giveBack = defineScript({
   keys: ["target", "receipts"],
   args: ["receipt"],
   each: ["payload"],
-  fragments: [clock],
+  needs: [clock],
   lua: /* lua */ `
 if redis.call("ZSCORE", receipts, receipt) then return 0 end
 local now = math.floor(clock() / 1000)
