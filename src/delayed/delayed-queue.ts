@@ -1,5 +1,5 @@
 import { OfferError, OfferManyError } from "../errors.ts";
-import type { SearchHit } from "../lua/delayed/read.ts";
+import type { SearchHit } from "../lua/delayed/search-page.ts";
 import { queueKeys } from "../queue/keys.ts";
 import { isMessageId, type MessageId } from "../queue/message.ts";
 import { checkDuration, checkInstant, checkKey, checkWhole } from "../queue/options.ts";

@@ -2,8 +2,9 @@ import type { Connections } from "../redis/connections.ts";
 import { OfferError } from "../errors.ts";
 import { isCommandTimeout, isLostInCluster, isRefusedForNow, replyOf } from "../failure.ts";
 import type { Queue } from "../queue/queue.ts";
-import { offer, offerExact } from "../lua/delayed/offer.ts";
-import { offerKeyed, offerKeyedExact, type Outcome } from "../lua/delayed/offer-keyed.ts";
+import { offer } from "../lua/delayed/offer.ts";
+import { offerKeyed, type Outcome } from "../lua/delayed/offer-keyed.ts";
+import { pick } from "../lua/family.ts";
 import { run } from "../lua/script.ts";
 import type { RedisClient } from "../redis/client.ts";
 import { createId, formatMessageId, packMember, type MessageId } from "../queue/message.ts";
@@ -168,9 +169,9 @@ export class OfferBatch {
       member: packMember(ids[i] as Buffer, payload),
       ...columnsOf(due),
     }));
-    const { keys, elements } = this.#queue;
+    const { keys, layout } = this.#queue;
     const { channel } = keys;
-    const script = elements === "members" ? offerExact : offer;
+    const script = pick(offer, layout);
     const sentAt = ServerClock.local();
     const reply = await run(commands, script, keys, { channel }, rows, this.#holdAll);
     this.#clock.observe(reply.serverTime, sentAt);
@@ -193,9 +194,9 @@ export class OfferBatch {
       rule,
       maxWait,
     }));
-    const { keys, elements } = this.#queue;
+    const { keys, layout } = this.#queue;
     const { channel } = keys;
-    const script = elements === "members" ? offerKeyedExact : offerKeyed;
+    const script = pick(offerKeyed, layout);
     const sentAt = ServerClock.local();
     const reply = await run(commands, script, keys, { channel }, rows, this.#holdAll);
     this.#clock.observe(reply.serverTime, sentAt);

@@ -321,7 +321,7 @@ it("answers the first outcome again when an offer is sent twice", async () => {
   const redis = newRedis();
   const keys = queueKeys(uniqueName());
   const put = (id: Buffer, text: string, rule: string) =>
-    run(redis, offerKeyed, keys, { channel: keys.channel }, [
+    run(redis, offerKeyed.addresses, keys, { channel: keys.channel }, [
       {
         member: packMember(id, Buffer.from(text), "k"),
         delay: 60_000,

@@ -1,3 +1,4 @@
+import { byElements } from "../family.ts";
 import { address } from "../fragments/address.ts";
 import { bytes } from "../fragments/bytes.ts";
 import { clock } from "../fragments/clock.ts";
@@ -34,9 +35,9 @@ export interface KeyedReply {
  * Redis rolls nothing back. So every write that can be refused tells how it is undone, and what a
  * message replaces is removed last.
  */
-const defineOfferKeyed = (name: string, isExact: boolean) =>
+export const offerKeyed = byElements((elements) =>
   defineScript({
-    name,
+    name: `offer-keyed-${elements}`,
     keys: ["timeouts", "order", "compacted", "index"],
     args: ["channel"],
     each: ["member", "delay", "deadline", "key", "rule", "maxWait"],
@@ -47,7 +48,7 @@ const defineOfferKeyed = (name: string, isExact: boolean) =>
       bytes,
       delayedWith,
       replied,
-      ...(isExact ? [forget] : []),
+      ...(elements === "members" ? [forget] : []),
     ],
     lua: /* lua */ `
 local now = clock() / 1000
@@ -108,7 +109,7 @@ local function put(member, delay, deadline, key, rule, maxWait)
       if entry then redis.call("HSET", index, key, entry) else redis.call("HDEL", index, key) end
     end, "HSET", index, key, value)
   end
-  elements[#elements + 1] = ${isExact ? "member" : "address"}
+  elements[#elements + 1] = ${elements === "members" ? "member" : "address"}
   first = math.min(first, deadline)
   replaced[#replaced + 1] = old
   return deadline, outcome, false
@@ -128,7 +129,7 @@ end
 if not failure and first < head then write(nil, "PUBLISH", channel, first) end
 if not failure then
   for _, member in ipairs(replaced) do redis.call("ZREM", timeouts, member) end
-  ${isExact ? "if #replaced > 0 then forget(replaced) end" : ""}
+  ${elements === "members" ? "if #replaced > 0 then forget(replaced) end" : ""}
 end
 if failure then
   for i = #undo, 1, -1 do undo[i]() end
@@ -150,9 +151,5 @@ return { now * 1000, answers }
       }
       return { serverTime: asNumber(serverTime), answers };
     },
-  });
-
-export const offerKeyed = defineOfferKeyed("offer-keyed", false);
-
-/** The LIST gets whole members, as Redisson's does: for queues with `interop: "redisson"`. */
-export const offerKeyedExact = defineOfferKeyed("offer-keyed-exact", true);
+  }),
+);

@@ -1,3 +1,4 @@
+import { byElements } from "../family.ts";
 import { address } from "../fragments/address.ts";
 import { clock } from "../fragments/clock.ts";
 import { deadlineAfter } from "../fragments/deadline-after.ts";
@@ -19,13 +20,13 @@ export interface OfferReply {
  * Sent a second time, it changes nothing and returns the first deadlines, as long as the messages
  * are still in the queue.
  */
-const defineOffer = (name: string, element: string) =>
+export const offer = byElements((elements) =>
   defineScript({
-    name,
+    name: `offer-${elements}`,
     keys: ["timeouts", "order"],
     args: ["channel"],
     each: ["member", "delay", "deadline"],
-    needs: [address, clock, deadlineAfter, replied],
+    needs: [clock, deadlineAfter, replied, ...(elements === "addresses" ? [address] : [])],
     lua: /* lua */ `
 local now = clock() / 1000
 local answer, elements, added = { now * 1000 }, {}, {}
@@ -33,7 +34,7 @@ local first, firstDeadline = nil, math.huge
 for each row do
   deadline = tonumber(deadline) or deadlineAfter(now, delay)
   if redis.call("ZADD", timeouts, "NX", deadline, member) == 1 then
-    elements[#elements + 1] = ${element}
+    elements[#elements + 1] = ${elements === "addresses" ? "packAddress(deadline, member)" : "member"}
     added[#added + 1] = member
     if deadline < firstDeadline then first, firstDeadline = member, deadline end
   else
@@ -61,10 +62,5 @@ return answer
       const [serverTime, ...deadlines] = asArray(raw);
       return { serverTime: asNumber(serverTime), deadlines: deadlines.map(asDeadline) };
     },
-  });
-
-/** The LIST gets addresses of 24 bytes. */
-export const offer = defineOffer("offer", "packAddress(deadline, member)");
-
-/** The LIST gets whole members, as Redisson's does: for queues with `interop: "redisson"`. */
-export const offerExact = defineOffer("offer-exact", "member");
+  }),
+);

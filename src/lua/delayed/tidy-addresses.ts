@@ -13,7 +13,7 @@ export interface TidyReply {
 }
 
 /**
- * One bounded step of keeping the insertion-order LIST short.
+ * One bounded step of keeping an insertion-order LIST of addresses short.
  *
  * Messages leave their element behind in the LIST (a removal from its middle would cost O(N)). So
  * dead elements are trimmed from its head; and when the LIST has grown past twice the live messages
@@ -31,8 +31,8 @@ export interface TidyReply {
  * A look-up reads a member, and among equal deadlines now and then about log2 of their number. A step
  * ends when it has spent its budget on them.
  */
-export const tidy = defineScript({
-  name: "tidy",
+export const tidyAddresses = defineScript({
+  name: "tidy-addresses",
   keys: ["timeouts", "order", "compacted", "index"],
   args: ["step", "thorough"],
   needs: [locate, findNext, deadBelow, isLong],
