@@ -187,7 +187,7 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
     if (open === undefined) {
       open = new OpenQueue(name, elements, this.#shared);
       this.#queues.set(name, open);
-    } else if (open.queue.elements !== elements) {
+    } else if (open.queue.layout.elements !== elements) {
       throw new TypeError(
         `interop of queue "${name}" must be the same for all its handles, got ${interop}`,
       );

@@ -2,8 +2,9 @@ import { DelayedMessages } from "../delayed/delayed-messages.ts";
 import type { OfferBatch } from "../delayed/offer-batch.ts";
 import { TransferTask } from "../delayed/transfer-task.ts";
 import type { DelaylineError } from "../errors.ts";
+import type { Elements } from "../lua/family.ts";
 import { queueKeys } from "../queue/keys.ts";
-import { Queue, type Elements } from "../queue/queue.ts";
+import { Queue } from "../queue/queue.ts";
 import type { Subscription } from "../queue/subscription.ts";
 import { ReadyList } from "../ready/ready-list.ts";
 import type { Connections } from "../redis/connections.ts";
@@ -31,7 +32,7 @@ export class OpenQueue {
 
   /** @throws {TypeError} if the name cannot name a queue. */
   constructor(name: string, elements: Elements, shared: Shared) {
-    this.queue = new Queue(name, queueKeys(name), elements, shared);
+    this.queue = new Queue(name, queueKeys(name), { elements, into: "list" }, shared);
     this.delayed = new DelayedMessages(this.queue, shared);
     this.ready = new ReadyList(this.queue, shared);
     this.#shared = shared;
@@ -39,8 +40,8 @@ export class OpenQueue {
 
   /** From now on this client moves due messages of the queue. */
   startTransfer(): void {
-    const { name, keys, elements } = this.queue;
-    this.#transferTask ??= new TransferTask(name, keys, elements === "members", this.#shared);
+    const { name, keys, layout } = this.queue;
+    this.#transferTask ??= new TransferTask(name, keys, layout, this.#shared);
   }
 
   /** Stops taking and moving; resolves when nothing is in hand any more. */

@@ -1,9 +1,4 @@
-import {
-  removeById,
-  removeByIdExact,
-  removeByKey,
-  removeByKeyExact,
-} from "../lua/delayed/remove.ts";
+import { removeById, removeByKey } from "../lua/delayed/remove.ts";
 import { isMessageId, parseMessageId } from "../queue/message.ts";
 import type { Queue } from "../queue/queue.ts";
 import { TurnBatch } from "../queue/turn-batch.ts";
@@ -32,13 +27,11 @@ export class CancelBatch {
   }
 
   #send(idsOrKeys: readonly string[]): Promise<boolean[]> {
-    const isExact = this.#queue.elements === "members";
     if (idsOrKeys[0] === undefined || !isMessageId(idsOrKeys[0])) {
-      const script = isExact ? removeByKeyExact : removeByKey;
-      return this.#queue.change("cancel in", script, {}, idsOrKeys);
+      const keys = idsOrKeys.map((wanted) => ({ wanted }));
+      return this.#queue.change("cancel in", removeByKey, {}, keys);
     }
-    const addresses = idsOrKeys.filter(isMessageId).map(parseMessageId);
-    const script = isExact ? removeByIdExact : removeById;
-    return this.#queue.change("cancel in", script, {}, addresses);
+    const addresses = idsOrKeys.filter(isMessageId).map((id) => ({ wanted: parseMessageId(id) }));
+    return this.#queue.change("cancel in", removeById, {}, addresses);
   }
 }

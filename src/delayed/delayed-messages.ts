@@ -1,6 +1,10 @@
 import { OfferError, OfferManyError } from "../errors.ts";
-import { headDeadline, type PageMessage, type SearchHit } from "../lua/delayed/read.ts";
-import { clear, pollNewestTo, pollOldest } from "../lua/delayed/remove.ts";
+import { clearDelayed } from "../lua/delayed/clear-delayed.ts";
+import type { DelayedMember } from "../lua/delayed/get.ts";
+import { headDeadline } from "../lua/delayed/head-deadline.ts";
+import { pollNewestTo } from "../lua/delayed/poll-newest-to.ts";
+import { pollOldest } from "../lua/delayed/poll-oldest.ts";
+import type { SearchHit } from "../lua/delayed/search-page.ts";
 import { asNumber, run } from "../lua/script.ts";
 import { formatMessageId, unpackMember, type MessageId } from "../queue/message.ts";
 import type { Queue } from "../queue/queue.ts";
@@ -161,7 +165,7 @@ export class DelayedMessages {
 
   /** Drops all; returns how many. */
   clear(): Promise<number> {
-    return this.#queue.change("clear", clear, {});
+    return this.#queue.change("clear", clearDelayed, {});
   }
 
   /** Resolves when every offer and every cancellation made so far is settled. */
@@ -170,7 +174,7 @@ export class DelayedMessages {
   }
 }
 
-function toBytes(found: PageMessage | undefined): DelayedBytes | undefined {
+function toBytes(found: DelayedMember | undefined): DelayedBytes | undefined {
   const message = found && unpackMember(found.member);
   if (found === undefined || message === undefined) return undefined;
   const { deadline } = found;

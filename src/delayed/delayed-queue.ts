@@ -1,4 +1,4 @@
-import type { SearchHit } from "../lua/delayed/read.ts";
+import type { SearchHit } from "../lua/delayed/search-page.ts";
 import { queueKeys } from "../queue/keys.ts";
 import type { MessageId } from "../queue/message.ts";
 import {

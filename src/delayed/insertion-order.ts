@@ -1,13 +1,8 @@
-import {
-  readPage,
-  searchPage,
-  START,
-  type Cursor,
-  type Page,
-  type PageMessage,
-  type SearchHit,
-} from "../lua/delayed/read.ts";
-import { removeByElement, removeByElementExact } from "../lua/delayed/remove.ts";
+import type { DelayedMember } from "../lua/delayed/get.ts";
+import { START, type Cursor, type Page } from "../lua/delayed/page.ts";
+import { readPage } from "../lua/delayed/read-page.ts";
+import { searchPage, type SearchHit } from "../lua/delayed/search-page.ts";
+import { removeByElement } from "../lua/delayed/remove.ts";
 import { ID_BYTES, isPlain, packAddress, unpackMember } from "../queue/message.ts";
 import type { Queue } from "../queue/queue.ts";
 
@@ -30,7 +25,7 @@ export class InsertionOrder {
   }
 
   /** The messages, in pages of `maxBytes` or a little more. */
-  members(maxBytes: number): AsyncGenerator<PageMessage, void, void> {
+  members(maxBytes: number): AsyncGenerator<DelayedMember, void, void> {
     return this.#pages((cursor) =>
       this.#queue.read("read", readPage, { ...cursor, step: STEP, maxBytes }),
     );
@@ -42,8 +37,9 @@ export class InsertionOrder {
    */
   search(payloads: readonly Buffer[]): AsyncGenerator<SearchHit, void, void> {
     if (payloads.length > STEP) return this.#compare(payloads);
+    const rows = payloads.map((wanted) => ({ wanted }));
     return this.#pages((cursor) =>
-      this.#queue.read("search", searchPage, { ...cursor, step: STEP }, payloads),
+      this.#queue.read("search", searchPage, { ...cursor, step: STEP }, rows),
     );
   }
 
@@ -62,11 +58,10 @@ export class InsertionOrder {
 
   /** Removes the messages that these elements stand for; returns how many were still there. */
   async remove(elements: readonly Buffer[]): Promise<number> {
-    const script = this.#queue.elements === "members" ? removeByElementExact : removeByElement;
     let removed = 0;
     for (let i = 0; i < elements.length; i += STEP) {
-      const some = elements.slice(i, i + STEP);
-      const flags = await this.#queue.change("remove from", script, {}, some);
+      const some = elements.slice(i, i + STEP).map((wanted) => ({ wanted }));
+      const flags = await this.#queue.change("remove from", removeByElement, {}, some);
       removed += flags.filter(Boolean).length;
     }
     return removed;

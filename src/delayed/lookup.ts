@@ -1,11 +1,6 @@
-import { areDelayed, getById, getByKey } from "../lua/delayed/get.ts";
-import {
-  rescheduleById,
-  rescheduleByIdExact,
-  rescheduleByKey,
-  rescheduleByKeyExact,
-} from "../lua/delayed/reschedule.ts";
-import type { PageMessage } from "../lua/delayed/read.ts";
+import { areDelayed } from "../lua/delayed/are-delayed.ts";
+import { getById, getByKey, type DelayedMember } from "../lua/delayed/get.ts";
+import { rescheduleById, rescheduleByKey } from "../lua/delayed/reschedule.ts";
 import { isMessageId, parseMessageId } from "../queue/message.ts";
 import type { Queue } from "../queue/queue.ts";
 
@@ -17,23 +12,19 @@ export class Lookup {
     this.#queue = queue;
   }
 
-  async get(idOrKey: string): Promise<PageMessage | undefined> {
+  async get(idOrKey: string): Promise<DelayedMember | undefined> {
     return isMessageId(idOrKey)
       ? await this.#queue.read("look into", getById, { wanted: parseMessageId(idOrKey) })
       : await this.#queue.read("look into", getByKey, { wanted: idOrKey });
   }
 
   /** Gives a message a new deadline; returns it as it is now, or undefined if it has gone. */
-  async reschedule(idOrKey: string, delay: number): Promise<PageMessage | undefined> {
-    const { elements, keys } = this.#queue;
-    const { channel } = keys;
-    if (isMessageId(idOrKey)) {
-      const script = elements === "members" ? rescheduleByIdExact : rescheduleById;
-      const wanted = parseMessageId(idOrKey);
-      return await this.#queue.change("reschedule in", script, { channel, wanted, delay });
-    }
-    const script = elements === "members" ? rescheduleByKeyExact : rescheduleByKey;
-    return await this.#queue.change("reschedule in", script, { channel, wanted: idOrKey, delay });
+  async reschedule(idOrKey: string, delay: number): Promise<DelayedMember | undefined> {
+    const isId = isMessageId(idOrKey);
+    const { channel } = this.#queue.keys;
+    const wanted = isId ? parseMessageId(idOrKey) : idOrKey;
+    const scripts = isId ? rescheduleById : rescheduleByKey;
+    return await this.#queue.change("reschedule in", scripts, { channel, wanted, delay });
   }
 
   /** The business keys of delayed messages with this prefix, a page at a time, in no order; each once. */
@@ -58,7 +49,8 @@ export class Lookup {
     const delayed: string[] = [];
     for (let i = 0; i < keys.length; i += STEP) {
       const some = keys.slice(i, i + STEP);
-      const flags = await this.#queue.read("look into", areDelayed, {}, some);
+      const rows = some.map((key) => ({ key }));
+      const flags = await this.#queue.read("look into", areDelayed, {}, rows);
       delayed.push(...some.filter((_, k) => flags[k]));
     }
     return delayed;

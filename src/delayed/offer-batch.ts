@@ -2,8 +2,9 @@ import type { Connections } from "../redis/connections.ts";
 import { OfferError } from "../errors.ts";
 import { isCommandTimeout, isLostInCluster, isRefusedForNow, replyOf } from "../failure.ts";
 import type { Queue } from "../queue/queue.ts";
-import { offer, offerExact } from "../lua/delayed/offer.ts";
-import { offerKeyed, offerKeyedExact, type Outcome } from "../lua/delayed/offer-keyed.ts";
+import { offer } from "../lua/delayed/offer.ts";
+import { offerKeyed, type Outcome } from "../lua/delayed/offer-keyed.ts";
+import { pick } from "../lua/family.ts";
 import { run } from "../lua/script.ts";
 import type { RedisClient } from "../redis/client.ts";
 import { createId, formatMessageId, packMember, type MessageId } from "../queue/message.ts";
@@ -33,8 +34,10 @@ export interface Offering {
   readonly payload: Buffer;
   readonly due: Due;
   readonly key?: string | undefined;
-  /** What to do if the key has a delayed message, as the script takes it. */
-  readonly rule?: string | undefined;
+  /** What to do if the key has a delayed message. */
+  readonly rule?: "reject" | "replace" | "keep" | undefined;
+  /** With `rule: "replace"`: how long its key may wait altogether, in milliseconds. */
+  readonly maxWait?: number | undefined;
 }
 
 /**
@@ -162,15 +165,15 @@ export class OfferBatch {
     offerings: readonly Offering[],
     ids: readonly Buffer[],
   ): Promise<OfferResult[]> {
-    const words: (Buffer | string)[] = [];
-    offerings.forEach(({ payload, due }, i) => {
-      words.push(packMember(ids[i] as Buffer, payload), dueText(due));
-    });
-    const { keys, elements } = this.#queue;
+    const rows = offerings.map(({ payload, due }, i) => ({
+      member: packMember(ids[i] as Buffer, payload),
+      ...columnsOf(due),
+    }));
+    const { keys, layout } = this.#queue;
     const { channel } = keys;
-    const script = elements === "members" ? offerExact : offer;
+    const script = pick(offer, layout);
     const sentAt = ServerClock.local();
-    const reply = await run(commands, script, keys, { channel }, words, this.#holdAll);
+    const reply = await run(commands, script, keys, { channel }, rows, this.#holdAll);
     this.#clock.observe(reply.serverTime, sentAt);
     return reply.deadlines.map((deadline, i) => ({
       id: formatMessageId(deadline, ids[i] as Buffer),
@@ -184,15 +187,18 @@ export class OfferBatch {
     offerings: readonly Offering[],
     ids: readonly Buffer[],
   ): Promise<OfferResult[]> {
-    const words: (Buffer | string)[] = [];
-    offerings.forEach(({ payload, due, key = "", rule = "" }, i) => {
-      words.push(packMember(ids[i] as Buffer, payload, key), dueText(due), key, rule);
-    });
-    const { keys, elements } = this.#queue;
+    const rows = offerings.map(({ payload, due, key = "", rule = "", maxWait = "" }, i) => ({
+      member: packMember(ids[i] as Buffer, payload, key),
+      ...columnsOf(due),
+      key,
+      rule,
+      maxWait,
+    }));
+    const { keys, layout } = this.#queue;
     const { channel } = keys;
-    const script = elements === "members" ? offerKeyedExact : offerKeyed;
+    const script = pick(offerKeyed, layout);
     const sentAt = ServerClock.local();
-    const reply = await run(commands, script, keys, { channel }, words, this.#holdAll);
+    const reply = await run(commands, script, keys, { channel }, rows, this.#holdAll);
     this.#clock.observe(reply.serverTime, sentAt);
     return reply.answers.map(({ deadline, outcome, delayedId }, i) => ({
       id: formatMessageId(deadline, delayedId ?? (ids[i] as Buffer)),
@@ -202,6 +208,9 @@ export class OfferBatch {
   }
 }
 
-function dueText(due: Due): string {
-  return "delay" in due ? `+${due.delay}` : `@${due.deadline}`;
+/** A {@link Due} as the scripts take it: one of the two columns is empty. */
+function columnsOf(due: Due): { readonly delay: number | ""; readonly deadline: number | "" } {
+  return "delay" in due
+    ? { delay: due.delay, deadline: "" }
+    : { delay: "", deadline: due.deadline };
 }

@@ -1,4 +1,5 @@
 import { checkDuration, checkKey } from "../queue/checks.ts";
+import type { Offering } from "./offer-batch.ts";
 
 /** Options of one offer. */
 export interface OfferOptions {
@@ -26,14 +27,11 @@ export interface OfferOptions {
 }
 
 /**
- * Checks the options of one offer; answers its key, and the rule as the script takes it.
+ * Checks the options of one offer; returns its key, and what to do if that has a delayed message.
  *
  * @throws {TypeError | RangeError} naming the option, the rule and the value.
  */
-export function offerRule(options: OfferOptions): {
-  readonly key?: string;
-  readonly rule?: string;
-} {
+export function offerRule(options: OfferOptions): Pick<Offering, "key" | "rule" | "maxWait"> {
   if (typeof options !== "object" || options === null) {
     throw new TypeError(`offer options must be an object, got ${String(options)}`);
   }
@@ -58,5 +56,5 @@ export function offerRule(options: OfferOptions): {
     throw new TypeError(`maxWait goes with onDuplicate "replace", got "${onDuplicate}"`);
   }
   checkDuration("maxWait", maxWait);
-  return { key, rule: `replace:${maxWait}` };
+  return { key, rule: onDuplicate, maxWait };
 }

@@ -1,8 +1,9 @@
 import { RedisError, type DelaylineError } from "../errors.ts";
-import { tidy, type TidyReply } from "../lua/delayed/tidy.ts";
-import { tidyExact } from "../lua/delayed/tidy-exact.ts";
+import { tidyAddresses, type TidyReply } from "../lua/delayed/tidy-addresses.ts";
+import { tidyMembers } from "../lua/delayed/tidy-members.ts";
 import { tidyIndex } from "../lua/delayed/tidy-index.ts";
 import type { Untidy } from "../lua/fragments/untidy.ts";
+import type { Elements, Layout } from "../lua/family.ts";
 import { run } from "../lua/script.ts";
 import type { QueueKeys } from "../queue/keys.ts";
 import type { Connections } from "../redis/connections.ts";
@@ -18,7 +19,7 @@ import type { Connections } from "../redis/connections.ts";
 export class Tidier {
   readonly #queue: string;
   readonly #keys: QueueKeys;
-  readonly #isExact: boolean;
+  readonly #elements: Elements;
   readonly #connections: Connections;
   readonly #report: (error: DelaylineError) => void;
 
@@ -31,7 +32,7 @@ export class Tidier {
   constructor(
     queue: string,
     keys: QueueKeys,
-    isExact: boolean,
+    { elements }: Layout,
     shared: {
       readonly connections: Connections;
       readonly report: (error: DelaylineError) => void;
@@ -39,7 +40,7 @@ export class Tidier {
   ) {
     this.#queue = queue;
     this.#keys = keys;
-    this.#isExact = isExact;
+    this.#elements = elements;
     this.#connections = shared.connections;
     this.#report = shared.report;
   }
@@ -63,7 +64,7 @@ export class Tidier {
   #tidyIfDue(): void {
     if (this.#tidying !== undefined || this.#isClosed) return;
     // With interop "redisson" a message that is moved leaves no element.
-    const isMany = !this.#isExact && this.#movedCount >= TIDY_AFTER;
+    const isMany = this.#elements === "addresses" && this.#movedCount >= TIDY_AFTER;
     const { order, index } = this.#found;
     if (!isMany && !order && !index) return;
     this.#movedCount = 0;
@@ -76,7 +77,7 @@ export class Tidier {
 
   async #tidy({ order, index }: Untidy): Promise<void> {
     try {
-      if (order) await (this.#isExact ? this.#tidyExact() : this.#tidyOrder());
+      if (order) await (this.#elements === "members" ? this.#tidyMembers() : this.#tidyAddresses());
       if (index) await this.#tidyIndex();
     } catch (error) {
       if (this.#isClosed) return;
@@ -84,19 +85,19 @@ export class Tidier {
     }
   }
 
-  async #tidyOrder(): Promise<void> {
+  async #tidyAddresses(): Promise<void> {
     let next: TidyReply = { hasMore: true, thorough: 0 };
     while (next.hasMore && !this.#isClosed) {
       const { thorough } = next;
       const step = thorough === 1 ? THOROUGH_STEP : STEP;
-      next = await run(this.#connections.background, tidy, this.#keys, { step, thorough });
+      next = await run(this.#connections.background, tidyAddresses, this.#keys, { step, thorough });
     }
   }
 
-  async #tidyExact(): Promise<void> {
+  async #tidyMembers(): Promise<void> {
     const args = { step: THOROUGH_STEP };
     while (!this.#isClosed) {
-      if (!(await run(this.#connections.background, tidyExact, this.#keys, args))) return;
+      if (!(await run(this.#connections.background, tidyMembers, this.#keys, args))) return;
     }
   }
 

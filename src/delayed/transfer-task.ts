@@ -6,13 +6,8 @@ import { isRefusedForNow } from "../failure.ts";
 import type { QueueKeys } from "../queue/keys.ts";
 import { retire } from "../lua/delayed/retire.ts";
 import { run } from "../lua/script.ts";
-import {
-  sweep,
-  sweepExact,
-  transfer,
-  transferExact,
-  type TransferReply,
-} from "../lua/delayed/transfer.ts";
+import { pick, type Layout } from "../lua/family.ts";
+import { sweep, transfer, type TransferReply } from "../lua/delayed/transfer.ts";
 import { LAST_DEADLINE } from "../queue/message.ts";
 import { Pause } from "../time/pause.ts";
 import { ServerClock } from "../time/server-clock.ts";
@@ -53,7 +48,7 @@ import { Tidier } from "./tidier.ts";
 export class TransferTask implements Listener {
   readonly #queue: string;
   readonly #keys: QueueKeys;
-  readonly #isExact: boolean;
+  readonly #layout: Layout;
   readonly #connections: Connections;
   readonly #clock: ServerClock;
   readonly #report: (error: DelaylineError) => void;
@@ -82,7 +77,7 @@ export class TransferTask implements Listener {
   constructor(
     queue: string,
     keys: QueueKeys,
-    isExact: boolean,
+    layout: Layout,
     shared: {
       readonly connections: Connections;
       readonly subscriber: Subscriber;
@@ -93,12 +88,12 @@ export class TransferTask implements Listener {
   ) {
     this.#queue = queue;
     this.#keys = keys;
-    this.#isExact = isExact;
+    this.#layout = layout;
     this.#connections = shared.connections;
     this.#clock = shared.clock;
     this.#report = shared.report;
     this.#clock.onStep(() => this.#onStep());
-    this.#tidier = new Tidier(queue, keys, isExact, shared);
+    this.#tidier = new Tidier(queue, keys, layout, shared);
     this.#sweeps = sweeps;
     this.#armSweep();
     // Subscribe before the first transfer. The other way round, a message offered between the two
@@ -204,9 +199,8 @@ export class TransferTask implements Listener {
   async #moveBatch(told: number): Promise<{ deadline: number; isDue: boolean }> {
     this.#heard = Infinity;
     const sentAt = ServerClock.local();
-    const scripts = this.#isExact ? [transferExact, sweepExact] : [transfer, sweep];
     const sweepDue = this.#sweepDue;
-    const script = scripts[sweepDue === undefined ? 0 : 1] as typeof transfer;
+    const script = pick(sweepDue === undefined ? transfer : sweep, this.#layout);
     this.#sweepDue = undefined;
     const isClaiming =
       this.#isFailing || this.#isStandingBy || sentAt > this.#claimedAt + CLAIM * 1000;

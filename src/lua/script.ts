@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import type { RedisClient } from "../redis/client.ts";
+import { inOrder, type Fragment } from "./fragment.ts";
 
 /** What a script takes as an argument. */
 export type ScriptArg = string | number | Buffer;
@@ -7,13 +8,18 @@ export type ScriptArg = string | number | Buffer;
 /** What Redis answers to a script: integers, bulk strings, nil, and arrays of these. */
 export type RawReply = number | string | Buffer | null | RawReply[];
 
+/** One row of the arguments that repeat: a value for each column. */
+export type Row<Column extends string> = Readonly<Record<Column, ScriptArg>>;
+
 /** One atomic move in Redis: a Lua script with named keys and arguments, and a typed reply. */
-export interface Script<Key extends string, Arg extends string, Reply> {
+export interface Script<Key extends string, Arg extends string, Reply, Column extends string> {
   readonly name: string;
   readonly lua: string;
   readonly sha: string;
   readonly keys: readonly Key[];
   readonly args: readonly Arg[];
+  /** The columns of the arguments that repeat. */
+  readonly each: readonly Column[];
   readonly reply: (raw: RawReply) => Reply;
 }
 
@@ -21,25 +27,49 @@ export interface Script<Key extends string, Arg extends string, Reply> {
  * Declares a script.
  *
  * The body reads its keys and arguments under the names given here: `local timeouts = KEYS[1]` and
- * so on are written in front of it, so that the order exists once. Further arguments, as many as the
- * caller likes, follow the named ones and begin at `ARGV[REST]`. `fragments` are Lua functions that
- * the body calls.
+ * so on are written in front of it, so that the order exists once. Behind them stand the functions
+ * of the fragments that it `needs`.
+ *
+ * `each` names the columns of arguments that repeat: the caller passes a row for each message, or
+ * whatever it is. The body goes through them by `for each row do ... end`, where every column is a
+ * local variable.
+ *
+ * @throws {TypeError} if a fragment reads a key that the script does not declare.
  */
-export function defineScript<const Key extends string, const Arg extends string, Reply>(
-  definition: Pick<Script<Key, Arg, Reply>, "name" | "lua" | "keys" | "args" | "reply"> & {
-    readonly fragments?: readonly string[];
+export function defineScript<
+  const Key extends string,
+  const Arg extends string,
+  Reply,
+  const Column extends string = never,
+>(
+  definition: Pick<Script<Key, Arg, Reply, Column>, "name" | "lua" | "keys" | "args" | "reply"> & {
+    readonly each?: readonly Column[];
+    readonly needs?: readonly Fragment[];
   },
-): Script<Key, Arg, Reply> {
-  const { name, keys, args, reply, fragments = [] } = definition;
+): Script<Key, Arg, Reply, Column> {
+  const { name, keys, args, each = [], reply, needs = [] } = definition;
+  const fragments = inOrder(needs);
+  for (const key of fragments.flatMap((fragment) => fragment.keys)) {
+    if ((keys as readonly string[]).includes(key)) continue;
+    throw new TypeError(`script "${name}" must declare the key "${key}", which a fragment reads`);
+  }
   const lua = [
     `-- delayline: ${name}`,
     ...keys.map((key, i) => `local ${key} = KEYS[${i + 1}]`),
     ...args.map((arg, i) => `local ${arg} = ARGV[${i + 1}]`),
-    `local REST = ${args.length + 1}`,
-    ...fragments,
-    definition.lua,
+    ...fragments.map((fragment) => fragment.lua),
+    definition.lua.replaceAll("for each row do", eachRow(args.length + 1, each)),
   ].join("\n");
-  return { name, lua, keys, args, reply, sha: createHash("sha1").update(lua).digest("hex") };
+  return { name, lua, keys, args, each, reply, sha: createHash("sha1").update(lua).digest("hex") };
+}
+
+/**
+ * The head of a loop over rows that begin at `ARGV[first]`. A loop over ARGV costs less than an iterator
+ * or a table per row would.
+ */
+function eachRow(first: number, columns: readonly string[]): string {
+  const values = columns.map((_, i) => (i === 0 ? "ARGV[row]" : `ARGV[row + ${i}]`));
+  return `for row = ${first}, #ARGV, ${columns.length} do local ${columns.join(", ")} = ${values.join(", ")}`;
 }
 
 /**
@@ -53,12 +83,17 @@ export function defineScript<const Key extends string, const Arg extends string,
  *
  * Rejects with what ioredis rejects with, arguments included: callers wrap it before it gets out.
  */
-export async function run<Key extends string, Arg extends string, Reply>(
+export async function run<
+  Key extends string,
+  Arg extends string,
+  Reply,
+  Column extends string = never,
+>(
   client: RedisClient,
-  script: Script<Key, Arg, Reply>,
+  script: Script<Key, Arg, Reply, Column>,
   keys: Readonly<Record<Key, string>>,
   args: Readonly<Record<Arg, ScriptArg>>,
-  rest: readonly ScriptArg[] = [],
+  rows: readonly Row<Column>[] = [],
   onUnknown: () => void = () => {},
 ): Promise<Reply> {
   const { evalshaBuffer, evalBuffer } = client as unknown as EvalCommands;
@@ -66,7 +101,7 @@ export async function run<Key extends string, Arg extends string, Reply>(
     script.keys.length,
     ...script.keys.map((key) => keys[key]),
     ...script.args.map((arg) => args[arg]),
-    ...rest,
+    ...rows.flatMap((row) => script.each.map((column) => row[column])),
   ];
   try {
     return script.reply(await evalshaBuffer.call(client, script.sha, ...words));
@@ -93,11 +128,6 @@ interface EvalCommands {
 export function asNumber(raw: RawReply | undefined): number {
   if (raw === null || raw === undefined || Array.isArray(raw)) throw unexpected(raw);
   return Number(raw);
-}
-
-/** A deadline in a reply, as the fragment `replied` puts it: an integer, or the text of any double. */
-export function asDeadline(raw: RawReply | undefined): number {
-  return asNumber(Buffer.isBuffer(raw) ? raw.toString().replace("inf", "Infinity") : raw);
 }
 
 /** A bulk string in a reply. */

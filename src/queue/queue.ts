@@ -1,16 +1,11 @@
 import { ClosedError, RedisError, type DelaylineError } from "../errors.ts";
+import { pick, type Family, type Layout } from "../lua/family.ts";
 import { setAside } from "../lua/ready/set-aside.ts";
-import { run, type Script, type ScriptArg } from "../lua/script.ts";
+import { run, type Row, type Script, type ScriptArg } from "../lua/script.ts";
 import type { RedisClient } from "../redis/client.ts";
 import type { Connections } from "../redis/connections.ts";
 import { retrying } from "../redis/retry.ts";
 import type { QueueKeys } from "./keys.ts";
-
-/**
- * What the elements of a queue's insertion-order LIST are: addresses of 24 bytes, or whole members as
- * Redisson writes them (`interop: "redisson"`).
- */
-export type Elements = "addresses" | "members";
 
 /** Sends one command of a client. */
 type Send<Reply> = (redis: RedisClient, keys: QueueKeys) => Promise<Reply>;
@@ -24,7 +19,7 @@ type Send<Reply> = (redis: RedisClient, keys: QueueKeys) => Promise<Reply>;
 export class Queue {
   readonly name: string;
   readonly keys: QueueKeys;
-  readonly elements: Elements;
+  readonly layout: Layout;
   readonly report: (error: DelaylineError) => void;
   readonly #connections: Connections;
   #isClosed = false;
@@ -32,7 +27,7 @@ export class Queue {
   constructor(
     name: string,
     keys: QueueKeys,
-    elements: Elements,
+    layout: Layout,
     shared: {
       readonly connections: Connections;
       readonly report: (error: DelaylineError) => void;
@@ -40,7 +35,7 @@ export class Queue {
   ) {
     this.name = name;
     this.keys = keys;
-    this.elements = elements;
+    this.layout = layout;
     this.report = shared.report;
     this.#connections = shared.connections;
   }
@@ -74,23 +69,27 @@ export class Queue {
   }
 
   /** Runs a script that only reads. Otherwise as {@link call}. */
-  read<Key extends keyof QueueKeys, Arg extends string, Reply>(
+  read<Key extends keyof QueueKeys, Arg extends string, Reply, Column extends string = never>(
     doing: string,
-    script: Script<Key, Arg, Reply>,
+    scripts: Family<Script<Key, Arg, Reply, Column>>,
     args: Readonly<Record<Arg, ScriptArg>>,
-    rest?: readonly ScriptArg[],
+    rows?: readonly Row<Column>[],
   ): Promise<Reply> {
-    return this.call(doing, (redis, keys) => run(redis, script, keys, args, rest));
+    return this.call(doing, (redis, keys) =>
+      run(redis, pick(scripts, this.layout), keys, args, rows),
+    );
   }
 
   /** Runs a script that takes messages out. Otherwise as {@link callOnce}. */
-  change<Key extends keyof QueueKeys, Arg extends string, Reply>(
+  change<Key extends keyof QueueKeys, Arg extends string, Reply, Column extends string = never>(
     doing: string,
-    script: Script<Key, Arg, Reply>,
+    scripts: Family<Script<Key, Arg, Reply, Column>>,
     args: Readonly<Record<Arg, ScriptArg>>,
-    rest?: readonly ScriptArg[],
+    rows?: readonly Row<Column>[],
   ): Promise<Reply> {
-    return this.callOnce(doing, (redis, keys) => run(redis, script, keys, args, rest));
+    return this.callOnce(doing, (redis, keys) =>
+      run(redis, pick(scripts, this.layout), keys, args, rows),
+    );
   }
 
   /** Keeps bytes that nobody could read. Never rejects: a failure is reported. */

@@ -1,5 +1,5 @@
 import { ClosedError, type DelaylineError } from "../errors.ts";
-import { clearTarget } from "../lua/delayed/remove.ts";
+import { clearReady } from "../lua/ready/clear-ready.ts";
 import { asNumber } from "../lua/script.ts";
 import type { Queue } from "../queue/queue.ts";
 import type { Connections } from "../redis/connections.ts";
@@ -91,7 +91,7 @@ export class ReadyList {
 
   /** Drops all; returns how many. */
   clear(): Promise<number> {
-    return this.#queue.change("clear", clearTarget, {});
+    return this.#queue.change("clear", clearReady, {});
   }
 
   /** Ends every wait; resolves when nothing is in hand any more. */

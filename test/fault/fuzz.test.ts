@@ -3,11 +3,12 @@ import { expect, test } from "vitest";
 import type { Codec, MessageId, OfferOptions, OfferResult } from "../../src/index.ts";
 import { queueKeys, type QueueKeys } from "../../src/queue/keys.ts";
 import { retire } from "../../src/lua/delayed/retire.ts";
+import type { Elements } from "../../src/lua/family.ts";
 import { run } from "../../src/lua/script.ts";
-import { tidy, type TidyReply } from "../../src/lua/delayed/tidy.ts";
-import { tidyExact } from "../../src/lua/delayed/tidy-exact.ts";
+import { tidyAddresses, type TidyReply } from "../../src/lua/delayed/tidy-addresses.ts";
+import { tidyMembers } from "../../src/lua/delayed/tidy-members.ts";
 import { tidyIndex } from "../../src/lua/delayed/tidy-index.ts";
-import { sweep, sweepExact, transfer, transferExact } from "../../src/lua/delayed/transfer.ts";
+import { sweep, transfer } from "../../src/lua/delayed/transfer.ts";
 import { isMessageId, unpackMember } from "../../src/queue/message.ts";
 import type { DelayedQueue } from "../../src/index.ts";
 import { newLine } from "../helpers/delayline.ts";
@@ -53,7 +54,7 @@ interface Good {
 class Case {
   readonly #random: Random;
   readonly #garbage: Garbage;
-  readonly #isExact: boolean;
+  readonly #elements: Elements;
   readonly #queue: DelayedQueue<string>;
   readonly #keys: QueueKeys;
   readonly #deadline = Date.now() + HOUR;
@@ -67,7 +68,7 @@ class Case {
     this.#random = new Random(seed);
     const interop = this.#random.pick(["none", "redisson"] as const);
     this.trace.push(interop);
-    this.#isExact = interop === "redisson";
+    this.#elements = interop === "redisson" ? "members" : "addresses";
     this.#garbage = new Garbage(this.#random, KEYS, this.#deadline);
     const name = uniqueName("fuzz");
     this.#keys = queueKeys(name);
@@ -346,8 +347,7 @@ class Case {
   }
 
   async #transfer(grace = 0): Promise<number> {
-    const scripts = this.#isExact ? [transferExact, sweepExact] : [transfer, sweep];
-    const script = this.#random.pick(scripts);
+    const script = this.#random.pick([transfer, sweep]).list[this.#elements];
     const args = { limit: 5, grace, claim: this.#random.below(2), task: "fuzz" };
     const reply = await run(redis, script, this.#keys, args);
     expect(Object.values(reply)).not.toContain(NaN);
@@ -363,15 +363,15 @@ class Case {
   }
 
   async #tidyAll(): Promise<void> {
-    if (this.#isExact) {
-      for (let steps = 0; await run(redis, tidyExact, this.#keys, { step: 3 }); steps++) {
+    if (this.#elements === "members") {
+      for (let steps = 0; await run(redis, tidyMembers, this.#keys, { step: 3 }); steps++) {
         expect(steps).toBeLessThan(100);
       }
     }
     let next: TidyReply = { hasMore: true, thorough: this.#random.pick([0, 1]) };
     for (let steps = 0; next.hasMore; steps++) {
       expect(steps).toBeLessThan(100);
-      next = await run(redis, tidy, this.#keys, { step: 3, thorough: next.thorough });
+      next = await run(redis, tidyAddresses, this.#keys, { step: 3, thorough: next.thorough });
     }
     let cursor = "0";
     do cursor = await run(redis, tidyIndex, this.#keys, { cursor, step: 3 });

@@ -34,9 +34,8 @@ const MAX_GROUND_FLOOR_FILES = 4;
 
 /** What breaks a rule today. This list only gets shorter: what has been mended must leave it. */
 const KNOWN: readonly string[] = [
-  "lua/delayed/read.ts imports queue/message.ts",
+  "lua/delayed/head-deadline.ts imports queue/message.ts",
   "lua/delayed/transfer.ts imports queue/message.ts",
-  "ready/ready-list.ts imports lua/delayed/remove.ts",
 ];
 
 const src = fileURLToPath(new URL("../../src", import.meta.url));

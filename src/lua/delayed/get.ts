@@ -1,18 +1,25 @@
-import { addresses, find, keyIndex, replied, unpackMember } from "../fragments/fragments.ts";
-import { asArray, asBuffer, asDeadline, asNumber, defineScript, type RawReply } from "../script.ts";
-import type { PageMessage } from "./read.ts";
+import { delayedWith } from "../fragments/delayed-with.ts";
+import { locate } from "../fragments/locate.ts";
+import { asDeadline, replied } from "../fragments/replied.ts";
+import { asArray, asBuffer, defineScript, type RawReply } from "../script.ts";
+
+/** A delayed message as scripts return it. */
+export interface DelayedMember {
+  readonly deadline: number;
+  readonly member: Buffer;
+}
 
 const defineGet = (name: string, resolve: "locate" | "delayedWith") =>
   defineScript({
     name,
     keys: ["timeouts", "index"],
     args: ["wanted"],
-    fragments: [addresses, find, unpackMember, keyIndex, replied],
+    needs: [replied, { locate, delayedWith }[resolve]],
     lua: /* lua */ `
 local member, deadline = ${resolve}(wanted)
 return member and { replied(deadline), member } or false
 `,
-    reply: (raw: RawReply): PageMessage | undefined => {
+    reply: (raw: RawReply): DelayedMember | undefined => {
       if (raw === null) return undefined;
       const [deadline, member] = asArray(raw);
       return { deadline: asDeadline(deadline), member: asBuffer(member) };
@@ -24,17 +31,3 @@ export const getById = defineGet("get-by-id", "locate");
 
 /** The delayed message with this business key, if there is one. O(log N). */
 export const getByKey = defineGet("get-by-key", "delayedWith");
-
-/** Which of the keys, given as further arguments, are those of delayed messages. */
-export const areDelayed = defineScript({
-  name: "are-delayed",
-  keys: ["timeouts", "index"],
-  args: [],
-  fragments: [addresses, find, unpackMember, keyIndex],
-  lua: /* lua */ `
-local delayed = {}
-for i = REST, #ARGV do delayed[#delayed + 1] = delayedWith(ARGV[i]) and 1 or 0 end
-return delayed
-`,
-  reply: (raw) => asArray(raw).map((flag) => asNumber(flag) === 1),
-});

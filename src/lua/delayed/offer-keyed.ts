@@ -1,6 +1,12 @@
+import { byElements } from "../family.ts";
+import { address } from "../fragments/address.ts";
+import { bytes } from "../fragments/bytes.ts";
+import { clock } from "../fragments/clock.ts";
+import { deadlineAfter } from "../fragments/deadline-after.ts";
+import { delayedWith } from "../fragments/delayed-with.ts";
 import { forget } from "../fragments/forget.ts";
-import { addresses, clock, find, keyIndex, replied, unpackMember } from "../fragments/fragments.ts";
-import { asArray, asDeadline, asNumber, defineScript, type RawReply } from "../script.ts";
+import { asDeadline, replied } from "../fragments/replied.ts";
+import { asArray, asNumber, defineScript, type RawReply } from "../script.ts";
 
 /** What becomes of a message with a key that is pending already. */
 export const OUTCOMES = ["added", "rejected", "replaced", "kept"] as const;
@@ -17,9 +23,8 @@ export interface KeyedReply {
  * Offers messages that have business keys: as `offer`, but a key is pending once at most. A message
  * whose key is empty has none: it is added as `offer` adds it, and is not in the index.
  *
- * Arguments behind the named ones, for each message: its member, when it is due (`+delay` or
- * `@deadline`), its key, and what to do if the key is pending: `reject`, `replace`, `keep`, or
- * `replace:maxWait`, which delivers at the latest `maxWait` milliseconds after the key was first
+ * `rule` says what to do if the key is delayed already: `reject`, `replace` or `keep`. With a `maxWait`,
+ * which may be empty, a message is due at the latest so many milliseconds after its key was first
  * offered since it was last free.
  *
  * An entry of the index is: address (24) | outcome (1: its place in OUTCOMES) | since (8, big-endian
@@ -30,19 +35,20 @@ export interface KeyedReply {
  * Redis rolls nothing back. So every write that can be refused tells how it is undone, and what a
  * message replaces is removed last.
  */
-const defineOfferKeyed = (name: string, isExact: boolean) =>
+export const offerKeyed = byElements((elements) =>
   defineScript({
-    name,
+    name: `offer-keyed-${elements}`,
     keys: ["timeouts", "order", "compacted", "index"],
     args: ["channel"],
-    fragments: [
+    each: ["member", "delay", "deadline", "key", "rule", "maxWait"],
+    needs: [
       clock,
-      addresses,
-      find,
-      unpackMember,
-      keyIndex,
+      deadlineAfter,
+      address,
+      bytes,
+      delayedWith,
       replied,
-      ...(isExact ? [forget] : []),
+      ...(elements === "members" ? [forget] : []),
     ],
     lua: /* lua */ `
 local now = clock() / 1000
@@ -67,7 +73,7 @@ local function sinceOf(old, entry)
   return math.floor(math.min(since, now))
 end
 
-local function put(member, due, key, rule)
+local function put(member, delay, deadline, key, rule, maxWait)
   local old, oldDeadline, entry
   if key ~= "" then old, oldDeadline, entry = delayedWith(key) end
   if old and old:sub(2, 17) == member:sub(2, 17) then
@@ -77,15 +83,11 @@ local function put(member, due, key, rule)
 
   local since = old and sinceOf(old, entry)
   local outcome = old and 2 or 0
-  local deadline = tonumber(due:sub(2))
   if old and rule == "keep" then
     deadline, outcome = oldDeadline, 3
   else
-    if due:byte() == 43 then
-      deadline = deadline == 0 and math.floor(now) or math.ceil(now + deadline)
-    end
-    local maxWait = tonumber(rule:sub(9))
-    if maxWait then
+    deadline = tonumber(deadline) or deadlineAfter(now, delay)
+    if maxWait ~= "" then
       since = since or math.floor(now)
       deadline = math.min(deadline, math.ceil(since + maxWait))
     end
@@ -107,18 +109,18 @@ local function put(member, due, key, rule)
       if entry then redis.call("HSET", index, key, entry) else redis.call("HDEL", index, key) end
     end, "HSET", index, key, value)
   end
-  elements[#elements + 1] = ${isExact ? "member" : "address"}
+  elements[#elements + 1] = ${elements === "members" ? "member" : "address"}
   first = math.min(first, deadline)
   replaced[#replaced + 1] = old
   return deadline, outcome, false
 end
 
-for i = REST, #ARGV, 4 do
-  local deadline, outcome, pending = put(ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3])
+for each row do
+  local dueAt, outcome, delayedId = put(member, delay, deadline, key, rule, maxWait)
   if failure then break end
-  answers[#answers + 1] = replied(deadline)
+  answers[#answers + 1] = replied(dueAt)
   answers[#answers + 1] = outcome
-  answers[#answers + 1] = pending
+  answers[#answers + 1] = delayedId
 end
 if not failure and #elements > 0 then
   write(function() redis.call("LTRIM", order, 0, -#elements - 1) end, "RPUSH", order, unpack(elements))
@@ -127,7 +129,7 @@ end
 if not failure and first < head then write(nil, "PUBLISH", channel, first) end
 if not failure then
   for _, member in ipairs(replaced) do redis.call("ZREM", timeouts, member) end
-  ${isExact ? "if #replaced > 0 then forget(replaced) end" : ""}
+  ${elements === "members" ? "if #replaced > 0 then forget(replaced) end" : ""}
 end
 if failure then
   for i = #undo, 1, -1 do undo[i]() end
@@ -149,9 +151,5 @@ return { now * 1000, answers }
       }
       return { serverTime: asNumber(serverTime), answers };
     },
-  });
-
-export const offerKeyed = defineOfferKeyed("offer-keyed", false);
-
-/** The LIST gets whole members, as Redisson's does: for queues with `interop: "redisson"`. */
-export const offerKeyedExact = defineOfferKeyed("offer-keyed-exact", true);
+  }),
+);

@@ -1,5 +1,9 @@
-import { addresses, clock, replied } from "../fragments/fragments.ts";
-import { asArray, asDeadline, asNumber, defineScript, type RawReply } from "../script.ts";
+import { byElements } from "../family.ts";
+import { address } from "../fragments/address.ts";
+import { clock } from "../fragments/clock.ts";
+import { deadlineAfter } from "../fragments/deadline-after.ts";
+import { asDeadline, replied } from "../fragments/replied.ts";
+import { asArray, asNumber, defineScript, type RawReply } from "../script.ts";
 
 export interface OfferReply {
   /** The server's clock in microseconds. */
@@ -11,31 +15,26 @@ export interface OfferReply {
 /**
  * Puts messages into the timeouts ZSET and at the end of the insertion order.
  *
- * Arguments behind the named ones: for each message its member and when it is due, either `+delay`
- * in milliseconds from now or `@deadline` in epoch milliseconds.
+ * A message is due in `delay` milliseconds or at `deadline`; the other one is empty.
  *
- * Sent a second time, it changes nothing and answers the first deadlines, as long as the messages
+ * Sent a second time, it changes nothing and returns the first deadlines, as long as the messages
  * are still in the queue.
  */
-const defineOffer = (name: string, element: string) =>
+export const offer = byElements((elements) =>
   defineScript({
-    name,
+    name: `offer-${elements}`,
     keys: ["timeouts", "order"],
     args: ["channel"],
-    fragments: [clock, addresses, replied],
+    each: ["member", "delay", "deadline"],
+    needs: [clock, deadlineAfter, replied, ...(elements === "addresses" ? [address] : [])],
     lua: /* lua */ `
 local now = clock() / 1000
 local answer, elements, added = { now * 1000 }, {}, {}
 local first, firstDeadline = nil, math.huge
-for i = REST, #ARGV, 2 do
-  local member, due = ARGV[i], ARGV[i + 1]
-  local deadline = tonumber(due:sub(2))
-  if due:byte() == 43 then
-    -- Rounded up, since never early; but a delay of 0 is due at once.
-    deadline = deadline == 0 and math.floor(now) or math.ceil(now + deadline)
-  end
+for each row do
+  deadline = tonumber(deadline) or deadlineAfter(now, delay)
   if redis.call("ZADD", timeouts, "NX", deadline, member) == 1 then
-    elements[#elements + 1] = ${element}
+    elements[#elements + 1] = ${elements === "addresses" ? "packAddress(deadline, member)" : "member"}
     added[#added + 1] = member
     if deadline < firstDeadline then first, firstDeadline = member, deadline end
   else
@@ -63,10 +62,5 @@ return answer
       const [serverTime, ...deadlines] = asArray(raw);
       return { serverTime: asNumber(serverTime), deadlines: deadlines.map(asDeadline) };
     },
-  });
-
-/** The LIST gets addresses of 24 bytes. */
-export const offer = defineOffer("offer", "packAddress(deadline, member)");
-
-/** The LIST gets whole members, as Redisson's does: for queues with `interop: "redisson"`. */
-export const offerExact = defineOffer("offer-exact", "member");
+  }),
+);

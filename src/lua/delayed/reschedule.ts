@@ -1,4 +1,10 @@
-import { addresses, clock, find, keyIndex, unpackMember } from "../fragments/fragments.ts";
+import { byElements, type Elements } from "../family.ts";
+import { address } from "../fragments/address.ts";
+import { clock } from "../fragments/clock.ts";
+import { deadlineAfter } from "../fragments/deadline-after.ts";
+import { delayedWith } from "../fragments/delayed-with.ts";
+import { locate } from "../fragments/locate.ts";
+import { unpackMember } from "../fragments/unpack-member.ts";
 import { asArray, asBuffer, asNumber, defineScript, type RawReply } from "../script.ts";
 
 /**
@@ -17,12 +23,12 @@ end`;
  * to the end of the insertion order. If the deadline is the same to the millisecond, nothing changes.
  * Answers its deadline and member, or nil if it is gone.
  */
-const defineReschedule = (name: string, resolve: "locate" | "delayedWith", isExact: boolean) =>
+const defineReschedule = (name: string, resolve: "locate" | "delayedWith", elements: Elements) =>
   defineScript({
-    name: `reschedule-by-${name}${isExact ? "-exact" : ""}`,
+    name: `reschedule-by-${name}-${elements}`,
     keys: ["timeouts", "order", "compacted", "index"],
     args: ["channel", "wanted", "delay"],
-    fragments: [clock, addresses, find, unpackMember, keyIndex],
+    needs: [clock, deadlineAfter, address, unpackMember, { locate, delayedWith }[resolve]],
     lua: /* lua */ `
 local member, oldDeadline = ${resolve}(wanted)
 if not member then return false end
@@ -30,7 +36,7 @@ local id, _, key = unpackMember(member)
 -- Nobody can read it, and so it is nobody's message.
 if not id then return false end
 local now = clock() / 1000
-local deadline = tonumber(delay) == 0 and math.floor(now) or math.ceil(now + delay)
+local deadline = deadlineAfter(now, delay)
 -- Its address stays, so there is nothing to change. A second element would list it twice.
 if deadline == oldDeadline then return { deadline, member } end
 local entry = key and redis.call("HGET", index, key)
@@ -38,13 +44,13 @@ local isIndexed = entry and entry:sub(9, 24) == id
 -- What may be refused comes first: whether the ZSET may be written, the index, the insertion order.
 redis.call("ZADD", timeouts, "XX", deadline, "delayline: no such member")
 if isIndexed then redis.call("HSET", index, key, packAddress(deadline, member) .. entry:sub(25)) end
-local element = ${isExact ? "member" : "#id == 16 and packAddress(deadline, member) or member"}
+local element = ${elements === "members" ? "member" : "#id == 16 and packAddress(deadline, member) or member"}
 local pushed = redis.pcall("RPUSH", order, element)
 if type(pushed) == "table" then
   if isIndexed then redis.call("HSET", index, key, entry) end
   return pushed
 end
-${isExact ? removeOlder : ""}
+${elements === "members" ? removeOlder : ""}
 redis.call("ZADD", timeouts, "XX", deadline, member)
 if redis.call("ZRANGE", timeouts, 0, 0)[1] == member then redis.call("PUBLISH", channel, deadline) end
 return { deadline, member }
@@ -56,7 +62,10 @@ return { deadline, member }
     },
   });
 
-export const rescheduleById = defineReschedule("id", "locate", false);
-export const rescheduleByIdExact = defineReschedule("id", "locate", true);
-export const rescheduleByKey = defineReschedule("key", "delayedWith", false);
-export const rescheduleByKeyExact = defineReschedule("key", "delayedWith", true);
+/** By its address. */
+export const rescheduleById = byElements((elements) => defineReschedule("id", "locate", elements));
+
+/** By its business key. */
+export const rescheduleByKey = byElements((elements) =>
+  defineReschedule("key", "delayedWith", elements),
+);

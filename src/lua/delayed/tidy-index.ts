@@ -1,4 +1,4 @@
-import { addresses, find, keyIndex, unpackMember } from "../fragments/fragments.ts";
+import { delayedWith } from "../fragments/delayed-with.ts";
 import { asBuffer, defineScript } from "../script.ts";
 
 /**
@@ -13,7 +13,7 @@ export const tidyIndex = defineScript({
   name: "tidy-index",
   keys: ["timeouts", "index"],
   args: ["cursor", "step"],
-  fragments: [addresses, find, unpackMember, keyIndex],
+  needs: [delayedWith],
   lua: /* lua */ `
 if cursor == "0" and redis.call("HLEN", index) <= redis.call("ZCARD", timeouts) then return "0" end
 local scanned = redis.call("HSCAN", index, cursor, "COUNT", step)

@@ -1,14 +1,11 @@
+import { byElements, type Elements } from "../family.ts";
+import { clock } from "../fragments/clock.ts";
 import { forget } from "../fragments/forget.ts";
-import {
-  addresses,
-  clock,
-  deadBelow,
-  ownKeys,
-  replied,
-  unpackMember,
-} from "../fragments/fragments.ts";
+import { ownKeys } from "../fragments/own-keys.ts";
+import { asDeadline, replied } from "../fragments/replied.ts";
+import { unpackMember } from "../fragments/unpack-member.ts";
 import { LAST_DEADLINE } from "../../queue/message.ts";
-import { asArray, asDeadline, asNumber, defineScript, type RawReply } from "../script.ts";
+import { asArray, asNumber, defineScript, type RawReply } from "../script.ts";
 import { asUntidy, untidy, type Untidy } from "../fragments/untidy.ts";
 
 /** How many members the first look takes in. */
@@ -39,23 +36,23 @@ export interface TransferReply {
  * script, and never a removal, so a push that is refused is tried again after a removal of nothing.
  * That removing is permitted at all is tried with each claim, before anything is pushed.
  */
-const defineTransfer = (name: string, isExact: boolean, isSweep: boolean) =>
+const defineTransfer = (name: "transfer" | "sweep", elements: Elements) =>
   defineScript({
-    name,
+    name: `${name}-${elements}`,
     keys: ["timeouts", "order", "compacted", "index", "target", "quarantine", "mover"],
     args: ["limit", "grace", "claim", "task"],
-    fragments: [
+    needs: [
       clock,
-      unpackMember,
       ownKeys,
       replied,
-      ...(isExact ? [forget] : []),
-      ...(isSweep ? [addresses, deadBelow, untidy(isExact)] : []),
+      unpackMember,
+      ...(elements === "members" ? [forget] : []),
+      ...(name === "sweep" ? [untidy[elements]] : []),
     ],
     lua: /* lua */ `
 local now = clock()
 local function answer(moved, quarantined, head, isOutrun)
-  return { moved, quarantined, now, head and replied(head), isOutrun${isSweep ? ", untidy()" : ""} }
+  return { moved, quarantined, now, head and replied(head), isOutrun${name === "sweep" ? ", untidy()" : ""} }
 end
 local latest = math.floor(now / 1000) - grace
 -- One look at the first few mostly shows all that are due and the first that is left.
@@ -105,7 +102,7 @@ if #payloads > 0 then
   redis.call("ZREMRANGEBYRANK", timeouts, 0, #payloads - 1)
   if claim == "1" then redis.call("SET", mover, task, "EX", 3600) end
 end
-${isExact ? "if #due > 0 then forget(due) end" : ""}
+${elements === "members" ? "if #due > 0 then forget(due) end" : ""}
 if #own > 0 then redis.call("HDEL", index, unpack(own)) end
 if isMore then head = tonumber(redis.call("ZRANGE", timeouts, 0, 0, "WITHSCORES")[2]) or false end
 if not head then
@@ -129,11 +126,11 @@ return answer(#payloads, #poison, head, 0)
     },
   });
 
-export const transfer = defineTransfer("transfer", false, false);
-
-/** Removes the messages from the LIST at once: for queues with `interop: "redisson"`. */
-export const transferExact = defineTransfer("transfer-exact", true, false);
+export const transfer = {
+  list: byElements((elements) => defineTransfer("transfer", elements)),
+};
 
 /** Also tells whether there is something to tidy. */
-export const sweep = defineTransfer("sweep", false, true);
-export const sweepExact = defineTransfer("sweep-exact", true, true);
+export const sweep = {
+  list: byElements((elements) => defineTransfer("sweep", elements)),
+};

@@ -1,7 +1,8 @@
+import { defineFragment } from "../fragment.ts";
+
 /**
  * `forget(members)`: removes the whole members of messages that have left from the LIST, as Redisson
- * does at once, for queues with `interop: "redisson"`. `defineScript` writes it in front of a script's
- * body, where it reads the keys `order` and `compacted`.
+ * does at once, for queues with `interop: "redisson"`.
  *
  * Redis removes from the middle of a LIST only by searching, which is O(N). So a batch costs one pass:
  *
@@ -23,7 +24,9 @@
  * The mark is nowhere to be seen outside of the script. A client that may not LTRIM or LSET searches for
  * each member.
  */
-export const forget = /* lua */ `
+export const forget = defineFragment({
+  keys: ["order", "compacted"],
+  lua: /* lua */ `
 local function forget(members)
   local left, count = {}, #members
   for _, member in ipairs(members) do left[member] = true end
@@ -111,4 +114,6 @@ local function forget(members)
   if marked > 0 then
     redis.call("LREM", order, last < length - first and marked or -marked, "delayline: gone")
   end
-end`;
+end
+`,
+});

@@ -1,9 +1,9 @@
-import { clock } from "../fragments/fragments.ts";
+import { clock } from "../fragments/clock.ts";
 import { asNumber, defineScript } from "../script.ts";
 
 /**
- * Puts payloads that nobody took back to the head of the target LIST, oldest first. Arguments behind
- * the named ones: the payloads. Answers how many.
+ * Puts payloads that nobody took back to the head of the target LIST, oldest first. Returns how
+ * many.
  *
  * A payload has no id, so a receipt makes it safe to send again: where the receipt exists the first
  * copy was carried out. Receipts stand in a ZSET by the time at which they were written. The caller
@@ -18,17 +18,19 @@ export const giveBack = defineScript({
   name: "give-back",
   keys: ["target", "receipts"],
   args: ["receipt"],
-  fragments: [clock],
+  each: ["payload"],
+  needs: [clock],
   lua: /* lua */ `
 if redis.call("ZSCORE", receipts, receipt) then return 0 end
 local now = math.floor(clock() / 1000)
 local old = redis.call("ZRANGEBYSCORE", receipts, "-inf", now - 86400000, "LIMIT", 0, 100)
 redis.call("ZREM", receipts, receipt, unpack(old))
 redis.call("ZADD", receipts, now, receipt)
-local payloads = {}
-for i = #ARGV, REST, -1 do payloads[#payloads + 1] = ARGV[i] end
+local payloads, newestFirst = {}, {}
+for each row do payloads[#payloads + 1] = payload end
+for i = #payloads, 1, -1 do newestFirst[#newestFirst + 1] = payloads[i] end
 local done = redis.pcall("EXPIRE", receipts, 86400)
-if type(done) == "number" then done = redis.pcall("LPUSH", target, unpack(payloads)) end
+if type(done) == "number" then done = redis.pcall("LPUSH", target, unpack(newestFirst)) end
 if type(done) == "table" then
   redis.call("ZREM", receipts, receipt)
   return done

@@ -28,6 +28,8 @@ interface Running {
 
 const CLOSE_TIMEOUT = 500;
 
+const LAYOUT = { elements: "addresses", into: "list" } as const;
+
 /** Errors that nobody awaits are none of this contract's business. */
 function report(): void {}
 
@@ -90,7 +92,7 @@ const kinds: Record<string, (url: string) => Running> = {
   "a transfer task": (url) => {
     const shared = share(url);
     const name = uniqueName();
-    const task = new TransferTask(name, queueKeys(name), false, shared);
+    const task = new TransferTask(name, queueKeys(name), LAYOUT, shared);
     return {
       start: () => task.onSubscribed(),
       close: () => closeWithin(shared, () => task.close()),
@@ -99,7 +101,7 @@ const kinds: Record<string, (url: string) => Running> = {
   "a tidier": (url) => {
     const shared = share(url);
     const name = uniqueName();
-    const tidier = new Tidier(name, queueKeys(name), false, shared);
+    const tidier = new Tidier(name, queueKeys(name), LAYOUT, shared);
     return {
       start: () => tidier.note(1000, { order: true, index: true }),
       close: () => closeWithin(shared, () => tidier.close()),
@@ -108,7 +110,7 @@ const kinds: Record<string, (url: string) => Running> = {
   "a ready list": (url) => {
     const shared = share(url);
     const name = uniqueName();
-    const list = new ReadyList(new Queue(name, queueKeys(name), "addresses", shared), shared);
+    const list = new ReadyList(new Queue(name, queueKeys(name), LAYOUT, shared), shared);
     return {
       start: () => list.take(1, { timeout: Infinity }),
       close: () => closeWithin(shared, () => list.close()),

@@ -2,9 +2,9 @@ import type { Redis } from "ioredis";
 import { beforeEach, expect, test } from "vitest";
 import { queueKeys, type QueueKeys } from "../../../src/queue/keys.ts";
 import { run } from "../../../src/lua/script.ts";
-import { tidy, type TidyReply } from "../../../src/lua/delayed/tidy.ts";
-import { tidyExact } from "../../../src/lua/delayed/tidy-exact.ts";
-import { transferExact } from "../../../src/lua/delayed/transfer.ts";
+import { tidyAddresses, type TidyReply } from "../../../src/lua/delayed/tidy-addresses.ts";
+import { tidyMembers } from "../../../src/lua/delayed/tidy-members.ts";
+import { transfer } from "../../../src/lua/delayed/transfer.ts";
 import { unpackMember } from "../../../src/queue/message.ts";
 import type { MessageId } from "../../../src/index.ts";
 import { newLine } from "../../helpers/delayline.ts";
@@ -79,7 +79,7 @@ test("a task that starts makes the LIST exact: whole members, in order, without 
 });
 
 test("where Java moved the last message, a sweep clears the LIST", async () => {
-  startTransferTask(name, OFTEN, { isExact: true });
+  startTransferTask(name, OFTEN, { elements: "members" });
   const queue = open("none");
   for (const payload of ["a", "b", "c"]) await queue.offer(payload, HOUR, { key: payload });
   expect(await redis.llen(keys.order)).toBe(3);
@@ -93,7 +93,7 @@ test("addresses between Java's messages show when the first of them has gone", a
   const { id } = await open("none").offer("goes", HOUR, { key: "goes" });
   await open("none").offer("stays", HOUR);
   await offerAsRedisson(redis, name, "Java's last", HOUR);
-  startTransferTask(name, OFTEN, { isExact: true });
+  startTransferTask(name, OFTEN, { elements: "members" });
   expect(await open("redisson").cancel(id)).toBe(true);
   await eventually(() => expectExact(["Java's first", "stays", "Java's last"]));
 });
@@ -109,7 +109,7 @@ test("what happens while the LIST is made exact is right at its end", async () =
   let steps = 0;
   const step = async () => {
     steps++;
-    return await run(redis, tidyExact, keys, { step: 20 });
+    return await run(redis, tidyMembers, keys, { step: 20 });
   };
   for (let i = 0; await step(); i++) {
     // Some of these are in the compacted list by now, others are still addresses.
@@ -137,7 +137,9 @@ test("what happens while the LIST is made exact is right at its end", async () =
       drop((await queue.get(early))?.payload);
       await queue.reschedule(early, 0);
       const args = { limit: 100, grace: 0, claim: 0, task: "test" };
-      await eventually(async () => (await run(redis, transferExact, keys, args)).moved === 1);
+      await eventually(
+        async () => (await run(redis, transfer.list.members, keys, args)).moved === 1,
+      );
     }
   }
   expect(steps).toBeGreaterThan(10);
@@ -148,12 +150,12 @@ test("what happens while the LIST is made exact is right at its end", async () =
 test("Java's moves while the LIST is made exact leave something for the next sweep only", async () => {
   await offerAsRedisson(redis, name, "due", -1000);
   const { payloads } = await feed(100);
-  expect(await run(redis, tidyExact, keys, { step: 10 })).toBe(true);
+  expect(await run(redis, tidyMembers, keys, { step: 10 })).toBe(true);
   // It looks for its message in the LIST, but that is in the compacted list.
   await transferAsRedisson(redis, name);
-  while (await run(redis, tidyExact, keys, { step: 10 }));
+  while (await run(redis, tidyMembers, keys, { step: 10 }));
   expect(await inJava()).toEqual(["due", ...payloads]);
-  startTransferTask(name, OFTEN, { isExact: true });
+  startTransferTask(name, OFTEN, { elements: "members" });
   await eventually(() => expectExact(payloads));
 });
 
@@ -177,8 +179,8 @@ test("an element that is there many times does not keep anybody busy", async () 
       expect(steps).toBeLessThan(100);
       next =
         interop === "none"
-          ? await run(redis, tidy, keys, { step: 100, thorough: next.thorough })
-          : { hasMore: await run(redis, tidyExact, keys, { step: 100 }), thorough: 0 };
+          ? await run(redis, tidyAddresses, keys, { step: 100, thorough: next.thorough })
+          : { hasMore: await run(redis, tidyMembers, keys, { step: 100 }), thorough: 0 };
     }
     await redis.del(keys.timeouts, keys.order);
   }

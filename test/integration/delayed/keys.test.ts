@@ -321,11 +321,15 @@ it("answers the first outcome again when an offer is sent twice", async () => {
   const redis = newRedis();
   const keys = queueKeys(uniqueName());
   const put = (id: Buffer, text: string, rule: string) =>
-    run(redis, offerKeyed, keys, { channel: keys.channel }, [
-      packMember(id, Buffer.from(text), "k"),
-      "+60000",
-      "k",
-      rule,
+    run(redis, offerKeyed.addresses, keys, { channel: keys.channel }, [
+      {
+        member: packMember(id, Buffer.from(text), "k"),
+        delay: 60_000,
+        deadline: "",
+        key: "k",
+        rule,
+        maxWait: "",
+      },
     ]);
   const [a, b] = [createId(1_760_000_000_000_000), createId(1_760_000_000_000_001)] as const;
   const added = await put(a, "a", "replace");

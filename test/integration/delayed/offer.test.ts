@@ -396,11 +396,19 @@ describe("offers on their way", () => {
       );
 
     await Promise.all(offers(100, (i) => i % 2 === 0));
-    expect(await scripts()).toEqual([keyedScript.sha]);
+    expect(await scripts()).toEqual([keyedScript.addresses.sha]);
     await Promise.all(offers(250, (i) => i === 249));
-    expect(await scripts()).toEqual([keyedScript.sha, keyedScript.sha, keyedScript.sha]);
+    expect(await scripts()).toEqual([
+      keyedScript.addresses.sha,
+      keyedScript.addresses.sha,
+      keyedScript.addresses.sha,
+    ]);
     await Promise.all(offers(250, () => false));
-    expect(await scripts()).toEqual([plainScript.sha, plainScript.sha, plainScript.sha]);
+    expect(await scripts()).toEqual([
+      plainScript.addresses.sha,
+      plainScript.addresses.sha,
+      plainScript.addresses.sha,
+    ]);
   });
 
   test("of two handles travel together, those of two queues do not", async () => {

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import type { Redis } from "ioredis";
 import { queueKeys } from "../../../src/queue/keys.ts";
-import { unpackMember as unpackMemberInLua } from "../../../src/lua/fragments/fragments.ts";
+import { unpackMember as unpackMemberInLua } from "../../../src/lua/fragments/unpack-member.ts";
 import { asArray, asBuffer, defineScript, run } from "../../../src/lua/script.ts";
 import { packMember, unpackMember } from "../../../src/queue/message.ts";
 import { newLine } from "../../helpers/delayline.ts";
@@ -267,11 +267,12 @@ test("Lua and TypeScript unpack the same members in the same way", async () => {
     name: "test-unpack",
     keys: [],
     args: [],
-    fragments: [unpackMemberInLua],
+    each: ["member"],
+    needs: [unpackMemberInLua],
     lua: `
 local all = {}
-for i = REST, #ARGV do
-  local id, payload, key = unpackMember(ARGV[i])
+for each row do
+  local id, payload, key = unpackMember(member)
   all[#all + 1] = id and { id, payload, key or "" } or false
 end
 return all`,
@@ -312,7 +313,8 @@ return all`,
   });
 
   const inTypeScript = members.map(unpackMember);
-  expect(await run(redis, unpackAll, {}, {}, members)).toEqual(inTypeScript);
+  const rows = members.map((member) => ({ member }));
+  expect(await run(redis, unpackAll, {}, {}, rows)).toEqual(inTypeScript);
   // Both answers are among them, often.
   const known = inTypeScript.filter((message) => message !== undefined).length;
   expect(known).toBeGreaterThan(1000);

@@ -12,10 +12,17 @@ const forgetScript = defineScript({
   name: "test-forget",
   keys: ["order", "compacted"],
   args: [],
-  fragments: [forget],
-  lua: `forget(ARGV) return redis.call("LLEN", order)`,
+  each: ["member"],
+  needs: [forget],
+  lua: `
+local members = {}
+for each row do members[#members + 1] = member end
+forget(members)
+return redis.call("LLEN", order)`,
   reply: (raw) => raw,
 });
+
+const rows = (members: readonly Buffer[]) => members.map((member) => ({ member }));
 
 let stamp = Date.now() * 1000;
 
@@ -41,7 +48,7 @@ async function list(elements: readonly Buffer[], redis: Redis = newRedis()) {
 async function expectForgotten(elements: readonly Buffer[], batch: readonly Buffer[]) {
   const { redis, keys } = await list(elements);
   const gone = new Set(batch.map((member) => member.toString("hex")));
-  await run(redis, forgetScript, keys, {}, batch);
+  await run(redis, forgetScript, keys, {}, rows(batch));
   const left = (await redis.lrangeBuffer(keys.order, 0, -1)).map((member) =>
     member.toString("hex"),
   );
@@ -135,7 +142,7 @@ test.each([1, 30, 200])(
     const { redis, keys } = await list(elements.slice(300));
     await redis.rpush(keys.compacted, ...elements.slice(0, 300));
     const batch = new Set([...sample(elements, count), ...sample(elements.slice(0, 300), count)]);
-    await run(redis, forgetScript, keys, {}, [...batch]);
+    await run(redis, forgetScript, keys, {}, rows([...batch]));
     const left = [
       ...(await redis.lrangeBuffer(keys.compacted, 0, -1)),
       ...(await redis.lrangeBuffer(keys.order, 0, -1)),
@@ -159,7 +166,7 @@ test.each(["-lset", "-ltrim"])(
       ...elements.slice(0, 5),
       ...elements.slice(-5),
     ]);
-    await run(redis, forgetScript, keys, {}, [...batch]);
+    await run(redis, forgetScript, keys, {}, rows([...batch]));
     expect(await redis.lrangeBuffer(keys.order, 0, -1)).toEqual(
       elements.filter((e) => !batch.has(e)),
     );

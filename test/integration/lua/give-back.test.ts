@@ -19,7 +19,13 @@ beforeEach(() => {
 });
 
 const move = (receipt: string, payloads: string[], client = redis) =>
-  run(client, giveBack, { target: keys.target, receipts: keys.receipt }, { receipt }, payloads);
+  run(
+    client,
+    giveBack,
+    { target: keys.target, receipts: keys.receipt },
+    { receipt },
+    payloads.map((payload) => ({ payload })),
+  );
 
 const ready = () => redis.lrange(keys.target, 0, -1);
 const receipts = () => redis.zrange(keys.receipt, "0", "-1");

@@ -1,18 +1,17 @@
 import type { Redis } from "ioredis";
 import { beforeEach, describe, expect, it } from "vitest";
 import { queueKeys, type QueueKeys } from "../../../src/queue/keys.ts";
-import { addresses, deadBelow, find } from "../../../src/lua/fragments/fragments.ts";
-import { offer, offerExact } from "../../../src/lua/delayed/offer.ts";
-import { readPage, START, type Cursor } from "../../../src/lua/delayed/read.ts";
-import {
-  pollOldest,
-  removeByElement,
-  removeByElementExact,
-} from "../../../src/lua/delayed/remove.ts";
+import { deadBelow } from "../../../src/lua/fragments/dead-below.ts";
+import { find } from "../../../src/lua/fragments/find.ts";
+import { offer } from "../../../src/lua/delayed/offer.ts";
+import { START, type Cursor } from "../../../src/lua/delayed/page.ts";
+import { pollOldest } from "../../../src/lua/delayed/poll-oldest.ts";
+import { readPage } from "../../../src/lua/delayed/read-page.ts";
+import { removeByElement } from "../../../src/lua/delayed/remove.ts";
 import { asArray, asNumber, defineScript, run } from "../../../src/lua/script.ts";
 import { rescheduleById } from "../../../src/lua/delayed/reschedule.ts";
-import { tidy, type TidyReply } from "../../../src/lua/delayed/tidy.ts";
-import { transfer, transferExact } from "../../../src/lua/delayed/transfer.ts";
+import { tidyAddresses, type TidyReply } from "../../../src/lua/delayed/tidy-addresses.ts";
+import { transfer } from "../../../src/lua/delayed/transfer.ts";
 import { createId, packAddress, packMember, unpackMember } from "../../../src/queue/message.ts";
 import { startOwnServer } from "../../helpers/own-server.ts";
 import { newRedis, uniqueName } from "../../helpers/redis.ts";
@@ -37,31 +36,32 @@ interface Message {
 
 /** Offers texts with absolute deadlines, 100 per script, in this order. */
 async function put(messages: readonly (readonly [text: string, deadline: number])[]) {
-  return await putWith(offer, messages);
+  return await putWith(offer.addresses, messages);
 }
 
 async function putWith(
-  script: typeof offer,
+  script: typeof offer.addresses,
   messages: readonly (readonly [text: string, deadline: number])[],
 ): Promise<Message[]> {
   const all = messages.map(([text, deadline]) => ({ text, deadline, id: createId(stamp++) }));
   for (let i = 0; i < all.length; i += 100) {
-    const words = all
-      .slice(i, i + 100)
-      .flatMap(({ id, text, deadline }) => [packMember(id, Buffer.from(text)), `@${deadline}`]);
-    await run(redis, script, keys, { channel: keys.channel }, words);
+    const rows = all.slice(i, i + 100).map(({ id, text, deadline }) => {
+      return { member: packMember(id, Buffer.from(text)), delay: "", deadline };
+    });
+    await run(redis, script, keys, { channel: keys.channel }, rows);
   }
   return all;
 }
 
 const addressOf = ({ deadline, id }: Message) => packAddress(deadline, id);
+const rowOf = (message: Message) => ({ wanted: addressOf(message) });
 
 /** Finds by address; answers the payload's text, or undefined. */
 const findScript = defineScript({
   name: "test-find",
   keys: ["timeouts"],
   args: ["element"],
-  fragments: [addresses, find],
+  needs: [find],
   lua: `local member, deadline = find(element) return member and { member, deadline } or false`,
   reply: (raw) => {
     if (raw === null) return undefined;
@@ -92,7 +92,7 @@ async function tidyUp(between: (step: number) => unknown = () => {}): Promise<nu
   let steps = 0;
   while (next.hasMore) {
     await between(steps++);
-    next = await run(redis, tidy, keys, {
+    next = await run(redis, tidyAddresses, keys, {
       step: next.thorough ? 100 : 300,
       thorough: next.thorough,
     });
@@ -112,8 +112,8 @@ async function lengths() {
 
 async function cancel(messages: readonly Message[]): Promise<void> {
   for (let i = 0; i < messages.length; i += 200) {
-    const elements = messages.slice(i, i + 200).map(addressOf);
-    await run(redis, removeByElement, keys, {}, elements);
+    const elements = messages.slice(i, i + 200).map(rowOf);
+    await run(redis, removeByElement.addresses, keys, {}, elements);
   }
 }
 
@@ -124,7 +124,7 @@ async function lookUps(): Promise<number> {
   return [...calls].reduce((sum, [, count]) => sum + Number(count), 0);
 }
 
-const moveDue = (script = transfer, limit = 100) =>
+const moveDue = (script = transfer.list.addresses, limit = 100) =>
   run(redis, script, keys, { limit, grace: 0, task: "test", claim: 1 });
 
 const SOON = 5_000_000_000_000;
@@ -217,7 +217,7 @@ describe("the rule of the dead", () => {
     name: "test-dead",
     keys: ["timeouts"],
     args: ["element"],
-    fragments: [addresses, deadBelow],
+    needs: [deadBelow],
     lua: `
 local head = redis.call("ZRANGE", timeouts, 0, 0, "WITHSCORES")
 return deadBelow(head[1], tonumber(head[2]))(element) and 1 or 0`,
@@ -270,9 +270,9 @@ describe("the insertion order", () => {
 
   it("is left alone by an offer that is sent twice", async () => {
     const id = createId(stamp);
-    const words = [packMember(id, Buffer.from("once")), "+60000"];
-    const first = await run(redis, offer, keys, { channel: keys.channel }, words);
-    const second = await run(redis, offer, keys, { channel: keys.channel }, words);
+    const rows = [{ member: packMember(id, Buffer.from("once")), delay: 60_000, deadline: "" }];
+    const first = await run(redis, offer.addresses, keys, { channel: keys.channel }, rows);
+    const second = await run(redis, offer.addresses, keys, { channel: keys.channel }, rows);
     expect(second.deadlines).toEqual(first.deadlines);
     expect(await redis.llen(keys.order)).toBe(1);
     expect(await redis.zcard(keys.timeouts)).toBe(1);
@@ -281,9 +281,9 @@ describe("the insertion order", () => {
   it("skips what has gone, and pops it when polled", async () => {
     const messages = await put(Array.from({ length: 30 }, (_, i) => [`m${i}`, SOON + i] as const));
     const odd = messages.filter((_, i) => i % 2 === 1);
-    const removed = await run(redis, removeByElement, keys, {}, odd.map(addressOf));
+    const removed = await run(redis, removeByElement.addresses, keys, {}, odd.map(rowOf));
     expect(removed).toEqual(odd.map(() => true));
-    const again = await run(redis, removeByElement, keys, {}, odd.map(addressOf));
+    const again = await run(redis, removeByElement.addresses, keys, {}, odd.map(rowOf));
     expect(again).toEqual(odd.map(() => false));
     const even = messages.filter((_, i) => i % 2 === 0).map(({ text }) => text);
     expect(await readTexts()).toEqual(even);
@@ -375,7 +375,11 @@ describe("the insertion order", () => {
       const leaving = alive.filter((_, i) => (i * 7 + round) % 10 < (round < 40 ? 8 : 9));
       for (const { id } of leaving.slice(0, 50)) {
         const wanted = addressOf(alive.find((message) => message.id === id) as Message);
-        await run(redis, rescheduleById, keys, { channel: keys.channel, wanted, delay: 5e8 });
+        await run(redis, rescheduleById.addresses, keys, {
+          channel: keys.channel,
+          wanted,
+          delay: 5e8,
+        });
       }
       await cancel(leaving.slice(50));
       gone += leaving.length;
@@ -443,8 +447,8 @@ describe("the insertion order", () => {
       );
       clock += 10;
       await redis.zremrangebyscore(keys.timeouts, "-inf", clock);
-      await run(redis, tidy, keys, { step: 300, thorough: 0 });
-      await run(redis, tidy, keys, { step: 300, thorough: 0 });
+      await run(redis, tidyAddresses, keys, { step: 300, thorough: 0 });
+      await run(redis, tidyAddresses, keys, { step: 300, thorough: 0 });
       const { elements, live } = await lengths();
       longest = Math.max(longest, elements - 2 * live);
     }
@@ -520,17 +524,17 @@ const members = async () => (await redis.lrangeBuffer(keys.order, 0, -1)).map(te
 describe('interop "redisson"', () => {
   it("keeps whole members in the LIST, and removes them at once", async () => {
     const messages = await putWith(
-      offerExact,
+      offer.members,
       Array.from({ length: 250 }, (_, i) => [`m${i}`, i % 3 === 0 ? past(250 - i) : SOON] as const),
     );
     expect(await members()).toEqual(messages.map(({ text }) => text));
-    while ((await moveDue(transferExact)).moved > 0);
+    while ((await moveDue(transfer.list.members)).moved > 0);
     const left = messages.filter((_, i) => i % 3 !== 0);
     expect(await members()).toEqual(left.map(({ text }) => text));
 
     const gone = left.slice(10, 20);
-    const elements = gone.map(({ id, text }) => packMember(id, Buffer.from(text)));
-    expect(await run(redis, removeByElementExact, keys, {}, elements)).not.toContain(false);
+    const elements = gone.map(({ id, text }) => ({ wanted: packMember(id, Buffer.from(text)) }));
+    expect(await run(redis, removeByElement.members, keys, {}, elements)).not.toContain(false);
     expect(await members()).toEqual(
       [...left.slice(0, 10), ...left.slice(20)].map(({ text }) => text),
     );
@@ -541,10 +545,10 @@ describe('interop "redisson"', () => {
   it("empties the LIST with the last message, in order and in reverse", async () => {
     for (const sign of [1, -1]) {
       await putWith(
-        offerExact,
+        offer.members,
         Array.from({ length: 300 }, (_, i) => [`m${i}`, past(1000 + sign * i)] as const),
       );
-      while ((await moveDue(transferExact)).moved > 0);
+      while ((await moveDue(transfer.list.members)).moved > 0);
       expect(await redis.exists(keys.order, keys.timeouts)).toBe(0);
     }
   });

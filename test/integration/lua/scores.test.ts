@@ -1,7 +1,7 @@
 import type { Redis } from "ioredis";
 import { expect, test } from "vitest";
 import { queueKeys } from "../../../src/queue/keys.ts";
-import { offer, offerExact } from "../../../src/lua/delayed/offer.ts";
+import { offer } from "../../../src/lua/delayed/offer.ts";
 import { offerKeyed } from "../../../src/lua/delayed/offer-keyed.ts";
 import { run } from "../../../src/lua/script.ts";
 import { createId, packMember } from "../../../src/queue/message.ts";
@@ -114,18 +114,19 @@ test.for([...FOREVER, ...DUE])(
   "an offer that is sent twice tells that its message has the score %s by now",
   async (score) => {
     const redis = newRedis();
-    for (const script of [offer, offerExact]) {
+    for (const script of [offer.addresses, offer.members]) {
       const keys = queueKeys(uniqueName());
       const member = packMember(createId(1_760_000_000_000_000), Buffer.from("a"));
-      const send = () => run(redis, script, keys, { channel: keys.channel }, [member, "+60000"]);
+      const row = { member, delay: 60_000, deadline: "" };
+      const send = () => run(redis, script, keys, { channel: keys.channel }, [row]);
       await send();
       await redis.zadd(keys.timeouts, score, member);
       expect((await send()).deadlines).toEqual([asNumber(score)]);
     }
     const keys = queueKeys(uniqueName());
     const member = packMember(createId(1_760_000_000_000_000), Buffer.from("a"), "k");
-    const words = [member, "+60000", "k", "reject"];
-    const send = () => run(redis, offerKeyed, keys, { channel: keys.channel }, words);
+    const row = { member, delay: 60_000, deadline: "", key: "k", rule: "reject", maxWait: "" };
+    const send = () => run(redis, offerKeyed.addresses, keys, { channel: keys.channel }, [row]);
     await send();
     await redis.zadd(keys.timeouts, score, member);
     expect((await send()).answers[0]?.deadline).toBe(asNumber(score));

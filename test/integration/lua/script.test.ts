@@ -1,22 +1,25 @@
 import type { Redis } from "ioredis";
 import { beforeEach, describe, expect, test } from "vitest";
-import { asNumber, defineScript, run } from "../../../src/lua/script.ts";
+import { asArray, asNumber, defineScript, run } from "../../../src/lua/script.ts";
 import { newLine } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { startOwnServer } from "../../helpers/own-server.ts";
 import { newRedis, redisUrl, uniqueName } from "../../helpers/redis.ts";
 import { startProxy } from "../../helpers/tcp-proxy.ts";
 
-/** Puts two values into two keys, in the order of their names, and counts the rest. */
+/** Puts two values into two keys, in the order of their names, and lists the rows. */
 const store = defineScript({
   name: "test-store",
   keys: ["first", "second"],
   args: ["one", "two"],
+  each: ["left", "right"],
   lua: `
 redis.call("SET", first, one)
 redis.call("SET", second, two)
-return #ARGV - REST + 1`,
-  reply: asNumber,
+local rows = {}
+for each row do rows[#rows + 1] = left .. right end
+return rows`,
+  reply: (raw) => asArray(raw).map(String),
 });
 
 /** How often Redis ran EVAL: that is, was sent a whole text. */
@@ -32,15 +35,19 @@ describe("running a script", () => {
     keys = { first: uniqueName("first"), second: uniqueName("second") };
   });
 
-  test("brings keys, arguments and the rest to where the Lua expects them", async () => {
+  test("brings keys, arguments and rows to where the Lua expects them", async () => {
     const redis = newRedis();
     // Given in another order than declared.
     const { first, second } = keys;
     const args = { two: Buffer.from([0, 255]), one: 1.5 };
-    expect(await run(redis, store, { second, first }, args, ["x", 2, Buffer.from("y")])).toBe(3);
+    const rows = [
+      { left: "x", right: 2 },
+      { right: "z", left: Buffer.from("y") },
+    ];
+    expect(await run(redis, store, { second, first }, args, rows)).toEqual(["x2", "yz"]);
     expect(await redis.get(first)).toBe("1.5");
     expect(await redis.getBuffer(second)).toEqual(Buffer.from([0, 255]));
-    expect(await run(redis, store, { first, second }, args)).toBe(0);
+    expect(await run(redis, store, { first, second }, args)).toEqual([]);
   });
 
   test("puts the client's key prefix before the keys, and only them", async () => {

@@ -1,12 +1,16 @@
 import { createHash } from "node:crypto";
 import { expect, test } from "vitest";
+import { defineFragment } from "../../../src/lua/fragment.ts";
 import { asArray, asBuffer, asNumber, defineScript } from "../../../src/lua/script.ts";
 
 const move = defineScript({
   name: "move",
   keys: ["source", "target"],
   args: ["limit", "channel"],
-  fragments: ["local function one() return 1 end", "local function two() return 2 end"],
+  needs: [
+    defineFragment({ lua: "local function one() return 1 end" }),
+    defineFragment({ lua: "local function two() return 2 end" }),
+  ],
   lua: "return one() + two()",
   reply: asNumber,
 });
@@ -19,7 +23,6 @@ test("a script reads its keys and arguments by name, in the order in which they 
       "local target = KEYS[2]",
       "local limit = ARGV[1]",
       "local channel = ARGV[2]",
-      "local REST = 3",
       "local function one() return 1 end",
       "local function two() return 2 end",
       "return one() + two()",
@@ -27,9 +30,39 @@ test("a script reads its keys and arguments by name, in the order in which they 
   );
 });
 
-test("a script without arguments finds the rest at the first", () => {
-  const plain = defineScript({ name: "plain", keys: [], args: [], lua: "", reply: asNumber });
-  expect(plain.lua).toBe("-- delayline: plain\nlocal REST = 1\n");
+test("a script goes through rows behind its arguments, by the names of their columns", () => {
+  const each = defineScript({
+    name: "each",
+    keys: [],
+    args: ["limit"],
+    each: ["member", "due"],
+    lua: "for each row do use(member, due) end",
+    reply: asNumber,
+  });
+  expect(each.lua).toBe(
+    [
+      "-- delayline: each",
+      "local limit = ARGV[1]",
+      "for row = 2, #ARGV, 2 do local member, due = ARGV[row], ARGV[row + 1] use(member, due) end",
+    ].join("\n"),
+  );
+});
+
+test("a script must declare the keys that its fragments read", () => {
+  const size = defineFragment({
+    keys: ["list"],
+    lua: `local function size() return redis.call("LLEN", list) end`,
+  });
+  const outer = defineFragment({
+    needs: [size],
+    lua: "local function twice() return 2 * size() end",
+  });
+  const declare = (keys: string[]) =>
+    defineScript({ name: "size", keys, args: [], needs: [outer], lua: "", reply: asNumber });
+  expect(() => declare(["other"])).toThrow(
+    new TypeError('script "size" must declare the key "list", which a fragment reads'),
+  );
+  expect(declare(["other", "list"]).lua).toContain("size()");
 });
 
 test("its digest is that of the whole text", () => {

@@ -276,7 +276,7 @@ describe("the options of an offer", () => {
     ],
     [
       { key: "k", onDuplicate: "replace", maxWait: 1.5 },
-      { key: "k", rule: "replace:1.5" },
+      { key: "k", rule: "replace", maxWait: 1.5 },
     ],
     [{ key: undefined, onDuplicate: undefined }, {}],
   ])("%j make the rule %j", (options, rule) => {

@@ -1,23 +1,24 @@
-import { addresses, find, findNext } from "../fragments/fragments.ts";
+import { findNext } from "../fragments/find-next.ts";
+import { hasStrays } from "../fragments/has-strays.ts";
+import { locate } from "../fragments/locate.ts";
 import { asNumber, defineScript } from "../script.ts";
-import { hasStrays } from "../fragments/untidy.ts";
 
 /**
- * One bounded step of making the insertion-order LIST exact again, for queues with `interop:
- * "redisson"`; answers whether there is more to do.
+ * One bounded step of making the insertion-order LIST again what Redisson makes of it, for queues with
+ * `interop: "redisson"`; returns whether there is more to do.
  *
- * While all clients have that, the LIST is exact anyway, and a step finds nothing to do. Clients without
+ * While all clients have that, the LIST is so anyway, and a step finds nothing to do. Clients without
  * it have left addresses, and elements of messages that have gone. As when a LIST is compacted, its
  * elements go from its head to the compacted list, step by step: the whole members of those that are
  * alive, and when the LIST has been emptied the compacted list becomes the LIST. Meanwhile Java sees
  * only the rest of it; our scripts see both.
  */
-export const tidyExact = defineScript({
-  name: "tidy-exact",
+export const tidyMembers = defineScript({
+  name: "tidy-members",
   keys: ["timeouts", "order", "compacted", "index"],
   args: ["step"],
-  fragments: [addresses, find, findNext],
-  lua: /* lua */ `${hasStrays}
+  needs: [locate, findNext, hasStrays],
+  lua: /* lua */ `
 local live = redis.call("ZCARD", timeouts)
 if live == 0 then
   redis.call("UNLINK", order, compacted, index)

@@ -1,5 +1,7 @@
-import { addresses, deadBelow, find, findNext } from "../fragments/fragments.ts";
-import { isLong } from "../fragments/untidy.ts";
+import { deadBelow } from "../fragments/dead-below.ts";
+import { findNext } from "../fragments/find-next.ts";
+import { isLong } from "../fragments/is-long.ts";
+import { locate } from "../fragments/locate.ts";
 import { asNumber, defineScript } from "../script.ts";
 
 /** Where the next step goes on. */
@@ -11,7 +13,7 @@ export interface TidyReply {
 }
 
 /**
- * One bounded step of keeping the insertion-order LIST short.
+ * One bounded step of keeping an insertion-order LIST of addresses short.
  *
  * Messages leave their element behind in the LIST (a removal from its middle would cost O(N)). So
  * dead elements are trimmed from its head; and when the LIST has grown past twice the live messages
@@ -29,12 +31,12 @@ export interface TidyReply {
  * A look-up reads a member, and among equal deadlines now and then about log2 of their number. A step
  * ends when it has spent its budget on them.
  */
-export const tidy = defineScript({
-  name: "tidy",
+export const tidyAddresses = defineScript({
+  name: "tidy-addresses",
   keys: ["timeouts", "order", "compacted", "index"],
   args: ["step", "thorough"],
-  fragments: [addresses, find, findNext, deadBelow],
-  lua: /* lua */ `${isLong}
+  needs: [locate, findNext, deadBelow, isLong],
+  lua: /* lua */ `
 local head = redis.call("ZRANGE", timeouts, 0, 0, "WITHSCORES")
 if not head[1] then
   redis.call("UNLINK", order, compacted, index)

@@ -1,0 +1,17 @@
+import { delayedWith } from "../fragments/delayed-with.ts";
+import { asArray, asNumber, defineScript } from "../script.ts";
+
+/** Which of these keys are those of delayed messages. */
+export const areDelayed = defineScript({
+  name: "are-delayed",
+  keys: ["timeouts", "index"],
+  args: [],
+  each: ["key"],
+  needs: [delayedWith],
+  lua: /* lua */ `
+local delayed = {}
+for each row do delayed[#delayed + 1] = delayedWith(key) and 1 or 0 end
+return delayed
+`,
+  reply: (raw) => asArray(raw).map((flag) => asNumber(flag) === 1),
+});

@@ -1,0 +1,47 @@
+import { find } from "../fragments/find.ts";
+import { takeOut } from "../fragments/take-out.ts";
+import { unpackMember } from "../fragments/unpack-member.ts";
+import { asArray, asNumber, defineScript } from "../script.ts";
+
+/**
+ * Moves the payload of the message inserted last to the head of a target LIST, due or not, looking
+ * at `step` elements at most. Answers the payload (or nil), and whether elements are left.
+ *
+ * It must not be sent twice, since its reply is about what it itself did: it goes through a connection
+ * that never re-sends.
+ */
+export const pollNewestTo = defineScript({
+  name: "poll-newest-to",
+  keys: ["timeouts", "order", "compacted", "index", "target"],
+  args: ["step"],
+  needs: [find, takeOut, unpackMember],
+  lua: /* lua */ `
+for _ = 1, step do
+  local list = order
+  local element = redis.call("LINDEX", order, -1)
+  if not element then
+    list = compacted
+    element = redis.call("LINDEX", compacted, -1)
+  end
+  if not element then return { false, 0 } end
+  local member = find(element)
+  local id, payload = nil, nil
+  if member then id, payload = unpackMember(member) end
+  if id then
+    -- Pushed before it is removed: a push that is refused has changed nothing.
+    redis.call("LPUSH", target, payload)
+    takeOut({ member })
+  end
+  redis.call("RPOP", list)
+  if id then return { payload, 1 } end
+end
+return { false, 1 }
+`,
+  reply: (raw) => {
+    const [payload, more] = asArray(raw);
+    return {
+      payload: Buffer.isBuffer(payload) ? payload : undefined,
+      hasMore: asNumber(more) === 1,
+    };
+  },
+});

@@ -1,0 +1,38 @@
+import { find } from "../fragments/find.ts";
+import { takeOut } from "../fragments/take-out.ts";
+import { asArray, asBuffer, asNumber, defineScript } from "../script.ts";
+
+/**
+ * Takes the oldest inserted messages out, `limit` at most, looking at `step` elements at most.
+ * Answers their members, and whether elements are left.
+ *
+ * It pops the elements that it looks at, so what it finds dead is out of the way.
+ *
+ * It must not be sent twice, since its reply is about what it itself did: it goes through a connection
+ * that never re-sends.
+ */
+export const pollOldest = defineScript({
+  name: "poll-oldest",
+  keys: ["timeouts", "order", "compacted", "index"],
+  args: ["limit", "step", "maxBytes"],
+  needs: [find, takeOut],
+  lua: /* lua */ `
+local members, bytes = {}, 0
+for _ = 1, step do
+  if #members >= tonumber(limit) or bytes >= tonumber(maxBytes) then break end
+  local element = redis.call("LPOP", compacted) or redis.call("LPOP", order)
+  if not element then return { members, 0 } end
+  local member = find(element)
+  if member then
+    takeOut({ member })
+    members[#members + 1] = member
+    bytes = bytes + #member
+  end
+end
+return { members, 1 }
+`,
+  reply: (raw) => {
+    const [members, more] = asArray(raw);
+    return { members: asArray(members).map(asBuffer), hasMore: asNumber(more) === 1 };
+  },
+});
