@@ -132,6 +132,7 @@ export class Taker {
     this.#rhythm.restart();
     this.#enter("gathering");
     for (;;) {
+      // After the promises that the last step has settled: who waits again at once is served, too.
       await new Promise<void>((resolve) => process.nextTick(resolve));
       if (!this.#waiters.areThere) break;
       try {
@@ -187,6 +188,7 @@ export class Taker {
   async #deliver(messages: readonly Taken[]): Promise<void> {
     const left = this.#waiters.giveLast(messages);
     if (left.length > 0) {
+      // Begun before the mode is entered, which may throw.
       const puttingBack = this.#giveBack.putBack(left);
       this.#enter("giving back");
       await puttingBack;
@@ -235,7 +237,7 @@ const NEXT = {
   popping: ["gathering", "giving back", "recovering"],
   blocking: ["gathering", "unblocking", "recovering"],
   unblocking: ["gathering", "blocking", "giving back", "recovering"],
-  "giving back": ["gathering"],
+  "giving back": ["gathering", "recovering"],
   recovering: ["gathering"],
   closed: [],
 } as const;

@@ -2,6 +2,7 @@ import { setMaxListeners } from "node:events";
 import { ClosedError, RedisError } from "../errors.ts";
 import { DeadlineTimer } from "../time/deadline-timer.ts";
 
+/** What ends a wait, apart from a message. */
 export interface WaitOptions {
   readonly signal?: AbortSignal | undefined;
   /** Milliseconds; Infinity waits for ever. */
@@ -30,10 +31,10 @@ interface Waiter<Message> {
  * A waiter is in one of three places:
  *
  * - *waiting*: its time is not over.
- * - *expired*: its time is over, but a reply is under way, and nobody else waits for it. The reply may
- *   hold a message. The waiter gets it, since otherwise that message would have to go back, and
- *   whoever asks next might be given a later one first. If the reply holds none, the waiter is
- *   dismissed with none.
+ * - *expired*: its time is over, but a reply may be under way, and nobody else waited for it. If the
+ *   reply brings a message, this waiter gets it. Otherwise the message would have to go back, and
+ *   whoever asks next might be given a later one first. If the reply brings none, or there was none to
+ *   come, the waiter gets none.
  * - *unserved*: its time was over before there was a connection. It gets one pop as soon as there is.
  *
  * Expired and unserved waiters stay for a second at most. An unserved one then rejects: that Redis

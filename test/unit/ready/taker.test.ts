@@ -1,0 +1,474 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { ClosedError, type DelaylineError } from "../../../src/errors.ts";
+import { Taker } from "../../../src/ready/taker.ts";
+import { refusal, Wire } from "./wire.ts";
+
+let wire: Wire;
+let errors: string[];
+let taker: Taker;
+
+beforeEach(() => {
+  vi.useFakeTimers();
+  wire = new Wire();
+  errors = [];
+  taker = newTaker("q");
+});
+
+afterEach(() => {
+  vi.useRealTimers();
+  // A mode that must not follow another is reported as a failure of the step.
+  expect(errors.filter((message) => message.includes("must not be followed by"))).toEqual([]);
+});
+
+function newTaker(...targets: string[]): Taker {
+  const sources = targets.map((target) => ({ target, receipt: `receipts of ${target}` }));
+  return new Taker(sources, {
+    connections: wire.connections,
+    report: ({ message }: DelaylineError) => errors.push(message),
+    closeTimeout: 1000,
+  });
+}
+
+const pass = (ms = 0) => vi.advanceTimersByTimeAsync(ms);
+
+/** A call that waits. Its outcome: "waits", the payloads that it got, or why it failed. */
+class Call {
+  outcome: unknown = "waits";
+  readonly #aborting = new AbortController();
+
+  constructor(max = 1, timeout = Infinity) {
+    taker.wait(max, { timeout, signal: this.#aborting.signal }).then(
+      (taken) => (this.outcome = taken.map(({ payload }) => String(payload))),
+      (error: unknown) => (this.outcome = error),
+    );
+  }
+
+  abort(): void {
+    this.#aborting.abort("aborted");
+  }
+}
+
+const outcomes = (...calls: Call[]) => calls.map(({ outcome }) => outcome);
+
+/** Redis replies to a command. */
+async function reply(name: string, value?: unknown): Promise<void> {
+  await pass();
+  wire.take(name).reply(value);
+  await pass();
+}
+
+/** Redis refuses a command, or its reply is lost. */
+async function fail(name: string, error: Error): Promise<void> {
+  await pass();
+  wire.take(name).fail(error);
+  await pass();
+}
+
+const popped = (...payloads: string[]) => payloads.map((payload) => Buffer.from(payload));
+const blocked = (payload: string, target = "q") => [Buffer.from(target), Buffer.from(payload)];
+
+/** What goes back next; Redis takes it. */
+async function replyToGiveBack(): Promise<string[]> {
+  await pass();
+  const { words, reply: accept } = wire.take("EVALSHA");
+  const payloads = words.slice(6).map(String);
+  accept(payloads.length);
+  await reply("ZREM", 1);
+  return payloads;
+}
+
+/** Opens the connection: one waits, and its block brings a message. */
+async function connect(): Promise<void> {
+  const call = new Call();
+  await reply("connect");
+  await reply("BLPOP", blocked("first"));
+  expect(call.outcome).toEqual(["first"]);
+  wire.names.length = 0;
+}
+
+test("blocks for one, and asks for nothing when nobody waits", async () => {
+  await connect();
+  const call = new Call();
+  await reply("BLPOP", null);
+  expect(call.outcome).toBe("waits");
+  await reply("BLPOP", blocked("a"));
+  expect(call.outcome).toEqual(["a"]);
+  await pass(60_000);
+  expect(wire.names).toEqual(["BLPOP", "BLPOP"]);
+});
+
+test("those who start to wait in one turn are served by one pop and one block", async () => {
+  await connect();
+  const calls = [new Call(), new Call(2), new Call()] as const;
+  await pass();
+  expect(wire.open).toEqual(["LPOP", "BLPOP"]);
+  await reply("LPOP", popped("a", "b", "c"));
+  expect(outcomes(...calls)).toEqual([["a"], ["b", "c"], "waits"]);
+  await reply("BLPOP", blocked("d"));
+  expect(calls[2].outcome).toEqual(["d"]);
+});
+
+test("pops for the first who waits, though the last block was in vain", async () => {
+  await connect();
+  const first = new Call(5);
+  await reply("LPOP", null);
+  first.abort();
+  await reply("UNBLOCK", 1);
+  await reply("BLPOP", null);
+  await pass(60_000);
+  const next = new Call(5);
+  await reply("LPOP", popped("a", "b"));
+  expect(next.outcome).toEqual(["a", "b"]);
+});
+
+test("of several sources it only blocks, and pops for nobody but the unserved", async () => {
+  taker = newTaker("one", "two");
+  const calls = [new Call(5), new Call()];
+  await reply("connect");
+  expect(wire.open).toEqual(["BLPOP"]);
+  await reply("BLPOP", blocked("a", "two"));
+  expect(outcomes(...calls)).toEqual([["a"], "waits"]);
+  expect(wire.open).toEqual(["BLPOP"]);
+});
+
+describe("a block in vain", () => {
+  test("is ended: UNBLOCK is sent until its reply is there, and not after that", async () => {
+    await connect();
+    const call = new Call();
+    await pass();
+    call.abort();
+    await pass();
+    expect(call.outcome).toBe("aborted");
+    // The first one overtook the BLPOP.
+    await reply("UNBLOCK", 0);
+    expect(wire.open).toEqual(["BLPOP"]);
+    await pass(5);
+    await reply("UNBLOCK", 1);
+    await reply("BLPOP", null);
+    await pass(60_000);
+    expect(wire.open).toEqual([]);
+    expect(errors).toEqual([]);
+  });
+
+  test("brings a message for nobody, which goes back", async () => {
+    await connect();
+    const call = new Call();
+    await pass();
+    call.abort();
+    await reply("BLPOP", blocked("a"));
+    expect(await replyToGiveBack()).toEqual(["a"]);
+  });
+
+  test("brings a message for who has expired meanwhile", async () => {
+    await connect();
+    const call = new Call(1, 20);
+    await pass(20);
+    expect(wire.open).toEqual(["BLPOP", "UNBLOCK"]);
+    await reply("BLPOP", blocked("a"));
+    expect(call.outcome).toEqual(["a"]);
+  });
+
+  test("is ended no more when somebody waits for it again, and again when that one leaves", async () => {
+    await connect();
+    const first = new Call();
+    await pass();
+    first.abort();
+    await pass();
+    const second = new Call();
+    await reply("UNBLOCK", 0);
+    await pass(60);
+    expect(wire.open).toEqual(["BLPOP"]);
+
+    second.abort();
+    await reply("UNBLOCK", 0);
+    const third = new Call();
+    await reply("BLPOP", blocked("a"));
+    expect(third.outcome).toEqual(["a"]);
+  });
+
+  test("is ended at once though the reply that ended another is still under way", async () => {
+    await connect();
+    const first = new Call();
+    await pass();
+    first.abort();
+    await reply("BLPOP", null);
+    const second = new Call();
+    await pass();
+    second.abort();
+    await reply("UNBLOCK", 1);
+    await pass(5);
+    expect(wire.open).toEqual(["BLPOP", "UNBLOCK"]);
+  });
+
+  test("that cannot be ended is reported, and tried again by whoever leaves next", async () => {
+    await connect();
+    const first = new Call();
+    await pass();
+    first.abort();
+    await fail("UNBLOCK", new Error("lost"));
+    expect(errors).toEqual(['cannot end the wait of queue "q": lost']);
+    await pass(60);
+    expect(wire.open).toEqual(["BLPOP"]);
+    const closing = taker.close();
+    await pass();
+    expect(wire.open).toEqual(["BLPOP", "UNBLOCK"]);
+    await reply("UNBLOCK", 1);
+    await reply("BLPOP", null);
+    await pass(5);
+    await closing;
+  });
+});
+
+describe("a pop that brings more than is wanted by then", () => {
+  let calls: [Call, Call, Call];
+
+  beforeEach(async () => {
+    await connect();
+    calls = [new Call(), new Call(), new Call()];
+    await pass();
+    expect(wire.open).toEqual(["LPOP", "BLPOP"]);
+    calls[0].abort();
+    calls[1].abort();
+  });
+
+  test("ends the block behind it, and all goes back in order", async () => {
+    await reply("LPOP", popped("a", "b"));
+    expect(calls[2].outcome).toEqual(["a"]);
+    expect(wire.open).toEqual(["BLPOP", "UNBLOCK"]);
+    await reply("BLPOP", blocked("c"));
+    expect(await replyToGiveBack()).toEqual(["b", "c"]);
+  });
+
+  test("ends the block behind it, though somebody comes; that one gets the oldest", async () => {
+    await reply("LPOP", popped("a", "b"));
+    const next = new Call();
+    await reply("UNBLOCK", 0);
+    await pass(5);
+    // Still ended: there is a message for the new one already.
+    expect(wire.open).toEqual(["BLPOP", "UNBLOCK"]);
+    await reply("BLPOP", blocked("c"));
+    expect(next.outcome).toEqual(["b"]);
+    expect(await replyToGiveBack()).toEqual(["c"]);
+  });
+
+  test("is kept though the block behind it fails", async () => {
+    await reply("LPOP", popped("a", "b"));
+    await fail("BLPOP", new Error("lost"));
+    expect(await replyToGiveBack()).toEqual(["b"]);
+    expect(errors).toEqual(['cannot take from queue "q": lost']);
+  });
+});
+
+test("a pop by itself that brings more than is wanted by then: the rest goes back", async () => {
+  await connect();
+  const call = new Call(5);
+  await pass();
+  call.abort();
+  expect(wire.open).toEqual(["LPOP"]);
+  await reply("LPOP", popped("a", "b"));
+  expect(await replyToGiveBack()).toEqual(["a", "b"]);
+  // Nothing was blocked.
+  expect(wire.names).not.toContain("UNBLOCK");
+});
+
+test("takes nothing while it gives back", async () => {
+  await connect();
+  const aborted = new Call();
+  await pass();
+  aborted.abort();
+  await reply("BLPOP", blocked("a"));
+  const next = new Call();
+  await reply("UNBLOCK", 0);
+  await pass(60_000);
+  expect(wire.open).toEqual(["EVALSHA"]);
+  await replyToGiveBack();
+  expect(wire.open).toEqual(["BLPOP"]);
+  await reply("BLPOP", blocked("a"));
+  expect(next.outcome).toEqual(["a"]);
+});
+
+describe("a failure", () => {
+  test("of the pop: what the block brings is delivered first", async () => {
+    await connect();
+    const calls = [new Call(), new Call()];
+    await fail("LPOP", refusal("NOPERM no"));
+    await reply("BLPOP", blocked("a"));
+    expect(outcomes(...calls)).toEqual([["a"], expect.objectContaining({ reply: "NOPERM" })]);
+  });
+
+  test("that passes is reported, and the wait goes on over a new connection after a pause", async () => {
+    await connect();
+    const call = new Call();
+    for (const [i, pause] of [100, 200, 400, 800, 1000, 1000].entries()) {
+      await fail(i === 0 ? "BLPOP" : "connect", new Error("lost"));
+      await pass(pause - 1);
+      expect(wire.open).toEqual([]);
+      await pass(1);
+      expect(wire.open).toEqual(["connect"]);
+    }
+    expect(wire.opened.map(({ status }) => status)).toEqual(["end"]);
+    await reply("connect");
+    await reply("BLPOP", blocked("a"));
+    expect(call.outcome).toEqual(["a"]);
+    expect(errors).toEqual(Array(6).fill('cannot take from queue "q": lost') as string[]);
+
+    // The next pause is the shortest again.
+    const next = new Call();
+    await fail("BLPOP", refusal("READONLY no"));
+    await pass(100);
+    await reply("connect");
+    await reply("BLPOP", blocked("b"));
+    expect(next.outcome).toEqual(["b"]);
+  });
+
+  test("that does not pass reaches all who wait, and the connection is kept", async () => {
+    await connect();
+    const calls = [new Call(5), new Call()];
+    await reply("LPOP", []);
+    await fail("BLPOP", refusal("WRONGTYPE no"));
+    const failure = expect.objectContaining({ reply: "WRONGTYPE" });
+    expect(outcomes(...calls)).toEqual([failure, failure]);
+    const next = new Call();
+    await reply("BLPOP", blocked("a"));
+    expect(next.outcome).toEqual(["a"]);
+    expect(errors).toEqual([]);
+  });
+
+  test("dismisses who has expired", async () => {
+    await connect();
+    const call = new Call(1, 20);
+    await pass(20);
+    await fail("BLPOP", new Error("lost"));
+    expect(call.outcome).toEqual([]);
+  });
+});
+
+describe("who has expired before there is a connection", () => {
+  test("gets one pop when there is, and later ones wait behind it", async () => {
+    const call = new Call(3, 20);
+    const later = new Call();
+    await pass(20);
+    expect(call.outcome).toBe("waits");
+    await reply("connect");
+    expect(wire.open).toEqual(["LPOP"]);
+    await reply("LPOP", popped("a", "b"));
+    expect(outcomes(call, later)).toEqual([["a", "b"], "waits"]);
+    expect(wire.open).toEqual(["BLPOP"]);
+  });
+
+  test("of several sources gets what the first that has any holds", async () => {
+    taker = newTaker("one", "two", "three");
+    const call = new Call(3, 20);
+    await pass(20);
+    await reply("connect");
+    await reply("LPOP", null);
+    expect(wire.open).toEqual(["LPOP"]);
+    await reply("LPOP", popped("a"));
+    expect(call.outcome).toEqual(["a"]);
+    expect(wire.names).toEqual(["connect", "LPOP", "LPOP"]);
+  });
+
+  test("fails with the connection", async () => {
+    const call = new Call(1, 20);
+    await pass(20);
+    await fail("connect", new Error("refused"));
+    expect(call.outcome).toMatchObject({ message: 'cannot take from queue "q": refused' });
+  });
+
+  test("gets none at once if its pop fails", async () => {
+    const call = new Call(1, 20);
+    await pass(20);
+    await reply("connect");
+    await fail("LPOP", new Error("lost"));
+    expect(call.outcome).toEqual([]);
+    expect(errors).toEqual(['cannot take from queue "q": lost']);
+  });
+
+  test("gets none when what is given back was all that was under way", async () => {
+    await connect();
+    const aborted = new Call();
+    await pass();
+    aborted.abort();
+    await reply("BLPOP", blocked("a"));
+    const call = new Call(1, 20);
+    await pass(20);
+    expect(call.outcome).toBe("waits");
+    await replyToGiveBack();
+    expect(call.outcome).toEqual([]);
+  });
+});
+
+describe("closing", () => {
+  test("ends every wait and the block, and then the connection", async () => {
+    await connect();
+    const calls = [new Call(), new Call()];
+    await reply("LPOP", null);
+    let isClosed = false;
+    void taker.close().then(() => (isClosed = true));
+    await pass();
+    for (const { outcome } of calls) expect(outcome).toBeInstanceOf(ClosedError);
+    expect(wire.open).toEqual(["BLPOP", "UNBLOCK"]);
+    await reply("UNBLOCK", 1);
+    await reply("BLPOP", null);
+    expect(isClosed).toBe(false);
+    expect(wire.opened[0]?.status).toBe("ready");
+    await pass(5);
+    expect(isClosed).toBe(true);
+    expect(wire.opened[0]?.status).toBe("end");
+    // Nothing is begun any more.
+    const late = new Call();
+    await pass(60_000);
+    expect(late.outcome).toBeInstanceOf(ClosedError);
+    expect(wire.open).toEqual([]);
+  });
+
+  test("waits for what goes back and for its receipt", async () => {
+    await connect();
+    void new Call();
+    await pass();
+    let isClosed = false;
+    void taker.close().then(() => (isClosed = true));
+    await reply("UNBLOCK", 1);
+    await reply("BLPOP", blocked("a"));
+    await pass(5);
+    await reply("EVALSHA", 1);
+    expect(isClosed).toBe(false);
+    await reply("ZREM", 1);
+    expect(isClosed).toBe(true);
+  });
+
+  test("ends a pause, and reports nothing more", async () => {
+    void new Call();
+    await fail("connect", new Error("refused"));
+    await taker.close();
+    expect(errors).toHaveLength(1);
+    expect(wire.names).toEqual(["connect"]);
+  });
+
+  test("while it connects: does not report that it failed", async () => {
+    void new Call();
+    await pass();
+    const closing = taker.close();
+    await fail("connect", new Error("refused"));
+    await closing;
+    expect(errors).toEqual([]);
+  });
+
+  test("one that was never used, twice", async () => {
+    await taker.close();
+    await taker.close();
+    expect(wire.names).toEqual([]);
+  });
+
+  test("twice at once", async () => {
+    await connect();
+    void new Call();
+    await pass();
+    const closings = [taker.close(), taker.close()];
+    await reply("UNBLOCK", 1);
+    await reply("BLPOP", null);
+    await pass(5);
+    await Promise.all(closings);
+    expect(errors).toEqual([]);
+  });
+});
