@@ -16,6 +16,9 @@ import { Redis } from "ioredis";
 import { Child } from "./child/child.ts";
 import { Ledger, type OrderEvent } from "./quickstart/ledger.ts";
 
+const PRODUCER = new URL("quickstart/producer.ts", import.meta.url);
+const WORKER = new URL("quickstart/worker.ts", import.meta.url);
+
 const ORDERS = 10_000;
 const MAX_DELAY = 5_000;
 
@@ -39,12 +42,12 @@ async function main(): Promise<boolean> {
 
   const ledger = new Ledger();
   const env = { REDIS_URL: redis.url, QUEUE: queue };
-  const workers = ["worker 1", "worker 2"].map((name) => ({ name, child: start("worker", env) }));
+  const workers = ["worker 1", "worker 2"].map((name) => ({ name, child: start(WORKER, env) }));
   const children = workers.map(({ child }) => child);
   try {
     await Promise.all(children.map(isReady));
     const settings = { ...env, ORDERS: String(ORDERS), MAX_DELAY: String(MAX_DELAY) };
-    const producer = start("producer", settings);
+    const producer = start(PRODUCER, settings);
     children.push(producer);
     await isReady(producer);
 
@@ -82,9 +85,8 @@ async function main(): Promise<boolean> {
 /** What the programs send: that they are ready, and then what happens to orders. */
 type Report = "ready" | readonly OrderEvent[];
 
-/** Starts a program of `quickstart/`. */
-function start(program: string, env: NodeJS.ProcessEnv): Child<Report> {
-  return new Child<Report>(new URL(`quickstart/${program}.ts`, import.meta.url), { env });
+function start(program: URL, env: NodeJS.ProcessEnv): Child<Report> {
+  return new Child<Report>(program, { env });
 }
 
 const isReady = (child: Child<Report>) => child.next((report) => report === "ready", PATIENCE);

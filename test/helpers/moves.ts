@@ -1,0 +1,140 @@
+import { randomUUID } from "node:crypto";
+import type { Redis } from "ioredis";
+import { queueKeys, type QueueKeys } from "../../src/queue/keys.ts";
+import { packAddress, packMember } from "../../src/queue/message.ts";
+import { eventually } from "./eventually.ts";
+import { newRedis, uniqueName } from "./redis.ts";
+
+// For tests of single scripts: put exact bytes into the keys, run ONE script, look at all of the keys.
+
+/** Bytes as text, one character each (latin1), so that a difference can be read. */
+export type Bytes = string;
+
+/** All that stands in the keys of a queue. What is empty is left out. */
+export interface QueueState {
+  /** Members with their scores, in the order of the ZSET. */
+  readonly timeouts?: readonly (readonly [member: Bytes, score: number])[];
+  readonly order?: readonly Bytes[];
+  readonly compacted?: readonly Bytes[];
+  readonly target?: readonly Bytes[];
+  readonly quarantine?: readonly Bytes[];
+  readonly index?: Readonly<Record<string, Bytes>>;
+  readonly mover?: string;
+  /** Without their times: they are of now. */
+  readonly receipts?: readonly string[];
+  /** What was published since the seed. */
+  readonly channel?: readonly string[];
+}
+
+/** A queue of a test's own, whose keys are written and read past all of our code. */
+export interface Moves {
+  readonly redis: Redis;
+  readonly keys: QueueKeys;
+  readonly seed: (state: QueueState) => Promise<void>;
+  readonly snapshot: () => Promise<QueueState>;
+}
+
+export async function newMoves(): Promise<Moves> {
+  const redis = newRedis();
+  const keys = queueKeys(uniqueName("moves"));
+  const heard: string[] = [];
+  const marks = new Set<string>();
+  const subscriber = newRedis();
+  const marking = `${keys.channel}:marks`;
+  await subscriber.subscribe(keys.channel, marking);
+  subscriber.on("message", (channel, text) => {
+    if (channel === marking) marks.add(text);
+    else heard.push(text);
+  });
+  return {
+    redis,
+    keys,
+    seed: (state) => seed(redis, keys, state),
+    snapshot: async () => {
+      // Messages come in the order in which they were published.
+      const mark = randomUUID();
+      await redis.publish(marking, mark);
+      await eventually(() => marks.has(mark));
+      return withoutEmpty({ ...(await read(redis, keys)), channel: heard });
+    },
+  };
+}
+
+async function seed(redis: Redis, keys: QueueKeys, state: QueueState): Promise<void> {
+  const { timeouts = [], index = {}, mover, receipts = [] } = state;
+  for (const [member, score] of timeouts) await redis.zadd(keys.timeouts, score, bytes(member));
+  for (const list of ["order", "compacted", "target", "quarantine"] as const) {
+    for (const element of state[list] ?? []) await redis.rpush(keys[list], bytes(element));
+  }
+  for (const [key, entry] of Object.entries(index)) await redis.hset(keys.index, key, bytes(entry));
+  if (mover !== undefined) await redis.set(keys.mover, mover);
+  for (const receipt of receipts) await redis.zadd(keys.receipt, Date.now(), receipt);
+}
+
+async function read(redis: Redis, keys: QueueKeys): Promise<QueueState> {
+  const list = async (key: string) => (await redis.lrangeBuffer(key, 0, -1)).map(asText);
+  const members = (await redis.zrangeBuffer(keys.timeouts, "0", "-1")).map(asText);
+  const scores = members.map((member) => redis.zscore(keys.timeouts, bytes(member)));
+  const index = Object.entries(await redis.hgetallBuffer(keys.index));
+  const mover = await redis.get(keys.mover);
+  return {
+    timeouts: (await Promise.all(scores)).map((score, i) => [members[i] ?? "", Number(score)]),
+    order: await list(keys.order),
+    compacted: await list(keys.compacted),
+    target: await list(keys.target),
+    quarantine: await list(keys.quarantine),
+    index: Object.fromEntries(index.map(([key, entry]) => [key, asText(entry)])),
+    ...(mover !== null && { mover }),
+    receipts: await redis.zrange(keys.receipt, "0", "-1"),
+  };
+}
+
+function withoutEmpty(state: QueueState): QueueState {
+  return Object.fromEntries(Object.entries(state).filter(([, all]) => Object.keys(all).length > 0));
+}
+
+/** A message, and all the forms in which it stands in Redis. */
+export interface Message {
+  readonly payload: string;
+  readonly deadline: number;
+  readonly key: string;
+  readonly id: Bytes;
+  readonly member: Bytes;
+  /** Its element in an order LIST of addresses; in one of members it is the member. */
+  readonly address: Bytes;
+  /** Its place in the timeouts ZSET. */
+  readonly delayed: readonly [member: Bytes, score: number];
+}
+
+/** The order stamp of every message's id, in microseconds: it says when the message was offered. */
+export const STAMP = 1_760_000_000_000_000;
+
+/** A message whose payload is one letter, from which its id follows: so it may have several deadlines. */
+export function message(payload: string, deadline: number, key = ""): Message {
+  const id = Buffer.alloc(16, payload);
+  id.writeBigUInt64BE(BigInt(STAMP));
+  const member = asText(packMember(id, Buffer.from(payload), key));
+  const address = asText(packAddress(deadline, id));
+  return { payload, deadline, key, id: asText(id), member, address, delayed: [member, deadline] };
+}
+
+/** The two kinds of order LIST, and the element of a message in each. */
+export const asAddress = ({ address }: Message): Bytes => address;
+export const asMember = ({ member }: Message): Bytes => member;
+
+/** An entry of the index of business keys: where the message is, and the outcome of its offer. */
+export function indexEntry({ address }: Message, outcome = 0, since?: number): Bytes {
+  const bytesOfSince = Buffer.alloc(since === undefined ? 0 : 8);
+  if (since !== undefined) bytesOfSince.writeBigUInt64BE(BigInt(since));
+  return address + String.fromCodePoint(outcome) + asText(bytesOfSince);
+}
+
+/** The bytes that a text stands for, to be sent to Redis. */
+export function bytes(text: Bytes): Buffer {
+  return Buffer.from(text, "latin1");
+}
+
+/** Bytes that came from Redis, as text. */
+function asText(buffer: Buffer): Bytes {
+  return buffer.toString("latin1");
+}

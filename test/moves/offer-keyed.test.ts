@@ -1,0 +1,115 @@
+import { describe, expect, test } from "vitest";
+import { offerKeyed, offerKeyedExact } from "../../src/lua/delayed/offer-keyed.ts";
+import { run } from "../../src/lua/script.ts";
+import {
+  asAddress,
+  bytes,
+  indexEntry,
+  asMember,
+  message,
+  newMoves,
+  STAMP,
+} from "../helpers/moves.ts";
+import type { Message, Moves } from "../helpers/moves.ts";
+
+const KEY = "order 7";
+const [old, late] = [message("o", 2000, KEY), message("z", 9000)];
+const [sooner, later] = [message("n", 1000, KEY), message("n", 3000, KEY)];
+// When the key was first offered, in milliseconds: the stamp of the first message tells.
+const SINCE = STAMP / 1000;
+
+describe.each([
+  { order: "addresses", script: offerKeyed, element: asAddress, isExact: false },
+  { order: "members", script: offerKeyedExact, element: asMember, isExact: true },
+])("offer-keyed, a LIST of $order", ({ script, element, isExact }) => {
+  async function offerOne({ redis, keys }: Moves, one: Message, rule: string) {
+    const words = [bytes(one.member), `@${one.deadline}`, one.key, rule];
+    const { answers } = await run(redis, script, keys, { channel: keys.channel }, words);
+    return answers[0];
+  }
+  const before = {
+    timeouts: [old.delayed, late.delayed],
+    order: [element(old), element(late)],
+    index: { [KEY]: indexEntry(old) },
+  };
+  /** In a LIST of addresses, the element of what was replaced stays behind. */
+  const orderWith = (...added: readonly Message[]) =>
+    [...(isExact ? [] : [old]), late, ...added].map(element);
+
+  test("a key that is free: added, and in the index", async () => {
+    const queue = await newMoves();
+    await queue.seed({ timeouts: [late.delayed], order: [element(late)] });
+    expect(await offerOne(queue, later, "reject")).toEqual({ deadline: 3000, outcome: "added" });
+    expect(await queue.snapshot()).toEqual({
+      timeouts: [later.delayed, late.delayed],
+      order: [element(late), element(later)],
+      index: { [KEY]: indexEntry(later) },
+      channel: ["3000"],
+    });
+  });
+
+  test("without a key: added, and not in the index", async () => {
+    const queue = await newMoves();
+    const plain = message("p", 3000);
+    await queue.seed(before);
+    expect(await offerOne(queue, plain, "reject")).toEqual({ deadline: 3000, outcome: "added" });
+    expect(await queue.snapshot()).toEqual({
+      timeouts: [old.delayed, plain.delayed, late.delayed],
+      order: [...before.order, element(plain)],
+      index: before.index,
+    });
+  });
+
+  test("reject: nothing changes", async () => {
+    const queue = await newMoves();
+    await queue.seed(before);
+    const pendingId = bytes(old.id);
+    expect(await offerOne(queue, sooner, "reject")).toEqual({
+      deadline: 2000,
+      outcome: "rejected",
+      pendingId,
+    });
+    expect(await queue.snapshot()).toEqual(before);
+  });
+
+  test.each([
+    { what: "replace by a sooner one, which is published", one: sooner, heard: ["1000"] },
+    { what: "replace by a later one", one: later, heard: [] },
+  ])("$what", async ({ one, heard }) => {
+    const queue = await newMoves();
+    await queue.seed(before);
+    expect(await offerOne(queue, one, "replace")).toEqual({
+      deadline: one.deadline,
+      outcome: "replaced",
+    });
+    expect(await queue.snapshot()).toEqual({
+      timeouts: [one.delayed, late.delayed],
+      order: orderWith(one),
+      index: { [KEY]: indexEntry(one, 2, SINCE) },
+      ...(heard.length > 0 && { channel: heard }),
+    });
+  });
+
+  test("keep: the new message at the old deadline", async () => {
+    const queue = await newMoves();
+    await queue.seed(before);
+    expect(await offerOne(queue, later, "keep")).toEqual({ deadline: 2000, outcome: "kept" });
+    const kept = message("n", 2000, KEY);
+    expect(await queue.snapshot()).toEqual({
+      timeouts: [kept.delayed, late.delayed],
+      order: orderWith(kept),
+      index: { [KEY]: indexEntry(kept, 3, SINCE) },
+    });
+  });
+
+  test("sent a second time: nothing changes, and the first answer is given", async () => {
+    const queue = await newMoves();
+    const replaced = { ...before, index: { [KEY]: indexEntry(old, 2, SINCE) } };
+    await queue.seed(replaced);
+    expect(await offerOne(queue, message("o", 1000, KEY), "replace")).toEqual({
+      deadline: 2000,
+      outcome: "replaced",
+    });
+    expect(await queue.snapshot()).toEqual(replaced);
+  });
+});

@@ -1,0 +1,42 @@
+import { describe, expect, test } from "vitest";
+import { offer, offerExact } from "../../src/lua/delayed/offer.ts";
+import { run } from "../../src/lua/script.ts";
+import { asAddress, bytes, asMember, message, newMoves } from "../helpers/moves.ts";
+import type { Message, Moves } from "../helpers/moves.ts";
+
+const [a, b, c] = [message("a", 1000), message("b", 2000), message("c", 3000)];
+
+describe.each([
+  { order: "addresses", script: offer, element: asAddress },
+  { order: "members", script: offerExact, element: asMember },
+])("offer, a LIST of $order", ({ script, element }) => {
+  async function offerAll({ redis, keys }: Moves, messages: readonly Message[]) {
+    const words = messages.flatMap(({ member, deadline }) => [bytes(member), `@${deadline}`]);
+    return (await run(redis, script, keys, { channel: keys.channel }, words)).deadlines;
+  }
+
+  test.each([
+    { what: "a first message is published", there: [], offered: [b], heard: ["2000"] },
+    { what: "one before the head is published", there: [b], offered: [a], heard: ["1000"] },
+    { what: "one behind the head is not", there: [a], offered: [b], heard: [] },
+    { what: "of several the first deadline is", there: [c], offered: [b, a], heard: ["1000"] },
+  ])("$what", async ({ there, offered, heard }) => {
+    const queue = await newMoves();
+    await queue.seed({ timeouts: there.map((one) => one.delayed), order: there.map(element) });
+    expect(await offerAll(queue, offered)).toEqual(offered.map(({ deadline }) => deadline));
+    const all = [...there, ...offered];
+    expect(await queue.snapshot()).toEqual({
+      timeouts: [a, b, c].filter((one) => all.includes(one)).map((one) => one.delayed),
+      order: all.map(element),
+      ...(heard.length > 0 && { channel: heard }),
+    });
+  });
+
+  test("sent a second time: nothing changes, and the first deadline is answered", async () => {
+    const queue = await newMoves();
+    const before = { timeouts: [a.delayed], order: [element(a)] };
+    await queue.seed(before);
+    expect(await offerAll(queue, [message("a", 500)])).toEqual([1000]);
+    expect(await queue.snapshot()).toEqual(before);
+  });
+});

@@ -1,0 +1,64 @@
+import { describe, expect, test } from "vitest";
+import {
+  rescheduleById,
+  rescheduleByIdExact,
+  rescheduleByKey,
+  rescheduleByKeyExact,
+} from "../../src/lua/delayed/reschedule.ts";
+import { run } from "../../src/lua/script.ts";
+import { asAddress, bytes, indexEntry, asMember, message, newMoves } from "../helpers/moves.ts";
+import type { Message, Moves } from "../helpers/moves.ts";
+
+const FAR = 5_000_000_000_000;
+const [a, b] = [message("a", FAR, "key of a"), message("b", FAR + 1, "key of b")];
+const gone = message("g", FAR, "key of g");
+
+const byId = ({ address }: Message) => bytes(address);
+const byKey = ({ key }: Message) => key;
+
+describe.each([
+  { by: "id", order: "addresses", script: rescheduleById, of: byId, element: asAddress },
+  { by: "id", order: "members", script: rescheduleByIdExact, of: byId, element: asMember },
+  { by: "key", order: "addresses", script: rescheduleByKey, of: byKey, element: asAddress },
+  { by: "key", order: "members", script: rescheduleByKeyExact, of: byKey, element: asMember },
+])("reschedule by $by, a LIST of $order", ({ script, of, order, element }) => {
+  const putOff = ({ redis, keys }: Moves, target: Message, delay: number) =>
+    run(redis, script, keys, { channel: keys.channel, target: of(target), delay });
+  const before = {
+    timeouts: [a.delayed, b.delayed],
+    order: [a, b].map(element),
+    index: { "key of a": indexEntry(a), "key of b": indexEntry(b, 2, 1000) },
+  };
+
+  test("sooner than all: it goes to the end of the order, and is published", async () => {
+    const queue = await newMoves();
+    await queue.seed(before);
+    const { deadline = NaN } = (await putOff(queue, b, 60_000)) ?? {};
+    const moved = message("b", deadline, "key of b");
+    expect(await queue.snapshot()).toEqual({
+      timeouts: [moved.delayed, a.delayed],
+      order: (order === "addresses" ? [a, b, moved] : [a, moved]).map(element),
+      index: { "key of a": indexEntry(a), "key of b": indexEntry(moved, 2, 1000) },
+      channel: [String(deadline)],
+    });
+  });
+
+  test("later than all: nothing is published", async () => {
+    const queue = await newMoves();
+    await queue.seed(before);
+    const { deadline = NaN } = (await putOff(queue, a, FAR)) ?? {};
+    const moved = message("a", deadline, "key of a");
+    expect(await queue.snapshot()).toEqual({
+      timeouts: [b.delayed, moved.delayed],
+      order: (order === "addresses" ? [a, b, moved] : [b, moved]).map(element),
+      index: { "key of a": indexEntry(moved), "key of b": indexEntry(b, 2, 1000) },
+    });
+  });
+
+  test("gone: nothing changes", async () => {
+    const queue = await newMoves();
+    await queue.seed(before);
+    expect(await putOff(queue, gone, 60_000)).toBeUndefined();
+    expect(await queue.snapshot()).toEqual(before);
+  });
+});

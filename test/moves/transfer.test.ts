@@ -1,0 +1,124 @@
+import { describe, expect, test } from "vitest";
+import { sweep, sweepExact, transfer, transferExact } from "../../src/lua/delayed/transfer.ts";
+import { run } from "../../src/lua/script.ts";
+import {
+  asAddress,
+  indexEntry,
+  asMember,
+  message,
+  newMoves,
+  type Moves,
+} from "../helpers/moves.ts";
+
+const FAR = 5_000_000_000_000;
+const [a, b] = [message("a", 1000), message("b", 2000, "key of b")];
+const [far, further] = [message("f", FAR), message("g", FAR + 1, "key of g")];
+const poison = "no message";
+
+describe.each([
+  { name: "transfer", order: "addresses", script: transfer, element: asAddress, isExact: false },
+  { name: "transfer", order: "members", script: transferExact, element: asMember, isExact: true },
+  { name: "sweep", order: "addresses", script: sweep, element: asAddress, isExact: false },
+  { name: "sweep", order: "members", script: sweepExact, element: asMember, isExact: true },
+])("$name, a LIST of $order", ({ name, script, element, isExact }) => {
+  async function move({ redis, keys }: Moves, { limit = 100, claim = 1, grace = 0 } = {}) {
+    const reply = await run(redis, script, keys, { limit, grace, claim, task: "me" });
+    const { moved, quarantined, next, isOutrun, untidy } = reply;
+    return { moved, quarantined, next, isOutrun, untidy };
+  }
+  /** What a sweep tells besides; elements of addresses stay behind, and are dead. */
+  const untidy = (found: { order: boolean; index: boolean }) =>
+    name === "sweep" ? { untidy: found } : { untidy: undefined };
+  const tidy = untidy({ order: false, index: false });
+  const dead = untidy({ order: !isExact, index: false });
+
+  test("what is due goes to the target, with its key; the rest stays", async () => {
+    const queue = await newMoves();
+    await queue.seed({
+      timeouts: [a.delayed, b.delayed, far.delayed, further.delayed],
+      order: [far, b, a, further].map(element),
+      index: { "key of b": indexEntry(b), "key of g": indexEntry(further) },
+      target: ["ready before"],
+    });
+    expect(await move(queue)).toEqual({
+      moved: 2,
+      quarantined: 0,
+      next: FAR,
+      isOutrun: false,
+      ...tidy,
+    });
+    expect(await queue.snapshot()).toEqual({
+      timeouts: [far.delayed, further.delayed],
+      order: (isExact ? [far, further] : [far, b, a, further]).map(element),
+      index: { "key of g": indexEntry(further) },
+      target: ["ready before", "a", "b"],
+      mover: "me",
+    });
+  });
+
+  test.each([
+    { what: "nothing is due", mover: undefined, isOutrun: false },
+    { what: "nothing is due, and another task has moved", mover: "you", isOutrun: true },
+  ])("$what", async ({ mover, isOutrun }) => {
+    const queue = await newMoves();
+    const before = {
+      timeouts: [far.delayed],
+      order: [element(far)],
+      ...(mover !== undefined && { mover }),
+    };
+    await queue.seed(before);
+    expect(await move(queue)).toEqual({ moved: 0, quarantined: 0, next: FAR, isOutrun, ...tidy });
+    expect(await queue.snapshot()).toEqual(before);
+  });
+
+  test("no more than its limit, and no claim", async () => {
+    const queue = await newMoves();
+    await queue.seed({ timeouts: [a.delayed, b.delayed], order: [a, b].map(element) });
+    expect(await move(queue, { limit: 1, claim: 0 })).toEqual({
+      moved: 1,
+      quarantined: 0,
+      next: 2000,
+      isOutrun: false,
+      ...dead,
+    });
+    expect(await queue.snapshot()).toEqual({
+      timeouts: [b.delayed],
+      order: (isExact ? [b] : [a, b]).map(element),
+      target: ["a"],
+    });
+  });
+
+  test("what nobody can read goes to the quarantine", async () => {
+    const queue = await newMoves();
+    await queue.seed({
+      timeouts: [[poison, 500], a.delayed, far.delayed],
+      order: [poison, element(a), element(far)],
+    });
+    expect(await move(queue)).toMatchObject({ moved: 1, quarantined: 1, next: FAR });
+    expect(await queue.snapshot()).toEqual({
+      timeouts: [far.delayed],
+      order: isExact ? [element(far)] : [poison, element(a), element(far)],
+      target: ["a"],
+      quarantine: [poison],
+      mover: "me",
+    });
+  });
+
+  test("after the last message no element and no key is left", async () => {
+    const queue = await newMoves();
+    await queue.seed({
+      timeouts: [b.delayed],
+      order: [far, b].map(element),
+      compacted: [element(a)],
+      index: { "key of b": indexEntry(b), "key of g": indexEntry(further) },
+    });
+    expect(await move(queue)).toEqual({
+      moved: 1,
+      quarantined: 0,
+      next: Infinity,
+      isOutrun: false,
+      ...tidy,
+    });
+    expect(await queue.snapshot()).toEqual({ target: ["b"], mover: "me" });
+  });
+});
