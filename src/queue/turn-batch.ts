@@ -1,6 +1,6 @@
 /** How requests are put together. */
 export interface BatchRule<Request, Answer> {
-  /** Sends requests of one kind; answers for each, in the same order. */
+  /** Sends requests of one kind; resolves with a result for each, in the same order. */
   readonly send: (requests: readonly Request[]) => Promise<readonly Answer[]>;
   /** Requests of different kinds travel separately. Defaults to one kind. */
   readonly kindOf?: (request: Request) => string;
@@ -22,7 +22,7 @@ export class TurnBatch<Request, Answer> {
     this.#rule = rule;
   }
 
-  /** Adds a request; answers when it has been answered. */
+  /** Adds a request; resolves with what was returned for it. */
   add(request: Request): Promise<Answer> {
     return new Promise((resolve, reject) => {
       if (this.#waiting.length === 0) process.nextTick(() => this.#flush());

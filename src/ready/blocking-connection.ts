@@ -2,10 +2,10 @@ import type { Redis } from "ioredis";
 import type { Connections } from "../redis/connections.ts";
 import { hasDied } from "../redis/watchdog.ts";
 
-/** A target LIST, and where the receipts of its give-backs stand. */
+/** A ready LIST, and where the receipts of its give-backs stand. */
 export interface Source {
-  readonly target: string;
-  readonly receipt: string;
+  readonly ready: string;
+  readonly receipts: string;
 }
 
 /** A payload, and where it was popped from. */
@@ -45,7 +45,7 @@ export class BlockingConnection {
     connections: Connections,
     sources: readonly Source[],
   ): Promise<BlockingConnection> {
-    const redis = await connections.open("blocking", sources[0]?.target);
+    const redis = await connections.open("blocking", sources[0]?.ready);
     try {
       return new BlockingConnection(connections, sources, redis, await redis.client("ID"));
     } catch (error) {
@@ -65,7 +65,7 @@ export class BlockingConnection {
 
   /** Pops what is in a source, the first unless another one is named, `count` at most. */
   async pop(count: number, source = this.#sources[0] as Source): Promise<Taken[]> {
-    const payloads = await this.#watched(0, this.#redis.lpopBuffer(source.target, count));
+    const payloads = await this.#watched(0, this.#redis.lpopBuffer(source.ready, count));
     return (payloads ?? []).map((payload) => ({ source, payload }));
   }
 
@@ -85,15 +85,15 @@ export class BlockingConnection {
 
   /** Blocks for one message, of the first source that has one, for a few seconds at most. */
   async block(): Promise<Taken[]> {
-    const targets = this.#sources.map(({ target }) => target);
+    const targets = this.#sources.map(({ ready }) => ready);
     this.#isBlocked = true;
     try {
       const popped = await this.#watched(BLOCK, this.#redis.blpopBuffer(targets, BLOCK));
       if (popped === null) return [];
       const [key, payload] = popped;
       // The answer names the key with ioredis's prefix.
-      const target = key.toString().slice((this.#redis.options.keyPrefix ?? "").length);
-      const source = this.#sources.find((candidate) => candidate.target === target);
+      const ready = key.toString().slice((this.#redis.options.keyPrefix ?? "").length);
+      const source = this.#sources.find((candidate) => candidate.ready === ready);
       return [{ source: source ?? (this.#sources[0] as Source), payload }];
     } finally {
       this.#isBlocked = false;
@@ -115,7 +115,7 @@ export class BlockingConnection {
     let isSilent = true;
     const watchdog = setTimeout(
       () => {
-        const probe = () => this.#connections.probe(this.#sources[0]?.target);
+        const probe = () => this.#connections.probe(this.#sources[0]?.ready);
         void hasDied({ isSilent: () => isSilent, probe, grace: GRACE }).then((isDead) => {
           if (isDead) this.disconnect();
         });

@@ -310,13 +310,13 @@ export class Taker {
    * receipt tells.
    */
   async #giveBack(taken: readonly Taken[]): Promise<void> {
-    const { target, receipt: receipts } = (taken[0] as Taken).source;
+    const { ready, receipts } = (taken[0] as Taken).source;
     const receipt = randomUUID();
     const pause = new Pause(100, 2000);
     for (let isUnknown = false; ;) {
       try {
         const { background } = this.#connections;
-        await run(background, giveBack, { target, receipts }, { receipt }, taken);
+        await run(background, giveBack, { ready, receipts }, { receipt }, taken);
         // Nobody waits for this, and a receipt that stays does no harm. It is dropped after a day.
         this.#forgetting = background.zrem(receipts, receipt).catch(() => {});
         return;
@@ -354,7 +354,7 @@ export class Taker {
   }
 
   get #name(): string {
-    return `queue "${this.#sources.map(({ target }) => target).join('", "')}"`;
+    return `queue "${this.#sources.map(({ ready }) => ready).join('", "')}"`;
   }
 }
 
