@@ -157,7 +157,7 @@ export class DelayedMessages {
   async pollNewestTo(ready: string): Promise<Buffer | undefined> {
     for (;;) {
       const { payload, hasMore } = await this.#queue.callOnce("poll", (redis, keys) =>
-        run(redis, pollNewestTo, { ...keys, target: ready }, { step: STEP }),
+        run(redis, pollNewestTo, { ...keys, ready }, { step: STEP }),
       );
       if (payload !== undefined || !hasMore) return payload;
     }

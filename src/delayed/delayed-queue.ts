@@ -70,7 +70,7 @@ export class DelayedQueue<T = unknown> {
   }
 
   /**
-   * Offers many messages, in this order; answers in the same order. They travel a hundred at a time.
+   * Offers many messages, in this order; returns the results in the same order. They travel a hundred at a time.
    *
    * All are checked and encoded before the first is sent.
    *
@@ -100,7 +100,7 @@ export class DelayedQueue<T = unknown> {
     return await this.#messages.cancel(idOrKey);
   }
 
-  /** Cancels many, a hundred per script; answers for each, in the same order, as {@link cancel} does. */
+  /** Cancels many, a hundred per script; returns a verdict for each, in the same order, as {@link cancel} does. */
   async cancelMany(idsOrKeys: Iterable<MessageId | string>): Promise<boolean[]> {
     const all = Array.from(idsOrKeys);
     for (const idOrKey of all) checkIdOrKey(idOrKey);
@@ -135,7 +135,7 @@ export class DelayedQueue<T = unknown> {
 
   /**
    * Gives a delayed message a new deadline, `delay` milliseconds from now; finds it by its id or key,
-   * in O(log N). Answers its new id and deadline, or undefined if it was moved already or never existed.
+   * in O(log N). Returns its new id and deadline, or undefined if it was moved already or never existed.
    *
    * It goes to the end of the insertion order, unless its deadline stays the same to the millisecond.
    */
@@ -189,7 +189,7 @@ export class DelayedQueue<T = unknown> {
   }
 
   /**
-   * Takes the message out that was inserted first, due or not, and answers its payload; undefined if
+   * Takes the message out that was inserted first, due or not, and returns its payload; undefined if
    * there is none. It will not be delivered.
    *
    * @throws {DecodeError} if the codec cannot read it; its bytes are in the quarantine.
@@ -240,7 +240,7 @@ export class DelayedQueue<T = unknown> {
   }
 
   /**
-   * Takes out the first inserted message with this payload, and answers whether there was one. It
+   * Takes out the first inserted message with this payload, and returns whether there was one. It
    * will not be delivered. Compares encoded bytes, and may read all.
    */
   async remove(payload: T): Promise<boolean> {
@@ -252,31 +252,31 @@ export class DelayedQueue<T = unknown> {
     return false;
   }
 
-  /** Takes out every message with one of these payloads; answers how many. Reads all. */
+  /** Takes out every message with one of these payloads; returns how many. Reads all. */
   async removeAll(payloads: Iterable<T>): Promise<number> {
     return await this.#removeWhere(payloads, ({ isMatch }) => isMatch);
   }
 
-  /** Takes out every message with none of these payloads; answers how many. Reads all. */
+  /** Takes out every message with none of these payloads; returns how many. Reads all. */
   async retainAll(payloads: Iterable<T>): Promise<number> {
     return await this.#removeWhere(payloads, ({ isMatch }) => !isMatch);
   }
 
-  /** Drops all delayed messages; answers how many. Those that are ready already stay. */
+  /** Drops all delayed messages; returns how many. Those that are ready already stay. */
   async clear(): Promise<number> {
     return await this.#messages.clear();
   }
 
   /**
    * Moves the message inserted last to the head of another queue's ready messages, due or not, and
-   * answers its payload; undefined if there is none. Both queues need the same codec, and on Cluster
+   * returns its payload; undefined if there is none. Both queues need the same codec, and on Cluster
    * the same slot.
    *
    * @throws {TypeError} if `other` cannot name a queue; nothing was moved.
    * @throws {DecodeError} if the codec cannot read it; it has been moved all the same.
    */
   async pollLastAndOfferFirstTo(other: string): Promise<T | undefined> {
-    const payload = await this.#messages.pollNewestTo(queueKeys(other).target);
+    const payload = await this.#messages.pollNewestTo(queueKeys(other).ready);
     return payload && this.#payloads.decode(payload);
   }
 

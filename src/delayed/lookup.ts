@@ -35,7 +35,7 @@ export class Lookup {
     let cursor = "0";
     do {
       const [next, entries] = await this.#queue.call("scan the keys of", (redis, keys) =>
-        redis.hscan(keys.index, cursor, "MATCH", pattern, "COUNT", STEP),
+        redis.hscan(keys.businessKeys, cursor, "MATCH", pattern, "COUNT", STEP),
       );
       cursor = next;
       const found = entries.filter((key, i) => i % 2 === 0 && !seen.has(key));

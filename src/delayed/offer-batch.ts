@@ -85,7 +85,7 @@ export class OfferBatch {
     this.#all = shared.offerBatches.add(this);
   }
 
-  /** Adds an offer; answers when Redis has it. */
+  /** Adds an offer; resolves when Redis has it. */
   add(offering: Offering): Promise<OfferResult> {
     if (offering.key !== undefined) this.#hasKey = true;
     return this.#batch.add(offering);

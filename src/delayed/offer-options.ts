@@ -5,15 +5,15 @@ import type { Offering } from "./offer-batch.ts";
 export interface OfferOptions {
   /**
    * A business key, such as `"order:42"`: by it the message can be cancelled, rescheduled and found.
-   * A key is pending once at most in a queue. 1 to 200 bytes; must not look like a `MessageId`.
+   * A key has one delayed message at most in a queue. 1 to 200 bytes; must not look like a `MessageId`.
    *
    * Costs an entry in a HASH, some 150 bytes and two commands.
    */
   readonly key?: string;
 
   /**
-   * What to do if the key is pending already. `"reject"`: leave the pending message, and answer its
-   * id. `"replace"`: new payload, new deadline. `"keep"`: new payload, the pending deadline.
+   * What to do if the key has a delayed message already. `"reject"`: leave the delayed message, and return its
+   * id. `"replace"`: new payload, new deadline. `"keep"`: new payload, its deadline.
    * Defaults to `"reject"`.
    */
   readonly onDuplicate?: "reject" | "replace" | "keep";

@@ -1,7 +1,7 @@
 import { RedisError, type DelaylineError } from "../errors.ts";
 import { tidyAddresses, type TidyReply } from "../lua/delayed/tidy-addresses.ts";
 import { tidyMembers } from "../lua/delayed/tidy-members.ts";
-import { tidyIndex } from "../lua/delayed/tidy-index.ts";
+import { tidyBusinessKeys } from "../lua/delayed/tidy-business-keys.ts";
 import type { Untidy } from "../lua/fragments/untidy.ts";
 import type { Elements, Layout } from "../lua/family.ts";
 import { run } from "../lua/script.ts";
@@ -50,7 +50,7 @@ export class Tidier {
     this.#movedCount += movedCount;
     this.#found = {
       order: this.#found.order || found.order,
-      index: this.#found.index || found.index,
+      businessKeys: this.#found.businessKeys || found.businessKeys,
     };
     this.#tidyIfDue();
   }
@@ -65,20 +65,20 @@ export class Tidier {
     if (this.#tidying !== undefined || this.#isClosed) return;
     // With interop "redisson" a message that is moved leaves no element.
     const isMany = this.#elements === "addresses" && this.#movedCount >= TIDY_AFTER;
-    const { order, index } = this.#found;
-    if (!isMany && !order && !index) return;
+    const { order, businessKeys } = this.#found;
+    if (!isMany && !order && !businessKeys) return;
     this.#movedCount = 0;
     this.#found = TIDY;
-    this.#tidying = this.#tidy({ order: order || isMany, index }).finally(() => {
+    this.#tidying = this.#tidy({ order: order || isMany, businessKeys }).finally(() => {
       this.#tidying = undefined;
       this.#tidyIfDue();
     });
   }
 
-  async #tidy({ order, index }: Untidy): Promise<void> {
+  async #tidy({ order, businessKeys }: Untidy): Promise<void> {
     try {
       if (order) await (this.#elements === "members" ? this.#tidyMembers() : this.#tidyAddresses());
-      if (index) await this.#tidyIndex();
+      if (businessKeys) await this.#tidyBusinessKeys();
     } catch (error) {
       if (this.#isClosed) return;
       this.#report(new RedisError(`cannot tidy queue "${this.#queue}"`, error));
@@ -101,16 +101,16 @@ export class Tidier {
     }
   }
 
-  async #tidyIndex(): Promise<void> {
+  async #tidyBusinessKeys(): Promise<void> {
     let cursor = "0";
     do {
       const args = { cursor, step: STEP };
-      cursor = await run(this.#connections.background, tidyIndex, this.#keys, args);
+      cursor = await run(this.#connections.background, tidyBusinessKeys, this.#keys, args);
     } while (cursor !== "0" && !this.#isClosed);
   }
 }
 
-const TIDY: Untidy = { order: false, index: false };
+const TIDY: Untidy = { order: false, businessKeys: false };
 
 /** The insertion order is tidied each time that this many messages have been moved. */
 const TIDY_AFTER = 100;

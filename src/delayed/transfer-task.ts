@@ -15,7 +15,7 @@ import type { Listener, Subscriber } from "../redis/subscriber.ts";
 import { Tidier } from "./tidier.ts";
 
 /**
- * The transfer task moves due messages of one queue to its target LIST. There is one per queue and
+ * The transfer task moves due messages of one queue to its ready LIST. There is one per queue and
  * client, however many handles exist.
  *
  * It subscribes to the queue's channel first, then transfers once, then lives from four events:
@@ -195,7 +195,7 @@ export class TransferTask implements Listener {
     }
   }
 
-  /** Moves one batch; answers what to await next. `told`: what the batch before has answered. */
+  /** Moves one batch; returns what to await next. `told`: what the batch before returned. */
   async #moveBatch(told: number): Promise<{ deadline: number; isDue: boolean }> {
     this.#heard = Infinity;
     const sentAt = ServerClock.local();

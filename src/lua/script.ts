@@ -5,7 +5,7 @@ import { inOrder, type Fragment } from "./fragment.ts";
 /** What a script takes as an argument. */
 export type ScriptArg = string | number | Buffer;
 
-/** What Redis answers to a script: integers, bulk strings, nil, and arrays of these. */
+/** What Redis replies to a script: integers, bulk strings, nil, and arrays of these. */
 export type RawReply = number | string | Buffer | null | RawReply[];
 
 /** One row of the arguments that repeat: a value for each column. */

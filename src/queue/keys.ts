@@ -12,25 +12,25 @@ export interface QueueKeys {
   /** LIST: the insertion order, oldest first, one element per offered message. */
   readonly order: string;
   /** LIST: payloads that are due, for consumers to pop. Its name is the queue's name. */
-  readonly target: string;
+  readonly ready: string;
   /** Pub/sub channel: the deadline of a message that became the first to be due. */
   readonly channel: string;
   /** LIST: the part of the insertion order that has been compacted; only there meanwhile. */
   readonly compacted: string;
   /**
-   * HASH: business key -> address (24 bytes), and what the offer came to; see `lua/offer-keyed.ts`.
+   * HASH: business key -> address (24 bytes), and what the offer came to; see `lua/delayed/offer-keyed.ts`.
    * Only for messages that have a key.
    */
-  readonly index: string;
+  readonly businessKeys: string;
   /** String: the transfer task that moved messages last. A hint with a time to live. */
   readonly mover: string;
   /** LIST: bytes that nobody could read. */
   readonly quarantine: string;
   /**
    * ZSET: receipts of give-backs that are under way, by the server's time in epoch milliseconds; see
-   * `lua/give-back.ts`. Expires a day after the last one.
+   * `lua/ready/give-back.ts`. Expires a day after the last one.
    */
-  readonly receipt: string;
+  readonly receipts: string;
 }
 
 /**
@@ -47,13 +47,13 @@ export function queueKeys(name: string): QueueKeys {
   return {
     timeouts: `redisson_delay_queue_timeout:${tagged}`,
     order: `redisson_delay_queue:${tagged}`,
-    target: name,
+    ready: name,
     channel: `redisson_delay_queue_channel:${tagged}`,
     compacted: `delayline_compacted:${tagged}`,
-    index: `delayline_keys:${tagged}`,
+    businessKeys: `delayline_keys:${tagged}`,
     mover: `delayline_mover:${tagged}`,
     quarantine: `delayline_quarantine:${tagged}`,
-    receipt: `delayline_receipts:${tagged}`,
+    receipts: `delayline_receipts:${tagged}`,
   };
 }
 
@@ -61,7 +61,7 @@ export function queueKeys(name: string): QueueKeys {
  * The name with braces around the part that Redis Cluster hashes.
  *
  * Redis hashes what stands between the first `{` and the first `}` behind it, or the whole key where
- * that is missing or empty. The target's key is the bare name, so it has to hash like the others.
+ * that is missing or empty. The key of the ready LIST is the bare name, so it has to hash like the others.
  */
 function hashTagged(name: unknown): string {
   if (typeof name !== "string") {

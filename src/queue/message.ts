@@ -64,7 +64,7 @@ export function packMember(id: Buffer, payload: Buffer, key = ""): Buffer {
 }
 
 /**
- * Unpacks a ZSET member, or answers undefined if its bytes have no known layout.
+ * Unpacks a ZSET member, or returns undefined if its bytes have no known layout.
  *
  * Reads today's layout and that of Redisson before 3.21.1 (`dLc0`: an 8-byte random number as id,
  * then length and payload). They are told apart by the embedded length; the Lua in

@@ -3,10 +3,10 @@ import type { Connections } from "../redis/connections.ts";
 import { hasDied } from "../redis/watchdog.ts";
 import type { Step } from "./pop-rhythm.ts";
 
-/** A target LIST, and where the receipts of its give-backs stand. */
+/** A ready LIST, and where the receipts of its give-backs stand. */
 export interface Source {
-  readonly target: string;
-  readonly receipt: string;
+  readonly ready: string;
+  readonly receipts: string;
 }
 
 /** A payload, and where it was popped from. */
@@ -45,7 +45,7 @@ export class BlockingConnection {
     connections: Connections,
     sources: readonly Source[],
   ): Promise<BlockingConnection> {
-    const redis = await connections.open("blocking", sources[0]?.target);
+    const redis = await connections.open("blocking", sources[0]?.ready);
     try {
       return new BlockingConnection(connections, sources, redis, await redis.client("ID"));
     } catch (error) {
@@ -96,19 +96,19 @@ export class BlockingConnection {
   }
 
   async #pop(count: number, source: Source): Promise<Taken[]> {
-    const payloads = await this.#watched(0, this.#redis.lpopBuffer(source.target, count));
+    const payloads = await this.#watched(0, this.#redis.lpopBuffer(source.ready, count));
     return (payloads ?? []).map((payload) => ({ source, payload }));
   }
 
   /** Blocks for one message, of the first source that has one, for a few seconds at most. */
   async #block(): Promise<Taken[]> {
-    const targets = this.#sources.map(({ target }) => target);
-    const popped = await this.#watched(BLOCK, this.#redis.blpopBuffer(targets, BLOCK));
+    const lists = this.#sources.map(({ ready }) => ready);
+    const popped = await this.#watched(BLOCK, this.#redis.blpopBuffer(lists, BLOCK));
     if (popped === null) return [];
     const [key, payload] = popped;
     // The reply names the key with ioredis's prefix.
-    const target = key.toString().slice((this.#redis.options.keyPrefix ?? "").length);
-    const source = this.#sources.find((candidate) => candidate.target === target);
+    const ready = key.toString().slice((this.#redis.options.keyPrefix ?? "").length);
+    const source = this.#sources.find((candidate) => candidate.ready === ready);
     return [{ source: source ?? (this.#sources[0] as Source), payload }];
   }
 
@@ -117,7 +117,7 @@ export class BlockingConnection {
     let isSilent = true;
     const watchdog = setTimeout(
       () => {
-        const probe = () => this.#connections.probe(this.#sources[0]?.target);
+        const probe = () => this.#connections.probe(this.#sources[0]?.ready);
         void hasDied({ isSilent: () => isSilent, probe, grace: GRACE }).then((isDead) => {
           if (isDead) this.disconnect();
         });

@@ -145,7 +145,7 @@ export class BlockingQueue<T = unknown> {
     const [taken] = await this.#list.take(1, { timeout }, others);
     if (taken === undefined) return undefined;
     return {
-      queue: taken.source.target,
+      queue: taken.source.ready,
       payload: await this.#payloads.decodeTaken(taken.payload),
     };
   }

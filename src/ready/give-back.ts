@@ -67,14 +67,14 @@ export class GiveBack {
   }
 
   async #putBackBatch(batch: readonly Taken[]): Promise<void> {
-    const { target, receipt: receipts } = (batch[0] as Taken).source;
+    const { ready, receipts } = (batch[0] as Taken).source;
     const receipt = randomUUID();
     const pause = new Pause(100, 2000);
     let mayBeBack = false;
     for (;;) {
       try {
         const { background } = this.#connections;
-        await run(background, giveBack, { target, receipts }, { receipt }, batch);
+        await run(background, giveBack, { ready, receipts }, { receipt }, batch);
         // Nobody waits for this, and a receipt that stays does no harm. It is dropped after a day.
         this.#removal = background.zrem(receipts, receipt).catch(() => {});
         return;

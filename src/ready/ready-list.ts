@@ -61,32 +61,32 @@ export class ReadyList {
 
   /** Takes payloads that are there, `max` at most, without waiting. */
   async pop(max: number): Promise<readonly Buffer[]> {
-    const payloads = await this.#queue.callOnce("take from", (redis, { target }) =>
-      redis.lpopBuffer(target, max),
+    const payloads = await this.#queue.callOnce("take from", (redis, { ready }) =>
+      redis.lpopBuffer(ready, max),
     );
     return payloads ?? [];
   }
 
   /** Puts payloads at the end. If it is sent a second time they are there twice. */
   async push(payloads: readonly Buffer[]): Promise<void> {
-    await this.#queue.call("put into", (redis, { target }) => redis.rpush(target, ...payloads));
+    await this.#queue.call("put into", (redis, { ready }) => redis.rpush(ready, ...payloads));
   }
 
   /** The oldest payload, which stays there; undefined if there is none. */
   async peek(): Promise<Buffer | undefined> {
-    const payload = await this.#queue.call("look at", (redis, { target }) =>
-      redis.lindexBuffer(target, 0),
+    const payload = await this.#queue.call("look at", (redis, { ready }) =>
+      redis.lindexBuffer(ready, 0),
     );
     return payload ?? undefined;
   }
 
   async size(): Promise<number> {
-    return asNumber(await this.#queue.call("measure", (redis, { target }) => redis.llen(target)));
+    return asNumber(await this.#queue.call("measure", (redis, { ready }) => redis.llen(ready)));
   }
 
   /** All payloads, oldest first, which stay there. */
   readAll(): Promise<Buffer[]> {
-    return this.#queue.call("read", (redis, { target }) => redis.lrangeBuffer(target, 0, -1));
+    return this.#queue.call("read", (redis, { ready }) => redis.lrangeBuffer(ready, 0, -1));
   }
 
   /** Drops all; returns how many. */
@@ -103,7 +103,7 @@ export class ReadyList {
   #taker(others: readonly ReadyList[]): Taker {
     this.checkTaking();
     const sources = [this, ...others].map((list) => list.#queue.keys);
-    const names = JSON.stringify(sources.map(({ target }) => target));
+    const names = JSON.stringify(sources.map(({ ready }) => ready));
     let taker = this.#takers.get(names);
     if (taker === undefined) {
       taker = new Taker(sources, this.#shared);

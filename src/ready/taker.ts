@@ -71,7 +71,7 @@ export class Taker {
       readonly closeTimeout: number;
     },
   ) {
-    this.#queue = `queue "${sources.map(({ target }) => target).join('", "')}"`;
+    this.#queue = `queue "${sources.map(({ ready }) => ready).join('", "')}"`;
     this.#sources = sources;
     this.#connections = shared.connections;
     this.#report = shared.report;

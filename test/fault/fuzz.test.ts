@@ -7,7 +7,7 @@ import type { Elements } from "../../src/lua/family.ts";
 import { run } from "../../src/lua/script.ts";
 import { tidyAddresses, type TidyReply } from "../../src/lua/delayed/tidy-addresses.ts";
 import { tidyMembers } from "../../src/lua/delayed/tidy-members.ts";
-import { tidyIndex } from "../../src/lua/delayed/tidy-index.ts";
+import { tidyBusinessKeys } from "../../src/lua/delayed/tidy-business-keys.ts";
 import { sweep, transfer } from "../../src/lua/delayed/transfer.ts";
 import { isMessageId, unpackMember } from "../../src/queue/message.ts";
 import type { DelayedQueue } from "../../src/index.ts";
@@ -116,7 +116,7 @@ class Case {
     await call();
     const [members, payloads] = await Promise.all([
       redis.zrangeBuffer(this.#keys.timeouts, "0", "-1"),
-      redis.lrangeBuffer(this.#keys.target, 0, -1),
+      redis.lrangeBuffer(this.#keys.ready, 0, -1),
     ]);
     const pending = members
       .map((member) => unpackMember(member)?.payload.toString("latin1") ?? "")
@@ -151,7 +151,7 @@ class Case {
   async #spoilIndex(): Promise<void> {
     for (const entry of this.#random.some(4, () => this.#garbage.entry())) {
       const field = this.#random.pick([...KEYS, this.#random.bytes(3).toString("latin1")]);
-      await redis.hset(this.#keys.index, field, entry);
+      await redis.hset(this.#keys.businessKeys, field, entry);
     }
   }
 
@@ -208,8 +208,8 @@ class Case {
 
   /** While a key is of another type Redis refuses offers, and nothing of them is there afterwards. */
   async #offerInVain(): Promise<void> {
-    const { order, index, timeouts } = this.#keys;
-    const key = this.#random.pick([order, index]);
+    const { order, businessKeys, timeouts } = this.#keys;
+    const key = this.#random.pick([order, businessKeys]);
     const aside = `${timeouts}:aside`;
     const isThere = (await redis.exists(key)) === 1;
     if (isThere) await redis.rename(key, aside);
@@ -353,7 +353,7 @@ class Case {
     expect(Object.values(reply)).not.toContain(NaN);
     // What was moved is at the end of the ready messages.
     if (reply.moved > 0) {
-      for (const bytes of await redis.lrangeBuffer(this.#keys.target, -reply.moved, -1)) {
+      for (const bytes of await redis.lrangeBuffer(this.#keys.ready, -reply.moved, -1)) {
         const payload = bytes.toString("latin1");
         if (this.#pending.delete(payload)) this.#ready.add(payload);
       }
@@ -374,7 +374,7 @@ class Case {
       next = await run(redis, tidyAddresses, this.#keys, { step: 3, thorough: next.thorough });
     }
     let cursor = "0";
-    do cursor = await run(redis, tidyIndex, this.#keys, { cursor, step: 3 });
+    do cursor = await run(redis, tidyBusinessKeys, this.#keys, { cursor, step: 3 });
     while (cursor !== "0");
   }
 

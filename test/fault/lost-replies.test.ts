@@ -132,7 +132,7 @@ test("the reply of a give-back is lost: the message is back once", async () => {
   expect(line.errors).toEqual([]);
 
   // Nothing else is answered with 1 meanwhile.
-  await eventually(async () => (await redis.exists(queueKeys(name).receipt)) === 0);
+  await eventually(async () => (await redis.exists(queueKeys(name).receipts)) === 0);
   // The answer to the give-back is how many have gone back.
   let losses = 0;
   proxy.onReply = (chunk, connection) =>

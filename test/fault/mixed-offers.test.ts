@@ -158,7 +158,7 @@ describe.each(["none", "redisson"] as const)("interop %s", (interop) => {
     ]);
     expect([plain?.outcome, keyed?.outcome]).toEqual(["added", "added"]);
     expect(await queue.get(plain?.id ?? "")).toMatchObject({ payload: 1, key: undefined });
-    expect(await redis.hkeys(queueKeys(queue.name).index)).toEqual(["two"]);
+    expect(await redis.hkeys(queueKeys(queue.name).businessKeys)).toEqual(["two"]);
     expect(await queue.cancel(plain?.id ?? "")).toBe(true);
     expect(await queue.get("two")).toMatchObject({ payload: 2, key: "two" });
   });

@@ -19,7 +19,7 @@ function newQueue() {
   const keys = {
     timeouts: `redisson_delay_queue_timeout:{${name}}`,
     order: `redisson_delay_queue:{${name}}`,
-    target: name,
+    ready: name,
     quarantine: `delayline_quarantine:{${name}}`,
     compacted: `delayline_compacted:{${name}}`,
     mover: `delayline_mover:{${name}}`,
@@ -82,9 +82,9 @@ test("WRONGTYPE on the insertion-order LIST", async () => {
   expect(await queue.poll()).toBeUndefined();
 });
 
-test("WRONGTYPE on the target LIST", async () => {
+test("WRONGTYPE on the ready LIST", async () => {
   const { name, redis, keys, delayed } = newQueue();
-  await redis.set(keys.target, "somebody else's");
+  await redis.set(keys.ready, "somebody else's");
   const sent = numbers(250).map((i) => `message ${i}`);
   await delayed.offerMany(sent.map((payload) => ({ payload, delay: 0 })));
 
@@ -103,7 +103,7 @@ test("WRONGTYPE on the target LIST", async () => {
   // A subscription goes on trying as well.
   const received: string[] = [];
   queue.subscribe((message) => received.push(message));
-  await redis.del(keys.target);
+  await redis.del(keys.ready);
   await eventually(() => received.length >= 250, { within: 15_000 });
   expect(received).toEqual(sent);
 });
@@ -119,7 +119,7 @@ test("WRONGTYPE on the quarantine LIST", async () => {
   await eventually(() => worker.errors.length >= 2);
   expect(worker.errors[0]).toMatchObject(wrongType);
   // Neither the poison nor the good message is lost.
-  expect((await redis.zcard(keys.timeouts)) + (await redis.llen(keys.target))).toBe(2);
+  expect((await redis.zcard(keys.timeouts)) + (await redis.llen(keys.ready))).toBe(2);
 
   await redis.del(keys.quarantine);
   expect(await queue.take()).toBe("good");
@@ -142,16 +142,16 @@ test("WRONGTYPE on the quarantine LIST: what cannot be decoded is in the error s
   expect(line.errors[0]).toMatchObject(wrongType);
 });
 
-test("poison and WRONGTYPE on the target at once: the poison is put aside once, and said so", async () => {
+test("poison and WRONGTYPE on the ready at once: the poison is put aside once, and said so", async () => {
   const { name, redis, keys, delayed } = newQueue();
-  await redis.set(keys.target, "somebody else's");
+  await redis.set(keys.ready, "somebody else's");
   await redis.zadd(keys.timeouts, 1, "poison");
   await delayed.offer("good", 0);
 
   const worker = newLineThatMayFail({ codec: "string" });
   const queue = worker.getBlockingQueue<string>(name);
   await eventually(() => worker.errors.length >= 3);
-  await redis.del(keys.target);
+  await redis.del(keys.ready);
   expect(await queue.take()).toBe("good");
   expect(await redis.lrange(keys.quarantine, 0, -1)).toEqual(["poison"]);
   await eventually(() => worker.errors.some(({ code }) => code === "QUARANTINED"));

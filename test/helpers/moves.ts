@@ -16,9 +16,9 @@ export interface QueueState {
   readonly timeouts?: readonly (readonly [member: Bytes, score: number])[];
   readonly order?: readonly Bytes[];
   readonly compacted?: readonly Bytes[];
-  readonly target?: readonly Bytes[];
+  readonly ready?: readonly Bytes[];
   readonly quarantine?: readonly Bytes[];
-  readonly index?: Readonly<Record<string, Bytes>>;
+  readonly businessKeys?: Readonly<Record<string, Bytes>>;
   readonly mover?: string;
   /** Without their times: they are of now. */
   readonly receipts?: readonly string[];
@@ -61,31 +61,32 @@ export async function newMoves(): Promise<Moves> {
 }
 
 async function seed(redis: Redis, keys: QueueKeys, state: QueueState): Promise<void> {
-  const { timeouts = [], index = {}, mover, receipts = [] } = state;
+  const { timeouts = [], businessKeys = {}, mover, receipts = [] } = state;
   for (const [member, score] of timeouts) await redis.zadd(keys.timeouts, score, bytes(member));
-  for (const list of ["order", "compacted", "target", "quarantine"] as const) {
+  for (const list of ["order", "compacted", "ready", "quarantine"] as const) {
     for (const element of state[list] ?? []) await redis.rpush(keys[list], bytes(element));
   }
-  for (const [key, entry] of Object.entries(index)) await redis.hset(keys.index, key, bytes(entry));
+  for (const [key, entry] of Object.entries(businessKeys))
+    await redis.hset(keys.businessKeys, key, bytes(entry));
   if (mover !== undefined) await redis.set(keys.mover, mover);
-  for (const receipt of receipts) await redis.zadd(keys.receipt, Date.now(), receipt);
+  for (const receipt of receipts) await redis.zadd(keys.receipts, Date.now(), receipt);
 }
 
 async function read(redis: Redis, keys: QueueKeys): Promise<QueueState> {
   const list = async (key: string) => (await redis.lrangeBuffer(key, 0, -1)).map(asText);
   const members = (await redis.zrangeBuffer(keys.timeouts, "0", "-1")).map(asText);
   const scores = members.map((member) => redis.zscore(keys.timeouts, bytes(member)));
-  const index = Object.entries(await redis.hgetallBuffer(keys.index));
+  const index = Object.entries(await redis.hgetallBuffer(keys.businessKeys));
   const mover = await redis.get(keys.mover);
   return {
     timeouts: (await Promise.all(scores)).map((score, i) => [members[i] ?? "", Number(score)]),
     order: await list(keys.order),
     compacted: await list(keys.compacted),
-    target: await list(keys.target),
+    ready: await list(keys.ready),
     quarantine: await list(keys.quarantine),
-    index: Object.fromEntries(index.map(([key, entry]) => [key, asText(entry)])),
+    businessKeys: Object.fromEntries(index.map(([key, entry]) => [key, asText(entry)])),
     ...(mover !== null && { mover }),
-    receipts: await redis.zrange(keys.receipt, "0", "-1"),
+    receipts: await redis.zrange(keys.receipts, "0", "-1"),
   };
 }
 

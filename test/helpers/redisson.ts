@@ -15,7 +15,7 @@ export async function offerAsRedisson(
   delay: number,
   layout: Layout = "8-byte ids",
 ): Promise<number> {
-  const { target, timeouts, order, channel } = queueKeys(name);
+  const { ready, timeouts, order, channel } = queueKeys(name);
   const deadline = Date.now() + delay;
   const pack =
     layout === "old"
@@ -34,7 +34,7 @@ export async function offerAsRedisson(
       redis.call('publish', KEYS[4], ARGV[1]);
     end;`,
     4,
-    target,
+    ready,
     timeouts,
     order,
     channel,
@@ -47,7 +47,7 @@ export async function offerAsRedisson(
 
 /** Moves due messages as Redisson does (of 3.21.1 and later), judging by the caller's own clock. */
 export async function transferAsRedisson(redis: Redis, name: string): Promise<string | null> {
-  const { target, timeouts, order } = queueKeys(name);
+  const { ready, timeouts, order } = queueKeys(name);
   const next = await redis.eval(
     `local expiredValues = redis.call('zrangebyscore', KEYS[2], 0, ARGV[1], 'limit', 0, ARGV[2]);
     if #expiredValues > 0 then
@@ -64,7 +64,7 @@ export async function transferAsRedisson(redis: Redis, name: string): Promise<st
     end
     return nil;`,
     3,
-    target,
+    ready,
     timeouts,
     order,
     Date.now(),

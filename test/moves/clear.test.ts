@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { clear, clearTarget } from "../../src/lua/delayed/remove.ts";
+import { clearDelayed } from "../../src/lua/delayed/clear-delayed.ts";
+import { clearReady } from "../../src/lua/ready/clear-ready.ts";
 import { run } from "../../src/lua/script.ts";
 import { indexEntry, message, newMoves, type Moves } from "../helpers/moves.ts";
 
@@ -8,17 +9,17 @@ const delayed = {
   timeouts: [a.delayed, b.delayed],
   order: [b.address],
   compacted: [a.address],
-  index: { "key of a": indexEntry(a) },
+  businessKeys: { "key of a": indexEntry(a) },
 };
-const others = { target: ["c", "d", "e"], quarantine: ["x"], mover: "me", receipts: ["mine"] };
-const { target: _, ...withoutReady } = others;
+const others = { ready: ["c", "d", "e"], quarantine: ["x"], mover: "me", receipts: ["mine"] };
+const { ready: _, ...withoutReady } = others;
 
-const clearDelayed = ({ redis, keys }: Moves) => run(redis, clear, keys, {});
-const clearReady = ({ redis, keys }: Moves) => run(redis, clearTarget, keys, {});
+const dropDelayed = ({ redis, keys }: Moves) => run(redis, clearDelayed, keys, {});
+const dropReady = ({ redis, keys }: Moves) => run(redis, clearReady, keys, {});
 
 test.each([
-  { what: "clear", move: clearDelayed, count: 2, after: others },
-  { what: "clear-target", move: clearReady, count: 3, after: { ...delayed, ...withoutReady } },
+  { what: "clear-delayed", move: dropDelayed, count: 2, after: others },
+  { what: "clear-ready", move: dropReady, count: 3, after: { ...delayed, ...withoutReady } },
 ])("$what drops its own, and nothing else", async ({ move, count, after }) => {
   const queue = await newMoves();
   await queue.seed({ ...delayed, ...others });

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { arePending, getById, getByKey } from "../../src/lua/delayed/get.ts";
+import { areDelayed } from "../../src/lua/delayed/are-delayed.ts";
+import { getById, getByKey } from "../../src/lua/delayed/get.ts";
 import { run } from "../../src/lua/script.ts";
 import { bytes, indexEntry, message, newMoves, type Moves } from "../helpers/moves.ts";
 
@@ -8,25 +9,25 @@ const gone = message("g", 1000, "key of g");
 const state = {
   timeouts: [a.delayed, b.delayed],
   order: [a.address, b.address],
-  index: { "key of b": indexEntry(b), "key of g": indexEntry(gone) },
+  businessKeys: { "key of b": indexEntry(b), "key of g": indexEntry(gone) },
 };
 
-const byId = ({ redis, keys }: Moves, target: string) =>
-  run(redis, getById, keys, { target: bytes(target) });
-const byKey = ({ redis, keys }: Moves, target: string) => run(redis, getByKey, keys, { target });
+const byId = ({ redis, keys }: Moves, wanted: string) =>
+  run(redis, getById, keys, { wanted: bytes(wanted) });
+const byKey = ({ redis, keys }: Moves, wanted: string) => run(redis, getByKey, keys, { wanted });
 
 test.each([
-  { what: "by id", get: byId, target: a.address, found: a },
-  { what: "by id, the second of a deadline", get: byId, target: b.address, found: b },
-  { what: "by id, gone", get: byId, target: gone.address, found: undefined },
-  { what: "by id, at another deadline", get: byId, target: message("a", 1001).address },
-  { what: "by key", get: byKey, target: "key of b", found: b },
-  { what: "by key, gone", get: byKey, target: "key of g", found: undefined },
-  { what: "by key, unknown", get: byKey, target: "no key", found: undefined },
-])("get $what: nothing changes", async ({ get, target, found }) => {
+  { what: "by id", get: byId, wanted: a.address, found: a },
+  { what: "by id, the second of a deadline", get: byId, wanted: b.address, found: b },
+  { what: "by id, gone", get: byId, wanted: gone.address, found: undefined },
+  { what: "by id, at another deadline", get: byId, wanted: message("a", 1001).address },
+  { what: "by key", get: byKey, wanted: "key of b", found: b },
+  { what: "by key, gone", get: byKey, wanted: "key of g", found: undefined },
+  { what: "by key, unknown", get: byKey, wanted: "no key", found: undefined },
+])("get $what: nothing changes", async ({ get, wanted, found }) => {
   const queue = await newMoves();
   await queue.seed(state);
-  expect(await get(queue, target)).toEqual(
+  expect(await get(queue, wanted)).toEqual(
     found && { deadline: found.deadline, member: bytes(found.member) },
   );
   expect(await queue.snapshot()).toEqual(state);
@@ -35,7 +36,7 @@ test.each([
 test("which keys are there: nothing changes", async () => {
   const queue = await newMoves();
   await queue.seed(state);
-  const asked = ["key of g", "key of b", "no key"];
-  expect(await run(queue.redis, arePending, queue.keys, {}, asked)).toEqual([false, true, false]);
+  const asked = ["key of g", "key of b", "no key"].map((key) => ({ key }));
+  expect(await run(queue.redis, areDelayed, queue.keys, {}, asked)).toEqual([false, true, false]);
   expect(await queue.snapshot()).toEqual(state);
 });

@@ -4,25 +4,31 @@ import { run } from "../../src/lua/script.ts";
 import { newMoves, type Moves } from "../helpers/moves.ts";
 
 const give = ({ redis, keys }: Moves, receipt: string, payloads: readonly string[]) =>
-  run(redis, giveBack, { target: keys.target, receipts: keys.receipt }, { receipt }, payloads);
+  run(
+    redis,
+    giveBack,
+    keys,
+    { receipt },
+    payloads.map((payload) => ({ payload })),
+  );
 
 test.each([
   {
     what: "in front of what is ready, with a receipt",
-    before: { target: ["c"] },
-    after: { target: ["a", "b", "c"], receipts: ["mine"] },
+    before: { ready: ["c"] },
+    after: { ready: ["a", "b", "c"], receipts: ["mine"] },
     count: 2,
   },
   {
     what: "beside the receipts of others",
     before: { receipts: ["yours"] },
-    after: { target: ["a", "b"], receipts: ["yours", "mine"] },
+    after: { ready: ["a", "b"], receipts: ["yours", "mine"] },
     count: 2,
   },
   {
     what: "not again where its receipt is",
-    before: { target: ["c"], receipts: ["mine"] },
-    after: { target: ["c"], receipts: ["mine"] },
+    before: { ready: ["c"], receipts: ["mine"] },
+    after: { ready: ["c"], receipts: ["mine"] },
     count: 0,
   },
 ])("give-back: $what", async ({ before, after, count }) => {

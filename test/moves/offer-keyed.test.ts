@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { offerKeyed, offerKeyedExact } from "../../src/lua/delayed/offer-keyed.ts";
+import { offerKeyed } from "../../src/lua/delayed/offer-keyed.ts";
 import { run } from "../../src/lua/script.ts";
 import {
   asAddress,
@@ -19,18 +19,20 @@ const [sooner, later] = [message("n", 1000, KEY), message("n", 3000, KEY)];
 const SINCE = STAMP / 1000;
 
 describe.each([
-  { order: "addresses", script: offerKeyed, element: asAddress, isExact: false },
-  { order: "members", script: offerKeyedExact, element: asMember, isExact: true },
+  { order: "addresses", script: offerKeyed.addresses, element: asAddress, isExact: false },
+  { order: "members", script: offerKeyed.members, element: asMember, isExact: true },
 ])("offer-keyed, a LIST of $order", ({ script, element, isExact }) => {
   async function offerOne({ redis, keys }: Moves, one: Message, rule: string) {
-    const words = [bytes(one.member), `@${one.deadline}`, one.key, rule];
-    const { answers } = await run(redis, script, keys, { channel: keys.channel }, words);
+    const [name = "", maxWait = ""] = rule.split(":");
+    const { deadline, key } = one;
+    const row = { member: bytes(one.member), delay: "", deadline, key, rule: name, maxWait };
+    const { answers } = await run(redis, script, keys, { channel: keys.channel }, [row]);
     return answers[0];
   }
   const before = {
     timeouts: [old.delayed, late.delayed],
     order: [element(old), element(late)],
-    index: { [KEY]: indexEntry(old) },
+    businessKeys: { [KEY]: indexEntry(old) },
   };
   /** In a LIST of addresses, the element of what was replaced stays behind. */
   const orderWith = (...added: readonly Message[]) =>
@@ -43,7 +45,7 @@ describe.each([
     expect(await queue.snapshot()).toEqual({
       timeouts: [later.delayed, late.delayed],
       order: [element(late), element(later)],
-      index: { [KEY]: indexEntry(later) },
+      businessKeys: { [KEY]: indexEntry(later) },
       channel: ["3000"],
     });
   });
@@ -56,18 +58,18 @@ describe.each([
     expect(await queue.snapshot()).toEqual({
       timeouts: [old.delayed, plain.delayed, late.delayed],
       order: [...before.order, element(plain)],
-      index: before.index,
+      businessKeys: before.businessKeys,
     });
   });
 
   test("reject: nothing changes", async () => {
     const queue = await newMoves();
     await queue.seed(before);
-    const pendingId = bytes(old.id);
+    const delayedId = bytes(old.id);
     expect(await offerOne(queue, sooner, "reject")).toEqual({
       deadline: 2000,
       outcome: "rejected",
-      pendingId,
+      delayedId,
     });
     expect(await queue.snapshot()).toEqual(before);
   });
@@ -85,7 +87,7 @@ describe.each([
     expect(await queue.snapshot()).toEqual({
       timeouts: [one.delayed, late.delayed],
       order: orderWith(one),
-      index: { [KEY]: indexEntry(one, 2, SINCE) },
+      businessKeys: { [KEY]: indexEntry(one, 2, SINCE) },
       ...(heard.length > 0 && { channel: heard }),
     });
   });
@@ -98,13 +100,13 @@ describe.each([
     expect(await queue.snapshot()).toEqual({
       timeouts: [kept.delayed, late.delayed],
       order: orderWith(kept),
-      index: { [KEY]: indexEntry(kept, 3, SINCE) },
+      businessKeys: { [KEY]: indexEntry(kept, 3, SINCE) },
     });
   });
 
   test("sent a second time: nothing changes, and the first answer is given", async () => {
     const queue = await newMoves();
-    const replaced = { ...before, index: { [KEY]: indexEntry(old, 2, SINCE) } };
+    const replaced = { ...before, businessKeys: { [KEY]: indexEntry(old, 2, SINCE) } };
     await queue.seed(replaced);
     expect(await offerOne(queue, message("o", 1000, KEY), "replace")).toEqual({
       deadline: 2000,

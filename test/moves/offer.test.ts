@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { offer, offerExact } from "../../src/lua/delayed/offer.ts";
+import { offer } from "../../src/lua/delayed/offer.ts";
 import { run } from "../../src/lua/script.ts";
 import { asAddress, bytes, asMember, message, newMoves } from "../helpers/moves.ts";
 import type { Message, Moves } from "../helpers/moves.ts";
@@ -7,12 +7,16 @@ import type { Message, Moves } from "../helpers/moves.ts";
 const [a, b, c] = [message("a", 1000), message("b", 2000), message("c", 3000)];
 
 describe.each([
-  { order: "addresses", script: offer, element: asAddress },
-  { order: "members", script: offerExact, element: asMember },
+  { order: "addresses", script: offer.addresses, element: asAddress },
+  { order: "members", script: offer.members, element: asMember },
 ])("offer, a LIST of $order", ({ script, element }) => {
   async function offerAll({ redis, keys }: Moves, messages: readonly Message[]) {
-    const words = messages.flatMap(({ member, deadline }) => [bytes(member), `@${deadline}`]);
-    return (await run(redis, script, keys, { channel: keys.channel }, words)).deadlines;
+    const rows = messages.map(({ member, deadline }) => ({
+      member: bytes(member),
+      delay: "",
+      deadline,
+    }));
+    return (await run(redis, script, keys, { channel: keys.channel }, rows)).deadlines;
   }
 
   test.each([

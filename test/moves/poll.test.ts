@@ -1,12 +1,13 @@
 import { describe, expect, test } from "vitest";
-import { pollNewestTo, pollOldest } from "../../src/lua/delayed/remove.ts";
+import { pollNewestTo } from "../../src/lua/delayed/poll-newest-to.ts";
+import { pollOldest } from "../../src/lua/delayed/poll-oldest.ts";
 import { run } from "../../src/lua/script.ts";
 import { asAddress, bytes, indexEntry, asMember, message, newMoves } from "../helpers/moves.ts";
 import type { Moves } from "../helpers/moves.ts";
 
 const [a, b, c] = [message("a", 1000), message("b", 2000, "key of b"), message("c", 3000)];
 const dead = message("d", 500);
-const index = { "key of b": indexEntry(b) };
+const businessKeys = { "key of b": indexEntry(b) };
 
 const oldest = ({ redis, keys }: Moves, limit: number) =>
   run(redis, pollOldest, keys, { limit, step: 3, maxBytes: 1e6 });
@@ -20,7 +21,7 @@ describe.each([
 
   test("poll-oldest takes what was inserted first, and its key; what is dead goes by the way", async () => {
     const queue = await newMoves();
-    await queue.seed({ timeouts: live, order: [dead, b, c, a].map(element), index });
+    await queue.seed({ timeouts: live, order: [dead, b, c, a].map(element), businessKeys });
     expect(await oldest(queue, 1)).toEqual({ members: [bytes(b.member)], hasMore: true });
     expect(await queue.snapshot()).toEqual({
       timeouts: [a.delayed, c.delayed],
@@ -34,7 +35,7 @@ describe.each([
       timeouts: live,
       compacted: [element(c)],
       order: [b, a].map(element),
-      index,
+      businessKeys,
     });
     expect(await oldest(queue, 2)).toEqual({
       members: [bytes(c.member), bytes(b.member)],
@@ -55,14 +56,14 @@ describe.each([
     await queue.seed({
       timeouts: live,
       order: [c, a, b, dead].map(element),
-      index,
-      target: ["ready before"],
+      businessKeys,
+      ready: ["ready before"],
     });
     expect(await newest(queue)).toEqual({ payload: bytes("b"), hasMore: true });
     expect(await queue.snapshot()).toEqual({
       timeouts: [a.delayed, c.delayed],
       order: [c, a].map(element),
-      target: ["b", "ready before"],
+      ready: ["b", "ready before"],
     });
   });
 
@@ -77,7 +78,7 @@ describe.each([
     expect(await queue.snapshot()).toEqual({
       timeouts: [a.delayed],
       compacted: [element(a)],
-      target: ["c"],
+      ready: ["c"],
     });
   });
 });

@@ -1,12 +1,5 @@
 import { describe, expect, test } from "vitest";
-import {
-  removeByElement,
-  removeByElementExact,
-  removeById,
-  removeByIdExact,
-  removeByKey,
-  removeByKeyExact,
-} from "../../src/lua/delayed/remove.ts";
+import { removeByElement, removeById, removeByKey } from "../../src/lua/delayed/remove.ts";
 import { run } from "../../src/lua/script.ts";
 import { asAddress, bytes, indexEntry, asMember, message, newMoves } from "../helpers/moves.ts";
 import type { Message, Moves } from "../helpers/moves.ts";
@@ -22,16 +15,28 @@ const byMember = ({ member }: Message) => bytes(member);
 /** These messages are delayed, and the index has their keys. */
 const stateOf = (all: readonly Message[]) => ({
   timeouts: all.map((one) => one.delayed),
-  index: Object.fromEntries(all.map((one) => [one.key, indexEntry(one)])),
+  businessKeys: Object.fromEntries(all.map((one) => [one.key, indexEntry(one)])),
 });
 
 describe.each([
-  { by: "element", isExact: false, script: removeByElement, of: byAddress, element: asAddress },
-  { by: "element", isExact: true, script: removeByElementExact, of: byMember, element: asMember },
-  { by: "id", isExact: false, script: removeById, of: byId, element: asAddress },
-  { by: "id", isExact: true, script: removeByIdExact, of: byId, element: asMember },
-  { by: "key", isExact: false, script: removeByKey, of: byKey, element: asAddress },
-  { by: "key", isExact: true, script: removeByKeyExact, of: byKey, element: asMember },
+  {
+    by: "element",
+    isExact: false,
+    script: removeByElement.addresses,
+    of: byAddress,
+    element: asAddress,
+  },
+  {
+    by: "element",
+    isExact: true,
+    script: removeByElement.members,
+    of: byMember,
+    element: asMember,
+  },
+  { by: "id", isExact: false, script: removeById.addresses, of: byId, element: asAddress },
+  { by: "id", isExact: true, script: removeById.members, of: byId, element: asMember },
+  { by: "key", isExact: false, script: removeByKey.addresses, of: byKey, element: asAddress },
+  { by: "key", isExact: true, script: removeByKey.members, of: byKey, element: asMember },
 ])("remove by $by (exact: $isExact)", ({ script, of, isExact, element }) => {
   const remove = ({ redis, keys }: Moves, targets: readonly Message[]) =>
     run(
@@ -39,7 +44,7 @@ describe.each([
       script,
       keys,
       {},
-      targets.map((target) => of(target)),
+      targets.map((target) => ({ wanted: of(target) })),
     );
 
   test.each([

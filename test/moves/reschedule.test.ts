@@ -1,10 +1,5 @@
 import { describe, expect, test } from "vitest";
-import {
-  rescheduleById,
-  rescheduleByIdExact,
-  rescheduleByKey,
-  rescheduleByKeyExact,
-} from "../../src/lua/delayed/reschedule.ts";
+import { rescheduleById, rescheduleByKey } from "../../src/lua/delayed/reschedule.ts";
 import { run } from "../../src/lua/script.ts";
 import { asAddress, bytes, indexEntry, asMember, message, newMoves } from "../helpers/moves.ts";
 import type { Message, Moves } from "../helpers/moves.ts";
@@ -17,17 +12,23 @@ const byId = ({ address }: Message) => bytes(address);
 const byKey = ({ key }: Message) => key;
 
 describe.each([
-  { by: "id", order: "addresses", script: rescheduleById, of: byId, element: asAddress },
-  { by: "id", order: "members", script: rescheduleByIdExact, of: byId, element: asMember },
-  { by: "key", order: "addresses", script: rescheduleByKey, of: byKey, element: asAddress },
-  { by: "key", order: "members", script: rescheduleByKeyExact, of: byKey, element: asMember },
+  { by: "id", order: "addresses", script: rescheduleById.addresses, of: byId, element: asAddress },
+  { by: "id", order: "members", script: rescheduleById.members, of: byId, element: asMember },
+  {
+    by: "key",
+    order: "addresses",
+    script: rescheduleByKey.addresses,
+    of: byKey,
+    element: asAddress,
+  },
+  { by: "key", order: "members", script: rescheduleByKey.members, of: byKey, element: asMember },
 ])("reschedule by $by, a LIST of $order", ({ script, of, order, element }) => {
   const putOff = ({ redis, keys }: Moves, target: Message, delay: number) =>
-    run(redis, script, keys, { channel: keys.channel, target: of(target), delay });
+    run(redis, script, keys, { channel: keys.channel, wanted: of(target), delay });
   const before = {
     timeouts: [a.delayed, b.delayed],
     order: [a, b].map(element),
-    index: { "key of a": indexEntry(a), "key of b": indexEntry(b, 2, 1000) },
+    businessKeys: { "key of a": indexEntry(a), "key of b": indexEntry(b, 2, 1000) },
   };
 
   test("sooner than all: it goes to the end of the order, and is published", async () => {
@@ -38,7 +39,7 @@ describe.each([
     expect(await queue.snapshot()).toEqual({
       timeouts: [moved.delayed, a.delayed],
       order: (order === "addresses" ? [a, b, moved] : [a, moved]).map(element),
-      index: { "key of a": indexEntry(a), "key of b": indexEntry(moved, 2, 1000) },
+      businessKeys: { "key of a": indexEntry(a), "key of b": indexEntry(moved, 2, 1000) },
       channel: [String(deadline)],
     });
   });
@@ -51,7 +52,7 @@ describe.each([
     expect(await queue.snapshot()).toEqual({
       timeouts: [b.delayed, moved.delayed],
       order: (order === "addresses" ? [a, b, moved] : [b, moved]).map(element),
-      index: { "key of a": indexEntry(moved), "key of b": indexEntry(b, 2, 1000) },
+      businessKeys: { "key of a": indexEntry(moved), "key of b": indexEntry(b, 2, 1000) },
     });
   });
 

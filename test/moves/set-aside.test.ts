@@ -11,7 +11,7 @@ test.each([
   { what: "behind the others", before: ["\0", "older"] },
 ])("set-aside: $what", async ({ before }) => {
   const queue = await newMoves();
-  await queue.seed({ quarantine: before, target: ["ready"] });
+  await queue.seed({ quarantine: before, ready: ["ready"] });
   expect(await put(queue, "\xff{")).toBe(before.length + 1);
-  expect(await queue.snapshot()).toEqual({ quarantine: [...before, "\xff{"], target: ["ready"] });
+  expect(await queue.snapshot()).toEqual({ quarantine: [...before, "\xff{"], ready: ["ready"] });
 });

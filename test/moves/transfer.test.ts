@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { sweep, sweepExact, transfer, transferExact } from "../../src/lua/delayed/transfer.ts";
+import { sweep, transfer } from "../../src/lua/delayed/transfer.ts";
 import { run } from "../../src/lua/script.ts";
 import {
   asAddress,
@@ -16,10 +16,28 @@ const [far, further] = [message("f", FAR), message("g", FAR + 1, "key of g")];
 const poison = "no message";
 
 describe.each([
-  { name: "transfer", order: "addresses", script: transfer, element: asAddress, isExact: false },
-  { name: "transfer", order: "members", script: transferExact, element: asMember, isExact: true },
-  { name: "sweep", order: "addresses", script: sweep, element: asAddress, isExact: false },
-  { name: "sweep", order: "members", script: sweepExact, element: asMember, isExact: true },
+  {
+    name: "transfer",
+    order: "addresses",
+    script: transfer.list.addresses,
+    element: asAddress,
+    isExact: false,
+  },
+  {
+    name: "transfer",
+    order: "members",
+    script: transfer.list.members,
+    element: asMember,
+    isExact: true,
+  },
+  {
+    name: "sweep",
+    order: "addresses",
+    script: sweep.list.addresses,
+    element: asAddress,
+    isExact: false,
+  },
+  { name: "sweep", order: "members", script: sweep.list.members, element: asMember, isExact: true },
 ])("$name, a LIST of $order", ({ name, script, element, isExact }) => {
   async function move({ redis, keys }: Moves, { limit = 100, claim = 1, grace = 0 } = {}) {
     const reply = await run(redis, script, keys, { limit, grace, claim, task: "me" });
@@ -27,18 +45,18 @@ describe.each([
     return { moved, quarantined, next, isOutrun, untidy };
   }
   /** What a sweep tells besides; elements of addresses stay behind, and are dead. */
-  const untidy = (found: { order: boolean; index: boolean }) =>
+  const untidy = (found: { order: boolean; businessKeys: boolean }) =>
     name === "sweep" ? { untidy: found } : { untidy: undefined };
-  const tidy = untidy({ order: false, index: false });
-  const dead = untidy({ order: !isExact, index: false });
+  const tidy = untidy({ order: false, businessKeys: false });
+  const dead = untidy({ order: !isExact, businessKeys: false });
 
   test("what is due goes to the target, with its key; the rest stays", async () => {
     const queue = await newMoves();
     await queue.seed({
       timeouts: [a.delayed, b.delayed, far.delayed, further.delayed],
       order: [far, b, a, further].map(element),
-      index: { "key of b": indexEntry(b), "key of g": indexEntry(further) },
-      target: ["ready before"],
+      businessKeys: { "key of b": indexEntry(b), "key of g": indexEntry(further) },
+      ready: ["ready before"],
     });
     expect(await move(queue)).toEqual({
       moved: 2,
@@ -50,8 +68,8 @@ describe.each([
     expect(await queue.snapshot()).toEqual({
       timeouts: [far.delayed, further.delayed],
       order: (isExact ? [far, further] : [far, b, a, further]).map(element),
-      index: { "key of g": indexEntry(further) },
-      target: ["ready before", "a", "b"],
+      businessKeys: { "key of g": indexEntry(further) },
+      ready: ["ready before", "a", "b"],
       mover: "me",
     });
   });
@@ -84,7 +102,7 @@ describe.each([
     expect(await queue.snapshot()).toEqual({
       timeouts: [b.delayed],
       order: (isExact ? [b] : [a, b]).map(element),
-      target: ["a"],
+      ready: ["a"],
     });
   });
 
@@ -98,7 +116,7 @@ describe.each([
     expect(await queue.snapshot()).toEqual({
       timeouts: [far.delayed],
       order: isExact ? [element(far)] : [poison, element(a), element(far)],
-      target: ["a"],
+      ready: ["a"],
       quarantine: [poison],
       mover: "me",
     });
@@ -110,7 +128,7 @@ describe.each([
       timeouts: [b.delayed],
       order: [far, b].map(element),
       compacted: [element(a)],
-      index: { "key of b": indexEntry(b), "key of g": indexEntry(further) },
+      businessKeys: { "key of b": indexEntry(b), "key of g": indexEntry(further) },
     });
     expect(await move(queue)).toEqual({
       moved: 1,
@@ -119,6 +137,6 @@ describe.each([
       isOutrun: false,
       ...tidy,
     });
-    expect(await queue.snapshot()).toEqual({ target: ["b"], mover: "me" });
+    expect(await queue.snapshot()).toEqual({ ready: ["b"], mover: "me" });
   });
 });

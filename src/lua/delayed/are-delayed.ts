@@ -4,7 +4,7 @@ import { asArray, asNumber, defineScript } from "../script.ts";
 /** Which of these keys are those of delayed messages. */
 export const areDelayed = defineScript({
   name: "are-delayed",
-  keys: ["timeouts", "index"],
+  keys: ["timeouts", "businessKeys"],
   args: [],
   each: ["key"],
   needs: [delayedWith],

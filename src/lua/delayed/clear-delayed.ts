@@ -1,13 +1,13 @@
 import { asNumber, defineScript } from "../script.ts";
 
-/** Drops everything that is delayed; answers how many messages there were. Frees in the background. */
+/** Drops everything that is delayed; returns how many messages there were. Frees in the background. */
 export const clearDelayed = defineScript({
   name: "clear-delayed",
-  keys: ["timeouts", "order", "compacted", "index"],
+  keys: ["timeouts", "order", "compacted", "businessKeys"],
   args: [],
   lua: /* lua */ `
 local count = redis.call("ZCARD", timeouts)
-redis.call("UNLINK", timeouts, order, compacted, index)
+redis.call("UNLINK", timeouts, order, compacted, businessKeys)
 return count
 `,
   reply: asNumber,

@@ -12,7 +12,7 @@ export interface DelayedMember {
 const defineGet = (name: string, resolve: "locate" | "delayedWith") =>
   defineScript({
     name,
-    keys: ["timeouts", "index"],
+    keys: ["timeouts", "businessKeys"],
     args: ["wanted"],
     needs: [replied, { locate, delayedWith }[resolve]],
     lua: /* lua */ `

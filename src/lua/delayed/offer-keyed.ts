@@ -8,19 +8,19 @@ import { forget } from "../fragments/forget.ts";
 import { asDeadline, replied } from "../fragments/replied.ts";
 import { asArray, asNumber, defineScript, type RawReply } from "../script.ts";
 
-/** What becomes of a message with a key that is pending already. */
+/** What becomes of a message with a key that is delayed already. */
 export const OUTCOMES = ["added", "rejected", "replaced", "kept"] as const;
 export type Outcome = (typeof OUTCOMES)[number];
 
 export interface KeyedReply {
   readonly deadline: number;
   readonly outcome: Outcome;
-  /** The id of the message that was pending and stays, if the offer was rejected. */
+  /** The id of the message that was delayed and stays, if the offer was rejected. */
   readonly delayedId: Buffer | undefined;
 }
 
 /**
- * Offers messages that have business keys: as `offer`, but a key is pending once at most. A message
+ * Offers messages that have business keys: as `offer`, but a key has one delayed message at most. A message
  * whose key is empty has none: it is added as `offer` adds it, and is not in the index.
  *
  * `rule` says what to do if the key is delayed already: `reject`, `replace` or `keep`. With a `maxWait`,
@@ -38,7 +38,7 @@ export interface KeyedReply {
 export const offerKeyed = byElements((elements) =>
   defineScript({
     name: `offer-keyed-${elements}`,
-    keys: ["timeouts", "order", "compacted", "index"],
+    keys: ["timeouts", "order", "compacted", "businessKeys"],
     args: ["channel"],
     each: ["member", "delay", "deadline", "key", "rule", "maxWait"],
     needs: [
@@ -66,7 +66,7 @@ local function write(takeBack, ...)
   return done
 end
 
--- When the key of a pending message was first offered. Before its first replacement only the stamp of
+-- When the key of a delayed message was first offered. Before its first replacement only the stamp of
 -- its id tells, in microseconds. Others may have written either.
 local function sinceOf(old, entry)
   local since = #entry >= 33 and wholeAt(entry, 26) or wholeAt(old, 2) / 1000
@@ -106,8 +106,8 @@ local function put(member, delay, deadline, key, rule, maxWait)
     local value = address .. string.char(outcome)
     if since then value = value .. struct.pack(">I4I4", math.floor(since / 4294967296), since % 4294967296) end
     write(function()
-      if entry then redis.call("HSET", index, key, entry) else redis.call("HDEL", index, key) end
-    end, "HSET", index, key, value)
+      if entry then redis.call("HSET", businessKeys, key, entry) else redis.call("HDEL", businessKeys, key) end
+    end, "HSET", businessKeys, key, value)
   end
   elements[#elements + 1] = ${elements === "members" ? "member" : "address"}
   first = math.min(first, deadline)

@@ -4,15 +4,15 @@ import { unpackMember } from "../fragments/unpack-member.ts";
 import { asArray, asNumber, defineScript } from "../script.ts";
 
 /**
- * Moves the payload of the message inserted last to the head of a target LIST, due or not, looking
- * at `step` elements at most. Answers the payload (or nil), and whether elements are left.
+ * Moves the payload of the message inserted last to the head of a ready LIST, due or not, looking
+ * at `step` elements at most. Returns the payload (or nil), and whether elements are left.
  *
  * It must not be sent twice, since its reply is about what it itself did: it goes through a connection
  * that never re-sends.
  */
 export const pollNewestTo = defineScript({
   name: "poll-newest-to",
-  keys: ["timeouts", "order", "compacted", "index", "target"],
+  keys: ["timeouts", "order", "compacted", "businessKeys", "ready"],
   args: ["step"],
   needs: [find, takeOut, unpackMember],
   lua: /* lua */ `
@@ -29,7 +29,7 @@ for _ = 1, step do
   if member then id, payload = unpackMember(member) end
   if id then
     -- Pushed before it is removed: a push that is refused has changed nothing.
-    redis.call("LPUSH", target, payload)
+    redis.call("LPUSH", ready, payload)
     takeOut({ member })
   end
   redis.call("RPOP", list)

@@ -4,7 +4,7 @@ import { asArray, asBuffer, asNumber, defineScript } from "../script.ts";
 
 /**
  * Takes the oldest inserted messages out, `limit` at most, looking at `step` elements at most.
- * Answers their members, and whether elements are left.
+ * Returns their members, and whether elements are left.
  *
  * It pops the elements that it looks at, so what it finds dead is out of the way.
  *
@@ -13,7 +13,7 @@ import { asArray, asBuffer, asNumber, defineScript } from "../script.ts";
  */
 export const pollOldest = defineScript({
   name: "poll-oldest",
-  keys: ["timeouts", "order", "compacted", "index"],
+  keys: ["timeouts", "order", "compacted", "businessKeys"],
   args: ["limit", "step", "maxBytes"],
   needs: [find, takeOut],
   lua: /* lua */ `

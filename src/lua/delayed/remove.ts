@@ -7,7 +7,7 @@ import { takeOut } from "../fragments/take-out.ts";
 import { asArray, asNumber, defineScript } from "../script.ts";
 
 /**
- * Removes the messages that the rows stand for; answers for each whether it was there. Whoever
+ * Removes the messages that the rows stand for; returns for each whether it was there. Whoever
  * gets `true` has removed it, and nobody will deliver it.
  *
  * Elements of the insertion order stay behind if they are addresses, as those of moved messages do.
@@ -22,7 +22,7 @@ const defineRemove = (
 ) =>
   defineScript({
     name: `remove-by-${name}-${elements}`,
-    keys: ["timeouts", "order", "compacted", "index"],
+    keys: ["timeouts", "order", "compacted", "businessKeys"],
     args: [],
     each: ["wanted"],
     needs: [

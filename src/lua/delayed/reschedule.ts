@@ -19,14 +19,14 @@ if redis.call("LINDEX", order, -1) ~= member then
 end`;
 
 /**
- * Gives a pending message a new deadline: its id and payload stay, its address changes, and so it goes
+ * Gives a delayed message a new deadline: its id and payload stay, its address changes, and so it goes
  * to the end of the insertion order. If the deadline is the same to the millisecond, nothing changes.
- * Answers its deadline and member, or nil if it is gone.
+ * Returns its deadline and member, or nil if it is gone.
  */
 const defineReschedule = (name: string, resolve: "locate" | "delayedWith", elements: Elements) =>
   defineScript({
     name: `reschedule-by-${name}-${elements}`,
-    keys: ["timeouts", "order", "compacted", "index"],
+    keys: ["timeouts", "order", "compacted", "businessKeys"],
     args: ["channel", "wanted", "delay"],
     needs: [clock, deadlineAfter, address, unpackMember, { locate, delayedWith }[resolve]],
     lua: /* lua */ `
@@ -39,15 +39,15 @@ local now = clock() / 1000
 local deadline = deadlineAfter(now, delay)
 -- Its address stays, so there is nothing to change. A second element would list it twice.
 if deadline == oldDeadline then return { deadline, member } end
-local entry = key and redis.call("HGET", index, key)
+local entry = key and redis.call("HGET", businessKeys, key)
 local isIndexed = entry and entry:sub(9, 24) == id
 -- What may be refused comes first: whether the ZSET may be written, the index, the insertion order.
 redis.call("ZADD", timeouts, "XX", deadline, "delayline: no such member")
-if isIndexed then redis.call("HSET", index, key, packAddress(deadline, member) .. entry:sub(25)) end
+if isIndexed then redis.call("HSET", businessKeys, key, packAddress(deadline, member) .. entry:sub(25)) end
 local element = ${elements === "members" ? "member" : "#id == 16 and packAddress(deadline, member) or member"}
 local pushed = redis.pcall("RPUSH", order, element)
 if type(pushed) == "table" then
-  if isIndexed then redis.call("HSET", index, key, entry) end
+  if isIndexed then redis.call("HSET", businessKeys, key, entry) end
   return pushed
 end
 ${elements === "members" ? removeOlder : ""}

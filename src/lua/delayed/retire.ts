@@ -2,7 +2,7 @@ import { asNumber, defineScript } from "../script.ts";
 
 /**
  * A transfer task that moved messages last takes its leave: it strikes its name out, and calls those
- * that stand by to look now. Answers whether it was the last mover.
+ * that stand by to look now. Returns whether it was the last mover.
  *
  * `0` on the channel means "look now", to Java clients as well.
  */

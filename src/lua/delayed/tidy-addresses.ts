@@ -33,13 +33,13 @@ export interface TidyReply {
  */
 export const tidyAddresses = defineScript({
   name: "tidy-addresses",
-  keys: ["timeouts", "order", "compacted", "index"],
+  keys: ["timeouts", "order", "compacted", "businessKeys"],
   args: ["step", "thorough"],
   needs: [locate, findNext, deadBelow, isLong],
   lua: /* lua */ `
 local head = redis.call("ZRANGE", timeouts, 0, 0, "WITHSCORES")
 if not head[1] then
-  redis.call("UNLINK", order, compacted, index)
+  redis.call("UNLINK", order, compacted, businessKeys)
   return 0
 end
 local isDead = deadBelow(head[1], tonumber(head[2]))

@@ -15,13 +15,13 @@ import { asNumber, defineScript } from "../script.ts";
  */
 export const tidyMembers = defineScript({
   name: "tidy-members",
-  keys: ["timeouts", "order", "compacted", "index"],
+  keys: ["timeouts", "order", "compacted", "businessKeys"],
   args: ["step"],
   needs: [locate, findNext, hasStrays],
   lua: /* lua */ `
 local live = redis.call("ZCARD", timeouts)
 if live == 0 then
-  redis.call("UNLINK", order, compacted, index)
+  redis.call("UNLINK", order, compacted, businessKeys)
   return 0
 end
 if redis.call("EXISTS", compacted) == 0 and not hasStrays(live) then return 0 end

@@ -12,7 +12,7 @@ import { asUntidy, untidy, type Untidy } from "../fragments/untidy.ts";
 const LOOK = 4;
 
 export interface TransferReply {
-  /** How many messages went to the target LIST. */
+  /** How many messages went to the ready LIST. */
   readonly moved: number;
   /** How many went to the quarantine, since nobody can unpack them. */
   readonly quarantined: number;
@@ -27,7 +27,7 @@ export interface TransferReply {
 }
 
 /**
- * Moves messages that are due, `limit` at most, from the ZSET to the target LIST, oldest deadline
+ * Moves messages that are due, `limit` at most, from the ZSET to the ready LIST, oldest deadline
  * first. `grace` milliseconds: takes only what is overdue by as much. `claim` (1 or 0): if it moves
  * any, says that `task` moves.
  *
@@ -39,7 +39,7 @@ export interface TransferReply {
 const defineTransfer = (name: "transfer" | "sweep", elements: Elements) =>
   defineScript({
     name: `${name}-${elements}`,
-    keys: ["timeouts", "order", "compacted", "index", "target", "quarantine", "mover"],
+    keys: ["timeouts", "order", "compacted", "businessKeys", "ready", "quarantine", "mover"],
     args: ["limit", "grace", "claim", "task"],
     needs: [
       clock,
@@ -89,10 +89,10 @@ if #poison > 0 then
   redis.call("ZREM", timeouts, unpack(poison))
 end
 if #payloads > 0 then
-  local pushed = redis.pcall("RPUSH", target, unpack(payloads))
+  local pushed = redis.pcall("RPUSH", ready, unpack(payloads))
   if type(pushed) == "table" then
     redis.call("ZREMRANGEBYRANK", timeouts, 1, 0)
-    pushed = redis.pcall("RPUSH", target, unpack(payloads))
+    pushed = redis.pcall("RPUSH", ready, unpack(payloads))
   end
   if type(pushed) == "table" then
     -- What went to the quarantine has to be reported; the next run reports this.
@@ -103,11 +103,11 @@ if #payloads > 0 then
   if claim == "1" then redis.call("SET", mover, task, "EX", 3600) end
 end
 ${elements === "members" ? "if #due > 0 then forget(due) end" : ""}
-if #own > 0 then redis.call("HDEL", index, unpack(own)) end
+if #own > 0 then redis.call("HDEL", businessKeys, unpack(own)) end
 if isMore then head = tonumber(redis.call("ZRANGE", timeouts, 0, 0, "WITHSCORES")[2]) or false end
 if not head then
   -- No message is left, so every element of the insertion order is dead.
-  redis.call("UNLINK", order, compacted, index)
+  redis.call("UNLINK", order, compacted, businessKeys)
 end
 return answer(#payloads, #poison, head, 0)
 `,

@@ -9,7 +9,7 @@ import { locate } from "./locate.ts";
  * entry; or nil.
  */
 export const delayedWith = defineFragment({
-  keys: ["index"],
+  keys: ["businessKeys"],
   needs: [locate],
   lua: /* lua */ `
 local function entryLeads(key, entry)
@@ -20,7 +20,7 @@ local function entryLeads(key, entry)
   return member, deadline
 end
 local function delayedWith(key)
-  local entry = redis.call("HGET", index, key)
+  local entry = redis.call("HGET", businessKeys, key)
   if not entry then return nil end
   local member, deadline = entryLeads(key, entry)
   if not member then return nil end

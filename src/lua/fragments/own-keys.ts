@@ -7,12 +7,12 @@ import { defineFragment } from "../fragment.ts";
  * `ownKeys(keys, ids)`: those of the keys that lead to the message with the id at the same place.
  */
 export const ownKeys = defineFragment({
-  keys: ["index"],
+  keys: ["businessKeys"],
   lua: /* lua */ `
 local function ownKeys(keys, ids)
   local own = {}
   if #keys == 0 then return own end
-  for i, entry in ipairs(redis.call("HMGET", index, unpack(keys))) do
+  for i, entry in ipairs(redis.call("HMGET", businessKeys, unpack(keys))) do
     if entry and entry:sub(9, 24) == ids[i] then own[#own + 1] = keys[i] end
   end
   return own

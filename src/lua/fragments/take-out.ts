@@ -7,7 +7,7 @@ import { unpackMember } from "./unpack-member.ts";
  * that may not be removed does no harm: it leads to nothing.
  */
 export const takeOut = defineFragment({
-  keys: ["timeouts", "index"],
+  keys: ["timeouts", "businessKeys"],
   needs: [ownKeys, unpackMember],
   lua: /* lua */ `
 local function takeOut(members)
@@ -21,7 +21,7 @@ local function takeOut(members)
   end
   local own = ownKeys(keys, ids)
   redis.call("ZREM", timeouts, unpack(members))
-  if #own > 0 then redis.pcall("HDEL", index, unpack(own)) end
+  if #own > 0 then redis.pcall("HDEL", businessKeys, unpack(own)) end
 end
 `,
 });

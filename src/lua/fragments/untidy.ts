@@ -10,7 +10,7 @@ export interface Untidy {
   /** The insertion order. */
   readonly order: boolean;
   /** The index of business keys. */
-  readonly index: boolean;
+  readonly businessKeys: boolean;
 }
 
 const headIsDead = /* lua */ `
@@ -26,16 +26,16 @@ const headIsDead = /* lua */ `
  */
 export const untidy = byElements((elements) =>
   defineFragment({
-    keys: ["timeouts", "order", "compacted", "index"],
+    keys: ["timeouts", "order", "compacted", "businessKeys"],
     needs: elements === "members" ? [hasStrays] : [isLong, deadBelow],
     lua: /* lua */ `
 local function untidy()
   local function look()
     local live = redis.call("ZCARD", timeouts)
-    if live == 0 then return redis.call("EXISTS", order, compacted, index) > 0 and 1 or 0 end
+    if live == 0 then return redis.call("EXISTS", order, compacted, businessKeys) > 0 and 1 or 0 end
     local isOrder = redis.call("EXISTS", compacted) == 1 or ${elements === "members" ? "hasStrays(live)" : "isLong(live)"}
     ${elements === "members" ? "" : headIsDead}
-    return (isOrder and 1 or 0) + (redis.call("HLEN", index) > live and 2 or 0)
+    return (isOrder and 1 or 0) + (redis.call("HLEN", businessKeys) > live and 2 or 0)
   end
   local isDone, found = pcall(look)
   return isDone and found or 3
@@ -44,8 +44,8 @@ end
   }),
 );
 
-/** Reads what the fragment `untidy` answers. */
+/** Reads what the fragment `untidy` returns. */
 export function asUntidy(raw: RawReply | undefined): Untidy {
   const found = asNumber(raw);
-  return { order: found % 2 === 1, index: found >= 2 };
+  return { order: found % 2 === 1, businessKeys: found >= 2 };
 }

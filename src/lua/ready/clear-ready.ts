@@ -1,13 +1,13 @@
 import { asNumber, defineScript } from "../script.ts";
 
-/** Drops everything that is ready; answers how many messages there were. */
+/** Drops everything that is ready; returns how many messages there were. */
 export const clearReady = defineScript({
   name: "clear-ready",
-  keys: ["target"],
+  keys: ["ready"],
   args: [],
   lua: /* lua */ `
-local count = redis.call("LLEN", target)
-redis.call("UNLINK", target)
+local count = redis.call("LLEN", ready)
+redis.call("UNLINK", ready)
 return count
 `,
   reply: asNumber,

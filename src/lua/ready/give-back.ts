@@ -2,7 +2,7 @@ import { clock } from "../fragments/clock.ts";
 import { asNumber, defineScript } from "../script.ts";
 
 /**
- * Puts payloads that nobody took back to the head of the target LIST, oldest first. Returns how
+ * Puts payloads that nobody took back to the head of the ready LIST, oldest first. Returns how
  * many.
  *
  * A payload has no id, so a receipt makes it safe to send again: where the receipt exists the first
@@ -16,7 +16,7 @@ import { asNumber, defineScript } from "../script.ts";
  */
 export const giveBack = defineScript({
   name: "give-back",
-  keys: ["target", "receipts"],
+  keys: ["ready", "receipts"],
   args: ["receipt"],
   each: ["payload"],
   needs: [clock],
@@ -30,7 +30,7 @@ local payloads, newestFirst = {}, {}
 for each row do payloads[#payloads + 1] = payload end
 for i = #payloads, 1, -1 do newestFirst[#newestFirst + 1] = payloads[i] end
 local done = redis.pcall("EXPIRE", receipts, 86400)
-if type(done) == "number" then done = redis.pcall("LPUSH", target, unpack(newestFirst)) end
+if type(done) == "number" then done = redis.pcall("LPUSH", ready, unpack(newestFirst)) end
 if type(done) == "table" then
   redis.call("ZREM", receipts, receipt)
   return done

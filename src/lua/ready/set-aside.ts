@@ -1,7 +1,7 @@
 import { asNumber, defineScript } from "../script.ts";
 
 /**
- * Puts bytes that nobody can read into the quarantine LIST; answers how many are there.
+ * Puts bytes that nobody can read into the quarantine LIST; returns how many are there.
  *
  * When memory is full Redis refuses only the first write of a script, and never a removal: hence the
  * LTRIM that trims nothing.

@@ -74,9 +74,9 @@ it("needs no more access than the README says", async () => {
 
   // Compaction, give-back and quarantine, by the same user.
   const scripts = newRedis(url.href);
-  const { target, receipt: receipts } = queueKeys(name);
+  const { ready: list, receipts } = queueKeys(name);
   const rows = [{ payload: "x" }];
-  expect(await run(scripts, giveBack, { target, receipts }, { receipt: "1" }, rows)).toBe(1);
+  expect(await run(scripts, giveBack, { ready: list, receipts }, { receipt: "1" }, rows)).toBe(1);
   expect(await scripts.zrem(receipts, "1")).toBe(1);
   for (const command of ["rename", "del", "exists", "set", "lrem", "zcard", "hlen"]) {
     const allowed = await admin.call("ACL", "DRYRUN", user, command, ...wordsFor(command, name));

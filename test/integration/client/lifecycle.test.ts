@@ -103,7 +103,7 @@ const kinds: Record<string, (url: string) => Running> = {
     const name = uniqueName();
     const tidier = new Tidier(name, queueKeys(name), LAYOUT, shared);
     return {
-      start: () => tidier.note(1000, { order: true, index: true }),
+      start: () => tidier.note(1000, { order: true, businessKeys: true }),
       close: () => closeWithin(shared, () => tidier.close()),
     };
   },

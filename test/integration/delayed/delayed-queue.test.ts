@@ -353,12 +353,12 @@ describe.each(["none", "redisson"] as const)("with interop %s", (interop) => {
 
     test("refuses names that can name no queue, and moves nothing", async () => {
       await offer("a");
-      const { target, ...keys } = queueKeys(name);
+      const { ready, ...keys } = queueKeys(name);
       for (const bad of ["", "a}b", ...Object.values(keys)]) {
         await expect(queue.pollLastAndOfferFirstTo(bad)).rejects.toThrow(/^queue name must/);
       }
       expect(await queue.readAll()).toEqual(["a"]);
-      expect(await queue.pollLastAndOfferFirstTo(target)).toBe("a");
+      expect(await queue.pollLastAndOfferFirstTo(ready)).toBe("a");
     });
 
     test("passes over what has gone", async () => {

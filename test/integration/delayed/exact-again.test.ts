@@ -85,7 +85,7 @@ test("where Java moved the last message, a sweep clears the LIST", async () => {
   expect(await redis.llen(keys.order)).toBe(3);
   // Whoever took these out of the ZSET did not know of addresses.
   await redis.zremrangebyrank(keys.timeouts, 0, -1);
-  await eventually(async () => expect(await redis.exists(keys.order, keys.index)).toBe(0));
+  await eventually(async () => expect(await redis.exists(keys.order, keys.businessKeys)).toBe(0));
 });
 
 test("addresses between Java's messages show when the first of them has gone", async () => {

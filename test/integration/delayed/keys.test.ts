@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { queueKeys } from "../../../src/queue/keys.ts";
 import { offerKeyed } from "../../../src/lua/delayed/offer-keyed.ts";
 import { run } from "../../../src/lua/script.ts";
-import { tidyIndex } from "../../../src/lua/delayed/tidy-index.ts";
+import { tidyBusinessKeys } from "../../../src/lua/delayed/tidy-business-keys.ts";
 import { createId, packMember } from "../../../src/queue/message.ts";
 import type { MessageId, OfferOptions } from "../../../src/index.ts";
 import { newLine } from "../../helpers/delayline.ts";
@@ -54,13 +54,13 @@ for (const interop of ["none", "redisson"] as const) {
       expect(second.outcome).toBe("added");
       expect(await delayed.cancel(second.id)).toBe(true);
       expect(await delayed.has("k")).toBe(false);
-      expect(await redis.exists(keys.index)).toBe(0);
+      expect(await redis.exists(keys.businessKeys)).toBe(0);
       expect(await delayed.size()).toBe(0);
 
       await delayed.offer("due", 0, { key: "k" });
       expect(await ready.take()).toBe("due");
       expect(await delayed.cancel("k")).toBe(false);
-      expect(await redis.exists(keys.index)).toBe(0);
+      expect(await redis.exists(keys.businessKeys)).toBe(0);
     });
 
     it("cancels many, by ids and keys together, and answers in their order", async () => {
@@ -90,7 +90,7 @@ for (const interop of ["none", "redisson"] as const) {
       const { id: other } = await delayed.offer("c", LONG, { key: "c" });
       expect((await delayed.cancelMany([other, "c", other])).filter(Boolean)).toEqual([true]);
       expect(await delayed.size()).toBe(0);
-      expect(await redis.exists(keys.index)).toBe(0);
+      expect(await redis.exists(keys.businessKeys)).toBe(0);
     });
 
     it("rejects, replaces or keeps when a key is pending", async () => {
@@ -295,10 +295,10 @@ for (const interop of ["none", "redisson"] as const) {
       for (const [door, leave] of Object.entries(doors)) {
         await offerTwo("x");
         await leave();
-        expect(await redis.hkeys(keys.index), door).toEqual(["stays"]);
+        expect(await redis.hkeys(keys.businessKeys), door).toEqual(["stays"]);
       }
       await delayed.clear();
-      expect(await redis.exists(keys.index)).toBe(0);
+      expect(await redis.exists(keys.businessKeys)).toBe(0);
       await ready.clear();
     });
 
@@ -343,7 +343,7 @@ it("answers the first outcome again when an offer is sent twice", async () => {
 it("takes everything back when one of its keys has another type", async () => {
   const line = newLine();
   const redis = newRedis();
-  for (const wrong of ["order", "index"] as const) {
+  for (const wrong of ["order", "businessKeys"] as const) {
     const name = uniqueName("wrong");
     const keys = queueKeys(name);
     const delayed = line.getDelayedQueue<string>(name);
@@ -358,11 +358,11 @@ it("takes everything back when one of its keys has another type", async () => {
       await redis.rpush(keys.order, ...saved);
       expect(await delayed.get("k")).toMatchObject({ id: first.id, payload: "first" });
     } else {
-      await redis.del(keys.index);
-      await redis.set(keys.index, "a string");
+      await redis.del(keys.businessKeys);
+      await redis.set(keys.businessKeys, "a string");
       const failing = delayed.offer("second", LONG, { key: "other" });
       await expect(failing).rejects.toMatchObject({ stored: "not-stored", reply: "WRONGTYPE" });
-      await redis.del(keys.index);
+      await redis.del(keys.businessKeys);
     }
     expect(await delayed.readAll()).toEqual(["first"]);
     expect(await delayed.size()).toBe(1);
@@ -432,13 +432,13 @@ it("forgets the keys of messages that Java moved", async () => {
   );
   // A Java client takes the first 900 out of the ZSET, and knows nothing of the index.
   await redis.zremrangebyrank(keys.timeouts, 0, 899);
-  expect(await redis.hlen(keys.index)).toBe(1000);
+  expect(await redis.hlen(keys.businessKeys)).toBe(1000);
   expect(await delayed.has("k5")).toBe(false);
   expect((await delayed.offer("again", LONG, { key: "k5" })).outcome).toBe("added");
 
   let cursor = "0";
-  do cursor = await run(redis, tidyIndex, keys, { cursor, step: 300 });
+  do cursor = await run(redis, tidyBusinessKeys, keys, { cursor, step: 300 });
   while (cursor !== "0");
-  expect(await redis.hlen(keys.index)).toBe(101);
+  expect(await redis.hlen(keys.businessKeys)).toBe(101);
   expect(await delayed.has("k950")).toBe(true);
 });

@@ -37,7 +37,7 @@ async function leaveBehind(): Promise<void> {
 
 const left = async () => ({
   elements: (await redis.llen(keys.order)) + (await redis.llen(keys.compacted)),
-  keys: await redis.hlen(keys.index),
+  keys: await redis.hlen(keys.businessKeys),
 });
 
 test("what a process that was killed has left is tidied by the next one, though another moves", async () => {

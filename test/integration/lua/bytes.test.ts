@@ -185,7 +185,7 @@ describe("the insertion order LIST", () => {
   });
 });
 
-describe("the target LIST", () => {
+describe("the ready LIST", () => {
   test("has the bare payloads, in the order of their deadlines", async () => {
     const line = newLine({ codec: "bytes" });
     const payloads = [Buffer.from([0, 255]), Buffer.alloc(0), Buffer.from("abc")];

@@ -22,16 +22,16 @@ const move = (receipt: string, payloads: string[], client = redis) =>
   run(
     client,
     giveBack,
-    { target: keys.target, receipts: keys.receipt },
+    { ready: keys.ready, receipts: keys.receipts },
     { receipt },
     payloads.map((payload) => ({ payload })),
   );
 
-const ready = () => redis.lrange(keys.target, 0, -1);
-const receipts = () => redis.zrange(keys.receipt, "0", "-1");
+const ready = () => redis.lrange(keys.ready, 0, -1);
+const receipts = () => redis.zrange(keys.receipts, "0", "-1");
 
 test("puts payloads in front of the others, in their order, and leaves a receipt", async () => {
-  await redis.rpush(keys.target, "c", "d");
+  await redis.rpush(keys.ready, "c", "d");
   expect(await move("1", ["a", "b"])).toBe(2);
   expect(await ready()).toEqual(["a", "b", "c", "d"]);
   expect(await receipts()).toEqual(["1"]);
@@ -45,7 +45,7 @@ test("takes as many as are given back at once", async () => {
 
 test("does nothing where its receipt is there", async () => {
   await move("1", ["a"]);
-  await redis.del(keys.target);
+  await redis.del(keys.ready);
   expect(await move("1", ["a"])).toBe(0);
   expect(await ready()).toEqual([]);
   expect(await move("2", ["b"])).toBe(1);
@@ -55,10 +55,10 @@ test("does nothing where its receipt is there", async () => {
 test("drops receipts that are older than a day, and the key goes a day after the last", async () => {
   const [seconds] = await redis.time();
   const now = Number(seconds) * 1000;
-  await redis.zadd(keys.receipt, now - DAY - 1000, "old", now - DAY + 60_000, "not yet");
+  await redis.zadd(keys.receipts, now - DAY - 1000, "old", now - DAY + 60_000, "not yet");
   await move("new", ["a"]);
   expect(await receipts()).toEqual(["not yet", "new"]);
-  const left = await redis.pttl(keys.receipt);
+  const left = await redis.pttl(keys.receipts);
   expect(left).toBeGreaterThan(DAY - 60_000);
   expect(left).toBeLessThanOrEqual(DAY);
 });
@@ -66,24 +66,24 @@ test("drops receipts that are older than a day, and the key goes a day after the
 test("drops old receipts a part at a time, however many there are", async () => {
   for (let i = 0; i < 25; i++) {
     await redis.zadd(
-      keys.receipt,
+      keys.receipts,
       ...Array.from({ length: 10 }, (_, j) => [`${i}`, `${i}-${j}`]).flat(),
     );
   }
   await move("new", ["a"]);
-  expect(await redis.zcard(keys.receipt)).toBe(151);
+  expect(await redis.zcard(keys.receipts)).toBe(151);
 });
 
 test("a push that is refused leaves no receipt", async () => {
-  await redis.set(keys.target, "no LIST");
+  await redis.set(keys.ready, "no LIST");
   await expect(move("1", ["a"])).rejects.toThrow("WRONGTYPE");
   expect(await receipts()).toEqual([]);
-  await redis.del(keys.target);
+  await redis.del(keys.ready);
   expect(await move("1", ["a"])).toBe(1);
 });
 
 test("receipts of another type: nothing is pushed", async () => {
-  await redis.set(keys.receipt, "no ZSET");
+  await redis.set(keys.receipts, "no ZSET");
   await expect(move("1", ["a"])).rejects.toThrow("WRONGTYPE");
   expect(await ready()).toEqual([]);
 });
@@ -92,7 +92,7 @@ test("is carried out however full the memory is", async () => {
   const server = await startOwnServer();
   redis = newRedis(server.url);
   await redis.config("SET", "maxmemory-policy", "noeviction", "maxmemory", "1");
-  await expect(redis.lpush(keys.target, "x")).rejects.toThrow("OOM");
+  await expect(redis.lpush(keys.ready, "x")).rejects.toThrow("OOM");
   expect(await move("1", ["a"])).toBe(1);
   expect(await move("2", ["b"])).toBe(1);
   expect(await ready()).toEqual(["b", "a"]);

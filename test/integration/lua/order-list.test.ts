@@ -299,7 +299,7 @@ describe("the insertion order", () => {
     const reply = await moveDue();
     expect(reply).toMatchObject({ moved: 20, quarantined: 0, next: Infinity });
     expect(await redis.exists(keys.order, keys.compacted)).toBe(0);
-    expect(await redis.llen(keys.target)).toBe(20);
+    expect(await redis.llen(keys.ready)).toBe(20);
   });
 
   it("is trimmed at its head, as far as the dead go", async () => {

@@ -21,13 +21,13 @@ test("a queue's keys are Redisson's, and ours beside them", () => {
   expect(queueKeys("orders")).toEqual({
     timeouts: "redisson_delay_queue_timeout:{orders}",
     order: "redisson_delay_queue:{orders}",
-    target: "orders",
+    ready: "orders",
     channel: "redisson_delay_queue_channel:{orders}",
     compacted: "delayline_compacted:{orders}",
-    index: "delayline_keys:{orders}",
+    businessKeys: "delayline_keys:{orders}",
     mover: "delayline_mover:{orders}",
     quarantine: "delayline_quarantine:{orders}",
-    receipt: "delayline_receipts:{orders}",
+    receipts: "delayline_receipts:{orders}",
   });
 });
 
@@ -35,7 +35,7 @@ test("a name that holds a hash tag is used as it is, without new braces", () => 
   expect(queueKeys("eu:{shop}:orders")).toMatchObject({
     timeouts: "redisson_delay_queue_timeout:eu:{shop}:orders",
     order: "redisson_delay_queue:eu:{shop}:orders",
-    target: "eu:{shop}:orders",
+    ready: "eu:{shop}:orders",
     channel: "redisson_delay_queue_channel:eu:{shop}:orders",
   });
 });
@@ -94,7 +94,7 @@ test.each(["a}b", "a{b", "{}q", "a{}b", "{", "}", "}{", "{}", "}a{", "{}{a}"])(
 );
 
 describe("the name of a key that a queue may have is refused", () => {
-  const { target, ...keysOfOrders } = queueKeys("orders");
+  const { ready, ...keysOfOrders } = queueKeys("orders");
   test.each([
     ...Object.values(keysOfOrders),
     ...Object.values(keysOfOrders).map((key) => key.replace("{orders}", "eu:{shop}:orders")),
@@ -112,7 +112,7 @@ describe("the name of a key that a queue may have is refused", () => {
   });
 
   test.each([
-    target,
+    ready,
     "delayline",
     "delayline:orders",
     "delayline-orders:eu",
@@ -127,7 +127,7 @@ describe("the name of a key that a queue may have is refused", () => {
     "redisson:orders",
     "redisson_lock:{orders}",
   ])("but not %s", (name) => {
-    expect(queueKeys(name).target).toBe(name);
+    expect(queueKeys(name).ready).toBe(name);
   });
 });
 

@@ -5,7 +5,7 @@ import { GiveBack } from "../../../src/ready/give-back.ts";
 import { Waiters } from "../../../src/ready/waiters.ts";
 import { refusal, Wire } from "./wire.ts";
 
-const SOURCE = { target: "q", receipt: "receipts" };
+const SOURCE = { ready: "q", receipts: "receipts" };
 const CLOSE_TIMEOUT = 1000;
 
 let wire: Wire;
@@ -47,8 +47,8 @@ function putBack(...payloads: string[]): () => boolean {
 async function script() {
   await pass();
   const { words, ...sent } = wire.take("EVALSHA");
-  const [, , , target, receipts, receipt, ...payloads] = words;
-  return { ...sent, target, receipts, receipt, payloads: payloads.map(String) };
+  const [, , , ready, receipts, receipt, ...payloads] = words;
+  return { ...sent, ready, receipts, receipt, payloads: payloads.map(String) };
 }
 
 /** Waits for messages; returns what has come. */
@@ -61,7 +61,7 @@ function wait(max = 1): () => string[] | undefined {
 test("puts messages back with a receipt, and then removes the receipt", async () => {
   const hasEnded = putBack("a", "b");
   const sent = await script();
-  expect(sent).toMatchObject({ target: "q", receipts: "receipts", payloads: ["a", "b"] });
+  expect(sent).toMatchObject({ ready: "q", receipts: "receipts", payloads: ["a", "b"] });
   expect(hasEnded()).toBe(false);
   expect(wire.open).toEqual([]);
 

@@ -20,8 +20,8 @@ afterEach(() => {
   expect(errors.filter((message) => message.includes("must not be followed by"))).toEqual([]);
 });
 
-function newTaker(...targets: string[]): Taker {
-  const sources = targets.map((target) => ({ target, receipt: `receipts of ${target}` }));
+function newTaker(...lists: string[]): Taker {
+  const sources = lists.map((ready) => ({ ready, receipts: `receipts of ${ready}` }));
   return new Taker(sources, {
     connections: wire.connections,
     report: ({ message }: DelaylineError) => errors.push(message),

@@ -3,23 +3,23 @@ import { asBuffer, defineScript } from "../script.ts";
 
 /**
  * One bounded step through the index of business keys, dropping entries whose message is gone;
- * answers the cursor of the next step, "0" at the end.
+ * returns the cursor of the next step, "0" at the end.
  *
  * Our scripts take messages out of the index as they take them out of the queue. A Java client does
  * not. So when there are more keys than messages, some must be dead; while there are not, the index is
  * no larger than the queue.
  */
-export const tidyIndex = defineScript({
-  name: "tidy-index",
-  keys: ["timeouts", "index"],
+export const tidyBusinessKeys = defineScript({
+  name: "tidy-business-keys",
+  keys: ["timeouts", "businessKeys"],
   args: ["cursor", "step"],
   needs: [delayedWith],
   lua: /* lua */ `
-if cursor == "0" and redis.call("HLEN", index) <= redis.call("ZCARD", timeouts) then return "0" end
-local scanned = redis.call("HSCAN", index, cursor, "COUNT", step)
+if cursor == "0" and redis.call("HLEN", businessKeys) <= redis.call("ZCARD", timeouts) then return "0" end
+local scanned = redis.call("HSCAN", businessKeys, cursor, "COUNT", step)
 for i = 1, #scanned[2], 2 do
   local key, entry = scanned[2][i], scanned[2][i + 1]
-  if not entryLeads(key, entry) then redis.call("HDEL", index, key) end
+  if not entryLeads(key, entry) then redis.call("HDEL", businessKeys, key) end
 end
 return scanned[1]
 `,
