@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { channel } from "node:diagnostics_channel";
 import type { RedisClient } from "../redis/client.ts";
 import { inOrder, type Fragment } from "./fragment.ts";
 
@@ -77,7 +78,8 @@ function eachRow(first: number, columns: readonly string[]): string {
  * any longer: after a restart, a failover or `SCRIPT FLUSH`).
  *
  * This is the only place that knows EVALSHA, EVAL and NOSCRIPT. It defines no command on the client,
- * which may be one that we were lent.
+ * which may be one that we were lent. Who listens to the diagnostics channel `delayline:script` hears of
+ * each run as a {@link ScriptRun}.
  *
  * `onUnknown` is called before the text is sent: what was sent meanwhile is executed before it.
  *
@@ -96,19 +98,53 @@ export async function run<
   rows: readonly Row<Column>[] = [],
   onUnknown: () => void = () => {},
 ): Promise<Reply> {
-  const { evalshaBuffer, evalBuffer } = client as unknown as EvalCommands;
   const words = [
     script.keys.length,
     ...script.keys.map((key) => keys[key]),
     ...script.args.map((arg) => args[arg]),
     ...rows.flatMap((row) => script.each.map((column) => row[column])),
   ];
+  if (!scriptRuns.hasSubscribers) return script.reply(await send(client, script, words, onUnknown));
+  const startedAt = performance.now();
+  let isDone = false;
   try {
-    return script.reply(await evalshaBuffer.call(client, script.sha, ...words));
+    const raw = await send(client, script, words, onUnknown);
+    isDone = true;
+    return script.reply(raw);
+  } finally {
+    const key = String(words[1]);
+    const duration = performance.now() - startedAt;
+    scriptRuns.publish({ script: script.name, key, rows: rows.length, duration, isDone });
+  }
+}
+
+/** What the diagnostics channel `delayline:script` tells of one run. No payload is in it. */
+export interface ScriptRun {
+  readonly script: string;
+  /** The first key that the script was given, which tells the queue. */
+  readonly key: string;
+  readonly rows: number;
+  /** Milliseconds until the reply was there. */
+  readonly duration: number;
+  /** Whether Redis carried it out. */
+  readonly isDone: boolean;
+}
+
+const scriptRuns = channel("delayline:script");
+
+async function send(
+  client: RedisClient,
+  script: Pick<Script<never, never, never, never>, "sha" | "lua">,
+  words: readonly ScriptArg[],
+  onUnknown: () => void,
+): Promise<RawReply> {
+  const { evalshaBuffer, evalBuffer } = client as unknown as EvalCommands;
+  try {
+    return await evalshaBuffer.call(client, script.sha, ...words);
   } catch (error) {
     if (!(error instanceof Error && error.message.startsWith("NOSCRIPT"))) throw error;
     onUnknown();
-    return script.reply(await evalBuffer.call(client, script.lua, ...words));
+    return await evalBuffer.call(client, script.lua, ...words);
   }
 }
 

@@ -18,6 +18,11 @@ const VECTORS: [what: string, trailer: Partial<Trailer>, bytes: string][] = [
   ],
 ];
 
+/** What is read of two trailers, one behind the other. */
+function twice(trailer: Partial<Trailer>, other: Partial<Trailer>): Partial<Trailer> {
+  return unpackTrailer(Buffer.concat([packTrailer(trailer), packTrailer(other).subarray(2)]));
+}
+
 describe("a trailer", () => {
   test.each(VECTORS)("has these bytes with %s", (_, trailer, bytes) => {
     expect(packTrailer(trailer)).toEqual(hex(bytes));
@@ -35,8 +40,6 @@ describe("a trailer", () => {
   });
 
   test("keeps the first of several keys, counts, and headers of one name", () => {
-    const twice = (trailer: Partial<Trailer>, other: Partial<Trailer>) =>
-      unpackTrailer(Buffer.concat([packTrailer(trailer), packTrailer(other).subarray(2)]));
     expect(twice({ key: "a", attempts: 1 }, { key: "b", attempts: 2 })).toEqual({
       ...NOTHING,
       key: "a",

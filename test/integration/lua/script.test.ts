@@ -1,5 +1,6 @@
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import type { Redis } from "ioredis";
-import { beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { asArray, asNumber, defineScript, run } from "../../../src/lua/script.ts";
 import { newLine } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
@@ -148,4 +149,22 @@ describe("a server that does not know a script", () => {
     await queue.offerMany(payloads.map((payload) => ({ payload, delay: 60_000 })));
     expect(await queue.readAll()).toEqual(payloads);
   });
+});
+
+test("tells the diagnostics channel of each run, without a payload", async () => {
+  const runs: unknown[] = [];
+  const hear = (ran: unknown) => void runs.push(ran);
+  subscribe("delayline:script", hear);
+  onTestFinished(() => void unsubscribe("delayline:script", hear));
+  const name = uniqueName();
+  await newLine({ transfer: false }).getDelayedQueue<string>(name).offer("secret", 60_000);
+  expect(runs).toEqual([
+    {
+      script: "offer-addresses",
+      key: `redisson_delay_queue_timeout:{${name}}`,
+      rows: 1,
+      duration: expect.any(Number),
+      isDone: true,
+    },
+  ]);
 });
