@@ -1,16 +1,17 @@
 import { randomFillSync } from "node:crypto";
+import { packTrailer, unpackTrailer, type Trailer } from "./trailer.ts";
 
 /**
  * The bytes of a message, as they stand in the timeouts ZSET.
  *
- * `idLength(1) | id | payloadLength(8, little-endian) | payload | rest`: Redisson's layout since
- * 3.21.1, written there by Lua's `struct.pack("Bc0Lc0", ...)`. Readers ignore the rest. Our ids are
+ * `idLength(1) | id | payloadLength(8, little-endian) | payload | trailer`: Redisson's layout since
+ * 3.21.1, written there by Lua's `struct.pack("Bc0Lc0", ...)`. Redisson ignores the trailer. Our ids are
  * always 16 bytes, so that messages of one deadline sort by id:
  *
  * `order stamp(8, big-endian) | random(8)`
  *
- * The order stamp is the producer's estimate of the server's clock in microseconds. A message's
- * business key, if it has one, is the rest.
+ * The order stamp is the producer's estimate of the server's clock in microseconds. The trailer holds a
+ * message's business key, if it has one; see `trailer.ts`.
  */
 
 /** Length of the ids that we write, in bytes. Redisson's may have any length. */
@@ -26,10 +27,9 @@ declare const messageId: unique symbol;
 export type MessageId = string & { readonly [messageId]: true };
 
 /** A message as it was read from Redis. */
-export interface StoredMessage {
+export interface StoredMessage extends Trailer {
   readonly id: Buffer;
   readonly payload: Buffer;
-  readonly key: string | undefined;
 }
 
 // Random bytes are drawn a page at a time: one system call for 512 ids.
@@ -50,16 +50,21 @@ export function createId(stamp: number): Buffer {
   return id;
 }
 
-/** Packs a message into the bytes of a ZSET member. */
-export function packMember(id: Buffer, payload: Buffer, key = ""): Buffer {
-  const size = 1 + id.length + 8 + payload.length + (key === "" ? 0 : Buffer.byteLength(key));
-  const member = Buffer.allocUnsafe(size);
+/** Packs a message into the bytes of a ZSET member; `more` is what it carries besides its key. */
+export function packMember(
+  id: Buffer,
+  payload: Buffer,
+  key = "",
+  more?: Partial<Omit<Trailer, "key">>,
+): Buffer {
+  const trailer = more === undefined ? Buffer.from(key) : packTrailer({ ...more, key });
+  const member = Buffer.allocUnsafe(1 + id.length + 8 + payload.length + trailer.length);
   member[0] = id.length;
   id.copy(member, 1);
   member.writeUInt32LE(payload.length, 1 + id.length);
   member.writeUInt32LE(0, 5 + id.length);
   payload.copy(member, 9 + id.length);
-  if (key !== "") member.write(key, 9 + id.length + payload.length);
+  trailer.copy(member, 9 + id.length + payload.length);
   return member;
 }
 
@@ -68,7 +73,7 @@ export function packMember(id: Buffer, payload: Buffer, key = ""): Buffer {
  *
  * Reads today's layout and that of Redisson before 3.21.1 (`dLc0`: an 8-byte random number as id,
  * then length and payload). They are told apart by the embedded length; the Lua in
- * `lua/fragments.ts` decides in the same way.
+ * `lua/fragments/unpack-member.ts` decides in the same way.
  */
 export function unpackMember(member: Buffer): StoredMessage | undefined {
   const idLength = member[0] ?? 0;
@@ -79,12 +84,14 @@ export function unpackMember(member: Buffer): StoredMessage | undefined {
     return {
       id: member.subarray(1, 1 + idLength),
       payload: member.subarray(head, head + length),
-      key: member.toString("utf8", head + length) || undefined,
+      ...unpackTrailer(member.subarray(head + length)),
     };
   }
   if (!isOld) return undefined;
-  return { id: member.subarray(0, 8), payload: member.subarray(16), key: undefined };
+  return { id: member.subarray(0, 8), payload: member.subarray(16), ...unpackTrailer(NO_TRAILER) };
 }
+
+const NO_TRAILER = Buffer.alloc(0);
 
 /** The {@link MessageId} of a message with this deadline and id. */
 export function formatMessageId(deadline: number, id: Buffer): MessageId {

@@ -102,7 +102,16 @@ export class Garbage {
     const id = random.bytes(random.pick([16, 16, 16, 8, 0, 7, 255]));
     if (id.length === 16 && random.once(2)) id.fill(0, 0, 1);
     const key = random.pick(["", ...this.#keys]);
-    return packMember(id, random.bytes(random.pick([0, 1, 8, 30])), key);
+    const payload = random.bytes(random.pick([0, 1, 8, 30]));
+    const more = random.pick([
+      undefined,
+      { headers: { trace: "1", "": "" } },
+      { attempts: 3, headers: { trace: "é" } },
+    ]);
+    const member = packMember(id, payload, key, more);
+    // A field that is not known yet, behind the others.
+    const isNewer = more !== undefined && random.once(3);
+    return isNewer ? Buffer.concat([member, Buffer.from([99, 2, 0, 0, 0, 1, 2])]) : member;
   }
 
   #addressOf({ member, deadline }: { member: Buffer; deadline: number }): Buffer {

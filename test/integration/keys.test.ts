@@ -340,6 +340,33 @@ it("answers the first outcome again when an offer is sent twice", async () => {
   expect(await redis.zcard(keys.timeouts)).toBe(1);
 });
 
+it("finds a message by the key in a structured trailer, and strikes it out when that has gone", async () => {
+  const { delayed, ready, keys, redis } = openWith("none");
+  const put = async (delay: number) => {
+    const id = createId(Date.now() * 1000);
+    const more = { headers: { trace: "1" }, attempts: 3 };
+    // "a", in MessagePack.
+    const member = packMember(id, Buffer.from([0xa1, 0x61]), "k", more);
+    await run(redis, offerKeyed.addresses, keys, { channel: keys.channel }, [
+      { member, delay, deadline: "", key: "k", rule: "reject", maxWait: "" },
+    ]);
+  };
+  await put(LONG);
+  expect(await delayed.get("k")).toMatchObject({ payload: "a", key: "k" });
+  expect(await delayed.offer("b", LONG, { key: "k" })).toMatchObject({ outcome: "rejected" });
+  expect(await delayed.reschedule("k", 2 * LONG)).toBeDefined();
+  expect(await delayed.cancel("k")).toBe(true);
+  expect(await redis.exists(keys.businessKeys)).toBe(0);
+
+  // It is not the last one: with that the whole index goes.
+  await delayed.offer("stays", LONG, { key: "stays" });
+  await put(0);
+  expect(await ready.take()).toBe("a");
+  await eventually(async () => {
+    expect(await redis.hkeys(keys.businessKeys)).toEqual(["stays"]);
+  });
+});
+
 it("takes everything back when one of its keys has another type", async () => {
   const line = newLine();
   const redis = newRedis();

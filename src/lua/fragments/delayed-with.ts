@@ -1,4 +1,5 @@
 import { defineFragment } from "../fragment.ts";
+import { keyOf } from "./key-of.ts";
 import { locate } from "./locate.ts";
 
 /**
@@ -10,13 +11,15 @@ import { locate } from "./locate.ts";
  */
 export const delayedWith = defineFragment({
   keys: ["businessKeys"],
-  needs: [locate],
+  needs: [keyOf, locate],
   lua: /* lua */ `
 local function entryLeads(key, entry)
   if #entry < 25 or entry:byte(1) > 0 then return nil end
   local member, deadline = locate(entry:sub(1, 24))
   -- Behind the payload a message has its key. An entry that is broken may lead to another one.
-  if not member or member:sub(math.min(26 + struct.unpack("<I8", member, 18), #member + 1)) ~= key then return nil end
+  if not member then return nil end
+  local trailer = member:sub(math.min(26 + struct.unpack("<I8", member, 18), #member + 1))
+  if keyOf(trailer) ~= key then return nil end
   return member, deadline
 end
 local function delayedWith(key)
