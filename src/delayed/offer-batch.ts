@@ -133,7 +133,7 @@ export class OfferBatch {
       if (asking !== undefined) await asking;
       // The ids are made before the first sending: ioredis sends a script again whose answer was
       // lost with the connection, and ZADD NX then finds the same members.
-      const ids = offerings.map(() => createId(this.#clock.nextStamp()));
+      const ids = offerings.map(({ key }) => createId(this.#clock.nextStamp(), key));
       const send = () =>
         script === "plain"
           ? this.#sendPlain(commands, offerings, ids)

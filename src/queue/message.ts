@@ -1,4 +1,5 @@
 import { randomFillSync } from "node:crypto";
+import { BUCKET_COUNT, bucketOfKey } from "./bucket.ts";
 import { packTrailer, unpackTrailer, type Trailer } from "./trailer.ts";
 
 /**
@@ -8,10 +9,11 @@ import { packTrailer, unpackTrailer, type Trailer } from "./trailer.ts";
  * 3.21.1, written there by Lua's `struct.pack("Bc0Lc0", ...)`. Redisson ignores the trailer. Our ids are
  * always 16 bytes, so that messages of one deadline sort by id:
  *
- * `order stamp(8, big-endian) | random(8)`
+ * `order stamp(8, big-endian) | random(54 bits) | bucket(10 bits)`
  *
- * The order stamp is the producer's estimate of the server's clock in microseconds. The trailer holds a
- * message's business key, if it has one; see `trailer.ts`.
+ * The order stamp is the producer's estimate of the server's clock in microseconds. The bucket
+ * tells where in a partitioned queue a message is, however many partitions there are; see `bucket.ts`. The
+ * trailer holds a message's business key, if it has one; see `trailer.ts`.
  */
 
 /** Length of the ids that we write, in bytes. Redisson's may have any length. */
@@ -36,8 +38,11 @@ export interface StoredMessage extends Trailer {
 const pool = Buffer.allocUnsafe(4096);
 let used = pool.length;
 
-/** A new 16-byte id with this order stamp (microseconds, a safe integer). */
-export function createId(stamp: number): Buffer {
+/**
+ * A new 16-byte id with this order stamp (microseconds, a safe integer). Its bucket is that of the
+ * partition key, or any if there is none.
+ */
+export function createId(stamp: number, partitionKey?: string): Buffer {
   if (used === pool.length) {
     randomFillSync(pool);
     used = 0;
@@ -47,7 +52,16 @@ export function createId(stamp: number): Buffer {
   id.writeUInt32BE(stamp % 2 ** 32, 4);
   pool.copy(id, 8, used, used + 8);
   used += 8;
+  if (partitionKey !== undefined) {
+    const random = id.readUInt16BE(14) & ~(BUCKET_COUNT - 1);
+    id.writeUInt16BE(random | bucketOfKey(partitionKey), 14);
+  }
   return id;
+}
+
+/** The bucket of a message, which its id tells; undefined for ids that are not ours, such as Java's. */
+export function bucketOf(id: Buffer): number | undefined {
+  return id.length === ID_BYTES ? id.readUInt16BE(14) & (BUCKET_COUNT - 1) : undefined;
 }
 
 /** Packs a message into the bytes of a ZSET member; `more` is what it carries besides its key. */

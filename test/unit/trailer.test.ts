@@ -4,6 +4,10 @@ import { packTrailer, unpackTrailer, type Trailer } from "../../src/queue/traile
 
 const hex = (text: string) => Buffer.from(text.replaceAll(" ", ""), "hex");
 
+/** Reads the fields of both. */
+const twice = (trailer: Partial<Trailer>, other: Partial<Trailer>) =>
+  unpackTrailer(Buffer.concat([packTrailer(trailer), packTrailer(other).subarray(2)]));
+
 const NOTHING = { key: undefined, headers: undefined, attempts: undefined };
 
 const VECTORS: [what: string, trailer: Partial<Trailer>, bytes: string][] = [
@@ -17,11 +21,6 @@ const VECTORS: [what: string, trailer: Partial<Trailer>, bytes: string][] = [
     "ff01 01 01000000 6b 02 04000000 0200 c3a9 02 04000000 0100 61 31 03 04000000 01000000",
   ],
 ];
-
-/** What is read of two trailers, one behind the other. */
-function twice(trailer: Partial<Trailer>, other: Partial<Trailer>): Partial<Trailer> {
-  return unpackTrailer(Buffer.concat([packTrailer(trailer), packTrailer(other).subarray(2)]));
-}
 
 describe("a trailer", () => {
   test.each(VECTORS)("has these bytes with %s", (_, trailer, bytes) => {
