@@ -8,7 +8,7 @@ import { retire } from "../lua/delayed/retire.ts";
 import { run } from "../lua/script.ts";
 import { pick, type Layout } from "../lua/family.ts";
 import { sweep, transfer, type TransferReply } from "../lua/delayed/transfer.ts";
-import { LAST_DEADLINE } from "../queue/message.ts";
+import { LAST_DEADLINE } from "../lua/fragments/replied.ts";
 import { Pause } from "../time/pause.ts";
 import { ServerClock } from "../time/server-clock.ts";
 import type { Listener, Subscriber } from "../redis/subscriber.ts";

@@ -115,12 +115,6 @@ export function formatMessageId(deadline: number, id: Buffer): MessageId {
 /** Length of the address of a message of ours: deadline(8, big-endian) | id(16). */
 export const ADDRESS_BYTES = 24;
 
-/**
- * Deadlines are whole numbers below this (epoch ms). A score in the ZSET that somebody else wrote may be
- * any double; a message with a greater one is never due.
- */
-export const LAST_DEADLINE = 9e15;
-
 // A deadline is written as JavaScript writes numbers, which for a score that is none may be "1.5",
 // "-Infinity" or "1e+300". Ids have 16 bytes, or 8 where Redisson made them.
 const MESSAGE_ID = /^(-?(?:\d+(?:\.\d+)?(?:e[+-]\d+)?|Infinity))-([0-9a-f]{32}|[0-9a-f]{16})$/;

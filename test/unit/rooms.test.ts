@@ -33,10 +33,7 @@ const MAX_LINES = 300;
 const MAX_GROUND_FLOOR_FILES = 4;
 
 /** What breaks a rule today. This list only gets shorter: what has been mended must leave it. */
-const KNOWN: readonly string[] = [
-  "lua/delayed/head-deadline.ts imports queue/message.ts",
-  "lua/delayed/transfer.ts imports queue/message.ts",
-];
+const KNOWN: readonly string[] = [];
 
 const src = fileURLToPath(new URL("../../src", import.meta.url));
 

@@ -1,5 +1,4 @@
-import { LAST_DEADLINE } from "../../queue/message.ts";
-import { asDeadline } from "../fragments/replied.ts";
+import { asDeadline, LAST_DEADLINE } from "../fragments/replied.ts";
 import { defineScript } from "../script.ts";
 
 /** The earliest deadline in epoch milliseconds, Infinity if it is beyond all deadlines, or undefined. */

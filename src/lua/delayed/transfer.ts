@@ -2,9 +2,8 @@ import { byElements, type Elements } from "../family.ts";
 import { clock } from "../fragments/clock.ts";
 import { forget } from "../fragments/forget.ts";
 import { ownKeys } from "../fragments/own-keys.ts";
-import { asDeadline, replied } from "../fragments/replied.ts";
+import { asDeadline, LAST_DEADLINE, replied } from "../fragments/replied.ts";
 import { unpackMember } from "../fragments/unpack-member.ts";
-import { LAST_DEADLINE } from "../../queue/message.ts";
 import { asArray, asNumber, defineScript, type RawReply } from "../script.ts";
 import { asUntidy, untidy, type Untidy } from "../fragments/untidy.ts";
 

@@ -20,3 +20,9 @@ end
 export function asDeadline(raw: RawReply | undefined): number {
   return asNumber(Buffer.isBuffer(raw) ? raw.toString().replace("inf", "Infinity") : raw);
 }
+
+/**
+ * Deadlines are whole numbers below this (epoch ms). A score in the ZSET that somebody else wrote may be
+ * any double; a message with a greater one is never due.
+ */
+export const LAST_DEADLINE = 9e15;

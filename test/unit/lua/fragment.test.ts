@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { defineFragment, inOrder, type Fragment } from "../../src/lua/fragment.ts";
+import { defineFragment, inOrder, type Fragment } from "../../../src/lua/fragment.ts";
 
 const fragment = (lua: string, ...needs: Fragment[]) => defineFragment({ needs, lua });
 const namesOf = (fragments: readonly Fragment[]) => inOrder(fragments).map(({ lua }) => lua);

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { packMember, unpackMember } from "../../src/queue/message.ts";
-import { packTrailer, unpackTrailer, type Trailer } from "../../src/queue/trailer.ts";
+import { packMember, unpackMember } from "../../../src/queue/message.ts";
+import { packTrailer, unpackTrailer, type Trailer } from "../../../src/queue/trailer.ts";
 
 const hex = (text: string) => Buffer.from(text.replaceAll(" ", ""), "hex");
 
