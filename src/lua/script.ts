@@ -114,7 +114,8 @@ export async function run<
   } finally {
     const key = String(words[1]);
     const duration = performance.now() - startedAt;
-    scriptRuns.publish({ script: script.name, key, rows: rows.length, duration, isDone });
+    const ran: ScriptRun = { script: script.name, key, rows: rows.length, duration, isDone };
+    scriptRuns.publish(ran);
   }
 }
 
