@@ -98,12 +98,11 @@ export async function run<
   rows: readonly Row<Column>[] = [],
   onUnknown: () => void = () => {},
 ): Promise<Reply> {
-  const words = [
-    script.keys.length,
-    ...script.keys.map((key) => keys[key]),
-    ...script.args.map((arg) => args[arg]),
-    ...rows.flatMap((row) => script.each.map((column) => row[column])),
-  ];
+  // Without an array for each row: this is what an offer costs Node besides ioredis.
+  const words: ScriptArg[] = [script.keys.length];
+  for (const key of script.keys) words.push(keys[key]);
+  for (const arg of script.args) words.push(args[arg]);
+  for (const row of rows) for (const column of script.each) words.push(row[column]);
   if (!scriptRuns.hasSubscribers) return script.reply(await send(client, script, words, onUnknown));
   const startedAt = performance.now();
   let isDone = false;

@@ -7,7 +7,8 @@ import { defineFragment } from "../fragment.ts";
 export const deadlineAfter = defineFragment({
   lua: /* lua */ `
 local function deadlineAfter(now, delay)
-  return tonumber(delay) == 0 and math.floor(now) or math.ceil(now + delay)
+  delay = tonumber(delay)
+  return delay == 0 and math.floor(now) or math.ceil(now + delay)
 end
 `,
 });
