@@ -43,7 +43,8 @@ function lastRedirection(error: unknown): string | undefined {
 
 const REDIRECTIONS = "Too many Cluster redirections.";
 
-const FOR_NOW = new Set([
+/** Refusals in the course of a failover, a migration of slots, or the loading of data. */
+export const FOR_NOW: ReadonlySet<string> = new Set([
   "READONLY",
   "LOADING",
   "MASTERDOWN",

@@ -1,3 +1,4 @@
+import { FOR_NOW } from "../failure.ts";
 import type { Redis } from "ioredis";
 import type { Connections } from "../redis/connections.ts";
 import { hasDied } from "../redis/watchdog.ts";
@@ -150,20 +151,8 @@ const GRACE = 1000;
  * over, or is busy. `reply` is the first word of Redis's refusal, if it is one.
  */
 export function isPassing(reply: string | undefined): boolean {
-  return reply === undefined || PASSING.has(reply);
+  return reply === undefined || FOR_NOW.has(reply) || PASSING.has(reply);
 }
 
-const PASSING = new Set([
-  "LOADING",
-  "READONLY",
-  "MASTERDOWN",
-  "CLUSTERDOWN",
-  "MOVED",
-  "ASK",
-  "TRYAGAIN",
-  "UNBLOCKED",
-  "BUSY",
-  "MAXCLIENTS",
-  "NOREPLICAS",
-  "MISCONF",
-]);
+/** Besides those of a failover. */
+const PASSING = new Set(["UNBLOCKED", "BUSY", "MAXCLIENTS", "NOREPLICAS", "MISCONF"]);

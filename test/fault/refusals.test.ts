@@ -270,3 +270,14 @@ test("a replica that refuses writes: calls reject, and all goes on when it is a 
   expect(await take).toBe("after");
   expectEachOnce([], await delayed.readAll());
 });
+
+test("a master that no replica follows refuses offers, with min-replicas-to-write: none is stored", async () => {
+  const server = await startOwnServer({ args: ["--min-replicas-to-write", "1"] });
+  const queue = newLine({ redis: server.url, transfer: false }).getDelayedQueue<string>(
+    uniqueName(),
+  );
+  const refused = { code: "OFFER", reply: "NOREPLICAS", stored: "not-stored" };
+  await expect(queue.offer("plain", 0)).rejects.toMatchObject(refused);
+  await expect(queue.offer("keyed", 0, { key: "k" })).rejects.toMatchObject(refused);
+  expect(await queue.size()).toBe(0);
+});

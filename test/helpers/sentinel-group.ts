@@ -1,13 +1,9 @@
 import { once } from "node:events";
-import { writeFileSync } from "node:fs";
-import { join } from "node:path";
 import { Redis, type RedisOptions } from "ioredis";
 import { onTestFinished } from "vitest";
-import { findServer } from "../../src/testing/find-server.ts";
-import { freePort } from "../../src/testing/free-port.ts";
-import { ServerProcess } from "../../src/testing/server-process.ts";
 import { eventually } from "./eventually.ts";
 import { OwnServer } from "./own-server.ts";
+import { spawnSentinel } from "./sentinel.ts";
 import { TcpProxy } from "./tcp-proxy.ts";
 
 const NAME = "delayline";
@@ -143,24 +139,13 @@ async function follow(replica: Member, master: Member): Promise<void> {
 }
 
 /** Starts a Sentinel; two of three have to agree that a master is down. */
-async function startSentinel(masterPort: number): Promise<number> {
-  const port = await freePort();
-  const config = `
-port ${port}
-bind 127.0.0.1
-sentinel monitor ${NAME} 127.0.0.1 ${masterPort} 2
-sentinel down-after-milliseconds ${NAME} 1000
-sentinel failover-timeout ${NAME} 5000
-sentinel parallel-syncs ${NAME} 2
-`;
-  const sentinel = await ServerProcess.spawn(await findServer(process.env), (directory) => {
-    // Sentinel writes what it finds out into its configuration.
-    const file = join(directory, "sentinel.conf");
-    writeFileSync(file, config);
-    return [file, "--sentinel"];
-  });
-  onTestFinished(() => sentinel.stop());
-  return port;
+function startSentinel(masterPort: number): Promise<number> {
+  return spawnSentinel([
+    `sentinel monitor ${NAME} 127.0.0.1 ${masterPort} 2`,
+    `sentinel down-after-milliseconds ${NAME} 1000`,
+    `sentinel failover-timeout ${NAME} 5000`,
+    `sentinel parallel-syncs ${NAME} 2`,
+  ]);
 }
 
 async function knowsAll(port: number): Promise<void> {

@@ -7,16 +7,10 @@ import { freePort } from "../../src/testing/free-port.ts";
 import { ServerProcess } from "../../src/testing/server-process.ts";
 import { eventually } from "./eventually.ts";
 
-/** Starts a Sentinel for this test alone, which alone decides on a failover. Answers its port. */
-export async function startSentinel(masterName: string, masterPort: number): Promise<number> {
+/** Starts a Sentinel for this test alone, with these lines of configuration. Returns its port. */
+export async function spawnSentinel(monitoring: readonly string[]): Promise<number> {
   const port = await freePort();
-  const config = `
-port ${port}
-bind 127.0.0.1
-sentinel monitor ${masterName} 127.0.0.1 ${masterPort} 1
-sentinel down-after-milliseconds ${masterName} 500
-sentinel failover-timeout ${masterName} 3000
-`;
+  const config = [`port ${port}`, "bind 127.0.0.1", ...monitoring, ""].join("\n");
   const sentinel = await ServerProcess.spawn(await findServer(process.env), (directory) => {
     // Sentinel writes what it finds out into its configuration.
     const file = join(directory, "sentinel.conf");
@@ -24,6 +18,16 @@ sentinel failover-timeout ${masterName} 3000
     return [file, "--sentinel"];
   });
   onTestFinished(() => sentinel.stop());
+  return port;
+}
+
+/** Starts a Sentinel for this test alone, which alone decides on a failover. Returns its port. */
+export async function startSentinel(masterName: string, masterPort: number): Promise<number> {
+  const port = await spawnSentinel([
+    `sentinel monitor ${masterName} 127.0.0.1 ${masterPort} 1`,
+    `sentinel down-after-milliseconds ${masterName} 500`,
+    `sentinel failover-timeout ${masterName} 3000`,
+  ]);
   const client = new Redis(port, "127.0.0.1");
   client.on("error", () => {});
   await eventually(
