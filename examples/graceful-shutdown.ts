@@ -28,8 +28,9 @@ else await work();
 
 /** A worker: five jobs at a time, until SIGTERM. */
 async function work(): Promise<void> {
-  const redis = new Redis(process.env["REDIS_URL"] ?? "redis://localhost:6379");
-  const line = new Delayline({ redis });
+  const url = process.env["REDIS_URL"] ?? "redis://localhost:6379";
+  const redis = new Redis(url);
+  const line = new Delayline({ redis: url });
   line.getBlockingQueue<Job>(queue).subscribe(
     async ({ number }) => {
       await sleep(20);
@@ -42,7 +43,7 @@ async function work(): Promise<void> {
   process.send?.("ready");
   await stopped;
   // Takes no more jobs, and waits for those that are in hand. One that arrives at this moment goes
-  // back to the queue. Our own client stays open for the handlers, so it is closed last.
+  // back to the queue. The handlers use a client of our own, so it is closed last.
   await line.close();
   redis.disconnect();
 }

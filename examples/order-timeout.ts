@@ -1,8 +1,9 @@
 /**
  * Orders that nobody pays in time are cancelled.
  *
- * Whoever places an order offers its timeout to a delayed queue. Whoever pays removes the timeout
- * before it is due. Workers take the timeouts that are due, and cancel their orders.
+ * Whoever places an order offers its timeout to a delayed queue, with the order's key. Whoever pays
+ * cancels the timeout by that key before it is due. Workers take the timeouts that are due, and cancel
+ * their orders.
  *
  *   npx tsx examples/order-timeout.ts             a producer and two workers, then a check
  *   npx tsx examples/order-timeout.ts producer    one of them, on the Redis at REDIS_URL
@@ -38,7 +39,7 @@ else await runAll();
 /** Places orders. Every second one is paid in time. */
 async function produce(): Promise<void> {
   const database = new Redis(redisUrl);
-  await using line = new Delayline({ redis: database });
+  await using line = new Delayline({ redis: redisUrl });
   // It only offers: moving what is due is left to the workers.
   const timeouts = line.getDelayedQueue<Order>(queue, { transfer: false });
 
@@ -46,13 +47,14 @@ async function produce(): Promise<void> {
     const order: Order = { id: randomUUID().slice(0, 8), amount: 10 * number };
     // In this order: if this process died in between, a timeout without its order does no harm,
     // but an order without its timeout would stay open for ever.
-    await timeouts.offer(order, TIME_TO_PAY);
+    const key = `order:${order.id}`;
+    await timeouts.offer(order, TIME_TO_PAY, { key });
     await save(database, order.id, "placed");
     if (number % 2 === 0) return;
 
     await sleep((Math.random() * TIME_TO_PAY) / 2);
     // True: the timeout will never be delivered. False: it is too late, the order gets cancelled.
-    if (await timeouts.remove(order)) await save(database, order.id, "paid");
+    if (await timeouts.cancel(key)) await save(database, order.id, "paid");
   }
 
   await Promise.all(Array.from({ length: ORDERS }, (_, i) => buy(i)));
@@ -63,7 +65,7 @@ async function produce(): Promise<void> {
 /** Cancels orders whose time is over, until it is told to stop. */
 async function work(): Promise<void> {
   const database = new Redis(redisUrl);
-  const line = new Delayline({ redis: database });
+  const line = new Delayline({ redis: redisUrl });
   line
     .getBlockingQueue<Order>(queue)
     .subscribe((order) => save(database, order.id, "cancelled"), { concurrency: 10 });

@@ -9,7 +9,6 @@
 import assert from "node:assert/strict";
 import { Delayline, DecodeError, type Codec } from "delayline";
 import { startRedis } from "delayline/testing";
-import { Redis } from "ioredis";
 
 interface Reminder {
   readonly to: string;
@@ -28,8 +27,7 @@ const reminderCodec: Codec<Reminder> = {
 };
 
 await using redis = await startRedis();
-const client = new Redis(redis.url);
-await using line = new Delayline({ redis: client });
+await using line = new Delayline({ redis: redis.url });
 const name = `reminders-${process.pid}`;
 const reminders = line.getBlockingQueue<Reminder>(name, { codec: reminderCodec });
 
@@ -50,9 +48,9 @@ const reminder = await reminders.take();
 console.log(`${reminder.to}: ${reminder.text}`);
 assert.deepEqual(reminder, { to: "ada", text: "buy milk" });
 
-// Nothing is lost: the bytes that could not be read are in a list of their own.
-const quarantine = `delayline_quarantine:{${name}}`;
-assert.deepEqual(await client.lrange(quarantine, 0, -1), [`{"to":"ada","body":"milk"}`]);
-await client.del(quarantine);
-await line.close();
-client.disconnect();
+// Nothing is lost: the bytes that could not be read are in the quarantine.
+for await (const bytes of reminders.quarantine) {
+  assert.equal(bytes.toString(), `{"to":"ada","body":"milk"}`);
+}
+assert.equal(await reminders.quarantine.size(), 1);
+await reminders.quarantine.clear();

@@ -10,15 +10,19 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readdir } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
+import { putServerOnPath } from "./server/on-path.ts";
 
 /** Milliseconds that one example may take. They need some seconds, but not on a busy machine. */
 const TIME_LIMIT = 60_000;
+
+/** Node.js 24 runs TypeScript, and `await using`, as it stands. */
+const LOADER = Number(process.versions.node.split(".")[0]) >= 24 ? [] : ["--import", "tsx"];
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 
 /** Runs one example; answers why it failed, or undefined. */
 async function run(file: string): Promise<string | undefined> {
-  const child = spawn(process.execPath, ["--import", "tsx", `examples/${file}`], {
+  const child = spawn(process.execPath, [...LOADER, `examples/${file}`], {
     cwd: root,
     stdio: ["ignore", "inherit", "inherit"],
     // A process group of its own, so that an example that hangs ends with all its processes.
@@ -49,6 +53,7 @@ const files = (await readdir(new URL("../examples", import.meta.url)))
   .filter((file) => file.endsWith(".ts") && file.includes(wanted))
   .toSorted();
 
+if (!process.env["REDIS_URL"]) await putServerOnPath();
 const results: { readonly file: string; readonly failure: string | undefined }[] = [];
 for (const file of files) {
   console.log(`\n--- examples/${file}`);

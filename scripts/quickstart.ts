@@ -14,6 +14,7 @@ import { Delayline } from "delayline";
 import { startRedis } from "delayline/testing";
 import { Redis } from "ioredis";
 import { Child } from "./child/child.ts";
+import { putServerOnPath } from "./server/on-path.ts";
 import { Ledger, type OrderEvent } from "./quickstart/ledger.ts";
 
 const PRODUCER = new URL("quickstart/producer.ts", import.meta.url);
@@ -30,6 +31,7 @@ const PROGRESS = 1_000;
 
 /** Resolves with whether every promise was kept. */
 async function main(): Promise<boolean> {
+  if (!process.env["REDIS_URL"]) await putServerOnPath();
   await using redis = await startRedis();
   // A name of its own, as REDIS_URL may lead to a Redis that others use.
   const queue = `quickstart-${randomBytes(4).toString("hex")}`;

@@ -6,7 +6,8 @@
  * the command that failed, the payload among them, so they are never handed on as they are.
  */
 import { UnreadableError } from "./codecs/unreadable-error.ts";
-import { isGivenUp, replyOf } from "./failure.ts";
+import { UnwritableError } from "./codecs/unwritable-error.ts";
+import { hadNoEffect, isGivenUp, messageOf, replyOf, UnansweredError } from "./failure.ts";
 
 /** The stable codes of {@link DelaylineError}. */
 export type ErrorCode =
@@ -18,10 +19,30 @@ export type ErrorCode =
   | "OFFER"
   | "OFFER_MANY"
   | "QUARANTINED"
-  | "HANDLER";
+  | "HANDLER"
+  | "LEFT_RUNNING";
+
+/**
+ * Every error of ours, for programs that compare codes: in a `switch (error.code)` TypeScript knows which
+ * one it is.
+ */
+export type AnyDelaylineError =
+  | ClosedError
+  | EncodeError
+  | DecodeError
+  | PayloadTooLargeError
+  | (RedisError & { readonly code: "REDIS" })
+  | OfferError
+  | OfferManyError
+  | QuarantineError
+  | HandlerError
+  | LeftRunningError;
 
 /** The base of every error that Delayline itself raises. */
 export class DelaylineError extends Error {
+  // A literal, here and below: a bundler may rename the classes.
+  static override readonly name: string = "DelaylineError";
+
   /** A stable name for programs to compare with; messages may be reworded, codes are not. */
   readonly code: ErrorCode;
 
@@ -37,28 +58,43 @@ export class DelaylineError extends Error {
 
 /** The client, or the subscription, was closed before or during the call. */
 export class ClosedError extends DelaylineError {
+  static override readonly name: string = "ClosedError";
+  declare readonly code: "CLOSED";
+
   constructor(what: string) {
     super("CLOSED", `${what} is closed`);
   }
 }
 
-/** The codec could not encode a payload; nothing was sent. `cause` is the codec's error. */
+/**
+ * The codec could not encode a payload; nothing was sent. `cause` is the codec's error.
+ *
+ * The `msgpack` codec says where in the payload, and what kind of thing it was; never the value.
+ */
 export class EncodeError extends DelaylineError {
+  static override readonly name: string = "EncodeError";
+  declare readonly code: "ENCODE";
+
   constructor(queue: string, codec: string, cause: unknown) {
-    super("ENCODE", `cannot encode a payload for queue "${queue}" with codec "${codec}"`, {
+    const why = cause instanceof UnwritableError ? `: ${cause.message}` : "";
+    super("ENCODE", `cannot encode a payload for queue "${queue}" with codec "${codec}"${why}`, {
       cause,
     });
   }
 }
 
 /**
- * A message was taken from Redis, but the codec could not decode it.
+ * The codec could not decode a message.
  *
- * Nothing is lost: the bytes are in {@link DecodeError.bytes} and in the queue's quarantine list.
+ * Nothing is lost: the bytes are in {@link DecodeError.bytes}. If the message was taken, they are in the queue's
+ * quarantine, too; if it was only read (`get`, `peek`), it stays where it is.
  * Built-in codecs say what is wrong; of another codec's error only the name is kept, since decoders
  * quote what they read.
  */
 export class DecodeError extends DelaylineError {
+  static override readonly name: string = "DecodeError";
+  declare readonly code: "DECODE";
+
   readonly #bytes: Buffer;
 
   constructor(queue: string, codec: string, bytes: Buffer, cause: unknown) {
@@ -79,6 +115,9 @@ export class DecodeError extends DelaylineError {
 
 /** A payload is larger than `maxPayloadBytes`; nothing was sent. */
 export class PayloadTooLargeError extends DelaylineError {
+  static override readonly name: string = "PayloadTooLargeError";
+  declare readonly code: "PAYLOAD_TOO_LARGE";
+
   constructor(
     queue: string,
     /** The encoded size in bytes. */
@@ -93,18 +132,40 @@ export class PayloadTooLargeError extends DelaylineError {
   }
 }
 
+/** What a call that has failed may have changed in Redis. */
+export type Effect =
+  /** Nothing: it was refused, or never sent. */
+  | "none"
+  /** It was sent, and no reply came: it may have been carried out or not. */
+  | "unknown";
+
 /** A Redis command failed: refused by the server, or its reply never came. */
 export class RedisError extends DelaylineError {
+  static override readonly name: string = "RedisError";
+  declare readonly code: "REDIS" | "OFFER";
+
   /**
-   * The first word of the server's reply (`WRONGTYPE`, `OOM`, `READONLY`, `NOPERM`, ...), or
+   * The first word of the server's reply (`WRONGTYPE`, `OOM`, `READONLY`, `NOPERM`, ...; `ERR` is many things,
+   * on Redis 7.0 also a missing permission inside a script), or
    * undefined if the server did not reply (a lost connection, a time-out).
    */
   readonly reply: string | undefined;
 
-  constructor(doing: string, error: unknown, code: ErrorCode = "REDIS") {
-    const cause = withoutArguments(error);
-    super(code, `${doing}: ${cause.message}`, { cause });
-    this.reply = replyOf(cause);
+  /** What the command may have changed in Redis. */
+  readonly effect: Effect;
+
+  constructor(
+    doing: string,
+    error: unknown,
+    code: "REDIS" | "OFFER" = "REDIS",
+    effect: Effect = hadNoEffect(error) ? "none" : "unknown",
+  ) {
+    const copy = withoutArguments(error);
+    // The reason of an abort is the caller's own.
+    const cause = (error instanceof UnansweredError && error.cause) || copy;
+    super(code, `${doing}: ${copy.message}`, { cause });
+    this.reply = replyOf(copy);
+    this.effect = effect;
   }
 }
 
@@ -112,22 +173,28 @@ export class RedisError extends DelaylineError {
 export type Stored =
   /** Redis refused it, or it was never sent. */
   | "not-stored"
-  /** The connection was lost before the reply came: it may be in Redis or not. */
+  /** It was sent, and no reply came in time: it may be in Redis or not. */
   | "unknown";
 
 /** Redis did not accept an offer, or its reply was lost. */
 export class OfferError extends RedisError {
+  static override readonly name: string = "OfferError";
+  declare readonly code: "OFFER";
+
   /** Whether the message may be in Redis all the same. */
   readonly stored: Stored;
 
-  constructor(doing: string, error: unknown, mayBeStored = replyOf(error) === undefined) {
-    super(doing, error, "OFFER");
-    this.stored = mayBeStored ? "unknown" : "not-stored";
+  constructor(doing: string, error: unknown, effect?: Effect) {
+    super(doing, error, "OFFER", effect);
+    this.stored = this.effect === "none" ? "not-stored" : "unknown";
   }
 }
 
 /** Some of the messages of an `offerMany` were not accepted, or their replies were lost. */
 export class OfferManyError<Result = unknown> extends DelaylineError {
+  static override readonly name: string = "OfferManyError";
+  declare readonly code: "OFFER_MANY";
+
   constructor(
     queue: string,
     /** For each message, in the order of the call: its result, or why it has none. */
@@ -144,9 +211,12 @@ export class OfferManyError<Result = unknown> extends DelaylineError {
 /**
  * Messages that no reader could unpack were put aside, so that the others flow.
  *
- * Their bytes are in the list `delayline_quarantine:{queue}`.
+ * Their bytes are in the list `delayline_unreadable:{queue}`; see `quarantine` of the queue's handles.
  */
 export class QuarantineError extends DelaylineError {
+  static override readonly name: string = "QuarantineError";
+  declare readonly code: "QUARANTINED";
+
   constructor(
     readonly queue: string,
     /** How many messages were put aside by this one step. */
@@ -160,16 +230,37 @@ export class QuarantineError extends DelaylineError {
 }
 
 /**
- * A handler given to `subscribe` threw or rejected. `cause` is what it threw.
+ * A handler given to `subscribe`, or its `onError`, threw or rejected. `cause` is what it threw.
  *
  * The message had left Redis when the handler was called: consumption is at most once.
  */
 export class HandlerError extends DelaylineError {
+  static override readonly name: string = "HandlerError";
+  declare readonly code: "HANDLER";
+
   constructor(
     readonly queue: string,
     cause: unknown,
+    failed: "handler" | "onError" = "handler",
   ) {
-    super("HANDLER", `the handler of queue "${queue}" failed`, { cause });
+    super("HANDLER", `the ${failed} of queue "${queue}" failed`, { cause });
+  }
+}
+
+/** `close({ timeout })` did not wait any longer for handlers, or bodies of `for await` loops. */
+export class LeftRunningError extends DelaylineError {
+  static override readonly name: string = "LeftRunningError";
+  declare readonly code: "LEFT_RUNNING";
+
+  constructor(
+    readonly queue: string,
+    /** How many were left running. */
+    readonly count: number,
+  ) {
+    super(
+      "LEFT_RUNNING",
+      `${count} handler(s) of queue "${queue}" were still running when close() stopped waiting for them`,
+    );
   }
 }
 
@@ -182,7 +273,7 @@ function withoutArguments(error: unknown): Error {
   if (!(error instanceof Error)) return new Error("unknown failure");
   const message = isGivenUp(error)
     ? "the connection was lost before the reply came"
-    : error.message.replace(/,? with args beginning with:.*/s, "");
+    : messageOf(error).replace(/,? with args beginning with:.*/s, "");
   const copy = new Error(message);
   Object.defineProperty(copy, "name", { value: error.name, configurable: true });
   const code: unknown = "code" in error ? error.code : undefined;

@@ -1,5 +1,6 @@
 /**
- * What ioredis's errors mean. This is the one place that knows their names and texts.
+ * Why a call has failed: what ioredis's errors mean, and how a call ends that takes too long. This is
+ * the one place that knows the names and texts of ioredis's errors.
  */
 
 /** The first word of Redis's reply (`WRONGTYPE`, `OOM`, ...), or undefined if Redis did not reply. */
@@ -25,9 +26,35 @@ export function isLostInCluster(error: unknown): boolean {
   return error instanceof Error && error.message.startsWith(REDIRECTIONS);
 }
 
-/** Whether the caller's own `commandTimeout` is over. ioredis may send the command all the same. */
-export function isCommandTimeout(error: unknown): boolean {
-  return error instanceof Error && error.message === "Command timed out";
+/** Whether a connection that was there is gone, and nothing says why. */
+export function isConnectionCut(error: unknown): boolean {
+  return error instanceof Error && "code" in error && CUT.has(String(error.code));
+}
+
+/**
+ * Whether a failure concerns all that one client does, not one command or queue: there was no reply, or
+ * Redis serves nobody for now, or does not let us in. `reply` is the first word of its refusal.
+ */
+export function isOfWholeServer(reply: string | undefined): boolean {
+  return reply === undefined || FOR_NOW.has(reply) || NOT_LET_IN.has(reply);
+}
+
+/** Whether Redis does not let a client in, and will not until somebody mends its credentials. */
+export function isNotLetIn(error: unknown): boolean {
+  return NOT_LET_IN.has(replyOf(error) ?? "");
+}
+
+/**
+ * What an error says. Where Node has tried several addresses, or a Cluster client several nodes, the
+ * cause stands beside the message.
+ */
+export function messageOf(error: Error): string {
+  const { message } = error;
+  if (error instanceof AggregateError && message === "") {
+    return error.errors.map((each: unknown) => messageOf(each as Error)).join("; ");
+  }
+  const last: unknown = "lastNodeError" in error ? error.lastNodeError : undefined;
+  return last instanceof Error ? `${message} ${last.message}` : message;
 }
 
 /** Whether ioredis gave a command up, after as many attempts to connect as the options allow. */
@@ -35,11 +62,33 @@ export function isGivenUp(error: unknown): boolean {
   return error instanceof Error && error.name === "MaxRetriesPerRequestError";
 }
 
+/** A call has ended without a reply from Redis. */
+export class UnansweredError extends Error {
+  constructor(
+    message: string,
+    /** Whether Redis may have carried it out all the same. */
+    readonly wasSent: boolean,
+    /** `cause`: why the caller has aborted it. */
+    options?: ErrorOptions,
+  ) {
+    super(message, options);
+  }
+}
+
+/** Whether what has failed was certainly not carried out. */
+export function hadNoEffect(error: unknown): boolean {
+  return error instanceof UnansweredError ? !error.wasSent : replyOf(error) !== undefined;
+}
+
 /** "Too many Cluster redirections. Last error: ReplyError: CLUSTERDOWN Hash slot not served" */
 function lastRedirection(error: unknown): string | undefined {
   if (!isLostInCluster(error)) return undefined;
   return /Last error: ReplyError: (\w+)/.exec((error as Error).message)?.[1];
 }
+
+const CUT: ReadonlySet<string> = new Set(["ECONNRESET", "EPIPE"]);
+
+const NOT_LET_IN: ReadonlySet<string> = new Set(["WRONGPASS", "NOAUTH"]);
 
 const REDIRECTIONS = "Too many Cluster redirections.";
 

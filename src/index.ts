@@ -1,19 +1,32 @@
 export { Delayline, type DelaylineEvents } from "./client/delayline.ts";
+export type { Recovery } from "./redis/troubles.ts";
 export { DelayedQueue } from "./delayed/delayed-queue.ts";
-export type { CancelWhereResult, DelayedMessage, NewMessage } from "./delayed/delayed-message.ts";
+export type { DelayedCollection } from "./delayed/delayed-collection.ts";
+export type {
+  CancelWhereOptions,
+  CancelWhereResult,
+  DelayedMessage,
+  NewMessage,
+  Rescheduled,
+} from "./delayed/delayed-message.ts";
 export type { OfferOptions } from "./delayed/offer-options.ts";
 export type { Outcome } from "./lua/delayed/offer-keyed.ts";
 export type { OfferResult } from "./delayed/offer-batch.ts";
+export type { Quarantine } from "./queue/quarantine.ts";
+export type { QueueHandle } from "./queue/queue-handle.ts";
 export type { MessageId } from "./queue/message.ts";
+export { BlockingQueue, type FromQueue } from "./ready/blocking-queue.ts";
+export type { SubscribeOptions, TakeManyOptions, TakeOptions } from "./ready/take-options.ts";
+export type { CloseOptions } from "./queue/consumer.ts";
 export {
-  BlockingQueue,
-  type FromQueue,
-  type SubscribeOptions,
-  type TakeManyOptions,
-  type TakeOptions,
-} from "./ready/blocking-queue.ts";
-export { Subscription, type Handler } from "./queue/subscription.ts";
-export type { DelaylineOptions, QueueOptions } from "./queue/options.ts";
+  Subscription,
+  type Handler,
+  type HandlerContext,
+  type OnHandlerError,
+} from "./queue/subscription.ts";
+export type { CallOptions, DelaylineOptions, QueueOptions } from "./queue/options.ts";
+export type { ConnectionOptions } from "./redis/client.ts";
+export type { LentClient } from "./redis/lent-client.ts";
 export type { Codec } from "./codecs/codec.ts";
 export type { CodecName } from "./codecs/built-in.ts";
 export {
@@ -22,11 +35,14 @@ export {
   DelaylineError,
   EncodeError,
   HandlerError,
+  LeftRunningError,
   OfferError,
   OfferManyError,
   PayloadTooLargeError,
   QuarantineError,
   RedisError,
+  type AnyDelaylineError,
+  type Effect,
   type ErrorCode,
   type Stored,
 } from "./errors.ts";

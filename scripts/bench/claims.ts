@@ -112,16 +112,17 @@ function wholeTime(value: ValueOf, who: string, peer: PeerName): number {
     .reduce((sum, time) => sum + time);
 }
 
-/** What is claimed of a contest, as it was in one round. */
+/**
+ * What is claimed of a contest, as it was in one round. What has not been measured (a library that is
+ * not there, a size that was left out or given up) makes its ratio NaN.
+ */
 export function claims(contest: string, round: ByPeer<readonly Figure[]>): Figure[] {
   const value = (figure: string, peer: PeerName = "delayline") =>
     round[peer].find(({ name }) => name === figure)?.value ?? NaN;
-  return CLAIMS.filter((claim) => claim.contest === contest)
-    .map(({ name, ratio, goal }): Figure => ({
-      name,
-      value: ratio(value),
-      unit: "x",
-      ...(goal && { goal }),
-    }))
-    .filter(({ value: ratio }) => !Number.isNaN(ratio));
+  return CLAIMS.filter((claim) => claim.contest === contest).map(({ name, ratio, goal }) => ({
+    name,
+    value: ratio(value),
+    unit: "x",
+    ...(goal && { goal }),
+  }));
 }

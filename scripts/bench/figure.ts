@@ -31,7 +31,7 @@ export interface Summary extends Omit<Figure, "value"> {
   readonly median: number;
   readonly min: number;
   readonly max: number;
-  /** Undefined where there is no goal. */
+  /** Undefined where there is no goal, or nothing was measured. */
   readonly isMet: boolean | undefined;
 }
 
@@ -55,7 +55,10 @@ export function summarize(rounds: readonly (readonly Figure[])[]): Summary[] {
       median: median(values),
       min,
       max,
-      isMet: goal && (goal.inEveryRound ? values : [median(values)]).every((v) => meets(v, goal)),
+      isMet:
+        known.length === 0
+          ? undefined
+          : goal && (goal.inEveryRound ? values : [median(values)]).every((v) => meets(v, goal)),
     };
   });
 }

@@ -60,8 +60,10 @@ export async function checkGoals(plan: GoalPlan): Promise<void> {
   for (const workload of WORKLOADS) {
     if (names.length > 0 && !names.includes(workload.name)) continue;
     const figures = summarize(await runRounds(workload, plan));
-    console.log(`${table(workload, figures)}\n`);
-    results.push({ name: workload.name, title: workload.title, figures });
+    const { name } = workload;
+    const title = isQuick ? (workload.quickTitle ?? workload.title) : workload.title;
+    console.log(`${table({ name, title }, figures)}\n`);
+    results.push({ name, title, figures });
     if (jsonFile === undefined) continue;
     // After each, so that an error later on takes nothing away.
     const report = { at: new Date(), machine, isQuick, rounds, results };

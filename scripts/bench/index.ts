@@ -3,6 +3,7 @@ import { BenchServer } from "./bench-server.ts";
 import { compare, CONTESTS } from "./comparison.ts";
 import { checkGoals, WORKLOADS } from "./goal-run.ts";
 import { describeMachine } from "./machine.ts";
+import { putServerOnPath } from "../server/on-path.ts";
 
 /*
  * `npm run bench` holds Delayline against its own goals; `npm run bench -- compare` holds it against
@@ -29,17 +30,7 @@ ${list(CONTESTS)}
   --plots DIR      draws what grows, as SVG
 `.trim();
 
-const { values: options, positionals } = parseArgs({
-  allowPositionals: true,
-  options: {
-    quick: { type: "boolean", default: false },
-    rounds: { type: "string" },
-    json: { type: "string" },
-    markdown: { type: "string" },
-    plots: { type: "string" },
-    help: { type: "boolean", default: false },
-  },
-});
+const { values: options, positionals } = readArguments();
 
 const isComparison = positionals[0] === "compare";
 const names = isComparison ? positionals.slice(1) : positionals;
@@ -64,6 +55,26 @@ if (options.help) {
   await (isComparison ? compare(plan) : checkGoals(plan));
 }
 
+function readArguments() {
+  try {
+    return parseArgs({
+      allowPositionals: true,
+      options: {
+        quick: { type: "boolean", default: false },
+        rounds: { type: "string" },
+        json: { type: "string" },
+        markdown: { type: "string" },
+        plots: { type: "string" },
+        help: { type: "boolean", default: false },
+      },
+    });
+  } catch (error) {
+    // An option that is not known, or one without its value.
+    console.error(`${(error as Error).message}\n\n${USAGE}`);
+    return process.exit(2);
+  }
+}
+
 function findProblem(): string | undefined {
   const known: readonly { readonly name: string }[] = isComparison ? CONTESTS : WORKLOADS;
   const unknown = names.find((name) => !known.some((each) => each.name === name));
@@ -76,6 +87,7 @@ function findProblem(): string | undefined {
 }
 
 async function inspectMachine() {
+  await putServerOnPath();
   await using server = await BenchServer.start();
   return describeMachine(server.description);
 }

@@ -7,10 +7,13 @@ export function table(
 ): string {
   const lines = summaries.flatMap((summary) => {
     const { unit, median, min, max, values, goal, isMet, parts } = summary;
-    const spread = values.length > 1 ? `${format(min, unit)} .. ${format(max, unit)}` : "";
+    const spread =
+      values.length > 1 && !Number.isNaN(median)
+        ? `${format(min, unit)} .. ${format(max, unit)}`
+        : "";
     const row = [
       `  ${summary.name}`.padEnd(46),
-      format(median, unit).padStart(13),
+      (Number.isNaN(median) ? "not measured" : format(median, unit)).padStart(13),
       spread.padStart(27),
       (goal ? formatGoal(goal, unit) : "").padStart(16),
       isMet === undefined ? "" : isMet ? "  ok" : "  MISSED",

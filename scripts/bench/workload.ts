@@ -7,6 +7,8 @@ export interface Workload {
   readonly name: string;
   /** What it does, in one line. */
   readonly title: string;
+  /** The same for a quick round, where the numbers are smaller. */
+  readonly quickTitle?: string;
   /** Does it once, on a fresh server, and answers what it saw: the same figures in every round. */
   round(round: Round): Promise<readonly Figure[]>;
 }

@@ -3,37 +3,54 @@ import { BlockingQueue } from "../ready/blocking-queue.ts";
 import type { BuiltInCodecs, TypedCodecName } from "../codecs/built-in.ts";
 import { Connections } from "../redis/connections.ts";
 import { DelayedQueue } from "../delayed/delayed-queue.ts";
-import { ClosedError, RedisError, type DelaylineError } from "../errors.ts";
+import { ClosedError, RedisError, type AnyDelaylineError, type DelaylineError } from "../errors.ts";
 import {
   clientSettings,
   DEFAULTS,
   queueSettings,
+  type CallOptions,
   type DelaylineOptions,
   type QueueOptions,
   type QueueSettings,
 } from "../queue/options.ts";
 import { OpenQueue, type Shared } from "./open-queue.ts";
+import { callSignal } from "../queue/checks.ts";
+import { checkCloseOptions, type CloseOptions } from "../queue/consumer.ts";
+import { Patience } from "../time/patience.ts";
 import { Payloads } from "../queue/payloads.ts";
+import { Expiries } from "../time/expiries.ts";
 import { ServerClock } from "../time/server-clock.ts";
 import { Subscriber } from "../redis/subscriber.ts";
+import { Troubles, type Recovery } from "../redis/troubles.ts";
 
 /** The events of a {@link Delayline}. */
 export interface DelaylineEvents {
   /**
    * Something failed that nobody awaits: a transfer, a wait for messages, a handler, a message that
-   * cannot be read. It is reported and, where it can be, tried again; no error ends the work.
+   * cannot be read. No error ends the work: what can be tried again is.
+   *
+   * What lasts is reported once, when it begins: that Redis cannot be reached, once for the whole client;
+   * what Redis refuses, once for each work on each queue, and again if the reason changes. Handlers that
+   * fail and messages that cannot be read are reported each time.
    *
    * With no listener the error becomes a process warning (`process.on("warning")`, printed on stderr
    * by default), so it is neither lost nor does it end the process.
    */
-  error: [error: DelaylineError];
+  error: [error: AnyDelaylineError];
+  /**
+   * What was reported as an error and has lasted is over: once for each such state.
+   *
+   * Where nobody listens to `error` or to this, it becomes a process warning, too.
+   */
+  recovered: [recovery: Recovery];
 }
 
 /**
  * A client: queues by name, on one Redis.
  *
- * Make one per process and share it. It connects when it is first used. `close()` finishes what is in
- * hand and frees the connections; `await using` does it at the end of the block.
+ * Make one per process and share it. It connects when a queue is opened, or with `transfer: false` when
+ * the queue is first used. `close()` finishes what is in hand and frees the connections; `await using`
+ * does it at the end of the block.
  *
  * ```ts
  * const line = new Delayline({ redis: "redis://localhost:6379" });
@@ -45,28 +62,37 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
   readonly #options: DelaylineOptions;
   readonly #shared: Shared;
   readonly #queues = new Map<string, OpenQueue>();
+  /** How long running handlers are waited for. */
+  readonly #patience = new Patience();
   #closing: Promise<void> | undefined;
 
   /** @throws {TypeError | RangeError} if an option is not legal. Nothing is connected yet. */
   constructor(options: DelaylineOptions = {}) {
     super();
-    const { closeTimeout } = clientSettings(options);
+    const { callTimeout, closeTimeout } = clientSettings(options);
     queueSettings({}, options);
     this.#options = options;
     const report = (error: DelaylineError) => this.#report(error);
+    const onRecovered = (recovery: Recovery) => this.#reportRecovery(recovery);
+    const troubles = new Troubles({ report, onRecovered });
     const clock = new ServerClock();
     const connections = new Connections(options.redis ?? DEFAULTS.redis, {
-      onTime: (serverTime, sentAt) => clock.observe(serverTime, sentAt),
-      report,
+      onTime: (serverTime, sentAt) => {
+        clock.observe(serverTime, sentAt);
+        troubles.heard();
+      },
+      troubles,
     });
-    const subscriber = new Subscriber(connections, report);
+    const subscriber = new Subscriber(connections, troubles);
     this.#shared = {
       connections,
       subscriber,
       clock,
       offerBatches: new Set(),
+      expiries: new Expiries(callTimeout),
       closeTimeout,
       report,
+      troubles,
     };
   }
 
@@ -88,8 +114,8 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
   getDelayedQueue<T = unknown>(name: string, options?: QueueOptions<T>): DelayedQueue<T>;
   getDelayedQueue<T = unknown>(name: string, options?: QueueOptions<T>): DelayedQueue<T> {
     const settings = queueSettings(options, this.#options);
-    const { queue, delayed } = this.#open(name, settings);
-    return new DelayedQueue(name, delayed, new Payloads(queue, settings));
+    const open = this.#open(name, settings);
+    return new DelayedQueue(open, open.delayed, new Payloads(open.queue, settings));
   }
 
   /**
@@ -105,9 +131,11 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
   getBlockingQueue<T = unknown>(name: string, options?: QueueOptions<T>): BlockingQueue<T>;
   getBlockingQueue<T = unknown>(name: string, options?: QueueOptions<T>): BlockingQueue<T> {
     const settings = queueSettings(options, this.#options);
-    const { queue, ready, subscriptions } = this.#open(name, settings);
-    return new BlockingQueue(name, ready, new Payloads(queue, settings), {
-      subscriptions,
+    const open = this.#open(name, settings);
+    const { queue, ready, consumers, takes } = open;
+    return new BlockingQueue(open, ready, new Payloads(queue, settings), {
+      consumers,
+      takes,
       report: queue.report,
       listNamed: (other) => this.#open(other, settings).ready,
     });
@@ -120,27 +148,41 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
    *
    * @throws {RedisError} if the server cannot be asked.
    */
-  async serverTime(): Promise<number> {
+  async serverTime(options?: CallOptions): Promise<number> {
+    const signal = callSignal(options);
     if (this.#closing !== undefined) throw new ClosedError("the client");
-    const { clock, connections } = this.#shared;
+    const { clock, connections, expiries } = this.#shared;
     try {
-      await clock.ready(() => connections.commands.time());
+      const limit = { expiries, signal };
+      await connections.call("commands", limit, async (redis) => clock.ready(() => redis.time()));
     } catch (error) {
-      throw new RedisError("cannot ask for the server's time", connections.explain(error));
+      signal?.throwIfAborted();
+      throw new RedisError("cannot ask for the server's time", error);
     }
-    return clock.now() / 1000;
+    return clock.now();
   }
 
   /**
    * Finishes what is in hand and frees what is ours.
    *
    * First it stops taking and moving: waits reject with {@link ClosedError}, a message that arrives at
-   * that moment goes back to the queue, and running handlers are waited for; they may still offer.
-   * Then every call is refused, offers under way are settled, and our connections end. A client that
-   * was lent to us stays open. May be called twice, early, or while Redis is down: then it gives up
-   * after `closeTimeout`. Must not be awaited by a handler, which would wait for itself.
+   * that moment goes back to the queue, and the handlers' signals are aborted. Running handlers and the
+   * bodies of `for await` loops are waited for, without a limit unless `timeout` sets one; they may still
+   * offer. Then every call is refused, offers under way are settled, and our connections end. A client
+   * that was lent to us stays open.
+   *
+   * May be called twice, early, or while Redis is down: then it gives up after `closeTimeout`. A later
+   * call may shorten the wait for handlers. Must not be awaited by a handler, which would wait for itself.
+   *
+   * @throws {TypeError | RangeError} if an option is not legal; nothing was closed.
    */
-  close(): Promise<void> {
+  close(options: CloseOptions = {}): Promise<void> {
+    try {
+      checkCloseOptions(options);
+    } catch (error) {
+      return Promise.reject(error);
+    }
+    if (options.timeout !== undefined) this.#patience.limit(options.timeout);
     this.#closing ??= this.#close();
     return this.#closing;
   }
@@ -150,7 +192,7 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
   }
 
   async #close(): Promise<void> {
-    const { subscriber, connections, closeTimeout } = this.#shared;
+    const { subscriber, connections, troubles, closeTimeout } = this.#shared;
     const queues = [...this.#queues.values()];
 
     const startedAt = performance.now();
@@ -159,7 +201,8 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
     clearTimeout(abandoning);
     const timeLeft = Math.max(0, startedAt + closeTimeout - performance.now());
 
-    await Promise.all(queues.map((queue) => queue.stopHandling()));
+    const handled = Promise.all(queues.map((queue) => queue.handled()));
+    if (!(await this.#patience.waitFor(handled))) for (const queue of queues) queue.reportRunning();
 
     // Offers may be waiting for a Redis that is down; then ending the connections rejects them.
     let givingUp: NodeJS.Timeout | undefined;
@@ -173,8 +216,12 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
     await Promise.race([Promise.all(queues.map((queue) => queue.close())), givenUp]);
     clearTimeout(givingUp);
 
+    // What fails from now on fails since we end it.
+    troubles.close();
     subscriber.close();
     connections.close();
+    // What was reported last is emitted before this resolves: the caller may end the process then.
+    await new Promise((resolve) => setImmediate(resolve));
   }
 
   #open(
@@ -199,8 +246,29 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
   #report(error: DelaylineError): void {
     // Not from within: what a listener throws is its own and must not end a background task.
     process.nextTick(() => {
-      if (this.listenerCount("error") > 0) this.emit("error", error);
-      else process.emitWarning(error.message, { type: error.name, code: error.code });
+      if (this.listenerCount("error") > 0) this.emit("error", error as AnyDelaylineError);
+      else warn(error);
     });
   }
+
+  #reportRecovery(recovery: Recovery): void {
+    process.nextTick(() => {
+      const isHeard = this.listenerCount("recovered") + this.listenerCount("error") > 0;
+      if (isHeard) this.emit("recovered", recovery);
+      else warnOfRecovery(recovery);
+    });
+  }
+}
+
+/** Prints a process warning. With what a handler threw: it is the user's own error. */
+function warn({ message, name, code, cause }: DelaylineError): void {
+  const detail = code === "HANDLER" && cause instanceof Error ? cause.stack : undefined;
+  process.emitWarning(message, { type: name, code, ...(detail && { detail }) });
+}
+
+function warnOfRecovery({ error, duration }: Recovery): void {
+  process.emitWarning(`over after ${Math.round(duration)} ms: ${error.message}`, {
+    type: "DelaylineWarning",
+    code: "DELAYLINE_RECOVERED",
+  });
 }

@@ -1,14 +1,18 @@
 import { DelayedMessages } from "../delayed/delayed-messages.ts";
 import type { OfferBatch } from "../delayed/offer-batch.ts";
 import { TransferTask } from "../delayed/transfer-task.ts";
-import type { DelaylineError } from "../errors.ts";
+import { LeftRunningError, type DelaylineError } from "../errors.ts";
 import type { Elements } from "../lua/family.ts";
+import type { Consumer } from "../queue/consumer.ts";
 import { queueKeys } from "../queue/keys.ts";
+import { PauseWatch } from "../queue/pause-watch.ts";
+import { Quarantine } from "../queue/quarantine.ts";
 import { Queue } from "../queue/queue.ts";
-import type { Subscription } from "../queue/subscription.ts";
 import { ReadyList } from "../ready/ready-list.ts";
 import type { Connections } from "../redis/connections.ts";
 import type { Subscriber } from "../redis/subscriber.ts";
+import type { Troubles, Work } from "../redis/troubles.ts";
+import type { Expiries } from "../time/expiries.ts";
 import type { ServerClock } from "../time/server-clock.ts";
 
 /** What all queues of a client share. */
@@ -17,41 +21,63 @@ export interface Shared {
   readonly subscriber: Subscriber;
   readonly clock: ServerClock;
   readonly offerBatches: Set<OfferBatch>;
+  /** The time bound of every awaited call. */
+  readonly expiries: Expiries;
   readonly closeTimeout: number;
   readonly report: (error: DelaylineError) => void;
+  readonly troubles: Troubles;
 }
 
 /** What a client has running for one queue, however many handles there are. */
 export class OpenQueue {
   readonly queue: Queue;
+  readonly pauses: PauseWatch;
+  readonly quarantine: Quarantine;
   readonly delayed: DelayedMessages;
   readonly ready: ReadyList;
-  readonly subscriptions = new Set<Subscription>();
+  readonly consumers = new Set<Consumer>();
+  /** The takes of its subscriptions. */
+  readonly takes: Work;
   readonly #shared: Shared;
   #transferTask: TransferTask | undefined;
 
   /** @throws {TypeError} if the name cannot name a queue. */
   constructor(name: string, elements: Elements, shared: Shared) {
     this.queue = new Queue(name, queueKeys(name), { elements, into: "list" }, shared);
+    this.pauses = new PauseWatch(this.queue, shared);
+    this.quarantine = new Quarantine(this.queue);
     this.delayed = new DelayedMessages(this.queue, shared);
-    this.ready = new ReadyList(this.queue, shared);
+    this.ready = new ReadyList(this.queue, { ...shared, pauses: this.pauses });
+    this.takes = shared.troubles.work();
     this.#shared = shared;
   }
 
   /** From now on this client moves due messages of the queue. */
   startTransfer(): void {
+    if (this.#transferTask !== undefined) return;
     const { name, keys, layout } = this.queue;
-    this.#transferTask ??= new TransferTask(name, keys, layout, this.#shared);
+    this.pauses.leaveToSweeps();
+    const shared = { ...this.#shared, pauses: this.pauses };
+    this.#transferTask = new TransferTask(name, keys, layout, shared);
   }
 
-  /** Stops taking and moving; resolves when nothing is in hand any more. */
+  /** Stops taking and moving; resolves when nothing is in hand any more, but with users' code. */
   async stopTaking(): Promise<void> {
+    for (const consumer of this.consumers) consumer.stop();
+    this.pauses.close();
     await Promise.all([this.#transferTask?.close(), this.ready.close()]);
   }
 
-  /** Resolves when the handlers that run have finished. */
-  async stopHandling(): Promise<void> {
-    await Promise.all([...this.subscriptions].map((subscription) => subscription.close()));
+  /** Resolves when the handlers and the bodies of loops that run have finished. */
+  async handled(): Promise<void> {
+    await Promise.all(Array.from(this.consumers, ({ ended }) => ended));
+  }
+
+  /** Reports the handlers and the bodies of loops that run, if there are any: nobody waits for them. */
+  reportRunning(): void {
+    let count = 0;
+    for (const { running } of this.consumers) count += running;
+    if (count > 0) this.#shared.report(new LeftRunningError(this.queue.name, count));
   }
 
   /** Refuses every call from now on; resolves when the offers that were made are settled. */

@@ -1,5 +1,6 @@
 import { C1, Packr } from "msgpackr";
 import type { Codec } from "./codec.ts";
+import { plainData } from "./plain-data.ts";
 import { UnreadableError } from "./unreadable-error.ts";
 
 // Plain MessagePack for others to read: no records extension, the smallest map header, nil for
@@ -20,19 +21,23 @@ const packr = new Packr({
  * MessagePack, the default. Any MessagePack decoder reads it; in Redisson `TypedJsonJacksonCodec`
  * over a `MessagePackFactory`.
  *
- * Takes what JSON takes, and also `Buffer`, `Date`, `bigint` (64 bits), `Map` and `Set` (as an
- * array). `undefined` is written as nil and comes back as `null`. A whole number above 2^32 is
- * written as a float64, which holds it exactly up to 2^53; a `bigint` comes back as a number where a
- * number holds it.
+ * Takes what JSON takes, and also `Buffer` and `Uint8Array` (which comes back as a `Buffer`), `Date`, `NaN`,
+ * infinities and `bigint` (64 bits). A whole number above 2^32 is written as a float64, which holds it
+ * exactly up to 2^53; a `bigint` comes back as a number where a number holds it.
+ *
+ * As in JSON a property that is `undefined` is left out, `undefined` elsewhere comes back as `null`, -0 as 0,
+ * and an object with a `toJSON` is written as what that returns.
+ *
+ * What would come back as something else is refused, with its place in the payload: functions and symbols,
+ * `Map`, `Set`, `Error`, `RegExp` and all other instances of classes without `toJSON`, invalid dates, text
+ * that is not well-formed Unicode, and a property `__proto__`.
  */
 export const msgpack: Codec = {
   name: "msgpack",
   encode(payload) {
-    if (typeof payload === "function" || typeof payload === "symbol") {
-      throw new TypeError(`a ${typeof payload} has no MessagePack form`);
-    }
+    const data = plainData(payload);
     try {
-      return packr.pack(payload);
+      return packr.pack(data);
     } catch (error) {
       // msgpackr quotes the number it cannot write, and a payload must not reach a log.
       const isBigint = error instanceof RangeError && error.message.includes("too large to fit");

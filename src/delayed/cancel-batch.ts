@@ -7,9 +7,10 @@ import { TurnBatch } from "../queue/turn-batch.ts";
 export class CancelBatch {
   readonly #queue: Queue;
   readonly #batch = new TurnBatch<string, boolean>({
-    send: (idsOrKeys) => this.#send(idsOrKeys),
+    send: (batch) => this.#send(batch.claim()),
     kindOf: (idOrKey) => (isMessageId(idOrKey) ? "id" : "key"),
     sizeOf: (idOrKey) => idOrKey.length,
+    giveUp: ({ cause }) => cause,
   });
 
   constructor(queue: Queue) {
@@ -17,8 +18,8 @@ export class CancelBatch {
   }
 
   /** Cancels a message by its id or its business key; returns whether it was delayed. */
-  add(idOrKey: string): Promise<boolean> {
-    return this.#batch.add(idOrKey);
+  add(idOrKey: string, signal?: AbortSignal): Promise<boolean> {
+    return this.#batch.add(idOrKey, signal);
   }
 
   /** Resolves when every cancellation made so far is settled. */
@@ -29,9 +30,9 @@ export class CancelBatch {
   #send(idsOrKeys: readonly string[]): Promise<boolean[]> {
     if (idsOrKeys[0] === undefined || !isMessageId(idsOrKeys[0])) {
       const keys = idsOrKeys.map((wanted) => ({ wanted }));
-      return this.#queue.change("cancel in", removeByKey, {}, keys);
+      return this.#queue.change("cancel in", removeByKey, {}, { rows: keys });
     }
     const addresses = idsOrKeys.filter(isMessageId).map((id) => ({ wanted: parseMessageId(id) }));
-    return this.#queue.change("cancel in", removeById, {}, addresses);
+    return this.#queue.change("cancel in", removeById, {}, { rows: addresses });
   }
 }

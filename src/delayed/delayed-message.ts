@@ -1,4 +1,7 @@
 import type { MessageId } from "../queue/message.ts";
+import type { CallOptions } from "../queue/options.ts";
+import type { Payloads } from "../queue/payloads.ts";
+import type { DelayedBytes } from "./delayed-messages.ts";
 import type { OfferOptions } from "./offer-options.ts";
 
 /** A message that is still delayed. */
@@ -11,6 +14,31 @@ export interface DelayedMessage<T> {
   readonly key: string | undefined;
 }
 
+/** Where a message is after its deadline was changed. */
+export type Rescheduled = Pick<DelayedMessage<unknown>, "id" | "deadline">;
+
+/** Decodes messages one by one, `limit` at most; those that the codec cannot read are left out and reported. */
+export async function* decoded<T>(
+  messages: AsyncIterable<DelayedBytes>,
+  payloads: Payloads<T>,
+  limit = Infinity,
+): AsyncGenerator<DelayedMessage<T>, void, void> {
+  let left = limit;
+  if (left === 0) return;
+  for await (const message of messages) {
+    for (const payload of payloads.decodeAll([message.payload])) {
+      yield { ...message, payload };
+      if (--left === 0) return;
+    }
+  }
+}
+
+/** Options of `cancelWhere`. */
+export interface CancelWhereOptions extends CallOptions {
+  /** Cancels nothing, and tells what would be. Defaults to false. */
+  readonly dryRun?: boolean;
+}
+
 /** What `cancelWhere` found. */
 export interface CancelWhereResult {
   /** How many messages were cancelled, or would be. */
@@ -20,7 +48,7 @@ export interface CancelWhereResult {
 }
 
 /** One message of `offerMany`. */
-export interface NewMessage<T> extends OfferOptions {
+export interface NewMessage<T> extends Omit<OfferOptions, "signal"> {
   readonly payload: T;
   /** Milliseconds from now; fractions are legal. */
   readonly delay: number;

@@ -1,19 +1,22 @@
-import { OfferError, OfferManyError } from "../errors.ts";
+import { OfferError, OfferManyError, RedisError } from "../errors.ts";
+import { UnansweredError } from "../failure.ts";
 import { clearDelayed } from "../lua/delayed/clear-delayed.ts";
 import type { DelayedMember } from "../lua/delayed/get.ts";
 import { headDeadline } from "../lua/delayed/head-deadline.ts";
 import { pollNewestTo } from "../lua/delayed/poll-newest-to.ts";
-import { pollOldest } from "../lua/delayed/poll-oldest.ts";
+import { pollOldest, type PollReply } from "../lua/delayed/poll-oldest.ts";
 import type { SearchHit } from "../lua/delayed/search-page.ts";
 import { asNumber, run } from "../lua/script.ts";
 import { formatMessageId, unpackMember, type MessageId } from "../queue/message.ts";
 import type { Queue } from "../queue/queue.ts";
 import type { Connections } from "../redis/connections.ts";
+import type { Expiries } from "../time/expiries.ts";
 import type { ServerClock } from "../time/server-clock.ts";
 import { CancelBatch } from "./cancel-batch.ts";
+import { DeadlineOrder } from "./deadline-order.ts";
 import { InsertionOrder, PAGE_BYTES, STEP } from "./insertion-order.ts";
 import { Lookup } from "./lookup.ts";
-import { OfferBatch, type Offering, type OfferResult } from "./offer-batch.ts";
+import { OfferBatch, type Due, type Offering, type OfferResult } from "./offer-batch.ts";
 
 /** A delayed message, as bytes. */
 export interface DelayedBytes {
@@ -37,6 +40,7 @@ export class DelayedMessages {
   readonly #offers: OfferBatch;
   readonly #cancels: CancelBatch;
   readonly #order: InsertionOrder;
+  readonly #deadlines: DeadlineOrder;
   readonly #lookup: Lookup;
 
   constructor(
@@ -44,6 +48,7 @@ export class DelayedMessages {
     shared: {
       readonly connections: Connections;
       readonly clock: ServerClock;
+      readonly expiries: Expiries;
       readonly offerBatches: Set<OfferBatch>;
     },
   ) {
@@ -51,6 +56,7 @@ export class DelayedMessages {
     this.#offers = new OfferBatch(queue, shared);
     this.#cancels = new CancelBatch(queue);
     this.#order = new InsertionOrder(queue);
+    this.#deadlines = new DeadlineOrder(queue);
     this.#lookup = new Lookup(queue);
   }
 
@@ -60,16 +66,17 @@ export class DelayedMessages {
   }
 
   /** @throws {OfferError} if Redis did not accept it. */
-  async offer(offering: Offering): Promise<OfferResult> {
+  offer(offering: Offering, signal?: AbortSignal): Promise<OfferResult> {
+    // Not async, nor are others on this path: an offer that is awaited by itself waits for each of them.
     this.#queue.checkOpen();
-    return await this.#offers.add(offering);
+    return this.#offers.add(offering, signal);
   }
 
   /** @throws {OfferManyError} if Redis did not accept some of them. */
-  async offerMany(offerings: readonly Offering[]): Promise<OfferResult[]> {
+  async offerMany(offerings: readonly Offering[], signal?: AbortSignal): Promise<OfferResult[]> {
     const results = await Promise.all(
       offerings.map((offering) =>
-        this.#offers.add(offering).catch((error: unknown) => {
+        this.#offers.add(offering, signal).catch((error: unknown) => {
           if (error instanceof OfferError) return error;
           throw error;
         }),
@@ -80,97 +87,140 @@ export class DelayedMessages {
   }
 
   /** Cancels a message; returns whether it was delayed. */
-  async cancel(idOrKey: string): Promise<boolean> {
+  async cancel(idOrKey: string, signal?: AbortSignal): Promise<boolean> {
     this.#queue.checkOpen();
-    return await this.#cancels.add(idOrKey);
+    return await this.#cancels.add(idOrKey, signal);
   }
 
-  /** Gives a message a new deadline; returns it as it is now, or undefined if it has gone. */
-  async reschedule(idOrKey: string, delay: number): Promise<DelayedBytes | undefined> {
-    return toBytes(await this.#lookup.reschedule(idOrKey, delay));
+  /**
+   * Gives a message a new deadline, or makes it due now; returns it as it is now, or undefined if it has
+   * gone.
+   */
+  async reschedule(
+    idOrKey: string,
+    due: Due | "now",
+    signal?: AbortSignal,
+  ): Promise<DelayedBytes | undefined> {
+    return toBytes(await this.#lookup.reschedule(idOrKey, due, signal));
   }
 
-  async get(idOrKey: string): Promise<DelayedBytes | undefined> {
-    return toBytes(await this.#lookup.get(idOrKey));
+  async get(idOrKey: string, signal?: AbortSignal): Promise<DelayedBytes | undefined> {
+    return toBytes(await this.#lookup.get(idOrKey, signal));
   }
 
-  /** The business keys of delayed messages with this prefix, a page at a time; each once. */
-  keysWith(prefix: string): AsyncGenerator<string[], void, void> {
-    return this.#lookup.keysWith(prefix);
+  /** The messages whose business keys have this prefix, in no order; each once. */
+  withPrefix(prefix: string, signal?: AbortSignal): AsyncGenerator<DelayedBytes, void, void> {
+    return allToBytes(this.#lookup.withPrefix(prefix, signal));
+  }
+
+  /** The messages in the order of their deadlines, in pages of `step` at most; each once. */
+  inDeadlineOrder(step?: number, signal?: AbortSignal): AsyncGenerator<DelayedBytes, void, void> {
+    return allToBytes(this.#deadlines.members(step, signal));
+  }
+
+  /** The business keys in the index with this prefix, a page at a time; each once. */
+  keysWith(prefix: string, signal?: AbortSignal): AsyncGenerator<string[], void, void> {
+    return this.#lookup.keysWith(prefix, signal);
   }
 
   /** Which of these business keys belong to delayed messages. */
-  delayedOf(keys: readonly string[]): Promise<string[]> {
-    return this.#lookup.delayedOf(keys);
+  delayedOf(keys: readonly string[], signal?: AbortSignal): Promise<string[]> {
+    return this.#lookup.delayedOf(keys, signal);
   }
 
-  async size(): Promise<number> {
+  async size(signal?: AbortSignal): Promise<number> {
     return asNumber(
-      await this.#queue.call("measure", (redis, { timeouts }) => redis.zcard(timeouts)),
+      await this.#queue.call("measure", (redis, { timeouts }) => redis.zcard(timeouts), signal),
     );
   }
 
   /** The earliest deadline, or undefined if nothing is delayed. */
-  nextDeadline(): Promise<number | undefined> {
-    return this.#queue.read("look at", headDeadline, {});
+  nextDeadline(signal?: AbortSignal): Promise<number | undefined> {
+    return this.#queue.read("look at", headDeadline, {}, { signal });
   }
 
   /** All messages in the order in which they were inserted, in pages of `maxBytes` or a little more. */
-  async *inOrder(maxBytes = PAGE_BYTES): AsyncGenerator<DelayedBytes, void, void> {
-    for await (const found of this.#order.members(maxBytes)) {
-      const message = toBytes(found);
-      if (message !== undefined) yield message;
-    }
+  inOrder(maxBytes = PAGE_BYTES, signal?: AbortSignal): AsyncGenerator<DelayedBytes, void, void> {
+    return allToBytes(this.#order.members(maxBytes, signal));
   }
 
   /** All messages' elements, each with the verdict whether its payload is one of these. */
-  search(payloads: readonly Buffer[]): AsyncGenerator<SearchHit, void, void> {
-    return this.#order.search(payloads);
+  search(payloads: readonly Buffer[], signal?: AbortSignal): AsyncGenerator<SearchHit, void, void> {
+    return this.#order.search(payloads, signal);
   }
 
   /** Removes the messages that these elements stand for; returns how many were still there. */
-  remove(elements: readonly Buffer[]): Promise<number> {
-    return this.#order.remove(elements);
+  remove(elements: readonly Buffer[], signal?: AbortSignal): Promise<number> {
+    return this.#order.remove(elements, signal);
   }
 
   /** Takes out the messages that were inserted first, `limit` at most; returns their payloads. */
-  async poll(limit: number): Promise<Buffer[]> {
+  async poll(limit: number, signal?: AbortSignal): Promise<Buffer[]> {
     const payloads: Buffer[] = [];
     let hasMore = true;
     while (hasMore && payloads.length < limit) {
-      const reply = await this.#queue.change("poll", pollOldest, {
-        limit: Math.min(limit - payloads.length, STEP),
-        step: STEP,
-        maxBytes: PAGE_BYTES,
-      });
+      const wanted = Math.min(limit - payloads.length, STEP);
+      const args = { limit: wanted, step: STEP, maxBytes: PAGE_BYTES };
+      const onLate = (late: PollReply) => void this.#setAside(late.members);
+      let reply: PollReply;
+      try {
+        reply = await this.#queue.change("poll", pollOldest, args, { signal, onLate });
+      } catch (error) {
+        // What has been taken out is in nobody's hands but ours.
+        if (payloads.length > 0) return payloads;
+        throw error;
+      }
       hasMore = reply.hasMore;
       for (const member of reply.members) {
         const message = unpackMember(member);
         if (message !== undefined) payloads.push(message.payload);
-        else await this.#queue.quarantine(member);
+        else await this.#queue.quarantine(member, "unreadable");
       }
     }
     return payloads;
   }
 
   /** Moves the message inserted last to the head of this LIST; returns its payload. */
-  async pollNewestTo(ready: string): Promise<Buffer | undefined> {
+  async pollNewestTo(ready: string, signal?: AbortSignal): Promise<Buffer | undefined> {
     for (;;) {
-      const { payload, hasMore } = await this.#queue.callOnce("poll", (redis, keys) =>
-        run(redis, pollNewestTo, { ...keys, ready }, { step: STEP }),
+      const { payload, hasMore } = await this.#queue.callOnce(
+        "poll",
+        (redis, keys) => run(redis, pollNewestTo, { ...keys, ready }, { step: STEP }),
+        { signal },
       );
       if (payload !== undefined || !hasMore) return payload;
     }
   }
 
+  /** Keeps messages whose poll was given up before the reply came. */
+  async #setAside(members: readonly Buffer[]): Promise<void> {
+    if (members.length === 0) return;
+    for (const member of members) {
+      const message = unpackMember(member);
+      if (message === undefined) await this.#queue.quarantine(member, "unreadable");
+      else await this.#queue.quarantine(message.payload);
+    }
+    const doing = `put ${members.length} message(s) of queue "${this.#queue.name}" into its quarantine`;
+    this.#queue.report(new RedisError(doing, new UnansweredError("polled too late", true)));
+  }
+
   /** Drops all; returns how many. */
-  clear(): Promise<number> {
-    return this.#queue.change("clear", clearDelayed, {});
+  clear(signal?: AbortSignal): Promise<number> {
+    return this.#queue.change("clear", clearDelayed, {}, { signal });
   }
 
   /** Resolves when every offer and every cancellation made so far is settled. */
   async settled(): Promise<void> {
     await Promise.all([this.#offers.settled(), this.#cancels.settled()]);
+  }
+}
+
+async function* allToBytes(
+  members: AsyncIterable<DelayedMember>,
+): AsyncGenerator<DelayedBytes, void, void> {
+  for await (const found of members) {
+    const message = toBytes(found);
+    if (message !== undefined) yield message;
   }
 }
 

@@ -1,18 +1,31 @@
-import type { SearchHit } from "../lua/delayed/search-page.ts";
-import { queueKeys } from "../queue/keys.ts";
 import type { MessageId } from "../queue/message.ts";
 import {
+  callSignal,
   checkDuration,
   checkIdOrKey,
   checkInstant,
+  checkIterable,
   checkKey,
+  checkOptions,
+  checkSignal,
+  checkWhere,
   checkWhole,
 } from "../queue/checks.ts";
+import type { CallOptions } from "../queue/options.ts";
 import type { Payloads } from "../queue/payloads.ts";
-import type { CancelWhereResult, DelayedMessage, NewMessage } from "./delayed-message.ts";
+import type { HandleOptions } from "../queue/queue-handle.ts";
+import { DelayedCollection } from "./delayed-collection.ts";
+import {
+  decoded,
+  type CancelWhereOptions,
+  type CancelWhereResult,
+  type DelayedMessage,
+  type NewMessage,
+  type Rescheduled,
+} from "./delayed-message.ts";
 import type { DelayedMessages } from "./delayed-messages.ts";
 import type { Due, OfferResult, Offering } from "./offer-batch.ts";
-import { offerRule, type OfferOptions } from "./offer-options.ts";
+import { checkNewMessage, offerRule, type OfferOptions } from "./offer-options.ts";
 
 /**
  * The delayed side of a queue: messages that wait for their deadline.
@@ -20,20 +33,17 @@ import { offerRule, type OfferOptions } from "./offer-options.ts";
  * At its deadline a message leaves for the ready side, where a {@link BlockingQueue} of the same
  * name takes it. Made by `Delayline.getDelayedQueue`.
  *
- * Methods that look for messages work on the insertion order, oldest first, as Redisson's do, in bounded
- * pages. They are no snapshot: a message that becomes due meanwhile may be missing. Every method rejects
- * with {@link ClosedError} after `close()`, and with {@link RedisError} if Redis refuses a command or its
- * reply is lost.
+ * Every method rejects with {@link ClosedError} after `close()`, and with {@link RedisError} if Redis
+ * refuses a command or its reply is lost. Those that treat the messages as a collection are in
+ * {@link DelayedCollection}.
  */
-export class DelayedQueue<T = unknown> {
-  /** The queue's name, which is also the Redis key of its ready messages. */
-  readonly name: string;
+export class DelayedQueue<T = unknown> extends DelayedCollection<T> {
   readonly #messages: DelayedMessages;
   readonly #payloads: Payloads<T>;
 
   /** @internal Use `Delayline.getDelayedQueue`. */
-  constructor(name: string, messages: DelayedMessages, payloads: Payloads<T>) {
-    this.name = name;
+  constructor(open: HandleOptions, messages: DelayedMessages, payloads: Payloads<T>) {
+    super(open, messages, payloads);
     this.#messages = messages;
     this.#payloads = payloads;
   }
@@ -60,13 +70,14 @@ export class DelayedQueue<T = unknown> {
   }
 
   /**
-   * Puts a message into the queue, to become ready at `date` on the Redis server's clock; a date in
-   * the past is due at once. Otherwise as {@link offer}.
+   * Puts a message into the queue, to become ready at a date, or at an instant in epoch milliseconds
+   * (fractions are rounded up), on the Redis server's clock. An instant in the past is due at once. Otherwise
+   * as {@link offer}.
    *
-   * @throws {RangeError | TypeError} if `date` is not a valid date since 1970.
+   * @throws {RangeError | TypeError} if `at` is neither a valid date since 1970 nor such an instant.
    */
-  async offerAt(payload: T, date: Date, options?: OfferOptions): Promise<OfferResult> {
-    return await this.#offer(payload, { deadline: checkInstant("date", date) }, options);
+  async offerAt(payload: T, at: Date | number, options?: OfferOptions): Promise<OfferResult> {
+    return await this.#offer(payload, { deadline: checkInstant("at", at) }, options);
   }
 
   /**
@@ -74,59 +85,74 @@ export class DelayedQueue<T = unknown> {
    *
    * All are checked and encoded before the first is sent.
    *
+   * @throws {TypeError | RangeError} naming the message and what is not legal in it; nothing was sent.
    * @throws {OfferManyError} if Redis did not accept some of them; `results` tells which.
    */
-  async offerMany(messages: Iterable<NewMessage<T>>): Promise<OfferResult[]> {
+  async offerMany(
+    messages: Iterable<NewMessage<T>>,
+    options?: CallOptions,
+  ): Promise<OfferResult[]> {
+    checkIterable("messages", messages);
+    const signal = callSignal(options);
     this.#messages.checkOpen();
-    const offerings = Array.from(messages, ({ payload, delay, ...options }, i): Offering => {
-      checkDuration(`messages[${i}].delay`, delay);
-      return {
-        payload: this.#payloads.encode(payload),
-        due: { delay },
-        ...offerRule(options),
-      };
+    const offerings = Array.from(messages, (message, i): Offering => {
+      checkNewMessage(`messages[${i}]`, message);
+      const { payload, delay, ...rule } = message;
+      return { payload: this.#payloads.encode(payload), due: { delay }, ...offerRule(rule) };
     });
-    return await this.#messages.offerMany(offerings);
+    return await this.#messages.offerMany(offerings, signal);
   }
 
   /**
    * Cancels a delayed message by its id or its key, in O(log N).
    *
    * `true`: it was delayed, and will never be delivered. `false`: it was moved already, or never
-   * existed. The answer is exact; if it is lost with the connection, the promise rejects.
+   * existed. The verdict is exact; if Redis's reply is lost with the connection, the promise rejects.
    */
-  async cancel(idOrKey: MessageId | string): Promise<boolean> {
+  async cancel(idOrKey: MessageId | string, options?: CallOptions): Promise<boolean> {
     checkIdOrKey(idOrKey);
-    return await this.#messages.cancel(idOrKey);
+    return await this.#messages.cancel(idOrKey, callSignal(options));
   }
 
   /** Cancels many, a hundred per script; returns a verdict for each, in the same order, as {@link cancel} does. */
-  async cancelMany(idsOrKeys: Iterable<MessageId | string>): Promise<boolean[]> {
+  async cancelMany(
+    idsOrKeys: Iterable<MessageId | string>,
+    options?: CallOptions,
+  ): Promise<boolean[]> {
+    const signal = callSignal(options);
+    checkIterable("idsOrKeys", idsOrKeys);
     const all = Array.from(idsOrKeys);
     for (const idOrKey of all) checkIdOrKey(idOrKey);
     this.#messages.checkOpen();
-    return await Promise.all(all.map((idOrKey) => this.#messages.cancel(idOrKey)));
+    return await Promise.all(all.map((idOrKey) => this.#messages.cancel(idOrKey, signal)));
   }
 
   /**
    * Cancels all messages whose key begins with `prefix`, as in `app1:trans:notice:`. Works in bounded
    * steps, so a key that is offered meanwhile may be missed.
    *
-   * @param options.dryRun cancels nothing, and tells what would be. Defaults to false.
+   * Reads every key of the queue, which costs about 1 us of Redis's time per key, in steps of some 100 us.
+   *
+   * @throws {TypeError} if `prefix` is no non-empty string ({@link clear} drops all messages), or if an option
+   * is not known.
    */
   async cancelWhere(
-    { prefix }: { readonly prefix: string },
-    { dryRun = false }: { readonly dryRun?: boolean } = {},
+    where: { readonly prefix: string },
+    options: CancelWhereOptions = {},
   ): Promise<CancelWhereResult> {
-    if (typeof prefix !== "string" || prefix === "") {
-      throw new TypeError(`prefix must be a non-empty string; clear() drops all messages`);
+    const prefix = checkWhere(where);
+    checkOptions("cancelWhere option", options, ["dryRun", "signal"]);
+    const { dryRun = false, signal } = options;
+    checkSignal(signal);
+    if (typeof dryRun !== "boolean") {
+      throw new TypeError(`dryRun must be a boolean, got ${typeof dryRun}`);
     }
     const keys: string[] = [];
-    for await (const found of this.#messages.keysWith(prefix)) {
+    for await (const found of this.#messages.keysWith(prefix, signal)) {
       if (dryRun) {
-        keys.push(...(await this.#messages.delayedOf(found)));
+        keys.push(...(await this.#messages.delayedOf(found, signal)));
       } else {
-        const flags = await Promise.all(found.map((key) => this.#messages.cancel(key)));
+        const flags = await Promise.all(found.map((key) => this.#messages.cancel(key, signal)));
         keys.push(...found.filter((_, i) => flags[i]));
       }
     }
@@ -142,34 +168,101 @@ export class DelayedQueue<T = unknown> {
   async reschedule(
     idOrKey: MessageId | string,
     delay: number,
-  ): Promise<Pick<DelayedMessage<T>, "id" | "deadline"> | undefined> {
+    options?: CallOptions,
+  ): Promise<Rescheduled | undefined> {
     checkIdOrKey(idOrKey);
     checkDuration("delay", delay);
-    const message = await this.#messages.reschedule(idOrKey, delay);
-    return message && { id: message.id, deadline: message.deadline };
+    return await this.#reschedule(idOrKey, { delay }, options);
+  }
+
+  /**
+   * Gives a delayed message a new deadline: a date, or an instant in epoch milliseconds (fractions are rounded
+   * up). Otherwise as {@link reschedule}; an instant in the past makes it due at once.
+   *
+   * @throws {RangeError | TypeError} if `at` is neither a valid date since 1970 nor such an instant.
+   */
+  async rescheduleAt(
+    idOrKey: MessageId | string,
+    at: Date | number,
+    options?: CallOptions,
+  ): Promise<Rescheduled | undefined> {
+    checkIdOrKey(idOrKey);
+    return await this.#reschedule(idOrKey, { deadline: checkInstant("at", at) }, options);
+  }
+
+  /**
+   * Makes a delayed message due now, behind those that are due already. One that is due itself stays where it
+   * is. Otherwise as {@link reschedule}.
+   */
+  async promote(
+    idOrKey: MessageId | string,
+    options?: CallOptions,
+  ): Promise<Rescheduled | undefined> {
+    checkIdOrKey(idOrKey);
+    return await this.#reschedule(idOrKey, "now", options);
   }
 
   /** The delayed message with this id or key; undefined if there is none. O(log N). */
-  async get(idOrKey: MessageId | string): Promise<DelayedMessage<T> | undefined> {
+  async get(
+    idOrKey: MessageId | string,
+    options?: CallOptions,
+  ): Promise<DelayedMessage<T> | undefined> {
     checkIdOrKey(idOrKey);
-    const message = await this.#messages.get(idOrKey);
+    const message = await this.#messages.get(idOrKey, callSignal(options));
     return message && { ...message, payload: this.#payloads.decode(message.payload) };
   }
 
   /** Whether a message with this key is delayed. O(log N). */
-  async has(key: string): Promise<boolean> {
+  async has(key: string, options?: CallOptions): Promise<boolean> {
     checkKey(key);
-    return (await this.#messages.delayedOf([key])).length === 1;
+    return (await this.#messages.delayedOf([key], callSignal(options))).length === 1;
+  }
+
+  /**
+   * The delayed messages whose key begins with `prefix`, in no order, each once:
+   * `for await (const message of queue.find({ prefix: "order:" }))`.
+   *
+   * No snapshot: a message that is offered, moved or rescheduled meanwhile may be missing. What the codec cannot
+   * read is left out, and reported by an `error` event. Reads every key of the queue, which costs about 1 us of
+   * Redis's time per key, in steps of some 100 us; and remembers the keys that it has found.
+   *
+   * @throws {TypeError} if `prefix` is no non-empty string.
+   */
+  find(
+    where: { readonly prefix: string },
+    options?: CallOptions,
+  ): AsyncGenerator<DelayedMessage<T>, void, void> {
+    const found = this.#messages.withPrefix(checkWhere(where), callSignal(options));
+    return decoded(found, this.#payloads);
+  }
+
+  /**
+   * The delayed messages in the order of their deadlines, equal ones in the order of their ids, which is that of
+   * the offers; `limit` at most, all by default.
+   *
+   * Read in pages, each O(log N). No snapshot: a message that is moved or rescheduled meanwhile may be missing,
+   * but none comes twice; to know that it remembers the ids that it has passed. What the codec cannot read is
+   * left out, and reported by an `error` event.
+   *
+   * @throws {RangeError | TypeError} if `limit` is not a whole number, or negative.
+   */
+  soonest(
+    limit = Number.MAX_SAFE_INTEGER,
+    options?: CallOptions,
+  ): AsyncGenerator<DelayedMessage<T>, void, void> {
+    checkWhole("limit", limit, 0, Number.MAX_SAFE_INTEGER);
+    const messages = this.#messages.inDeadlineOrder(limit, callSignal(options));
+    return decoded(messages, this.#payloads, limit);
   }
 
   /** How many messages are delayed. O(1). */
-  async size(): Promise<number> {
-    return await this.#messages.size();
+  async size(options?: CallOptions): Promise<number> {
+    return await this.#messages.size(callSignal(options));
   }
 
   /** Whether no message is delayed. O(1). */
-  async isEmpty(): Promise<boolean> {
-    return (await this.size()) === 0;
+  async isEmpty(options?: CallOptions): Promise<boolean> {
+    return (await this.size(options)) === 0;
   }
 
   /**
@@ -177,124 +270,28 @@ export class DelayedQueue<T = unknown> {
    *
    * Infinity if it is beyond what a deadline can be, so that it is never due: somebody else wrote it.
    */
-  async nextDeadline(): Promise<number | undefined> {
-    return await this.#messages.nextDeadline();
-  }
-
-  /** The payload that was inserted first, which need not be due first; undefined if there is none. */
-  async peek(): Promise<T | undefined> {
-    for await (const { payload } of this.#messages.inOrder(1))
-      return this.#payloads.decode(payload);
-    return undefined;
-  }
-
-  /**
-   * Takes the message out that was inserted first, due or not, and returns its payload; undefined if
-   * there is none. It will not be delivered.
-   *
-   * @throws {DecodeError} if the codec cannot read it; its bytes are in the quarantine.
-   */
-  async poll(): Promise<T | undefined>;
-  /**
-   * Takes out `limit` messages at most, those inserted first.
-   *
-   * What the codec cannot read is left out, put into the quarantine, and reported by an `error` event.
-   */
-  async poll(limit: number): Promise<T[]>;
-  async poll(limit?: number): Promise<T | undefined | T[]> {
-    if (limit === undefined) {
-      const [payload] = await this.#messages.poll(1);
-      return payload && (await this.#payloads.decodeTaken(payload));
-    }
-    checkWhole("limit", limit, 0, Number.MAX_SAFE_INTEGER);
-    this.#messages.checkOpen();
-    return await this.#payloads.decodeAllTaken(await this.#messages.poll(limit));
-  }
-
-  /** The payloads of all delayed messages, in the order in which they were inserted. */
-  async readAll(): Promise<T[]> {
-    const messages = new Map<MessageId, T>();
-    for await (const { id, payload } of this) messages.set(id, payload);
-    return [...messages.values()];
-  }
-
-  /**
-   * All delayed messages in the order in which they were inserted, read a page at a time.
-   *
-   * None that stays in the queue is missed. One may come twice, if the insertion order is compacted
-   * at that moment. What the codec cannot read is left out, and reported by an `error` event.
-   */
-  async *[Symbol.asyncIterator](): AsyncGenerator<DelayedMessage<T>, void, void> {
-    for await (const message of this.#messages.inOrder()) {
-      for (const payload of this.#payloads.decodeAll([message.payload])) {
-        yield { ...message, payload };
-      }
-    }
-  }
-
-  /** Whether a message with this payload is delayed: compares encoded bytes, and may read all. */
-  async contains(payload: T): Promise<boolean> {
-    for await (const { isMatch } of this.#messages.search([this.#payloads.encode(payload)]))
-      if (isMatch) return true;
-    return false;
-  }
-
-  /**
-   * Takes out the first inserted message with this payload, and returns whether there was one. It
-   * will not be delivered. Compares encoded bytes, and may read all.
-   */
-  async remove(payload: T): Promise<boolean> {
-    for await (const { element, isMatch } of this.#messages.search([
-      this.#payloads.encode(payload),
-    ])) {
-      if (isMatch && (await this.#messages.remove([element])) === 1) return true;
-    }
-    return false;
-  }
-
-  /** Takes out every message with one of these payloads; returns how many. Reads all. */
-  async removeAll(payloads: Iterable<T>): Promise<number> {
-    return await this.#removeWhere(payloads, ({ isMatch }) => isMatch);
-  }
-
-  /** Takes out every message with none of these payloads; returns how many. Reads all. */
-  async retainAll(payloads: Iterable<T>): Promise<number> {
-    return await this.#removeWhere(payloads, ({ isMatch }) => !isMatch);
+  async nextDeadline(options?: CallOptions): Promise<number | undefined> {
+    return await this.#messages.nextDeadline(callSignal(options));
   }
 
   /** Drops all delayed messages; returns how many. Those that are ready already stay. */
-  async clear(): Promise<number> {
-    return await this.#messages.clear();
+  async clear(options?: CallOptions): Promise<number> {
+    return await this.#messages.clear(callSignal(options));
   }
 
-  /**
-   * Moves the message inserted last to the head of another queue's ready messages, due or not, and
-   * returns its payload; undefined if there is none. Both queues need the same codec, and on Cluster
-   * the same slot.
-   *
-   * @throws {TypeError} if `other` cannot name a queue; nothing was moved.
-   * @throws {DecodeError} if the codec cannot read it; it has been moved all the same.
-   */
-  async pollLastAndOfferFirstTo(other: string): Promise<T | undefined> {
-    const payload = await this.#messages.pollNewestTo(queueKeys(other).ready);
-    return payload && this.#payloads.decode(payload);
+  async #reschedule(
+    idOrKey: string,
+    due: Due | "now",
+    options?: CallOptions,
+  ): Promise<Rescheduled | undefined> {
+    const message = await this.#messages.reschedule(idOrKey, due, callSignal(options));
+    return message && { id: message.id, deadline: message.deadline };
   }
 
-  async #offer(payload: T, due: Due, options?: OfferOptions): Promise<OfferResult> {
+  #offer(payload: T, due: Due, options?: OfferOptions): Promise<OfferResult> {
     this.#messages.checkOpen();
     const rule = options === undefined ? undefined : offerRule(options);
-    return await this.#messages.offer({ payload: this.#payloads.encode(payload), due, ...rule });
-  }
-
-  async #removeWhere(
-    payloads: Iterable<T>,
-    isChosen: (hit: SearchHit) => boolean,
-  ): Promise<number> {
-    const wanted = Array.from(payloads, (payload) => this.#payloads.encode(payload));
-    // First find, then remove: removing moves what is still to be read.
-    const chosen: Buffer[] = [];
-    for await (const hit of this.#messages.search(wanted))
-      if (isChosen(hit)) chosen.push(hit.element);
-    return await this.#messages.remove(chosen);
+    const offering = { payload: this.#payloads.encode(payload), due, ...rule };
+    return this.#messages.offer(offering, options?.signal);
   }
 }

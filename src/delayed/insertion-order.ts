@@ -6,11 +6,17 @@ import { removeByElement } from "../lua/delayed/remove.ts";
 import { ID_BYTES, isPlain, packAddress, unpackMember } from "../queue/message.ts";
 import type { Queue } from "../queue/queue.ts";
 
-/** Elements of the insertion order that one script looks at: a few hundred microseconds of Redis. */
-export const STEP = 200;
+/** Elements of the insertion order, or messages, that one script looks at, at most. */
+export const STEP = 50;
 
-/** A page ends when it holds this many bytes. */
-export const PAGE_BYTES = 1_048_576;
+/** A page ends when it holds this many bytes. To find, copy and reply with them costs some 300 us of Redis's time. */
+export const PAGE_BYTES = 65_536;
+
+/** Messages that one script removes. */
+const REMOVE_STEP = 8;
+
+/** Payloads that Redis compares with; where there are more, it is done here. */
+const MOST_WANTED = 50;
 
 /**
  * The insertion order of a queue's delayed messages, oldest first, read a page at a time.
@@ -25,9 +31,9 @@ export class InsertionOrder {
   }
 
   /** The messages, in pages of `maxBytes` or a little more. */
-  members(maxBytes: number): AsyncGenerator<DelayedMember, void, void> {
+  members(maxBytes: number, signal?: AbortSignal): AsyncGenerator<DelayedMember, void, void> {
     return this.#pages((cursor) =>
-      this.#queue.read("read", readPage, { ...cursor, step: STEP, maxBytes }),
+      this.#queue.read("read", readPage, { ...cursor, step: STEP, maxBytes }, { signal }),
     );
   }
 
@@ -35,17 +41,20 @@ export class InsertionOrder {
    * The messages' elements, each with the verdict whether its payload is one of these. Redis compares,
    * unless there are so many that they would weigh more than what they are compared with.
    */
-  search(payloads: readonly Buffer[]): AsyncGenerator<SearchHit, void, void> {
-    if (payloads.length > STEP) return this.#compare(payloads);
+  search(payloads: readonly Buffer[], signal?: AbortSignal): AsyncGenerator<SearchHit, void, void> {
+    if (payloads.length > MOST_WANTED) return this.#compare(payloads, signal);
     const rows = payloads.map((wanted) => ({ wanted }));
     return this.#pages((cursor) =>
-      this.#queue.read("search", searchPage, { ...cursor, step: STEP }, rows),
+      this.#queue.read("search", searchPage, { ...cursor, step: STEP }, { rows, signal }),
     );
   }
 
-  async *#compare(payloads: readonly Buffer[]): AsyncGenerator<SearchHit, void, void> {
+  async *#compare(
+    payloads: readonly Buffer[],
+    signal?: AbortSignal,
+  ): AsyncGenerator<SearchHit, void, void> {
     const wanted = new Set(payloads.map((payload) => payload.toString("latin1")));
-    for await (const { member, deadline } of this.members(PAGE_BYTES)) {
+    for await (const { member, deadline } of this.members(PAGE_BYTES, signal)) {
       const message = unpackMember(member);
       if (message === undefined) continue;
       const hasAddress = message.id.length === ID_BYTES && isPlain(deadline);
@@ -57,11 +66,16 @@ export class InsertionOrder {
   }
 
   /** Removes the messages that these elements stand for; returns how many were still there. */
-  async remove(elements: readonly Buffer[]): Promise<number> {
+  async remove(elements: readonly Buffer[], signal?: AbortSignal): Promise<number> {
     let removed = 0;
-    for (let i = 0; i < elements.length; i += STEP) {
-      const some = elements.slice(i, i + STEP).map((wanted) => ({ wanted }));
-      const flags = await this.#queue.change("remove from", removeByElement, {}, some);
+    for (let i = 0; i < elements.length; i += REMOVE_STEP) {
+      const some = elements.slice(i, i + REMOVE_STEP).map((wanted) => ({ wanted }));
+      const flags = await this.#queue.change(
+        "remove from",
+        removeByElement,
+        {},
+        { rows: some, signal },
+      );
       removed += flags.filter(Boolean).length;
     }
     return removed;

@@ -1,10 +1,16 @@
 import { areDelayed } from "../lua/delayed/are-delayed.ts";
 import { getById, getByKey, type DelayedMember } from "../lua/delayed/get.ts";
+import { getByKeys } from "../lua/delayed/get-by-keys.ts";
 import { rescheduleById, rescheduleByKey } from "../lua/delayed/reschedule.ts";
 import { isMessageId, parseMessageId } from "../queue/message.ts";
 import type { Queue } from "../queue/queue.ts";
+import { PAGE_BYTES } from "./insertion-order.ts";
+import type { Due } from "./offer-batch.ts";
 
-/** Finds delayed messages by id or by business key, each in O(log N). */
+/**
+ * Finds delayed messages by id or by business key, each in O(log N), and by a prefix of their keys, which
+ * reads the whole index; and changes deadlines.
+ */
 export class Lookup {
   readonly #queue: Queue;
 
@@ -12,45 +18,85 @@ export class Lookup {
     this.#queue = queue;
   }
 
-  async get(idOrKey: string): Promise<DelayedMember | undefined> {
+  async get(idOrKey: string, signal?: AbortSignal): Promise<DelayedMember | undefined> {
     return isMessageId(idOrKey)
-      ? await this.#queue.read("look into", getById, { wanted: parseMessageId(idOrKey) })
-      : await this.#queue.read("look into", getByKey, { wanted: idOrKey });
+      ? await this.#queue.read(
+          "look into",
+          getById,
+          { wanted: parseMessageId(idOrKey) },
+          { signal },
+        )
+      : await this.#queue.read("look into", getByKey, { wanted: idOrKey }, { signal });
   }
 
-  /** Gives a message a new deadline; returns it as it is now, or undefined if it has gone. */
-  async reschedule(idOrKey: string, delay: number): Promise<DelayedMember | undefined> {
+  /**
+   * Gives a message a new deadline, or makes it due now; returns it as it is now, or undefined if it has
+   * gone.
+   */
+  async reschedule(
+    idOrKey: string,
+    due: Due | "now",
+    signal?: AbortSignal,
+  ): Promise<DelayedMember | undefined> {
     const isId = isMessageId(idOrKey);
-    const { channel } = this.#queue.keys;
-    const wanted = isId ? parseMessageId(idOrKey) : idOrKey;
     const scripts = isId ? rescheduleById : rescheduleByKey;
-    return await this.#queue.change("reschedule in", scripts, { channel, wanted, delay });
+    const args = {
+      channel: this.#queue.keys.channel,
+      wanted: isId ? parseMessageId(idOrKey) : idOrKey,
+      delay: "",
+      deadline: "",
+      ...(due !== "now" && due),
+    };
+    return await this.#queue.change("reschedule in", scripts, args, { signal });
   }
 
-  /** The business keys of delayed messages with this prefix, a page at a time, in no order; each once. */
-  async *keysWith(prefix: string): AsyncGenerator<string[], void, void> {
+  /** The delayed messages whose business keys have this prefix, in no order; each once. */
+  async *withPrefix(
+    prefix: string,
+    signal?: AbortSignal,
+  ): AsyncGenerator<DelayedMember, void, void> {
+    for await (const keys of this.keysWith(prefix, signal)) {
+      for (let i = 0; i < keys.length;) {
+        const rows = keys.slice(i, i + FOUND_STEP).map((key) => ({ key }));
+        const maxBytes = PAGE_BYTES;
+        const page = await this.#queue.read("look into", getByKeys, { maxBytes }, { rows, signal });
+        yield* page.messages;
+        i += page.lookedUp;
+      }
+    }
+  }
+
+  /**
+   * The business keys in the index with this prefix, a page at a time, in no order; each once. Reads the whole
+   * index.
+   */
+  async *keysWith(prefix: string, signal?: AbortSignal): AsyncGenerator<string[], void, void> {
     // What is special in a glob pattern.
     const pattern = `${prefix.replace(/[\\*?[\]^]/g, "\\$&")}*`;
     const seen = new Set<string>();
     let cursor = "0";
     do {
-      const [next, entries] = await this.#queue.call("scan the keys of", (redis, keys) =>
-        redis.hscan(keys.businessKeys, cursor, "MATCH", pattern, "COUNT", STEP),
+      const [next, entries] = await this.#queue.call(
+        "scan the keys of",
+        (redis, keys) => redis.hscan(keys.businessKeys, cursor, "MATCH", pattern, "COUNT", STEP),
+        signal,
       );
       cursor = next;
-      const found = entries.filter((key, i) => i % 2 === 0 && !seen.has(key));
+      // No offer has a key that looks like an id. Somebody else wrote it, and it must not be taken for one.
+      const isNew = (key: string) => !seen.has(key) && !isMessageId(key);
+      const found = entries.filter((key, i) => i % 2 === 0 && isNew(key));
       for (const key of found) seen.add(key);
       yield found;
     } while (cursor !== "0");
   }
 
   /** Which of these business keys belong to delayed messages. */
-  async delayedOf(keys: readonly string[]): Promise<string[]> {
+  async delayedOf(keys: readonly string[], signal?: AbortSignal): Promise<string[]> {
     const delayed: string[] = [];
     for (let i = 0; i < keys.length; i += STEP) {
       const some = keys.slice(i, i + STEP);
       const rows = some.map((key) => ({ key }));
-      const flags = await this.#queue.read("look into", areDelayed, {}, rows);
+      const flags = await this.#queue.read("look into", areDelayed, {}, { rows, signal });
       delayed.push(...some.filter((_, k) => flags[k]));
     }
     return delayed;
@@ -59,3 +105,6 @@ export class Lookup {
 
 /** Messages per script: a few hundred microseconds of Redis's time. */
 const STEP = 100;
+
+/** Messages per script that replies with them. */
+const FOUND_STEP = 20;

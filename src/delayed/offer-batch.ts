@@ -1,6 +1,6 @@
 import type { Connections } from "../redis/connections.ts";
-import { OfferError } from "../errors.ts";
-import { isCommandTimeout, isLostInCluster, isRefusedForNow, replyOf } from "../failure.ts";
+import { OfferError, type Effect } from "../errors.ts";
+import { isLostInCluster, isRefusedForNow, replyOf } from "../failure.ts";
 import type { Queue } from "../queue/queue.ts";
 import { offer } from "../lua/delayed/offer.ts";
 import { offerKeyed, type Outcome } from "../lua/delayed/offer-keyed.ts";
@@ -8,9 +8,10 @@ import { pick } from "../lua/family.ts";
 import { run } from "../lua/script.ts";
 import type { RedisClient } from "../redis/client.ts";
 import { createId, formatMessageId, packMember, type MessageId } from "../queue/message.ts";
-import { retrying } from "../redis/retry.ts";
-import { ServerClock } from "../time/server-clock.ts";
-import { TurnBatch } from "../queue/turn-batch.ts";
+import { retrying } from "../redis/call.ts";
+import type { Expiries } from "../time/expiries.ts";
+import type { ServerClock } from "../time/server-clock.ts";
+import { TurnBatch, type Batch } from "../queue/turn-batch.ts";
 
 /** What became of an offer. */
 export interface OfferResult {
@@ -44,24 +45,21 @@ export interface Offering {
  * Offers on their way to Redis. Those of one turn of the event loop travel together, and all arrive in
  * the order in which they were made.
  *
- * Redis may have forgotten a script (a restart, a failover, SCRIPT FLUSH). An offer that hears so is
- * sent a second time, and would arrive behind those that were sent after it through a script that
- * Redis knows. So all offers that are under way at once use one script, which Redis knows for all of
- * them or for none:
+ * Redis may have forgotten a script (a restart, a failover, SCRIPT FLUSH). An offer that is refused for
+ * that reason is sent a second time. It would then arrive behind offers that were sent after it through
+ * a script that Redis knows. So all offers that are under way at once use one script, which Redis knows
+ * for all of them or for none:
  *
  * - Offers without keys use `offer` as long as they are among themselves.
  * - A turn with any key in it goes through `offer-keyed`, which takes messages without keys too. It
- *   waits until the offers that use `offer` are answered.
+ *   waits for the replies to the offers that use `offer`.
  * - Whatever follows uses `offer-keyed`, until nothing is under way.
  */
 export class OfferBatch {
   readonly #queue: Queue;
   readonly #connections: Connections;
   readonly #clock: ServerClock;
-  readonly #batch = new TurnBatch<Offering, OfferResult>({
-    send: (offerings) => this.#send(offerings, this.#chooseScript()),
-    sizeOf: ({ payload }) => payload.length,
-  });
+  readonly #batch: TurnBatch<Offering, OfferResult>;
   /** While set: offers wait for it, so that they do not overtake others. */
   #gate: Promise<void> | undefined;
   /** Whether an offer with a key has been made in this turn. */
@@ -76,6 +74,7 @@ export class OfferBatch {
     shared: {
       readonly connections: Connections;
       readonly clock: ServerClock;
+      readonly expiries: Expiries;
       readonly offerBatches: Set<OfferBatch>;
     },
   ) {
@@ -83,12 +82,18 @@ export class OfferBatch {
     this.#connections = shared.connections;
     this.#clock = shared.clock;
     this.#all = shared.offerBatches.add(this);
+    this.#batch = new TurnBatch({
+      send: (batch) => this.#send(batch, this.#chooseScript()),
+      sizeOf: ({ payload }) => payload.length,
+      expiries: shared.expiries,
+      giveUp: (why) => this.#failure(why),
+    });
   }
 
   /** Adds an offer; resolves when Redis has it. */
-  add(offering: Offering): Promise<OfferResult> {
+  add(offering: Offering, signal?: AbortSignal): Promise<OfferResult> {
     if (offering.key !== undefined) this.#hasKey = true;
-    return this.#batch.add(offering);
+    return this.#batch.add(offering, signal);
   }
 
   /** Resolves when every offer made so far is settled. */
@@ -106,7 +111,7 @@ export class OfferBatch {
     return this.#script;
   }
 
-  /** Offers that come from now on wait until those that are under way by now are answered. */
+  /** Offers that come from now on wait for the replies to those that are under way by now. */
   #waitForOthers(): void {
     const gate = this.#batch.sent().finally(() => {
       if (this.#gate === gate) this.#gate = undefined;
@@ -114,10 +119,8 @@ export class OfferBatch {
     this.#gate = gate;
   }
 
-  async #send(offerings: readonly Offering[], script: "plain" | "keyed"): Promise<OfferResult[]> {
-    const { commands } = this.#connections;
-    const wasSent = this.#connections.watchSending();
-    // Whether an attempt was made whose answer did not come.
+  async #send(batch: Batch<Offering>, script: "plain" | "keyed"): Promise<OfferResult[]> {
+    // Whether an attempt was made whose reply did not come.
     let isUnknown = false;
     const mayRetry = (error: unknown): boolean => {
       isUnknown ||= replyOf(error) === undefined;
@@ -129,21 +132,29 @@ export class OfferBatch {
     };
     try {
       if (this.#gate !== undefined) await this.#gate;
+      const { commands, readiness } = this.#connections;
+      const connecting = readiness.wait();
+      if (connecting !== undefined) await connecting;
       const asking = this.#clock.ready(() => commands.time());
       if (asking !== undefined) await asking;
-      // The ids are made before the first sending: ioredis sends a script again whose answer was
+      const offerings = batch.claim();
+      if (offerings.length === 0) return [];
+      // The ids are made before the first sending: ioredis sends a script again whose reply was
       // lost with the connection, and ZADD NX then finds the same members.
       const ids = offerings.map(({ key }) => createId(this.#clock.nextStamp(), key));
       const send = () =>
         script === "plain"
           ? this.#sendPlain(commands, offerings, ids)
           : this.#sendKeyed(commands, offerings, ids);
-      return await retrying(send, mayRetry);
+      return await retrying(send, mayRetry, batch.endsAt);
     } catch (error) {
-      const mayBeStored = isUnknown && (isCommandTimeout(error) || wasSent());
-      const reason = this.#connections.explain(error);
-      throw new OfferError(`cannot offer to queue "${this.#queue.name}"`, reason, mayBeStored);
+      throw this.#failure(error, isUnknown ? "unknown" : "none");
     }
+  }
+
+  #failure(error: unknown, effect?: Effect): OfferError {
+    const reason = this.#connections.explain(error);
+    return new OfferError(`cannot offer to queue "${this.#queue.name}"`, reason, effect);
   }
 
   /**
@@ -172,7 +183,7 @@ export class OfferBatch {
     const { keys, layout } = this.#queue;
     const { channel } = keys;
     const script = pick(offer, layout);
-    const sentAt = ServerClock.local();
+    const sentAt = performance.now();
     const reply = await run(commands, script, keys, { channel }, rows, this.#holdAll);
     this.#clock.observe(reply.serverTime, sentAt);
     return reply.deadlines.map((deadline, i) => ({
@@ -197,10 +208,10 @@ export class OfferBatch {
     const { keys, layout } = this.#queue;
     const { channel } = keys;
     const script = pick(offerKeyed, layout);
-    const sentAt = ServerClock.local();
+    const sentAt = performance.now();
     const reply = await run(commands, script, keys, { channel }, rows, this.#holdAll);
     this.#clock.observe(reply.serverTime, sentAt);
-    return reply.answers.map(({ deadline, outcome, delayedId }, i) => ({
+    return reply.results.map(({ deadline, outcome, delayedId }, i) => ({
       id: formatMessageId(deadline, delayedId ?? (ids[i] as Buffer)),
       deadline,
       outcome,

@@ -1,8 +1,12 @@
-import { checkDuration, checkKey } from "../queue/checks.ts";
+import { checkDuration, checkKey, checkOptions, checkSignal } from "../queue/checks.ts";
+import type { CallOptions } from "../queue/options.ts";
 import type { Offering } from "./offer-batch.ts";
 
-/** Options of one offer. */
-export interface OfferOptions {
+/**
+ * Options of one offer. If its `signal` is aborted it rejects with an {@link OfferError} that says whether the
+ * message may be stored; its `cause` is the signal's reason.
+ */
+export interface OfferOptions extends CallOptions {
   /**
    * A business key, such as `"order:42"`: by it the message can be cancelled, rescheduled and found.
    * A key has one delayed message at most in a queue. 1 to 200 bytes; must not look like a `MessageId`.
@@ -32,14 +36,9 @@ export interface OfferOptions {
  * @throws {TypeError | RangeError} naming the option, the rule and the value.
  */
 export function offerRule(options: OfferOptions): Pick<Offering, "key" | "rule" | "maxWait"> {
-  if (typeof options !== "object" || options === null) {
-    throw new TypeError(`offer options must be an object, got ${String(options)}`);
-  }
-  const { key, onDuplicate = "reject", maxWait, ...others } = options;
-  const [unknown] = Object.keys(others);
-  if (unknown !== undefined) {
-    throw new TypeError(`offer option must be key, onDuplicate or maxWait, got "${unknown}"`);
-  }
+  checkOptions("offer option", options, [...RULE_OPTIONS, "signal"]);
+  checkSignal(options.signal);
+  const { key, onDuplicate = "reject", maxWait } = options;
   if (key === undefined) {
     if (options.onDuplicate !== undefined) throw new TypeError("onDuplicate needs a key");
     if (maxWait !== undefined) throw new TypeError("maxWait needs a key");
@@ -58,3 +57,21 @@ export function offerRule(options: OfferOptions): Pick<Offering, "key" | "rule" 
   checkDuration("maxWait", maxWait);
   return { key, rule: onDuplicate, maxWait };
 }
+
+/**
+ * Checks one message of `offerMany`, but for its options; `name` is what errors call it.
+ *
+ * @throws {TypeError | RangeError} naming the property, the rule and the value.
+ */
+export function checkNewMessage(name: string, message: unknown): void {
+  if (typeof message !== "object" || message === null) {
+    throw new TypeError(
+      `${name} must be an object, got ${message === null ? "null" : typeof message}`,
+    );
+  }
+  checkOptions(`property of ${name}`, message, ["payload", "delay", ...RULE_OPTIONS]);
+  if (!("payload" in message)) throw new TypeError(`${name} must have a payload`);
+  checkDuration(`${name}.delay`, "delay" in message ? message.delay : undefined);
+}
+
+const RULE_OPTIONS = ["key", "onDuplicate", "maxWait"];

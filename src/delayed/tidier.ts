@@ -1,4 +1,4 @@
-import { RedisError, type DelaylineError } from "../errors.ts";
+import { RedisError } from "../errors.ts";
 import { tidyAddresses, type TidyReply } from "../lua/delayed/tidy-addresses.ts";
 import { tidyMembers } from "../lua/delayed/tidy-members.ts";
 import { tidyBusinessKeys } from "../lua/delayed/tidy-business-keys.ts";
@@ -7,6 +7,7 @@ import type { Elements, Layout } from "../lua/family.ts";
 import { run } from "../lua/script.ts";
 import type { QueueKeys } from "../queue/keys.ts";
 import type { Connections } from "../redis/connections.ts";
+import type { Troubles, Work } from "../redis/troubles.ts";
 
 /**
  * Clears away what messages of one queue have left behind: dead elements of the insertion order, and
@@ -21,7 +22,7 @@ export class Tidier {
   readonly #keys: QueueKeys;
   readonly #elements: Elements;
   readonly #connections: Connections;
-  readonly #report: (error: DelaylineError) => void;
+  readonly #work: Work;
 
   /** Messages moved since the insertion order was last tidied. */
   #movedCount = 0;
@@ -35,14 +36,14 @@ export class Tidier {
     { elements }: Layout,
     shared: {
       readonly connections: Connections;
-      readonly report: (error: DelaylineError) => void;
+      readonly troubles: Troubles;
     },
   ) {
     this.#queue = queue;
     this.#keys = keys;
     this.#elements = elements;
     this.#connections = shared.connections;
-    this.#report = shared.report;
+    this.#work = shared.troubles.work();
   }
 
   /** Messages were moved, and maybe a sweep has found something. */
@@ -79,9 +80,11 @@ export class Tidier {
     try {
       if (order) await (this.#elements === "members" ? this.#tidyMembers() : this.#tidyAddresses());
       if (businessKeys) await this.#tidyBusinessKeys();
+      this.#work.succeeded();
     } catch (error) {
       if (this.#isClosed) return;
-      this.#report(new RedisError(`cannot tidy queue "${this.#queue}"`, error));
+      this.#work.failed(new RedisError(`cannot tidy queue "${this.#queue}"`, error));
+      this.#work.stopped();
     }
   }
 

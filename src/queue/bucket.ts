@@ -1,4 +1,4 @@
-/** Every message belongs to one of so many buckets; each partition of a queue has some of them. */
+/** Every message belongs to one of so many buckets. They are there for queues in partitions; nothing reads them yet. */
 export const BUCKET_COUNT = 1024;
 
 /**

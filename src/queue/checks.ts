@@ -20,18 +20,29 @@ export function checkDuration(name: string, value: unknown): asserts value is nu
 }
 
 /**
- * Checks an instant and returns it in epoch milliseconds, rounded up.
+ * Checks an instant, a Date or epoch milliseconds, and returns it in whole epoch milliseconds. A fraction is
+ * rounded up, since nothing is ever early.
  *
- * @throws {TypeError} if it is not a Date.
- * @throws {RangeError} if it is an invalid date, or before 1970.
+ * @throws {TypeError} if it is neither a Date nor a number.
+ * @throws {RangeError} if it is an invalid date, NaN, before 1970 or beyond what a deadline can be.
  */
 export function checkInstant(name: string, value: unknown): number {
-  if (!(value instanceof Date)) throw new TypeError(`${name} must be a Date, got ${typeof value}`);
-  const at = value.getTime();
-  if (Number.isNaN(at)) throw new RangeError(`${name} must be a valid date, got Invalid Date`);
-  // Redisson's loop breaks on negative scores. A Date cannot reach the upper bound of 9e15.
-  if (at < 0) throw new RangeError(`${name} must not be before 1970, got ${value.toISOString()}`);
-  return at;
+  if (!(value instanceof Date || typeof value === "number")) {
+    throw new TypeError(
+      `${name} must be a Date or a number of epoch milliseconds, got ${typeof value}`,
+    );
+  }
+  const at = Number(value);
+  if (value instanceof Date) {
+    if (Number.isNaN(at)) throw new RangeError(`${name} must be a valid date, got Invalid Date`);
+    // Redisson's loop breaks on negative scores. A Date cannot reach the upper bound.
+    if (at < 0) throw new RangeError(`${name} must not be before 1970, got ${value.toISOString()}`);
+  } else if (!(at >= 0 && at <= MAX_DURATION)) {
+    throw new RangeError(
+      `${name} must be between 0 and ${MAX_DURATION} epoch milliseconds, got ${value}`,
+    );
+  }
+  return Math.ceil(at);
 }
 
 /**
@@ -76,6 +87,86 @@ export function checkKey(value: unknown): asserts value is string {
 /** @throws {TypeError | RangeError} unless it is a message id or a legal business key. */
 export function checkIdOrKey(value: unknown): asserts value is string {
   if (typeof value !== "string" || !isMessageId(value)) checkKey(value);
+}
+
+/**
+ * Checks that options are an object whose names are known. A misspelt one would be ignored without a word.
+ *
+ * @param what what one of them is called, such as `"take option"`.
+ * @throws {TypeError} naming the known options and the unknown one.
+ */
+export function checkOptions(what: string, options: unknown, known: readonly string[]): void {
+  if (typeof options !== "object" || options === null) {
+    // A string is not shown: it may be a URL, with a password in it.
+    const got = typeof options === "string" ? "a string" : String(options);
+    throw new TypeError(`${what}s must be an object, got ${got}`);
+  }
+  const unknown = Object.keys(options).find((name) => !known.includes(name));
+  if (unknown !== undefined) {
+    throw new TypeError(`${what} must be one of ${known.join(", ")}, got "${unknown}"`);
+  }
+}
+
+/**
+ * Checks the options of a call that has no others; returns its signal.
+ *
+ * @throws {TypeError} if there is another option, or `signal` is no AbortSignal.
+ */
+export function callSignal(
+  options: { readonly signal?: AbortSignal | undefined } = {},
+  what = "call option",
+): AbortSignal | undefined {
+  checkOptions(what, options, ["signal"]);
+  checkSignal(options.signal);
+  return options.signal;
+}
+
+/**
+ * Checks the signal that may end a call.
+ *
+ * @throws {TypeError} unless it is an AbortSignal, or undefined.
+ */
+export function checkSignal(value: unknown): asserts value is AbortSignal | undefined {
+  if (value === undefined || value instanceof AbortSignal) return;
+  throw new TypeError(
+    `signal must be an AbortSignal, got ${value === null ? "null" : typeof value}`,
+  );
+}
+
+/**
+ * Checks what is called later.
+ *
+ * @throws {TypeError} unless it is a function.
+ */
+export function checkFunction(name: string, value: unknown): void {
+  if (typeof value === "function") return;
+  throw new TypeError(`${name} must be a function, got ${typeof value}`);
+}
+
+/**
+ * Checks that a value can be iterated. A string, whose letters nobody means, is refused too.
+ *
+ * @throws {TypeError} naming the value's type.
+ */
+export function checkIterable(name: string, value: unknown): asserts value is Iterable<unknown> {
+  const isIterable = typeof value === "object" && value !== null && Symbol.iterator in value;
+  if (isIterable) return;
+  const type = value === null ? "null" : typeof value;
+  throw new TypeError(`${name} must be an array or another iterable object, got ${type}`);
+}
+
+/**
+ * Checks a condition on business keys, `{ prefix }`, and returns the prefix.
+ *
+ * @throws {TypeError} unless it holds a non-empty string, and nothing else. With the empty one, which all keys
+ * begin with, a forgotten value would stand for all messages.
+ */
+export function checkWhere(value: unknown): string {
+  checkOptions("condition", value, ["prefix"]);
+  const { prefix } = value as { readonly prefix?: unknown };
+  if (typeof prefix === "string" && prefix !== "") return prefix;
+  const got = prefix === "" ? "an empty one" : typeof prefix;
+  throw new TypeError(`prefix must be a non-empty string, got ${got}`);
 }
 
 const MAX_KEY_BYTES = 200;

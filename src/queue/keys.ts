@@ -24,8 +24,12 @@ export interface QueueKeys {
   readonly businessKeys: string;
   /** String: the transfer task that moved messages last. A hint with a time to live. */
   readonly mover: string;
-  /** LIST: bytes that nobody could read. */
+  /** String: only there while the queue is paused. */
+  readonly paused: string;
+  /** LIST: payloads that a consumer's codec refused, or whose `poll` was given up. */
   readonly quarantine: string;
+  /** LIST: members of an unknown layout, whole. */
+  readonly unreadable: string;
   /**
    * ZSET: receipts of give-backs that are under way, by the server's time in epoch milliseconds; see
    * `lua/ready/give-back.ts`. Expires a day after the last one.
@@ -52,7 +56,9 @@ export function queueKeys(name: string): QueueKeys {
     compacted: `delayline_compacted:${tagged}`,
     businessKeys: `delayline_keys:${tagged}`,
     mover: `delayline_mover:${tagged}`,
+    paused: `delayline_paused:${tagged}`,
     quarantine: `delayline_quarantine:${tagged}`,
+    unreadable: `delayline_unreadable:${tagged}`,
     receipts: `delayline_receipts:${tagged}`,
   };
 }

@@ -1,9 +1,18 @@
-import type { RedisOptions } from "ioredis";
 import type { Codec } from "../codecs/codec.ts";
 import type { CodecName } from "../codecs/built-in.ts";
 import { resolveCodec } from "../codecs/built-in.ts";
-import type { RedisClient } from "../redis/client.ts";
-import { checkDuration, checkWhole } from "./checks.ts";
+import type { ConnectionOptions } from "../redis/client.ts";
+import type { LentClient } from "../redis/lent-client.ts";
+import { checkDuration, checkOptions, checkWhole } from "./checks.ts";
+
+/** Options of every call that talks to Redis. */
+export interface CallOptions {
+  /**
+   * Ends the wait; the promise then rejects with the signal's reason. What was sent already may be
+   * carried out all the same.
+   */
+  readonly signal?: AbortSignal | undefined;
+}
 
 /** Options of one queue. What is left out is taken from the client's options. */
 export interface QueueOptions<T = unknown> {
@@ -11,16 +20,21 @@ export interface QueueOptions<T = unknown> {
    * How payloads become bytes: `"msgpack"`, `"json"`, `"string"`, `"bytes"`, or an object of your
    * own. `delayline/redisson` has those for what Redisson's other codecs write.
    *
-   * JSON can be read in `redis-cli`; MessagePack is smaller and keeps dates and binary data. All who
-   * share a queue have to agree. Defaults to `"msgpack"`.
+   * JSON can be read in `redis-cli`; MessagePack is smaller and keeps dates and binary data. Both leave
+   * out properties that are `undefined`; what else would change on the way (a `Map`, an `Error`, an instance
+   * of a class without `toJSON`) JSON changes as `JSON.stringify` does, and MessagePack refuses with an
+   * {@link EncodeError}. All who share a queue have to agree. Defaults to `"msgpack"`.
    */
   readonly codec?: CodecName | Codec<T>;
 
   /**
    * Whether this process moves due messages of the queue.
    *
-   * `true` costs two connections per process, and per idle queue two commands a minute. Processes
-   * that only produce can do without, as long as some process moves. Defaults to `true`.
+   * `true` costs two connections per process, each with a PING or TIME a second, and per idle queue two
+   * scripts a minute. Processes that only produce can do without, as long as some process moves. One
+   * that takes costs the same without it, since it has to know whether the queue is paused.
+   *
+   * Defaults to `true`.
    */
   readonly transfer?: boolean;
 
@@ -45,23 +59,39 @@ export interface QueueOptions<T = unknown> {
 /** Options of a client. Those of {@link QueueOptions} hold for queues that do not say otherwise. */
 export interface DelaylineOptions extends QueueOptions {
   /**
-   * Where Redis is: a URL, ioredis options, or a `Redis` / `Cluster` of yours.
+   * Where Redis is: a URL, ioredis options, both (`{ url, ...options }`; what the options say is added to
+   * the URL), or a `Redis` / `Cluster` of yours.
    *
    * One of yours stays yours: it carries the calls that you await, `close()` never ends it, and its
    * own options hold for these calls. Subscribing, blocking and background work is done on
    * connections of our own, made with the same address and credentials, but without
    * `commandTimeout`, `blockingTimeout` and `socketTimeout`, which lose messages. Give yours an
    * `error` listener: without one, ioredis prints its connection errors. What it needs to survive a
-   * failover (`failoverDetector`, `reconnectOnError`, `slotsRefreshInterval`) is in the README; a warning
-   * says what it lacks.
+   * failover (`failoverDetector`, `reconnectOnError`, `slotsRefreshInterval`) is in
+   * `docs/guide/connections.md`; a warning says what it lacks.
+   *
    * Defaults to `"redis://localhost:6379"`.
    */
-  readonly redis?: string | RedisOptions | RedisClient;
+  readonly redis?: string | ConnectionOptions | LentClient;
+
+  /**
+   * How long a call may take that you await, in milliseconds: 1 to 2,147,483,647. It covers the time to
+   * connect, and the attempts while a failover passes. Then the call rejects, and says whether it may
+   * have been carried out.
+   *
+   * Calls that work in steps (`readAll`, `contains`, `removeAll`, `cancelWhere`, `drain`, `putMany`, `requeue`,
+   * iterations) have this time for each step. Waits for messages (`take`, `takeMany`, `poll` and `pollFromAny` with
+   * a timeout, `subscribe`, `for await`) have limits of their own. An offer that is to ride out a failover needs
+   * more than the failover takes.
+   *
+   * Defaults to 5,000.
+   */
+  readonly callTimeout?: number;
 
   /**
    * How long `close()` may try to reach Redis for what it still has in hand, in milliseconds.
    *
-   * Running handlers are waited for without a limit. Defaults to 10,000.
+   * Running handlers and loops are waited for beside it: see `close({ timeout })`. Defaults to 10,000.
    */
   readonly closeTimeout?: number;
 }
@@ -73,6 +103,7 @@ export const DEFAULTS = {
   transfer: true,
   interop: "none",
   maxPayloadBytes: 1_048_576,
+  callTimeout: 5_000,
   closeTimeout: 10_000,
 } as const satisfies Required<DelaylineOptions>;
 
@@ -93,7 +124,7 @@ export function queueSettings<T>(
   options: QueueOptions<T> = {},
   client: DelaylineOptions = {},
 ): QueueSettings<T> {
-  checkNames(options, QUEUE_OPTIONS, "queue option");
+  checkOptions("queue option", options, QUEUE_OPTIONS);
   const transfer = options.transfer ?? client.transfer ?? DEFAULTS.transfer;
   if (typeof transfer !== "boolean") {
     throw new TypeError(`transfer must be a boolean, got ${shown(transfer)}`);
@@ -111,31 +142,26 @@ export function queueSettings<T>(
 }
 
 /** The client's own options, complete and checked. The address is left to the connections. */
-export function clientSettings(options: DelaylineOptions): { readonly closeTimeout: number } {
-  checkNames(options, CLIENT_OPTIONS, "option");
+export function clientSettings(options: DelaylineOptions): {
+  readonly callTimeout: number;
+  readonly closeTimeout: number;
+} {
+  checkOptions("option", options, CLIENT_OPTIONS);
+  const callTimeout = options.callTimeout ?? DEFAULTS.callTimeout;
+  checkWhole("callTimeout", callTimeout, 1, MAX_TIMEOUT);
   const closeTimeout = options.closeTimeout ?? DEFAULTS.closeTimeout;
   checkDuration("closeTimeout", closeTimeout);
-  return { closeTimeout };
+  return { callTimeout, closeTimeout };
 }
+
+// The longest timeout of Node, 24.8 days.
+const MAX_TIMEOUT = 2 ** 31 - 1;
 
 // Redis's default proto-max-bulk-len.
 const MAX_STRING_BYTES = 512 * 1024 * 1024;
 
 const QUEUE_OPTIONS = ["codec", "transfer", "interop", "maxPayloadBytes"];
-const CLIENT_OPTIONS = [...QUEUE_OPTIONS, "redis", "closeTimeout"];
-
-/** A misspelt option would be ignored without a word. */
-function checkNames(options: unknown, known: readonly string[], what: string): void {
-  if (typeof options !== "object" || options === null) {
-    // A string is not shown: it may be a URL, with a password in it.
-    const got = typeof options === "string" ? "a string" : shown(options);
-    throw new TypeError(`${what}s must be an object, got ${got}`);
-  }
-  const unknown = Object.keys(options).find((name) => !known.includes(name));
-  if (unknown !== undefined) {
-    throw new TypeError(`${what} must be one of ${known.join(", ")}, got "${unknown}"`);
-  }
-}
+const CLIENT_OPTIONS = [...QUEUE_OPTIONS, "redis", "callTimeout", "closeTimeout"];
 
 function shown(value: unknown): string {
   return typeof value === "string" ? `"${value}"` : String(value);

@@ -4,8 +4,19 @@ import { setAside } from "../lua/ready/set-aside.ts";
 import { run, type Row, type Script, type ScriptArg } from "../lua/script.ts";
 import type { RedisClient } from "../redis/client.ts";
 import type { Connections } from "../redis/connections.ts";
-import { retrying } from "../redis/retry.ts";
+import type { Expiries } from "../time/expiries.ts";
 import type { QueueKeys } from "./keys.ts";
+import type { CallOptions } from "./options.ts";
+
+/** Options of a call that is sent once. */
+interface OnceOptions<Reply> extends CallOptions {
+  /** Is given a reply that came after the call was given up. It must not throw. */
+  readonly onLate?: ((reply: Reply) => void) | undefined;
+}
+
+interface RunOptions<Column extends string, Reply> extends OnceOptions<Reply> {
+  readonly rows?: readonly Row<Column>[];
+}
 
 /** Sends one command of a client. */
 type Send<Reply> = (redis: RedisClient, keys: QueueKeys) => Promise<Reply>;
@@ -22,6 +33,7 @@ export class Queue {
   readonly layout: Layout;
   readonly report: (error: DelaylineError) => void;
   readonly #connections: Connections;
+  readonly #expiries: Expiries;
   #isClosed = false;
 
   constructor(
@@ -30,6 +42,7 @@ export class Queue {
     layout: Layout,
     shared: {
       readonly connections: Connections;
+      readonly expiries: Expiries;
       readonly report: (error: DelaylineError) => void;
     },
   ) {
@@ -38,6 +51,7 @@ export class Queue {
     this.layout = layout;
     this.report = shared.report;
     this.#connections = shared.connections;
+    this.#expiries = shared.expiries;
   }
 
   /** @throws {ClosedError} after {@link close}. */
@@ -55,17 +69,20 @@ export class Queue {
    *
    * @param doing completes "cannot ... queue".
    * @throws {ClosedError} after {@link close}.
-   * @throws {RedisError} if Redis refuses the command, or its reply is lost.
+   * @throws {RedisError} if Redis refuses the command, or its reply is lost or late.
+   * @throws the signal's reason, if it is aborted.
    */
-  async call<Reply>(doing: string, send: Send<Reply>): Promise<Reply> {
-    this.checkOpen();
-    return await this.#send(doing, () => send(this.#connections.commands, this.keys));
+  async call<Reply>(doing: string, send: Send<Reply>, signal?: AbortSignal): Promise<Reply> {
+    return await this.#send("commands", doing, send, { signal });
   }
 
-  /** As {@link call}, on the connection that never re-sends: for what takes messages out of Redis. */
-  async callOnce<Reply>(doing: string, send: Send<Reply>): Promise<Reply> {
-    this.checkOpen();
-    return await this.#send(doing, () => send(this.#connections.background, this.keys));
+  /** As {@link call}, on the connection that never re-sends: for what must not be carried out twice. */
+  async callOnce<Reply>(
+    doing: string,
+    send: Send<Reply>,
+    options?: OnceOptions<Reply>,
+  ): Promise<Reply> {
+    return await this.#send("background", doing, send, options);
   }
 
   /** Runs a script that only reads. Otherwise as {@link call}. */
@@ -73,40 +90,54 @@ export class Queue {
     doing: string,
     scripts: Family<Script<Key, Arg, Reply, Column>>,
     args: Readonly<Record<Arg, ScriptArg>>,
-    rows?: readonly Row<Column>[],
+    { rows, signal }: RunOptions<Column, Reply> = {},
   ): Promise<Reply> {
-    return this.call(doing, (redis, keys) =>
-      run(redis, pick(scripts, this.layout), keys, args, rows),
-    );
+    const script = pick(scripts, this.layout);
+    return this.call(doing, (redis, keys) => run(redis, script, keys, args, rows), signal);
   }
 
-  /** Runs a script that takes messages out. Otherwise as {@link callOnce}. */
+  /** Runs a script that must not be sent twice. Otherwise as {@link callOnce}. */
   change<Key extends keyof QueueKeys, Arg extends string, Reply, Column extends string = never>(
     doing: string,
     scripts: Family<Script<Key, Arg, Reply, Column>>,
     args: Readonly<Record<Arg, ScriptArg>>,
-    rows?: readonly Row<Column>[],
+    { rows, ...options }: RunOptions<Column, Reply> = {},
   ): Promise<Reply> {
-    return this.callOnce(doing, (redis, keys) =>
-      run(redis, pick(scripts, this.layout), keys, args, rows),
-    );
+    const script = pick(scripts, this.layout);
+    return this.callOnce(doing, (redis, keys) => run(redis, script, keys, args, rows), options);
   }
 
-  /** Keeps bytes that nobody could read. Never rejects: a failure is reported. */
-  async quarantine(bytes: Buffer): Promise<void> {
+  /**
+   * Keeps bytes that nobody could read: a payload, or a whole member of an unknown layout (`"unreadable"`).
+   * Never rejects: a failure is reported.
+   */
+  async quarantine(bytes: Buffer, into: "quarantine" | "unreadable" = "quarantine"): Promise<void> {
     try {
-      await run(this.#connections.background, setAside, this.keys, { bytes });
+      const keys = { quarantine: this.keys[into] };
+      await run(this.#connections.background, setAside, keys, { bytes });
     } catch (error) {
       this.report(new RedisError(`cannot put a message of queue "${this.name}" aside`, error));
     }
   }
 
-  async #send<Reply>(doing: string, send: () => Promise<Reply>): Promise<Reply> {
+  async #send<Reply>(
+    through: "commands" | "background",
+    doing: string,
+    send: Send<Reply>,
+    { signal, onLate }: OnceOptions<Reply> = {},
+  ): Promise<Reply> {
+    this.checkOpen();
     try {
-      return await retrying(send);
+      const limit = { expiries: this.#expiries, signal };
+      return await this.#connections.call(
+        through,
+        limit,
+        (redis) => send(redis, this.keys),
+        onLate,
+      );
     } catch (error) {
-      const reason = this.#connections.explain(error);
-      throw new RedisError(`cannot ${doing} queue "${this.name}"`, reason);
+      signal?.throwIfAborted();
+      throw new RedisError(`cannot ${doing} queue "${this.name}"`, error);
     }
   }
 }

@@ -1,61 +1,146 @@
-import { ClosedError, HandlerError, RedisError, type DelaylineError } from "../errors.ts";
+import {
+  ClosedError,
+  HandlerError,
+  LeftRunningError,
+  RedisError,
+  type DelaylineError,
+} from "../errors.ts";
+import type { Work } from "../redis/troubles.ts";
+import { Patience } from "../time/patience.ts";
 import { Pause } from "../time/pause.ts";
+import { checkCloseOptions, type CloseOptions, type Consumer } from "./consumer.ts";
+
+/** What a handler is told besides its payload. */
+export interface HandlerContext {
+  /**
+   * Aborted when the subscription or the client begins to close, which then waits for the handler. For
+   * work that can be cut short: what the handler has in hand has left Redis.
+   */
+  readonly signal: AbortSignal;
+}
 
 /** Called with each payload; the next follows when it has returned and its promise is settled. */
-export type Handler<T> = (payload: T) => unknown;
+export type Handler<T> = (payload: T, context: HandlerContext) => unknown;
+
+/** Called with what a handler threw, and with the payload that it was given. */
+export type OnHandlerError<T> = (error: unknown, payload: T) => unknown;
+
+/** What a {@link Subscription} needs. */
+export interface Handling {
+  /** The queue's name. */
+  readonly queue: string;
+  /** Takes one message, or none if none came within `timeout` milliseconds. */
+  readonly take: (wait: {
+    readonly signal: AbortSignal;
+    readonly timeout: number;
+  }) => Promise<readonly unknown[]>;
+  /** How the takes get on. */
+  readonly takes: Work;
+  readonly handler: Handler<never>;
+  /** How many handlers may run at once. */
+  readonly concurrency: number;
+  readonly onError?: OnHandlerError<never> | undefined;
+  readonly report: (error: DelaylineError) => void;
+}
 
 /**
  * Handlers at work on a queue: as many loops as handlers may run at once, each taking a message,
  * handling it, and taking the next.
  */
-export class Subscription implements AsyncDisposable {
+export class Subscription implements Consumer, AsyncDisposable {
+  readonly #queue: string;
+  readonly #report: (error: DelaylineError) => void;
   readonly #stopping = new AbortController();
+  #running = 0;
   /** Resolves when it has been closed and no handler runs any more. */
   readonly ended: Promise<unknown>;
 
   /** @internal Use `BlockingQueue.subscribe`. */
-  constructor(
-    queue: string,
-    take: (signal: AbortSignal) => Promise<unknown>,
-    handler: Handler<never>,
-    concurrency: number,
-    report: (error: DelaylineError) => void,
-  ) {
-    const loop = async () => {
-      const { signal } = this.#stopping;
-      const pause = new Pause(100, 2000);
-      while (!signal.aborted) {
-        let payload: unknown;
-        try {
-          payload = await take(signal);
-          pause.reset();
-        } catch (error) {
-          if (signal.aborted || error instanceof ClosedError) return;
-          report(error as DelaylineError);
-          // Refused by Redis (WRONGTYPE, NOPERM): somebody has to mend it first.
-          if (error instanceof RedisError) await pause.wait();
-          continue;
-        }
-        try {
-          await handler(payload as never);
-        } catch (error) {
-          report(new HandlerError(queue, error));
-        }
-      }
-    };
-    this.ended = Promise.all(Array.from({ length: concurrency }, loop));
+  constructor(handling: Handling) {
+    this.#queue = handling.queue;
+    this.#report = handling.report;
+    const loops = Array.from({ length: handling.concurrency }, () => this.#loop(handling));
+    this.ended = Promise.all(loops);
+  }
+
+  /** How many handlers run now; one whose `onError` runs counts. */
+  get running(): number {
+    return this.#running;
+  }
+
+  /** @internal Stops taking, and tells the handlers, but does not wait for them. */
+  stop(): void {
+    this.#stopping.abort();
   }
 
   /**
-   * Stops taking, and resolves when the running handlers have finished. No message is lost. May be
-   * called twice; must not be awaited by a handler, which would wait for itself.
+   * Stops taking, aborts the handlers' signal, and resolves when they have finished, or at the end of
+   * `timeout`. No message is lost. May be called twice; must not be awaited by a handler, which would
+   * wait for itself.
+   *
+   * @throws {TypeError | RangeError} if an option is not legal; nothing was stopped.
    */
-  async close(): Promise<void> {
-    this.#stopping.abort();
-    await this.ended;
+  async close(options: CloseOptions = {}): Promise<void> {
+    checkCloseOptions(options);
+    this.stop();
+    const patience = new Patience();
+    if (options.timeout !== undefined) patience.limit(options.timeout);
+    if (await patience.waitFor(this.ended)) return;
+    this.#report(new LeftRunningError(this.#queue, this.#running));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
   }
+
+  async #loop(handling: Handling): Promise<void> {
+    const { signal } = this.#stopping;
+    const pause = new Pause(100, 2000);
+    let timeout = Infinity;
+    while (!signal.aborted) {
+      try {
+        const taken = await handling.take({ signal, timeout });
+        handling.takes.succeeded();
+        timeout = Infinity;
+        pause.reset();
+        for (const payload of taken) await this.#handle(payload as never, handling);
+      } catch (error) {
+        if (signal.aborted || error instanceof ClosedError) return;
+        if (error instanceof RedisError) {
+          // Refused (WRONGTYPE, NOPERM): somebody has to mend it first. The next wait is a short one, so
+          // that its end tells soon that this was done, though no message comes.
+          handling.takes.failed(error);
+          timeout = SHORT;
+          await pause.wait();
+        } else {
+          this.#report(error as DelaylineError);
+        }
+      }
+    }
+  }
+
+  /** Never rejects. */
+  async #handle(payload: never, { handler, onError }: Handling): Promise<void> {
+    this.#running++;
+    try {
+      await handler(payload, { signal: this.#stopping.signal });
+    } catch (error) {
+      if (onError === undefined) this.#report(new HandlerError(this.#queue, error));
+      else await this.#tell(onError, error, payload);
+    } finally {
+      this.#running--;
+    }
+  }
+
+  /** Never rejects. */
+  async #tell(onError: OnHandlerError<never>, error: unknown, payload: never): Promise<void> {
+    try {
+      await onError(error, payload);
+    } catch (failure) {
+      this.#report(new HandlerError(this.#queue, failure, "onError"));
+    }
+  }
 }
+
+/** Milliseconds that a take waits while it is not known whether Redis refuses it. */
+const SHORT = 1000;

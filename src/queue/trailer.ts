@@ -10,8 +10,10 @@
  * - tag 2, for each header: `length of its name(2, little-endian) | name | value`, in UTF-8;
  * - tag 3, at most once: how many attempts were made, 4 bytes, little-endian.
  *
- * Of two keys or counts the first counts, of two headers of one name too. Fields with another tag are skipped, and so are fields
- * whose bytes make no sense. If the fields do not end where the trailer ends, or the version is another
+ * Nothing writes headers or attempts yet.
+ *
+ * Of two keys or counts the first counts, of two headers of one name too. Fields with another tag are
+ * skipped, and so are fields whose bytes make no sense. If the fields do not end where the trailer ends, or the version is another
  * one, the trailer says nothing; the message is as good as without it.
  *
  * Redis finds the key in the same way: see `lua/fragments/key-of.ts`.

@@ -1,11 +1,30 @@
+import type { UnansweredError } from "../failure.ts";
+import { aborted, overdue } from "../redis/call.ts";
+import type { Expiries } from "../time/expiries.ts";
+
 /** How requests are put together. */
 export interface BatchRule<Request, Result> {
-  /** Sends requests of one kind; returns a result for each, in the same order. */
-  readonly send: (requests: readonly Request[]) => Promise<readonly Result[]>;
+  /** Sends a batch; returns a result for each request that it has claimed, in the same order. */
+  readonly send: (batch: Batch<Request>) => Promise<readonly Result[]>;
   /** Requests of different kinds travel separately. Defaults to one kind. */
   readonly kindOf?: (request: Request) => string;
   /** Bytes that a request takes up. */
   readonly sizeOf: (request: Request) => number;
+  /** When the time of a request is over. Defaults to never: what sends it has a bound of its own. */
+  readonly expiries?: Expiries;
+  /** The error of a request whose time is over, or which its caller has aborted. */
+  readonly giveUp: (why: UnansweredError) => unknown;
+}
+
+/** Requests that travel together. */
+export interface Batch<Request> {
+  /** When the time of the requests is over (`performance.now()`). */
+  readonly endsAt: number;
+  /**
+   * Returns the requests that somebody still waits for: those that are to be sent, now. From then on
+   * they count as sent.
+   */
+  claim(): readonly Request[];
 }
 
 /**
@@ -16,18 +35,21 @@ export interface BatchRule<Request, Result> {
 export class TurnBatch<Request, Result> {
   readonly #rule: BatchRule<Request, Result>;
   #waiting: Waiting<Request, Result>[] = [];
-  readonly #sending = new Set<Promise<void>>();
+  readonly #sending = new Map<Promise<void>, readonly Waiting<Request, Result>[]>();
 
   constructor(rule: BatchRule<Request, Result>) {
     this.#rule = rule;
   }
 
   /** Adds a request; resolves with its result. */
-  add(request: Request): Promise<Result> {
-    return new Promise((resolve, reject) => {
+  add(request: Request, signal?: AbortSignal): Promise<Result> {
+    const waiting = new Waiting<Request, Result>(request);
+    if (signal !== undefined) this.#giveUpOn(signal, waiting);
+    if (!waiting.isSettled) {
       if (this.#waiting.length === 0) process.nextTick(() => this.#flush());
-      this.#waiting.push({ request, resolve, reject });
-    });
+      this.#waiting.push(waiting);
+    }
+    return waiting.promise;
   }
 
   /** Whether anything has been sent that is not settled. */
@@ -37,17 +59,21 @@ export class TurnBatch<Request, Result> {
 
   /** Resolves when what is on its way by now is settled. */
   async sent(): Promise<void> {
-    await Promise.all(this.#sending);
+    await Promise.all(this.#sending.keys());
   }
 
-  /** Resolves when everything that has been added is settled. */
+  /** Resolves when everything that has been added is settled. What was given up is: nobody waits for its reply. */
   async settled(): Promise<void> {
     this.#flush();
-    while (this.#sending.size > 0) await this.sent();
+    for (;;) {
+      const open = [...this.#sending.values()].flat().filter(isWanted);
+      if (open.length === 0) return;
+      await Promise.allSettled(open.map(({ promise }) => promise));
+    }
   }
 
   #flush(): void {
-    const waiting = this.#waiting;
+    const waiting = this.#waiting.filter(isWanted);
     this.#waiting = [];
     for (let from = 0; from < waiting.length;) {
       const end = this.#endOfBatch(waiting, from);
@@ -70,24 +96,86 @@ export class TurnBatch<Request, Result> {
   }
 
   #send(batch: readonly Waiting<Request, Result>[]): void {
-    const sending = this.#rule.send(batch.map(({ request }) => request)).then(
+    const { send, expiries } = this.#rule;
+    const expiry = expiries?.add(() => {
+      for (const waiting of batch) {
+        this.#giveUp(waiting, overdue(expiries.timeout, waiting.isSent));
+      }
+    });
+    const finish = () => {
+      if (expiry !== undefined) expiries?.remove(expiry);
+      this.#sending.delete(sending);
+    };
+    let claimed: readonly Waiting<Request, Result>[] = [];
+    const claim = () => {
+      claimed = batch.filter(isWanted);
+      for (const waiting of claimed) waiting.isSent = true;
+      return claimed.map(({ request }) => request);
+    };
+    const sending = send({ endsAt: expiry?.endsAt ?? Infinity, claim }).then(
       (results) => {
-        this.#sending.delete(sending);
-        batch.forEach(({ resolve }, i) => resolve(results[i] as Result));
+        finish();
+        claimed.forEach((waiting, i) => waiting.resolve(results[i] as Result));
       },
       (error: unknown) => {
-        this.#sending.delete(sending);
-        for (const { reject } of batch) reject(error);
+        finish();
+        for (const waiting of batch) waiting.reject(error);
       },
     );
-    this.#sending.add(sending);
+    this.#sending.set(sending, batch);
+  }
+
+  #giveUpOn(signal: AbortSignal, waiting: Waiting<Request, Result>): void {
+    const onAbort = () => this.#giveUp(waiting, aborted(signal, waiting.isSent));
+    if (signal.aborted) {
+      onAbort();
+      return;
+    }
+    signal.addEventListener("abort", onAbort);
+    waiting.onSettled = () => signal.removeEventListener("abort", onAbort);
+  }
+
+  #giveUp(waiting: Waiting<Request, Result>, why: UnansweredError): void {
+    if (!waiting.isSettled) waiting.reject(this.#rule.giveUp(why));
   }
 }
 
-interface Waiting<Request, Result> {
+/** A request, and whoever waits for its result. It is settled once; later results are dropped. */
+class Waiting<Request, Result> {
   readonly request: Request;
-  readonly resolve: (result: Result) => void;
-  readonly reject: (error: unknown) => void;
+  readonly promise: Promise<Result>;
+  isSent = false;
+  isSettled = false;
+  onSettled: (() => void) | undefined;
+  #resolve!: (result: Result) => void;
+  #reject!: (error: unknown) => void;
+
+  constructor(request: Request) {
+    this.request = request;
+    this.promise = new Promise((resolve, reject) => {
+      this.#resolve = resolve;
+      this.#reject = reject;
+    });
+  }
+
+  resolve(result: Result): void {
+    this.#settle();
+    this.#resolve(result);
+  }
+
+  reject(error: unknown): void {
+    this.#settle();
+    this.#reject(error);
+  }
+
+  #settle(): void {
+    this.isSettled = true;
+    this.onSettled?.();
+  }
+}
+
+function isWanted({ isSettled }: { readonly isSettled: boolean }): boolean {
+  return !isSettled;
 }
 
 /** Requests per script: some 300 microseconds of Redis's time. */

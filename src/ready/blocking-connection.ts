@@ -60,26 +60,29 @@ export class BlockingConnection {
   }
 
   /**
-   * Sends a pop of the first source, a block, or both. Both are sent together, which is half the work
-   * for Redis. Both promises have to be awaited; what was not sent brings nothing.
+   * Sends a pop of the first of these sources, a block for all of them, or both. Both are sent together, which
+   * is half the work for Redis. Both promises have to be awaited; what was not sent brings nothing.
    */
-  take({ pop, isBlocking }: Step): readonly [popped: Promise<Taken[]>, blocked: Promise<Taken[]>] {
+  take(
+    { pop, isBlocking }: Step,
+    sources: readonly Source[],
+  ): readonly [popped: Promise<Taken[]>, blocked: Promise<Taken[]>] {
     const { stream } = this.#redis;
-    const [first] = this.#sources as readonly [Source];
+    const [first] = sources as readonly [Source];
     stream.cork();
     try {
       return [
         pop > 0 ? this.#pop(pop, first) : Promise.resolve([]),
-        isBlocking ? this.#block() : Promise.resolve([]),
+        isBlocking ? this.#block(sources) : Promise.resolve([]),
       ];
     } finally {
       stream.uncork();
     }
   }
 
-  /** Pops from the first source that has messages, `count` at most. */
-  async popFromAny(count: number): Promise<Taken[]> {
-    for (const source of this.#sources) {
+  /** Pops from the first of these sources that has messages, `count` at most. */
+  async popFromAny(count: number, sources: readonly Source[]): Promise<Taken[]> {
+    for (const source of sources) {
       const popped = await this.#pop(count, source);
       if (popped.length > 0) return popped;
     }
@@ -101,16 +104,16 @@ export class BlockingConnection {
     return (payloads ?? []).map((payload) => ({ source, payload }));
   }
 
-  /** Blocks for one message, of the first source that has one, for a few seconds at most. */
-  async #block(): Promise<Taken[]> {
-    const lists = this.#sources.map(({ ready }) => ready);
+  /** Blocks for one message, of the first source that has one, for two seconds at most. */
+  async #block(sources: readonly Source[]): Promise<Taken[]> {
+    const lists = sources.map(({ ready }) => ready);
     const popped = await this.#watched(BLOCK, this.#redis.blpopBuffer(lists, BLOCK));
     if (popped === null) return [];
     const [key, payload] = popped;
     // The reply names the key with ioredis's prefix.
     const ready = key.toString().slice((this.#redis.options.keyPrefix ?? "").length);
-    const source = this.#sources.find((candidate) => candidate.ready === ready);
-    return [{ source: source ?? (this.#sources[0] as Source), payload }];
+    const source = sources.find((candidate) => candidate.ready === ready);
+    return [{ source: source ?? (sources[0] as Source), payload }];
   }
 
   /** Awaits a reply that should come within `seconds` and some. */

@@ -1,28 +1,27 @@
-import { ClosedError, type DelaylineError } from "../errors.ts";
-import { checkDuration, checkWhole } from "../queue/checks.ts";
+import type { DelaylineError } from "../errors.ts";
+import {
+  callSignal,
+  checkDuration,
+  checkFunction,
+  checkIterable,
+  checkWhole,
+} from "../queue/checks.ts";
+import type { Consumer } from "../queue/consumer.ts";
+import type { CallOptions } from "../queue/options.ts";
 import type { Payloads } from "../queue/payloads.ts";
+import { QueueHandle, type HandleOptions } from "../queue/queue-handle.ts";
 import { Subscription, type Handler } from "../queue/subscription.ts";
+import type { Work } from "../redis/troubles.ts";
+import { Iteration } from "./iteration.ts";
 import type { ReadyList } from "./ready-list.ts";
-
-/** Options of `take`. */
-export interface TakeOptions {
-  /** Ends the wait; the promise then rejects with the signal's reason. No message is lost. */
-  readonly signal?: AbortSignal;
-}
-
-/** Options of `takeMany`. */
-export interface TakeManyOptions extends TakeOptions {
-  /** How many messages at most, 1 to 10,000. */
-  readonly max: number;
-  /** How long to wait for the first, in milliseconds; 0: not at all. Defaults to no limit. */
-  readonly timeout?: number;
-}
-
-/** Options of `subscribe`. */
-export interface SubscribeOptions {
-  /** How many handlers may run at once. Each may hold one message. Defaults to 1. */
-  readonly concurrency?: number;
-}
+import {
+  checkSubscribe,
+  checkTakeMany,
+  type SubscribeOptions,
+  type TakeManyOptions,
+  type TakeOptions,
+} from "./take-options.ts";
+import type { WaitOptions } from "./waiters.ts";
 
 /** A payload, and the queue it came from. */
 export interface FromQueue<T> {
@@ -32,8 +31,10 @@ export interface FromQueue<T> {
 
 /** What a {@link BlockingQueue} needs of the client that made it. */
 interface Host {
-  /** The subscriptions that are waited for when the client closes. */
-  readonly subscriptions: Set<Subscription>;
+  /** Those that are waited for when the client closes. */
+  readonly consumers: Set<Consumer>;
+  /** How the takes of subscriptions get on: nobody awaits them. */
+  readonly takes: Work;
   readonly report: (error: DelaylineError) => void;
   /** Another queue of the client; opens it. */
   readonly listNamed: (name: string) => ReadyList;
@@ -54,16 +55,14 @@ interface Host {
  * on. Otherwise every method rejects with {@link RedisError} if Redis refuses a command or its reply
  * is lost, and with {@link ClosedError} after `close()`.
  */
-export class BlockingQueue<T = unknown> {
-  /** The queue's name, which is also the Redis key of its ready messages. */
-  readonly name: string;
+export class BlockingQueue<T = unknown> extends QueueHandle {
   readonly #list: ReadyList;
   readonly #payloads: Payloads<T>;
   readonly #host: Host;
 
   /** @internal Use `Delayline.getBlockingQueue`. */
-  constructor(name: string, list: ReadyList, payloads: Payloads<T>, host: Host) {
-    this.name = name;
+  constructor(open: HandleOptions, list: ReadyList, payloads: Payloads<T>, host: Host) {
+    super(open);
     this.#list = list;
     this.#payloads = payloads;
     this.#host = host;
@@ -76,12 +75,14 @@ export class BlockingQueue<T = unknown> {
    * at that moment goes back to the head of the queue.
    *
    * @throws the signal's reason, if it is aborted.
+   * @throws {TypeError} if an option is not legal.
    * @throws {DecodeError} if the codec cannot read the message; its bytes are in the quarantine.
    */
-  async take({ signal }: TakeOptions = {}): Promise<T> {
+  async take(options: TakeOptions = {}): Promise<T> {
+    const signal = callSignal(options, "take option");
     for (;;) {
-      const [taken] = await this.#list.take(1, { signal, timeout: Infinity });
-      if (taken !== undefined) return await this.#payloads.decodeTaken(taken.payload);
+      const taken = await this.#takeOne({ signal, timeout: Infinity });
+      if (taken.length > 0) return taken[0] as T;
     }
   }
 
@@ -90,15 +91,17 @@ export class BlockingQueue<T = unknown> {
    * honoured). Without a timeout, or with 0, it does not wait. Returns undefined if none came.
    *
    * @throws {RangeError | TypeError} if `timeout` is not a number, negative or not finite.
+   * @throws the signal's reason, if it is aborted. No message is lost.
    * @throws {DecodeError} if the codec cannot read the message; its bytes are in the quarantine.
    */
-  async poll(timeout = 0): Promise<T | undefined> {
+  async poll(timeout = 0, options?: CallOptions): Promise<T | undefined> {
     checkDuration("timeout", timeout);
+    const signal = callSignal(options);
     if (timeout === 0) {
-      const [payload] = await this.#list.pop(1);
+      const [payload] = await this.#list.pop(1, signal);
       return payload && (await this.#payloads.decodeTaken(payload));
     }
-    const [taken] = await this.#list.take(1, { timeout });
+    const [taken] = await this.#list.take(1, { timeout, signal });
     return taken && (await this.#payloads.decodeTaken(taken.payload));
   }
 
@@ -108,14 +111,14 @@ export class BlockingQueue<T = unknown> {
    *
    * What the codec cannot read is left out, put into the quarantine, and reported by an `error` event.
    *
-   * @throws {RangeError | TypeError} if `max` or `timeout` is out of its range.
+   * @throws {RangeError | TypeError} if an option is not legal.
    * @throws the signal's reason, if it is aborted.
    */
-  async takeMany({ max, timeout, signal }: TakeManyOptions): Promise<T[]> {
-    checkWhole("max", max, 1, MAX_AT_ONCE);
-    if (timeout !== undefined) checkDuration("timeout", timeout);
+  async takeMany(options: TakeManyOptions): Promise<T[]> {
+    const { max, timeout, signal } = checkTakeMany(options);
     signal?.throwIfAborted();
-    if (timeout === 0) return await this.#payloads.decodeAllTaken(await this.#list.pop(max));
+    if (timeout === 0)
+      return await this.#payloads.decodeAllTaken(await this.#list.pop(max, signal));
     const taken = await this.#list.take(max, { signal, timeout: timeout ?? Infinity });
     return await this.#payloads.decodeAllTaken(taken.map(({ payload }) => payload));
   }
@@ -130,19 +133,25 @@ export class BlockingQueue<T = unknown> {
    *
    * @throws {TypeError} if one of the names cannot name a queue.
    */
-  async pollFromAny(names: readonly string[], timeout = 0): Promise<FromQueue<T> | undefined> {
+  async pollFromAny(
+    names: readonly string[],
+    timeout = 0,
+    options?: CallOptions,
+  ): Promise<FromQueue<T> | undefined> {
     checkDuration("timeout", timeout);
+    const signal = callSignal(options);
+    if (!Array.isArray(names)) throw new TypeError(`names must be an array, got ${typeof names}`);
     const others = names.map((name) => this.#host.listNamed(name));
     if (timeout === 0) {
       for (const [i, list] of [this.#list, ...others].entries()) {
-        const [payload] = await list.pop(1);
+        const [payload] = await list.pop(1, signal);
         if (payload === undefined) continue;
         const queue = names[i - 1] ?? this.name;
         return { queue, payload: await this.#payloads.decodeTaken(payload) };
       }
       return undefined;
     }
-    const [taken] = await this.#list.take(1, { timeout }, others);
+    const [taken] = await this.#list.take(1, { timeout, signal }, others);
     if (taken === undefined) return undefined;
     return {
       queue: taken.source.ready,
@@ -153,43 +162,31 @@ export class BlockingQueue<T = unknown> {
   /**
    * Calls `handler` with each message, until the subscription or the client is closed.
    *
-   * A handler that throws or rejects is reported by an `error` event, and the next message follows;
-   * its own message is gone (at most once). A message that the codec cannot read is put into the
-   * quarantine and reported likewise.
+   * A handler that throws or rejects is reported by an `error` event, or given to `onError`, and the
+   * next message follows; its own message is gone (at most once). A message that the codec cannot read
+   * is put into the quarantine and reported likewise.
    *
-   * @throws {RangeError | TypeError} if `concurrency` is no whole number from 1 to 10,000.
+   * @throws {RangeError | TypeError} if `handler` is no function, or an option is not legal.
    */
-  subscribe(handler: Handler<T>, { concurrency = 1 }: SubscribeOptions = {}): Subscription {
-    if (typeof handler !== "function") {
-      throw new TypeError(`handler must be a function, got ${typeof handler}`);
-    }
-    checkWhole("concurrency", concurrency, 1, MAX_AT_ONCE);
+  subscribe(handler: Handler<T>, options: SubscribeOptions<T> = {}): Subscription {
+    checkFunction("handler", handler);
+    const { concurrency, onError } = checkSubscribe(options);
     this.#list.checkTaking();
-    const subscription = new Subscription(
-      this.name,
-      (signal) => this.take({ signal }),
-      handler,
-      concurrency,
-      this.#host.report,
-    );
-    const { subscriptions } = this.#host;
-    subscriptions.add(subscription);
-    void subscription.ended.then(() => subscriptions.delete(subscription));
-    return subscription;
+    const { takes, report } = this.#host;
+    const take = (wait: WaitOptions) => this.#takeOne(wait);
+    const handling = { queue: this.name, take, takes, handler, concurrency, onError, report };
+    return this.#attend(new Subscription(handling));
   }
 
-  /** Takes messages one by one, until the client is closed: `for await (const order of queue)`. */
+  /**
+   * Takes messages one by one, until the client is closed: `for await (const order of queue)`.
+   *
+   * `close()` waits for the body of the loop, which may still offer: until it asks for the next message
+   * or is left by `break`, `return` or a throw. An iterator that was asked by hand and then dropped looks
+   * as if its body ran for ever: call its `return()`, or bound the wait by `close({ timeout })`.
+   */
   async *[Symbol.asyncIterator](): AsyncGenerator<T, void, void> {
-    for (;;) {
-      let payload: T;
-      try {
-        payload = await this.take();
-      } catch (error) {
-        if (error instanceof ClosedError) return;
-        throw error;
-      }
-      yield payload;
-    }
+    yield* this.#attend(new Iteration(() => this.take())).messages();
   }
 
   /**
@@ -200,28 +197,30 @@ export class BlockingQueue<T = unknown> {
    *
    * @throws {EncodeError | PayloadTooLargeError} if the payload has no legal form; nothing was sent.
    */
-  async put(payload: T): Promise<void> {
-    await this.putMany([payload]);
+  async put(payload: T, options?: CallOptions): Promise<void> {
+    await this.putMany([payload], options);
   }
 
   /** Puts messages at the end of the ready messages, in this order. Otherwise as {@link put}. */
-  async putMany(payloads: Iterable<T>): Promise<void> {
+  async putMany(payloads: Iterable<T>, options?: CallOptions): Promise<void> {
+    checkIterable("payloads", payloads);
+    const signal = callSignal(options);
     this.#list.checkOpen();
     const encoded = Array.from(payloads, (payload) => this.#payloads.encode(payload));
     for (let i = 0; i < encoded.length; i += PUT_BATCH) {
-      await this.#list.push(encoded.slice(i, i + PUT_BATCH));
+      await this.#list.push(encoded.slice(i, i + PUT_BATCH), signal);
     }
   }
 
   /** The oldest ready payload, which stays there; undefined if there is none. */
-  async peek(): Promise<T | undefined> {
-    const payload = await this.#list.peek();
+  async peek(options?: CallOptions): Promise<T | undefined> {
+    const payload = await this.#list.peek(callSignal(options));
     return payload && this.#payloads.decode(payload);
   }
 
   /** How many messages are ready. O(1). */
-  async size(): Promise<number> {
-    return await this.#list.size();
+  async size(options?: CallOptions): Promise<number> {
+    return await this.#list.size(callSignal(options));
   }
 
   /**
@@ -229,8 +228,8 @@ export class BlockingQueue<T = unknown> {
    *
    * What the codec cannot read is left out, and reported by an `error` event.
    */
-  async readAll(): Promise<T[]> {
-    return this.#payloads.decodeAll(await this.#list.readAll());
+  async readAll(options?: CallOptions): Promise<T[]> {
+    return this.#payloads.decodeAll(await this.#list.readAll(callSignal(options)));
   }
 
   /**
@@ -238,13 +237,18 @@ export class BlockingQueue<T = unknown> {
    *
    * What the codec cannot read is left out, put into the quarantine, and reported by an `error` event.
    */
-  async drain(max: number = Number.MAX_SAFE_INTEGER): Promise<T[]> {
+  async drain(max: number = Number.MAX_SAFE_INTEGER, options?: CallOptions): Promise<T[]> {
+    const signal = callSignal(options);
     checkWhole("max", max, 0, Number.MAX_SAFE_INTEGER);
     this.#list.checkOpen();
     const payloads: Buffer[] = [];
     while (payloads.length < max) {
       const wanted = Math.min(max - payloads.length, DRAIN_BATCH);
-      const batch = await this.#list.pop(wanted);
+      const batch = await this.#list.pop(wanted, signal).catch((error: unknown) => {
+        // What has been taken is in nobody's hands but ours.
+        if (payloads.length > 0) return [];
+        throw error;
+      });
       payloads.push(...batch);
       if (batch.length < wanted) break;
     }
@@ -252,12 +256,24 @@ export class BlockingQueue<T = unknown> {
   }
 
   /** Drops all ready messages; returns how many. Those that are still delayed stay. */
-  async clear(): Promise<number> {
-    return await this.#list.clear();
+  async clear(options?: CallOptions): Promise<number> {
+    return await this.#list.clear(callSignal(options));
+  }
+
+  /** Takes one message, or none if none came within the timeout. */
+  async #takeOne(wait: WaitOptions): Promise<T[]> {
+    const [taken] = await this.#list.take(1, wait);
+    return taken === undefined ? [] : [await this.#payloads.decodeTaken(taken.payload)];
+  }
+
+  /** From now on the client's `close()` waits for it. */
+  #attend<One extends Consumer>(consumer: One): One {
+    const { consumers } = this.#host;
+    consumers.add(consumer);
+    void consumer.ended.then(() => consumers.delete(consumer));
+    return consumer;
   }
 }
 
-/** The most that one call takes: what a single pop may cost Redis. */
-const MAX_AT_ONCE = 10_000;
 const DRAIN_BATCH = 1000;
 const PUT_BATCH = 100;

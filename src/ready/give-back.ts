@@ -3,6 +3,7 @@ import { RedisError, type DelaylineError } from "../errors.ts";
 import { giveBack } from "../lua/ready/give-back.ts";
 import { run } from "../lua/script.ts";
 import type { Connections } from "../redis/connections.ts";
+import type { Troubles, Work } from "../redis/troubles.ts";
 import { Pause } from "../time/pause.ts";
 import type { Taken } from "./blocking-connection.ts";
 import type { Waiters } from "./waiters.ts";
@@ -22,6 +23,7 @@ export class GiveBack {
   readonly #waiters: Waiters<Taken>;
   readonly #connections: Connections;
   readonly #report: (error: DelaylineError) => void;
+  readonly #work: Work;
   readonly #closeTimeout: number;
   /** When it gives up, on the monotonic clock. */
   #givesUpAt = Infinity;
@@ -35,6 +37,7 @@ export class GiveBack {
     shared: {
       readonly connections: Connections;
       readonly report: (error: DelaylineError) => void;
+      readonly troubles: Troubles;
       readonly closeTimeout: number;
     },
   ) {
@@ -42,6 +45,7 @@ export class GiveBack {
     this.#waiters = waiters;
     this.#connections = shared.connections;
     this.#report = shared.report;
+    this.#work = shared.troubles.work();
     this.#closeTimeout = shared.closeTimeout;
   }
 
@@ -75,6 +79,7 @@ export class GiveBack {
       try {
         const { background } = this.#connections;
         await run(background, giveBack, { ready, receipts }, { receipt }, batch);
+        this.#work.succeeded();
         // Nobody waits for this, and a receipt that stays does no harm. It is dropped after a day.
         this.#removal = background.zrem(receipts, receipt).catch(() => {});
         return;
@@ -83,12 +88,16 @@ export class GiveBack {
         const what = isFinal ? "gave up giving back" : "cannot give back yet";
         const doing = `${what} ${batch.length} message(s) to ${this.#queue}`;
         const failure = new RedisError(doing, error);
-        this.#report(failure);
-        if (isFinal) return;
+        if (isFinal) {
+          this.#report(failure);
+          return;
+        }
+        this.#work.failed(failure);
         mayBeBack ||= failure.reply === undefined;
       }
       await pause.wait();
       if (!mayBeBack && this.#waiters.waitingCount > 0) {
+        this.#work.stopped();
         await this.putBack(this.#waiters.giveLast(batch));
         return;
       }

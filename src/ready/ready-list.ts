@@ -1,9 +1,13 @@
 import { ClosedError, type DelaylineError } from "../errors.ts";
 import { clearReady } from "../lua/ready/clear-ready.ts";
 import { asNumber } from "../lua/script.ts";
+import type { Pauses } from "../queue/pause-watch.ts";
+import type { QueueKeys } from "../queue/keys.ts";
 import type { Queue } from "../queue/queue.ts";
+import type { RedisClient } from "../redis/client.ts";
 import type { Connections } from "../redis/connections.ts";
 import type { Taken } from "./blocking-connection.ts";
+import type { Troubles } from "../redis/troubles.ts";
 import { Taker } from "./taker.ts";
 import type { WaitOptions } from "./waiters.ts";
 
@@ -18,7 +22,9 @@ export class ReadyList {
   readonly #queue: Queue;
   readonly #shared: {
     readonly connections: Connections;
+    readonly pauses: Pauses;
     readonly report: (error: DelaylineError) => void;
+    readonly troubles: Troubles;
     readonly closeTimeout: number;
   };
   /** By the names of the queues that are waited for together. */
@@ -29,7 +35,9 @@ export class ReadyList {
     queue: Queue,
     shared: {
       readonly connections: Connections;
+      readonly pauses: Pauses;
       readonly report: (error: DelaylineError) => void;
+      readonly troubles: Troubles;
       readonly closeTimeout: number;
     },
   ) {
@@ -59,39 +67,53 @@ export class ReadyList {
     return await this.#taker(others).wait(max, options);
   }
 
-  /** Takes payloads that are there, `max` at most, without waiting. */
-  async pop(max: number): Promise<readonly Buffer[]> {
-    const payloads = await this.#queue.callOnce("take from", (redis, { ready }) =>
-      redis.lpopBuffer(ready, max),
-    );
-    return payloads ?? [];
+  /**
+   * Takes payloads that are there, `max` at most, without waiting; none while the queue is paused. What
+   * arrives after the call was given up goes back.
+   */
+  async pop(max: number, signal?: AbortSignal): Promise<readonly Buffer[]> {
+    const { pauses } = this.#shared;
+    const take = async (redis: RedisClient, { ready }: QueueKeys) => {
+      if (pauses.isPaused === undefined) await pauses.known();
+      return pauses.isPaused ? [] : await redis.lpopBuffer(ready, max);
+    };
+    const onLate = (payloads: Buffer[] | null) => this.#taker([]).putBack(payloads ?? []);
+    return (await this.#queue.callOnce("take from", take, { signal, onLate })) ?? [];
   }
 
   /** Puts payloads at the end. If it is sent a second time they are there twice. */
-  async push(payloads: readonly Buffer[]): Promise<void> {
-    await this.#queue.call("put into", (redis, { ready }) => redis.rpush(ready, ...payloads));
+  async push(payloads: readonly Buffer[], signal?: AbortSignal): Promise<void> {
+    await this.#queue.call(
+      "put into",
+      (redis, { ready }) => redis.rpush(ready, ...payloads),
+      signal,
+    );
   }
 
   /** The oldest payload, which stays there; undefined if there is none. */
-  async peek(): Promise<Buffer | undefined> {
-    const payload = await this.#queue.call("look at", (redis, { ready }) =>
-      redis.lindexBuffer(ready, 0),
+  async peek(signal?: AbortSignal): Promise<Buffer | undefined> {
+    const payload = await this.#queue.call(
+      "look at",
+      (redis, { ready }) => redis.lindexBuffer(ready, 0),
+      signal,
     );
     return payload ?? undefined;
   }
 
-  async size(): Promise<number> {
-    return asNumber(await this.#queue.call("measure", (redis, { ready }) => redis.llen(ready)));
+  async size(signal?: AbortSignal): Promise<number> {
+    return asNumber(
+      await this.#queue.call("measure", (redis, { ready }) => redis.llen(ready), signal),
+    );
   }
 
   /** All payloads, oldest first, which stay there. */
-  readAll(): Promise<Buffer[]> {
-    return this.#queue.call("read", (redis, { ready }) => redis.lrangeBuffer(ready, 0, -1));
+  readAll(signal?: AbortSignal): Promise<Buffer[]> {
+    return this.#queue.call("read", (redis, { ready }) => redis.lrangeBuffer(ready, 0, -1), signal);
   }
 
   /** Drops all; returns how many. */
-  clear(): Promise<number> {
-    return this.#queue.change("clear", clearReady, {});
+  clear(signal?: AbortSignal): Promise<number> {
+    return this.#queue.change("clear", clearReady, {}, { signal });
   }
 
   /** Ends every wait; resolves when nothing is in hand any more. */
@@ -102,7 +124,11 @@ export class ReadyList {
 
   #taker(others: readonly ReadyList[]): Taker {
     this.checkTaking();
-    const sources = [this, ...others].map((list) => list.#queue.keys);
+    const sources = [this, ...others].map((list) => ({
+      ready: list.#queue.keys.ready,
+      receipts: list.#queue.keys.receipts,
+      pauses: list.#shared.pauses,
+    }));
     const names = JSON.stringify(sources.map(({ ready }) => ready));
     let taker = this.#takers.get(names);
     if (taker === undefined) {

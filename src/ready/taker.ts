@@ -1,86 +1,105 @@
 import { RedisError, type DelaylineError } from "../errors.ts";
+import type { Pauses } from "../queue/pause-watch.ts";
 import type { Connections } from "../redis/connections.ts";
+import type { Troubles, Work } from "../redis/troubles.ts";
 import { Pause } from "../time/pause.ts";
 import { BlockingConnection, isPassing, type Source, type Taken } from "./blocking-connection.ts";
 import { GiveBack } from "./give-back.ts";
 import { PopRhythm } from "./pop-rhythm.ts";
+import { checkFollows, type TakerMode } from "./taker-mode.ts";
 import { Waiters, type WaitOptions } from "./waiters.ts";
 
 /**
- * Takes ready messages for all who wait for them in this process, over one connection per queue (or
- * per set of queues that are polled together).
+ * Takes ready messages for all who wait for them in this process, over one connection per queue (or per
+ * set of queues that are polled together).
  *
- * It never fetches more than is waited for, so no message lies in a process that is busy. While
- * anybody waits it blocks for one message: that is all that Redis can give to a process that has
- * vanished without a word. Where there may be more, a pop for the others goes in front of the block.
+ * It never fetches more than is waited for, so no message lies in a process that is busy. While anybody
+ * waits it blocks for one message: that is all that Redis can give to a process that has vanished without
+ * a word. Where there may be more, a pop for the others goes in front of the block.
  *
  * When the last waiter leaves, the block is ended with CLIENT UNBLOCK from another connection, and its
- * reply is awaited: it holds a message, or says that there is none. To drop the socket instead would
- * lose the message in every third race. A message that arrives for nobody goes back to the head of
- * its LIST.
+ * reply is awaited: it holds a message, or says that there is none. To drop the socket instead would lose
+ * the message in every third race. A message that arrives for nobody goes back to the head of its LIST.
  *
  * The taker is always in one of these modes:
  *
  * - **idle**: nobody waits, and nothing is under way. A connection stays open. The first who starts to
  *   wait makes it *gathering*; `close` makes it *closed*.
- * - **gathering**: the current turn of the event loop ends first, so that all who start to wait in it
- *   are served together. Each step begins and ends here. If there is no connection, the next mode is
- *   *connecting*. If somebody is unserved (see {@link Waiters}), it is *popping*. Otherwise
- *   {@link PopRhythm} chooses *popping* or *blocking*. If nobody waits any more, it is *idle*.
- * - **connecting**: a connection is being opened. Then *gathering*, as all may have left meanwhile.
+ * - **gathering**: the current turn of the event loop ends first, so that all who start to wait in it are
+ *   served together. Each step begins and ends here. If it is not known whether a queue is paused, or
+ *   there is no connection, the next mode is *connecting*; if every queue is paused, *paused*. If somebody
+ *   is unserved (see {@link Waiters}), it is *popping*. Otherwise {@link PopRhythm} chooses *popping* or
+ *   *blocking*. If nobody waits any more, it is *idle*.
+ * - **connecting**: it is being asked whether a queue is paused, or a connection is being opened. Then
+ *   *gathering*, as all may have left meanwhile.
+ * - **paused**: nothing is asked of Redis, and who waits goes on waiting until its time is over. When a
+ *   queue is resumed, or nobody waits any more: *gathering*.
  * - **popping**: a pop without a block is under way. Then *gathering*; but *giving back* if it brought
  *   more than those who have stayed can take.
  * - **blocking**: a block is under way, perhaps with a pop in front, and somebody waits for it. When it
- *   brings a message, or its time is over: *gathering*. When the last waiter leaves, or the pop brought
- *   more than those who have stayed can take: *unblocking*.
- * - **unblocking**: the block is in vain, and is being ended. If somebody starts to wait before the
- *   reply is there, and no message is left over: *blocking*. When the reply is there: *giving back* if
- *   there is a message for nobody, otherwise *gathering*.
+ *   brings a message, or its time is over: *gathering*. When the last waiter leaves, a queue is paused or
+ *   resumed, or the pop brought more than those who have stayed can take: *unblocking*.
+ * - **unblocking**: the block is in vain, and is being ended. If somebody starts to wait before the reply
+ *   is there, no message is left over, and no queue was paused or resumed: *blocking*. When the reply is
+ *   there: *giving back* if there is a message for nobody, otherwise *gathering*.
  * - **giving back**: {@link GiveBack} puts back what nobody took, however long that takes. Nothing is
  *   taken meanwhile, since a later message would overtake these. Then *gathering*.
  * - **recovering**: a step has failed. If Redis refuses for good, all who wait are told. Otherwise the
  *   failure is reported, the connection is given up, and a growing pause follows. Then *gathering*.
  * - **closed**: the connection is ended, and nothing follows.
  *
- * Closing is no mode. It makes all waiters leave and lets none come, and the taker becomes idle as it
- * does whenever the last one leaves.
+ * Closing is no mode. It makes all waiters leave and lets none come, and the taker becomes idle as it does
+ * whenever the last one leaves.
  */
 export class Taker {
   readonly #queue: string;
-  readonly #sources: readonly Source[];
+  readonly #sources: readonly PausableSource[];
   readonly #connections: Connections;
-  readonly #report: (error: DelaylineError) => void;
+  readonly #takes: Work;
+  readonly #unblocks: Work;
   readonly #waiters: Waiters<Taken>;
   readonly #rhythm: PopRhythm;
   readonly #giveBack: GiveBack;
   readonly #pause = new Pause(100, 1000);
 
-  #mode: Mode = "idle";
+  #mode: TakerMode = "idle";
+  /** Those that are not paused. It is another array whenever one is paused or resumed. */
+  #open: readonly Source[] = [];
+  /** What the block that is under way was sent for. */
+  #blockedFor: readonly Source[] = [];
+  /** Ends the mode *paused*. */
+  #wake = () => {};
   #connection: BlockingConnection | undefined;
   /** What the pop in front of a block brought for nobody. It goes back when the block has ended. */
   #left: readonly Taken[] = [];
   /** All that happens between idle and idle. */
   #working: Promise<void> | undefined;
   #unblocking: Promise<void> | undefined;
+  #puttingBack: Promise<unknown> | undefined;
 
   constructor(
-    sources: readonly Source[],
+    sources: readonly PausableSource[],
     shared: {
       readonly connections: Connections;
       readonly report: (error: DelaylineError) => void;
+      readonly troubles: Troubles;
       readonly closeTimeout: number;
     },
   ) {
     this.#queue = `queue "${sources.map(({ ready }) => ready).join('", "')}"`;
     this.#sources = sources;
     this.#connections = shared.connections;
-    this.#report = shared.report;
+    this.#takes = shared.troubles.work();
+    this.#unblocks = shared.troubles.work();
     this.#waiters = new Waiters(this.#queue, {
-      isConnected: () => this.#openConnection !== undefined,
-      onChange: () => this.#onWaiters(),
+      // While it is paused nothing is asked, so there is no connection to wait for.
+      isConnected: () => this.#openConnection !== undefined || this.#mode === "paused",
+      onChange: () => this.#onChange(),
     });
     this.#rhythm = new PopRhythm(sources.length === 1);
     this.#giveBack = new GiveBack(this.#queue, this.#waiters, shared);
+    for (const { pauses } of sources) pauses.onChange(() => this.#onPause());
+    this.#onPause();
   }
 
   /**
@@ -93,6 +112,14 @@ export class Taker {
     return this.#waiters.wait(max, options);
   }
 
+  /** Puts payloads of its first source back to the head, oldest first; they were taken for nobody. */
+  putBack(payloads: readonly Buffer[]): void {
+    const [source] = this.#sources;
+    if (source === undefined || payloads.length === 0) return;
+    const puttingBack = this.#giveBack.putBack(payloads.map((payload) => ({ payload, source })));
+    this.#puttingBack = Promise.all([this.#puttingBack, puttingBack]);
+  }
+
   /** Ends every wait with a `ClosedError`; resolves when nothing is in hand any more. */
   async close(): Promise<void> {
     this.#giveBack.close();
@@ -100,32 +127,40 @@ export class Taker {
     this.#pause.end();
     await this.#working;
     await this.#unblocking;
+    await this.#puttingBack;
     await this.#giveBack.receiptRemoved();
     this.#connection?.disconnect();
     if (this.#mode !== "closed") this.#enter("closed");
   }
 
-  /**
-   * Sets the mode. Nothing else does.
-   *
-   * An illegal transition is a mistake in this file, and throws. In production that is a step that
-   * fails like any other: it is reported, and the taker recovers. It must not cost a message, so no
-   * mode is entered while messages are held only by the caller.
-   */
-  #enter(mode: Mode): void {
-    const next: readonly Mode[] = NEXT[this.#mode];
-    if (!next.includes(mode)) throw new Error(`${this.#mode} must not be followed by ${mode}`);
+  /** Sets the mode. Nothing else does. */
+  #enter(mode: TakerMode): void {
+    checkFollows(this.#mode, mode);
     this.#mode = mode;
   }
 
-  /** Somebody has started to wait, or has left; or messages are left over. */
-  #onWaiters(): void {
-    const isInVain = this.#waiters.waitingCount === 0 || this.#left.length > 0;
+  /** A queue was paused or resumed, or it has become known whether it is paused. */
+  #onPause(): void {
+    this.#open = this.#sources.filter(({ pauses }) => pauses.isPaused === false);
+    this.#onChange();
+  }
+
+  /** Somebody has started to wait, or has left; messages are left over; or a queue was paused or resumed. */
+  #onChange(): void {
+    const isStale = this.#blockedFor !== this.#open;
+    const isInVain = this.#waiters.waitingCount === 0 || this.#left.length > 0 || isStale;
     if (this.#mode === "idle" && this.#waiters.areThere) this.#working = this.#work();
     else if (this.#mode === "blocking" && isInVain) this.#enter("unblocking");
     else if (this.#mode === "unblocking" && !isInVain) this.#enter("blocking");
+    else if (this.#mode === "paused") this.#onPaused();
     // Also if it was unblocking before: the last attempt may have failed.
     if (this.#mode === "unblocking") this.#unblocking ??= this.#unblock();
+  }
+
+  #onPaused(): void {
+    // No reply is under way that could bring them a message.
+    this.#waiters.dismissExpired();
+    if (this.#open.length > 0 || !this.#waiters.areThere) this.#wake();
   }
 
   async #work(): Promise<void> {
@@ -142,22 +177,43 @@ export class Taker {
       }
     }
     this.#enter("idle");
+    this.#takes.stopped();
     this.#waiters.dismissExpired();
   }
 
   async #step(): Promise<void> {
     const connection = this.#openConnection;
-    if (connection === undefined) {
+    const unknown = this.#sources.filter(({ pauses }) => pauses.isPaused === undefined);
+    if (unknown.length > 0) {
+      this.#enter("connecting");
+      await Promise.all(unknown.map(({ pauses }) => pauses.known()));
+      this.#enter("gathering");
+    } else if (this.#open.length === 0) {
+      await this.#rest();
+    } else if (connection === undefined) {
       this.#enter("connecting");
       this.#connection = await BlockingConnection.open(this.#connections, this.#sources);
       this.#enter("gathering");
     } else if (this.#waiters.unservedCount > 0) {
       this.#enter("popping");
-      await this.#deliver(await connection.popFromAny(this.#waiters.expireUnserved()));
+      await this.#deliver(await connection.popFromAny(this.#waiters.expireUnserved(), this.#open));
+      this.#takes.succeeded();
     } else {
       await this.#take(connection);
+      this.#takes.succeeded();
       this.#pause.reset();
     }
+  }
+
+  /** Waits until a queue is resumed, or nobody waits any more. */
+  async #rest(): Promise<void> {
+    this.#enter("paused");
+    // Those whose time is over already get none.
+    this.#waiters.expireUnserved();
+    this.#waiters.dismissExpired();
+    if (this.#waiters.areThere) await new Promise<void>((resolve) => (this.#wake = resolve));
+    this.#rhythm.restart();
+    this.#enter("gathering");
   }
 
   get #openConnection(): BlockingConnection | undefined {
@@ -167,11 +223,12 @@ export class Taker {
   async #take(connection: BlockingConnection): Promise<void> {
     const step = this.#rhythm.next(this.#waiters.wanted);
     this.#enter(step.isBlocking ? "blocking" : "popping");
-    const [popped, blocked] = connection.take(step);
+    this.#blockedFor = this.#open;
+    const [popped, blocked] = connection.take(step, this.#open);
     const given = popped.then((messages) => {
       if (step.pop > 0) this.#rhythm.onPop(step, messages.length);
       this.#left = this.#waiters.give(messages);
-      this.#onWaiters();
+      this.#onChange();
     });
     // One may fail while the other brings messages.
     const [pop, block] = await Promise.allSettled([given, blocked]);
@@ -204,9 +261,11 @@ export class Taker {
         await this.#connection?.unblock();
         await new Promise((resolve) => setTimeout(resolve, 5));
       }
+      this.#unblocks.succeeded();
     } catch (error) {
-      // The block ends by itself, a few seconds later.
-      this.#report(new RedisError(`cannot end the wait of ${this.#queue}`, error));
+      // The block ends by itself, two seconds later.
+      this.#unblocks.failed(new RedisError(`cannot end the wait of ${this.#queue}`, error));
+      this.#unblocks.stopped();
     } finally {
       this.#unblocking = undefined;
     }
@@ -219,7 +278,7 @@ export class Taker {
     if (!isPassing(failure.reply)) {
       this.#waiters.failAll(failure);
     } else if (!this.#waiters.isClosed) {
-      this.#report(failure);
+      this.#takes.failed(failure);
       this.#waiters.failUnserved(failure);
       this.#connection?.disconnect();
       this.#connection = undefined;
@@ -229,17 +288,7 @@ export class Taker {
   }
 }
 
-/** The modes, and which may follow each. */
-const NEXT = {
-  idle: ["gathering", "closed"],
-  gathering: ["idle", "connecting", "popping", "blocking", "recovering"],
-  connecting: ["gathering", "recovering"],
-  popping: ["gathering", "giving back", "recovering"],
-  blocking: ["gathering", "unblocking", "recovering"],
-  unblocking: ["gathering", "blocking", "giving back", "recovering"],
-  "giving back": ["gathering", "recovering"],
-  recovering: ["gathering"],
-  closed: [],
-} as const;
-
-type Mode = keyof typeof NEXT;
+/** A ready LIST, and whether its queue is paused. */
+export interface PausableSource extends Source {
+  readonly pauses: Pauses;
+}

@@ -1,16 +1,21 @@
 import { Redis, type Cluster, type RedisOptions } from "ioredis";
+import type { LentClient } from "./lent-client.ts";
 
 /** A client that commands can be sent through. */
 export type RedisClient = Redis | Cluster;
 
 /**
- * The ioredis clients that are ours, and what their options must say.
+ * ioredis's options, of whichever copy of the package, and an address as a URL in place of `host`, `port`
+ * and the like.
  *
- * Ours are made without the caller's `commandTimeout`, `blockingTimeout` and `socketTimeout`: each
+ * The one that is missing takes a class with protected members, which no other copy's class matches.
+ */
+export type ConnectionOptions = Omit<RedisOptions, "Connector"> & { readonly url?: string };
+
+/**
+ * What our own connections do differently, whatever the caller's options say. Each of the three time-outs
  * makes ioredis forget a command that Redis still carries out, and with it a message.
  */
-
-/** What our own connections do differently, whatever the caller's options say. */
 const OURS = {
   commandTimeout: undefined,
   blockingTimeout: undefined,
@@ -39,7 +44,7 @@ const OURS = {
 } satisfies RedisOptions;
 
 /** Whether it is a client, by its shape: the caller may have another copy of ioredis than we have. */
-export function isClient(redis: unknown): redis is RedisClient {
+export function isClient(redis: unknown): redis is LentClient {
   return typeof redis === "object" && redis !== null && "sendCommand" in redis;
 }
 
@@ -52,16 +57,20 @@ export function isCluster(client: RedisClient): client is Cluster {
  *
  * @throws {TypeError} if this is no URL and no options.
  */
-export function connectForCalls(redis: string | RedisOptions): Redis {
-  return typeof redis === "string"
-    ? fromUrl(redis, optionsForCalls({}))
-    : new Redis(optionsForCalls(checkOptions(redis)));
+export function connectForCalls(redis: string | ConnectionOptions): Redis {
+  if (typeof redis === "string") return fromUrl(redis, optionsForCalls({}));
+  const { url, ...options } = checkOptions(redis);
+  if (url === undefined) return new Redis(optionsForCalls(options));
+  return fromUrl(url, optionsForCalls(options));
 }
 
 function optionsForCalls(options: RedisOptions) {
-  // Commands that it is told not to send again ioredis would neither send nor settle.
   const maxRetriesPerRequest =
-    options.autoResendUnfulfilledCommands === false ? 0 : options.maxRetriesPerRequest;
+    options.autoResendUnfulfilledCommands === false
+      ? // Commands that it is told not to send again ioredis would neither send nor settle.
+        0
+      : // Every call has a bound of ours.
+        (options.maxRetriesPerRequest ?? null);
   return {
     failoverDetector: OURS.failoverDetector,
     sentinelCommandTimeout: OURS.sentinelCommandTimeout,
@@ -77,7 +86,7 @@ function optionsForCalls(options: RedisOptions) {
       options.retryStrategy?.(attempt) ?? OURS.retryStrategy(attempt),
     reconnectOnError: (error: Error) =>
       options.reconnectOnError?.(error) || OURS.reconnectOnError(error),
-    ...(maxRetriesPerRequest !== undefined && { maxRetriesPerRequest }),
+    maxRetriesPerRequest,
     replyMapping: "legacy",
   } as const satisfies RedisOptions;
 }
@@ -132,7 +141,7 @@ export function end(client: RedisClient): void {
   const isParked = client.status === "reconnecting";
   client.disconnect();
   if (!isParked || isCluster(client)) return;
-  // Between two attempts to connect, disconnect() only calls the next one off, and what waits for an
+  // Between two attempts to connect, disconnect() only calls the next one off, and what waits for
   // a reply would wait for ever. So begin one, and break that off.
   client.connect().catch(() => {});
   client.disconnect();
@@ -143,9 +152,9 @@ function hasBecomeReplica(error: Error): boolean {
   return error.message.startsWith("READONLY");
 }
 
-function fromUrl(url: string, options: ReturnType<typeof optionsForCalls>): Redis {
+function fromUrl(url: unknown, options: ReturnType<typeof optionsForCalls>): Redis {
   // The URL is not shown, nor the error about it: both may hold a password.
-  if (!/^(rediss?:)?\/\//.test(url)) {
+  if (typeof url !== "string" || !/^(rediss?:)?\/\//.test(url)) {
     throw new TypeError("redis must be a URL that begins with redis:// or rediss://");
   }
   try {
@@ -155,7 +164,7 @@ function fromUrl(url: string, options: ReturnType<typeof optionsForCalls>): Redi
   }
 }
 
-function checkOptions(options: unknown): RedisOptions {
+function checkOptions(options: unknown): ConnectionOptions {
   if (typeof options !== "object" || options === null || Array.isArray(options)) {
     throw new TypeError(
       `redis must be a URL, ioredis options, or a Redis or Cluster of ioredis; got ${typeof options}`,

@@ -1,9 +1,10 @@
 import type { Redis, RedisOptions } from "ioredis";
 import { nodeOf, peerOf } from "./cluster-node.ts";
-import { ClosedError, RedisError, type DelaylineError } from "../errors.ts";
-import { isGivenUp } from "../failure.ts";
+import { ClosedError } from "../errors.ts";
+import { isGivenUp, isNotLetIn, messageOf, UnansweredError } from "../failure.ts";
+import { callWithin, type CallLimit } from "./call.ts";
 import { Heartbeat } from "./heartbeat.ts";
-import { warnOfMissingOptions } from "./lent-client.ts";
+import { warnOfMissingOptions, type LentClient } from "./lent-client.ts";
 import {
   connectForCalls,
   connectionName,
@@ -12,9 +13,12 @@ import {
   end,
   isClient,
   isCluster,
+  type ConnectionOptions,
   type RedisClient,
 } from "./client.ts";
+import { Readiness } from "./readiness.ts";
 import { ServerClock } from "../time/server-clock.ts";
+import type { Troubles } from "./troubles.ts";
 import { hasDied } from "./watchdog.ts";
 
 /** What a dedicated connection is for. */
@@ -22,9 +26,9 @@ export type Role = "subscriber" | "blocking" | "probe";
 
 /** Who hears from the connections. */
 export interface ConnectionsListener {
-  /** A server said `serverTime` (microseconds) between `sentAt` (as `ServerClock.local`) and now. */
+  /** A server said `serverTime` (epoch ms) between `sentAt` (`performance.now()`) and now. */
   readonly onTime: (serverTime: number, sentAt: number) => void;
-  readonly report: (error: DelaylineError) => void;
+  readonly troubles: Troubles;
 }
 
 /**
@@ -43,39 +47,56 @@ export interface ConnectionsListener {
  */
 export class Connections {
   readonly commands: RedisClient;
+  /** Whether `commands` can be sent through. */
+  readonly readiness: Readiness;
   readonly #isLent: boolean;
   readonly #listener: ConnectionsListener;
   #background: RedisClient | undefined;
+  #backgroundReadiness: Readiness | undefined;
   readonly #heartbeats = new Map<Redis, Heartbeat>();
   readonly #dedicated = new Map<Redis, Role>();
-  /** How often `commands`, if it is ours, has become ready, and why it is not ready now. */
-  #readyCount = 0;
-  #unreachable: Error | undefined;
+  /** Why Redis cannot be reached now, if that is known. */
+  #unreachable: string | undefined;
   #isClosed = false;
 
-  constructor(redis: string | RedisOptions | RedisClient, listener: ConnectionsListener) {
+  constructor(redis: string | ConnectionOptions | LentClient, listener: ConnectionsListener) {
     this.#listener = listener;
     this.#isLent = isClient(redis);
-    this.commands = isClient(redis) ? redis : connectForCalls(redis);
+    this.commands = isClient(redis) ? (redis as RedisClient) : connectForCalls(redis);
+    this.readiness = Readiness.of(this.commands);
     // Nothing is added to a client that we were lent, not even a listener.
     if (this.#isLent) warnOfMissingOptions(this.commands);
     else this.#attend(this.commands as Redis);
   }
 
-  /**
-   * Notes the state of `commands` before something is sent. Returns a function that tells, when that
-   * has failed, whether it may have been sent; only for a client of ours that is known.
-   */
-  watchSending(): () => boolean {
-    if (this.#isLent || this.commands.status === "ready") return () => true;
-    const before = this.#readyCount;
-    return () => this.#readyCount > before;
+  /** Sends a command that somebody awaits; see {@link callWithin}. */
+  async call<Reply>(
+    through: "commands" | "background",
+    limit: CallLimit,
+    send: (client: RedisClient) => Promise<Reply>,
+    onLate?: (reply: Reply) => void,
+  ): Promise<Reply> {
+    const client = this[through];
+    const readiness = through === "commands" ? this.readiness : this.#backgroundReadiness;
+    try {
+      return await callWithin(
+        limit,
+        () => readiness?.wait(),
+        () => send(client),
+        onLate,
+      );
+    } catch (error) {
+      throw this.explain(error);
+    }
   }
 
-  /** The error of a command, or why Redis cannot be reached, if that is what made ioredis give up. */
+  /** The error of a command; it says why Redis cannot be reached, if that is what made the call fail. */
   explain(error: unknown): unknown {
-    if (this.#unreachable === undefined || !isGivenUp(error)) return error;
-    return new Error(`Redis cannot be reached: ${this.#unreachable.message}`);
+    const why = this.#unreachable;
+    if (why === undefined) return error;
+    if (isGivenUp(error)) return new Error(`Redis cannot be reached: ${why}`);
+    if (!(error instanceof UnansweredError) || error.cause !== undefined) return error;
+    return new UnansweredError(`${error.message}: ${why}`, error.wasSent);
   }
 
   get background(): RedisClient {
@@ -128,25 +149,32 @@ export class Connections {
     if (!this.#isLent) end(this.commands);
   }
 
-  /** Attends to `commands` that are ours: says once that Redis cannot be reached, and why. */
+  /** Attends to `commands` that are ours. */
   #attend(commands: Redis): void {
-    commands.on("ready", () => {
-      this.#readyCount++;
-      this.#unreachable = undefined;
-    });
-    commands.on("error", (error: Error) => {
-      const isNews = this.#unreachable === undefined && !this.#isClosed;
-      this.#unreachable = error;
-      if (isNews) this.#listener.report(new RedisError("cannot reach Redis", error));
-    });
+    this.#tellTroublesOf(commands);
     this.#watch(commands, () => askTime(commands, this.#listener.onTime));
+  }
+
+  /** Notes and tells that Redis cannot be reached, and why, and when it can be again. */
+  #tellTroublesOf(client: RedisClient): void {
+    const work = this.#listener.troubles.work();
+    client.on("ready", () => {
+      this.#unreachable = undefined;
+      work.succeeded();
+    });
+    client.on("error", (error: Error) => {
+      this.#unreachable = messageOf(error);
+      if (isNotLetIn(error)) Readiness.of(client).fail(error);
+      if (!this.#isClosed) work.unreachable(error);
+    });
   }
 
   #openBackground(): RedisClient {
     if (this.#isClosed) throw new ClosedError("the client");
     const background = duplicateForBackground(this.commands);
-    // Without a listener ioredis prints errors; the commands that fail tell the same to us.
-    background.on("error", ignore);
+    this.#backgroundReadiness = Readiness.of(background);
+    // Without a listener ioredis prints errors.
+    this.#tellTroublesOf(background);
     // Every queue that opens a connection on a cluster may wait for "ready".
     background.setMaxListeners(0);
     if (isCluster(background)) {
@@ -213,7 +241,10 @@ export class Connections {
     }
   }
 
-  /** Gives a connection up when it has died silently. Offers that were under way are sent again. */
+  /**
+   * Gives a connection up when it has died silently. What was under way on `commands` is sent again by
+   * ioredis; on `background` it is rejected.
+   */
   #watch(connection: Redis, ask: () => Promise<unknown>, onSilence: () => void = ignore): void {
     let isDeciding = false;
     const decide = async (): Promise<void> => {
@@ -236,11 +267,11 @@ export class Connections {
 }
 
 async function askTime(client: Redis, onTime: ConnectionsListener["onTime"]): Promise<void> {
-  const sentAt = ServerClock.local();
+  const sentAt = performance.now();
   onTime(ServerClock.fromTime(await client.time()), sentAt);
 }
 
-/** The server at the other end; undefined while it is not connected. */
+/** The address of the server at the other end, as "host:port". */
 function serverOf({ stream }: Redis): string {
   return `${stream.remoteAddress}:${stream.remotePort}`;
 }

@@ -1,11 +1,24 @@
-import type { Redis } from "ioredis";
-import type { RedisClient } from "./client.ts";
+import type { ClusterOptions, RedisOptions } from "ioredis";
+
+/**
+ * A client that we are lent: a `Redis` or a `Cluster` of ioredis 5.8 or later, or of ioredis 6.
+ *
+ * It is told by its shape. The classes of ioredis have private members, which would tie it to one copy
+ * and one version of the package.
+ */
+export interface LentClient {
+  readonly isCluster: boolean;
+  readonly status: string;
+  readonly options: object;
+  sendCommand(...args: never): unknown;
+  duplicate(...args: never): unknown;
+}
 
 /**
  * Prints a warning, once for each client, if a client that we were lent lacks an option without which
  * a failover loses offers or refuses them for ever. We change no option of a client that is not ours.
  */
-export function warnOfMissingOptions(client: RedisClient): void {
+export function warnOfMissingOptions(client: LentClient): void {
   if (warned.has(client)) return;
   warned.add(client);
   const missing = missingOption(client);
@@ -16,15 +29,15 @@ export function warnOfMissingOptions(client: RedisClient): void {
   });
 }
 
-const warned = new WeakSet<RedisClient>();
+const warned = new WeakSet<LentClient>();
 
-function missingOption(client: RedisClient): string | undefined {
-  if (client.isCluster) {
-    const { slotsRefreshInterval } = client.options as { readonly slotsRefreshInterval?: number };
+function missingOption({ isCluster, options }: LentClient): string | undefined {
+  const { slotsRefreshInterval, sentinels, failoverDetector, reconnectOnError } =
+    options as ClusterOptions & RedisOptions;
+  if (isCluster) {
     if (slotsRefreshInterval) return undefined;
     return "slotsRefreshInterval: while a master hangs, calls wait for it even after a failover. Set it to 2000";
   }
-  const { sentinels, failoverDetector, reconnectOnError } = (client as Redis).options;
   if (sentinels != null && !failoverDetector) {
     return "failoverDetector: after a failover it goes on writing to the old master, and those offers are lost. Set it to true";
   }

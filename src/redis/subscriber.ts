@@ -1,8 +1,9 @@
 import type { Redis } from "ioredis";
 import type { Connections } from "./connections.ts";
-import { ClosedError, RedisError, type DelaylineError } from "../errors.ts";
+import { ClosedError, RedisError } from "../errors.ts";
 import { Heartbeat } from "./heartbeat.ts";
 import { Pause } from "../time/pause.ts";
+import type { Troubles, Work } from "./troubles.ts";
 
 /** Somebody who listens to a channel. */
 export interface Listener {
@@ -20,16 +21,16 @@ export interface Listener {
  */
 export class Subscriber {
   readonly #connections: Connections;
-  readonly #report: (error: DelaylineError) => void;
+  readonly #work: Work;
   readonly #listeners = new Map<string, Listener>();
   readonly #pause = new Pause(50, 1000);
   #connection: Redis | undefined;
   #isOpening = false;
   #isClosed = false;
 
-  constructor(connections: Connections, report: (error: DelaylineError) => void) {
+  constructor(connections: Connections, troubles: Troubles) {
     this.#connections = connections;
-    this.#report = report;
+    this.#work = troubles.work();
   }
 
   /** Subscribes a channel, which may have one listener. */
@@ -60,7 +61,7 @@ export class Subscriber {
         return;
       } catch (error) {
         if (this.#isClosed || error instanceof ClosedError) return;
-        this.#report(new RedisError("cannot connect the subscriber", error));
+        this.#work.unreachable(error);
         await this.#pause.wait();
       }
     }
@@ -92,11 +93,12 @@ export class Subscriber {
     connection.subscribe(...channels).then(
       () => {
         this.#pause.reset();
+        this.#work.succeeded();
         for (const channel of channels) this.#listeners.get(channel)?.onSubscribed();
       },
       (error: unknown) => {
         if (this.#isClosed) return;
-        this.#report(new RedisError("cannot subscribe to the wake-ups", error));
+        this.#work.failed(new RedisError("cannot subscribe to the wake-ups", error));
         // Without a subscription the tasks live from their timers and sweeps. Try again.
         void this.#pause.wait().then(() => connection.disconnect());
       },

@@ -1,11 +1,10 @@
 import { findExecutables } from "./executable.ts";
-import { packagedServer } from "./package-cache.ts";
 import { inspectBinary } from "./server-binary.ts";
 import type { ServerBinary } from "./server-binary.ts";
 import { RedisStartError } from "./start-error.ts";
 
 /**
- * Finds a server that can be started: on PATH, or else in the distribution's package.
+ * Finds a server on PATH that can be started.
  *
  * @throws {RedisStartError} `REDIS_NOT_FOUND`, with everything that was tried and what to install.
  */
@@ -17,17 +16,11 @@ export async function findServer(env: NodeJS.ProcessEnv): Promise<ServerBinary> 
     if (paths.length === 0) remarks.push(`${program} is not on PATH`);
     for (const path of paths) {
       try {
-        return await inspectBinary(path, "PATH", env);
+        return await inspectBinary(path, env);
       } catch (error) {
         remarks.push(reason(error));
       }
     }
-  }
-
-  try {
-    return await packagedServer(env);
-  } catch (error) {
-    remarks.push(reason(error));
   }
 
   throw new RedisStartError(

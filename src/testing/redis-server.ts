@@ -18,8 +18,8 @@ export interface StartRedisOptions {
    */
   readonly directory?: string;
   /**
-   * The environment: `REDIS_URL`, `PATH`, `HOME` and `XDG_CACHE_HOME` are looked up here, and the
-   * server inherits it. Defaults to `process.env`.
+   * The environment: `REDIS_URL` and `PATH` are looked up here, and the server inherits it.
+   * Defaults to `process.env`.
    */
   readonly env?: NodeJS.ProcessEnv;
 }
@@ -35,7 +35,7 @@ export interface RedisServer extends AsyncDisposable {
   /** Its version, such as `7.0.15`. */
   readonly version: string;
   /** Where it comes from. */
-  readonly source: "REDIS_URL" | "PATH" | "package cache";
+  readonly source: "REDIS_URL" | "PATH";
   /** All this in one line for people to read, without a password. */
   readonly description: string;
   /**
@@ -61,9 +61,9 @@ const MAX_PORT_RETRIES = 5;
  * It takes the first of these:
  * - the server at `REDIS_URL`, which is used as it is;
  * - `redis-server` or `valkey-server` (6.2 or later) on `PATH`, started for this process on a free
- *   port of 127.0.0.1, without persistence;
- * - the same from the package of a Debian-like distribution, fetched without root into
- *   `~/.cache/delayline`, which takes some seconds at the first time.
+ *   port of 127.0.0.1, without persistence.
+ *
+ * Nothing is installed. Where there is neither, the error says how to install a server.
  *
  * A server that was started never outlives this process, not even if it is killed. Nor does it keep
  * the process alive.
@@ -173,15 +173,14 @@ function owned(
   port: number,
   url: string,
 ): RedisServer {
-  const { program, version, source } = binary;
-  const from = source === "PATH" ? "PATH" : `the package cache (${binary.path})`;
+  const { program, version } = binary;
   return {
     url,
     port,
     pid: server.pid,
     version,
-    source,
-    description: `${program} ${version} from ${from} on 127.0.0.1:${port}, started for this run`,
+    source: "PATH",
+    description: `${program} ${version} from PATH on 127.0.0.1:${port}, started for this run`,
     stop: () => server.stop(),
     [Symbol.asyncDispose]: () => server.stop(),
   };

@@ -10,8 +10,6 @@ export interface ServerBinary {
   readonly program: string;
   /** Its version, such as `7.0.15`. */
   readonly version: string;
-  /** Where it was found. */
-  readonly source: "PATH" | "package cache";
   /** The environment that it needs to run. */
   readonly env: NodeJS.ProcessEnv;
 }
@@ -24,11 +22,7 @@ const MIN_VERSION = [6, 2] as const;
  *
  * @throws {Error} with a one-line reason, if it does not run or is older than 6.2.
  */
-export async function inspectBinary(
-  path: string,
-  source: ServerBinary["source"],
-  env: NodeJS.ProcessEnv,
-): Promise<ServerBinary> {
+export async function inspectBinary(path: string, env: NodeJS.ProcessEnv): Promise<ServerBinary> {
   // "Redis server v=7.0.15 sha=00000000:0 ...", "Valkey server v=8.0.1 sha=..."
   const { stdout } = await promisify(execFile)(path, ["--version"], { env, timeout: 10_000 }).catch(
     (cause: Error) => {
@@ -42,7 +36,7 @@ export async function inspectBinary(
       `${path} is version ${version}, but ${MIN_VERSION.join(".")} is the oldest that will do`,
     );
   }
-  return { path, program: basename(path), version, source, env };
+  return { path, program: basename(path), version, env };
 }
 
 function isRecentEnough(version: string): boolean {

@@ -1,17 +1,17 @@
 /**
- * An estimate of the Redis server's clock, in microseconds since the epoch.
+ * An estimate of the Redis server's clock, in milliseconds since the epoch, with fractions.
  *
  * Only the server's clock decides what is due, and scripts read it themselves. This estimate serves
  * where a hint is enough: the order stamp of an id, and the instant at which a timer is to fire.
  *
- * Every answer that carries the server's time bounds the offset between the two clocks: the server
- * read its clock after the question was sent and before the answer was received. What all answers
- * leave possible soon is as narrow as the fastest round trip; the estimate is its middle. The bounds
- * widen with time, since clocks drift, and an answer that contradicts them (the server's clock was
- * set, or it is another server) starts anew.
+ * Every reply that carries the server's time bounds the offset between the two clocks: the server
+ * read its clock after the command was sent and before the reply was received. Intersecting all
+ * bounds soon leaves an interval as narrow as the fastest round trip; the estimate is its midpoint.
+ * The bounds widen with time, since clocks drift. A reply that contradicts them starts anew: the
+ * server's clock was set, or this is another server.
  */
 export class ServerClock {
-  /** Bounds of the offset in microseconds, as of the local instant `boundedAt`. */
+  /** Bounds of the offset, as of the local instant `boundedAt`. */
   #least = -Infinity;
   #most = Infinity;
   #boundedAt = 0;
@@ -24,14 +24,9 @@ export class ServerClock {
     return this.#most !== Infinity;
   }
 
-  /** This process's monotonic clock in microseconds, for `sentAt` below. */
-  static local(): number {
-    return performance.now() * 1000;
-  }
-
-  /** The microseconds that a reply to TIME stands for. */
+  /** The instant (epoch ms) that a reply to TIME stands for. */
   static fromTime([seconds, micros]: readonly (number | string)[]): number {
-    return Number(seconds) * 1e6 + Number(micros);
+    return Number(seconds) * 1000 + Number(micros) / 1000;
   }
 
   /** Calls `listener` whenever the server's clock turns out to have been set to another time. */
@@ -39,9 +34,12 @@ export class ServerClock {
     this.#onStep.add(listener);
   }
 
-  /** Takes into account that the server said `serverTime` between `sentAt` and now. */
+  /**
+   * Takes into account that the server read `serverTime` (epoch ms) from its clock between `sentAt`
+   * (`performance.now()`) and now.
+   */
   observe(serverTime: number, sentAt: number): void {
-    const now = ServerClock.local();
+    const now = performance.now();
     const drift = (now - this.#boundedAt) * MAX_DRIFT;
     const least = serverTime - now;
     const most = serverTime - sentAt;
@@ -57,8 +55,9 @@ export class ServerClock {
   }
 
   /**
-   * Undefined if the server has been heard. If it has not, asks it, with a function that sends TIME,
-   * and answers a promise for that; all who come meanwhile wait for the same, and so keep their order.
+   * Returns undefined if the server has been heard. If it has not, asks it, with a function that
+   * sends TIME, and returns a promise for that. All who come meanwhile wait for the same promise, and
+   * so keep their order.
    */
   ready(time: () => Promise<readonly (number | string)[]>): Promise<void> | undefined {
     if (this.#asking === undefined && !this.isSet) {
@@ -72,26 +71,26 @@ export class ServerClock {
     return this.#asking;
   }
 
-  /** The estimated server time in microseconds. Only after the first {@link observe}. */
+  /** The estimated server time (epoch ms). Only after the first {@link observe}. */
   now(): number {
-    return ServerClock.local() + (this.#least + this.#most) / 2;
+    return performance.now() + (this.#least + this.#most) / 2;
   }
 
-  /** The next order stamp: the estimated time, but greater than every stamp before it. */
+  /** The next order stamp: the estimated time in microseconds, but greater than every stamp before it. */
   nextStamp(): number {
-    this.#lastStamp = Math.max(Math.floor(this.now()), this.#lastStamp + 1);
+    this.#lastStamp = Math.max(Math.floor(this.now() * 1000), this.#lastStamp + 1);
     return this.#lastStamp;
   }
 
   /** How many milliseconds remain until `deadline` (epoch ms) on the server's clock. */
   remaining(deadline: number): number {
-    return deadline - this.now() / 1000;
+    return deadline - this.now();
   }
 
   async #ask(time: () => Promise<readonly (number | string)[]>): Promise<void> {
-    // Twice: the first answer may have waited for the connection.
+    // Twice: the first reply may have waited for the connection.
     for (let i = 0; i < 2; i++) {
-      const sentAt = ServerClock.local();
+      const sentAt = performance.now();
       this.observe(ServerClock.fromTime(await time()), sentAt);
     }
   }
@@ -100,5 +99,5 @@ export class ServerClock {
 /** How much two clocks may drift apart: 100 microseconds a second, more than quartz does. */
 const MAX_DRIFT = 1e-4;
 
-/** A contradiction of more than this many microseconds means that the server's clock was set. */
-const STEP = 1000;
+/** A contradiction of more than this many milliseconds means that the server's clock was set. */
+const STEP = 1;

@@ -66,7 +66,7 @@ async function throughRestart(
 conformance(
   "testPollWithBrokenConnection",
   "better",
-  "At the end of its time a `poll` whose server has gone rejects with a `RedisError`. Redisson answers `null`, as if the queue were empty.",
+  "At the end of its time a `poll` whose server has gone rejects with a `RedisError`. Redisson returns `null`, as if the queue were empty.",
   async () => {
     const server = await startOwnServer();
     const ready = newLineThatMayFail({ redis: server.url }).getBlockingQueue(name);
@@ -195,20 +195,15 @@ conformance(
   },
 );
 
-conformance(
-  "testPollInterrupted",
-  "other means",
-  "`poll` takes no signal; `takeMany({ max: 1, timeout, signal })` does.",
-  async () => {
-    const controller = new AbortController();
-    const { signal } = controller;
-    const polling = queue.takeMany({ max: 1, timeout: MINUTE, signal });
-    const ended = expect(polling).rejects.toThrow("interrupted");
-    await someoneWaits();
-    controller.abort(new Error("interrupted"));
-    await ended;
-  },
-);
+conformance("testPollInterrupted", "same", "The same for a `poll` with a timeout.", async () => {
+  const controller = new AbortController();
+  const { signal } = controller;
+  const polling = queue.poll(MINUTE, { signal });
+  const ended = expect(polling).rejects.toThrow("interrupted");
+  await someoneWaits();
+  controller.abort(new Error("interrupted"));
+  await ended;
+});
 
 conformance("testTakeAsyncCancel", "same", "Takes that were aborted take nothing.", async () => {
   for (let i = 0; i < 10; i++) {
@@ -221,22 +216,17 @@ conformance("testTakeAsyncCancel", "same", "Takes that were aborted take nothing
   expect(await queue.readAll()).toEqual([1, 2]);
 });
 
-conformance(
-  "testPollAsyncCancel",
-  "other means",
-  "The same by `takeMany({ max: 1, timeout, signal })`.",
-  async () => {
-    for (let i = 0; i < 10; i++) {
-      const controller = new AbortController();
-      const { signal } = controller;
-      const polling = queue.takeMany({ max: 1, timeout: 1_000, signal });
-      controller.abort();
-      await expect(polling).rejects.toThrow();
-    }
-    await queue.putMany([1, 2]);
-    expect(await queue.readAll()).toEqual([1, 2]);
-  },
-);
+conformance("testPollAsyncCancel", "same", "Polls that were aborted take nothing.", async () => {
+  for (let i = 0; i < 10; i++) {
+    const controller = new AbortController();
+    const { signal } = controller;
+    const polling = queue.poll(1_000, { signal });
+    controller.abort();
+    await expect(polling).rejects.toThrow();
+  }
+  await queue.putMany([1, 2]);
+  expect(await queue.readAll()).toEqual([1, 2]);
+});
 
 conformance(
   "testPollFromAnyInCluster",
@@ -271,7 +261,7 @@ conformance(
 conformance(
   "testPollFromAnyWithName",
   "same",
-  "`pollFromAny` always answers the queue's name, too.",
+  "`pollFromAny` always returns the queue's name, too.",
   async () => {
     const [second, third] = [uniqueName("second"), uniqueName("third")];
     const polling = queue.pollFromAny([second, third], MINUTE);
@@ -343,7 +333,7 @@ conformance("testPollLastAndOfferFirstTo", "absent", WITHOUT_HANDS);
 
 conformance("testTakeLastAndOfferFirstTo", "absent", WITHOUT_HANDS);
 
-conformance("testDrainToSingle", "same", "`drain` answers the messages.", async () => {
+conformance("testDrainToSingle", "same", "`drain` returns the messages.", async () => {
   await queue.put(1);
   expect(await queue.drain()).toEqual([1]);
   expect(await queue.size()).toBe(0);

@@ -25,7 +25,7 @@ export interface Conformance {
 }
 
 /** Where users read the verdicts: one heading per suite of Redisson, and a table under it. */
-const PAGE = new URL("../../docs/redisson-conformance.md", import.meta.url);
+const PAGE = new URL("../../docs/redisson/conformance.md", import.meta.url);
 
 /**
  * The cases for one suite of Redisson's tests. All of the suite's `count` tests have to be accounted

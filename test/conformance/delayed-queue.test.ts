@@ -113,7 +113,7 @@ conformance(
 conformance(
   "testRemoveAll",
   "same",
-  "Payloads that were removed are not delivered. Answers how many.",
+  "Payloads that were removed are not delivered. Returns how many.",
   onBoth(async ({ queue, consumeUntil }) => {
     await queue.offer("a", 1);
     await queue.offer("b", 2);
@@ -127,7 +127,7 @@ conformance(
 conformance(
   "testDealyedQueueRetainAll",
   "better",
-  "What is not retained is not delivered, and the answer is how many. Redisson takes it out of the insertion order only, and delivers it all the same.",
+  "What is not retained is not delivered. Returns how many were removed. Redisson takes it out of the insertion order only, and delivers it all the same.",
   onBoth(async ({ queue, consumeUntil }) => {
     for (const n of [3, 1, 2]) await queue.offerAt(n, new Date(1000 * n));
     expect(await queue.retainAll([1, 2, 3])).toBe(0);
@@ -153,7 +153,7 @@ conformance(
 conformance(
   "testDealyedQueueRemoveAll",
   "same",
-  "Removes those that are there; the others do not matter. Answers how many.",
+  "Removes those that are there; the others do not matter. Returns how many.",
   onBoth(async (stage) => {
     const { queue } = stage;
     await offerThree(stage);
@@ -242,7 +242,7 @@ conformance(
 conformance(
   "testPollLimited",
   "same",
-  "`poll(limit)` answers as many as there are, at most `limit`; none of these is delivered.",
+  "`poll(limit)` returns as many as there are, at most `limit`; none of these is delivered.",
   onBoth(async ({ queue, consumeUntil }) => {
     for (const n of [1, 2, 3, 4]) await queue.offer(n, n);
     expect(await queue.poll(3)).toEqual([1, 2, 3]);

@@ -125,7 +125,7 @@ test("one permission is missing for a while: nothing is lost, nothing is there t
     if (repeated(received).length > 0) note(`twice ${repeated(received).join()}`);
     for (const one of refused) if (received.includes(one)) note(`"${one}" was stored`);
     if (connections > 8) note(`${connections} connections`);
-    const quarantine = await admin.lrange(`delayline_quarantine:{${name}}`, 0, -1);
+    const quarantine = await admin.lrange(`delayline_unreadable:{${name}}`, 0, -1);
     if (quarantine.length !== 1) note(`the poison is in the quarantine ${quarantine.length} times`);
     return { rule, problems, errors: [...new Set(errors)] };
   }

@@ -5,7 +5,7 @@ import { eventually } from "../helpers/eventually.ts";
 import { newRedis, uniqueName } from "../helpers/redis.ts";
 import { startTransferTask } from "../helpers/transfer-task.ts";
 
-const HOUR_IN_MICROS = 3_600_000_000;
+const HOUR = 3_600_000;
 
 test("the server's clock steps forward on an idle queue: the next message is late by 3 s at most", async () => {
   const name = uniqueName();
@@ -15,7 +15,7 @@ test("the server's clock steps forward on an idle queue: the next message is lat
   await eventually(() => clock.isSet);
 
   // As if the server's clock had been an hour behind until now.
-  clock.observe(clock.now() - HOUR_IN_MICROS, ServerClock.local());
+  clock.observe(clock.now() - HOUR, performance.now());
   expect(clock.remaining(Date.now())).toBeGreaterThan(3_500_000);
   await newLine({ transfer: false }).getDelayedQueue<string>(name).offer("after the step", 100);
   await eventually(async () => (await redis.llen(name)) === 1, { within: 3_100 });

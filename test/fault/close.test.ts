@@ -67,7 +67,7 @@ test("leaves nothing behind that keeps the process alive", async () => {
   expect(await child.exit).toEqual({ code: 0, signal: null });
 });
 
-test("waits that are pending reject, and nothing that arrives is lost", async () => {
+test("waits that are under way reject, and nothing that arrives is lost", async () => {
   const line = newLine();
   const name = uniqueName();
   const queue = line.getBlockingQueue<string>(name, { codec: "string" });
@@ -326,6 +326,8 @@ test("without an error listener the process lives, and is warned", async () => {
   expect(await child.exit).toEqual({ code: 0, signal: null });
   expect(child.stderr).not.toContain("Unhandled");
   expect(child.stderr).toContain("[HANDLER] HandlerError");
+  // With what the handler threw: where, and why.
+  expect(child.stderr).toMatch(/Error: the handler does not like one\n +at .*unheard\.ts/);
 });
 
 test("a listener that throws does not end the work", async () => {

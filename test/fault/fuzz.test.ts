@@ -58,7 +58,7 @@ class Case {
   readonly #queue: DelayedQueue<string>;
   readonly #keys: QueueKeys;
   readonly #deadline = Date.now() + HOUR;
-  readonly #pending = new Map<string, Good>();
+  readonly #delayed = new Map<string, Good>();
   readonly #ready = new Set<string>();
   #count = 0;
   /** What was done so far, for the failure's message. */
@@ -84,7 +84,7 @@ class Case {
     }
     await this.#step("tidyAll", () => this.#tidyAll());
     await this.#step("drain", () => this.#drain());
-    expect([...this.#pending.keys()]).toEqual([]);
+    expect([...this.#delayed.keys()]).toEqual([]);
     await redis.unlink(...Object.values(this.#keys));
   }
 
@@ -118,12 +118,12 @@ class Case {
       redis.zrangeBuffer(this.#keys.timeouts, "0", "-1"),
       redis.lrangeBuffer(this.#keys.ready, 0, -1),
     ]);
-    const pending = members
+    const delayed = members
       .map((member) => unpackMember(member)?.payload.toString("latin1") ?? "")
       .filter(isGood);
     const ready = payloads.map((payload) => payload.toString("latin1")).filter(isGood);
-    expect(repeated([...pending, ...ready]), "twice").toEqual([]);
-    expect(pending.toSorted(), "delayed").toEqual([...this.#pending.keys()].toSorted());
+    expect(repeated([...delayed, ...ready]), "twice").toEqual([]);
+    expect(delayed.toSorted(), "delayed").toEqual([...this.#delayed.keys()].toSorted());
     expect(ready.toSorted(), "ready").toEqual([...this.#ready].toSorted());
   }
 
@@ -231,7 +231,7 @@ class Case {
 
   #note(payload: string, key: string | undefined, { id, deadline, outcome }: OfferResult): void {
     expect(deadline).not.toBeNaN();
-    if (outcome !== "rejected") this.#pending.set(payload, { payload, key, id });
+    if (outcome !== "rejected") this.#delayed.set(payload, { payload, key, id });
   }
 
   /** Notes what was offered with keys. Each may have replaced one that had its key, and no other. */
@@ -239,25 +239,25 @@ class Case {
     for (const [payload, key, result] of offers) this.#note(payload, key, result);
     for (const [payload, key, { outcome }] of offers) {
       if (outcome !== "replaced" && outcome !== "kept") continue;
-      const others = [...this.#pending.values()].filter((other) => other.key === key);
+      const others = [...this.#delayed.values()].filter((other) => other.key === key);
       // Of those with the key it replaced one, unless that was garbage.
       for (const other of others) {
         if (other.payload === payload || (await this.#queue.get(other.id)) !== undefined) continue;
-        this.#pending.delete(other.payload);
+        this.#delayed.delete(other.payload);
         break;
       }
     }
   }
 
   #anyGood(): Good | undefined {
-    return this.#random.pick([...this.#pending.values()]);
+    return this.#random.pick([...this.#delayed.values()]);
   }
 
   async #cancelById(): Promise<void> {
     const good = this.#anyGood();
     if (good === undefined) return;
     expect(await this.#queue.cancelMany([good.id, good.id])).toEqual([true, false]);
-    this.#pending.delete(good.payload);
+    this.#delayed.delete(good.payload);
   }
 
   async #cancelByKey(): Promise<void> {
@@ -266,7 +266,7 @@ class Case {
     expect(await this.#queue.has(key)).toBe(found !== undefined);
     if (found !== undefined) expect(found.key).toBe(key);
     expect(await this.#queue.cancel(key)).toBe(found !== undefined);
-    if (found !== undefined) this.#pending.delete(found.payload);
+    if (found !== undefined) this.#delayed.delete(found.payload);
   }
 
   async #cancelWhere(): Promise<void> {
@@ -275,7 +275,7 @@ class Case {
     const messages = await Promise.all(found.keys.map((key) => this.#queue.get(key)));
     const cancelled = await this.#queue.cancelWhere(prefix);
     expect(cancelled.keys.toSorted()).toEqual(found.keys.toSorted());
-    for (const message of messages) this.#pending.delete(message?.payload ?? "");
+    for (const message of messages) this.#delayed.delete(message?.payload ?? "");
   }
 
   async #reschedule(): Promise<void> {
@@ -290,7 +290,7 @@ class Case {
     const found = await this.#queue.get(key);
     const moved = await this.#queue.reschedule(key, delay);
     expect(moved === undefined).toBe(found === undefined);
-    const known = this.#pending.get(found?.payload ?? "");
+    const known = this.#delayed.get(found?.payload ?? "");
     if (known !== undefined && moved !== undefined) known.id = moved.id;
   }
 
@@ -301,7 +301,7 @@ class Case {
       payloads.add(payload);
       if (isMessageId(id)) await this.#queue.get(id);
     }
-    for (const { payload, id } of this.#pending.values()) {
+    for (const { payload, id } of this.#delayed.values()) {
       expect(payloads).toContain(payload);
       expect((await this.#queue.get(id))?.payload).toBe(payload);
       expect(await this.#queue.contains(payload)).toBe(true);
@@ -313,23 +313,23 @@ class Case {
 
   async #poll(): Promise<void> {
     const polled = [await this.#queue.poll(), ...(await this.#queue.poll(2))];
-    for (const payload of polled) this.#pending.delete(payload ?? "");
+    for (const payload of polled) this.#delayed.delete(payload ?? "");
   }
 
   async #pollLast(): Promise<void> {
     const payload = await this.#queue.pollLastAndOfferFirstTo(this.#queue.name);
-    if (this.#pending.delete(payload ?? "")) this.#ready.add(payload ?? "");
+    if (this.#delayed.delete(payload ?? "")) this.#ready.add(payload ?? "");
   }
 
   async #remove(): Promise<void> {
     const good = this.#anyGood();
     if (good === undefined) return;
     expect(await this.#queue.remove(good.payload)).toBe(true);
-    this.#pending.delete(good.payload);
+    this.#delayed.delete(good.payload);
     const other = this.#anyGood();
     if (other === undefined) return;
     expect(await this.#queue.removeAll([other.payload, good.payload])).toBe(1);
-    this.#pending.delete(other.payload);
+    this.#delayed.delete(other.payload);
   }
 
   async #retainAll(): Promise<void> {
@@ -337,13 +337,13 @@ class Case {
     // Sometimes so many that they are not compared in Redis.
     const others = this.#random.once(2) ? [] : Array.from({ length: 250 }, (_, i) => `other ${i}`);
     await this.#queue.retainAll([good?.payload ?? "", ...others]);
-    this.#pending.clear();
-    if (good !== undefined) this.#pending.set(good.payload, good);
+    this.#delayed.clear();
+    if (good !== undefined) this.#delayed.set(good.payload, good);
   }
 
   async #clear(): Promise<void> {
     await this.#queue.clear();
-    this.#pending.clear();
+    this.#delayed.clear();
   }
 
   async #transfer(grace = 0): Promise<number> {
@@ -355,7 +355,7 @@ class Case {
     if (reply.moved > 0) {
       for (const bytes of await redis.lrangeBuffer(this.#keys.ready, -reply.moved, -1)) {
         const payload = bytes.toString("latin1");
-        if (this.#pending.delete(payload)) this.#ready.add(payload);
+        if (this.#delayed.delete(payload)) this.#ready.add(payload);
       }
     }
     await run(redis, retire, this.#keys, { channel: this.#keys.channel, task: "other" });

@@ -56,7 +56,7 @@ async function queueAround(members: Iterable<Buffer>, interop: "none" | "redisso
     await redis.rpush(`redisson_delay_queue:{${name}}`, bytes);
     await offer();
   }
-  const quarantined = () => redis.lrangeBuffer(`delayline_quarantine:{${name}}`, 0, -1);
+  const quarantined = () => redis.lrangeBuffer(`delayline_unreadable:{${name}}`, 0, -1);
   return { name, redis, timeouts, good, quarantined };
 }
 

@@ -21,6 +21,7 @@ function newQueue() {
     order: `redisson_delay_queue:{${name}}`,
     ready: name,
     quarantine: `delayline_quarantine:{${name}}`,
+    unreadable: `delayline_unreadable:{${name}}`,
     compacted: `delayline_compacted:{${name}}`,
     mover: `delayline_mover:{${name}}`,
   };
@@ -49,8 +50,8 @@ test("WRONGTYPE on the timeouts ZSET", async () => {
   expect(offers).toMatchObject({ results: [refusedOffer, refusedOffer] });
   await expect(delayed.size()).rejects.toMatchObject(wrongType);
   await expect(delayed.nextDeadline()).rejects.toMatchObject(wrongType);
-  // The task reports it, and goes on trying.
-  await eventually(() => worker.errors.length >= 2);
+  // The task reports it, once, and goes on trying.
+  await eventually(() => worker.errors.length > 0);
   expect(worker.errors[0]).toBeInstanceOf(RedisError);
   expect(worker.errors[0]).toMatchObject(wrongType);
   expect(await redis.exists(keys.order)).toBe(0);
@@ -95,7 +96,7 @@ test("WRONGTYPE on the ready LIST", async () => {
   await expect(queue.poll()).rejects.toMatchObject(wrongType);
   await expect(queue.put("put")).rejects.toMatchObject(wrongType);
   await expect(queue.size()).rejects.toMatchObject(wrongType);
-  await eventually(() => worker.errors.length >= 3);
+  await eventually(() => worker.errors.length > 0);
   expect(worker.errors[0]).toMatchObject(wrongType);
   // They wait where they were.
   expect(await delayed.size()).toBe(250);
@@ -110,21 +111,21 @@ test("WRONGTYPE on the ready LIST", async () => {
 
 test("WRONGTYPE on the quarantine LIST", async () => {
   const { name, redis, keys, delayed } = newQueue();
-  await redis.set(keys.quarantine, "somebody else's");
+  await redis.set(keys.unreadable, "somebody else's");
   await redis.zadd(keys.timeouts, 1, "poison");
   await delayed.offer("good", 0);
 
   const worker = newLineThatMayFail({ codec: "string" });
   const queue = worker.getBlockingQueue<string>(name);
-  await eventually(() => worker.errors.length >= 2);
+  await eventually(() => worker.errors.length > 0);
   expect(worker.errors[0]).toMatchObject(wrongType);
   // Neither the poison nor the good message is lost.
   expect((await redis.zcard(keys.timeouts)) + (await redis.llen(keys.ready))).toBe(2);
 
-  await redis.del(keys.quarantine);
+  await redis.del(keys.unreadable);
   expect(await queue.take()).toBe("good");
   await eventually(async () => (await redis.zcard(keys.timeouts)) === 0, { within: 10_000 });
-  expect(await redis.lrange(keys.quarantine, 0, -1)).toEqual(["poison"]);
+  expect(await redis.lrange(keys.unreadable, 0, -1)).toEqual(["poison"]);
 });
 
 test("WRONGTYPE on the quarantine LIST: what cannot be decoded is in the error still", async () => {
@@ -150,10 +151,10 @@ test("poison and WRONGTYPE on the ready at once: the poison is put aside once, a
 
   const worker = newLineThatMayFail({ codec: "string" });
   const queue = worker.getBlockingQueue<string>(name);
-  await eventually(() => worker.errors.length >= 3);
+  await eventually(() => worker.errors.length > 0);
   await redis.del(keys.ready);
   expect(await queue.take()).toBe("good");
-  expect(await redis.lrange(keys.quarantine, 0, -1)).toEqual(["poison"]);
+  expect(await redis.lrange(keys.unreadable, 0, -1)).toEqual(["poison"]);
   await eventually(() => worker.errors.some(({ code }) => code === "QUARANTINED"));
 });
 
@@ -229,7 +230,7 @@ test("memory is full: poison is put aside all the same", async () => {
 
   const worker = newLineThatMayFail({ redis: server.url, codec: "string" });
   expect(await worker.getBlockingQueue<string>(name).take()).toBe("good");
-  expect(await redis.lrange(`delayline_quarantine:{${name}}`, 0, -1)).toEqual(["poison"]);
+  expect(await redis.lrange(`delayline_unreadable:{${name}}`, 0, -1)).toEqual(["poison"]);
 });
 
 test("memory is full: a payload that cannot be decoded is put aside all the same", async () => {

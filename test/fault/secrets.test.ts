@@ -138,7 +138,7 @@ test("WRONGTYPE", async () => {
   const calls = callsWith(line, name);
   await expectDiscreet(...calls, () => line.getBlockingQueue(name).take());
   await expectDiscreet(() => line.getBlockingQueue(name).poll());
-  await eventually(() => line.errors.length > 1);
+  await eventually(() => line.errors.length > 0);
   for (const error of line.errors) expectNoSecret(printed(error));
 });
 
@@ -307,7 +307,7 @@ test("arguments that are wrong", async () => {
   await expectDiscreet(
     () => queue.offer(PAYLOAD, NaN),
     () => queue.offer(PAYLOAD, wrong(PAYLOAD)),
-    () => queue.offerAt(PAYLOAD, wrong(PAYLOAD) as unknown as Date),
+    () => queue.offerAt(PAYLOAD, wrong(PAYLOAD)),
     () => queue.offerMany([{ payload: PAYLOAD, delay: -1 }]),
     () => line.getBlockingQueue(uniqueName()).poll(wrong({ secret: PAYLOAD })),
   );

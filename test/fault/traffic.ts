@@ -9,6 +9,9 @@ import { uniqueName } from "../helpers/redis.ts";
 /** Milliseconds between two offers: 200 a second. */
 const INTERVAL = 5;
 
+/** Milliseconds that an offer may take here: longer than any failover. */
+const OUTLAST = 60_000;
+
 /** A producer and a consumer at work, and what became of each message, by `performance.now()`. */
 export class Traffic {
   readonly name = uniqueName();
@@ -27,7 +30,7 @@ export class Traffic {
       if (this.receivedAt.has(i)) this.repeated.push(i);
       this.receivedAt.set(i, performance.now());
     });
-    const producer = newLineThatMayFail({ ...options(), transfer: false });
+    const producer = newLineThatMayFail({ ...options(), transfer: false, callTimeout: OUTLAST });
     const queue = producer.getDelayedQueue<number>(this.name);
     this.#timer = setInterval(() => {
       const i = this.offeredAt.size;

@@ -1,16 +1,19 @@
 import { expect, onTestFinished } from "vitest";
 import { Delayline } from "../../src/index.ts";
-import type { DelaylineError, DelaylineOptions } from "../../src/index.ts";
+import type { DelaylineError, DelaylineOptions, Recovery } from "../../src/index.ts";
 import { redisUrl } from "./redis.ts";
 
 /** A client that remembers what it reported. */
 export class TestLine extends Delayline {
   /** The `error` events so far. */
   readonly errors: DelaylineError[] = [];
+  /** The `recovered` events so far. */
+  readonly recoveries: Recovery[] = [];
 
   constructor(options: DelaylineOptions = {}) {
     super({ redis: redisUrl(), closeTimeout: 2_000, ...options });
     this.on("error", (error) => this.errors.push(error));
+    this.on("recovered", (recovery) => this.recoveries.push(recovery));
   }
 }
 

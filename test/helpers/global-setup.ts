@@ -1,6 +1,8 @@
 import { randomBytes } from "node:crypto";
 import { Redis } from "ioredis";
+import ioredis from "ioredis/package.json" with { type: "json" };
 import type { TestProject } from "vitest/node";
+import { putServerOnPath } from "../../scripts/server/on-path.ts";
 import { startRedis } from "../../src/testing/index.ts";
 
 declare module "vitest" {
@@ -14,9 +16,13 @@ declare module "vitest" {
 
 /** Provides one Redis for the whole run. Without one the run fails; no test is skipped. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  // Also where there is a `REDIS_URL`: some tests mistreat a server of their own.
+  await putServerOnPath();
   const redis = await startRedis();
   const runId = randomBytes(4).toString("hex");
-  console.log(`Tests run against ${redis.description}.`);
+  console.log(
+    `Tests run on Node.js ${process.version}, with ioredis ${ioredis.version}, against ${redis.description}.`,
+  );
   project.provide("redisUrl", redis.url);
   project.provide("runId", runId);
   return async () => {

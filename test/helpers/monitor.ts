@@ -15,8 +15,8 @@ export type Watched = () => Promise<string[][]>;
  *
  * Speaks to Redis by itself: ioredis throws if a command is seen before MONITOR's own answer.
  */
-export async function watchCommands(word: string): Promise<Watched> {
-  const { hostname, port, username, password } = new URL(redisUrl());
+export async function watchCommands(word: string, url = redisUrl()): Promise<Watched> {
+  const { hostname, port, username, password } = new URL(url);
   const socket = connect(Number(port || 6379), hostname);
   onTestFinished(() => void socket.destroy());
   await once(socket, "connect");
@@ -34,7 +34,7 @@ export async function watchCommands(word: string): Promise<Watched> {
   if (password !== "") socket.write(`AUTH ${username || "default"} ${password}\r\n`);
   socket.write("MONITOR\r\n");
 
-  const redis = newRedis();
+  const redis = newRedis(url);
   // Once a mark has been seen, nothing that comes later is missed.
   await eventually(async () => {
     await redis.echo(randomUUID());

@@ -19,7 +19,9 @@ export interface QueueState {
   readonly ready?: readonly Bytes[];
   readonly quarantine?: readonly Bytes[];
   readonly businessKeys?: Readonly<Record<string, Bytes>>;
+  readonly unreadable?: readonly Bytes[];
   readonly mover?: string;
+  readonly paused?: string;
   /** Without their times: they are of now. */
   readonly receipts?: readonly string[];
   /** What was published since the seed. */
@@ -61,14 +63,15 @@ export async function newMoves(): Promise<Moves> {
 }
 
 async function seed(redis: Redis, keys: QueueKeys, state: QueueState): Promise<void> {
-  const { timeouts = [], businessKeys = {}, mover, receipts = [] } = state;
+  const { timeouts = [], businessKeys = {}, mover, paused, receipts = [] } = state;
   for (const [member, score] of timeouts) await redis.zadd(keys.timeouts, score, bytes(member));
-  for (const list of ["order", "compacted", "ready", "quarantine"] as const) {
+  for (const list of ["order", "compacted", "ready", "quarantine", "unreadable"] as const) {
     for (const element of state[list] ?? []) await redis.rpush(keys[list], bytes(element));
   }
   for (const [key, entry] of Object.entries(businessKeys))
     await redis.hset(keys.businessKeys, key, bytes(entry));
   if (mover !== undefined) await redis.set(keys.mover, mover);
+  if (paused !== undefined) await redis.set(keys.paused, paused);
   // Older than what a script writes now.
   const before = Date.now() - 60_000;
   for (const receipt of receipts) await redis.zadd(keys.receipts, before, receipt);
@@ -80,14 +83,17 @@ async function read(redis: Redis, keys: QueueKeys): Promise<QueueState> {
   const scores = members.map((member) => redis.zscore(keys.timeouts, bytes(member)));
   const index = Object.entries(await redis.hgetallBuffer(keys.businessKeys));
   const mover = await redis.get(keys.mover);
+  const paused = await redis.get(keys.paused);
   return {
     timeouts: (await Promise.all(scores)).map((score, i) => [members[i] ?? "", Number(score)]),
     order: await list(keys.order),
     compacted: await list(keys.compacted),
     ready: await list(keys.ready),
     quarantine: await list(keys.quarantine),
+    unreadable: await list(keys.unreadable),
     businessKeys: Object.fromEntries(index.map(([key, entry]) => [key, asText(entry)])),
     ...(mover !== null && { mover }),
+    ...(paused !== null && { paused }),
     receipts: await redis.zrange(keys.receipts, "0", "-1"),
   };
 }

@@ -2,9 +2,13 @@ import { onTestFinished } from "vitest";
 import { Connections } from "../../src/redis/connections.ts";
 import type { Elements } from "../../src/lua/family.ts";
 import { queueKeys } from "../../src/queue/keys.ts";
+import { PauseWatch } from "../../src/queue/pause-watch.ts";
+import { Queue } from "../../src/queue/queue.ts";
+import { Expiries } from "../../src/time/expiries.ts";
 import { ServerClock } from "../../src/time/server-clock.ts";
 import { Subscriber } from "../../src/redis/subscriber.ts";
-import { TransferTask, type SweepIntervals } from "../../src/delayed/transfer-task.ts";
+import { Troubles } from "../../src/redis/troubles.ts";
+import { TransferTask } from "../../src/delayed/transfer-task.ts";
 import { redisUrl } from "./redis.ts";
 
 function report(error: Error): never {
@@ -12,7 +16,7 @@ function report(error: Error): never {
 }
 
 /** Sweeps all the time. */
-export const OFTEN: SweepIntervals = { ordinary: 50, deaf: 50 };
+export const OFTEN = { ordinary: 50, deaf: 50 };
 
 interface TransferTaskOptions {
   readonly url?: string;
@@ -26,16 +30,25 @@ interface TransferTaskOptions {
  */
 export function startTransferTask(
   name: string,
-  sweeps: SweepIntervals,
+  sweeps: typeof OFTEN,
   { url = redisUrl(), elements = "addresses", clock = new ServerClock() }: TransferTaskOptions = {},
 ): TransferTask {
+  const troubles = new Troubles({ report, onRecovered: () => {} });
   const connections = new Connections(url, {
     onTime: (serverTime, sentAt) => clock.observe(serverTime, sentAt),
+    troubles,
+  });
+  const subscriber = new Subscriber(connections, troubles);
+  const keys = queueKeys(name);
+  const layout = { elements, into: "list" } as const;
+  const queue = new Queue(name, keys, layout, {
+    connections,
+    expiries: new Expiries(5000),
     report,
   });
-  const subscriber = new Subscriber(connections, report);
-  const shared = { connections, subscriber, clock, report };
-  const task = new TransferTask(name, queueKeys(name), { elements, into: "list" }, shared, sweeps);
+  const pauses = new PauseWatch(queue, { connections, subscriber, troubles });
+  const shared = { connections, subscriber, clock, pauses, report, troubles };
+  const task = new TransferTask(name, keys, layout, shared, sweeps);
   onTestFinished(async () => {
     await task.close();
     subscriber.close();

@@ -1,46 +1,25 @@
-import { execFile } from "node:child_process";
-import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { fileURLToPath } from "node:url";
-import { promisify } from "node:util";
+import { readFile, stat } from "node:fs/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as source from "../../src/index.ts";
+import { InstalledPackage, type User } from "../helpers/installed-package.ts";
 import { redisUrl, uniqueName } from "../helpers/redis.ts";
 
-// The package as users get it: built, installed beside their code, and imported by its name.
+// The package as users get it: built, packed, installed beside their code, and imported by its name.
 
-const run = promisify(execFile);
-const root = fileURLToPath(new URL("../..", import.meta.url));
-
-let home: string;
+let installed: InstalledPackage;
+let user: User;
 
 beforeAll(async () => {
-  home = await mkdtemp(join(tmpdir(), "delayline-package-"));
-  const installed = join(home, "node_modules", "delayline");
-  await mkdir(installed, { recursive: true });
-  await cp(join(root, "package.json"), join(installed, "package.json"));
-  // Built elsewhere than in `dist`, which others may be building or using meanwhile.
-  const tsc = join(root, "node_modules", ".bin", "tsc");
-  await run(tsc, ["-p", "src", "--outDir", join(installed, "dist")], { cwd: root });
-  const { dependencies } = JSON.parse(await readFile(join(root, "package.json"), "utf8")) as {
-    dependencies: Record<string, string>;
-  };
-  for (const name of Object.keys(dependencies)) {
-    await symlink(join(root, "node_modules", name), join(home, "node_modules", name));
-  }
+  installed = await InstalledPackage.pack();
+  user = await installed.user(process.env["IOREDIS"] === "5" ? "ioredis5" : "ioredis");
 });
 
-afterAll(async () => {
-  await rm(home, { recursive: true, force: true });
-});
+afterAll(() => installed[Symbol.asyncDispose]());
 
-/** Runs a program of the user's; answers what it prints, as JSON. */
+/** Runs a program of the user's; returns what it prints, as JSON. */
 async function runProgram(file: string, text: string, ...args: string[]): Promise<unknown> {
-  await writeFile(join(home, file), text);
-  const { stdout, stderr } = await run(process.execPath, [join(home, file), ...args]);
-  expect(stderr).toBe("");
-  return JSON.parse(stdout);
+  await user.write(file, text);
+  return await user.run(file, ...args);
 }
 
 const names = Object.keys(source).toSorted();
@@ -54,9 +33,7 @@ describe("the built package", () => {
   });
 
   test("is required by its name", async () => {
-    // Node 20.19 and later can require ES modules, and warns of it in 20 only.
     const program = `
-      process.removeAllListeners("warning");
       const delayline = require("delayline");
       const exported = Object.keys(delayline).filter((name) => name !== "__esModule");
       console.log(JSON.stringify(exported.sort()));`;
@@ -93,10 +70,22 @@ describe("the built package", () => {
   });
 
   test("holds nothing that only this repository has", async () => {
-    const index = await readFile(join(home, "node_modules/delayline/dist/index.js"), "utf8");
-    const types = await readFile(join(home, "node_modules/delayline/dist/index.d.ts"), "utf8");
+    const index = await readFile(user.path("node_modules/delayline/dist/index.js"), "utf8");
+    const types = await readFile(user.path("node_modules/delayline/dist/index.d.ts"), "utf8");
     // Imports name the files that are there: `.js`, not `.ts`.
     expect(index).not.toMatch(/from ".*\.ts"/);
     expect(types).toContain("export { Delayline");
+  });
+
+  test("holds whatever its README links to", async () => {
+    const readme = await readFile(user.path("node_modules/delayline/README.md"), "utf8");
+    const links = Array.from(readme.matchAll(/\]\(([^)#\s]+)/g), ([, link = ""]) => link);
+    const relative = links.filter((link) => !/^[a-z]+:/.test(link));
+    expect(relative.length).toBeGreaterThan(5);
+    const missing: string[] = [];
+    for (const link of relative) {
+      await stat(user.path(`node_modules/delayline/${link}`)).catch(() => missing.push(link));
+    }
+    expect(missing).toEqual([]);
   });
 });

@@ -9,7 +9,7 @@ import { newRedis, redisUrl, uniqueName } from "../helpers/redis.ts";
 import { describeRedisson, NEWEST } from "./describe-redisson.ts";
 import { java, type JavaValue } from "./java-value.ts";
 
-// What docs/redisson.md tells those who move from Java to Node.
+// What docs/redisson/guide.md tells those who move from Java to Node.
 
 const CODEC = "TypedJsonJacksonCodec";
 const MINUTE = 60_000;
@@ -59,6 +59,73 @@ describeRedisson("the guide", (redisson) => {
     await queue.cancel("a");
     expect(await queue.poll(2)).toEqual(["b", "c"]);
     expect(await queue.size()).toBe(0);
+  });
+
+  test("remove and poll of Java lie where Node moves with interop none, and not with redisson", async () => {
+    for (const interop of ["none", "redisson"] as const) {
+      const name = uniqueName();
+      const { delayed } = redisson().client.queue(name, CODEC);
+      await delayed.construct();
+      await delayed.stopMoving();
+      // All from Java: no address of Node's is in the list, so nothing fails.
+      for (const text of ["a", "b"]) await delayed.offer(java.string(text), 50);
+      await delayed.offer(java.string("later"), MINUTE);
+      const consumer = newLine({ codec: "json", interop }).getBlockingQueue<string>(name);
+      expect([await consumer.take(), await consumer.take()]).toEqual(["a", "b"]);
+
+      const isLie = interop === "none";
+      const shown = isLie ? ["a", "b", "later"] : ["later"];
+      expect(await delayed.size()).toBe(shown.length);
+      expect(await delayed.readAll()).toEqual(shown.map(java.string));
+      expect(await delayed.remove(java.string("a"))).toBe(isLie);
+      expect(await delayed.poll()).toEqual(java.string(isLie ? "b" : "later"));
+    }
+  });
+
+  test("with transfer false beside Java, remove and poll of Java tell the truth", async () => {
+    const name = uniqueName();
+    const { delayed } = redisson().client.queue(name, CODEC);
+    await delayed.construct();
+    for (const text of ["a", "b"]) await delayed.offer(java.string(text), 50);
+    await delayed.offer(java.string("later"), MINUTE);
+    const line = newLine({ codec: "json", transfer: false });
+    const consumer = line.getBlockingQueue<string>(name);
+    expect([await consumer.take(), await consumer.take()].toSorted()).toEqual(["a", "b"]);
+
+    expect(await delayed.remove(java.string("a"))).toBe(false);
+    expect(await delayed.poll()).toEqual(java.string("later"));
+  });
+
+  test("a take of Java that cannot decode loses the message, Node's keeps the bytes", async () => {
+    const name = uniqueName();
+    const { ready } = redisson().client.queue(name, CODEC);
+    const redis = newRedis();
+    const { quarantine } = queueKeys(name);
+    await redis.rpush(name, "{not json");
+    await expect(ready.take()).rejects.toThrow("Redisson:");
+    expect(await redis.exists(name, quarantine)).toBe(0);
+
+    await redis.rpush(name, "{not json");
+    const taking = newLine({ codec: "json" }).getBlockingQueue(name).take();
+    await expect(taking).rejects.toThrow("cannot decode");
+    expect(await redis.lrange(quarantine, 0, -1)).toEqual(["{not json"]);
+  });
+
+  test("a Node consumer with the wrong codec puts every message into the quarantine", async () => {
+    const name = uniqueName();
+    const { delayed } = redisson().client.queue(name, CODEC);
+    await delayed.construct();
+    for (const text of ["a", "b"]) await delayed.offer(java.string(text), 0);
+    const wrong = newLine({ codec: "msgpack" }).getBlockingQueue<string>(name);
+    for (const _ of [1, 2]) await expect(wrong.take()).rejects.toThrow("cannot decode");
+
+    // The way back out, as redis-cli goes it.
+    const redis = newRedis();
+    const { quarantine } = queueKeys(name);
+    expect(await redis.llen(quarantine)).toBe(2);
+    for (const _ of [1, 2]) await redis.lmove(quarantine, name, "LEFT", "RIGHT");
+    const right = newLine({ codec: "json" }).getBlockingQueue<string>(name);
+    expect([await right.take(), await right.take()].toSorted()).toEqual(["a", "b"]);
   });
 
   test("what Java's views show with interop redisson", async () => {
@@ -175,17 +242,26 @@ describeRedisson(
         start("Java", (message, delay) => inJava.delayed.offer(java.string(message), delay));
         await inJava.ready.startTaking(1);
         await more(50, true);
-        // 1. Node takes.
+        // 1. Node takes, and moves nothing.
+        const cautious = newLine({ codec: "json", interop, transfer: false });
+        cautious.getBlockingQueue<string>(name).subscribe((message) => void taken.push(message));
+        await more(50, true);
+        expect(await newRedis().exists(queueKeys(name).mover)).toBe(0);
+        await cautious.close();
+        // 2. Node moves, too.
         const consumer = newLine({ codec: "json", interop });
         consumer.getBlockingQueue<string>(name).subscribe((message) => void taken.push(message));
         await more(50, true);
-        // 2. Java no longer takes.
+        await eventually(async () => (await newRedis().exists(queueKeys(name).mover)) === 1);
+        expect(await movers(name)).toBe(2);
+        // 3. Java no longer takes.
         taken.push(...(await inJava.ready.stopTaking()).map(textOf));
         await more(50, false);
-        // 3. Java no longer moves.
+        // 4. Java no longer moves.
         await inJava.delayed.stopMoving();
         await more(50, false);
-        // 4. Node offers.
+        await eventually(async () => (await movers(name)) === 1);
+        // 5. Node offers.
         const producer = newLine({ codec: "json", interop, transfer: false });
         const queue = producer.getDelayedQueue<string>(name);
         start("Node", (message, delay) => queue.offer(message, delay));
@@ -215,7 +291,7 @@ describeRedisson(
   NEWEST,
 );
 
-/** A user with the rules of the README, and what docs/redisson.md adds; answers the URL. */
+/** A user with the rules of docs/operations.md, and what docs/redisson/guide.md adds; answers the URL. */
 async function newUser(name: string): Promise<string> {
   const rulesIn = async (page: string, title: RegExp) => {
     const text = await readFile(new URL(`../../${page}`, import.meta.url), "utf8");
@@ -223,8 +299,8 @@ async function newUser(name: string): Promise<string> {
     return String(rules).replaceAll("orders", name).trim().split(/\s+/);
   };
   const rules = [
-    ...(await rulesIn("README.md", /\*\*Access rules/)),
-    ...(await rulesIn("docs/redisson.md", /^## Access rules/m)),
+    ...(await rulesIn("docs/operations.md", /^## Access rules/m)),
+    ...(await rulesIn("docs/redisson/guide.md", /^## Access rules/m)),
   ];
   const user = uniqueName("user");
   const admin = newRedis();
@@ -234,6 +310,12 @@ async function newUser(name: string): Promise<string> {
   url.username = user;
   url.password = "secret";
   return url.href;
+}
+
+/** How many processes move a queue: each of them subscribes. */
+async function movers(name: string): Promise<number> {
+  const [, count] = await newRedis().pubsub("NUMSUB", queueKeys(name).channel);
+  return Number(count);
 }
 
 function textOf(value: JavaValue): string {

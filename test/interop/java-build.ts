@@ -75,6 +75,12 @@ async function build(version: RedissonVersion): Promise<string | undefined> {
   if ((await attempt("javac", ["-version"])) !== undefined) return "there is no JDK on PATH";
   if ((await attempt("mvn", ["-version"])) !== undefined) return "there is no Maven on PATH";
   await rm(`${root}target/${version}`, { recursive: true, force: true });
+  const doing = `Maven fetches Redisson ${version}, once per machine, and compiles against it`;
+  console.log(`${doing} ...`);
+  const startedAt = performance.now();
+  const progress = setInterval(() => {
+    console.log(`${doing}: ${Math.round((performance.now() - startedAt) / 1000)} s so far ...`);
+  }, PROGRESS);
   const failure = await attempt("mvn", [
     "--quiet",
     "--batch-mode",
@@ -85,8 +91,12 @@ async function build(version: RedissonVersion): Promise<string | undefined> {
     `-Dredisson.version=${version}`,
     "process-classes",
   ]);
+  clearInterval(progress);
   return failure && `Maven cannot build with Redisson ${version}: ${failure}`;
 }
+
+/** Says this often that Maven is still at it, in milliseconds. */
+const PROGRESS = 10_000;
 
 /** Runs a program; answers the first line of its complaint, or undefined if it ended well. */
 async function attempt(program: string, args: readonly string[]): Promise<string | undefined> {

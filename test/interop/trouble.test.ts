@@ -97,7 +97,7 @@ describeRedisson("trouble", (redisson) => {
     const taken: number[] = [];
     while (taken.length < 50) taken.push(await ready.take());
     expectEachOnce(numbers(50), taken);
-    expect(await redis.lrange(keys.quarantine, 0, -1)).toEqual(["poison"]);
+    expect(await redis.lrange(keys.unreadable, 0, -1)).toEqual(["poison"]);
     expect(line.errors).toEqual([expect.any(QuarantineError)]);
     // Java goes on as well.
     await line.close();
@@ -124,7 +124,7 @@ describeRedisson("trouble", (redisson) => {
     // Where Redisson's script meets poison, it has pushed what stands before it, and does so again.
     expect(missing(taken, numbers(300))).toEqual([]);
     await eventually(async () => (await newRedis().zcard(keys.timeouts)) === 0);
-    expect(await newRedis().lrange(keys.quarantine, 0, -1)).toEqual(["poison 1", "poison 2"]);
+    expect(await newRedis().lrange(keys.unreadable, 0, -1)).toEqual(["poison 1", "poison 2"]);
     await inJava.delayed.destroy();
   });
 

@@ -26,8 +26,8 @@ describe.each([
     const [name = "", maxWait = ""] = rule.split(":");
     const { deadline, key } = one;
     const row = { member: bytes(one.member), delay: "", deadline, key, rule: name, maxWait };
-    const { answers } = await run(redis, script, keys, { channel: keys.channel }, [row]);
-    return answers[0];
+    const { results } = await run(redis, script, keys, { channel: keys.channel }, [row]);
+    return results[0];
   }
   const before = {
     timeouts: [old.delayed, late.delayed],

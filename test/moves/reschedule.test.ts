@@ -4,6 +4,8 @@ import { run } from "../../src/lua/script.ts";
 import { asAddress, bytes, indexEntry, asMember, message, newMoves } from "../helpers/moves.ts";
 import type { Message, Moves } from "../helpers/moves.ts";
 
+type Due = "delay" | "deadline";
+
 const FAR = 5_000_000_000_000;
 const [a, b] = [message("a", FAR, "key of a"), message("b", FAR + 1, "key of b")];
 const gone = message("g", FAR, "key of g");
@@ -23,8 +25,15 @@ describe.each([
   },
   { by: "key", order: "members", script: rescheduleByKey.members, of: byKey, element: asMember },
 ])("reschedule by $by, a LIST of $order", ({ script, of, order, element }) => {
-  const putOff = ({ redis, keys }: Moves, target: Message, delay: number) =>
-    run(redis, script, keys, { channel: keys.channel, wanted: of(target), delay });
+  const change = ({ redis, keys }: Moves, target: Message, due: Partial<Record<Due, number>>) =>
+    run(redis, script, keys, {
+      channel: keys.channel,
+      wanted: of(target),
+      delay: "",
+      deadline: "",
+      ...due,
+    });
+  const putOff = (queue: Moves, target: Message, delay: number) => change(queue, target, { delay });
   const before = {
     timeouts: [a.delayed, b.delayed],
     order: [a, b].map(element),
@@ -54,6 +63,49 @@ describe.each([
       order: (order === "addresses" ? [a, b, moved] : [b, moved]).map(element),
       businessKeys: { "key of a": indexEntry(moved), "key of b": indexEntry(b, 2, 1000) },
     });
+  });
+
+  test("at an instant, be it in the past", async () => {
+    const queue = await newMoves();
+    await queue.seed(before);
+    expect(await change(queue, b, { deadline: 1000 })).toMatchObject({ deadline: 1000 });
+    const moved = message("b", 1000, "key of b");
+    expect(await queue.snapshot()).toEqual({
+      timeouts: [moved.delayed, a.delayed],
+      order: (order === "addresses" ? [a, b, moved] : [a, moved]).map(element),
+      businessKeys: { "key of a": indexEntry(a), "key of b": indexEntry(moved, 2, 1000) },
+      channel: ["1000"],
+    });
+  });
+
+  test("now: it is due on the server's clock, and published", async () => {
+    const queue = await newMoves();
+    await queue.seed(before);
+    const [earliest] = await queue.redis.time();
+    const { deadline = NaN } = (await change(queue, b, {})) ?? {};
+    const [seconds, micros] = await queue.redis.time();
+    expect(deadline).toBeGreaterThanOrEqual(Number(earliest) * 1000);
+    expect(deadline).toBeLessThanOrEqual(Number(seconds) * 1000 + Number(micros) / 1000);
+    const moved = message("b", deadline, "key of b");
+    expect(await queue.snapshot()).toEqual({
+      timeouts: [moved.delayed, a.delayed],
+      order: (order === "addresses" ? [a, b, moved] : [a, moved]).map(element),
+      businessKeys: { "key of a": indexEntry(a), "key of b": indexEntry(moved, 2, 1000) },
+      channel: [String(deadline)],
+    });
+  });
+
+  test("now, but due already: it keeps its place among those that are due", async () => {
+    const queue = await newMoves();
+    const [c, d] = [message("c", 1000, "key of c"), message("d", 1001, "key of d")];
+    const due = {
+      timeouts: [c.delayed, d.delayed],
+      order: [c, d].map(element),
+      businessKeys: { "key of c": indexEntry(c), "key of d": indexEntry(d) },
+    };
+    await queue.seed(due);
+    expect(await change(queue, c, {})).toMatchObject({ deadline: 1000 });
+    expect(await queue.snapshot()).toEqual(due);
   });
 
   test("gone: nothing changes", async () => {

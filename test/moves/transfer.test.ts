@@ -117,9 +117,30 @@ describe.each([
       timeouts: [far.delayed],
       order: isExact ? [element(far)] : [poison, element(a), element(far)],
       ready: ["a"],
-      quarantine: [poison],
+      unreadable: [poison],
       mover: "me",
     });
+  });
+
+  test("of a paused queue a sweep moves nothing", async () => {
+    const queue = await newMoves();
+    const paused = {
+      timeouts: [a.delayed, far.delayed],
+      order: [a, far].map(element),
+      paused: "1",
+    };
+    await queue.seed(paused);
+    const look = { limit: 100, grace: 0, claim: 0, task: "me" };
+    const { isPaused, moved } = await run(queue.redis, script, queue.keys, look);
+    // A transfer does not ask.
+    expect({ isPaused, moved }).toEqual(
+      name === "sweep" ? { isPaused: true, moved: 0 } : { isPaused: undefined, moved: 1 },
+    );
+    if (name === "sweep") expect(await queue.snapshot()).toEqual(paused);
+    await queue.redis.del(queue.keys.paused);
+    const after = await run(queue.redis, script, queue.keys, look);
+    expect(moved + after.moved).toBe(1);
+    expect(after.isPaused).toBe(name === "sweep" ? false : undefined);
   });
 
   test("after the last message no element and no key is left", async () => {

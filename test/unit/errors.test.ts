@@ -1,18 +1,25 @@
+import { createRequire } from "node:module";
+import { fileURLToPath } from "node:url";
 import { inspect } from "node:util";
 import { ReplyError } from "ioredis";
-import { describe, expect, test } from "vitest";
+import { describe, expect, expectTypeOf, test } from "vitest";
 import { UnreadableError } from "../../src/codecs/unreadable-error.ts";
+import { UnwritableError } from "../../src/codecs/unwritable-error.ts";
 import {
   ClosedError,
   DecodeError,
   DelaylineError,
   EncodeError,
   HandlerError,
+  LeftRunningError,
   OfferError,
   OfferManyError,
   PayloadTooLargeError,
   QuarantineError,
   RedisError,
+  type AnyDelaylineError,
+  type DelaylineEvents,
+  type ErrorCode,
 } from "../../src/index.ts";
 
 const SECRET = "4111-1111-1111-1111";
@@ -108,6 +115,19 @@ const samples = [
     code: "HANDLER",
     message: 'the handler of queue "orders" failed',
   },
+  {
+    type: HandlerError,
+    error: new HandlerError("orders", new Error("boom"), "onError"),
+    code: "HANDLER",
+    message: 'the onError of queue "orders" failed',
+  },
+  {
+    type: LeftRunningError,
+    error: new LeftRunningError("orders", 2),
+    code: "LEFT_RUNNING",
+    message:
+      '2 handler(s) of queue "orders" were still running when close() stopped waiting for them',
+  },
 ];
 
 describe.each(samples)("the error $code", ({ type, error, code, message }) => {
@@ -138,6 +158,13 @@ test("a DecodeError carries the bytes, for who asks for them", () => {
   expect(error.bytes).toEqual(bytes);
   expect(error.message).toContain("(string)");
   expect(error.cause).toBeUndefined();
+});
+
+test("an EncodeError repeats what our own codec says", () => {
+  const cause = new UnwritableError("a function at payload.f has no MessagePack form");
+  expect(new EncodeError("orders", "msgpack", cause).message).toBe(
+    'cannot encode a payload for queue "orders" with codec "msgpack": a function at payload.f has no MessagePack form',
+  );
 });
 
 test("an EncodeError and a HandlerError keep what was thrown as their cause", () => {
@@ -209,4 +236,74 @@ test("an OfferManyError has an entry for each message, in order", () => {
   const failure = new OfferError("cannot", new Error("lost"));
   const results = [{ id: "1" }, failure, { id: "3" }];
   expect(new OfferManyError("orders", results).results).toEqual(results);
+});
+
+test("names stay in a bundle whose classes have been renamed", async () => {
+  // The bundler that tsx brings along.
+  const fromTsx = createRequire(createRequire(import.meta.url).resolve("tsx/package.json"));
+  const { build } = fromTsx("esbuild") as {
+    build: (options: object) => Promise<{ outputFiles: [{ text: string }] }>;
+  };
+  const bundle = await build({
+    entryPoints: [fileURLToPath(new URL("../../src/errors.ts", import.meta.url))],
+    bundle: true,
+    minify: true,
+    write: false,
+    platform: "node",
+    format: "esm",
+  });
+  const { text } = bundle.outputFiles[0];
+  // They are renamed indeed.
+  expect(text).not.toContain("class ClosedError");
+  const bundled = (await import(
+    `data:text/javascript,${encodeURIComponent(text)}`
+  )) as typeof import("../../src/errors.ts");
+  const errors = [
+    new bundled.ClosedError("the client"),
+    new bundled.OfferError("cannot offer", new Error("lost")),
+    new bundled.LeftRunningError("orders", 2),
+  ];
+  expect(errors.map(({ name }) => name)).toEqual(["ClosedError", "OfferError", "LeftRunningError"]);
+  for (const error of errors) {
+    const start = `${error.name}: ${error.message}`;
+    expect(error.stack?.startsWith(start)).toBe(true);
+    expect(inspect(error).startsWith(start)).toBe(true);
+    expect(Object.keys(error)).not.toContain("name");
+  }
+});
+
+// Types only: the type check is the test.
+const told = (error: AnyDelaylineError) => {
+  switch (error.code) {
+    case "OFFER":
+      expectTypeOf(error).toEqualTypeOf<OfferError>();
+      return error.stored;
+    case "REDIS":
+      expectTypeOf(error).toExtend<RedisError>();
+      expectTypeOf(error).not.toExtend<OfferError>();
+      return error.reply;
+    case "DECODE":
+      expectTypeOf(error).toEqualTypeOf<DecodeError>();
+      return error.bytes;
+    case "PAYLOAD_TOO_LARGE":
+      return error.limit;
+    case "OFFER_MANY":
+      return error.results;
+    case "QUARANTINED":
+    case "LEFT_RUNNING":
+      return error.count;
+    case "HANDLER":
+      return error.queue;
+    case "CLOSED":
+    case "ENCODE":
+      return error.message;
+    default:
+      return expectTypeOf(error).toBeNever();
+  }
+};
+
+test("a code tells which error it is, also to TypeScript", () => {
+  expectTypeOf<AnyDelaylineError["code"]>().toEqualTypeOf<ErrorCode>();
+  expectTypeOf<DelaylineEvents["error"]>().toEqualTypeOf<[error: AnyDelaylineError]>();
+  for (const { error } of samples) expect(() => told(error as AnyDelaylineError)).not.toThrow();
 });

@@ -11,6 +11,7 @@ test("the package exports these names, and no others", () => {
     "DelaylineError",
     "EncodeError",
     "HandlerError",
+    "LeftRunningError",
     "OfferError",
     "OfferManyError",
     "PayloadTooLargeError",

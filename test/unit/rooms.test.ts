@@ -12,7 +12,7 @@ const FLOORS = [
   ["client"],
   ["delayed", "ready"],
   ["queue"],
-  ["lua/delayed", "lua/ready"],
+  ["lua/delayed", "lua/ready", "lua/queue"],
   ["lua/fragments"],
   ["lua"],
   ["redis"],

@@ -13,6 +13,7 @@ import type { Workload } from "../workload.ts";
 export const drain: Workload = {
   name: "drain",
   title: "100,000 messages due at one instant, moved by one process; PINGs from another",
+  quickTitle: "20,000 messages due at one instant, moved by one process; PINGs from another",
   async round({ isQuick, progress }) {
     const [count, inMilliseconds] = isQuick ? [20_000, 2500] : [100_000, 6000];
     await using server = await BenchServer.start();

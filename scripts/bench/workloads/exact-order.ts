@@ -13,6 +13,7 @@ import type { Workload } from "../workload.ts";
 export const exactOrder: Workload = {
   name: "exact",
   title: '100,000 due messages drain, insertion order kept exactly (interop: "redisson")',
+  quickTitle: '10,000 due messages drain, insertion order kept exactly (interop: "redisson")',
   async round({ isQuick, progress }) {
     const count = isQuick ? 10_000 : 100_000;
     const figures: Figure[] = [];

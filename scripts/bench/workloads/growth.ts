@@ -16,6 +16,8 @@ import type { Workload } from "../workload.ts";
 export const growth: Workload = {
   name: "growth",
   title: "script time of moving messages, with 10 k, 100 k and 1 M delayed at random deadlines",
+  quickTitle:
+    "script time of moving messages, with 2 k, 20 k and 100 k delayed at random deadlines",
   async round({ isQuick, progress }) {
     const sizes = isQuick ? [2000, 20_000, 100_000] : [10_000, 100_000, 1_000_000];
     const atLeast = isQuick ? 20_000 : 100_000;

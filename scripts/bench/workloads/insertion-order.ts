@@ -9,6 +9,7 @@ import type { Workload } from "../workload.ts";
 export const insertionOrder: Workload = {
   name: "order",
   title: "1 M messages with random delays pass a queue in which 10,000 others stay",
+  quickTitle: "50,000 messages with random delays pass a queue in which 2,000 others stay",
   async round({ isQuick, progress }) {
     const [count, standing] = isQuick ? [50_000, 2000] : [1_000_000, 10_000];
     await using server = await BenchServer.start();

@@ -8,7 +8,10 @@ import type { Workload } from "../workload.ts";
 /** What finding a message by its key costs Redis, among many of the same deadline and others. */
 export const keys: Workload = {
   name: "keys",
-  title: "script time of get, reschedule and cancel by key, 1 M delayed, 100 k of one deadline",
+  title:
+    "script time of get, reschedule and cancel by key and of pages, 1 M delayed, 100 k of one deadline",
+  quickTitle:
+    "script time of get, reschedule and cancel by key and of pages, 50 k delayed, 5 k of one deadline",
   async round({ isQuick, progress }) {
     const [size, count] = isQuick ? [50_000, 300] : [1_000_000, 2000];
     await using server = await BenchServer.start();
@@ -46,14 +49,34 @@ export const keys: Workload = {
         { name: `${name}, p99`, value: percentile(times, 99), unit: "us", goal: { atMost: 1000 } },
       );
     }
+    // Pages of those that read many.
+    const pages: Record<string, () => Promise<unknown>> = {
+      "contains, each page": () => queue.contains("no such payload"),
+      "soonest, each page": () => readAll(queue.soonest(Math.min(size, 100_000))),
+      "find, each page": () => readAll(queue.find({ prefix: "order:77" })),
+    };
+    for (const [name, call] of Object.entries(pages)) {
+      progress(name);
+      await server.resetStats();
+      await call();
+      const times = (await server.scriptTimes()).toSorted((a, b) => a - b);
+      const value = percentile(times, 99);
+      figures.push({ name: `${name}, p99`, value, unit: "us", goal: { atMost: 1000 } });
+    }
     return figures;
   },
 };
+
+async function readAll(messages: AsyncIterable<unknown>): Promise<void> {
+  for await (const _ of messages);
+}
 
 /** Does the index of keys, or anything else, keep what has gone? */
 export const keyMemory: Workload = {
   name: "key-memory",
   title: "memory of 10 k delayed messages with keys, before and after 1 M others came and went",
+  quickTitle:
+    "memory of 1 k delayed messages with keys, before and after 20 k others came and went",
   async round({ isQuick, progress }) {
     const [live, others] = isQuick ? [1000, 20_000] : [10_000, 1_000_000];
     await using server = await BenchServer.start();

@@ -7,6 +7,7 @@ import type { Round, Workload } from "../workload.ts";
 export const lateness: Workload = {
   name: "lateness",
   title: "2,000 messages/s for 20 s, delays of 1 to 5 s, 1 worker process",
+  quickTitle: "2,000 messages/s for 2 s, delays of 0.2 to 1 s, 1 worker process",
   async round(round) {
     const { result, count } = await steadily(round, { workerProcesses: 1, concurrency: 10 });
     return [

@@ -6,6 +6,7 @@ import type { Workload } from "../workload.ts";
 export const mainJob: Workload = {
   name: "main",
   title: "10,000 orders with delays of 0 to 5 s, offered at once; 2 worker processes take them",
+  quickTitle: "2,000 orders with delays of 0 to 1 s, offered at once; 2 worker processes take them",
   async round(round) {
     const count = round.isQuick ? 2000 : 10_000;
     const maxDelay = round.isQuick ? 1000 : 5000;

@@ -7,6 +7,7 @@ import type { Workload } from "../workload.ts";
 export const memory: Workload = {
   name: "memory",
   title: "memory of 100,000 delayed messages",
+  quickTitle: "memory of 20,000 delayed messages",
   async round({ isQuick, progress }) {
     const count = isQuick ? 20_000 : 100_000;
     const figures: Figure[] = [];

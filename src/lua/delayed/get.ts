@@ -9,6 +9,16 @@ export interface DelayedMember {
   readonly member: Buffer;
 }
 
+/** Reads a list of deadlines, each followed by its member. */
+export function asMembers(raw: RawReply | undefined): DelayedMember[] {
+  const words = asArray(raw);
+  const members: DelayedMember[] = [];
+  for (let i = 0; i < words.length; i += 2) {
+    members.push({ deadline: asDeadline(words[i]), member: asBuffer(words[i + 1]) });
+  }
+  return members;
+}
+
 const defineGet = (name: string, resolve: "locate" | "delayedWith") =>
   defineScript({
     name,

@@ -1,10 +1,10 @@
 import { byElements } from "../family.ts";
-import { address } from "../fragments/address.ts";
 import { bytes } from "../fragments/bytes.ts";
-import { clock } from "../fragments/clock.ts";
+import { asInstant, clock } from "../fragments/clock.ts";
 import { deadlineAfter } from "../fragments/deadline-after.ts";
 import { delayedWith } from "../fragments/delayed-with.ts";
 import { forget } from "../fragments/forget.ts";
+import { packAddress } from "../fragments/pack-address.ts";
 import { asDeadline, replied } from "../fragments/replied.ts";
 import { asArray, asNumber, defineScript, type RawReply } from "../script.ts";
 
@@ -29,7 +29,7 @@ export interface KeyedReply {
  *
  * An entry of the index is: address (24) | outcome (1: its place in OUTCOMES) | since (8, big-endian
  * epoch ms: when the key was first offered; needed from the first replacement on). By the address a
- * message that is sent a second time recognises itself, and by the outcome it gives its first answer
+ * message that is sent a second time recognises itself, and by the outcome it gives its first result
  * again.
  *
  * Redis rolls nothing back. So every write that can be refused tells how it is undone, and what a
@@ -44,7 +44,7 @@ export const offerKeyed = byElements((elements) =>
     needs: [
       clock,
       deadlineAfter,
-      address,
+      packAddress,
       bytes,
       delayedWith,
       replied,
@@ -53,7 +53,7 @@ export const offerKeyed = byElements((elements) =>
     lua: /* lua */ `
 local now = clock() / 1000
 local head = tonumber(redis.call("ZRANGE", timeouts, 0, 0, "WITHSCORES")[2]) or math.huge
-local answers, elements, replaced, undo = {}, {}, {}, {}
+local results, elements, replaced, undo = {}, {}, {}, {}
 local first, failure = math.huge, nil
 
 local function write(takeBack, ...)
@@ -118,9 +118,9 @@ end
 for each row do
   local dueAt, outcome, delayedId = put(member, delay, deadline, key, rule, maxWait)
   if failure then break end
-  answers[#answers + 1] = replied(dueAt)
-  answers[#answers + 1] = outcome
-  answers[#answers + 1] = delayedId
+  results[#results + 1] = replied(dueAt)
+  results[#results + 1] = outcome
+  results[#results + 1] = delayedId
 end
 if not failure and #elements > 0 then
   write(function() redis.call("LTRIM", order, 0, -#elements - 1) end, "RPUSH", order, unpack(elements))
@@ -135,21 +135,21 @@ if failure then
   for i = #undo, 1, -1 do undo[i]() end
   return failure
 end
-return { now * 1000, answers }
+return { now * 1000, results }
 `,
     reply: (raw: RawReply) => {
       const [serverTime, list] = asArray(raw);
       const words = asArray(list);
-      const answers: KeyedReply[] = [];
+      const results: KeyedReply[] = [];
       for (let i = 0; i < words.length; i += 3) {
         const delayedId = words[i + 2];
-        answers.push({
+        results.push({
           deadline: asDeadline(words[i]),
           outcome: OUTCOMES[asNumber(words[i + 1])] ?? "added",
           delayedId: Buffer.isBuffer(delayedId) ? delayedId : undefined,
         });
       }
-      return { serverTime: asNumber(serverTime), answers };
+      return { serverTime: asInstant(serverTime), results };
     },
   }),
 );

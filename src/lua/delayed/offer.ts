@@ -1,12 +1,12 @@
 import { byElements } from "../family.ts";
-import { address } from "../fragments/address.ts";
-import { clock } from "../fragments/clock.ts";
+import { asInstant, clock } from "../fragments/clock.ts";
 import { deadlineAfter } from "../fragments/deadline-after.ts";
+import { packAddress } from "../fragments/pack-address.ts";
 import { asDeadline, replied } from "../fragments/replied.ts";
-import { asArray, asNumber, defineScript, type RawReply } from "../script.ts";
+import { asArray, defineScript, type RawReply } from "../script.ts";
 
 export interface OfferReply {
-  /** The server's clock in microseconds. */
+  /** The server's clock (epoch ms), to the microsecond. */
   readonly serverTime: number;
   /** Each message's deadline in epoch milliseconds, in the order of the arguments. */
   readonly deadlines: readonly number[];
@@ -26,10 +26,10 @@ export const offer = byElements((elements) =>
     keys: ["timeouts", "order"],
     args: ["channel"],
     each: ["member", "delay", "deadline"],
-    needs: [clock, deadlineAfter, replied, ...(elements === "addresses" ? [address] : [])],
+    needs: [clock, deadlineAfter, replied, ...(elements === "addresses" ? [packAddress] : [])],
     lua: /* lua */ `
 local now = clock() / 1000
-local answer, elements, added = { now * 1000 }, {}, {}
+local reply, elements, added = { now * 1000 }, {}, {}
 local first, firstDeadline = nil, math.huge
 for each row do
   deadline = tonumber(deadline) or deadlineAfter(now, delay)
@@ -40,7 +40,7 @@ for each row do
   else
     deadline = replied(tonumber(redis.call("ZSCORE", timeouts, member)))
   end
-  answer[#answer + 1] = deadline
+  reply[#reply + 1] = deadline
 end
 if #elements > 0 then
   local result = redis.pcall("RPUSH", order, unpack(elements))
@@ -56,11 +56,11 @@ if #elements > 0 then
     return result
   end
 end
-return answer
+return reply
 `,
     reply: (raw: RawReply): OfferReply => {
       const [serverTime, ...deadlines] = asArray(raw);
-      return { serverTime: asNumber(serverTime), deadlines: deadlines.map(asDeadline) };
+      return { serverTime: asInstant(serverTime), deadlines: deadlines.map(asDeadline) };
     },
   }),
 );

@@ -14,15 +14,22 @@ export interface Cursor {
   readonly last: Buffer;
 }
 
+/** What the looks of one script may cost; see the fragment `locate`. */
+export const BUDGET = 30;
+
 export const START: Cursor = { position: 0, last: Buffer.alloc(0) };
 
 /**
- * The head of a script that reads a page: the next `step` elements of the insertion order, which begin at
- * `position`. It needs the fragment `view`.
+ * The body of a script that reads a page: it does `look` for the next elements of the insertion order, and
+ * replies with what that puts into `items`. `isFull` ends the page.
+ *
+ * A page is `step` elements at most, and ends sooner when its looks have cost some 400 us: payloads may be large,
+ * and an element of one of many equal deadlines may need a binary search. It needs the fragments `view`
+ * and `findNext`.
  */
-export const elementsAt = /* lua */ `
+export const eachElement = (look: string) => /* lua */ `
 position = tonumber(position)
-if position > 0 and last ~= "" then
+if position > 0 and last ~= "" and view(position - 1, position - 1)[1] ~= last then
   local from = math.max(0, position - step)
   local passed = view(from, position - 1)
   local at = #passed
@@ -31,8 +38,22 @@ if position > 0 and last ~= "" then
   if at == 0 and from > 0 then return { from, last, {} } end
   position = at == 0 and 0 or from + at
 end
-local elements = view(position, position + step - 1)
-if #elements == 0 then return false end
+local items, seen, isFull = {}, 0, false
+while seen < tonumber(step) and not isFull do
+  -- A few at a time, since each may be a whole member.
+  local elements = view(position + seen, position + seen + math.min(10, step - seen) - 1)
+  for _, element in ipairs(elements) do
+    ${look}
+    seen, last = seen + 1, element
+    if isFull or spent() > ${BUDGET} then
+      isFull = true
+      break
+    end
+  end
+  if #elements == 0 then break end
+end
+if seen == 0 then return false end
+return { position + seen, last, items }
 `;
 
 export interface Page<Item> {

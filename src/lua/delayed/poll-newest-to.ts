@@ -1,6 +1,7 @@
 import { find } from "../fragments/find.ts";
 import { takeOut } from "../fragments/take-out.ts";
 import { unpackMember } from "../fragments/unpack-member.ts";
+import { BUDGET } from "./page.ts";
 import { asArray, asNumber, defineScript } from "../script.ts";
 
 /**
@@ -17,6 +18,7 @@ export const pollNewestTo = defineScript({
   needs: [find, takeOut, unpackMember],
   lua: /* lua */ `
 for _ = 1, step do
+  if spent() > ${BUDGET} then break end
   local list = order
   local element = redis.call("LINDEX", order, -1)
   if not element then

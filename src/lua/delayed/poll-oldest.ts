@@ -1,6 +1,13 @@
 import { find } from "../fragments/find.ts";
 import { takeOut } from "../fragments/take-out.ts";
+import { BUDGET } from "./page.ts";
 import { asArray, asBuffer, asNumber, defineScript } from "../script.ts";
+
+export interface PollReply {
+  readonly members: readonly Buffer[];
+  /** Whether elements are left. */
+  readonly hasMore: boolean;
+}
 
 /**
  * Takes the oldest inserted messages out, `limit` at most, looking at `step` elements at most.
@@ -20,6 +27,8 @@ export const pollOldest = defineScript({
 local members, bytes = {}, 0
 for _ = 1, step do
   if #members >= tonumber(limit) or bytes >= tonumber(maxBytes) then break end
+  -- To take one out costs about as much as two looks.
+  if spent() + 2 * #members > ${BUDGET} then break end
   local element = redis.call("LPOP", compacted) or redis.call("LPOP", order)
   if not element then return { members, 0 } end
   local member = find(element)
@@ -27,11 +36,12 @@ for _ = 1, step do
     takeOut({ member })
     members[#members + 1] = member
     bytes = bytes + #member
+    spend(member)
   end
 end
 return { members, 1 }
 `,
-  reply: (raw) => {
+  reply: (raw): PollReply => {
     const [members, more] = asArray(raw);
     return { members: asArray(members).map(asBuffer), hasMore: asNumber(more) === 1 };
   },

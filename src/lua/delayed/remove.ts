@@ -1,6 +1,6 @@
 import { byElements, type Elements } from "../family.ts";
 import { delayedWith } from "../fragments/delayed-with.ts";
-import { find } from "../fragments/find.ts";
+import { findNext } from "../fragments/find-next.ts";
 import { forget } from "../fragments/forget.ts";
 import { locate } from "../fragments/locate.ts";
 import { takeOut } from "../fragments/take-out.ts";
@@ -17,7 +17,7 @@ import { asArray, asNumber, defineScript } from "../script.ts";
  */
 const defineRemove = (
   name: string,
-  resolve: "find" | "locate" | "delayedWith",
+  resolve: "findNext" | "locate" | "delayedWith",
   elements: Elements,
 ) =>
   defineScript({
@@ -27,11 +27,11 @@ const defineRemove = (
     each: ["wanted"],
     needs: [
       takeOut,
-      { find, locate, delayedWith }[resolve],
+      { findNext, locate, delayedWith }[resolve],
       ...(elements === "members" ? [forget] : []),
     ],
     lua: /* lua */ `
-local members, isChosen, answers = {}, {}, {}
+local members, isChosen, flags = {}, {}, {}
 for each row do
   local member = ${resolve}(wanted)
   local isFirst = member and not isChosen[member]
@@ -39,19 +39,21 @@ for each row do
     isChosen[member] = true
     members[#members + 1] = member
   end
-  answers[#answers + 1] = isFirst and 1 or 0
+  flags[#flags + 1] = isFirst and 1 or 0
 end
 if #members > 0 then
   takeOut(members)
   ${elements === "members" ? "forget(members)" : ""}
 end
-return answers
+return flags
 `,
     reply: (raw) => asArray(raw).map((flag) => asNumber(flag) === 1),
   });
 
 /** By elements of the insertion order. */
-export const removeByElement = byElements((elements) => defineRemove("element", "find", elements));
+export const removeByElement = byElements((elements) =>
+  defineRemove("element", "findNext", elements),
+);
 
 /** By addresses, with ids of 8 or 16 bytes. */
 export const removeById = byElements((elements) => defineRemove("id", "locate", elements));

@@ -1,11 +1,12 @@
 import { byElements, type Elements } from "../family.ts";
-import { address } from "../fragments/address.ts";
+import { packAddress } from "../fragments/pack-address.ts";
 import { clock } from "../fragments/clock.ts";
 import { deadlineAfter } from "../fragments/deadline-after.ts";
 import { delayedWith } from "../fragments/delayed-with.ts";
 import { locate } from "../fragments/locate.ts";
+import { asDeadline, replied } from "../fragments/replied.ts";
 import { unpackMember } from "../fragments/unpack-member.ts";
-import { asArray, asBuffer, asNumber, defineScript, type RawReply } from "../script.ts";
+import { asArray, asBuffer, defineScript, type RawReply } from "../script.ts";
 
 /**
  * Removes the older of a member's two elements. Where there was none in the LIST, that was the new one:
@@ -21,14 +22,25 @@ end`;
 /**
  * Gives a delayed message a new deadline: its id and payload stay, its address changes, and so it goes
  * to the end of the insertion order. If the deadline is the same to the millisecond, nothing changes.
+ *
+ * It is due in `delay` milliseconds or at `deadline`; the other one is empty. If both are, it is due now,
+ * or stays due if it was: among those it keeps its place.
+ *
  * Returns its deadline and member, or nil if it is gone.
  */
 const defineReschedule = (name: string, resolve: "locate" | "delayedWith", elements: Elements) =>
   defineScript({
     name: `reschedule-by-${name}-${elements}`,
     keys: ["timeouts", "order", "compacted", "businessKeys"],
-    args: ["channel", "wanted", "delay"],
-    needs: [clock, deadlineAfter, address, unpackMember, { locate, delayedWith }[resolve]],
+    args: ["channel", "wanted", "delay", "deadline"],
+    needs: [
+      clock,
+      deadlineAfter,
+      packAddress,
+      replied,
+      unpackMember,
+      { locate, delayedWith }[resolve],
+    ],
     lua: /* lua */ `
 local member, oldDeadline = ${resolve}(wanted)
 if not member then return false end
@@ -36,9 +48,12 @@ local id, _, key = unpackMember(member)
 -- Nobody can read it, and so it is nobody's message.
 if not id then return false end
 local now = clock() / 1000
-local deadline = deadlineAfter(now, delay)
+local deadline = tonumber(deadline)
+if not deadline then
+  deadline = delay ~= "" and deadlineAfter(now, delay) or math.min(oldDeadline, math.floor(now))
+end
 -- Its address stays, so there is nothing to change. A second element would list it twice.
-if deadline == oldDeadline then return { deadline, member } end
+if deadline == oldDeadline then return { replied(deadline), member } end
 local entry = key and redis.call("HGET", businessKeys, key)
 local isIndexed = entry and entry:sub(9, 24) == id
 -- What may be refused comes first: whether the ZSET may be written, the index, the insertion order.
@@ -53,12 +68,12 @@ end
 ${elements === "members" ? removeOlder : ""}
 redis.call("ZADD", timeouts, "XX", deadline, member)
 if redis.call("ZRANGE", timeouts, 0, 0)[1] == member then redis.call("PUBLISH", channel, deadline) end
-return { deadline, member }
+return { replied(deadline), member }
 `,
     reply: (raw: RawReply) => {
       if (raw === null) return undefined;
       const [deadline, member] = asArray(raw);
-      return { deadline: asNumber(deadline), member: asBuffer(member) };
+      return { deadline: asDeadline(deadline), member: asBuffer(member) };
     },
   });
 

@@ -1,8 +1,8 @@
-import { find } from "../fragments/find.ts";
+import { findNext } from "../fragments/find-next.ts";
 import { unpackMember } from "../fragments/unpack-member.ts";
 import { view } from "../fragments/view.ts";
 import { asBuffer, asNumber, defineScript } from "../script.ts";
-import { asPage, elementsAt, type Page } from "./page.ts";
+import { asPage, eachElement, type Page } from "./page.ts";
 
 /** A live element of the insertion order, and whether its payload is one of those searched for. */
 export interface SearchHit {
@@ -18,21 +18,17 @@ export const searchPage = defineScript({
   keys: ["timeouts", "order", "compacted"],
   args: ["position", "last", "step"],
   each: ["wanted"],
-  needs: [find, view, unpackMember],
-  lua: /* lua */ `${elementsAt}
-local isWanted = {}
+  needs: [findNext, view, unpackMember],
+  lua: `local isWanted = {}
 for each row do isWanted[wanted] = true end
-local hits = {}
-for _, element in ipairs(elements) do
-  local member = find(element)
-  if member then
-    local _, payload = unpackMember(member)
-    hits[#hits + 1] = element
-    hits[#hits + 1] = payload and isWanted[payload] and 1 or 0
-  end
-end
-return { position + #elements, elements[#elements], hits }
-`,
+${eachElement(/* lua */ `
+    local member = findNext(element)
+    if member then
+      local _, payload = unpackMember(member)
+      items[#items + 1] = element
+      items[#items + 1] = payload and isWanted[payload] and 1 or 0
+      spend(member)
+    end`)}`,
   reply: (raw): Page<SearchHit> =>
     asPage(raw, (items) => {
       const hits: SearchHit[] = [];

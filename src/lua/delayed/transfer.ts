@@ -1,5 +1,5 @@
 import { byElements, type Elements } from "../family.ts";
-import { clock } from "../fragments/clock.ts";
+import { asInstant, clock } from "../fragments/clock.ts";
 import { forget } from "../fragments/forget.ts";
 import { ownKeys } from "../fragments/own-keys.ts";
 import { asDeadline, LAST_DEADLINE, replied } from "../fragments/replied.ts";
@@ -15,7 +15,7 @@ export interface TransferReply {
   readonly moved: number;
   /** How many went to the quarantine, since nobody can unpack them. */
   readonly quarantined: number;
-  /** The server's clock in microseconds. */
+  /** The server's clock (epoch ms), to the microsecond. */
   readonly serverTime: number;
   /** The deadline of the first message that is left (epoch ms), or Infinity: nothing is ever due. */
   readonly next: number;
@@ -23,6 +23,8 @@ export interface TransferReply {
   readonly isOutrun: boolean;
   /** What there is to tidy, if this was a sweep. */
   readonly untidy: Untidy | undefined;
+  /** Whether the queue is paused, if this was a sweep. Then nothing has been moved. */
+  readonly isPaused: boolean | undefined;
 }
 
 /**
@@ -38,7 +40,16 @@ export interface TransferReply {
 const defineTransfer = (name: "transfer" | "sweep", elements: Elements) =>
   defineScript({
     name: `${name}-${elements}`,
-    keys: ["timeouts", "order", "compacted", "businessKeys", "ready", "quarantine", "mover"],
+    keys: [
+      "timeouts",
+      "order",
+      "compacted",
+      "businessKeys",
+      "ready",
+      "unreadable",
+      "mover",
+      "paused",
+    ],
     args: ["limit", "grace", "claim", "task"],
     needs: [
       clock,
@@ -50,9 +61,10 @@ const defineTransfer = (name: "transfer" | "sweep", elements: Elements) =>
     ],
     lua: /* lua */ `
 local now = clock()
-local function answer(moved, quarantined, head, isOutrun)
-  return { moved, quarantined, now, head and replied(head), isOutrun${name === "sweep" ? ", untidy()" : ""} }
+local function reply(moved, quarantined, head, isOutrun)
+  return { moved, quarantined, now, head and replied(head), isOutrun${name === "sweep" ? ", untidy(), 0" : ""} }
 end
+${name === "sweep" ? `if redis.call("EXISTS", paused) == 1 then return { 0, 0, now, false, 0, untidy(), 1 } end` : ""}
 local latest = math.floor(now / 1000) - grace
 -- One look at the first few mostly shows all that are due and the first that is left.
 local few = math.min(${LOOK}, limit)
@@ -69,7 +81,7 @@ local isMore = #due == few
 if isMore then due = redis.call("ZRANGEBYSCORE", timeouts, "-inf", latest, "LIMIT", 0, limit) end
 if #due == 0 then
   local mover = redis.pcall("GET", mover)
-  return answer(0, 0, head, type(mover) == "string" and mover ~= task and 1 or 0)
+  return reply(0, 0, head, type(mover) == "string" and mover ~= task and 1 or 0)
 end
 local payloads, poison, keyed, ids = {}, {}, {}, {}
 for _, member in ipairs(due) do
@@ -84,7 +96,7 @@ local own = ownKeys(keyed, ids)
 if claim == "1" then redis.call("ZREMRANGEBYRANK", timeouts, 1, 0) end
 if #poison > 0 then
   redis.call("ZREM", timeouts, "delayline: no such member")
-  redis.call("RPUSH", quarantine, unpack(poison))
+  redis.call("RPUSH", unreadable, unpack(poison))
   redis.call("ZREM", timeouts, unpack(poison))
 end
 if #payloads > 0 then
@@ -95,7 +107,7 @@ if #payloads > 0 then
   end
   if type(pushed) == "table" then
     -- What went to the quarantine has to be reported; the next run reports this.
-    if #poison > 0 then return answer(0, #poison, latest, 0) end
+    if #poison > 0 then return reply(0, #poison, latest, 0) end
     return pushed
   end
   redis.call("ZREMRANGEBYRANK", timeouts, 0, #payloads - 1)
@@ -108,19 +120,20 @@ if not head then
   -- No message is left, so every element of the insertion order is dead.
   redis.call("UNLINK", order, compacted, businessKeys)
 end
-return answer(#payloads, #poison, head, 0)
+return reply(#payloads, #poison, head, 0)
 `,
     reply: (raw: RawReply): TransferReply => {
-      const [moved, quarantined, serverTime, head, isOutrun, found] = asArray(raw);
+      const [moved, quarantined, serverTime, head, isOutrun, found, isPaused] = asArray(raw);
       const next = head === null ? Infinity : asDeadline(head);
       return {
         moved: asNumber(moved),
         quarantined: asNumber(quarantined),
-        serverTime: asNumber(serverTime),
+        serverTime: asInstant(serverTime),
         // A score beyond all deadlines (+inf, Java's Long.MAX_VALUE) keeps a message for ever.
         next: next > LAST_DEADLINE ? Infinity : next,
         isOutrun: asNumber(isOutrun) === 1,
         untidy: found === undefined ? undefined : asUntidy(found),
+        isPaused: isPaused === undefined ? undefined : asNumber(isPaused) === 1,
       };
     },
   });
@@ -129,7 +142,10 @@ export const transfer = {
   list: byElements((elements) => defineTransfer("transfer", elements)),
 };
 
-/** Also tells whether there is something to tidy. */
+/**
+ * Also tells whether there is something to tidy, and whether the queue is paused. If it is, nothing is moved.
+ * A transfer does not ask: it costs nothing that queues can be paused, and its caller sweeps when it hears of it.
+ */
 export const sweep = {
   list: byElements((elements) => defineTransfer("sweep", elements)),
 };

@@ -5,7 +5,6 @@ import { bytes } from "./bytes.ts";
  * Elements of the order LIST. Ours are addresses: deadline(8) | id(16), both big-endian. Java's are
  * members, and so are ours in a queue with `interop: "redisson"`.
  *
- * `packAddress(deadline, member)`: the address of a member of ours.
  * `deadlineOf(address)`: its deadline, or the score of a member that nobody could have offered; see
  * `packAddress` in `message.ts`.
  * `isAddress(element)`: an address begins with 0 (deadlines are below 2^56), and so does the order
@@ -15,9 +14,6 @@ import { bytes } from "./bytes.ts";
 export const address = defineFragment({
   needs: [bytes],
   lua: /* lua */ `
-local function packAddress(deadline, member)
-  return struct.pack(">I4I4", math.floor(deadline / 4294967296), deadline % 4294967296) .. member:sub(2, 17)
-end
 local function isAddress(element)
   return #element == 24 and element:byte(1) == 0 and element:byte(9) == 0
 end

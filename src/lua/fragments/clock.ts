@@ -1,4 +1,5 @@
 import { defineFragment } from "../fragment.ts";
+import { asNumber, type RawReply } from "../script.ts";
 
 /**
  * `clock()`: the server's time in microseconds. Once per script: Redis 7.0 does not freeze it.
@@ -14,3 +15,8 @@ local function clock()
 end
 `,
 });
+
+/** The instant (epoch ms, with fractions) of a reply that holds what `clock()` returned. */
+export function asInstant(raw: RawReply | undefined): number {
+  return asNumber(raw) / 1000;
+}

@@ -14,11 +14,11 @@ export const findNext = defineFragment({
   keys: ["timeouts"],
   needs: [address, bytes, locate, find],
   lua: /* lua */ `
-local last, rank, candidate = "", nil, nil
+local sought, rank, candidate = "", nil, nil
 local function findNext(element)
   if not isAddress(element) then return find(element) end
-  local isBehind = rank and element:sub(1, 8) == last:sub(1, 8) and compareBytes(last, 9, element, 9, 16) < 0
-  last = element
+  local isBehind = rank and element:sub(1, 8) == sought:sub(1, 8) and compareBytes(sought, 9, element, 9, 16) < 0
+  sought = element
   for _ = 1, isBehind and 8 or 0 do
     if not candidate then
       local found = redis.call("ZRANGE", timeouts, rank, rank, "WITHSCORES")
@@ -27,13 +27,13 @@ local function findNext(element)
       cost = cost + 1 + #candidate / 4096
     end
     local order = compareTo(candidate, element)
-    if order == 0 then return candidate end
+    if order == 0 then return candidate, deadlineOf(element) end
     if order < 0 then return nil end
     rank, candidate = rank + 1, nil
   end
-  local member, _, found = locate(element)
+  local member, deadline, found = locate(element)
   rank, candidate = found, member
-  return member
+  return member, deadline
 end
 `,
 });

@@ -12,7 +12,7 @@ import { bytes } from "./bytes.ts";
  * `locate(address)`: the member and the deadline of the message with this deadline and id (of 8 or 16
  * bytes), or nil if it is gone; and its rank, or that of the next one, if it came to a binary search.
  * `spent()`: what looking has cost so far: 1 for each look into the ZSET, and 1 for each 4 KB that it
- * read.
+ * read. `spend(member)`: adds what it costs to use a member's bytes once more, such as in a reply.
  */
 export const locate = defineFragment({
   keys: ["timeouts"],
@@ -21,6 +21,9 @@ export const locate = defineFragment({
 local cost = 0
 local function spent()
   return cost
+end
+local function spend(member)
+  cost = cost + #member / 4096
 end
 local function compareTo(member, address)
   local length = #address - 8

@@ -7,7 +7,7 @@ import { asNumber, defineScript } from "../script.ts";
  *
  * A payload has no id, so a receipt makes it safe to send again: where the receipt exists the first
  * copy was carried out. Receipts stand in a ZSET by the time at which they were written. The caller
- * removes its own once it has the answer; those of callers that have died are dropped after a day.
+ * removes its own once it has the reply; those of callers that have died are dropped after a day.
  *
  * Redis rolls nothing back, so a receipt is written before the push, and taken back if the push is
  * refused. That it may be taken back is tried before it is written: by the first removal, of nothing

@@ -9,10 +9,10 @@ import { newLine } from "../../helpers/delayline.ts";
 import { newRedis, redisUrl, uniqueName } from "../../helpers/redis.ts";
 import { offerAsRedisson, transferAsRedisson, type Layout } from "../../helpers/redisson.ts";
 
-/** A user who may do to the queue `name` what the README says, and no more. */
+/** A user who may do to the queue `name` what docs/operations.md says, and no more. */
 async function newUser(admin: Redis, name: string): Promise<{ user: string; url: URL }> {
-  const readme = await readFile(new URL("../../../README.md", import.meta.url), "utf8");
-  const rules = /\*\*Access rules\.\*\*.*?```\n(.*?)```/s.exec(readme)?.[1];
+  const page = await readFile(new URL("../../../docs/operations.md", import.meta.url), "utf8");
+  const rules = /^## Access rules.*?```\n(.*?)```/ms.exec(page)?.[1];
   const user = uniqueName("user");
   const words = String(rules).replaceAll("orders", name).trim().split(/\s+/);
   await admin.call("ACL", "SETUSER", user, "on", ">secret", "resetkeys", "resetchannels", ...words);
@@ -23,7 +23,7 @@ async function newUser(admin: Redis, name: string): Promise<{ user: string; url:
   return { user, url };
 }
 
-it("needs no more access than the README says", async () => {
+it("needs no more access than docs/operations.md says", async () => {
   const name = uniqueName("acl");
   const admin = newRedis();
   const { user, url } = await newUser(admin, name);

@@ -449,8 +449,8 @@ describe("a Redis that cannot be reached", () => {
     const proxy = await startProxy(redisUrl());
     proxy.refuse();
     const { port } = proxy;
-    const redis = { host: "127.0.0.1", port, maxRetriesPerRequest: 4 };
-    const line = newLineThatMayFail({ redis, transfer: false });
+    const redis = { host: "127.0.0.1", port };
+    const line = newLineThatMayFail({ redis, transfer: false, callTimeout: 1000 });
     const offer = line.getDelayedQueue(name).offer("a", 0);
     const reason = `connect ECONNREFUSED 127.0.0.1:${port}`;
     await eventually(() => line.errors.length > 0);
@@ -460,7 +460,7 @@ describe("a Redis that cannot be reached", () => {
     });
     await expect(offer).rejects.toMatchObject({
       stored: "not-stored",
-      message: `cannot offer to queue "${name}": Redis cannot be reached: ${reason}`,
+      message: `cannot offer to queue "${name}": Redis could not be reached within 1000 ms: ${reason}`,
     });
     await expect(line.serverTime()).rejects.toThrow(reason);
     expect(line.errors).toHaveLength(1);

@@ -4,12 +4,13 @@ import { OpenQueue, type Shared } from "../../../src/client/open-queue.ts";
 import { Tidier } from "../../../src/delayed/tidier.ts";
 import { TransferTask } from "../../../src/delayed/transfer-task.ts";
 import { queueKeys } from "../../../src/queue/keys.ts";
-import { Queue } from "../../../src/queue/queue.ts";
 import { Subscription } from "../../../src/queue/subscription.ts";
 import { ReadyList } from "../../../src/ready/ready-list.ts";
 import { Connections } from "../../../src/redis/connections.ts";
 import { Heartbeat } from "../../../src/redis/heartbeat.ts";
 import { Subscriber } from "../../../src/redis/subscriber.ts";
+import { Troubles } from "../../../src/redis/troubles.ts";
+import { Expiries } from "../../../src/time/expiries.ts";
 import { ServerClock } from "../../../src/time/server-clock.ts";
 import { startOwnServer } from "../../helpers/own-server.ts";
 import { newRedis, redisUrl, uniqueName } from "../../helpers/redis.ts";
@@ -33,8 +34,12 @@ const LAYOUT = { elements: "addresses", into: "list" } as const;
 /** Errors that nobody awaits are none of this contract's business. */
 function report(): void {}
 
+function newTroubles(): Troubles {
+  return new Troubles({ report, onRecovered: () => {} });
+}
+
 /** Takes nothing until it is aborted. */
-function takeNothing(signal: AbortSignal): Promise<never> {
+function takeNothing({ signal }: { signal: AbortSignal }): Promise<never> {
   return new Promise((_, reject) => {
     signal.addEventListener("abort", () => reject(new Error("aborted")));
   });
@@ -42,17 +47,27 @@ function takeNothing(signal: AbortSignal): Promise<never> {
 
 function share(url: string): Shared {
   const clock = new ServerClock();
+  const troubles = newTroubles();
   const connections = new Connections(url, {
     onTime: (serverTime, sentAt) => clock.observe(serverTime, sentAt),
-    report,
+    troubles,
   });
-  const subscriber = new Subscriber(connections, report);
+  const subscriber = new Subscriber(connections, troubles);
   onTestFinished(() => {
     subscriber.close();
     connections.close();
   });
   const offerBatches = new Set<never>();
-  return { connections, subscriber, clock, offerBatches, closeTimeout: CLOSE_TIMEOUT, report };
+  return {
+    connections,
+    subscriber,
+    clock,
+    offerBatches,
+    expiries: new Expiries(5000),
+    closeTimeout: CLOSE_TIMEOUT,
+    report,
+    troubles,
+  };
 }
 
 /** As a client closes its parts: when their time is over it ends the connections under them. */
@@ -92,7 +107,8 @@ const kinds: Record<string, (url: string) => Running> = {
   "a transfer task": (url) => {
     const shared = share(url);
     const name = uniqueName();
-    const task = new TransferTask(name, queueKeys(name), LAYOUT, shared);
+    const { pauses } = new OpenQueue(name, "addresses", shared);
+    const task = new TransferTask(name, queueKeys(name), LAYOUT, { ...shared, pauses });
     return {
       start: () => task.onSubscribed(),
       close: () => closeWithin(shared, () => task.close()),
@@ -110,19 +126,27 @@ const kinds: Record<string, (url: string) => Running> = {
   "a ready list": (url) => {
     const shared = share(url);
     const name = uniqueName();
-    const list = new ReadyList(new Queue(name, queueKeys(name), LAYOUT, shared), shared);
+    const { queue, pauses } = new OpenQueue(name, "addresses", shared);
+    const list = new ReadyList(queue, { ...shared, pauses });
     return {
       start: () => list.take(1, { timeout: Infinity }),
       close: () => closeWithin(shared, () => list.close()),
     };
   },
   "a subscription": () => {
-    const subscription = new Subscription("orders", takeNothing, report, 3, report);
+    const subscription = new Subscription({
+      queue: "orders",
+      take: takeNothing,
+      takes: newTroubles().work(),
+      handler: report,
+      concurrency: 3,
+      report,
+    });
     return { start: () => {}, close: () => subscription.close() };
   },
   "a subscriber": (url) => {
     const { connections } = share(url);
-    const subscriber = new Subscriber(connections, () => {});
+    const subscriber = new Subscriber(connections, newTroubles());
     return {
       start: () => subscriber.listen("channel", { onSubscribed: () => {}, onMessage: () => {} }),
       close: () => subscriber.close(),

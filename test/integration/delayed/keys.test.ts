@@ -93,7 +93,7 @@ for (const interop of ["none", "redisson"] as const) {
       expect(await redis.exists(keys.businessKeys)).toBe(0);
     });
 
-    it("rejects, replaces or keeps when a key is pending", async () => {
+    it("rejects, replaces or keeps when a key is delayed", async () => {
       const { delayed } = openWith(interop);
       const first = await delayed.offer("one", LONG, { key: "k" });
 
@@ -333,10 +333,10 @@ it("answers the first outcome again when an offer is sent twice", async () => {
     ]);
   const [a, b] = [createId(1_760_000_000_000_000), createId(1_760_000_000_000_001)] as const;
   const added = await put(a, "a", "replace");
-  expect((await put(a, "a", "replace")).answers).toEqual(added.answers);
+  expect((await put(a, "a", "replace")).results).toEqual(added.results);
   const replaced = await put(b, "b", "replace");
-  expect(replaced.answers[0]?.outcome).toBe("replaced");
-  expect((await put(b, "b", "replace")).answers).toEqual(replaced.answers);
+  expect(replaced.results[0]?.outcome).toBe("replaced");
+  expect((await put(b, "b", "replace")).results).toEqual(replaced.results);
   expect(await redis.zcard(keys.timeouts)).toBe(1);
 });
 

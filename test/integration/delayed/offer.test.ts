@@ -200,6 +200,12 @@ describe("offerAt", () => {
     },
   );
 
+  test("takes epoch milliseconds as well, rounded up", async () => {
+    const at = Date.now() + MINUTE;
+    expect(await queue.offerAt("x", at)).toMatchObject({ deadline: at });
+    expect(await queue.offerAt("x", at + 0.25)).toMatchObject({ deadline: at + 1 });
+  });
+
   test("takes dates as far as they go", async () => {
     const date = new Date(8.64e15);
     await queue.offerAt("x", date);
@@ -207,15 +213,17 @@ describe("offerAt", () => {
   });
 
   test.each<[unknown, string]>([
-    [new Date(NaN), "date must be a valid date, got Invalid Date"],
-    [new Date(-1), "date must not be before 1970, got 1969-12-31T23:59:59.999Z"],
-    [Date.now(), "date must be a Date, got number"],
-    ["2026-01-01", "date must be a Date, got string"],
-    [undefined, "date must be a Date, got undefined"],
+    [new Date(NaN), "at must be a valid date, got Invalid Date"],
+    [new Date(-1), "at must not be before 1970, got 1969-12-31T23:59:59.999Z"],
+    [-1, "at must be between 0 and 8990000000000000 epoch milliseconds, got -1"],
+    ["2026-01-01", "at must be a Date or a number of epoch milliseconds, got string"],
+    [undefined, "at must be a Date or a number of epoch milliseconds, got undefined"],
   ])("refuses %s, and sends nothing", async (date, message) => {
     const offer = queue.offerAt("x", date as Date);
     await expect(offer).rejects.toThrow(message);
-    await expect(offer).rejects.toThrow(date instanceof Date ? RangeError : TypeError);
+    await expect(offer).rejects.toThrow(
+      date instanceof Date || typeof date === "number" ? RangeError : TypeError,
+    );
     expect(await queue.size()).toBe(0);
   });
 });

@@ -379,6 +379,7 @@ describe("the insertion order", () => {
           channel: keys.channel,
           wanted,
           delay: 5e8,
+          deadline: "",
         });
       }
       await cancel(leaving.slice(50));

@@ -129,6 +129,6 @@ test.for([...FOREVER, ...DUE])(
     const send = () => run(redis, offerKeyed.addresses, keys, { channel: keys.channel }, [row]);
     await send();
     await redis.zadd(keys.timeouts, score, member);
-    expect((await send()).answers[0]?.deadline).toBe(asNumber(score));
+    expect((await send()).results[0]?.deadline).toBe(asNumber(score));
   },
 );

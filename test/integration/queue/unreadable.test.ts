@@ -33,6 +33,7 @@ beforeEach(() => {
 const delayedJson = () => line.getDelayedQueue(name, { transfer: false });
 
 const quarantine = () => redis.lrange(keys.quarantine, 0, -1);
+const unreadable = () => redis.lrange(keys.unreadable, 0, -1);
 
 /** What a promise is rejected with. */
 async function failureOf(promise: Promise<unknown>): Promise<unknown> {
@@ -185,7 +186,7 @@ describe("a delayed message whose bytes have no known layout", () => {
     const [error] = line.errors;
     expect(error).toBeInstanceOf(QuarantineError);
     expect(error).toMatchObject({ code: "QUARANTINED", queue: name, count: 2 });
-    expect(await quarantine()).toEqual(["garbage 1", "garbage 2"]);
+    expect(await unreadable()).toEqual(["garbage 1", "garbage 2"]);
     expect(await redis.exists(keys.timeouts, keys.order)).toBe(0);
   });
 
@@ -198,7 +199,7 @@ describe("a delayed message whose bytes have no known layout", () => {
     expect(await queue.readAll()).toEqual(["good"]);
     expect(await queue.contains("good")).toBe(true);
     expect(await queue.poll()).toBe("good");
-    expect(await quarantine()).toEqual(["garbage"]);
+    expect(await unreadable()).toEqual(["garbage"]);
     expect(await queue.size()).toBe(0);
   });
 });

@@ -314,6 +314,63 @@ describe("takeMany", () => {
   });
 });
 
+describe("options", () => {
+  const noSignals: [unknown, string][] = [
+    [null, "signal must be an AbortSignal, got null"],
+    [new AbortController(), "signal must be an AbortSignal, got object"],
+    ["abort", "signal must be an AbortSignal, got string"],
+  ];
+
+  test.each<[unknown, string]>([
+    [{ singal: AbortSignal.timeout(1) }, 'take option must be one of signal, got "singal"'],
+    [{ timeout: 1 }, 'take option must be one of signal, got "timeout"'],
+    [5000, "take options must be an object, got 5000"],
+    [null, "take options must be an object, got null"],
+    ["5000", "take options must be an object, got a string"],
+    ...noSignals.map(([signal, message]) => [{ signal }, message] as [unknown, string]),
+  ])("of take are checked, and nothing is taken: %j", async (options, message) => {
+    await redis.rpush(name, "a");
+    await expect(queue.take(options as never)).rejects.toThrow(new TypeError(message));
+    expect(await queue.size()).toBe(1);
+  });
+
+  test.each<[unknown, string]>([
+    [{ max: 1, timeOut: 5 }, 'takeMany option must be one of max, timeout, signal, got "timeOut"'],
+    [undefined, "takeMany options must be an object, got undefined"],
+    [10, "takeMany options must be an object, got 10"],
+    ...noSignals.map(([signal, message]) => [{ max: 1, signal }, message] as [unknown, string]),
+  ])("of takeMany are checked, and nothing is taken: %j", async (options, message) => {
+    await redis.rpush(name, "a");
+    await expect(queue.takeMany(options as never)).rejects.toThrow(new TypeError(message));
+    expect(await queue.size()).toBe(1);
+  });
+
+  test.each<[unknown, string]>([
+    [{ concurency: 10 }, 'subscribe option must be one of concurrency, onError, got "concurency"'],
+    [10, "subscribe options must be an object, got 10"],
+    [null, "subscribe options must be an object, got null"],
+  ])("of subscribe are checked, and nothing is taken: %j", async (options, message) => {
+    await redis.rpush(name, "a");
+    expect(() => queue.subscribe(() => {}, options as never)).toThrow(new TypeError(message));
+    expect(await queue.size()).toBe(1);
+  });
+
+  test("may be given as undefined, each and all", async () => {
+    await queue.putMany(["a", "b", "c"]);
+    expect(await queue.take(undefined)).toBe("a");
+    expect(await queue.take({ signal: undefined } as never)).toBe("b");
+    const rest = { max: 5, timeout: undefined, signal: undefined } as never;
+    expect(await queue.takeMany(rest)).toEqual(["c"]);
+    await queue.subscribe(() => {}, { onError: undefined } as never).close();
+  });
+
+  test("the names of pollFromAny must be a list", async () => {
+    for (const names of ["other", null, { length: 1 }]) {
+      await expect(queue.pollFromAny(names as never)).rejects.toThrow("names must be an array");
+    }
+  });
+});
+
 describe("put", () => {
   test("puts behind what is there", async () => {
     await queue.put("a");

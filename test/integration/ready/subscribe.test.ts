@@ -326,3 +326,83 @@ describe("a handler that fails", () => {
     await eventually(() => troubled.errors.length === 1);
   });
 });
+
+describe("with onError", () => {
+  test("a failure and its payload go there, and nowhere else; the next message follows", async () => {
+    const failures: unknown[] = [];
+    const reason = new Error("no such order");
+    queue.subscribe(
+      (payload) => {
+        if (payload === 1) throw reason;
+        failures.push(`handled ${payload}`);
+      },
+      { onError: (error, payload) => failures.push([error, payload]) },
+    );
+    await queue.putMany([0, 1, 2]);
+    await eventually(() => failures.length === 3);
+    // The client is a strict one: an `error` event would fail the test.
+    expect(failures).toEqual(["handled 0", [reason, 1], "handled 2"]);
+  });
+
+  test("it belongs to the handler's turn: the next message and close wait for it", async () => {
+    const delayed = line.getDelayedQueue<number>(name);
+    const steps: string[] = [];
+    let goOn: (() => void) | undefined;
+    const subscription = queue.subscribe(() => Promise.reject(new Error("no")), {
+      onError: async (_, payload) => {
+        steps.push(`keeps ${payload}`);
+        await new Promise<void>((resolve) => (goOn = resolve));
+        await delayed.offer(payload, 60_000);
+        steps.push(`kept ${payload}`);
+      },
+    });
+    await queue.putMany([1, 2]);
+    await eventually(() => goOn !== undefined);
+    expect(subscription.running).toBe(1);
+    expect(await queue.size()).toBe(1);
+
+    const closing = line.close().then(() => steps.push("closed"));
+    await redis.ping();
+    expect(steps).toEqual(["keeps 1"]);
+    goOn?.();
+    await closing;
+    expect(steps).toEqual(["keeps 1", "kept 1", "closed"]);
+    const later = newLine({ transfer: false });
+    expect(await later.getDelayedQueue(name).readAll()).toEqual([1]);
+  });
+
+  test.each<[string, (reason: Error) => unknown]>([
+    [
+      "throws",
+      (reason) => {
+        throw reason;
+      },
+    ],
+    ["rejects", (reason) => Promise.reject(reason)],
+  ])("what %s there is reported, without the payload, and ends nothing", async (_, fail) => {
+    const troubled = newLineThatMayFail();
+    const reason = new Error("the disk is full");
+    const failed: number[] = [];
+    troubled.getBlockingQueue<number>(name).subscribe(
+      (payload) => {
+        failed.push(payload);
+        throw new Error("no");
+      },
+      { onError: () => fail(reason) },
+    );
+    await queue.putMany([4111, 4112]);
+    await eventually(() => failed.length === 2);
+    await eventually(() => troubled.errors.length === 2);
+    for (const error of troubled.errors) {
+      expect(error).toBeInstanceOf(HandlerError);
+      expect(error.message).toBe(`the onError of queue "${name}" failed`);
+      expect(error.cause).toBe(reason);
+    }
+  });
+
+  test.each([null, "log", {}])("refuses what is no function: %j", (onError) => {
+    expect(() => queue.subscribe(() => {}, { onError: onError as never })).toThrow(
+      new TypeError(`onError must be a function, got ${typeof onError}`),
+    );
+  });
+});

@@ -93,6 +93,15 @@ describe.each(layouts)("messages that Redisson wrote (%s)", (layout) => {
     },
   );
 
+  test("are cancelled by their ids, but those from before 3.21.1 by payload only", async () => {
+    const queue = newLine({ codec: "string", transfer: false }).getDelayedQueue<string>(name);
+    await offer("a", MINUTE);
+    const [message] = await collect(queue);
+    expect(await queue.cancel(message!.id)).toBe(layout !== "old");
+    expect(await queue.remove("a")).toBe(layout === "old");
+    expect(await queue.size()).toBe(0);
+  });
+
   test("are moved in batches, none lost and none doubled, however many are due", async () => {
     const payloads = Array.from({ length: 250 }, (_, i) => `message ${i}`);
     for (const payload of payloads) await offer(payload, -1000);

@@ -1,13 +1,14 @@
 import { readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
+import { pathToServer } from "../../../scripts/server/on-path.ts";
 import { startRedis } from "../../../src/testing/index.ts";
 import type { RedisServer } from "../../../src/testing/index.ts";
 import { FakeDebian } from "../../helpers/fake-debian.ts";
 import { newRedis } from "../../helpers/redis.ts";
 
 async function startOn(env: NodeJS.ProcessEnv): Promise<RedisServer> {
-  const server = await startRedis({ env });
+  const server = await startRedis({ env: { ...env, PATH: await pathToServer(env) } });
   onTestFinished(() => server.stop());
   return server;
 }
@@ -16,13 +17,11 @@ test("fetches the distribution's package once", async () => {
   const machine = await FakeDebian.create();
   const first = await startOn(machine.env);
   expect(await newRedis(first.url).ping()).toBe("PONG");
-  expect(first.source).toBe("package cache");
-  expect(first.description).toMatch(/^redis-server .* from the package cache \(.*\) on /);
   await first.stop();
   expect(await machine.callCount()).toBe(1);
 
   const second = await startOn(machine.env);
-  expect(second.source).toBe("package cache");
+  expect(await newRedis(second.url).ping()).toBe("PONG");
   expect(await machine.callCount()).toBe(1);
 });
 
@@ -36,7 +35,7 @@ test("is filled by several processes at once, and left tidy", async () => {
 test("fetches package lists of its own if the system has none", async () => {
   const machine = await FakeDebian.create();
   const server = await startOn({ ...machine.env, LISTS: "no" });
-  expect(server.source).toBe("package cache");
+  expect(await newRedis(server.url).ping()).toBe("PONG");
   expect(await machine.callCount()).toBe(3);
 });
 
@@ -48,15 +47,26 @@ test("is filled anew if what it holds does not run", async () => {
   await writeFile(join(machine.cache, place, "usr", "bin", "redis-server"), "");
 
   const second = await startOn(machine.env);
-  expect(second.source).toBe("package cache");
+  expect(await newRedis(second.url).ping()).toBe("PONG");
   expect(await readdir(machine.cache)).toEqual([place]);
 });
 
-test("passes on what apt says", async () => {
+test("passes on what apt says, and says what to install", async () => {
   const machine = await FakeDebian.create();
-  await expect(startRedis({ env: { ...machine.env, NETWORK: "no" } })).rejects.toMatchObject({
-    code: "REDIS_NOT_FOUND",
-    message: expect.stringContaining("redis-server cannot be fetched: E: Failed to fetch"),
-  });
+  await expect(pathToServer({ ...machine.env, NETWORK: "no" })).rejects.toThrow(
+    /redis-server cannot be fetched: E: Failed to fetch.*apt-get install redis-server/s,
+  );
   expect(await readdir(machine.cache)).toEqual([]);
+});
+
+test("`startRedis` itself fetches nothing", async () => {
+  const machine = await FakeDebian.create();
+  await expect(startRedis({ env: machine.env })).rejects.toMatchObject({
+    code: "REDIS_NOT_FOUND",
+  });
+  expect(await machine.callCount()).toBe(0);
+});
+
+test("leaves a PATH alone that leads to a server", async () => {
+  expect(await pathToServer(process.env)).toBe(process.env["PATH"]);
 });

@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { runInNewContext } from "node:vm";
 import { describe, expect, test } from "vitest";
 import type { Codec } from "../../../src/codecs/codec.ts";
 import { resolveCodec } from "../../../src/codecs/built-in.ts";
@@ -7,6 +8,7 @@ import { json } from "../../../src/codecs/json.ts";
 import { msgpack } from "../../../src/codecs/msgpack.ts";
 import { string } from "../../../src/codecs/string.ts";
 import { UnreadableError } from "../../../src/codecs/unreadable-error.ts";
+import { UnwritableError } from "../../../src/codecs/unwritable-error.ts";
 
 /** A codec for whatever payloads. */
 type AnyCodec = Pick<Codec<never>, "encode"> & Pick<Codec, "decode">;
@@ -41,14 +43,11 @@ describe("msgpack", () => {
     null: null,
     undefined: undefined,
     "{a:1}": { a: 1 },
-    "{a:undefined}": { a: undefined },
     "[x,1,2]": ["x", 1, 2],
     "Buffer 010203": Buffer.from("010203", "hex"),
     Uint8Array: new Uint8Array([1, 2, 3]),
     "Date(1000)": new Date(1000),
     "Date(1755757960123)": new Date(1_755_757_960_123),
-    Map: new Map([["a", 1]]),
-    Set: new Set([1]),
     "-0": -0,
     NaN: NaN,
     str32: "x".repeat(32),
@@ -80,14 +79,76 @@ describe("msgpack", () => {
     expect(roundTrip(msgpack, value)).toEqual(value);
   });
 
-  test("gives back undefined as null, at the top and in objects", () => {
-    expect(roundTrip(msgpack, undefined)).toBeNull();
-    expect(roundTrip(msgpack, { a: undefined, b: [undefined] })).toEqual({ a: null, b: [null] });
+  test("gives back bytes as a Buffer, and a nested list as it was", () => {
+    expect(roundTrip(msgpack, { raw: new Uint8Array([1, 2]) })).toEqual({ raw: Buffer.of(1, 2) });
+    expect(roundTrip(msgpack, [[1, [null, [2]]], []])).toEqual([[1, [null, [2]]], []]);
   });
 
-  test("gives back a Map as an object, and a Set as an array", () => {
-    expect(roundTrip(msgpack, new Map([["a", 1]]))).toEqual({ a: 1 });
-    expect(roundTrip(msgpack, new Set([1, "b"]))).toEqual([1, "b"]);
+  test("leaves a property out that is undefined, as JSON does; elsewhere it is null", () => {
+    const payload = { a: undefined, b: [undefined, 1], c: { d: undefined }, e: null };
+    expect(roundTrip(msgpack, payload)).toStrictEqual({ b: [null, 1], c: {}, e: null });
+    expect(roundTrip(msgpack, payload)).toStrictEqual(roundTrip(json, payload));
+    expect(roundTrip(msgpack, undefined)).toBeNull();
+    const holes: number[] = [];
+    holes[2] = 1;
+    expect(roundTrip(msgpack, holes)).toEqual([null, null, 1]);
+    // The caller's object stays as it was.
+    expect("a" in payload).toBe(true);
+  });
+
+  test("writes what toJSON returns, as JSON does", () => {
+    const payload = {
+      url: new URL("https://example.org/a"),
+      price: { toJSON: (key: string) => ({ key, cents: [99] }) },
+      gone: { toJSON: () => undefined },
+    };
+    expect(roundTrip(msgpack, payload)).toStrictEqual({
+      url: "https://example.org/a",
+      price: { key: "price", cents: [99] },
+    });
+    expect(roundTrip(msgpack, payload)).toStrictEqual(roundTrip(json, payload));
+  });
+
+  test("takes objects without a prototype, and those of another realm", () => {
+    const bare = Object.assign(Object.create(null) as object, { a: [1] });
+    expect(roundTrip(msgpack, bare)).toEqual({ a: [1] });
+    expect(roundTrip(msgpack, runInNewContext("({ a: [1, { b: 'c' }], u: undefined })"))).toEqual({
+      a: [1, { b: "c" }],
+    });
+  });
+
+  class Order {
+    readonly secret = "4111";
+  }
+
+  test.each<[string, unknown]>([
+    ["a function", () => "4111"],
+    ["a symbol", Symbol("4111")],
+    ["an instance of Map", new Map([["4111", 1]])],
+    ["an instance of Set", new Set(["4111"])],
+    ["an instance of Error", new Error("4111")],
+    ["an instance of TypeError", new TypeError("4111")],
+    ["an instance of RegExp", /4111/],
+    ["an instance of Order", new Order()],
+    ["an instance of a class", Object.create({ constructor: 5 })],
+    ["an instance of Number", Object(4111)],
+    ["an instance of ArrayBuffer", new ArrayBuffer(3)],
+    ["an instance of Float64Array", new Float64Array([4111])],
+    ["an instance of Promise", Promise.resolve("4111")],
+    ["an invalid Date", new Date("4111-41-11")],
+    ["a text that is not well-formed Unicode", "4111 \ud800"],
+    ["a property named __proto__", JSON.parse('{"__proto__":4111}')],
+  ])("refuses %s and says where, but does not quote it", (kind, value) => {
+    const places: [string, unknown][] = [
+      ["", value],
+      [" at payload[0]", [value]],
+      [" at payload.items[1].price", { id: 1, items: [{}, { price: value }] }],
+      [" at payload[...][...]", { "a b": { "c.d": value } }],
+    ];
+    for (const [place, payload] of places) {
+      const message = `${kind}${place} has no MessagePack form`;
+      expect(() => msgpack.encode(payload)).toThrow(new UnwritableError(message));
+    }
   });
 
   test("gives back a bigint as a number where a number holds it", () => {
@@ -158,16 +219,6 @@ describe("msgpack", () => {
     expect(() => msgpack.decode(Buffer.from(hex, "hex"))).toThrow(Error);
   });
 
-  test.each([
-    ["function", () => {}],
-    ["function", Date],
-    ["symbol", Symbol("secret")],
-  ])("refuses a %s", (type, payload) => {
-    expect(() => msgpack.encode(payload)).toThrow(
-      new TypeError(`a ${type} has no MessagePack form`),
-    );
-  });
-
   test.each([2n ** 64n, -(2n ** 63n) - 1n, 424_242n ** 9n])(
     "refuses a bigint of more than 64 bits, and does not quote it: %s",
     (payload) => {
@@ -206,6 +257,29 @@ describe("json", () => {
     [new Date(1_000), '"1970-01-01T00:00:01.000Z"'],
   ])("writes %j as text in UTF-8", (payload, text) => {
     expect(Buffer.from(json.encode(payload)).toString()).toBe(text);
+  });
+
+  test("does with other things what JSON.stringify does", () => {
+    const payload = {
+      f: () => {},
+      s: Symbol("s"),
+      list: [() => {}, Symbol("s"), undefined, NaN, Infinity],
+      map: new Map([["a", 1]]),
+      set: new Set([1]),
+      error: new Error("no"),
+      pattern: /a/,
+      date: new Date(1_000),
+      bytes: Buffer.of(1),
+    };
+    expect(roundTrip(json, payload)).toStrictEqual({
+      list: [null, null, null, null, null],
+      map: {},
+      set: {},
+      error: {},
+      pattern: {},
+      date: "1970-01-01T00:00:01.000Z",
+      bytes: { type: "Buffer", data: [1] },
+    });
   });
 
   test("gives back what JSON keeps", () => {

@@ -26,6 +26,8 @@ test("a queue's keys are Redisson's, and ours beside them", () => {
     compacted: "delayline_compacted:{orders}",
     businessKeys: "delayline_keys:{orders}",
     mover: "delayline_mover:{orders}",
+    paused: "delayline_paused:{orders}",
+    unreadable: "delayline_unreadable:{orders}",
     quarantine: "delayline_quarantine:{orders}",
     receipts: "delayline_receipts:{orders}",
   });

@@ -90,15 +90,17 @@ describe("a queue's settings", () => {
 
 describe("a client's settings", () => {
   test("have a default", () => {
-    expect(clientSettings({})).toEqual({ closeTimeout: DEFAULTS.closeTimeout });
-    expect(clientSettings({ closeTimeout: 0 })).toEqual({ closeTimeout: 0 });
+    const { callTimeout, closeTimeout } = DEFAULTS;
+    expect(clientSettings({})).toEqual({ callTimeout, closeTimeout });
+    expect(clientSettings({ closeTimeout: 0 })).toEqual({ callTimeout, closeTimeout: 0 });
+    expect(clientSettings({ callTimeout: 1 })).toEqual({ callTimeout: 1, closeTimeout });
   });
 
   test.each<[object, string]>([
     [{ closeTimeout: "1s" }, "closeTimeout must be a number of milliseconds, got string"],
     [
       { url: "redis://localhost" },
-      'option must be one of codec, transfer, interop, maxPayloadBytes, redis, closeTimeout, got "url"',
+      'option must be one of codec, transfer, interop, maxPayloadBytes, redis, callTimeout, closeTimeout, got "url"',
     ],
   ])("refuse %j with a TypeError", (options, message) => {
     expect(() => clientSettings(options as never)).toThrow(new TypeError(message));
@@ -109,6 +111,17 @@ describe("a client's settings", () => {
       new RangeError(`closeTimeout must be between 0 and 8990000000000000 ms, got ${closeTimeout}`),
     );
   });
+
+  test.each([0, -1, 1.5, NaN, Infinity, 2 ** 31])(
+    "refuse callTimeout %d with a RangeError",
+    (callTimeout) => {
+      expect(() => clientSettings({ callTimeout })).toThrow(
+        new RangeError(
+          `callTimeout must be a whole number between 1 and 2147483647, got ${callTimeout}`,
+        ),
+      );
+    },
+  );
 
   test("a URL in place of the options is refused, without its password", () => {
     const url = "redis://user:s3cret@localhost:6379" as never;
@@ -194,14 +207,29 @@ describe("an instant", () => {
   });
 
   test.each([
-    [1_755_757_960_123, "number"],
+    [0, 0],
+    [1_755_757_960_123, 1_755_757_960_123],
+    [1_755_757_960_122.001, 1_755_757_960_123],
+    [8.99e15, 8.99e15],
+  ])("%d epoch milliseconds are legal, and rounded up", (at, whole) => {
+    expect(checkInstant("date", at)).toBe(whole);
+  });
+
+  test.each([-1, -0.5, NaN, Infinity, -Infinity, 8.99e15 + 2])("%d is out of range", (at) => {
+    expect(() => checkInstant("date", at)).toThrow(
+      new RangeError(`date must be between 0 and 8990000000000000 epoch milliseconds, got ${at}`),
+    );
+  });
+
+  test.each([
     ["2026-01-01", "string"],
+    [1n, "bigint"],
     [null, "object"],
     [undefined, "undefined"],
     [{ getTime: () => 1 }, "object"],
-  ])("%s is no Date", (value, type) => {
+  ])("%s is no instant", (value, type) => {
     expect(() => checkInstant("date", value)).toThrow(
-      new TypeError(`date must be a Date, got ${type}`),
+      new TypeError(`date must be a Date or a number of epoch milliseconds, got ${type}`),
     );
   });
 });

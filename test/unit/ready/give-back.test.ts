@@ -3,7 +3,7 @@ import type { DelaylineError } from "../../../src/errors.ts";
 import type { Taken } from "../../../src/ready/blocking-connection.ts";
 import { GiveBack } from "../../../src/ready/give-back.ts";
 import { Waiters } from "../../../src/ready/waiters.ts";
-import { refusal, Wire } from "./wire.ts";
+import { refusal, troublesIn, Wire } from "./wire.ts";
 
 const SOURCE = { ready: "q", receipts: "receipts" };
 const CLOSE_TIMEOUT = 1000;
@@ -21,6 +21,7 @@ beforeEach(() => {
   giveBack = new GiveBack('queue "q"', waiters, {
     connections: wire.connections,
     report: ({ message }: DelaylineError) => errors.push(message),
+    troubles: troublesIn(errors),
     closeTimeout: CLOSE_TIMEOUT,
   });
 });

@@ -1,11 +1,13 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { ClosedError, type DelaylineError } from "../../../src/errors.ts";
 import { Taker } from "../../../src/ready/taker.ts";
-import { refusal, Wire } from "./wire.ts";
+import { KnownPause, refusal, troublesIn, Wire } from "./wire.ts";
 
 let wire: Wire;
 let errors: string[];
 let taker: Taker;
+/** Of each source. */
+let pauses: [KnownPause, ...KnownPause[]];
 
 beforeEach(() => {
   vi.useFakeTimers();
@@ -21,10 +23,16 @@ afterEach(() => {
 });
 
 function newTaker(...lists: string[]): Taker {
-  const sources = lists.map((ready) => ({ ready, receipts: `receipts of ${ready}` }));
+  pauses = lists.map(() => new KnownPause(false)) as typeof pauses;
+  const sources = lists.map((ready, i) => ({
+    ready,
+    receipts: `receipts of ${ready}`,
+    pauses: pauses[i] as KnownPause,
+  }));
   return new Taker(sources, {
     connections: wire.connections,
     report: ({ message }: DelaylineError) => errors.push(message),
+    troubles: troublesIn(errors),
     closeTimeout: 1000,
   });
 }
@@ -395,6 +403,179 @@ describe("who has expired before there is a connection", () => {
     expect(call.outcome).toBe("waits");
     await replyToGiveBack();
     expect(call.outcome).toEqual([]);
+  });
+});
+
+describe("a paused queue", () => {
+  test("before the first wait: it is asked about, and nothing is sent until it is resumed", async () => {
+    taker = newTaker("q");
+    const [pause] = (pauses = [new KnownPause()]);
+    let tell: (() => void) | undefined;
+    pause.ask = () => new Promise((resolve) => (tell = resolve));
+    taker = new Taker([{ ready: "q", receipts: "receipts", pauses: pause }], {
+      connections: wire.connections,
+      report: ({ message }: DelaylineError) => errors.push(message),
+      troubles: troublesIn(errors),
+      closeTimeout: 1000,
+    });
+    const call = new Call();
+    await pass(60_000);
+    expect(wire.names).toEqual([]);
+    pause.isPaused = true;
+    tell?.();
+    await pass(60_000);
+    expect(wire.names).toEqual([]);
+    pause.isPaused = false;
+    await reply("connect");
+    await reply("BLPOP", blocked("a"));
+    expect(call.outcome).toEqual(["a"]);
+  });
+
+  test("ends the block; the waiters stay, and are served when it is resumed", async () => {
+    await connect();
+    const calls = [new Call(), new Call()];
+    await reply("LPOP", []);
+    pauses[0].isPaused = true;
+    await reply("UNBLOCK", 1);
+    await reply("BLPOP", null);
+    await pass(60_000);
+    expect(wire.open).toEqual([]);
+    expect(outcomes(...calls)).toEqual(["waits", "waits"]);
+    pauses[0].isPaused = false;
+    // Messages may have come meanwhile: a pop for the first, a block for the last.
+    await reply("LPOP", popped("a"));
+    await reply("BLPOP", blocked("b"));
+    expect(outcomes(...calls)).toEqual([["a"], ["b"]]);
+  });
+
+  test("a message that is on its way by then is handed out", async () => {
+    await connect();
+    const calls = [new Call(), new Call()];
+    await pass();
+    pauses[0].isPaused = true;
+    await reply("LPOP", popped("a"));
+    await reply("BLPOP", blocked("b"));
+    expect(outcomes(...calls)).toEqual([["a"], ["b"]]);
+    const next = new Call();
+    await pass(60_000);
+    expect(next.outcome).toBe("waits");
+    expect(wire.open).toEqual(["UNBLOCK"]);
+  });
+
+  test("a message for nobody goes back, and nothing follows", async () => {
+    await connect();
+    const call = new Call();
+    await pass();
+    pauses[0].isPaused = true;
+    call.abort();
+    await reply("BLPOP", blocked("a"));
+    expect(await replyToGiveBack()).toEqual(["a"]);
+    const next = new Call();
+    await reply("UNBLOCK", 0);
+    await pass(60_000);
+    expect(wire.open).toEqual([]);
+    expect(next.outcome).toBe("waits");
+  });
+
+  test("resumed before the block has ended: it still ends, and another follows", async () => {
+    await connect();
+    const call = new Call();
+    await pass();
+    pauses[0].isPaused = true;
+    pauses[0].isPaused = false;
+    await reply("UNBLOCK", 1);
+    await reply("BLPOP", null);
+    await reply("BLPOP", blocked("a"));
+    expect(call.outcome).toEqual(["a"]);
+  });
+
+  test("who waits for some time gets none at its end, connected or not", async () => {
+    pauses[0].isPaused = true;
+    const alone = new Call(1, 20);
+    await pass(19);
+    expect(alone.outcome).toBe("waits");
+    await pass(1);
+    expect(alone.outcome).toEqual([]);
+    const [first, second, third] = [new Call(1, 20), new Call(1, 30), new Call()];
+    await pass(30);
+    expect(outcomes(first, second, third)).toEqual([[], [], "waits"]);
+    expect(wire.names).toEqual([]);
+  });
+
+  test("whose time was over before it was known gets none as soon as it is", async () => {
+    const pause = pauses[0];
+    const late = new Call(1, 20);
+    await pass(20);
+    expect(wire.open).toEqual(["connect"]);
+    pause.isPaused = true;
+    await reply("connect");
+    expect(late.outcome).toEqual([]);
+    expect(wire.open).toEqual([]);
+  });
+
+  test("waits are aborted, and closing ends them", async () => {
+    pauses[0].isPaused = true;
+    const [aborted, closed] = [new Call(), new Call()];
+    await pass();
+    aborted.abort();
+    await taker.close();
+    await pass();
+    expect(aborted.outcome).toBe("aborted");
+    expect(closed.outcome).toBeInstanceOf(ClosedError);
+    expect(wire.names).toEqual([]);
+  });
+
+  test("of several: it blocks for the others, and for it again when it is resumed", async () => {
+    taker = newTaker("one", "two");
+    pauses[0].isPaused = true;
+    const call = new Call();
+    await reply("connect");
+    await pass();
+    expect(wire.take("BLPOP").words[1]).toEqual(["two"]);
+    void call;
+  });
+
+  test("of several, resumed or paused while it blocks: the block is sent anew", async () => {
+    taker = newTaker("one", "two");
+    const call = new Call();
+    await reply("connect");
+    pauses[1]!.isPaused = true;
+    await reply("UNBLOCK", 1);
+    await reply("BLPOP", null);
+    const blocking = wire.take("BLPOP");
+    expect(blocking.words[1]).toEqual(["one"]);
+    pauses[1]!.isPaused = false;
+    await pass(5);
+    await reply("UNBLOCK", 1);
+    blocking.reply(null);
+    await pass();
+    const again = wire.take("BLPOP");
+    expect(again.words[1]).toEqual(["one", "two"]);
+    again.reply(blocked("a", "two"));
+    await pass();
+    expect(call.outcome).toEqual(["a"]);
+  });
+
+  test("that cannot be asked about: as any other failure to take", async () => {
+    const failures = [new Error("lost"), refusal("NOPERM no")];
+    const pause = new KnownPause();
+    pause.ask = async () => {
+      const failure = failures.shift();
+      if (failure !== undefined) throw failure;
+    };
+    taker = new Taker([{ ready: "q", receipts: "receipts", pauses: pause }], {
+      connections: wire.connections,
+      report: ({ message }: DelaylineError) => errors.push(message),
+      troubles: troublesIn(errors),
+      closeTimeout: 1000,
+    });
+    const call = new Call();
+    await pass(50);
+    expect(errors).toEqual(['cannot take from queue "q": lost']);
+    expect(call.outcome).toBe("waits");
+    await pass(100);
+    expect(call.outcome).toMatchObject({ reply: "NOPERM" });
+    expect(wire.names).toEqual([]);
   });
 });
 

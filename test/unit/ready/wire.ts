@@ -1,4 +1,6 @@
+import type { Pauses } from "../../../src/queue/pause-watch.ts";
 import type { Connections } from "../../../src/redis/connections.ts";
+import type { Troubles, Work } from "../../../src/redis/troubles.ts";
 
 /** A command that was sent, which the test answers by hand. */
 export interface Sent {
@@ -7,9 +9,47 @@ export interface Sent {
   readonly fail: (error: Error) => void;
 }
 
+/** What a taker knows of a queue's pause, which the test sets. */
+export class KnownPause implements Pauses {
+  #isPaused: boolean | undefined;
+  readonly #listeners = new Set<() => void>();
+  /** Called when somebody needs to know. */
+  ask: () => Promise<void> = () => Promise.resolve();
+
+  constructor(isPaused?: boolean) {
+    this.#isPaused = isPaused;
+  }
+
+  get isPaused(): boolean | undefined {
+    return this.#isPaused;
+  }
+
+  set isPaused(isPaused: boolean) {
+    this.#isPaused = isPaused;
+    for (const listener of this.#listeners) listener();
+  }
+
+  known(): Promise<void> {
+    return this.ask();
+  }
+
+  onChange(listener: () => void): void {
+    this.#listeners.add(listener);
+  }
+}
+
 /** What Redis refuses with. */
 export function refusal(message: string): Error {
   return Object.assign(new Error(message), { name: "ReplyError" });
+}
+
+function ignore(): void {}
+
+/** Troubles that note every failure, also those that a client would not repeat. */
+export function troublesIn(messages: string[]): Troubles {
+  const note = ({ message }: Error) => messages.push(message);
+  const work: Work = { failed: note, unreachable: ignore, succeeded: ignore, stopped: ignore };
+  return { work: () => work } as unknown as Troubles;
 }
 
 /** Connections to nowhere: a test sees the commands, and makes the replies. */

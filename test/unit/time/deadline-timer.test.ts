@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { DeadlineTimer } from "../../../src/time/deadline-timer.ts";
 
 const DAY = 86_400_000;
@@ -132,4 +132,60 @@ test("a timeout that fires early sleeps on until the deadline", () => {
   clock.mockRestore();
   vi.advanceTimersByTime(1);
   expect(onDue).toHaveBeenCalledTimes(1);
+});
+
+describe("a punctual timer", () => {
+  let turns: (() => void)[];
+
+  /** Lets so much time pass within one turn of the event loop, and the turn end. */
+  const turn = (ms: number) => {
+    vi.advanceTimersByTime(ms);
+    for (const callback of turns.splice(0)) callback();
+  };
+
+  beforeEach(() => {
+    turns = [];
+    vi.spyOn(globalThis, "setImmediate").mockImplementation(((callback: () => void) => {
+      turns.push(callback);
+      return callback;
+    }) as unknown as typeof setImmediate);
+    vi.spyOn(globalThis, "clearImmediate").mockImplementation(((callback: () => void) => {
+      turns = turns.filter((other) => other !== callback);
+    }) as unknown as typeof clearImmediate);
+    timer = new DeadlineTimer(onDue, "punctual");
+  });
+
+  test("wakes 2 ms early and looks in each turn, and is not due before its deadline", () => {
+    timer.reset(inMs(100));
+    expect(timeouts).toEqual([98]);
+    turn(98);
+    for (let i = 0; i < 19; i++) turn(0.1);
+    expect(onDue).not.toHaveBeenCalled();
+    turn(0.1);
+    turn(0.01);
+    expect(onDue).toHaveBeenCalledTimes(1);
+    expect(turns).toEqual([]);
+  });
+
+  test("is an ordinary one for a deadline that comes soon after the last", () => {
+    timer.reset(inMs(100));
+    turn(98);
+    turn(2);
+    expect(onDue).toHaveBeenCalledTimes(1);
+    timer.reset(inMs(8));
+    expect(timeouts).toEqual([98, 8]);
+    turn(8);
+    expect(onDue).toHaveBeenCalledTimes(2);
+  });
+
+  test.each(["clear", "reset"] as const)("%s ends the looking", (how) => {
+    timer.reset(inMs(100));
+    turn(99);
+    expect(turns).toHaveLength(1);
+    if (how === "clear") timer.clear();
+    else timer.reset(inMs(50));
+    expect(turns).toEqual([]);
+    turn(10);
+    expect(onDue).not.toHaveBeenCalled();
+  });
 });

@@ -1,17 +1,16 @@
 import { execFile } from "node:child_process";
-import { mkdir, mkdtemp, readdir, readFile, rename, rm } from "node:fs/promises";
+import { chmod, mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { delimiter, dirname, isAbsolute, join } from "node:path";
 import { promisify } from "node:util";
-import { findExecutables } from "./executable.ts";
-import { inspectBinary } from "./server-binary.ts";
-import type { ServerBinary } from "./server-binary.ts";
+import { findExecutables } from "../../src/testing/executable.ts";
+import { findServer } from "../../src/testing/find-server.ts";
 
 /*
  * On Debian, Ubuntu and their kin apt can fetch redis-server without root, as long as it writes
  * nowhere but into directories of ours: it downloads the package with the libraries that this
- * machine lacks, and checks their signatures as ever; dpkg unpacks them into a directory, where the
- * server runs with LD_LIBRARY_PATH. Nothing gets installed.
+ * machine lacks, and checks their signatures as ever; dpkg unpacks them into a directory, where a
+ * script of ours starts the server with LD_LIBRARY_PATH. Nothing gets installed.
  *
  * Everything happens in a scratch directory next to the final one, and a rename puts the result in
  * place. So a process that looks into the cache finds a complete server or none, and of several
@@ -22,11 +21,12 @@ import type { ServerBinary } from "./server-binary.ts";
 const FETCH_TIMEOUT = 120_000;
 
 /**
- * The server in the distribution's own package, fetched into the user's cache at the first call.
+ * A directory that holds the `redis-server` of the distribution's own package. It is fetched into the
+ * user's cache (`~/.cache/delayline`) at the first call.
  *
  * @throws {Error} with a reason, if this is no Debian-like system or the package cannot be had.
  */
-export async function packagedServer(env: NodeJS.ProcessEnv): Promise<ServerBinary> {
+export async function packagedServer(env: NodeJS.ProcessEnv): Promise<string> {
   const [aptGet] = findExecutables("apt-get", env);
   const [dpkg] = findExecutables("dpkg", env);
   if (aptGet === undefined || dpkg === undefined) {
@@ -35,9 +35,9 @@ export async function packagedServer(env: NodeJS.ProcessEnv): Promise<ServerBina
 
   const cache = join(cacheHome(env), "delayline", "redis-server");
   const place = join(cache, await platform());
-  const cached = await inspectRoot(place, env).catch(() => undefined);
-  if (cached !== undefined) return cached;
+  if (await runs(place, env)) return join(place, BIN);
 
+  console.error("Fetching redis-server from the distribution's packages, for this user alone ...");
   const scratch = await makeScratch(cache);
   try {
     // What is there does not run (any more): say, the machine was upgraded and lost a library.
@@ -48,12 +48,13 @@ export async function packagedServer(env: NodeJS.ProcessEnv): Promise<ServerBina
     for (const archive of await download(aptGet, scratch, run)) {
       await run(dpkg, ["-x", archive, root]);
     }
-    await inspectRoot(root, env);
+    await writeStarter(root);
     await rename(root, place).catch(ignore("ENOTEMPTY", "EEXIST"));
   } finally {
     await rm(scratch, { recursive: true, force: true });
   }
-  return await inspectRoot(place, env);
+  await findServer({ ...env, PATH: join(place, BIN) });
+  return join(place, BIN);
 }
 
 /** Downloads redis-server and what it needs; resolves with the paths of the `.deb` files. */
@@ -102,16 +103,30 @@ async function attempt(step: Promise<void>): Promise<Error | undefined> {
   );
 }
 
-/** The server unpacked below `root`, with an environment in which it finds its libraries there. */
-async function inspectRoot(root: string, env: NodeJS.ProcessEnv): Promise<ServerBinary> {
+/** Where the script is that starts the server. */
+const BIN = "bin";
+
+/** Writes a script that starts the server which is unpacked below `root`, wherever that is moved to. */
+async function writeStarter(root: string): Promise<void> {
   const files = await readdir(root, { recursive: true });
   const libraries = files.filter((file) => /\.so(\.|$)/.test(file));
-  const directories = new Set(libraries.map((file) => dirname(join(root, file))));
-  const path = [...directories, env["LD_LIBRARY_PATH"] ?? ""].filter((part) => part !== "");
-  return await inspectBinary(join(root, "usr", "bin", "redis-server"), "package cache", {
-    ...env,
-    ...(path.length > 0 && { LD_LIBRARY_PATH: path.join(delimiter) }),
-  });
+  const directories = new Set(libraries.map((file) => `$root/${dirname(file)}`));
+  const script = `#!/bin/sh
+root=\${0%/*}/..
+LD_LIBRARY_PATH="${[...directories, "$LD_LIBRARY_PATH"].join(delimiter)}"
+export LD_LIBRARY_PATH
+exec "$root/usr/bin/redis-server" "$@"
+`;
+  await mkdir(join(root, BIN), { recursive: true });
+  await writeFile(join(root, BIN, "redis-server"), script);
+  await chmod(join(root, BIN, "redis-server"), 0o755);
+}
+
+async function runs(place: string, env: NodeJS.ProcessEnv): Promise<boolean> {
+  return await findServer({ ...env, PATH: join(place, BIN) }).then(
+    () => true,
+    () => false,
+  );
 }
 
 /** The user's cache directory, as the XDG Base Directory Specification has it. */

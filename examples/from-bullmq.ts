@@ -1,0 +1,68 @@
+/**
+ * Moves delayed jobs from BullMQ into Delayline, each with the deadline that it had.
+ *
+ *   npx tsx examples/from-bullmq.ts
+ */
+import assert from "node:assert/strict";
+import { Queue } from "bullmq";
+import { Delayline } from "delayline";
+import { startRedis } from "delayline/testing";
+import { Redis } from "ioredis";
+
+interface Order {
+  readonly id: number;
+}
+
+const MINUTE = 60_000;
+
+await using server = await startRedis();
+const redis = new Redis(server.url, { maxRetriesPerRequest: null });
+const queue = new Queue<Order>(`orders-${process.pid}`, { connection: redis });
+await using line = new Delayline({ redis: server.url });
+const orders = line.getDelayedQueue<Order>(`moved-orders-${process.pid}`, { transfer: false });
+
+// What an application has left behind. The delay of one job was changed later.
+const startedAt = Date.now();
+await queue.add("unpaid", { id: 1 }, { delay: 10 * MINUTE });
+const changed = await queue.add("unpaid", { id: 2 }, { delay: 20 * MINUTE, jobId: "order-2" });
+await changed.changeDelay(5 * MINUTE);
+const inAnHour = { every: 60 * MINUTE, startDate: startedAt + 60 * MINUTE };
+await queue.upsertJobScheduler("report", inAnHour, { data: { id: 3 } });
+
+/** Moves all delayed jobs. BullMQ's workers and producers have been stopped. */
+async function moveAll(): Promise<void> {
+  for (const job of await queue.getDelayed()) {
+    // A job of a job scheduler cannot be removed. Schedule it outside Delayline.
+    if (job.repeatJobKey !== undefined) continue;
+    const id = String(job.id);
+    // Not `timestamp + delay`: that is wrong once the delay was changed, or the job was tried again.
+    const score = await redis.zscore(queue.toKey("delayed"), id);
+    const deadline = new Date(Math.floor(Number(score) / 4096));
+    await orders.offerAt(job.data, deadline, { key: `job:${id}` });
+    await job.remove();
+  }
+}
+
+// A crash between the two last lines leaves a job in both queues. The key makes it safe to run again.
+const [first] = await queue.getDelayed(0, 0);
+assert.equal(first?.data.id, 2);
+await orders.offer(first.data, 5 * MINUTE, { key: "job:order-2" });
+await moveAll();
+
+// What is left belongs to the job scheduler.
+assert.equal(await queue.getDelayedCount(), 1);
+await queue.removeJobScheduler("report");
+assert.equal(await queue.getDelayedCount(), 0);
+assert.equal(await orders.size(), 2);
+const minutes = new Map<number, number>();
+for await (const { deadline, payload } of orders) {
+  minutes.set(payload.id, Math.round((deadline - startedAt) / MINUTE));
+  console.log(`order ${payload.id} is due in ${minutes.get(payload.id)} minutes`);
+}
+assert.deepEqual([minutes.get(1), minutes.get(2)], [10, 5]);
+
+await orders.clear();
+await queue.obliterate();
+await queue.close();
+await line.close();
+redis.disconnect();

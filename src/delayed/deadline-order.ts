@@ -1,0 +1,36 @@
+import type { DelayedMember } from "../lua/delayed/get.ts";
+import { FIRST, soonest, type DeadlineCursor } from "../lua/delayed/soonest.ts";
+import { unpackMember } from "../queue/message.ts";
+import type { Queue } from "../queue/queue.ts";
+import { PAGE_BYTES, STEP } from "./insertion-order.ts";
+
+/** The delayed messages of a queue in the order of their deadlines, read a page at a time. */
+export class DeadlineOrder {
+  readonly #queue: Queue;
+
+  constructor(queue: Queue) {
+    this.#queue = queue;
+  }
+
+  /**
+   * The messages, each once; in pages of `step` at most. One that is rescheduled meanwhile keeps its id,
+   * by which it is known again.
+   */
+  async *members(step = STEP, signal?: AbortSignal): AsyncGenerator<DelayedMember, void, void> {
+    const seen = new Set<string>();
+    let cursor: DeadlineCursor | undefined = FIRST;
+    while (cursor !== undefined) {
+      const args = { ...cursor, step: Math.min(step, STEP), maxBytes: PAGE_BYTES };
+      const page: ReturnType<typeof soonest.reply> = await this.#queue.read("read", soonest, args, {
+        signal,
+      });
+      for (const found of page.messages) {
+        const id = unpackMember(found.member)?.id.toString("latin1");
+        if (id === undefined || seen.has(id)) continue;
+        seen.add(id);
+        yield found;
+      }
+      cursor = page.next;
+    }
+  }
+}

@@ -1,0 +1,34 @@
+import { delayedWith } from "../fragments/delayed-with.ts";
+import { replied } from "../fragments/replied.ts";
+import { asArray, asNumber, defineScript } from "../script.ts";
+import { asMembers } from "./get.ts";
+
+/**
+ * The delayed messages with these business keys, in the order of the keys; stops early at `maxBytes`. Returns
+ * how many keys it has looked up, too. O(log N) for each.
+ */
+export const getByKeys = defineScript({
+  name: "get-by-keys",
+  keys: ["timeouts", "businessKeys"],
+  args: ["maxBytes"],
+  each: ["key"],
+  needs: [delayedWith, replied],
+  lua: /* lua */ `
+local messages, bytes, looked = {}, 0, 0
+for each row do
+  if bytes >= tonumber(maxBytes) then break end
+  local member, deadline = delayedWith(key)
+  if member then
+    messages[#messages + 1] = replied(deadline)
+    messages[#messages + 1] = member
+    bytes = bytes + #member
+  end
+  looked = looked + 1
+end
+return { looked, messages }
+`,
+  reply: (raw) => {
+    const [looked, list] = asArray(raw);
+    return { lookedUp: asNumber(looked), messages: asMembers(list) };
+  },
+});

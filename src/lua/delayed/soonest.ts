@@ -1,0 +1,64 @@
+import { bytes } from "../fragments/bytes.ts";
+import { replied } from "../fragments/replied.ts";
+import { asArray, asBuffer, defineScript } from "../script.ts";
+import { asMembers, type DelayedMember } from "./get.ts";
+
+/** Where a reader in the order of the deadlines stands: the score of the last member, and its first bytes. */
+export interface DeadlineCursor {
+  readonly score: string;
+  readonly start: Buffer;
+}
+
+/** Before the first message. */
+export const FIRST: DeadlineCursor = { score: "", start: Buffer.alloc(0) };
+
+/**
+ * The next messages in the order of their deadlines, equal ones in that of their ids: `step` at most, and
+ * about `maxBytes`. O(log N): the place behind the last message, which may have left, is found by a binary
+ * search among the equal deadlines.
+ *
+ * The first 32 bytes of a member tell its place, since an id is in them; only garbage is longer.
+ */
+export const soonest = defineScript({
+  name: "soonest",
+  keys: ["timeouts"],
+  args: ["score", "start", "step", "maxBytes"],
+  needs: [bytes, replied],
+  lua: /* lua */ `
+local function startOf(member)
+  return member:sub(1, 32) .. string.rep("\\0", 32 - #member)
+end
+local rank = 0
+if score ~= "" then
+  rank = redis.call("ZCOUNT", timeouts, "-inf", "(" .. score)
+  local high = rank + redis.call("ZCOUNT", timeouts, score, score)
+  while rank < high do
+    local at = math.floor((rank + high) / 2)
+    local member = redis.call("ZRANGE", timeouts, at, at)[1]
+    if compareBytes(startOf(member), 1, start, 1, 32) > 0 then high = at else rank = at + 1 end
+  end
+end
+step, maxBytes = tonumber(step), tonumber(maxBytes)
+local messages, size = {}, 0
+while #messages < 2 * step and size < maxBytes do
+  -- A few at a time, since each may be large.
+  local count = math.min(4, step - #messages / 2)
+  local found = redis.call("ZRANGE", timeouts, rank, rank + count - 1, "WITHSCORES")
+  for i = 1, #found, 2 do
+    messages[#messages + 1] = replied(tonumber(found[i + 1]))
+    messages[#messages + 1] = found[i]
+    score, start, size = found[i + 1], found[i], size + #found[i]
+  end
+  if #found < 2 * count then break end
+  rank = rank + count
+end
+if #messages == 0 then return false end
+return { score, startOf(start), messages }
+`,
+  reply: (raw): { next: DeadlineCursor | undefined; messages: readonly DelayedMember[] } => {
+    if (raw === null) return { next: undefined, messages: [] };
+    const [score, start, messages] = asArray(raw);
+    const next = { score: asBuffer(score).toString(), start: asBuffer(start) };
+    return { next, messages: asMembers(messages) };
+  },
+});

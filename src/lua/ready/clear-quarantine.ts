@@ -1,0 +1,14 @@
+import { asNumber, defineScript } from "../script.ts";
+
+/** Drops what nobody could read; returns how many there were. Frees in the background. */
+export const clearQuarantine = defineScript({
+  name: "clear-quarantine",
+  keys: ["quarantine", "unreadable"],
+  args: [],
+  lua: /* lua */ `
+local count = redis.call("LLEN", quarantine) + redis.call("LLEN", unreadable)
+redis.call("UNLINK", quarantine, unreadable)
+return count
+`,
+  reply: asNumber,
+});

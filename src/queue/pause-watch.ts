@@ -1,0 +1,170 @@
+import { RedisError } from "../errors.ts";
+import { setPaused } from "../lua/queue/set-paused.ts";
+import { asNumber } from "../lua/script.ts";
+import type { Connections } from "../redis/connections.ts";
+import type { Listener, Subscriber } from "../redis/subscriber.ts";
+import type { Troubles, Work } from "../redis/troubles.ts";
+import { Pause } from "../time/pause.ts";
+import { SpreadInterval } from "../time/spread-interval.ts";
+import type { Queue } from "./queue.ts";
+
+/** What those who take or move messages know of the pause. */
+export interface Pauses {
+  /** Whether the queue is paused, as far as this process knows; undefined before it has asked. */
+  readonly isPaused: boolean | undefined;
+  /** Resolves when that is known. */
+  known(): Promise<void>;
+  /** Calls `listener` whenever it changes. */
+  onChange(listener: () => void): void;
+}
+
+/**
+ * Whether a queue is paused: a fact in Redis, and what this process knows of it.
+ *
+ * Nobody asks Redis for each message. The fact is asked for once, and then when it may have changed: when the
+ * queue's channel is subscribed (again), on a `0` there, which means "look now", and every 30 s or so, as a
+ * backstop. Where this client has a transfer task, each of its sweeps tells, and comes on the same occasions.
+ * Where it has none, the watch itself subscribes as soon as somebody takes, and asks.
+ */
+export class PauseWatch implements Pauses, Listener {
+  readonly #queue: Queue;
+  readonly #connections: Connections;
+  readonly #subscriber: Subscriber;
+  readonly #work: Work;
+  readonly #listeners = new Set<() => void>();
+  readonly #pause = new Pause(100, 5000);
+
+  #isPaused: boolean | undefined;
+  /** The first question, while it is under way. */
+  #asking: Promise<void> | undefined;
+  /** Who hears of changes. */
+  #watching: "nobody" | "watch" | "sweeps" = "nobody";
+  #isLooking = false;
+  #isLookDue = false;
+  readonly #timer = new SpreadInterval(() => this.#look());
+  #isClosed = false;
+
+  constructor(
+    queue: Queue,
+    shared: {
+      readonly connections: Connections;
+      readonly subscriber: Subscriber;
+      readonly troubles: Troubles;
+    },
+  ) {
+    this.#queue = queue;
+    this.#connections = shared.connections;
+    this.#subscriber = shared.subscriber;
+    this.#work = shared.troubles.work();
+  }
+
+  get isPaused(): boolean | undefined {
+    return this.#isPaused;
+  }
+
+  onChange(listener: () => void): void {
+    this.#listeners.add(listener);
+  }
+
+  /** Redis says so. */
+  note(isPaused: boolean): void {
+    if (isPaused === this.#isPaused) return;
+    this.#isPaused = isPaused;
+    for (const listener of this.#listeners) listener();
+  }
+
+  /** Rejects with what ioredis rejects with. */
+  async known(): Promise<void> {
+    if (this.#watching === "nobody") this.#watch();
+    if (this.#isPaused !== undefined) return;
+    this.#asking ??= this.#ask().finally(() => (this.#asking = undefined));
+    await this.#asking;
+  }
+
+  /** From now on the sweeps of a transfer task tell. */
+  leaveToSweeps(): void {
+    this.#watching = "sweeps";
+    this.#timer.clear();
+    this.#work.stopped();
+  }
+
+  async pause(signal?: AbortSignal): Promise<void> {
+    await this.#set(true, signal);
+  }
+
+  async resume(signal?: AbortSignal): Promise<void> {
+    await this.#set(false, signal);
+  }
+
+  /** Whether the queue is paused, as Redis says now. */
+  async ask(signal?: AbortSignal): Promise<boolean> {
+    const count = this.#queue.call("look at", (redis, { paused }) => redis.exists(paused), signal);
+    return asNumber(await count) === 1;
+  }
+
+  onSubscribed(): void {
+    this.#look();
+  }
+
+  onMessage(message: string): void {
+    if (message === "0") this.#look();
+  }
+
+  /** Asks no more. */
+  close(): void {
+    this.#isClosed = true;
+    this.#timer.clear();
+    this.#pause.end();
+  }
+
+  async #set(isPaused: boolean, signal?: AbortSignal): Promise<void> {
+    const { channel } = this.#queue.keys;
+    const args = { channel, isPaused: isPaused ? 1 : 0 };
+    await this.#queue.change(isPaused ? "pause" : "resume", setPaused, args, { signal });
+    // A watch that hears of no changes must not remember the state.
+    if (this.#watching !== "nobody") this.note(isPaused);
+  }
+
+  async #ask(): Promise<void> {
+    // Replies come in the order of the questions, and so the last one noted is the latest.
+    const count = await this.#connections.background.exists(this.#queue.keys.paused);
+    this.note(asNumber(count) === 1);
+  }
+
+  #watch(): void {
+    this.#watching = "watch";
+    this.#timer.reset(INTERVAL);
+    this.#subscriber.listen(this.#queue.keys.channel, this);
+  }
+
+  /** Asks now, or once more after the question that is under way. */
+  #look(): void {
+    this.#isLookDue = true;
+    if (!this.#isLooking) void this.#keepLooking();
+  }
+
+  async #keepLooking(): Promise<void> {
+    this.#isLooking = true;
+    while (this.#isLookDue && !this.#isClosed && this.#watching === "watch") {
+      try {
+        this.#isLookDue = false;
+        await this.#ask();
+        this.#work.succeeded();
+        this.#pause.reset();
+      } catch (error) {
+        if (this.#isClosed) break;
+        this.#isLookDue = true;
+        const failure = new RedisError(
+          `cannot ask whether queue "${this.#queue.name}" is paused`,
+          error,
+        );
+        this.#work.failed(failure);
+        await this.#pause.wait();
+      }
+    }
+    this.#isLooking = false;
+  }
+}
+
+/** Milliseconds between two questions that nobody has called for, on average. */
+const INTERVAL = 30_000;

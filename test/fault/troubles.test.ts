@@ -1,0 +1,169 @@
+import { expect, test } from "vitest";
+import { RedisError } from "../../src/index.ts";
+import { newLine, newLineThatMayFail, type TestLine } from "../helpers/delayline.ts";
+import { eventually } from "../helpers/eventually.ts";
+import { startOwnServer } from "../helpers/own-server.ts";
+import { newRedis, uniqueName } from "../helpers/redis.ts";
+import { numbers } from "./ledger.ts";
+
+/*
+ * A client in trouble says so once, and once that it is over: who reads its log shall read what is wrong,
+ * not how often it was tried.
+ */
+
+/** Three queues with every kind of background work: transfers, takes, subscriptions, a loop. */
+async function busyLine(url: string) {
+  const line = newLineThatMayFail({ redis: url, codec: "json" });
+  const names = numbers(3).map(() => uniqueName("trouble"));
+  const received: unknown[] = [];
+  for (const name of names) {
+    const queue = line.getBlockingQueue(name);
+    queue.subscribe((message) => received.push(message), { concurrency: 2 });
+    void (async () => {
+      for await (const message of queue) received.push(message);
+    })();
+  }
+  const offerToAll = () =>
+    Promise.all(names.map((name) => line.getDelayedQueue(name).offer("message", 0)));
+  await offerToAll();
+  await eventually(() => received.length === 3);
+  return { line, names, received, offerToAll };
+}
+
+/** Resolves when Redis has refused so many commands more, because of a key's type. */
+async function refusedAgain(redis: ReturnType<typeof newRedis>, count: number): Promise<void> {
+  const refused = async () => {
+    const stats = await redis.info("errorstats");
+    return Number(/errorstat_WRONGTYPE:count=(\d+)/.exec(stats)?.[1] ?? 0);
+  };
+  const before = await refused();
+  await eventually(async () => (await refused()) >= before + count, { within: 15_000 });
+}
+
+const messagesOf = ({ errors }: TestLine) => errors.map(({ message }) => message);
+
+test("a Redis that is gone and comes back: 1 error and 1 recovered, with 3 queues", async () => {
+  const server = await startOwnServer();
+  const { line, received, offerToAll } = await busyLine(server.url);
+  await server.kill();
+  await eventually(() => line.errors.length > 0);
+  // Everything has failed several times.
+  await new Promise((resolve) => setTimeout(resolve, 4_000));
+  expect(line.recoveries).toEqual([]);
+  await server.restart();
+  await eventually(() => line.recoveries.length > 0, { within: 15_000 });
+  await offerToAll();
+  await eventually(() => received.length === 6);
+
+  expect(messagesOf(line)).toEqual([
+    `cannot reach Redis: connect ECONNREFUSED 127.0.0.1:${server.port}`,
+  ]);
+  expect(line.errors[0]).toBeInstanceOf(RedisError);
+  expect(line.recoveries).toEqual([{ error: line.errors[0], duration: expect.any(Number) }]);
+  expect(line.recoveries[0]?.duration).toBeGreaterThan(3_500);
+
+  // The next outage is another one.
+  await server.kill();
+  await eventually(() => line.errors.length === 2);
+  await server.restart();
+  await eventually(() => line.recoveries.length === 2, { within: 15_000 });
+  expect(line.errors).toHaveLength(2);
+});
+
+test("a Redis that was never there: 1 error, and 1 recovered when it comes", async () => {
+  const server = await startOwnServer();
+  await server.kill();
+  const line = newLineThatMayFail({ redis: server.url });
+  const names = numbers(3).map(() => uniqueName("trouble"));
+  const takes = names.map((name) => line.getBlockingQueue(name).take());
+  await eventually(() => line.errors.length > 0);
+  await new Promise((resolve) => setTimeout(resolve, 2_000));
+  await server.restart();
+  const producer = newLine({ redis: server.url, transfer: false });
+  for (const name of names) await producer.getBlockingQueue(name).put(name);
+  expect(await Promise.all(takes)).toEqual(names);
+  await eventually(() => line.recoveries.length > 0, { within: 15_000 });
+  expect(messagesOf(line)).toEqual([
+    `cannot reach Redis: connect ECONNREFUSED 127.0.0.1:${server.port}`,
+  ]);
+  expect(line.recoveries).toHaveLength(1);
+});
+
+test("what Redis refuses: 1 error for each queue, and 1 recovered when it is mended", async () => {
+  const server = await startOwnServer();
+  const redis = newRedis(server.url);
+  const { line, names, received } = await busyLine(server.url);
+  const [broken = "", other = ""] = names;
+  // A loop's take is awaited: it throws there. A handler's is not.
+  await redis.del(broken, other);
+  const keys = [broken, other].map((name) => `redisson_delay_queue_timeout:{${name}}`);
+  for (const key of keys) await redis.set(key, "no ZSET");
+  for (const name of [broken, other]) {
+    await redis.publish(`redisson_delay_queue_channel:{${name}}`, "0");
+  }
+  await eventually(() => line.errors.length === 2);
+  // Tried again and again meanwhile.
+  await refusedAgain(redis, 10);
+  expect(line.errors).toMatchObject([{ reply: "WRONGTYPE" }, { reply: "WRONGTYPE" }]);
+  for (const name of [broken, other]) {
+    expect(messagesOf(line).filter((message) => message.includes(`"${name}"`))).toHaveLength(1);
+  }
+  await redis.del(...keys);
+  await eventually(() => line.recoveries.length === 2, { within: 15_000 });
+  expect(line.errors).toHaveLength(2);
+  expect(new Set(line.recoveries.map(({ error }) => error))).toEqual(new Set(line.errors));
+  expect(received).toHaveLength(3);
+});
+
+test("handlers whose takes are refused: 1 error, and 1 recovered though no message comes", async () => {
+  const server = await startOwnServer();
+  const redis = newRedis(server.url);
+  const line = newLineThatMayFail({ redis: server.url, transfer: false });
+  const name = uniqueName("trouble");
+  await redis.set(name, "no list");
+  line.getBlockingQueue(name).subscribe(() => {}, { concurrency: 3 });
+  await eventually(() => line.errors.length === 1);
+  await refusedAgain(redis, 5);
+  await redis.del(name);
+  await eventually(() => line.recoveries.length === 1, { within: 10_000 });
+  expect(line.errors).toMatchObject([{ code: "REDIS", reply: "WRONGTYPE" }]);
+});
+
+test("a connection that is cut leaves a trace, though the next one is there at once", async () => {
+  const server = await startOwnServer();
+  const redis = newRedis(server.url);
+  const { line, names, received, offerToAll } = await busyLine(server.url);
+  const [name = ""] = names;
+  const list = String(await redis.client("LIST")).split("\n");
+  const blocked = list.find((client) => client.includes(`:blocking:${name} `)) ?? "";
+  await redis.client("KILL", "ID", /id=(\d+)/.exec(blocked)?.[1] ?? "");
+  await eventually(() => line.recoveries.length === 1);
+  expect(messagesOf(line)).toEqual([expect.stringContaining(`cannot take from queue "${name}": `)]);
+  await offerToAll();
+  await eventually(() => received.length === 6);
+});
+
+test("a pause that cannot be asked about: reported once, and once that it is over", async () => {
+  const server = await startOwnServer();
+  const admin = newRedis(server.url);
+  const rights = ["on", ">secret", "~*", "&*", "+@all"];
+  await admin.acl("SETUSER", "taker", ...rights, "-exists");
+  const redis = { port: server.port, username: "taker", password: "secret" };
+  const line = newLineThatMayFail({ redis, transfer: false });
+  let recovered = 0;
+  line.on("recovered", ({ error }) => {
+    if (error.message.includes("is paused")) recovered++;
+  });
+  const taking = line.getBlockingQueue(uniqueName()).take();
+  void taking.catch(() => {});
+  const refused = async () => {
+    const stats = await admin.info("commandstats");
+    return Number(/cmdstat_exists:.*rejected_calls=(\d+)/.exec(stats)?.[1] ?? 0);
+  };
+  await eventually(async () => (await refused()) >= 5);
+  const asked = messagesOf(line).filter((message) => message.includes("is paused"));
+  expect(asked).toHaveLength(1);
+  expect(recovered).toBe(0);
+  await admin.acl("SETUSER", "taker", "+exists");
+  await eventually(() => recovered === 1);
+});

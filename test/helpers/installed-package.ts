@@ -1,0 +1,102 @@
+import { execFile } from "node:child_process";
+import { cp, mkdir, mkdtemp, readdir, rename, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { redisUrl } from "./redis.ts";
+
+const run = promisify(execFile);
+
+/** The repository. */
+export const root = fileURLToPath(new URL("../..", import.meta.url));
+
+/** What users have beside the package, from this repository's own dependencies. */
+const BESIDE = ["msgpackr", "@types/node", "undici-types"];
+
+/**
+ * Directories of users who have installed the package: packed by `npm pack`, unpacked into their
+ * `node_modules`, next to a version of ioredis that they chose.
+ */
+export class InstalledPackage implements AsyncDisposable {
+  /** Where everything of it is; removed in the end. */
+  readonly #home: string;
+
+  private constructor(home: string) {
+    this.#home = home;
+  }
+
+  /** Packs the package in a copy of the repository: others may be using, or building, `dist`. */
+  static async pack(): Promise<InstalledPackage> {
+    const home = await mkdtemp(join(tmpdir(), "delayline-package-"));
+    const copy = join(home, "repository");
+    await mkdir(copy);
+    const left = new Set(["node_modules", "dist", "test", "scripts"]);
+    for (const name of await readdir(root)) {
+      if (left.has(name) || name.startsWith(".")) continue;
+      await cp(join(root, name), join(copy, name), { recursive: true });
+    }
+    await symlink(join(root, "node_modules"), join(copy, "node_modules"));
+    await run("npm", ["pack", "--pack-destination", home], { cwd: copy });
+    const [tarball = ""] = (await readdir(home)).filter((name) => name.endsWith(".tgz"));
+    await run("tar", ["-xzf", tarball], { cwd: home });
+    return new InstalledPackage(home);
+  }
+
+  /** The directory of a user with this version of ioredis, by its name in `node_modules`. */
+  async user(ioredis: "ioredis" | "ioredis5"): Promise<User> {
+    const directory = await mkdtemp(join(this.#home, `${ioredis}-`));
+    const modules = join(directory, "node_modules");
+    await mkdir(join(modules, "@types"), { recursive: true });
+    // A link would make Node.js look for ioredis where the link leads to.
+    await cp(join(this.#home, "package"), join(modules, "delayline"), { recursive: true });
+    await symlink(join(root, "node_modules", ioredis), join(modules, "ioredis"));
+    for (const name of BESIDE) await symlink(join(root, "node_modules", name), join(modules, name));
+    return new User(directory);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await rm(this.#home, { recursive: true, force: true });
+  }
+}
+
+/** Somebody's directory, with the package in its `node_modules`. */
+export class User {
+  readonly directory: string;
+
+  constructor(directory: string) {
+    this.directory = directory;
+  }
+
+  path(file: string): string {
+    return join(this.directory, file);
+  }
+
+  async write(file: string, text: string): Promise<string> {
+    await mkdir(dirname(this.path(file)), { recursive: true });
+    await writeFile(this.path(file), text);
+    return this.path(file);
+  }
+
+  /** Runs a JavaScript file of its own; returns what it prints, as JSON. A warning is a failure. */
+  async run(file: string, ...args: string[]): Promise<unknown> {
+    const { stdout, stderr } = await this.execute(this.path(file), ...args);
+    if (stderr !== "") throw new Error(`${file} printed to stderr:\n${stderr}`);
+    return JSON.parse(stdout);
+  }
+
+  /** Runs a program with Node.js, on the tests' Redis; returns what it prints. */
+  async execute(...args: string[]): Promise<{ readonly stdout: string; readonly stderr: string }> {
+    const env = { ...process.env, REDIS_URL: redisUrl() };
+    return await run(process.execPath, args, { cwd: this.directory, env }).catch(
+      ({ stdout, stderr }: { stdout: string; stderr: string }) => {
+        throw new Error(`${args.join(" ")} failed:\n${stdout}${stderr}`);
+      },
+    );
+  }
+
+  /** Renames a file or a directory. */
+  async move(from: string, to: string): Promise<void> {
+    await rename(this.path(from), this.path(to));
+  }
+}

@@ -1,0 +1,17 @@
+import { expect, test } from "vitest";
+import { setPaused } from "../../src/lua/queue/set-paused.ts";
+import { run } from "../../src/lua/script.ts";
+import { newMoves, type Moves } from "../helpers/moves.ts";
+
+const set = ({ redis, keys }: Moves, isPaused: 0 | 1) =>
+  run(redis, setPaused, keys, { channel: keys.channel, isPaused });
+
+test("set-paused: the fact is written or removed, and everybody is called", async () => {
+  const queue = await newMoves();
+  await queue.seed({ ready: ["r"] });
+  await set(queue, 1);
+  await set(queue, 1);
+  expect(await queue.snapshot()).toEqual({ ready: ["r"], paused: "1", channel: ["0", "0"] });
+  await set(queue, 0);
+  expect(await queue.snapshot()).toEqual({ ready: ["r"], channel: ["0", "0", "0"] });
+});

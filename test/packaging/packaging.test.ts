@@ -1,0 +1,124 @@
+import { cp, readFile, symlink } from "node:fs/promises";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { build } from "esbuild";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { InstalledPackage, root, type User } from "../helpers/installed-package.ts";
+import { uniqueName } from "../helpers/redis.ts";
+
+// The package as users get it, in every kind of project that they have: it compiles, and delivers.
+
+const here = fileURLToPath(new URL(".", import.meta.url));
+const modules = join(root, "node_modules");
+const COMPILERS = {
+  "TypeScript 7": join(modules, "typescript/bin/tsc"),
+  "TypeScript 5": join(modules, "typescript5/bin/tsc"),
+};
+/** What is tried: every kind, compiler and version of ioredis, though not each with each. */
+const PROJECTS: Record<"ioredis" | "ioredis5", [string, keyof typeof COMPILERS][]> = {
+  ioredis: [
+    ["esm", "TypeScript 7"],
+    ["commonjs", "TypeScript 7"],
+    ["node16", "TypeScript 7"],
+    ["bundler", "TypeScript 7"],
+    ["esm", "TypeScript 5"],
+    // TypeScript 7 does not know it any more.
+    ["node10", "TypeScript 5"],
+  ],
+  ioredis5: [
+    ["esm", "TypeScript 7"],
+    ["commonjs", "TypeScript 7"],
+    ["bundler", "TypeScript 5"],
+    ["node10", "TypeScript 5"],
+  ],
+};
+const REQUIRE =
+  "import { createRequire as from } from 'node:module'; const require = from(import.meta.url);";
+const DELIVERED = ["42 added", "42 added", "42 added"];
+
+let installed: InstalledPackage;
+const users = {} as Record<"ioredis" | "ioredis5", User>;
+
+beforeAll(async () => {
+  installed = await InstalledPackage.pack();
+  for (const version of ["ioredis", "ioredis5"] as const) {
+    const user = (users[version] = await installed.user(version));
+    await cp(join(here, "projects"), user.directory, { recursive: true });
+    for (const project of ["esm", "commonjs", "node16", "bundler", "node10"]) {
+      await cp(join(here, "main.ts"), user.path(`${project}/main.ts`));
+    }
+  }
+});
+
+afterAll(() => installed[Symbol.asyncDispose]());
+
+describe.each(["ioredis", "ioredis5"] as const)("with %s", (version) => {
+  test.each(PROJECTS[version])(
+    "a project of kind %s compiles with %s, and runs",
+    async (...kind) => {
+      const [project, compiler] = kind;
+      const user = users[version];
+      await user.execute(COMPILERS[compiler], "-p", project);
+      // A bundler's project is for a bundler to run.
+      if (project === "bundler") return;
+      expect(await user.run(`${project}/out/main.js`, uniqueName("package"))).toEqual(DELIVERED);
+    },
+  );
+
+  test.each([
+    { format: "esm", minify: false },
+    { format: "esm", minify: true },
+    { format: "cjs", minify: false },
+    { format: "cjs", minify: true },
+  ] as const)("esbuild makes one file that runs: $format, minify: $minify", async (options) => {
+    const user = users[version];
+    const isEsm = options.format === "esm";
+    const file = `bundler/out.${isEsm ? "mjs" : "cjs"}`;
+    await build({
+      entryPoints: [user.path("bundler/main.ts")],
+      bundle: true,
+      platform: "node",
+      ...options,
+      outfile: user.path(file),
+      // What is CommonJS, as ioredis, calls `require`, which ES modules have to be given.
+      ...(isEsm && { banner: { js: REQUIRE } }),
+    });
+    // Nothing but the one file is there any more.
+    await user.move("node_modules", "away");
+    try {
+      expect(await user.run(file, uniqueName("package"))).toEqual(DELIVERED);
+    } finally {
+      await user.move("away", "node_modules");
+    }
+  });
+
+  test("Jest runs it, with no setting", async () => {
+    const user = users[version];
+    const config = JSON.stringify({ rootDir: user.path("jest") });
+    const jest = join(modules, "jest/bin/jest.js");
+    const { stdout } = await user.execute(jest, "--ci", "--json", "--config", config);
+    expect(JSON.parse(stdout)).toMatchObject({ success: true, numPassedTests: 2 });
+  });
+});
+
+test("a client of another copy and version of ioredis may be lent", async () => {
+  const user = await installed.user("ioredis");
+  await symlink(join(modules, "ioredis5"), user.path("node_modules/ioredis5"));
+  await cp(join(here, "projects/esm"), user.path("esm"), { recursive: true });
+  const program = await readFile(join(here, "main.ts"), "utf8");
+  await user.write("esm/main.ts", program.replace('from "ioredis"', 'from "ioredis5"'));
+  await user.execute(COMPILERS["TypeScript 7"], "-p", "esm");
+  expect(await user.run("esm/out/main.js", uniqueName("package"))).toEqual(DELIVERED);
+});
+
+test("`import` and `require` load one copy: a class and its errors are the same in both", async () => {
+  const program = `
+    const required = { ...require("delayline"), ...require("delayline/redisson"), ...require("delayline/testing") };
+    Promise.all([import("delayline"), import("delayline/redisson"), import("delayline/testing")]).then((modules) => {
+      const imported = Object.entries(Object.assign({}, ...modules));
+      const same = imported.filter(([name, value]) => required[name] === value);
+      console.log(JSON.stringify(same.length === imported.length && same.length > 15));
+    });`;
+  await users.ioredis.write("one-copy.cjs", program);
+  expect(await users.ioredis.run("one-copy.cjs")).toBe(true);
+});

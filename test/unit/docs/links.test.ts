@@ -1,0 +1,85 @@
+import { existsSync, readdirSync, statSync } from "node:fs";
+import { dirname, join, normalize } from "node:path";
+import { expect, test } from "vitest";
+import {
+  allPages,
+  anchorsOf,
+  prose,
+  readPage,
+  ROOT,
+  tableUnder,
+  wordsIn,
+  type Page,
+} from "./pages.ts";
+
+/** Made by `npm run docs`, and not kept. */
+const GENERATED = "docs/reference";
+
+test.each(allPages())("$path: every link leads to a file, and to a heading of it", (page) => {
+  expect(linksOf(page).flatMap((link) => whatIsWrong(page, link) ?? [])).toEqual([]);
+});
+
+test("the README has 150 lines at most", () => {
+  expect(readPage("README.md").text.trimEnd().split("\n").length).toBeLessThanOrEqual(150);
+});
+
+test("every promise in the README names a test that is there", () => {
+  const rows = tableUnder(readPage("README.md"), "What is promised, and what is not");
+  expect(rows.length).toBeGreaterThan(10);
+  expect(rows.filter((cells) => !wordsIn(cells.at(-1)).some(isTest))).toEqual([]);
+});
+
+test("the README links to nothing that the package does not hold", () => {
+  const linked = linksOf(readPage("README.md"));
+  expect(linked.filter((link) => /^(?:test|src|scripts)\//.test(link))).toEqual([]);
+});
+
+test("every page of the guide is linked in the README", () => {
+  const linked = linksOf(readPage("README.md"));
+  const pages = readdirSync(`${ROOT}docs/guide`).map((file) => `docs/guide/${file}`);
+  expect(pages.filter((path) => !linked.includes(path))).toEqual([]);
+});
+
+test.each([
+  ["a file that is not there", "[x](missing.md)", "missing.md"],
+  ["a heading that is not there", "# Here\n\n[x](#there)", "#there"],
+  ["a heading of another page", "[x](README.md#no-such-heading)", "README.md#no-such-heading"],
+])("%s is found", (_, text, link) => {
+  const page = { path: "page.md", text };
+  expect(linksOf(page)).toEqual([link]);
+  expect(whatIsWrong(page, link)).toBe(link);
+});
+
+test("anchors are those of GitHub", () => {
+  const text = "# `take()`, and more\n## A: b & c\n## A: b & c\n```\n# no heading\n```\n";
+  expect([...anchorsOf({ path: "page.md", text })]).toEqual([
+    "take-and-more",
+    "a-b--c",
+    "a-b--c-1",
+  ]);
+});
+
+/** Whether this names a test, as in `fault/acl`. */
+function isTest(name: string): boolean {
+  return existsSync(`${ROOT}test/${name}.test.ts`);
+}
+
+/** The links of a page that lead to this repository. */
+function linksOf(page: Page): string[] {
+  const text = prose(page).replaceAll(/`[^`\n]*`/g, "");
+  return Array.from(text.matchAll(/\]\(([^)\s]+)\)/g), ([, link = ""]) => link).filter(
+    (link) => !/^[a-z]+:/.test(link),
+  );
+}
+
+/** The link, if it leads nowhere. */
+function whatIsWrong(page: Page, link: string): string | undefined {
+  const [path = "", anchor] = link.split("#");
+  const target = path === "" ? page.path : normalize(join(dirname(page.path), path));
+  if (target.startsWith(GENERATED)) return undefined;
+  if (path !== "" && !existsSync(ROOT + target)) return link;
+  if (anchor === undefined) return undefined;
+  if (path !== "" && statSync(ROOT + target).isDirectory()) return link;
+  const known = anchorsOf(path === "" ? page : readPage(target));
+  return known.has(anchor) ? undefined : link;
+}

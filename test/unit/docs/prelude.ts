@@ -1,0 +1,24 @@
+/**
+ * What the snippets of the pages take for granted: a page that says `orders` means a queue.
+ *
+ * It is a text, so that these names are not there for the rest of the project.
+ */
+export const PRELUDE = /* ts */ `
+import type { BlockingQueue, Delayline as Client, DelayedQueue } from "delayline";
+
+declare global {
+  /** The message of most snippets. */
+  interface Order {
+    readonly id: number;
+    readonly total: number;
+  }
+
+  const line: Client;
+  const orders: DelayedQueue<Order>;
+  const ready: BlockingQueue<Order>;
+  const order: Order;
+
+  /** What an application does with messages. */
+  function cancelUnlessPaid(order: Order, options?: { signal: AbortSignal }): Promise<void>;
+}
+`;

@@ -1,0 +1,75 @@
+import { execFile } from "node:child_process";
+import { mkdir, rm, writeFile } from "node:fs/promises";
+import { promisify } from "node:util";
+import { beforeAll, expect, test } from "vitest";
+import { allPages, ROOT, snippetsOf, type Snippet } from "./pages.ts";
+import { PRELUDE } from "./prelude.ts";
+
+/*
+ * Every block of TypeScript in the README and in docs/ compiles against src/, each as a module of its
+ * own. What it does not declare itself stands in prelude.ts.
+ */
+
+const snippets = allPages()
+  .filter(({ path }) => path === "README.md" || path.startsWith("docs/"))
+  .flatMap((page) => snippetsOf(page, "ts"));
+
+// In the repository, where the snippets find what is installed. Ignored by git.
+const DIRECTORY = `${ROOT}.cache/docs-snippets-${process.pid}`;
+
+/** What the compiler says, by the name of the file. */
+const complaints = new Map<string, string[]>();
+
+beforeAll(async () => {
+  await mkdir(DIRECTORY, { recursive: true });
+  try {
+    await Promise.all(
+      snippets.map((snippet) => writeFile(`${DIRECTORY}/${fileOf(snippet)}`, moduleOf(snippet))),
+    );
+    await writeFile(`${DIRECTORY}/prelude.d.ts`, PRELUDE);
+    await writeFile(`${DIRECTORY}/tsconfig.json`, JSON.stringify(CONFIG));
+    const tsc = `${ROOT}node_modules/.bin/tsc`;
+    const output = await promisify(execFile)(tsc, ["-p", DIRECTORY, "--pretty", "false"]).then(
+      () => "",
+      ({ stdout }: { readonly stdout: string }) => stdout,
+    );
+    for (const line of output.split("\n").filter((text) => text.includes("error TS"))) {
+      const file = /([\w.-]+\.mts)\(/.exec(line)?.[1] ?? "elsewhere";
+      complaints.set(file, [...(complaints.get(file) ?? []), line.replace(/^.*?\(/, "(")]);
+    }
+  } finally {
+    await rm(DIRECTORY, { recursive: true, force: true });
+  }
+});
+
+test("there are snippets, and the compiler complains of nothing else", () => {
+  expect(snippets.length).toBeGreaterThan(40);
+  expect(complaints.get("elsewhere")).toBeUndefined();
+});
+
+test.each(snippets)("$page, line $line", (snippet) => {
+  expect(complaints.get(fileOf(snippet)) ?? []).toEqual([]);
+});
+
+const CONFIG = {
+  extends: "../../tsconfig.json",
+  compilerOptions: {
+    noUnusedLocals: false,
+    noUnusedParameters: false,
+    paths: {
+      delayline: ["../../src/index.ts"],
+      "delayline/redisson": ["../../src/redisson/index.ts"],
+      "delayline/testing": ["../../src/testing/index.ts"],
+    },
+  },
+  include: ["*.mts", "*.d.ts"],
+};
+
+/** A name that leads back to the page. */
+function fileOf({ page, line }: Snippet): string {
+  return `${page.replace(/\.md$/, "").replaceAll("/", "-")}-${line}.mts`;
+}
+
+function moduleOf({ code }: Snippet): string {
+  return `${code}\nexport {};\n`;
+}

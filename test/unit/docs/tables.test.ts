@@ -1,0 +1,154 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { describe, expect, test } from "vitest";
+import { queueKeys } from "../../../src/queue/keys.ts";
+import { DEFAULTS } from "../../../src/queue/options.ts";
+import { readPage, ROOT, tableUnder, wordsIn } from "./pages.ts";
+
+// Tables that say what the code says. Each is compared with the code, in both directions.
+
+const OPTIONS = readPage("docs/guide/options.md");
+const ERRORS = readPage("docs/guide/errors.md");
+const INTERNALS = readPage("docs/internals.md");
+const OPERATIONS = readPage("docs/operations.md");
+
+describe("options", () => {
+  test.each([
+    [OPTIONS.path, "Client and queue"],
+    ["README.md", "Options in short"],
+  ])("%s: those of a client and of a queue, with their defaults", (path, heading) => {
+    const documented = tableUnder(readPage(path), heading).map(([name, value]) => [
+      wordsIn(name)[0],
+      wordsIn(value)[0],
+    ]);
+    const actual = Object.entries(DEFAULTS).map(([name, value]) => [name, shown(value)]);
+    expect(sorted(documented)).toEqual(sorted(actual));
+  });
+
+  test("which of them a single queue has", () => {
+    const documented = tableUnder(OPTIONS, "Client and queue")
+      .filter(([name]) => !name?.includes("(client)"))
+      .flatMap(([name]) => wordsIn(name)[0] ?? []);
+    expect(documented.toSorted()).toEqual(membersOf("QueueOptions"));
+  });
+
+  test.each([
+    ["One offer", "OfferOptions"],
+    ["Taking", "TakeManyOptions"],
+    ["Subscribing", "SubscribeOptions"],
+    ["A Redis for tests", "StartRedisOptions"],
+  ])("%s: those of %s", (heading, type) => {
+    const documented = tableUnder(OPTIONS, heading).flatMap(([name]) => wordsIn(name)[0] ?? []);
+    expect(documented.toSorted()).toEqual(membersOf(type));
+  });
+});
+
+test("errors: every code, with its class", () => {
+  const source = sourceOf("src/errors.ts");
+  const union = /export type ErrorCode =(.*?);/s.exec(source)?.[1] ?? "";
+  const codes = Array.from(union.matchAll(/"([A-Z_]+)"/g), ([, code = ""]) => code);
+  expect(codes.length).toBeGreaterThan(8);
+  const rows = tableUnder(ERRORS, "Codes").map(([code, name]) => [
+    wordsIn(code)[0],
+    wordsIn(name)[0],
+  ]);
+  expect(new Set(rows.map(([code]) => code))).toEqual(new Set(codes));
+  const classes = Array.from(source.matchAll(/^export class (\w+)/gm), ([, name = ""]) => name);
+  const withCode = classes.filter((name) => name !== "DelaylineError");
+  expect(new Set(rows.map(([, name]) => name))).toEqual(new Set(withCode));
+});
+
+test("testing: every code of startRedis", () => {
+  const source = sourceOf("src/testing/start-error.ts");
+  const union = /export type RedisStartErrorCode =(.*?);/s.exec(source)?.[1] ?? "";
+  const codes = Array.from(union.matchAll(/"([A-Z_]+)"/g), ([, code = ""]) => code);
+  const rows = tableUnder(readPage("docs/guide/testing.md"), "When there is no Redis");
+  expect(new Set(rows.flatMap(([code]) => wordsIn(code)))).toEqual(new Set(codes));
+});
+
+test("internals: every key of a queue", () => {
+  const documented = tableUnder(INTERNALS, "Keys").flatMap(([key]) => wordsIn(key));
+  expect(new Set(documented)).toEqual(new Set<string>(Object.values(queueKeys("orders"))));
+});
+
+test("internals: every script", () => {
+  const documented = tableUnder(INTERNALS, "Scripts").flatMap(([links = ""]) =>
+    Array.from(links.matchAll(/\]\(\.\.\/src\/lua\/([\w/-]+)\.ts\)/g), ([, path = ""]) => path),
+  );
+  const scripts = readdirSync(`${ROOT}src/lua`, { recursive: true, encoding: "utf8" })
+    .filter((path) => /\/.*\.ts$/.test(path))
+    .filter((path) => sourceOf(`src/lua/${path}`).includes("defineScript("))
+    .map((path) => path.replace(/\.ts$/, ""));
+  expect(documented.toSorted()).toEqual(scripts.toSorted());
+});
+
+test.each(["MIGRATE", "UNLINK"])("operations: %s names every key of a queue", (command) => {
+  const words = new RegExp(`^redis-cli ${command} .*?(?=^\`\`\`)`, "ms").exec(OPERATIONS.text)?.[0];
+  const named = words?.split(/[\s\\']+/).filter((word) => /orders/.test(word));
+  const { channel, ...keys } = queueKeys("orders");
+  expect(channel).toContain("channel");
+  expect(new Set(named)).toEqual(new Set<string>(Object.values(keys)));
+});
+
+describe("access rules", () => {
+  /** What the library sends itself; what a script calls is found in the scripts. */
+  const SENT = `
+    hello auth ping info select time client|id client|setname client|unblock
+    evalsha eval lpop lrange llen lindex rpush blpop subscribe
+  `;
+  const block = /## Access rules.*?```\n(.*?)```/s.exec(OPERATIONS.text)?.[1] ?? "";
+  const granted = block.split(/\s+/).filter((word) => word.startsWith("+"));
+
+  test("are what the scripts and the connections need, and no more", () => {
+    const lua = readdirSync(`${ROOT}src/lua`, { recursive: true, encoding: "utf8" })
+      .filter((file) => file.endsWith(".ts"))
+      .map((file) => sourceOf(`src/lua/${file}`))
+      .join("\n");
+    const called = Array.from(lua.matchAll(/redis\.p?call\("([A-Z]+)"/g), ([, name = ""]) =>
+      name.toLowerCase(),
+    );
+    const needed = new Set([...called, ...SENT.trim().split(/\s+/)].map((name) => `+${name}`));
+    expect(granted.toSorted()).toEqual([...needed].toSorted());
+  });
+
+  test("hold every command without which the fault tests have tried to live", () => {
+    const source = sourceOf("test/fault/acl.test.ts");
+    const lists = Array.from(source.matchAll(/RULES = `(.*?)`/gs), ([, list = ""]) => list);
+    const tried = lists.join(" ").trim().split(/\s+/);
+    expect(tried.length).toBeGreaterThan(30);
+    expect(tried.filter((name) => !granted.includes(`+${name}`))).toEqual([]);
+  });
+
+  test("have a table that says what each command is for", () => {
+    const explained = tableUnder(OPERATIONS, "Access rules").flatMap(([commands]) =>
+      wordsIn(commands),
+    );
+    expect(explained.map((name) => `+${name}`).toSorted()).toEqual(granted.toSorted());
+  });
+});
+
+function sorted(rows: (string | undefined)[][]): string[] {
+  return rows.map((row) => row.join(" = ")).toSorted();
+}
+
+/** A default as the pages write it: 10,000 and `"none"`. */
+function shown(value: string | number | boolean): string {
+  return typeof value === "number" ? value.toLocaleString("en-US") : JSON.stringify(value);
+}
+
+function sourceOf(path: string): string {
+  return readFileSync(ROOT + path, "utf8");
+}
+
+/** The names of an interface's members and of those that it extends, wherever in `src/` it is. */
+function membersOf(type: string): string[] {
+  const declaration = new RegExp(`^(?:export )?interface ${type}\\b(.*?)\\{\\n(.*?)^\\}`, "ms");
+  for (const file of readdirSync(`${ROOT}src`, { recursive: true, encoding: "utf8" })) {
+    if (!file.endsWith(".ts")) continue;
+    const [, heritage = "", body] = declaration.exec(sourceOf(`src/${file}`)) ?? [];
+    if (body === undefined) continue;
+    const own = Array.from(body.matchAll(/^ {2}readonly (\w+)\??:/gm), ([, name = ""]) => name);
+    const bases = /extends (.*)/s.exec(heritage)?.[1]?.match(/\b[A-Z]\w*/g) ?? [];
+    return [...new Set([...own, ...bases.flatMap(membersOf)])].toSorted();
+  }
+  throw new Error(`there is no interface ${type} in src/`);
+}

@@ -1,0 +1,178 @@
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { RedisError } from "../../../src/errors.ts";
+import { Troubles } from "../../../src/redis/troubles.ts";
+
+let events: string[];
+let troubles: Troubles;
+
+beforeEach(() => {
+  vi.useFakeTimers();
+  events = [];
+  troubles = new Troubles({
+    report: ({ message }) => events.push(message),
+    onRecovered: ({ error, duration }) => events.push(`${duration} ms: ${error.message}`),
+  });
+});
+
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+/** What has been reported since this was asked last. */
+function news(): string[] {
+  return events.splice(0);
+}
+
+const refused = Object.assign(new Error("connect ECONNREFUSED 127.0.0.1:6379"), {
+  code: "ECONNREFUSED",
+});
+const failure = (doing: string, error: Error) => new RedisError(doing, error);
+const cut = (doing: string) => failure(doing, new Error("Connection is closed."));
+const reset = (doing: string) =>
+  failure(doing, Object.assign(new Error("read ECONNRESET"), { code: "ECONNRESET" }));
+const refusal = (doing: string, message: string) =>
+  failure(doing, Object.assign(new Error(message), { name: "ReplyError" }));
+
+const UNREACHABLE = "cannot reach Redis: connect ECONNREFUSED 127.0.0.1:6379";
+
+test("that Redis cannot be reached is one state, however many find it and however often", () => {
+  const works = [troubles.work(), troubles.work(), troubles.work()] as const;
+  for (let attempt = 0; attempt < 5; attempt++) {
+    for (const work of works) work.failed(failure("cannot transfer", refused));
+    works[0].unreachable(refused);
+    vi.advanceTimersByTime(1000);
+  }
+  expect(news()).toEqual([UNREACHABLE]);
+
+  works[0].succeeded();
+  works[1].succeeded();
+  expect(news()).toEqual([]);
+  works[2].succeeded();
+  expect(news()).toEqual([`5000 ms: ${UNREACHABLE}`]);
+  for (const work of works) work.succeeded();
+  expect(news()).toEqual([]);
+
+  works[1].failed(failure("cannot take", refused));
+  expect(news()).toEqual([UNREACHABLE]);
+});
+
+test("the report waits for the cause, for a moment", () => {
+  const [taker, connection] = [troubles.work(), troubles.work()];
+  taker.failed(cut("cannot take"));
+  taker.failed(reset("cannot take"));
+  connection.unreachable(Object.assign(new Error("read ECONNRESET"), { code: "ECONNRESET" }));
+  vi.advanceTimersByTime(50);
+  expect(news()).toEqual([]);
+  connection.unreachable(refused);
+  expect(news()).toEqual([UNREACHABLE]);
+  vi.advanceTimersByTime(10_000);
+  expect(news()).toEqual([]);
+});
+
+test("without a cause the first failure is reported, and only it", () => {
+  const taker = troubles.work();
+  taker.failed(cut("cannot take"));
+  vi.advanceTimersByTime(300);
+  expect(news()).toEqual(["cannot take: Connection is closed."]);
+  taker.failed(failure("cannot take", refused));
+  taker.succeeded();
+  expect(news()).toEqual(["300 ms: cannot take: Connection is closed."]);
+});
+
+test("what is over before its report leaves a trace all the same", () => {
+  const taker = troubles.work();
+  taker.failed(cut("cannot take"));
+  vi.advanceTimersByTime(20);
+  taker.succeeded();
+  const message = "cannot take: Connection is closed.";
+  expect(news()).toEqual([message, `20 ms: ${message}`]);
+  expect(vi.getTimerCount()).toBe(0);
+});
+
+test("closing reports what waits for its cause, and nothing else", () => {
+  const taker = troubles.work();
+  taker.failed(cut("cannot take"));
+  troubles.close();
+  troubles.close();
+  expect(news()).toEqual(["cannot take: Connection is closed."]);
+  expect(vi.getTimerCount()).toBe(0);
+});
+
+test("a work that is not tried again is no reason to stay in trouble, nor to be out of it", () => {
+  const [taker, transfers, tidier] = [troubles.work(), troubles.work(), troubles.work()];
+  taker.failed(failure("cannot take", refused));
+  taker.stopped();
+  expect(news()).toEqual([UNREACHABLE]);
+  troubles.heard();
+  expect(news()).toEqual([`0 ms: ${UNREACHABLE}`]);
+
+  transfers.failed(failure("cannot transfer", refused));
+  tidier.failed(failure("cannot tidy", refused));
+  tidier.stopped();
+  troubles.heard();
+  expect(news()).toEqual([UNREACHABLE]);
+  transfers.succeeded();
+  expect(news()).toEqual([`0 ms: ${UNREACHABLE}`]);
+
+  // Stopping where nothing is wrong is none.
+  taker.stopped();
+  troubles.heard();
+  expect(news()).toEqual([]);
+});
+
+test("what Redis refuses is a state of that work, reported again when the reason changes", () => {
+  const [transfers, taker] = [troubles.work(), troubles.work()];
+  for (let attempt = 0; attempt < 3; attempt++) {
+    transfers.failed(refusal("cannot transfer", "WRONGTYPE no list"));
+    taker.failed(refusal("cannot take", "WRONGTYPE no list"));
+    vi.advanceTimersByTime(100);
+  }
+  expect(news()).toEqual(["cannot transfer: WRONGTYPE no list", "cannot take: WRONGTYPE no list"]);
+
+  transfers.failed(refusal("cannot transfer", "OOM full"));
+  transfers.failed(refusal("cannot transfer", "OOM full"));
+  expect(news()).toEqual(["cannot transfer: OOM full"]);
+  transfers.succeeded();
+  transfers.succeeded();
+  expect(news()).toEqual(["300 ms: cannot transfer: OOM full"]);
+  taker.succeeded();
+  expect(news()).toEqual(["300 ms: cannot take: WRONGTYPE no list"]);
+});
+
+test("a refusal shows that Redis can be reached", () => {
+  const transfers = troubles.work();
+  transfers.failed(refusal("cannot transfer", "WRONGTYPE no list"));
+  transfers.failed(failure("cannot transfer", refused));
+  transfers.failed(refusal("cannot transfer", "WRONGTYPE no list"));
+  expect(news()).toEqual([
+    "cannot transfer: WRONGTYPE no list",
+    UNREACHABLE,
+    `0 ms: ${UNREACHABLE}`,
+  ]);
+});
+
+test.each(["READONLY", "LOADING", "CLUSTERDOWN", "WRONGPASS", "NOAUTH"])(
+  "%s is of the whole client",
+  (reply) => {
+    const works = [troubles.work(), troubles.work()];
+    for (const work of works) work.failed(refusal("cannot transfer", `${reply} so it is`));
+    expect(news()).toEqual([`cannot transfer: ${reply} so it is`]);
+    for (const work of works) work.succeeded();
+    expect(news()).toEqual([`0 ms: cannot transfer: ${reply} so it is`]);
+  },
+);
+
+test("names the cause also where Node has tried several addresses, or a cluster client several nodes", () => {
+  const addresses = new AggregateError([refused, new Error("connect ECONNREFUSED ::1:6379")]);
+  troubles.work().unreachable(addresses);
+  expect(news()).toEqual([`${UNREACHABLE}; connect ECONNREFUSED ::1:6379`]);
+
+  troubles = new Troubles({ report: ({ message }) => events.push(message), onRecovered: () => {} });
+  const nodes = Object.assign(new Error("Failed to refresh slots cache."), {
+    lastNodeError: refused,
+  });
+  troubles.work().unreachable(nodes);
+  expect(news()).toEqual([
+    "cannot reach Redis: Failed to refresh slots cache. connect ECONNREFUSED 127.0.0.1:6379",
+  ]);
+});

@@ -1,0 +1,67 @@
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { Expiries } from "../../../src/time/expiries.ts";
+
+let expiries: Expiries;
+let over: string[];
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ["performance", "setTimeout", "clearTimeout"] });
+  expiries = new Expiries(100);
+  over = [];
+});
+
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+const add = (name: string) => expiries.add(() => over.push(name));
+
+test("each ends when its time is over, the oldest first", () => {
+  add("a");
+  vi.advanceTimersByTime(40);
+  add("b");
+  add("c");
+  vi.advanceTimersByTime(59);
+  expect(over).toEqual([]);
+  vi.advanceTimersByTime(1);
+  expect(over).toEqual(["a"]);
+  vi.advanceTimersByTime(39);
+  expect(over).toEqual(["a"]);
+  vi.advanceTimersByTime(1);
+  expect(over).toEqual(["a", "b", "c"]);
+});
+
+test("what is removed does not end, and those behind it do", () => {
+  const first = add("first");
+  vi.advanceTimersByTime(10);
+  add("second");
+  expiries.remove(first);
+  vi.advanceTimersByTime(99);
+  expect(over).toEqual([]);
+  vi.advanceTimersByTime(1);
+  expect(over).toEqual(["second"]);
+});
+
+test("however many there are, they share one timer, which goes when nothing is left", () => {
+  for (let i = 0; i < 1000; i++) expiries.remove(add(String(i)));
+  expect(vi.getTimerCount()).toBe(1);
+  vi.advanceTimersByTime(100);
+  expect(vi.getTimerCount()).toBe(0);
+  add("later");
+  vi.advanceTimersByTime(100);
+  expect(over).toEqual(["later"]);
+});
+
+test("one that is added while others end gets its whole time", () => {
+  expiries.add(() => add("next"));
+  vi.advanceTimersByTime(100);
+  vi.advanceTimersByTime(99);
+  expect(over).toEqual([]);
+  vi.advanceTimersByTime(1);
+  expect(over).toEqual(["next"]);
+});
+
+test("they say when their time is over", () => {
+  vi.advanceTimersByTime(5);
+  expect(add("a").endsAt).toBe(performance.now() + 100);
+});
