@@ -16,7 +16,7 @@ export type { Quarantine } from "./queue/quarantine.ts";
 export type { QueueHandle } from "./queue/queue-handle.ts";
 export type { MessageId } from "./queue/message.ts";
 export { BlockingQueue, type FromQueue } from "./ready/blocking-queue.ts";
-export type { SubscribeOptions, TakeManyOptions, TakeOptions } from "./ready/take-options.ts";
+export type { SubscribeOptions, TakeManyOptions, TakeOptions } from "./queue/take-options.ts";
 export type { CloseOptions } from "./queue/consumer.ts";
 export {
   Subscription,

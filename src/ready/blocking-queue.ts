@@ -12,7 +12,7 @@ import type { Payloads } from "../queue/payloads.ts";
 import { QueueHandle, type HandleOptions } from "../queue/queue-handle.ts";
 import { Subscription, type Handler } from "../queue/subscription.ts";
 import type { Work } from "../redis/troubles.ts";
-import { Iteration } from "./iteration.ts";
+import { Iteration } from "../queue/iteration.ts";
 import type { ReadyList } from "./ready-list.ts";
 import {
   checkSubscribe,
@@ -20,8 +20,8 @@ import {
   type SubscribeOptions,
   type TakeManyOptions,
   type TakeOptions,
-} from "./take-options.ts";
-import type { WaitOptions } from "./waiters.ts";
+} from "../queue/take-options.ts";
+import type { WaitOptions } from "../queue/waiters.ts";
 
 /** A payload, and the queue it came from. */
 export interface FromQueue<T> {

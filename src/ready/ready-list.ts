@@ -9,7 +9,7 @@ import type { Connections } from "../redis/connections.ts";
 import type { Taken } from "./blocking-connection.ts";
 import type { Troubles } from "../redis/troubles.ts";
 import { Taker } from "./taker.ts";
-import type { WaitOptions } from "./waiters.ts";
+import type { WaitOptions } from "../queue/waiters.ts";
 
 /**
  * The ready messages of one queue, as bytes. There is one such object per queue and client, however

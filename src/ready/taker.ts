@@ -7,7 +7,7 @@ import { BlockingConnection, isPassing, type Source, type Taken } from "./blocki
 import { GiveBack } from "./give-back.ts";
 import { PopRhythm } from "./pop-rhythm.ts";
 import { checkFollows, type TakerMode } from "./taker-mode.ts";
-import { Waiters, type WaitOptions } from "./waiters.ts";
+import { Waiters, type WaitOptions } from "../queue/waiters.ts";
 
 /**
  * Takes ready messages for all who wait for them in this process, over one connection per queue (or per

@@ -4,8 +4,8 @@ import {
   checkSignal,
   checkWhole,
   checkDuration,
-} from "../queue/checks.ts";
-import type { OnHandlerError } from "../queue/subscription.ts";
+} from "./checks.ts";
+import type { OnHandlerError } from "./subscription.ts";
 
 /** Options of `take`. */
 export interface TakeOptions {

@@ -1,5 +1,5 @@
 import { ClosedError } from "../errors.ts";
-import type { Consumer } from "../queue/consumer.ts";
+import type { Consumer } from "./consumer.ts";
 
 /**
  * One `for await` loop over the messages of a queue, from its first message until it is left.
