@@ -6,8 +6,8 @@ import type { RawReply } from "./script.ts";
  */
 export type Elements = "addresses" | "members";
 
-/** What messages go into when they are due: the ready LIST. */
-export type Into = "list";
+/** What messages go into when they are due: the ready LIST, or the stream of a reliable queue. */
+export type Into = "list" | "stream";
 
 /** How a queue lies in Redis, as far as its scripts differ by it. It is decided once, where the queue is opened. */
 export interface Layout {

@@ -35,6 +35,17 @@ export interface QueueKeys {
    * `lua/ready/give-back.ts`. Expires a day after the last one.
    */
   readonly receipts: string;
+  /**
+   * STREAM: ready messages of a reliable queue, and those in flight; see `lua/fragments/entry.ts`. That it
+   * exists is what makes a queue reliable.
+   */
+  readonly stream: string;
+  /** ZSET: `address | group` of the messages that wait for a retry, by when it is due (epoch ms). */
+  readonly retries: string;
+  /** HASH: what waits for a retry, by the same `address | group`; see `lua/fragments/retry.ts`. */
+  readonly retrying: string;
+  /** STREAM: dead letters of a reliable queue. */
+  readonly dead: string;
 }
 
 /**
@@ -60,6 +71,10 @@ export function queueKeys(name: string): QueueKeys {
     quarantine: `delayline_quarantine:${tagged}`,
     unreadable: `delayline_unreadable:${tagged}`,
     receipts: `delayline_receipts:${tagged}`,
+    stream: `delayline_stream:${tagged}`,
+    retries: `delayline_retries:${tagged}`,
+    retrying: `delayline_retrying:${tagged}`,
+    dead: `delayline_dead:${tagged}`,
   };
 }
 

@@ -1,10 +1,4 @@
-import {
-  checkFunction,
-  checkOptions,
-  checkSignal,
-  checkWhole,
-  checkDuration,
-} from "./checks.ts";
+import { checkFunction, checkOptions, checkSignal, checkWhole, checkDuration } from "./checks.ts";
 import type { OnHandlerError } from "./subscription.ts";
 
 /** Options of `take`. */

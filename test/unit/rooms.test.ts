@@ -10,9 +10,10 @@ import { expect, it } from "vitest";
 const FLOORS = [
   ["index.ts"],
   ["client"],
+  ["reliable"],
   ["delayed", "ready"],
   ["queue"],
-  ["lua/delayed", "lua/ready", "lua/queue"],
+  ["lua/delayed", "lua/ready", "lua/reliable", "lua/queue"],
   ["lua/fragments"],
   ["lua"],
   ["redis"],
@@ -27,7 +28,10 @@ const FOUNDATIONS = ["time", "codecs"];
 const ANNEXES: Readonly<Record<string, readonly string[]>> = { redisson: ["codecs"], testing: [] };
 
 /** Places of messages, each with its scripts. A move between them is a script. */
-const PLACES = ["delayed", "ready"];
+const PLACES = ["delayed", "ready", "reliable"];
+
+/** But a reliable queue is a delayed queue, and more: its class extends the other. */
+const EXTENDS: Readonly<Record<string, string>> = { reliable: "delayed" };
 
 const MAX_LINES = 300;
 const MAX_GROUND_FLOOR_FILES = 4;
@@ -87,6 +91,7 @@ function mayImport(from: string, to: string): boolean {
   if (ANNEXES[from] !== undefined) return ANNEXES[from].includes(to);
   if (FOUNDATIONS.includes(to)) return true;
   const [fromPlace, toPlace] = [placeOf(from), placeOf(to)];
+  if (EXTENDS[from] === to) return true;
   if (fromPlace !== undefined && toPlace !== undefined && fromPlace !== toPlace) return false;
   return floorOf(to) > floorOf(from);
 }
@@ -152,6 +157,10 @@ it.each([
   ["client", "delayed", true],
   ["delayed", "client", false],
   ["delayed", "ready", false],
+  ["reliable", "delayed", true],
+  ["reliable", "ready", false],
+  ["delayed", "reliable", false],
+  ["reliable", "lua/delayed", false],
   ["ready", "lua/ready", true],
   ["ready", "lua/delayed", false],
   ["lua/ready", "lua/delayed", false],

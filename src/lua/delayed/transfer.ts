@@ -140,6 +140,7 @@ return reply(#payloads, #poison, head, 0)
 
 export const transfer = {
   list: byElements((elements) => defineTransfer("transfer", elements)),
+  stream: byElements((elements) => defineTransfer("transfer", elements)),
 };
 
 /**
@@ -148,4 +149,5 @@ export const transfer = {
  */
 export const sweep = {
   list: byElements((elements) => defineTransfer("sweep", elements)),
+  stream: byElements((elements) => defineTransfer("sweep", elements)),
 };

@@ -30,6 +30,10 @@ test("a queue's keys are Redisson's, and ours beside them", () => {
     unreadable: "delayline_unreadable:{orders}",
     quarantine: "delayline_quarantine:{orders}",
     receipts: "delayline_receipts:{orders}",
+    stream: "delayline_stream:{orders}",
+    retries: "delayline_retries:{orders}",
+    retrying: "delayline_retrying:{orders}",
+    dead: "delayline_dead:{orders}",
   });
 });
 
