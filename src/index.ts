@@ -18,12 +18,8 @@ export type { MessageId } from "./queue/message.ts";
 export { BlockingQueue, type FromQueue } from "./ready/blocking-queue.ts";
 export type { SubscribeOptions, TakeManyOptions, TakeOptions } from "./queue/take-options.ts";
 export type { CloseOptions } from "./queue/consumer.ts";
-export {
-  Subscription,
-  type Handler,
-  type HandlerContext,
-  type OnHandlerError,
-} from "./queue/subscription.ts";
+export { Subscription } from "./queue/subscription.ts";
+export type { Handler, HandlerContext, OnHandlerError } from "./queue/handler.ts";
 export type { CallOptions, DelaylineOptions, QueueOptions } from "./queue/options.ts";
 export type { ConnectionOptions } from "./redis/client.ts";
 export type { LentClient } from "./redis/lent-client.ts";

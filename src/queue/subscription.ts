@@ -1,45 +1,24 @@
-import {
-  ClosedError,
-  HandlerError,
-  LeftRunningError,
-  RedisError,
-  type DelaylineError,
-} from "../errors.ts";
+import { ClosedError, LeftRunningError, RedisError, type DelaylineError } from "../errors.ts";
 import type { Work } from "../redis/troubles.ts";
 import { Patience } from "../time/patience.ts";
 import { Pause } from "../time/pause.ts";
 import { checkCloseOptions, type CloseOptions, type Consumer } from "./consumer.ts";
 
-/** What a handler is told besides its payload. */
-export interface HandlerContext {
-  /**
-   * Aborted when the subscription or the client begins to close, which then waits for the handler. For
-   * work that can be cut short: what the handler has in hand has left Redis.
-   */
-  readonly signal: AbortSignal;
-}
-
-/** Called with each payload; the next follows when it has returned and its promise is settled. */
-export type Handler<T> = (payload: T, context: HandlerContext) => unknown;
-
-/** Called with what a handler threw, and with the payload that it was given. */
-export type OnHandlerError<T> = (error: unknown, payload: T) => unknown;
-
 /** What a {@link Subscription} needs. */
-export interface Handling {
+export interface Handling<Item> {
   /** The queue's name. */
   readonly queue: string;
-  /** Takes one message, or none if none came within `timeout` milliseconds. */
+  /** Takes one item of work, or none if none came within `timeout` milliseconds. */
   readonly take: (wait: {
     readonly signal: AbortSignal;
     readonly timeout: number;
-  }) => Promise<readonly unknown[]>;
+  }) => Promise<readonly Item[]>;
   /** How the takes get on. */
   readonly takes: Work;
-  readonly handler: Handler<never>;
+  /** Calls the user's handler. `closing` is aborted when the subscription begins to close. Never rejects. */
+  handle(this: void, item: Item, closing: AbortSignal): Promise<void>;
   /** How many handlers may run at once. */
   readonly concurrency: number;
-  readonly onError?: OnHandlerError<never> | undefined;
   readonly report: (error: DelaylineError) => void;
 }
 
@@ -55,8 +34,8 @@ export class Subscription implements Consumer, AsyncDisposable {
   /** Resolves when it has been closed and no handler runs any more. */
   readonly ended: Promise<unknown>;
 
-  /** @internal Use `BlockingQueue.subscribe`. */
-  constructor(handling: Handling) {
+  /** @internal Use `subscribe` of a queue. */
+  constructor(handling: Handling<unknown>) {
     this.#queue = handling.queue;
     this.#report = handling.report;
     const loops = Array.from({ length: handling.concurrency }, () => this.#loop(handling));
@@ -93,7 +72,7 @@ export class Subscription implements Consumer, AsyncDisposable {
     await this.close();
   }
 
-  async #loop(handling: Handling): Promise<void> {
+  async #loop(handling: Handling<unknown>): Promise<void> {
     const { signal } = this.#stopping;
     const pause = new Pause(100, 2000);
     let timeout = Infinity;
@@ -103,7 +82,7 @@ export class Subscription implements Consumer, AsyncDisposable {
         handling.takes.succeeded();
         timeout = Infinity;
         pause.reset();
-        for (const payload of taken) await this.#handle(payload as never, handling);
+        for (const item of taken) await this.#handle(item, handling);
       } catch (error) {
         if (signal.aborted || error instanceof ClosedError) return;
         if (error instanceof RedisError) {
@@ -120,25 +99,10 @@ export class Subscription implements Consumer, AsyncDisposable {
   }
 
   /** Never rejects. */
-  async #handle(payload: never, { handler, onError }: Handling): Promise<void> {
+  async #handle(item: unknown, { handle }: Handling<unknown>): Promise<void> {
     this.#running++;
-    try {
-      await handler(payload, { signal: this.#stopping.signal });
-    } catch (error) {
-      if (onError === undefined) this.#report(new HandlerError(this.#queue, error));
-      else await this.#tell(onError, error, payload);
-    } finally {
-      this.#running--;
-    }
-  }
-
-  /** Never rejects. */
-  async #tell(onError: OnHandlerError<never>, error: unknown, payload: never): Promise<void> {
-    try {
-      await onError(error, payload);
-    } catch (failure) {
-      this.#report(new HandlerError(this.#queue, failure, "onError"));
-    }
+    await handle(item, this.#stopping.signal);
+    this.#running--;
   }
 }
 

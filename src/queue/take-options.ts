@@ -1,5 +1,5 @@
 import { checkFunction, checkOptions, checkSignal, checkWhole, checkDuration } from "./checks.ts";
-import type { OnHandlerError } from "./subscription.ts";
+import type { OnHandlerError } from "./handler.ts";
 
 /** Options of `take`. */
 export interface TakeOptions {

@@ -10,7 +10,8 @@ import type { Consumer } from "../queue/consumer.ts";
 import type { CallOptions } from "../queue/options.ts";
 import type { Payloads } from "../queue/payloads.ts";
 import { QueueHandle, type HandleOptions } from "../queue/queue-handle.ts";
-import { Subscription, type Handler } from "../queue/subscription.ts";
+import { tellFailure, type Handler } from "../queue/handler.ts";
+import { Subscription } from "../queue/subscription.ts";
 import type { Work } from "../redis/troubles.ts";
 import { Iteration } from "../queue/iteration.ts";
 import type { ReadyList } from "./ready-list.ts";
@@ -174,7 +175,15 @@ export class BlockingQueue<T = unknown> extends QueueHandle {
     this.#list.checkTaking();
     const { takes, report } = this.#host;
     const take = (wait: WaitOptions) => this.#takeOne(wait);
-    const handling = { queue: this.name, take, takes, handler, concurrency, onError, report };
+    const host = { queue: this.name, onError, report };
+    const handle = async (payload: T, closing: AbortSignal) => {
+      try {
+        await handler(payload, { signal: closing });
+      } catch (error) {
+        await tellFailure(error, payload, host);
+      }
+    };
+    const handling = { queue: this.name, take, takes, handle, concurrency, report };
     return this.#attend(new Subscription(handling));
   }
 

@@ -138,7 +138,7 @@ const kinds: Record<string, (url: string) => Running> = {
       queue: "orders",
       take: takeNothing,
       takes: newTroubles().work(),
-      handler: report,
+      handle: async () => {},
       concurrency: 3,
       report,
     });

@@ -1,0 +1,38 @@
+import { HandlerError, type DelaylineError } from "../errors.ts";
+
+/** What a handler is told besides its payload. */
+export interface HandlerContext {
+  /**
+   * Aborted when the subscription or the client begins to close, which then waits for the handler. For
+   * work that can be cut short: what the handler has in hand has left Redis.
+   */
+  readonly signal: AbortSignal;
+}
+
+/** Called with each payload; the next follows when it has returned and its promise is settled. */
+export type Handler<T> = (payload: T, context: HandlerContext) => unknown;
+
+/** Called with what a handler threw, and with the payload that it was given. */
+export type OnHandlerError<T> = (error: unknown, payload: T) => unknown;
+
+/** Tells of a handler's failure: `onError`, or else an `error` event. Never rejects. */
+export async function tellFailure<T>(
+  error: unknown,
+  payload: T,
+  host: {
+    readonly queue: string;
+    readonly onError: OnHandlerError<T> | undefined;
+    readonly report: (error: DelaylineError) => void;
+  },
+): Promise<void> {
+  const { queue, onError, report } = host;
+  if (onError === undefined) {
+    report(new HandlerError(queue, error));
+    return;
+  }
+  try {
+    await onError(error, payload);
+  } catch (failure) {
+    report(new HandlerError(queue, failure, "onError"));
+  }
+}
