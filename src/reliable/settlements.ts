@@ -1,0 +1,134 @@
+import { ack } from "../lua/reliable/ack.ts";
+import { bury } from "../lua/reliable/bury.ts";
+import { extend } from "../lua/reliable/extend.ts";
+import { giveBackEntries } from "../lua/reliable/give-back.ts";
+import { retryLater } from "../lua/reliable/retry-later.ts";
+import type { Queue } from "../queue/queue.ts";
+import { TurnBatch } from "../queue/turn-batch.ts";
+import type { Held } from "./held.ts";
+import type { InHand } from "./in-hand.ts";
+
+/** Whose deliveries are settled. */
+export interface Membership {
+  readonly group: string;
+  readonly consumer: string;
+}
+
+/**
+ * Settlements on their way to Redis. Those of one kind that are made in one turn of the event loop travel together.
+ *
+ * Each resolves to whether the delivery was still ours, and with it the settlement is carried out; false: it was
+ * not, and nothing was done. If the reply was lost it rejects, and the delivery stays in hand.
+ */
+export class Settlements {
+  readonly #queue: Queue;
+  readonly #member: Membership;
+  readonly #inHand: InHand;
+
+  readonly #acks = this.#batch<Settlement>((rows) =>
+    this.#queue.change("acknowledge in", ack, this.#args, { rows: rows.map(rowOf) }),
+  );
+  readonly #retries = this.#batch<Settlement & { delay: number; isCounted: boolean }>(
+    async (requests) => {
+      const rows = requests.map(({ delay, isCounted, ...settlement }) => {
+        return { ...rowOf(settlement), delay, counted: isCounted ? 1 : 0 };
+      });
+      const args = { ...this.#args, channel: this.#queue.keys.channel };
+      return (await this.#queue.change("retry in", retryLater, args, { rows })).settled;
+    },
+  );
+  readonly #burials = this.#batch<Settlement & { reason: string }>((requests) => {
+    const rows = requests.map(({ reason, ...settlement }) => ({ ...rowOf(settlement), reason }));
+    return this.#queue.change("reject in", bury, this.#args, { rows });
+  });
+  readonly #giveBacks = this.#batch<Settlement & { isCounted: boolean }>((requests) => {
+    const rows = requests.map(({ isCounted, ...settlement }) => {
+      return { ...rowOf(settlement), counted: isCounted ? 1 : 0 };
+    });
+    return this.#queue.change("give back to", giveBackEntries, this.#args, { rows });
+  });
+  readonly #extensions = this.#batch<Settlement>((requests) => {
+    const rows = requests.map(({ entry }) => ({ entry }));
+    return this.#queue.change("extend a lease in", extend, this.#args, { rows });
+  });
+
+  constructor(queue: Queue, member: Membership, inHand: InHand) {
+    this.#queue = queue;
+    this.#member = member;
+    this.#inHand = inHand;
+  }
+
+  /** Finishes a delivery. */
+  ack(held: Held, signal?: AbortSignal): Promise<boolean> {
+    return held.settle(() => this.#acks.add(of(held), signal));
+  }
+
+  /** Lets a message come back in `delay` milliseconds. */
+  retry(held: Held, delay: number, isCounted: boolean, signal?: AbortSignal): Promise<boolean> {
+    return held.settle(() => this.#retries.add({ ...of(held), delay, isCounted }, signal));
+  }
+
+  /** Puts a message to the dead letters. */
+  bury(held: Held, reason: string, signal?: AbortSignal): Promise<boolean> {
+    const text = reason.toWellFormed().slice(0, MAX_REASON);
+    return held.settle(() => this.#burials.add({ ...of(held), reason: text }, signal));
+  }
+
+  /** Lets a message come back at once, to whoever takes next. */
+  giveBack(held: Held, isCounted: boolean): Promise<boolean> {
+    return held.settle(() => this.#giveBacks.add({ ...of(held), isCounted }));
+  }
+
+  /** Gives back an entry that is in flight for this consumer though nobody here has it in hand. */
+  giveBackStranger(entry: string): Promise<boolean> {
+    return this.#giveBacks.add({ entry, isOwn: false, isCounted: false });
+  }
+
+  /** Acknowledges an entry that is for another group. */
+  skip(entry: string): Promise<boolean> {
+    return this.#acks.add({ entry, isOwn: false });
+  }
+
+  /** Tells whether a delivery is still ours, and renews the lease. */
+  extend(held: Held, signal?: AbortSignal): Promise<boolean> {
+    return held.extend(() => this.#extensions.add(of(held), signal));
+  }
+
+  /** Resolves when every settlement made so far has its reply. */
+  async settled(): Promise<void> {
+    const all = [this.#acks, this.#retries, this.#burials, this.#giveBacks, this.#extensions];
+    await Promise.all(all.map((batch) => batch.settled()));
+  }
+
+  get #args(): Membership & { readonly inHand: number } {
+    return { ...this.#member, inHand: this.#inHand.size };
+  }
+
+  #batch<Request>(
+    send: (requests: readonly Request[]) => Promise<readonly boolean[]>,
+  ): TurnBatch<Request, boolean> {
+    return new TurnBatch({
+      send: (batch) => send(batch.claim()),
+      sizeOf: () => 0,
+      giveUp: ({ cause }) => cause,
+    });
+  }
+}
+
+interface Settlement {
+  /** The entry's id in the stream. */
+  readonly entry: string;
+  /** Whether it is for this group only. */
+  readonly isOwn: boolean;
+}
+
+function of({ entry }: Held): Settlement {
+  return { entry: entry.entryId, isOwn: entry.group !== undefined };
+}
+
+function rowOf({ entry, isOwn }: Settlement): { entry: string; own: number } {
+  return { entry, own: isOwn ? 1 : 0 };
+}
+
+/** Characters of a dead letter's reason that are kept. */
+const MAX_REASON = 1000;
