@@ -1,7 +1,6 @@
 import { FOR_NOW } from "../failure.ts";
-import type { Redis } from "ioredis";
+import { BlockingClient } from "../redis/blocking-client.ts";
 import type { Connections } from "../redis/connections.ts";
-import { hasDied } from "../redis/watchdog.ts";
 import type { Step } from "./pop-rhythm.ts";
 
 /** A ready LIST, and where the receipts of its give-backs stand. */
@@ -16,47 +15,23 @@ export interface Taken {
   readonly payload: Buffer;
 }
 
-/**
- * A connection that pops ready messages and blocks for them. It lives once: after it was lost, its
- * owner opens the next.
- *
- * While it blocks it cannot be asked whether it is alive. So a block is short, and a connection whose
- * reply is overdue is given up if it has died; see {@link hasDied}.
- */
+/** A connection that pops ready messages and blocks for them. It lives once; see {@link BlockingClient}. */
 export class BlockingConnection {
-  readonly #connections: Connections;
-  readonly #sources: readonly Source[];
-  readonly #redis: Redis;
-  /** The connection's id on the server. */
-  readonly #id: number;
+  readonly #client: BlockingClient;
 
-  private constructor(
-    connections: Connections,
-    sources: readonly Source[],
-    redis: Redis,
-    id: number,
-  ) {
-    this.#connections = connections;
-    this.#sources = sources;
-    this.#redis = redis;
-    this.#id = id;
+  private constructor(client: BlockingClient) {
+    this.#client = client;
   }
 
   static async open(
     connections: Connections,
     sources: readonly Source[],
   ): Promise<BlockingConnection> {
-    const redis = await connections.open("blocking", sources[0]?.ready);
-    try {
-      return new BlockingConnection(connections, sources, redis, await redis.client("ID"));
-    } catch (error) {
-      redis.disconnect();
-      throw error;
-    }
+    return new BlockingConnection(await BlockingClient.open(connections, sources[0]?.ready));
   }
 
   get isLost(): boolean {
-    return this.#redis.status !== "ready";
+    return this.#client.isLost;
   }
 
   /**
@@ -67,7 +42,7 @@ export class BlockingConnection {
     { pop, isBlocking }: Step,
     sources: readonly Source[],
   ): readonly [popped: Promise<Taken[]>, blocked: Promise<Taken[]>] {
-    const { stream } = this.#redis;
+    const { stream } = this.#client.redis;
     const [first] = sources as readonly [Source];
     stream.cork();
     try {
@@ -91,49 +66,31 @@ export class BlockingConnection {
 
   /** Ends the block that is under way, if it has reached Redis; its reply still comes. */
   async unblock(): Promise<void> {
-    await this.#connections.peerOf(this.#redis).client("UNBLOCK", this.#id);
+    await this.#client.unblock();
   }
 
   /** Ends the connection. A reply that is still under way is lost. */
   disconnect(): void {
-    this.#redis.disconnect();
+    this.#client.disconnect();
   }
 
   async #pop(count: number, source: Source): Promise<Taken[]> {
-    const payloads = await this.#watched(0, this.#redis.lpopBuffer(source.ready, count));
+    const { redis } = this.#client;
+    const payloads = await this.#client.watched(0, redis.lpopBuffer(source.ready, count));
     return (payloads ?? []).map((payload) => ({ source, payload }));
   }
 
   /** Blocks for one message, of the first source that has one, for two seconds at most. */
   async #block(sources: readonly Source[]): Promise<Taken[]> {
     const lists = sources.map(({ ready }) => ready);
-    const popped = await this.#watched(BLOCK, this.#redis.blpopBuffer(lists, BLOCK));
+    const { redis } = this.#client;
+    const popped = await this.#client.watched(BLOCK, redis.blpopBuffer(lists, BLOCK));
     if (popped === null) return [];
     const [key, payload] = popped;
     // The reply names the key with ioredis's prefix.
-    const ready = key.toString().slice((this.#redis.options.keyPrefix ?? "").length);
+    const ready = key.toString().slice((redis.options.keyPrefix ?? "").length);
     const source = sources.find((candidate) => candidate.ready === ready);
     return [{ source: source ?? (sources[0] as Source), payload }];
-  }
-
-  /** Awaits a reply that should come within `seconds` and some. */
-  async #watched<Reply>(seconds: number, reply: Promise<Reply>): Promise<Reply> {
-    let isSilent = true;
-    const watchdog = setTimeout(
-      () => {
-        const probe = () => this.#connections.probe(this.#sources[0]?.ready);
-        void hasDied({ isSilent: () => isSilent, probe, grace: GRACE }).then((isDead) => {
-          if (isDead) this.disconnect();
-        });
-      },
-      seconds * 1000 + OVERDUE,
-    );
-    try {
-      return await reply;
-    } finally {
-      isSilent = false;
-      clearTimeout(watchdog);
-    }
   }
 }
 
@@ -142,12 +99,6 @@ export class BlockingConnection {
  * more; an idle process sends 30 blocks a minute for each queue that it takes from.
  */
 const BLOCK = 2;
-
-/** Milliseconds after which a reply is overdue. */
-const OVERDUE = 500;
-
-/** Milliseconds that a reply may be late while Redis replies to others. */
-const GRACE = 1000;
 
 /**
  * Whether a failure to take may pass by itself: the connection was lost, or the server starts, fails
