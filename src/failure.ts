@@ -102,3 +102,14 @@ export const FOR_NOW: ReadonlySet<string> = new Set([
   "ASK",
   "TRYAGAIN",
 ]);
+
+/**
+ * Whether a failure to take may pass by itself: the connection was lost, or the server starts, fails
+ * over, or is busy. `reply` is the first word of Redis's refusal, if it is one.
+ */
+export function isPassing(reply: string | undefined): boolean {
+  return reply === undefined || FOR_NOW.has(reply) || PASSING.has(reply);
+}
+
+/** Besides those of a failover. */
+const PASSING = new Set(["UNBLOCKED", "BUSY", "MAXCLIENTS", "NOREPLICAS", "MISCONF"]);

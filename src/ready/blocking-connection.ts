@@ -1,4 +1,3 @@
-import { FOR_NOW } from "../failure.ts";
 import { BlockingClient } from "../redis/blocking-client.ts";
 import type { Connections } from "../redis/connections.ts";
 import type { Step } from "./pop-rhythm.ts";
@@ -99,14 +98,3 @@ export class BlockingConnection {
  * more; an idle process sends 30 blocks a minute for each queue that it takes from.
  */
 const BLOCK = 2;
-
-/**
- * Whether a failure to take may pass by itself: the connection was lost, or the server starts, fails
- * over, or is busy. `reply` is the first word of Redis's refusal, if it is one.
- */
-export function isPassing(reply: string | undefined): boolean {
-  return reply === undefined || FOR_NOW.has(reply) || PASSING.has(reply);
-}
-
-/** Besides those of a failover. */
-const PASSING = new Set(["UNBLOCKED", "BUSY", "MAXCLIENTS", "NOREPLICAS", "MISCONF"]);

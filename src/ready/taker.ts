@@ -1,9 +1,10 @@
 import { RedisError, type DelaylineError } from "../errors.ts";
+import { isPassing } from "../failure.ts";
 import type { Pauses } from "../queue/pause-watch.ts";
 import type { Connections } from "../redis/connections.ts";
 import type { Troubles, Work } from "../redis/troubles.ts";
 import { Pause } from "../time/pause.ts";
-import { BlockingConnection, isPassing, type Source, type Taken } from "./blocking-connection.ts";
+import { BlockingConnection, type Source, type Taken } from "./blocking-connection.ts";
 import { GiveBack } from "./give-back.ts";
 import { PopRhythm } from "./pop-rhythm.ts";
 import { checkFollows, type TakerMode } from "./taker-mode.ts";

@@ -1,0 +1,190 @@
+import { openGroup } from "../lua/reliable/open-group.ts";
+import { leave } from "../lua/reliable/leave.ts";
+import { run } from "../lua/script.ts";
+import type { Pauses } from "../queue/pause-watch.ts";
+import type { Queue } from "../queue/queue.ts";
+import type { WaitOptions } from "../queue/waiters.ts";
+import type { Connections } from "../redis/connections.ts";
+import type { Troubles } from "../redis/troubles.ts";
+import { Pause } from "../time/pause.ts";
+import { ClosedError } from "../errors.ts";
+import { newConsumerName } from "./consumer-name.ts";
+import type { Held } from "./held.ts";
+import { InHand } from "./in-hand.ts";
+import { LeaseKeeper } from "./lease-keeper.ts";
+import { Reader } from "./reader.ts";
+import { ReclaimTask } from "./reclaim-task.ts";
+import { Settlements, type Membership } from "./settlements.ts";
+
+/** What has to be the same for all handles of a group in one process. */
+export interface GroupSettings {
+  readonly group: string;
+  /** Where a group begins that is made now: an id of the stream. */
+  readonly start: string;
+  /** Milliseconds. */
+  readonly visibilityTimeout: number;
+  readonly maxDeliveries: number;
+}
+
+/**
+ * A consumer group of one queue, and this process's consumer in it, as bytes. There is one such object per group and
+ * client, however many handles there are.
+ *
+ * Arguments have been checked. Every method rejects with `ClosedError` once the queue is closed, and with
+ * `RedisError` if Redis refuses a command or its reply is lost.
+ */
+export class Group {
+  readonly settings: GroupSettings;
+  readonly settlements: Settlements;
+  readonly #queue: Queue;
+  readonly #member: Membership;
+  readonly #connections: Connections;
+  readonly #inHand: InHand;
+  readonly #reader: Reader;
+  readonly #keeper: LeaseKeeper;
+  readonly #reclaim: ReclaimTask;
+  #isMade = false;
+  #isReading = false;
+  #isStopped = false;
+  #isClosed = false;
+  readonly #releasing = new Set<Promise<void>>();
+
+  constructor(
+    queue: Queue,
+    settings: GroupSettings,
+    shared: {
+      readonly connections: Connections;
+      readonly pauses: Pauses;
+      readonly troubles: Troubles;
+    },
+  ) {
+    this.settings = settings;
+    this.#queue = queue;
+    this.#connections = shared.connections;
+    this.#member = {
+      group: settings.group,
+      consumer: newConsumerName(settings.visibilityTimeout),
+    };
+    this.#inHand = new InHand((held) => {
+      this.#keeper.forget(held);
+      this.#reader.onChange();
+    });
+    this.settlements = new Settlements(queue, this.#member, this.#inHand);
+    this.#keeper = new LeaseKeeper(queue, this.#member, this.#inHand, {
+      ...shared,
+      visibilityTimeout: settings.visibilityTimeout,
+      onStranger: (entryId) => this.#try(() => this.settlements.giveBackStranger(entryId)),
+      onOverdue: (held) => {
+        held.abort(new Error("the delivery was not settled within its visibility timeout"));
+        void this.release(held, true);
+      },
+    });
+    this.#reclaim = new ReclaimTask(queue, this.#member, settings, shared);
+    const host = {
+      inHand: this.#inHand,
+      remakeGroup: () => this.#make("0"),
+      checkStrangers: () => this.#keeper.checkStrangers(),
+      release: (held: Held) => this.release(held, false),
+      skip: (entryId: string) => this.#try(() => this.settlements.skip(entryId)),
+    };
+    this.#reader = new Reader(queue, this.#member, host, shared);
+  }
+
+  /** Makes the group, and with it the stream, unless this process knows that they are there. */
+  made(signal?: AbortSignal): Promise<void> | undefined {
+    return this.#isMade ? undefined : this.#make(this.settings.start, signal);
+  }
+
+  /** @throws {ClosedError} once {@link stop} was called, when running handlers may still offer. */
+  checkTaking(): void {
+    if (this.#isStopped) throw new ClosedError("the client");
+  }
+
+  /** Waits for messages, `max` at most; see {@link Reader.wait}. */
+  async take(max: number, options: WaitOptions): Promise<readonly Held[]> {
+    this.checkTaking();
+    if (!this.#isReading) {
+      const making = this.made(options.signal);
+      if (making !== undefined) await making;
+      this.checkTaking();
+      this.#isReading = true;
+      this.#keeper.start();
+      this.#reclaim.start();
+    }
+    const taken = await this.#reader.wait(max, options);
+    for (const held of taken) held.isGiven = true;
+    return taken;
+  }
+
+  /** Ends the lease of a delivery that was taken by hand in `duration` milliseconds, if nobody settles it. */
+  limit(held: Held, duration: number = this.settings.visibilityTimeout): void {
+    if (held.isInHand && !this.#isClosed) this.#keeper.limit(held, duration);
+  }
+
+  /** When the lease of a delivery is over unless it is extended, or this process beats again (`performance.now()`). */
+  leaseEndsAt(held: Held): number {
+    return Math.min(held.leaseEndsAt, this.#keeper.leasesEndAt);
+  }
+
+  /**
+   * Lets a delivery come back to whoever takes next, however often it has to try. Never rejects; resolves when it
+   * has left this process, or the queue is closed.
+   */
+  release(held: Held, isCounted: boolean): Promise<void> {
+    return this.persist(held, () => this.settlements.giveBack(held, isCounted));
+  }
+
+  /** Settles a delivery, however often it has to try; see {@link release}. */
+  async persist(held: Held, settle: () => Promise<boolean>): Promise<void> {
+    const settling = this.#persist(held, settle);
+    this.#releasing.add(settling);
+    await settling;
+    this.#releasing.delete(settling);
+  }
+
+  /** Ends every wait; resolves when nothing is in hand any more, but what was handed out. */
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    await this.#reader.close();
+  }
+
+  /** Gives back what is in hand, and leaves the group. */
+  async close(): Promise<void> {
+    await this.#reclaim.close();
+    for (const held of this.#inHand.all()) {
+      if (!held.isSettling) void this.release(held, held.isGiven);
+    }
+    await this.settlements.settled();
+    this.#isClosed = true;
+    await Promise.all(this.#releasing);
+    await this.#keeper.close();
+    if (this.#isReading && this.#connections.background.status === "ready") {
+      // Otherwise the name stays behind until somebody strikes it out.
+      await run(this.#connections.background, leave, this.#queue.keys, this.#member).catch(() => {});
+    }
+  }
+
+  async #make(start: string, signal?: AbortSignal): Promise<void> {
+    const { channel } = this.#queue.keys;
+    const args = { channel, group: this.settings.group, start };
+    await this.#queue.change("open", openGroup, args, { signal });
+    this.#isMade = true;
+  }
+
+  async #persist(held: Held, settle: () => Promise<boolean>): Promise<void> {
+    const pause = new Pause(100, 2000);
+    while (held.isInHand) {
+      try {
+        await settle();
+      } catch (error) {
+        if (this.#isClosed || error instanceof ClosedError) return;
+        await pause.wait();
+      }
+    }
+  }
+
+  /** Tries once. What fails is found again as a stranger. */
+  async #try(send: () => Promise<unknown>): Promise<void> {
+    await send().catch(() => {});
+  }
+}
