@@ -51,8 +51,11 @@ function isScalar(value: object): boolean {
   return value instanceof Uint8Array || (value instanceof Date && !Number.isNaN(value.getTime()));
 }
 
-/** Not by identity: an object may come from another realm, as in tests that run in a sandbox. */
-function hasPlainPrototype(value: object): boolean {
+/**
+ * Whether an object is of no class. Not by identity: it may come from another realm, as in tests that run in a
+ * sandbox.
+ */
+export function hasPlainPrototype(value: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(value);
   return (
     prototype === Object.prototype ||

@@ -1,3 +1,4 @@
+import type { MessageHeaders } from "../queue/headers.ts";
 import type { MessageId } from "../queue/message.ts";
 import type { CallOptions } from "../queue/options.ts";
 import type { Payloads } from "../queue/payloads.ts";
@@ -12,6 +13,8 @@ export interface DelayedMessage<T> {
   readonly payload: T;
   /** The business key, if it was offered with one. */
   readonly key: string | undefined;
+  /** Its headers, if it was offered with some, to a reliable queue. */
+  readonly headers: MessageHeaders | undefined;
 }
 
 /** Where a message is after its deadline was changed. */

@@ -7,6 +7,7 @@ import { pollNewestTo } from "../lua/delayed/poll-newest-to.ts";
 import { pollOldest, type PollReply } from "../lua/delayed/poll-oldest.ts";
 import type { SearchHit } from "../lua/delayed/search-page.ts";
 import { asNumber, run } from "../lua/script.ts";
+import type { MessageHeaders } from "../queue/headers.ts";
 import { formatMessageId, unpackMember, type MessageId } from "../queue/message.ts";
 import type { Queue } from "../queue/queue.ts";
 import type { Connections } from "../redis/connections.ts";
@@ -26,6 +27,8 @@ export interface DelayedBytes {
   readonly payload: Buffer;
   /** The business key, if it was offered with one. */
   readonly key: string | undefined;
+  /** If it was offered with some, to a reliable queue. */
+  readonly headers: MessageHeaders | undefined;
 }
 
 /**
@@ -58,6 +61,11 @@ export class DelayedMessages {
     this.#order = new InsertionOrder(queue);
     this.#deadlines = new DeadlineOrder(queue);
     this.#lookup = new Lookup(queue);
+  }
+
+  /** Whether an offer may have headers: only the consumers of a reliable queue are handed them. */
+  get takesHeaders(): boolean {
+    return this.#queue.layout.into === "stream";
   }
 
   /** @throws {ClosedError} once the queue is closed. */
@@ -228,6 +236,6 @@ function toBytes(found: DelayedMember | undefined): DelayedBytes | undefined {
   const message = found && unpackMember(found.member);
   if (found === undefined || message === undefined) return undefined;
   const { deadline } = found;
-  const { id, payload, key } = message;
-  return { id: formatMessageId(deadline, id), deadline, payload, key };
+  const { id, payload, key, headers } = message;
+  return { id: formatMessageId(deadline, id), deadline, payload, key, headers };
 }

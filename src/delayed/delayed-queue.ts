@@ -95,10 +95,12 @@ export class DelayedQueue<T = unknown> extends DelayedCollection<T> {
     checkIterable("messages", messages);
     const signal = callSignal(options);
     this.#messages.checkOpen();
+    const { takesHeaders } = this.#messages;
     const offerings = Array.from(messages, (message, i): Offering => {
-      checkNewMessage(`messages[${i}]`, message);
+      checkNewMessage(`messages[${i}]`, message, takesHeaders);
       const { payload, delay, ...rule } = message;
-      return { payload: this.#payloads.encode(payload), due: { delay }, ...offerRule(rule) };
+      const encoded = this.#payloads.encode(payload);
+      return { payload: encoded, due: { delay }, ...offerRule(rule, takesHeaders) };
     });
     return await this.#messages.offerMany(offerings, signal);
   }
@@ -290,7 +292,8 @@ export class DelayedQueue<T = unknown> extends DelayedCollection<T> {
 
   #offer(payload: T, due: Due, options?: OfferOptions): Promise<OfferResult> {
     this.#messages.checkOpen();
-    const rule = options === undefined ? undefined : offerRule(options);
+    const { takesHeaders } = this.#messages;
+    const rule = options === undefined ? undefined : offerRule(options, takesHeaders);
     const offering = { payload: this.#payloads.encode(payload), due, ...rule };
     return this.#messages.offer(offering, options?.signal);
   }

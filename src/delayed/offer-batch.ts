@@ -1,6 +1,7 @@
 import type { Connections } from "../redis/connections.ts";
 import { OfferError, type Effect } from "../errors.ts";
 import { isLostInCluster, isRefusedForNow, replyOf } from "../failure.ts";
+import { headersBytes, type MessageHeaders } from "../queue/headers.ts";
 import type { Queue } from "../queue/queue.ts";
 import { offer } from "../lua/delayed/offer.ts";
 import { offerKeyed, type Outcome } from "../lua/delayed/offer-keyed.ts";
@@ -39,6 +40,7 @@ export interface Offering {
   readonly rule?: "reject" | "replace" | "keep" | undefined;
   /** With `rule: "replace"`: how long its key may wait altogether, in milliseconds. */
   readonly maxWait?: number | undefined;
+  readonly headers?: MessageHeaders | undefined;
 }
 
 /**
@@ -84,7 +86,7 @@ export class OfferBatch {
     this.#all = shared.offerBatches.add(this);
     this.#batch = new TurnBatch({
       send: (batch) => this.#send(batch, this.#chooseScript()),
-      sizeOf: ({ payload }) => payload.length,
+      sizeOf: ({ payload, headers }) => payload.length + (headers ? headersBytes(headers) : 0),
       expiries: shared.expiries,
       giveUp: (why) => this.#failure(why),
     });
@@ -176,8 +178,8 @@ export class OfferBatch {
     offerings: readonly Offering[],
     ids: readonly Buffer[],
   ): Promise<OfferResult[]> {
-    const rows = offerings.map(({ payload, due }, i) => ({
-      member: packMember(ids[i] as Buffer, payload),
+    const rows = offerings.map(({ payload, due, headers }, i) => ({
+      member: packMember(ids[i] as Buffer, payload, "", headers && { headers }),
       ...columnsOf(due),
     }));
     const { keys, layout } = this.#queue;
@@ -198,13 +200,15 @@ export class OfferBatch {
     offerings: readonly Offering[],
     ids: readonly Buffer[],
   ): Promise<OfferResult[]> {
-    const rows = offerings.map(({ payload, due, key = "", rule = "", maxWait = "" }, i) => ({
-      member: packMember(ids[i] as Buffer, payload, key),
-      ...columnsOf(due),
-      key,
-      rule,
-      maxWait,
-    }));
+    const rows = offerings.map(
+      ({ payload, due, key = "", rule = "", maxWait = "", headers }, i) => ({
+        member: packMember(ids[i] as Buffer, payload, key, headers && { headers }),
+        ...columnsOf(due),
+        key,
+        rule,
+        maxWait,
+      }),
+    );
     const { keys, layout } = this.#queue;
     const { channel } = keys;
     const script = pick(offerKeyed, layout);

@@ -1,4 +1,5 @@
 import { checkDuration, checkKey, checkOptions, checkSignal } from "../queue/checks.ts";
+import { checkedHeaders } from "../queue/headers.ts";
 import type { CallOptions } from "../queue/options.ts";
 import type { Offering } from "./offer-batch.ts";
 
@@ -31,13 +32,23 @@ export interface OfferOptions extends CallOptions {
 }
 
 /**
- * Checks the options of one offer; returns its key, and what to do if that has a delayed message.
+ * Checks the options of one offer; returns its key, what to do if that has a delayed message, and its headers,
+ * which are an option only where the queue takes them.
  *
  * @throws {TypeError | RangeError} naming the option, the rule and the value.
  */
-export function offerRule(options: OfferOptions): Pick<Offering, "key" | "rule" | "maxWait"> {
-  checkOptions("offer option", options, [...RULE_OPTIONS, "signal"]);
+export function offerRule(
+  options: OfferOptions & { readonly headers?: unknown },
+  takesHeaders = false,
+): Pick<Offering, "key" | "rule" | "maxWait" | "headers"> {
+  checkOptions("offer option", options, [...messageOptions(takesHeaders), "signal"]);
   checkSignal(options.signal);
+  const rule = keyRule(options);
+  const headers = takesHeaders ? checkedHeaders(options.headers) : undefined;
+  return headers === undefined ? rule : { ...rule, headers };
+}
+
+function keyRule(options: OfferOptions): Pick<Offering, "key" | "rule" | "maxWait"> {
   const { key, onDuplicate = "reject", maxWait } = options;
   if (key === undefined) {
     if (options.onDuplicate !== undefined) throw new TypeError("onDuplicate needs a key");
@@ -63,15 +74,20 @@ export function offerRule(options: OfferOptions): Pick<Offering, "key" | "rule" 
  *
  * @throws {TypeError | RangeError} naming the property, the rule and the value.
  */
-export function checkNewMessage(name: string, message: unknown): void {
+export function checkNewMessage(name: string, message: unknown, takesHeaders = false): void {
   if (typeof message !== "object" || message === null) {
     throw new TypeError(
       `${name} must be an object, got ${message === null ? "null" : typeof message}`,
     );
   }
-  checkOptions(`property of ${name}`, message, ["payload", "delay", ...RULE_OPTIONS]);
+  const known = ["payload", "delay", ...messageOptions(takesHeaders)];
+  checkOptions(`property of ${name}`, message, known);
   if (!("payload" in message)) throw new TypeError(`${name} must have a payload`);
   checkDuration(`${name}.delay`, "delay" in message ? message.delay : undefined);
+}
+
+function messageOptions(takesHeaders: boolean): readonly string[] {
+  return takesHeaders ? [...RULE_OPTIONS, "headers"] : RULE_OPTIONS;
 }
 
 const RULE_OPTIONS = ["key", "onDuplicate", "maxWait"];

@@ -1,3 +1,5 @@
+import type { MessageHeaders } from "./headers.ts";
+
 /**
  * What stands behind a message's payload, where Redisson and old readers look at nothing.
  *
@@ -10,7 +12,7 @@
  * - tag 2, for each header: `length of its name(2, little-endian) | name | value`, in UTF-8;
  * - tag 3, at most once: how many attempts were made, 4 bytes, little-endian.
  *
- * Nothing writes headers or attempts yet.
+ * Only offers to a reliable queue have headers. Nothing writes attempts.
  *
  * Of two keys or counts the first counts, of two headers of one name too. Fields with another tag are
  * skipped, and so are fields whose bytes make no sense. If the fields do not end where the trailer ends, or the version is another
@@ -21,7 +23,7 @@
 export interface Trailer {
   /** The business key. */
   readonly key: string | undefined;
-  readonly headers: Readonly<Record<string, string>> | undefined;
+  readonly headers: MessageHeaders | undefined;
   /** How many attempts were made to handle the message. */
   readonly attempts: number | undefined;
 }

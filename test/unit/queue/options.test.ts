@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { checkDuration, checkInstant, checkKey, checkWhole } from "../../../src/queue/checks.ts";
 import { clientSettings, DEFAULTS, queueSettings } from "../../../src/queue/options.ts";
 import { Delayline } from "../../../src/index.ts";
-import { offerRule } from "../../../src/delayed/offer-options.ts";
+import { checkNewMessage, offerRule } from "../../../src/delayed/offer-options.ts";
 
 const json = { name: "mine", encode: () => Buffer.alloc(0), decode: () => null };
 
@@ -333,6 +333,43 @@ describe("the options of an offer", () => {
   test.each([-1, NaN, Infinity])("a maxWait of %d is refused with a RangeError", (maxWait) => {
     expect(() => offerRule({ key: "k", onDuplicate: "replace", maxWait })).toThrow(
       new RangeError(`maxWait must be between 0 and 8990000000000000 ms, got ${maxWait}`),
+    );
+  });
+});
+
+describe("headers among the options of an offer", () => {
+  test("are known only where the queue takes them", () => {
+    const options = { headers: { traceparent: "00-1" } };
+    expect(offerRule(options, true)).toEqual(options);
+    const message = 'offer option must be one of key, onDuplicate, maxWait, signal, got "headers"';
+    expect(() => offerRule(options)).toThrow(new TypeError(message));
+  });
+
+  test("are not taken from a prototype where the queue does not take them", () => {
+    expect(offerRule(Object.create({ headers: { a: "1" } }) as object)).toEqual({});
+  });
+
+  test("stand beside the key and its rule", () => {
+    const options = { key: "k", onDuplicate: "keep", headers: { a: "1" } } as const;
+    expect(offerRule(options, true)).toEqual({ key: "k", rule: "keep", headers: { a: "1" } });
+  });
+
+  test.each([{}, undefined])("are left out if they are %j", (headers) => {
+    expect(Object.keys(offerRule({ headers }, true))).toEqual([]);
+  });
+
+  test("are checked", () => {
+    const message = "headers must be a plain object of strings, got number";
+    expect(() => offerRule({ headers: 5 }, true)).toThrow(new TypeError(message));
+  });
+
+  test("are a property of a message of offerMany only where the queue takes them", () => {
+    const newMessage = { payload: "a", delay: 5, headers: {} };
+    expect(() => checkNewMessage("messages[0]", newMessage, true)).not.toThrow();
+    expect(() => checkNewMessage("messages[0]", newMessage)).toThrow(
+      new TypeError(
+        'property of messages[0] must be one of payload, delay, key, onDuplicate, maxWait, got "headers"',
+      ),
     );
   });
 });

@@ -1,0 +1,18 @@
+import type { NewMessage } from "../delayed/delayed-message.ts";
+import type { OfferOptions } from "../delayed/offer-options.ts";
+import type { MessageHeaders } from "../queue/headers.ts";
+
+/** Options of one offer to a reliable queue. */
+export interface ReliableOfferOptions extends OfferOptions {
+  /**
+   * What the message carries besides its payload, such as `{ traceparent: "..." }`: consumers are handed it with
+   * each delivery. 64 headers at most; names of 1 to 200 bytes; 8 KiB altogether.
+   *
+   * Costs their bytes in Redis, and seven more for each. Defaults to none.
+   */
+  readonly headers?: MessageHeaders;
+}
+
+/** One message of a reliable queue's `offerMany`. */
+export interface ReliableNewMessage<T>
+  extends NewMessage<T>, Pick<ReliableOfferOptions, "headers"> {}

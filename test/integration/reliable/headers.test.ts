@@ -1,0 +1,76 @@
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
+import { expect, onTestFinished, test } from "vitest";
+import type { ScriptRun } from "../../../src/lua/script.ts";
+import { packMember } from "../../../src/queue/message.ts";
+import { collect } from "../../helpers/collect.ts";
+import { newLine } from "../../helpers/delayline.ts";
+import { newRedis, uniqueName } from "../../helpers/redis.ts";
+import { newReliableParts } from "../../helpers/reliable.ts";
+
+const due = { delay: 60_000 };
+const payload = Buffer.from("payload");
+const headers = { traceparent: "00-1", ünï: "" };
+
+test("headers are stored with a message, beside its key or alone, and come back", async () => {
+  const { delayed } = newReliableParts(uniqueName());
+  const plain = await delayed.offer({ payload, due, headers });
+  const keyed = await delayed.offer({ payload, due, headers, key: "k", rule: "reject" });
+  const bare = await delayed.offer({ payload, due });
+  expect(await delayed.get(plain.id)).toMatchObject({ payload, headers, key: undefined });
+  expect(await delayed.get("k")).toMatchObject({ id: keyed.id, payload, headers, key: "k" });
+  expect(await delayed.get(bare.id)).toMatchObject({ payload, headers: undefined });
+  const all = await collect(delayed.inOrder());
+  expect(all.map((message) => message.headers)).toEqual([headers, headers, undefined]);
+});
+
+test("offers of one turn keep their own headers, with and without keys among them", async () => {
+  const { delayed } = newReliableParts(uniqueName());
+  const offers = [{ headers: { a: "1" } }, {}, { key: "k", rule: "reject" as const, headers }];
+  const offerings = offers.map((more) => ({ payload, due, ...more }));
+  const results = await delayed.offerMany(offerings);
+  const found = await Promise.all(results.map(({ id }) => delayed.get(id)));
+  expect(found.map((message) => message?.headers)).toEqual([{ a: "1" }, undefined, headers]);
+});
+
+test("a replaced message's headers go with it", async () => {
+  const { delayed } = newReliableParts(uniqueName());
+  await delayed.offer({ payload, due, headers: { a: "1" }, key: "k", rule: "replace" });
+  await delayed.offer({ payload, due, headers: { b: "2" }, key: "k", rule: "replace" });
+  expect((await delayed.get("k"))?.headers).toEqual({ b: "2" });
+  expect(await delayed.size()).toBe(1);
+});
+
+test("large headers count where offers are put together: a megabyte travels at most", async () => {
+  const { delayed } = newReliableParts(uniqueName());
+  const rows: number[] = [];
+  const onRun = (run: unknown) => void rows.push((run as ScriptRun).rows);
+  subscribe("delayline:script", onRun);
+  onTestFinished(() => void unsubscribe("delayline:script", onRun));
+  const offering = { payload: Buffer.alloc(5_000), due, headers: { a: "x".repeat(8_000) } };
+  await delayed.offerMany(Array.from({ length: 100 }, () => offering));
+  expect(await delayed.size()).toBe(100);
+  // 80 of 13,001 bytes are within a megabyte.
+  expect(rows).toEqual([80, 20]);
+});
+
+test("an offer without headers is stored as ever: behind its payload stands nothing, or its bare key", async () => {
+  const name = uniqueName();
+  const { queue, delayed } = newReliableParts(name);
+  await delayed.offer({ payload, due });
+  await delayed.offer({ payload, due, key: "k", rule: "reject" });
+  const members = await newRedis().zrangeBuffer(queue.keys.timeouts, "0", "-1");
+  const id = Buffer.alloc(16);
+  const lengths = members.map((member) => member.length);
+  expect(lengths).toEqual([packMember(id, payload).length, packMember(id, payload, "k").length]);
+});
+
+test("a plain queue takes no headers", async () => {
+  const queue = newLine({ transfer: false }).getDelayedQueue(uniqueName());
+  const options = { headers } as never;
+  await expect(queue.offer("a", 5000, options)).rejects.toThrow(/offer option must be one of/);
+  await expect(queue.offerAt("a", Date.now(), options)).rejects.toThrow(/offer option must be/);
+  const message = { payload: "a", delay: 5000, headers };
+  await expect(queue.offerMany([message])).rejects.toThrow(/property of messages\[0\] must be/);
+  await expect(queue.offer("a", 5000, null as never)).rejects.toThrow(TypeError);
+  expect(await queue.size()).toBe(0);
+});
