@@ -1,7 +1,12 @@
-import { byElements, type Elements } from "../family.ts";
+import { byElements, type Elements, type Into } from "../family.ts";
+import { addressOf } from "../fragments/address-of.ts";
+import { appendAll } from "../fragments/append-all.ts";
+import { bringBack } from "../fragments/bring-back.ts";
 import { asInstant, clock } from "../fragments/clock.ts";
+import { due } from "../fragments/due.ts";
 import { forget } from "../fragments/forget.ts";
 import { ownKeys } from "../fragments/own-keys.ts";
+import { pushReady } from "../fragments/push-ready.ts";
 import { asDeadline, LAST_DEADLINE, replied } from "../fragments/replied.ts";
 import { unpackMember } from "../fragments/unpack-member.ts";
 import { asArray, asNumber, defineScript, type RawReply } from "../script.ts";
@@ -11,16 +16,20 @@ import { asUntidy, untidy, type Untidy } from "../fragments/untidy.ts";
 const LOOK = 4;
 
 export interface TransferReply {
-  /** How many messages went to the ready LIST. */
+  /** How many messages became ready, retries included. */
   readonly moved: number;
+  /** Where they went; undefined if nothing was due, and so nobody has looked whether there is a stream. */
+  readonly wentInto: Into | undefined;
   /** How many went to the quarantine, since nobody can unpack them. */
   readonly quarantined: number;
   /** The server's clock (epoch ms), to the microsecond. */
   readonly serverTime: number;
-  /** The deadline of the first message that is left (epoch ms), or Infinity: nothing is ever due. */
+  /** The deadline of the first message or retry that is left (epoch ms), or Infinity: nothing is ever due. */
   readonly next: number;
   /** Nothing was due, and the last that claimed to move is another task than the caller. */
   readonly isOutrun: boolean;
+  /** Whether something lies in the LIST that is to be taken over; only the form "stream" looks. */
+  readonly hasListed: boolean;
   /** What there is to tidy, if this was a sweep. */
   readonly untidy: Untidy | undefined;
   /** Whether the queue is paused, if this was a sweep. Then nothing has been moved. */
@@ -28,18 +37,25 @@ export interface TransferReply {
 }
 
 /**
- * Moves messages that are due, `limit` at most, from the ZSET to the ready LIST, oldest deadline
+ * Moves messages that are due, `limit` at most, from the ZSET to where they are ready, oldest deadline
  * first. `grace` milliseconds: takes only what is overdue by as much. `claim` (1 or 0): if it moves
  * any, says that `task` moves.
  *
+ * That a queue is reliable is a fact in Redis: its stream exists. So the form "list", which knows only the plain
+ * queue, asks for the stream when something is due, and fills it where it is there. The form "stream" fills it in
+ * any case: a stream that somebody has deleted is made again. It also brings back the retries that are due, `limit` at
+ * most, behind the messages.
+ *
  * Redis rolls nothing back, so a message is pushed before it is removed: a push that is refused
- * (WRONGTYPE, an ACL) has changed nothing. When memory is full Redis refuses only the first write of a
- * script, and never a removal, so a push that is refused is tried again after a removal of nothing.
- * That removing is permitted at all is tried with each claim, before anything is pushed.
+ * (WRONGTYPE, an ACL) has changed nothing. Of a stream, which takes one entry at a time, those that were
+ * appended before the refusal are removed, and the next run reports it. That removing is permitted
+ * at all is tried with each claim, before anything is pushed.
  */
-const defineTransfer = (name: "transfer" | "sweep", elements: Elements) =>
-  defineScript({
-    name: `${name}-${elements}`,
+const defineTransfer = (name: "transfer" | "sweep", into: Into, elements: Elements) => {
+  const isSweep = name === "sweep";
+  const ifStream = (lua: string, otherwise = "") => (into === "stream" ? lua : otherwise);
+  return defineScript({
+    name: `${name}${into === "stream" ? "-to-stream" : ""}-${elements}`,
     keys: [
       "timeouts",
       "order",
@@ -49,98 +65,134 @@ const defineTransfer = (name: "transfer" | "sweep", elements: Elements) =>
       "unreadable",
       "mover",
       "paused",
+      "stream",
+      ...(into === "stream" ? (["retries", "retrying"] as const) : []),
     ],
     args: ["limit", "grace", "claim", "task"],
     needs: [
       clock,
+      due,
       ownKeys,
       replied,
       unpackMember,
+      addressOf,
+      appendAll,
+      into === "stream" ? bringBack : pushReady,
       ...(elements === "members" ? [forget] : []),
-      ...(name === "sweep" ? [untidy[elements]] : []),
+      ...(isSweep ? [untidy[elements]] : []),
     ],
     lua: /* lua */ `
 local now = clock()
-local function reply(moved, quarantined, head, isOutrun)
-  return { moved, quarantined, now, head and replied(head), isOutrun${name === "sweep" ? ", untidy(), 0" : ""} }
+local head, wentInto = false, 0
+${ifStream("local names, _, retryHead = {}, {}, false")}
+local function reply(moved, quarantined, isOutrun)
+  local next = head
+  ${ifStream("if retryHead then next = math.min(retryHead, head or retryHead) end")}
+  local listed = ${ifStream(`redis.call("EXISTS", ready)`, "0")}
+  return { moved, quarantined, now, next and replied(next), isOutrun, wentInto, listed${isSweep ? ", untidy(), 0" : ""} }
 end
-${name === "sweep" ? `if redis.call("EXISTS", paused) == 1 then return { 0, 0, now, false, 0, untidy(), 1 } end` : ""}
+${isSweep ? `if redis.call("EXISTS", paused) == 1 then return { 0, 0, now, false, 0, 0, 0, untidy(), 1 } end` : ""}
 local latest = math.floor(now / 1000) - grace
 -- One look at the first few mostly shows all that are due and the first that is left.
 local few = math.min(${LOOK}, limit)
-local look = redis.call("ZRANGE", timeouts, 0, few - 1, "WITHSCORES")
-local due, head = {}, false
-for i = 2, #look, 2 do
-  if tonumber(look[i]) > latest then
-    head = tonumber(look[i])
-    break
-  end
-  due[#due + 1] = look[i - 1]
-end
+local due, scores
+due, scores, head = firstDue(timeouts, latest, few)
 local isMore = #due == few
-if isMore then due = redis.call("ZRANGEBYSCORE", timeouts, "-inf", latest, "LIMIT", 0, limit) end
-if #due == 0 then
+${ifStream(`names, _, retryHead = firstDue(retries, latest, few)
+local areMoreRetries = #names == few`)}
+if #due == 0 ${ifStream("and #names == 0")} then
   local mover = redis.pcall("GET", mover)
-  return reply(0, 0, head, type(mover) == "string" and mover ~= task and 1 or 0)
+  return reply(0, 0, type(mover) == "string" and mover ~= task and 1 or 0)
 end
-local payloads, poison, keyed, ids = {}, {}, {}, {}
-for _, member in ipairs(due) do
-  local id, payload, key = unpackMember(member)
-  if payload then payloads[#payloads + 1] = payload else poison[#poison + 1] = member end
+local isStream = ${ifStream("true", `redis.call("EXISTS", stream) == 1`)}
+wentInto = isStream and 2 or 1
+if isMore then
+  if isStream then
+    due, scores = allDue(timeouts, latest, limit)
+  else
+    due = redis.call("ZRANGEBYSCORE", timeouts, "-inf", latest, "LIMIT", 0, limit)
+  end
+end
+local messages, readable, poison, keyed, ids = {}, {}, {}, {}, {}
+for i, member in ipairs(due) do
+  local id, payload, key, trailer = unpackMember(member)
+  if payload then
+    messages[#messages + 1] = isStream and { a = addressOf(scores[i], id), p = payload, t = trailer } or payload
+    readable[#readable + 1] = member
+  else
+    poison[#poison + 1] = member
+  end
   if key then
     keyed[#keyed + 1] = key
     ids[#ids + 1] = id
   end
 end
 local own = ownKeys(keyed, ids)
+${ifStream(`if areMoreRetries then names = allDue(retries, latest, limit) end
+local found = readRetries(names)
+if #names > 0 then mayDropRetries() end`)}
 if claim == "1" then redis.call("ZREMRANGEBYRANK", timeouts, 1, 0) end
 if #poison > 0 then
   redis.call("ZREM", timeouts, "delayline: no such member")
   redis.call("RPUSH", unreadable, unpack(poison))
   redis.call("ZREM", timeouts, unpack(poison))
 end
-if #payloads > 0 then
-  local pushed = redis.pcall("RPUSH", ready, unpack(payloads))
-  if type(pushed) == "table" then
-    redis.call("ZREMRANGEBYRANK", timeouts, 1, 0)
-    pushed = redis.pcall("RPUSH", ready, unpack(payloads))
-  end
-  if type(pushed) == "table" then
-    -- What went to the quarantine has to be reported; the next run reports this.
-    if #poison > 0 then return reply(0, #poison, latest, 0) end
-    return pushed
-  end
-  redis.call("ZREMRANGEBYRANK", timeouts, 0, #payloads - 1)
-  if claim == "1" then redis.call("SET", mover, task, "EX", 3600) end
+local quarantined, moved, refusal = #poison, 0, nil
+if #messages > 0 then
+  ${ifStream("moved, refusal = appendAll(messages)", "if isStream then moved, refusal = appendAll(messages) else moved, refusal = pushReady(messages) end")}
+  if moved > 0 then redis.call("ZREMRANGEBYRANK", timeouts, 0, moved - 1) end
 end
-${elements === "members" ? "if #due > 0 then forget(due) end" : ""}
+local gone = due
+if refusal then
+  -- What was refused stays. The keys of those before it lead to nothing from now on, which does no harm.
+  gone, own, isMore = poison, {}, true
+  for i = 1, moved do gone[#gone + 1] = readable[i] end
+end
+${ifStream(`if not refusal and #names > 0 then
+  local back
+  back, refusal = bringBack(found)
+  moved, quarantined = moved + back, quarantined + #found.unreadable
+  areMoreRetries = areMoreRetries or refusal
+end`)}
+-- What went somewhere has to be reported; the next run reports the refusal.
+if refusal and moved + quarantined == 0 then return refusal end
+if moved > 0 and claim == "1" then redis.call("SET", mover, task, "EX", 3600) end
+${elements === "members" ? "if #gone > 0 then forget(gone) end" : ""}
 if #own > 0 then redis.call("HDEL", businessKeys, unpack(own)) end
 if isMore then head = tonumber(redis.call("ZRANGE", timeouts, 0, 0, "WITHSCORES")[2]) or false end
-if not head then
+${ifStream(`if areMoreRetries then retryHead = tonumber(redis.call("ZRANGE", retries, 0, 0, "WITHSCORES")[2]) or false end`)}
+if #due > 0 and not head then
   -- No message is left, so every element of the insertion order is dead.
   redis.call("UNLINK", order, compacted, businessKeys)
 end
-return reply(#payloads, #poison, head, 0)
+return reply(moved, quarantined, 0)
 `,
     reply: (raw: RawReply): TransferReply => {
-      const [moved, quarantined, serverTime, head, isOutrun, found, isPaused] = asArray(raw);
+      const [moved, quarantined, serverTime, head, isOutrun, wentInto, hasListed, found, isPaused] =
+        asArray(raw);
       const next = head === null ? Infinity : asDeadline(head);
       return {
         moved: asNumber(moved),
+        wentInto: WENT_INTO[asNumber(wentInto)],
         quarantined: asNumber(quarantined),
         serverTime: asInstant(serverTime),
         // A score beyond all deadlines (+inf, Java's Long.MAX_VALUE) keeps a message for ever.
         next: next > LAST_DEADLINE ? Infinity : next,
         isOutrun: asNumber(isOutrun) === 1,
+        hasListed: asNumber(hasListed) === 1,
         untidy: found === undefined ? undefined : asUntidy(found),
         isPaused: isPaused === undefined ? undefined : asNumber(isPaused) === 1,
       };
     },
   });
+};
+
+/** What the number in a reply stands for. */
+const WENT_INTO: readonly (Into | undefined)[] = [undefined, "list", "stream"];
 
 export const transfer = {
-  list: byElements((elements) => defineTransfer("transfer", elements)),
-  stream: byElements((elements) => defineTransfer("transfer", elements)),
+  list: byElements((elements) => defineTransfer("transfer", "list", elements)),
+  stream: byElements((elements) => defineTransfer("transfer", "stream", elements)),
 };
 
 /**
@@ -148,6 +200,6 @@ export const transfer = {
  * A transfer does not ask: it costs nothing that queues can be paused, and its caller sweeps when it hears of it.
  */
 export const sweep = {
-  list: byElements((elements) => defineTransfer("sweep", elements)),
-  stream: byElements((elements) => defineTransfer("sweep", elements)),
+  list: byElements((elements) => defineTransfer("sweep", "list", elements)),
+  stream: byElements((elements) => defineTransfer("sweep", "stream", elements)),
 };

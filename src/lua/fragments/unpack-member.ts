@@ -2,8 +2,8 @@ import { defineFragment } from "../fragment.ts";
 import { keyOf } from "./key-of.ts";
 
 /**
- * `unpackMember(member)`: the id, the payload and the business key (or nil) of a ZSET member, or nil
- * if its layout is unknown. `message.ts` has the rule, and decides in the same way.
+ * `unpackMember(member)`: the id, the payload, the business key (or nil) and the trailer (or nil) of a ZSET
+ * member, or nil if its layout is unknown. `message.ts` has the rule, and decides in the same way.
  */
 export const unpackMember = defineFragment({
   needs: [keyOf],
@@ -19,7 +19,8 @@ local function unpackMember(member)
     return member:sub(1, 8), member:sub(17)
   end
   if head + length < size then
-    return member:sub(2, head - 8), member:sub(head + 1, head + length), keyOf(member:sub(head + length + 1))
+    local trailer = member:sub(head + length + 1)
+    return member:sub(2, head - 8), member:sub(head + 1, head + length), keyOf(trailer), trailer
   end
   return nil
 end
