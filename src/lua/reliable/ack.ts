@@ -1,0 +1,38 @@
+import { finish } from "../fragments/finish.ts";
+import { asFlags, held } from "../fragments/held.ts";
+import { defineScript } from "../script.ts";
+
+/**
+ * Finishes deliveries; returns for each whether it was in flight for this consumer.
+ *
+ * An entry is deleted if no other group needs it any more. `own` (1 or 0): whether it is for this group only.
+ * `inHand`: about how many entries are in flight for the consumer. Sent a second time, it changes nothing, and
+ * returns false for all.
+ */
+export const ack = defineScript({
+  name: "ack",
+  keys: ["stream"],
+  args: ["group", "consumer", "inHand"],
+  each: ["entry", "own"],
+  needs: [finish, held],
+  lua: /* lua */ `
+local ids, isOwn = {}, {}
+for each row do
+  ids[#ids + 1] = entry
+  isOwn[entry] = own == "1"
+end
+local mine = held(group, consumer, ids, inHand)
+local settled, done = {}, {}
+for i, id in ipairs(ids) do
+  settled[i] = mine[id] and 1 or 0
+  if mine[id] then
+    done[#done + 1] = id
+    -- An id that comes twice is settled once.
+    mine[id] = nil
+  end
+end
+finish(group, done, isOwn)
+return settled
+`,
+  reply: asFlags,
+});

@@ -1,0 +1,28 @@
+import { inFlight } from "../fragments/in-flight.ts";
+import { asArray, defineScript } from "../script.ts";
+
+/**
+ * Says that a consumer lives; returns the ids of the entries in flight for it, in their order: those behind
+ * `after` (all, if it is empty), `limit` at most.
+ *
+ * What keeps the consumer's leases is the time at which Redis has seen it last. An XCLAIM of an entry that it has
+ * already refreshes that. If it has none it has no lease to keep, and nothing is written. A read that waits
+ * does not refresh it on Redis 7.0.
+ */
+export const beat = defineScript({
+  name: "beat",
+  keys: ["stream"],
+  args: ["group", "consumer", "after", "limit"],
+  needs: [inFlight],
+  lua: /* lua */ `
+local found = inFlight(group, after == "" and "-" or "(" .. after, "+", limit, consumer)
+local ids = {}
+for i, row in ipairs(found) do ids[i] = row[1] end
+-- From Redis 7.0 on an XCLAIM strikes out an entry whose data are gone, instead of claiming it.
+while ids[1] and not redis.call("XCLAIM", stream, group, consumer, 0, ids[1], "JUSTID")[1] do
+  table.remove(ids, 1)
+end
+return ids
+`,
+  reply: (raw) => asArray(raw).map(String),
+});

@@ -1,0 +1,36 @@
+import { asFlags } from "../fragments/held.ts";
+import { settle } from "../fragments/settle.ts";
+import { defineScript } from "../script.ts";
+
+/**
+ * Makes entries ready once more, for this group only, and finishes the old ones; returns for each whether it was
+ * in flight for this consumer. Redis cannot take a delivery back, so each is appended again.
+ *
+ * `own` (1 or 0): whether the entry is for this group only. `counted` (1 or 0): whether the delivery counts as an
+ * attempt. `inHand`: about how many entries are in flight for the consumer.
+ *
+ * An entry whose data are gone is only acknowledged: false. If Redis refuses to append one the script fails, and
+ * those before it have been given back.
+ */
+export const giveBackEntries = defineScript({
+  name: "give-back-entries",
+  keys: ["stream"],
+  args: ["group", "consumer", "inHand"],
+  each: ["entry", "own", "counted"],
+  needs: [settle],
+  lua: /* lua */ `
+local ids, isOwn, counts = {}, {}, {}
+for each row do
+  ids[#ids + 1] = entry
+  isOwn[entry] = own == "1"
+  counts[#counts + 1] = counted
+end
+local settled, refused = settle(group, consumer, inHand, ids, isOwn, function(entry, i)
+  entry.n = entry.n + counts[i]
+  entry.g = group
+  return appendEntry(entry)
+end)
+return refused or settled
+`,
+  reply: asFlags,
+});

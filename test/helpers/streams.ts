@@ -1,0 +1,142 @@
+import type { Redis } from "ioredis";
+import type { QueueKeys } from "../../src/queue/keys.ts";
+import { unpackRetry, unpackRetryName } from "../../src/lua/fragments/retry.ts";
+import { bytes, newMoves, type Bytes, type QueueState } from "./moves.ts";
+
+// For tests of single scripts of a reliable queue: entries and groups past all of our code, ONE script, a look
+// at all of the keys.
+
+/** An entry by the names of its fields, but without the address, which follows from the payload. */
+export type Fields = Readonly<Record<string, string>>;
+
+/** What waits for a retry. */
+export interface Waiting {
+  readonly p: string;
+  readonly n: number;
+  readonly g: string;
+  /** Bytes behind the payload. */
+  readonly t?: Bytes;
+}
+
+/** All that stands in the keys of a reliable queue. What is empty is left out. */
+export interface StreamState extends QueueState {
+  /** In the order of the stream. */
+  readonly stream?: readonly Fields[];
+  /** What is in flight: group, consumer, and the payloads of the entries. "gone": its data are. */
+  readonly inFlight?: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>>;
+  /** In the order in which they are due. */
+  readonly retries?: readonly Waiting[];
+  readonly dead?: readonly Fields[];
+}
+
+/** A reliable queue of a test's own. */
+export interface Streams {
+  readonly redis: Redis;
+  readonly keys: QueueKeys;
+  /** Makes a group that begins at the start of the stream. */
+  readonly addGroup: (...groups: readonly string[]) => Promise<void>;
+  /** Appends entries, by their payloads or by their fields; returns their ids. */
+  readonly add: (...entries: readonly (string | Fields)[]) => Promise<string[]>;
+  /** Delivers the next entries to a consumer; returns their ids. */
+  readonly deliver: (group: string, consumer: string, count?: number) => Promise<string[]>;
+  readonly seed: (state: QueueState) => Promise<void>;
+  readonly snapshot: () => Promise<StreamState>;
+}
+
+export async function newStreams(...groups: readonly string[]): Promise<Streams> {
+  const moves = await newMoves();
+  const { redis, keys } = moves;
+  const addGroup = async (...added: readonly string[]) => {
+    for (const group of added) await redis.xgroup("CREATE", keys.stream, group, "0", "MKSTREAM");
+  };
+  await addGroup(...groups);
+  return {
+    ...moves,
+    addGroup,
+    add: async (...entries) => {
+      const ids: (string | null)[] = [];
+      for (const entry of entries) {
+        const fields = typeof entry === "string" ? { p: entry } : entry;
+        const all = { a: addressOf(fields["p"] ?? "-"), ...fields };
+        const words = Object.entries(all).flatMap(([name, value]) => [name, bytes(value)]);
+        ids.push(await redis.xadd(keys.stream, "*", ...words));
+      }
+      return ids.map(String);
+    },
+    deliver: async (group, consumer, count = 1000) => {
+      const delivered = await redis.xreadgroup(
+        ...(["GROUP", group, consumer, "COUNT", count, "STREAMS", keys.stream, ">"] as const),
+      );
+      const [[, entries]] = (delivered ?? [["", []]]) as [[string, [id: string, unknown][]]];
+      return entries.map(([id]) => id);
+    },
+    snapshot: async () => {
+      const state = await moves.snapshot();
+      const all = { ...state, ...(await read(redis, keys)) };
+      return Object.fromEntries(Object.entries(all).filter(([, of]) => Object.keys(of).length > 0));
+    },
+  };
+}
+
+/** The address of a message, 24 bytes, by its payload. */
+export function addressOf(payload: string): Bytes {
+  return payload.padEnd(24, ".").slice(0, 24);
+}
+
+async function read(redis: Redis, keys: QueueKeys): Promise<StreamState> {
+  const payloads = new Map<string, string>();
+  const entries = async (key: string) => {
+    if ((await redis.type(key)) !== "stream") return [];
+    const found = await redis.xrangeBuffer(key, "-", "+");
+    return found.map(([id, words]) => {
+      const fields: Record<string, string> = {};
+      for (let i = 0; i < words.length; i += 2) {
+        fields[String(words[i])] = (words[i + 1] as Buffer).toString("latin1");
+      }
+      payloads.set(String(id), fields["p"] ?? "foreign");
+      const { a, ...others } = fields;
+      // An address that is not its payload's is shown.
+      return a === addressOf(fields["p"] ?? "-") ? others : fields;
+    });
+  };
+  const dead = await entries(keys.dead);
+  const stream = await entries(keys.stream);
+  const inFlight: Record<string, Record<string, string[]>> = {};
+  const isStream = (await redis.type(keys.stream)) === "stream";
+  const groups = isStream ? ((await redis.xinfo("GROUPS", keys.stream)) as string[][]) : [];
+  for (const [, group = ""] of groups) {
+    const rows = await redis.xpending(keys.stream, group, "-", "+", 10_000);
+    for (const [id, consumer] of rows as [string, string][]) {
+      ((inFlight[group] ??= {})[consumer] ??= []).push(payloads.get(id) ?? "gone");
+    }
+  }
+  return { stream, dead, inFlight, retries: await retries(redis, keys) };
+}
+
+/** Fails if the ZSET and the HASH have not the same names. */
+async function retries(redis: Redis, keys: QueueKeys): Promise<Waiting[]> {
+  const isThere = (await redis.type(keys.retries)) === "zset";
+  const names = isThere ? await redis.zrangeBuffer(keys.retries, "0", "-1") : [];
+  const count = (await redis.type(keys.retrying)) === "hash" ? await redis.hlen(keys.retrying) : 0;
+  if (names.length !== count) throw new Error(`${names.length} retries, but ${count} wait`);
+  const waiting: Waiting[] = [];
+  for (const name of names) {
+    const value = await redis.hgetBuffer(keys.retrying, name);
+    const retry = value && unpackRetry(value);
+    const place = unpackRetryName(name);
+    if (!retry || !place) throw new Error(`no retry: ${name.toString("latin1")}`);
+    const p = retry.payload.toString("latin1");
+    if (place.address.toString("latin1") !== addressOf(p)) throw new Error(`not its address: ${p}`);
+    const t = retry.trailer.toString("latin1");
+    waiting.push({ p, n: retry.attempts, g: place.group, ...(t !== "" && { t }) });
+  }
+  return waiting;
+}
+
+/** Rows of one column or more, for a script that takes a row for each entry. */
+export function rowsOf<Others extends object>(
+  ids: readonly string[],
+  others: Others,
+): ({ entry: string } & Others)[] {
+  return ids.map((entry) => ({ entry, ...others }));
+}

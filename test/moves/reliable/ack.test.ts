@@ -1,0 +1,140 @@
+import { expect, test } from "vitest";
+import { ack } from "../../../src/lua/reliable/ack.ts";
+import { run } from "../../../src/lua/script.ts";
+import { newStreams, rowsOf, type Streams } from "../../helpers/streams.ts";
+
+const letters = (count: number) => Array.from({ length: count }, (_, i) => `m${i}`);
+
+const acking = (
+  { redis, keys }: Streams,
+  ids: readonly string[],
+  { group = "g", consumer = "c", inHand = 100, own = 0 } = {},
+) => run(redis, ack, keys, { group, consumer, inHand }, rowsOf(ids, { own }));
+
+test("ack: the only group's entries are gone, what the consumer did not finish stays", async () => {
+  const queue = await newStreams("g");
+  await queue.add("a", "b", "c", "d");
+  const [a = "", , c = ""] = await queue.deliver("g", "c", 3);
+  expect(await acking(queue, [c, a])).toEqual([true, true]);
+  expect(await queue.snapshot()).toEqual({
+    stream: [{ p: "b" }, { p: "d" }],
+    inFlight: { g: { c: ["b"] } },
+  });
+});
+
+test("ack: false for what is another consumer's, not delivered, finished already or unknown", async () => {
+  const queue = await newStreams("g");
+  const [a = "", b = "", c = "", d = ""] = await queue.add("a", "b", "c", "d");
+  await queue.deliver("g", "c", 1);
+  await queue.deliver("g", "other", 1);
+  await queue.deliver("g", "c", 1);
+  expect(await acking(queue, [a])).toEqual([true]);
+  expect(await acking(queue, [a, b, d, "5-5", c])).toEqual([false, false, false, false, true]);
+  expect(await queue.snapshot()).toEqual({
+    stream: [{ p: "b" }, { p: "d" }],
+    inFlight: { g: { other: ["b"] } },
+  });
+});
+
+test("ack: an id that comes twice is settled once", async () => {
+  const queue = await newStreams("g");
+  const [a = ""] = await queue.add("a");
+  await queue.deliver("g", "c");
+  expect(await acking(queue, [a, a])).toEqual([true, false]);
+});
+
+test("ack: of two groups the last one that finishes deletes", async () => {
+  const queue = await newStreams("g", "h");
+  const ids = await queue.add("a", "b", "c");
+  await queue.deliver("g", "c");
+  await queue.deliver("h", "c", 2);
+  await acking(queue, ids.slice(0, 1), { group: "h" });
+  // "a" has been finished by h, "b" is in flight there, and "c" has not been given to it.
+  expect(await acking(queue, ids)).toEqual([true, true, true]);
+  expect(await queue.snapshot()).toEqual({
+    stream: [{ p: "b" }, { p: "c" }],
+    inFlight: { h: { c: ["b"] } },
+  });
+  await queue.deliver("h", "c");
+  expect(await acking(queue, ids, { group: "h" })).toEqual([false, true, true]);
+  expect(await queue.snapshot()).toEqual({});
+});
+
+test("ack: of three groups each of the others counts", async () => {
+  const queue = await newStreams("g", "h", "i");
+  const ids = await queue.add("a");
+  for (const group of ["g", "h", "i"]) await queue.deliver(group, "c");
+  for (const group of ["h", "g"]) await acking(queue, ids, { group });
+  expect(await queue.snapshot()).toEqual({ stream: [{ p: "a" }], inFlight: { i: { c: ["a"] } } });
+  await acking(queue, ids, { group: "i" });
+  expect(await queue.snapshot()).toEqual({});
+});
+
+test("ack: an entry for one group only is deleted at once", async () => {
+  const queue = await newStreams("g", "h");
+  const ids = await queue.add({ p: "a", g: "g" });
+  await queue.deliver("g", "c");
+  expect(await acking(queue, ids, { own: 1 })).toEqual([true]);
+  expect(await queue.snapshot()).toEqual({});
+});
+
+test("ack: an entry whose data are gone is finished all the same", async () => {
+  const queue = await newStreams("g", "h");
+  const [a = "", b = ""] = await queue.add("a", "b");
+  await queue.deliver("g", "c");
+  await queue.redis.xdel(queue.keys.stream, a);
+  expect(await acking(queue, [a, b])).toEqual([true, true]);
+  expect(await queue.snapshot()).toEqual({ stream: [{ p: "b" }] });
+});
+
+test("ack: many entries, in any order, with more in flight than was said", async () => {
+  const queue = await newStreams("g", "h");
+  const ids = await queue.add(...letters(400));
+  await queue.deliver("g", "c");
+  await queue.deliver("h", "other");
+  // In h the entries of one in ten are finished; more are in flight than one look shows.
+  const done = ids.filter((_, i) => i % 10 === 0);
+  await acking(queue, done, { group: "h", consumer: "other", inHand: 400 });
+  const acked = [...done, ...ids.slice(-60)].toReversed();
+  expect(await acking(queue, acked, { inHand: 1 })).toEqual(
+    acked.map((id, i) => acked.indexOf(id) === i),
+  );
+  const { stream, inFlight } = await queue.snapshot();
+  expect(stream).toEqual(
+    letters(400)
+      .filter((_, i) => i % 10 !== 0)
+      .map((p) => ({ p })),
+  );
+  expect(inFlight?.["g"]?.["c"]).toEqual(letters(340).filter((_, i) => i % 10 !== 0));
+  expect(inFlight?.["h"]?.["other"]).toHaveLength(360);
+});
+
+test("ack: ids are compared as numbers, up to the greatest", async () => {
+  const queue = await newStreams("g", "h");
+  const big = "9007199254740993";
+  const ids = ["9-9", "9-10", "10-0", "10-2", `${big}-1`, `${big}-9007199254740992`];
+  ids.push(`${big}-9007199254740993`, "18446744073709551615-2");
+  for (const id of ids) await queue.redis.xadd(queue.keys.stream, id, "a", "a", "p", id);
+  await queue.deliver("g", "c");
+  await queue.deliver("h", "c", 6);
+  await acking(queue, ids, { group: "h" });
+  // In the order of texts, in which "9-9" is neither the first nor the last.
+  expect(await acking(queue, ids.toSorted())).toEqual(ids.map(() => true));
+  const left = await queue.redis.xrange(queue.keys.stream, "-", "+");
+  expect(left.map(([id]) => id)).toEqual(ids.slice(6));
+});
+
+test("ack: false where there is no group or no stream", async () => {
+  const queue = await newStreams();
+  expect(await acking(queue, ["1-1"])).toEqual([false]);
+  await queue.addGroup("h");
+  expect(await acking(queue, ["1-1"])).toEqual([false]);
+  expect(await acking(queue, [])).toEqual([]);
+  expect(await queue.snapshot()).toEqual({});
+});
+
+test("ack: fails where somebody else's key is in the stream's place", async () => {
+  const queue = await newStreams();
+  await queue.redis.set(queue.keys.stream, "somebody else's");
+  await expect(acking(queue, ["1-1"])).rejects.toThrow(/^WRONGTYPE/);
+});

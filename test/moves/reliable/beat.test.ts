@@ -1,0 +1,80 @@
+import { expect, test } from "vitest";
+import { beat } from "../../../src/lua/reliable/beat.ts";
+import { run } from "../../../src/lua/script.ts";
+import { eventually } from "../../helpers/eventually.ts";
+import { newStreams, type Streams } from "../../helpers/streams.ts";
+
+const beating = ({ redis, keys }: Streams, { consumer = "c", after = "", limit = 100 } = {}) =>
+  run(redis, beat, keys, { group: "g", consumer, after, limit });
+
+const field = (row: readonly (string | number)[], name: string) => row[row.indexOf(name) + 1];
+
+/** How long ago Redis has seen each consumer (ms). */
+async function idles({ redis, keys }: Streams): Promise<Record<string, number>> {
+  const rows = (await redis.xinfo("CONSUMERS", keys.stream, "g")) as (string | number)[][];
+  return Object.fromEntries(rows.map((row) => [field(row, "name"), Number(field(row, "idle"))]));
+}
+
+/** Makes a consumer that has nothing, and waits a little: who is seen behind that is seen later. */
+async function addIdler(queue: Streams): Promise<void> {
+  await queue.redis.xgroup("CREATECONSUMER", queue.keys.stream, "g", "idler");
+  await eventually(async () => ((await idles(queue))["idler"] ?? 0) >= 50);
+}
+
+async function seenBehindIdler(queue: Streams): Promise<number> {
+  const { c = NaN, idler = NaN } = await idles(queue);
+  return idler - c;
+}
+
+test("beat: what is in flight for the consumer, page by page", async () => {
+  const queue = await newStreams("g", "h");
+  const [a = "", b = "", , d = "", e = ""] = await queue.add("a", "b", "c", "d", "e");
+  await queue.deliver("g", "c", 2);
+  await queue.deliver("g", "other", 1);
+  await queue.deliver("g", "c", 1);
+  await queue.deliver("h", "c", 5);
+  expect(await beating(queue)).toEqual([a, b, d]);
+  expect(await beating(queue, { limit: 2 })).toEqual([a, b]);
+  expect(await beating(queue, { limit: 2, after: b })).toEqual([d]);
+  expect(await beating(queue, { after: e })).toEqual([]);
+});
+
+test("beat: refreshes when the consumer was seen, and counts no delivery", async () => {
+  const queue = await newStreams("g");
+  const [a = ""] = await queue.add("a");
+  await queue.deliver("g", "c");
+  await addIdler(queue);
+  expect(await seenBehindIdler(queue)).toBeLessThanOrEqual(0);
+  await beating(queue);
+  await beating(queue, { consumer: "idler" });
+  expect(await seenBehindIdler(queue)).toBeGreaterThanOrEqual(50);
+  expect(await queue.redis.xpending(queue.keys.stream, "g", a, a, 1)).toEqual([
+    [a, "c", expect.any(Number), 1],
+  ]);
+});
+
+test("beat: makes no consumer", async () => {
+  const queue = await newStreams("g");
+  await queue.add("a");
+  expect(await beating(queue, { consumer: "nobody" })).toEqual([]);
+  expect(await idles(queue)).toEqual({});
+});
+
+test("beat: refreshes the consumer too if the data of its first entries are gone", async () => {
+  const queue = await newStreams("g");
+  const ids = await queue.add("a", "b", "c");
+  await queue.deliver("g", "c");
+  await queue.redis.xdel(queue.keys.stream, ids[0] ?? "", ids[1] ?? "");
+  await addIdler(queue);
+  expect((await beating(queue)).at(-1)).toBe(ids[2]);
+  expect(await seenBehindIdler(queue)).toBeGreaterThanOrEqual(50);
+});
+
+test("beat: nothing where there is no group or no stream; fails for another's key", async () => {
+  const queue = await newStreams();
+  expect(await beating(queue)).toEqual([]);
+  await queue.addGroup("h");
+  expect(await beating(queue)).toEqual([]);
+  await queue.redis.set(queue.keys.stream, "somebody else's");
+  await expect(beating(queue)).rejects.toThrow(/^WRONGTYPE/);
+});

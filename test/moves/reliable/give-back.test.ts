@@ -1,0 +1,110 @@
+import { expect, test } from "vitest";
+import { giveBackEntries } from "../../../src/lua/reliable/give-back.ts";
+import { run } from "../../../src/lua/script.ts";
+import { newStreams, rowsOf, type Streams } from "../../helpers/streams.ts";
+
+const giving = (
+  { redis, keys }: Streams,
+  ids: readonly string[],
+  { consumer = "c", own = 0, counted = 0 } = {},
+) =>
+  run(
+    redis,
+    giveBackEntries,
+    keys,
+    { group: "g", consumer, inHand: 100 },
+    rowsOf(ids, { own, counted }),
+  );
+
+test("give-back-entries: again at the end of the stream, for this group only", async () => {
+  const queue = await newStreams("g");
+  const ids = await queue.add({ p: "a", t: "\xfftrailer" }, { p: "b", n: "2", d: "1" }, "c");
+  await queue.deliver("g", "c", 2);
+  expect(await giving(queue, ids)).toEqual([true, true, false]);
+  expect(await queue.snapshot()).toEqual({
+    stream: [{ p: "c" }, { p: "a", t: "\xfftrailer", g: "g" }, { p: "b", n: "2", g: "g", d: "1" }],
+  });
+});
+
+test("give-back-entries: with the attempt, if it counts", async () => {
+  const queue = await newStreams("g");
+  const ids = await queue.add("a", { p: "b", n: "2" });
+  await queue.deliver("g", "c");
+  expect(await giving(queue, ids, { counted: 1 })).toEqual([true, true]);
+  expect(await queue.snapshot()).toEqual({
+    stream: [
+      { p: "a", n: "1", g: "g" },
+      { p: "b", n: "3", g: "g" },
+    ],
+  });
+});
+
+test("give-back-entries: the old entry stays for a group that needs it", async () => {
+  const queue = await newStreams("g", "h");
+  const ids = await queue.add("a", { p: "b", g: "g" });
+  await queue.deliver("g", "c");
+  expect(await giving(queue, ids.slice(0, 1))).toEqual([true]);
+  expect(await giving(queue, ids.slice(1), { own: 1 })).toEqual([true]);
+  expect(await queue.snapshot()).toEqual({
+    stream: [{ p: "a" }, { p: "a", g: "g" }, { p: "b", g: "g" }],
+  });
+});
+
+test("give-back-entries: nothing again of what is not in flight for this consumer", async () => {
+  const queue = await newStreams("g");
+  const ids = await queue.add("a", "b");
+  await queue.deliver("g", "c", 1);
+  const before = await queue.snapshot();
+  expect(await giving(queue, ids, { consumer: "other" })).toEqual([false, false]);
+  expect(await queue.snapshot()).toEqual(before);
+  expect(await giving(queue, [...ids, ...ids])).toEqual([true, false, false, false]);
+  expect(await giving(queue, ids)).toEqual([false, false]);
+  expect(await queue.snapshot()).toEqual({ stream: [{ p: "b" }, { p: "a", g: "g" }] });
+});
+
+test("give-back-entries: what is gone or none of ours is only acknowledged", async () => {
+  const queue = await newStreams("g");
+  const ids = await queue.add("a", "b");
+  ids.push(String(await queue.redis.xadd(queue.keys.stream, "*", "some", "thing")));
+  await queue.deliver("g", "c");
+  await queue.redis.xdel(queue.keys.stream, ids[0] ?? "");
+  expect(await giving(queue, ids)).toEqual([false, true, false]);
+  expect(await queue.snapshot()).toEqual({ stream: [{ p: "b", g: "g" }] });
+});
+
+test("give-back-entries: a hundred keep their order", async () => {
+  const queue = await newStreams("g", "h");
+  const payloads = Array.from({ length: 100 }, (_, i) => `m${i}`);
+  const ids = await queue.add(...payloads);
+  await queue.deliver("g", "c");
+  await queue.deliver("h", "c");
+  expect(await giving(queue, ids)).toEqual(ids.map(() => true));
+  expect(await queue.snapshot()).toEqual({
+    stream: [...payloads.map((p) => ({ p })), ...payloads.map((p) => ({ p, g: "g" }))],
+    inFlight: { h: { c: payloads } },
+  });
+});
+
+test("give-back-entries: those before a refusal are finished", async () => {
+  const queue = await newStreams("g");
+  const { redis, keys } = queue;
+  const ids = await queue.add("a", "b", "c");
+  await queue.deliver("g", "c");
+  // No id is left behind this one and the next.
+  await redis.call("XSETID", keys.stream, "18446744073709551615-18446744073709551614");
+  await expect(giving(queue, ids)).rejects.toThrow("exhausted");
+  expect(await queue.snapshot()).toEqual({
+    stream: [{ p: "b" }, { p: "c" }, { p: "a", g: "g" }],
+    inFlight: { g: { c: ["b", "c"] } },
+  });
+});
+
+test("give-back-entries: false where there is no group or no stream; fails for another's key", async () => {
+  const queue = await newStreams();
+  expect(await giving(queue, ["1-1"])).toEqual([false]);
+  await queue.addGroup("h");
+  expect(await giving(queue, ["1-1"])).toEqual([false]);
+  expect(await queue.snapshot()).toEqual({});
+  await queue.redis.set(queue.keys.stream, "somebody else's");
+  await expect(giving(queue, ["1-1"])).rejects.toThrow(/^WRONGTYPE/);
+});
