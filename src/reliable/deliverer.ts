@@ -1,0 +1,159 @@
+import type { DecodeError, DelaylineError } from "../errors.ts";
+import { formatMessageId, unpackAddress } from "../queue/message.ts";
+import type { Payloads } from "../queue/payloads.ts";
+import { unpackTrailer } from "../queue/trailer.ts";
+import type { WaitOptions } from "../queue/waiters.ts";
+import type { ServerClock } from "../time/server-clock.ts";
+import { Delivery, type Content, type DeliveryHost, type Failure } from "./delivery.ts";
+import type { Group } from "./group.ts";
+import type { Held } from "./held.ts";
+import { checkRetry, type RetryLadder } from "./retry-ladder.ts";
+
+/** A delivery, and the bytes that it was made from. */
+export interface Delivered<T> {
+  readonly delivery: Delivery<T>;
+  readonly held: Held;
+}
+
+/** What becomes of a delivery that has failed: it comes back in so many milliseconds, or it is dead. */
+type Fate = { readonly delay: number } | { readonly reason: string };
+
+/** Makes deliveries of what one handle takes, and settles them as its options say. */
+export class Deliverer<T> implements DeliveryHost {
+  readonly #group: Group;
+  readonly #payloads: Payloads<T>;
+  readonly #retry: RetryLadder;
+  readonly #clock: ServerClock;
+  readonly #report: (error: DelaylineError) => void;
+  readonly #warn: (error: unknown) => void;
+
+  constructor(
+    group: Group,
+    payloads: Payloads<T>,
+    retry: RetryLadder,
+    host: {
+      readonly clock: ServerClock;
+      readonly report: (error: DelaylineError) => void;
+      /** The function that was given as `retry` has failed. */
+      readonly warn: (error: unknown) => void;
+    },
+  ) {
+    this.#group = group;
+    this.#payloads = payloads;
+    this.#retry = retry;
+    this.#clock = host.clock;
+    this.#report = host.report;
+    this.#warn = host.warn;
+  }
+
+  /**
+   * Takes messages, `max` at most, as soon as there is one; none if none came in time. What the codec cannot read
+   * becomes a dead letter, and the wait goes on.
+   */
+  async take(max: number, { signal, timeout }: WaitOptions): Promise<Delivered<T>[]> {
+    const endsAt = performance.now() + timeout;
+    for (;;) {
+      const left = Math.max(0, endsAt - performance.now());
+      const taken = await this.#group.take(max, { signal, timeout: left });
+      const delivered = taken.flatMap((held) => this.#open(held));
+      if (delivered.length > 0 || taken.length === 0) return delivered;
+    }
+  }
+
+  /** As {@link take}, for deliveries that the user settles, whose leases end by themselves. */
+  async takeByHand(max: number, wait: WaitOptions): Promise<Delivery<T>[]> {
+    const taken = await this.take(max, wait);
+    for (const { held } of taken) this.#group.limit(held);
+    return taken.map(({ delivery }) => delivery);
+  }
+
+  /** From now on its lease ends by itself, if it is in hand. */
+  limit({ held }: Delivered<T>): void {
+    this.#group.limit(held);
+  }
+
+  deadlineOf(held: Held): number {
+    return this.#clock.now() + (this.#group.leaseEndsAt(held) - performance.now());
+  }
+
+  ack(held: Held, signal?: AbortSignal): Promise<boolean> {
+    return this.#group.settlements.ack(held, signal);
+  }
+
+  nack(held: Held, failure: Failure, signal?: AbortSignal): Promise<boolean> {
+    return this.#meet(held, this.#fateOf(held, failure), signal);
+  }
+
+  reject(held: Held, reason: string, signal?: AbortSignal): Promise<boolean> {
+    return this.#meet(held, { reason }, signal);
+  }
+
+  async extend(held: Held, duration: number, signal?: AbortSignal): Promise<boolean> {
+    const isOurs = await this.#group.settlements.extend(held, signal);
+    // While a handler runs there is no limit that could be moved.
+    if (isOurs && held.leaseEndsAt !== Infinity) this.#group.limit(held, duration);
+    return isOurs;
+  }
+
+  /** Acknowledges, however often it has to try; does nothing if it was settled by hand. */
+  finish(held: Held): Promise<void> {
+    return this.#group.persist(held, () => this.ack(held));
+  }
+
+  /** Lets it come back or die, however often it has to try; does nothing if it was settled by hand. */
+  fail(held: Held, failure: Failure): Promise<void> {
+    const fate = this.#fateOf(held, failure);
+    return this.#group.persist(held, () => this.#meet(held, fate));
+  }
+
+  /** Makes it a dead letter, however often it has to try. */
+  bury(held: Held, reason: string): Promise<void> {
+    return this.#group.persist(held, () => this.reject(held, reason));
+  }
+
+  /** Gives it back as if it had not been delivered, at once or in `delay` milliseconds. */
+  release(held: Held, delay = 0): Promise<void> {
+    if (delay === 0) return this.#group.release(held, false);
+    return this.#group.persist(held, () => this.#group.settlements.retry(held, delay, false));
+  }
+
+  #open(held: Held): Delivered<T>[] {
+    const { address, payload, trailer } = held.entry;
+    try {
+      const { key, headers = {} } = unpackTrailer(trailer);
+      const { deadline, id } = unpackAddress(address);
+      const content: Content<T> = {
+        id: formatMessageId(deadline, id),
+        payload: this.#payloads.decode(payload),
+        key,
+        headers,
+      };
+      return [{ held, delivery: new Delivery(content, held, this) }];
+    } catch (error) {
+      this.#report(error as DecodeError);
+      void this.bury(held, (error as DecodeError).message);
+      return [];
+    }
+  }
+
+  #fateOf({ attempt }: Held, { error, reason, delay }: Failure): Fate {
+    if (attempt >= this.#group.settings.maxDeliveries) return { reason };
+    const pause = delay ?? this.#pauseAfter(attempt, error);
+    return pause === undefined ? { reason } : { delay: pause };
+  }
+
+  #pauseAfter(attempt: number, error: unknown): number | undefined {
+    try {
+      return this.#retry.pauseAfter(attempt, error);
+    } catch (failure) {
+      this.#warn(failure);
+      return checkRetry().pauseAfter(attempt, error);
+    }
+  }
+
+  #meet(held: Held, fate: Fate, signal?: AbortSignal): Promise<boolean> {
+    const { settlements } = this.#group;
+    if ("reason" in fate) return settlements.bury(held, fate.reason, signal);
+    return settlements.retry(held, fate.delay, true, signal);
+  }
+}

@@ -1,0 +1,138 @@
+import { callSignal, checkDuration, checkOptions, checkSignal } from "../queue/checks.ts";
+import type { MessageHeaders } from "../queue/headers.ts";
+import type { MessageId } from "../queue/message.ts";
+import type { CallOptions } from "../queue/options.ts";
+import type { Held } from "./held.ts";
+
+/** Options of `nack`. */
+export interface NackOptions extends CallOptions {
+  /** Milliseconds until the message comes back. Defaults to what the queue's `retry` says. */
+  readonly delay?: number;
+  /** Why it failed; it is kept if the message becomes a dead letter. At most 1,000 characters. */
+  readonly reason?: string;
+}
+
+/** What a delivery needs of the queue that made it. */
+export interface DeliveryHost {
+  /** Epoch milliseconds on the server's clock when its lease is over. */
+  readonly deadlineOf: (held: Held) => number;
+  readonly ack: (held: Held, signal?: AbortSignal) => Promise<boolean>;
+  /** Lets it come back in `delay` milliseconds, or as the ladder says. */
+  readonly nack: (held: Held, failure: Failure, signal?: AbortSignal) => Promise<boolean>;
+  readonly reject: (held: Held, reason: string, signal?: AbortSignal) => Promise<boolean>;
+  readonly extend: (held: Held, duration: number, signal?: AbortSignal) => Promise<boolean>;
+}
+
+/** Why a delivery has failed, and when the message is to come back. */
+export interface Failure {
+  /** What the ladder is told. */
+  readonly error: unknown;
+  /** What a dead letter says. */
+  readonly reason: string;
+  readonly delay?: number | undefined;
+}
+
+/** What a delivery carries. */
+export interface Content<T> {
+  /**
+   * The id that the offer returned, the same on every delivery and retry: remember it to do nothing twice. A
+   * message that was pushed to the ready LIST by others got one when it was taken over.
+   */
+  readonly id: MessageId;
+  readonly payload: T;
+  /** The business key, if it was offered with one. */
+  readonly key: string | undefined;
+  /** The headers; empty if it was offered without. */
+  readonly headers: MessageHeaders;
+}
+
+/**
+ * A message in the hands of a consumer, until it is settled by `ack`, `nack` or `reject`, or its lease is over.
+ *
+ * Each of these returns true if it was carried out, and false if the lease was lost, or the delivery was settled
+ * before. If Redis's reply is lost they reject with a {@link RedisError} and do not guess: call again.
+ */
+export class Delivery<T = unknown> implements Content<T> {
+  readonly id: MessageId;
+  readonly payload: T;
+  readonly key: string | undefined;
+  readonly headers: MessageHeaders;
+  /**
+   * 1 on the first delivery; one more on each further one, whether after `nack`, a handler that threw, or a process
+   * that died.
+   */
+  readonly attempt: number;
+  readonly #held: Held;
+  readonly #host: DeliveryHost;
+
+  /** @internal */
+  constructor(content: Content<T>, held: Held, host: DeliveryHost) {
+    this.id = content.id;
+    this.payload = content.payload;
+    this.key = content.key;
+    this.headers = content.headers;
+    this.attempt = held.attempt;
+    this.#held = held;
+    this.#host = host;
+  }
+
+  /**
+   * When the lease is over, in epoch milliseconds on the Redis server's clock. While a handler runs the process
+   * extends it by itself.
+   */
+  get deadline(): number {
+    return this.#host.deadlineOf(this.#held);
+  }
+
+  /** Aborted when the lease is lost, or the subscription begins to close. */
+  get signal(): AbortSignal {
+    return this.#held.signal;
+  }
+
+  /** Says that the message is done. */
+  async ack(options?: CallOptions): Promise<boolean> {
+    return await this.#host.ack(this.#held, callSignal(options));
+  }
+
+  /**
+   * Says that it failed: the message comes back to its group, in `delay` milliseconds or as the queue's `retry`
+   * says. If it has been delivered `maxDeliveries` times, it becomes a dead letter instead.
+   *
+   * @throws {TypeError | RangeError} if an option is not legal.
+   */
+  async nack(options: NackOptions = {}): Promise<boolean> {
+    checkOptions("nack option", options, ["delay", "reason", "signal"]);
+    const { delay, reason = "nack", signal } = options;
+    checkSignal(signal);
+    if (delay !== undefined) checkDuration("delay", delay);
+    checkReason(reason);
+    return await this.#host.nack(this.#held, { delay, reason, error: new Error(reason) }, signal);
+  }
+
+  /**
+   * Makes the message a dead letter at once.
+   *
+   * @throws {TypeError} if `reason` is no string.
+   */
+  async reject(reason = "rejected", options?: CallOptions): Promise<boolean> {
+    checkReason(reason);
+    return await this.#host.reject(this.#held, reason, callSignal(options));
+  }
+
+  /**
+   * Makes the lease last `duration` milliseconds from now, for a delivery that was taken by hand. However long that
+   * is, the lease is lost if this process gives no sign of life for a visibility timeout.
+   *
+   * @throws {TypeError | RangeError} if `duration` is not legal.
+   */
+  async extend(duration: number, options?: CallOptions): Promise<boolean> {
+    checkDuration("duration", duration);
+    return await this.#host.extend(this.#held, duration, callSignal(options));
+  }
+}
+
+function checkReason(reason: unknown): asserts reason is string {
+  if (typeof reason !== "string") {
+    throw new TypeError(`reason must be a string, got ${typeof reason}`);
+  }
+}

@@ -1,0 +1,66 @@
+import type { DelaylineError } from "../errors.ts";
+import { tellFailure, type OnHandlerError } from "../queue/handler.ts";
+import type { Deliverer, Delivered } from "./deliverer.ts";
+import type { Delivery } from "./delivery.ts";
+import { RejectError } from "./reject-error.ts";
+
+/** Called with each payload and its delivery. It is acknowledged when the handler has returned. */
+export type ReliableHandler<T> = (payload: T, delivery: Delivery<T>) => unknown;
+
+/** Called with several deliveries at once. They are acknowledged when the handler has returned. */
+export type BatchHandler<T> = (deliveries: readonly Delivery<T>[]) => unknown;
+
+/** What runs a handler. */
+export interface HandlingHost<T> {
+  readonly queue: string;
+  readonly deliverer: Deliverer<T>;
+  readonly report: (error: DelaylineError) => void;
+}
+
+/**
+ * Runs a handler on deliveries, and settles those that it has not settled itself: if it returns they are acknowledged;
+ * if it throws they are retried; if it throws a {@link RejectError} they are dead. If it throws the reason with which
+ * the subscription was closed, it has been cut short, and they go back as if they had not been delivered.
+ *
+ * Never rejects; resolves when Redis has said what became of them, or the queue is closed.
+ */
+export async function handle<T, Input>(
+  delivered: readonly Delivered<T>[],
+  work: () => unknown,
+  closing: AbortSignal,
+  host: HandlingHost<T> & { readonly input: Input; readonly onError: OnHandlerError<Input> | undefined },
+): Promise<void> {
+  const { deliverer } = host;
+  const helds = delivered.map(({ held }) => held);
+  // It had to wait for another one of its key.
+  if (closing.aborted) {
+    await Promise.all(helds.map((held) => deliverer.release(held)));
+    return;
+  }
+  const onClosing = () => {
+    for (const held of helds) held.abort(closing.reason);
+  };
+  closing.addEventListener("abort", onClosing);
+  try {
+    await work();
+    await Promise.all(helds.map((held) => deliverer.finish(held)));
+  } catch (error) {
+    if (error instanceof RejectError) {
+      await Promise.all(helds.map((held) => deliverer.bury(held, error.message)));
+    } else if (closing.aborted && error === closing.reason) {
+      await Promise.all(helds.map((held) => deliverer.release(held)));
+    } else {
+      const failure = { error, reason: textOf(error) };
+      await Promise.all(helds.map((held) => deliverer.fail(held, failure)));
+      await tellFailure(error, host.input, host);
+    }
+  } finally {
+    closing.removeEventListener("abort", onClosing);
+  }
+}
+
+/** What a dead letter says of what a handler threw. */
+function textOf(error: unknown): string {
+  if (error instanceof Error) return error.message === "" ? error.name : error.message;
+  return typeof error === "string" ? error : `the handler threw ${error === null ? "null" : typeof error}`;
+}

@@ -1,0 +1,122 @@
+import { checkOptions, checkWhole } from "../queue/checks.ts";
+import { queueSettings, type DelaylineOptions, type QueueOptions, type QueueSettings } from "../queue/options.ts";
+import type { GroupSettings } from "./group.ts";
+import { checkRetry, type RetryLadder, type RetryOptions } from "./retry-ladder.ts";
+
+/** Options of a reliable queue. Those of {@link QueueOptions} are the same for any handle of the queue. */
+export interface ReliableQueueOptions<T = unknown> extends QueueOptions<T> {
+  /**
+   * The consumer group of this handle. Each group gets every message, and inside a group one consumer does.
+   *
+   * A group that exists holds every message until it has handled it: destroy one that nobody needs any more
+   * (`XGROUP DESTROY`). A second group makes each acknowledgement look at the others. 1 to 200 bytes of UTF-8.
+   * Defaults to `"default"`.
+   */
+  readonly group?: string;
+
+  /**
+   * Where a group begins that does not exist yet: `"0"`: with everything that is still there; `"new"`: with what
+   * becomes ready from now on; a date: with what has become ready since. Defaults to `"0"`.
+   */
+  readonly start?: "0" | "new" | Date;
+
+  /**
+   * How long a process may give no sign of life until others take what it has in hand, in milliseconds: 100 to
+   * 86,400,000. It says so three times in this time, so a handler may run for longer; but one that blocks the event
+   * loop for so long loses its lease. It is also how long a delivery lasts that was taken by hand, unless it is
+   * extended.
+   *
+   * A shorter one brings messages back sooner when a process has died, and costs more beats. Defaults to 30,000.
+   */
+  readonly visibilityTimeout?: number;
+
+  /**
+   * How often a message is delivered at most. One that fails in its last delivery becomes a dead letter, and so
+   * does one that has killed so many processes. 1 to 1,000,000. Defaults to 8.
+   */
+  readonly maxDeliveries?: number;
+
+  /**
+   * How long a message waits after a failed delivery: pauses in milliseconds, of which the last one repeats; a
+   * growing pause, `{ initial, factor, max, jitter }`; or a function of the attempt that failed and the error,
+   * which returns milliseconds, or undefined for a message that is to be dead at once.
+   *
+   * A message that waits costs its bytes and some 200 more. Defaults to
+   * `{ initial: 1000, factor: 2, max: 3_600_000, jitter: 0.2 }`.
+   */
+  readonly retry?: RetryOptions;
+}
+
+/** What holds where nothing is said; `DEFAULT_RETRY` of the ladder stands beside it. */
+export const RELIABLE_DEFAULTS = {
+  group: "default",
+  start: "0",
+  visibilityTimeout: 30_000,
+  maxDeliveries: 8,
+} as const satisfies ReliableQueueOptions;
+
+/** A reliable queue's options, complete and checked. */
+export interface ReliableSettings<T> {
+  readonly queue: QueueSettings<T>;
+  readonly group: GroupSettings;
+  readonly retry: RetryLadder;
+}
+
+/**
+ * A reliable queue's settings: its own options, then the client's, then the defaults.
+ *
+ * @throws {TypeError | RangeError} naming the option, the rule and the value, if one is not legal.
+ */
+export function reliableSettings<T>(
+  options: ReliableQueueOptions<T> = {},
+  client: DelaylineOptions = {},
+): ReliableSettings<T> {
+  checkOptions("reliable queue option", options, [...QUEUE_OPTIONS, ...OWN_OPTIONS]);
+  const {
+    group = RELIABLE_DEFAULTS.group,
+    start = RELIABLE_DEFAULTS.start,
+    visibilityTimeout = RELIABLE_DEFAULTS.visibilityTimeout,
+    maxDeliveries = RELIABLE_DEFAULTS.maxDeliveries,
+    retry,
+    ...rest
+  } = options;
+  checkGroup(group);
+  checkWhole("visibilityTimeout", visibilityTimeout, 100, DAY);
+  checkWhole("maxDeliveries", maxDeliveries, 1, 1_000_000);
+  return {
+    queue: queueSettings(rest, client),
+    group: { group, start: startId(start), visibilityTimeout, maxDeliveries },
+    retry: checkRetry(retry),
+  };
+}
+
+function checkGroup(value: unknown): asserts value is string {
+  if (typeof value !== "string") throw new TypeError(`group must be a string, got ${typeof value}`);
+  if (!value.isWellFormed()) throw new TypeError("group must be well-formed Unicode");
+  const bytes = Buffer.byteLength(value);
+  if (bytes === 0 || bytes > 200) {
+    throw new RangeError(`group must have 1 to 200 bytes of UTF-8, got ${bytes}`);
+  }
+}
+
+/** The id in the stream behind which a group begins. */
+function startId(start: unknown): string {
+  if (start === "0") return "0";
+  if (start === "new") return "$";
+  if (!(start instanceof Date)) {
+    throw new TypeError(`start must be "0", "new" or a Date, got ${typeof start === "string" ? `"${start}"` : typeof start}`);
+  }
+  const at = start.getTime();
+  if (Number.isNaN(at)) throw new RangeError("start must be a valid date, got Invalid Date");
+  if (at < 0) throw new RangeError(`start must not be before 1970, got ${start.toISOString()}`);
+  // A group gets what stands behind the id, and what became ready in that very millisecond is meant, too.
+  return at === 0 ? "0" : `${at - 1}-${LAST}`;
+}
+
+/** The greatest number that the second half of an entry's id can be. */
+const LAST = "18446744073709551615";
+
+const QUEUE_OPTIONS = ["codec", "transfer", "interop", "maxPayloadBytes"];
+const OWN_OPTIONS = ["group", "start", "visibilityTimeout", "maxDeliveries", "retry"];
+
+const DAY = 86_400_000;
