@@ -1,0 +1,290 @@
+import type { MessageId } from "../queue/message.ts";
+import {
+  callSignal,
+  checkDuration,
+  checkIdOrKey,
+  checkInstant,
+  checkIterable,
+  checkKey,
+  checkOptions,
+  checkSignal,
+  checkWhere,
+  checkWhole,
+} from "../queue/checks.ts";
+import type { CallOptions } from "../queue/options.ts";
+import type { Payloads } from "../queue/payloads.ts";
+import { QueueHandle, type HandleOptions } from "../queue/queue-handle.ts";
+import {
+  decoded,
+  type CancelWhereOptions,
+  type CancelWhereResult,
+  type DelayedMessage,
+  type NewMessage,
+  type Rescheduled,
+} from "./delayed-message.ts";
+import type { DelayedMessages } from "./delayed-messages.ts";
+import type { Due, OfferResult, Offering } from "./offer-batch.ts";
+import { checkNewMessage, offerRule, type OfferOptions } from "./offer-options.ts";
+
+/** What every handle can do with delayed messages: offer, find, cancel and reschedule them. */
+export abstract class DelayedHandle<T> extends QueueHandle {
+  readonly #messages: DelayedMessages;
+  readonly #payloads: Payloads<T>;
+
+  /** @internal */
+  protected constructor(open: HandleOptions, messages: DelayedMessages, payloads: Payloads<T>) {
+    super(open);
+    this.#messages = messages;
+    this.#payloads = payloads;
+  }
+
+  /**
+   * Puts a message into the queue, to become ready `delay` milliseconds from now on the Redis
+   * server's clock.
+   *
+   * When the promise resolves the message is in Redis and survives this process. An offer that was
+   * sent again after a reconnect is stored once, unless its first copy became ready before the second
+   * arrived. A delay of 0 is due at once.
+   *
+   * With a `key` the message can be cancelled, rescheduled and found by it, and `outcome` says what
+   * became of a message that had the key already.
+   *
+   * @throws {RangeError | TypeError} if `delay` is not a number, negative or not finite, or an option
+   * is not legal.
+   * @throws {EncodeError | PayloadTooLargeError} if the payload has no legal form; nothing was sent.
+   * @throws {OfferError} if Redis did not accept it; `stored` says what is known.
+   */
+  async offer(payload: T, delay: number, options?: OfferOptions): Promise<OfferResult> {
+    checkDuration("delay", delay);
+    return await this.#offer(payload, { delay }, options);
+  }
+
+  /**
+   * Puts a message into the queue, to become ready at a date, or at an instant in epoch milliseconds
+   * (fractions are rounded up), on the Redis server's clock. An instant in the past is due at once. Otherwise
+   * as {@link offer}.
+   *
+   * @throws {RangeError | TypeError} if `at` is neither a valid date since 1970 nor such an instant.
+   */
+  async offerAt(payload: T, at: Date | number, options?: OfferOptions): Promise<OfferResult> {
+    return await this.#offer(payload, { deadline: checkInstant("at", at) }, options);
+  }
+
+  /**
+   * Offers many messages, in this order; returns the results in the same order. They travel a hundred at a time.
+   *
+   * All are checked and encoded before the first is sent.
+   *
+   * @throws {TypeError | RangeError} naming the message and what is not legal in it; nothing was sent.
+   * @throws {OfferManyError} if Redis did not accept some of them; `results` tells which.
+   */
+  async offerMany(
+    messages: Iterable<NewMessage<T>>,
+    options?: CallOptions,
+  ): Promise<OfferResult[]> {
+    checkIterable("messages", messages);
+    const signal = callSignal(options);
+    this.#messages.checkOpen();
+    const { takesHeaders } = this.#messages;
+    const offerings = Array.from(messages, (message, i): Offering => {
+      checkNewMessage(`messages[${i}]`, message, takesHeaders);
+      const { payload, delay, ...rule } = message;
+      const encoded = this.#payloads.encode(payload);
+      return { payload: encoded, due: { delay }, ...offerRule(rule, takesHeaders) };
+    });
+    return await this.#messages.offerMany(offerings, signal);
+  }
+
+  /**
+   * Cancels a delayed message by its id or its key, in O(log N).
+   *
+   * `true`: it was delayed, and will never be delivered. `false`: it was moved already, or never
+   * existed. The verdict is exact; if Redis's reply is lost with the connection, the promise rejects.
+   */
+  async cancel(idOrKey: MessageId | string, options?: CallOptions): Promise<boolean> {
+    checkIdOrKey(idOrKey);
+    return await this.#messages.cancel(idOrKey, callSignal(options));
+  }
+
+  /** Cancels many, a hundred per script; returns a verdict for each, in the same order, as {@link cancel} does. */
+  async cancelMany(
+    idsOrKeys: Iterable<MessageId | string>,
+    options?: CallOptions,
+  ): Promise<boolean[]> {
+    const signal = callSignal(options);
+    checkIterable("idsOrKeys", idsOrKeys);
+    const all = Array.from(idsOrKeys);
+    for (const idOrKey of all) checkIdOrKey(idOrKey);
+    this.#messages.checkOpen();
+    return await Promise.all(all.map((idOrKey) => this.#messages.cancel(idOrKey, signal)));
+  }
+
+  /**
+   * Cancels all messages whose key begins with `prefix`, as in `app1:trans:notice:`. Works in bounded
+   * steps, so a key that is offered meanwhile may be missed.
+   *
+   * Reads every key of the queue, which costs about 1 us of Redis's time per key, in steps of some 100 us.
+   *
+   * @throws {TypeError} if `prefix` is no non-empty string ({@link clear} drops all messages), or if an option
+   * is not known.
+   */
+  async cancelWhere(
+    where: { readonly prefix: string },
+    options: CancelWhereOptions = {},
+  ): Promise<CancelWhereResult> {
+    const prefix = checkWhere(where);
+    checkOptions("cancelWhere option", options, ["dryRun", "signal"]);
+    const { dryRun = false, signal } = options;
+    checkSignal(signal);
+    if (typeof dryRun !== "boolean") {
+      throw new TypeError(`dryRun must be a boolean, got ${typeof dryRun}`);
+    }
+    const keys: string[] = [];
+    for await (const found of this.#messages.keysWith(prefix, signal)) {
+      if (dryRun) {
+        keys.push(...(await this.#messages.delayedOf(found, signal)));
+      } else {
+        const flags = await Promise.all(found.map((key) => this.#messages.cancel(key, signal)));
+        keys.push(...found.filter((_, i) => flags[i]));
+      }
+    }
+    return { count: keys.length, keys };
+  }
+
+  /**
+   * Gives a delayed message a new deadline, `delay` milliseconds from now; finds it by its id or key,
+   * in O(log N). Returns its new id and deadline, or undefined if it was moved already or never existed.
+   *
+   * It goes to the end of the insertion order, unless its deadline stays the same to the millisecond.
+   */
+  async reschedule(
+    idOrKey: MessageId | string,
+    delay: number,
+    options?: CallOptions,
+  ): Promise<Rescheduled | undefined> {
+    checkIdOrKey(idOrKey);
+    checkDuration("delay", delay);
+    return await this.#reschedule(idOrKey, { delay }, options);
+  }
+
+  /**
+   * Gives a delayed message a new deadline: a date, or an instant in epoch milliseconds (fractions are rounded
+   * up). Otherwise as {@link reschedule}; an instant in the past makes it due at once.
+   *
+   * @throws {RangeError | TypeError} if `at` is neither a valid date since 1970 nor such an instant.
+   */
+  async rescheduleAt(
+    idOrKey: MessageId | string,
+    at: Date | number,
+    options?: CallOptions,
+  ): Promise<Rescheduled | undefined> {
+    checkIdOrKey(idOrKey);
+    return await this.#reschedule(idOrKey, { deadline: checkInstant("at", at) }, options);
+  }
+
+  /**
+   * Makes a delayed message due now, behind those that are due already. One that is due itself stays where it
+   * is. Otherwise as {@link reschedule}.
+   */
+  async promote(
+    idOrKey: MessageId | string,
+    options?: CallOptions,
+  ): Promise<Rescheduled | undefined> {
+    checkIdOrKey(idOrKey);
+    return await this.#reschedule(idOrKey, "now", options);
+  }
+
+  /** The delayed message with this id or key; undefined if there is none. O(log N). */
+  async get(
+    idOrKey: MessageId | string,
+    options?: CallOptions,
+  ): Promise<DelayedMessage<T> | undefined> {
+    checkIdOrKey(idOrKey);
+    const message = await this.#messages.get(idOrKey, callSignal(options));
+    return message && { ...message, payload: this.#payloads.decode(message.payload) };
+  }
+
+  /** Whether a message with this key is delayed. O(log N). */
+  async has(key: string, options?: CallOptions): Promise<boolean> {
+    checkKey(key);
+    return (await this.#messages.delayedOf([key], callSignal(options))).length === 1;
+  }
+
+  /**
+   * The delayed messages whose key begins with `prefix`, in no order, each once:
+   * `for await (const message of queue.find({ prefix: "order:" }))`.
+   *
+   * No snapshot: a message that is offered, moved or rescheduled meanwhile may be missing. What the codec cannot
+   * read is left out, and reported by an `error` event. Reads every key of the queue, which costs about 1 us of
+   * Redis's time per key, in steps of some 100 us; and remembers the keys that it has found.
+   *
+   * @throws {TypeError} if `prefix` is no non-empty string.
+   */
+  find(
+    where: { readonly prefix: string },
+    options?: CallOptions,
+  ): AsyncGenerator<DelayedMessage<T>, void, void> {
+    const found = this.#messages.withPrefix(checkWhere(where), callSignal(options));
+    return decoded(found, this.#payloads);
+  }
+
+  /**
+   * The delayed messages in the order of their deadlines, equal ones in the order of their ids, which is that of
+   * the offers; `limit` at most, all by default.
+   *
+   * Read in pages, each O(log N). No snapshot: a message that is moved or rescheduled meanwhile may be missing,
+   * but none comes twice; to know that it remembers the ids that it has passed. What the codec cannot read is
+   * left out, and reported by an `error` event.
+   *
+   * @throws {RangeError | TypeError} if `limit` is not a whole number, or negative.
+   */
+  soonest(
+    limit = Number.MAX_SAFE_INTEGER,
+    options?: CallOptions,
+  ): AsyncGenerator<DelayedMessage<T>, void, void> {
+    checkWhole("limit", limit, 0, Number.MAX_SAFE_INTEGER);
+    const messages = this.#messages.inDeadlineOrder(limit, callSignal(options));
+    return decoded(messages, this.#payloads, limit);
+  }
+
+  /** How many messages are delayed. O(1). */
+  async size(options?: CallOptions): Promise<number> {
+    return await this.#messages.size(callSignal(options));
+  }
+
+  /** Whether no message is delayed. O(1). */
+  async isEmpty(options?: CallOptions): Promise<boolean> {
+    return (await this.size(options)) === 0;
+  }
+
+  /**
+   * The earliest deadline in epoch milliseconds, or undefined if nothing is delayed. O(log N).
+   *
+   * Infinity if it is beyond what a deadline can be, so that it is never due: somebody else wrote it.
+   */
+  async nextDeadline(options?: CallOptions): Promise<number | undefined> {
+    return await this.#messages.nextDeadline(callSignal(options));
+  }
+
+  /** Drops all delayed messages; returns how many. Those that are ready already stay. */
+  async clear(options?: CallOptions): Promise<number> {
+    return await this.#messages.clear(callSignal(options));
+  }
+
+  async #reschedule(
+    idOrKey: string,
+    due: Due | "now",
+    options?: CallOptions,
+  ): Promise<Rescheduled | undefined> {
+    const message = await this.#messages.reschedule(idOrKey, due, callSignal(options));
+    return message && { id: message.id, deadline: message.deadline };
+  }
+
+  #offer(payload: T, due: Due, options?: OfferOptions): Promise<OfferResult> {
+    this.#messages.checkOpen();
+    const { takesHeaders } = this.#messages;
+    const rule = options === undefined ? undefined : offerRule(options, takesHeaders);
+    const offering = { payload: this.#payloads.encode(payload), due, ...rule };
+    return this.#messages.offer(offering, options?.signal);
+  }
+}
