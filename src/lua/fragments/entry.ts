@@ -1,5 +1,8 @@
 import { defineFragment } from "../fragment.ts";
 
+/** An address has 24 bytes. The name of a retry has one byte for the length of it. */
+const MAX_ADDRESS = 255;
+
 /** An entry of a reliable queue's stream: a message that is ready, or in flight. */
 export interface Entry {
   /** Its id in the stream. A message that is delivered again has another. */
@@ -43,8 +46,9 @@ end
 local function entryOf(fields)
   local entry = {}
   for i = 1, #fields, 2 do entry[fields[i]] = fields[i + 1] end
-  if not entry.a or not entry.p then return nil end
-  entry.n = tonumber(entry.n) or 0
+  if not entry.a or #entry.a > ${MAX_ADDRESS} or not entry.p then return nil end
+  local n = tonumber(entry.n) or 0
+  entry.n = n > 0 and n < 4294967295 and n % 1 == 0 and n or 0
   return entry
 end
 local function readEntry(id)
@@ -62,14 +66,15 @@ export function unpackEntry(entryId: string, fields: readonly Buffer[]): Entry |
   }
   const address = found.get("a");
   const payload = found.get("p");
-  if (address === undefined || payload === undefined) return undefined;
+  if (address === undefined || address.length > MAX_ADDRESS) return undefined;
+  if (payload === undefined) return undefined;
   const attempts = Number(found.get("n") ?? 0);
   return {
     entryId,
     address,
     payload,
     trailer: found.get("t") ?? NOTHING,
-    attempts: Number.isSafeInteger(attempts) && attempts > 0 ? attempts : 0,
+    attempts: Number.isInteger(attempts) && attempts > 0 && attempts < 2 ** 32 - 1 ? attempts : 0,
     group: found.get("g")?.toString(),
     isOrphan: found.has("d"),
   };

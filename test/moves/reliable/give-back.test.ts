@@ -72,6 +72,17 @@ test("give-back-entries: what is gone or none of ours is only acknowledged", asy
   expect(await queue.snapshot()).toEqual({ stream: [{ p: "b", g: "g" }] });
 });
 
+test("give-back-entries: a count of attempts that makes no sense is none", async () => {
+  const queue = await newStreams("g");
+  const counts = ["-3", "1.5", "nan", "inf", "1e300", "4294967295", "x", ""];
+  const ids = await queue.add(...counts.map((n, i) => ({ p: `m${i}`, n })));
+  await queue.deliver("g", "c");
+  expect(await giving(queue, ids, { counted: 1 })).toEqual(ids.map(() => true));
+  expect(await queue.snapshot()).toEqual({
+    stream: counts.map((_, i) => ({ p: `m${i}`, n: "1", g: "g" })),
+  });
+});
+
 test("give-back-entries: a hundred keep their order", async () => {
   const queue = await newStreams("g", "h");
   const payloads = Array.from({ length: 100 }, (_, i) => `m${i}`);

@@ -1,0 +1,33 @@
+import { consumersOf } from "../fragments/consumers-of.ts";
+import { asArray, asBuffer, asNumber, defineScript } from "../script.ts";
+
+/** A consumer of a group, as Redis knows it. */
+export interface ConsumerInfo {
+  readonly name: string;
+  /** How many entries are in flight for it. */
+  readonly inFlight: number;
+  /** Milliseconds since Redis has seen it last. */
+  readonly idle: number;
+}
+
+/** The consumers of a group; none where there is no such stream or group. */
+export const consumers = defineScript({
+  name: "consumers",
+  keys: ["stream"],
+  args: ["group"],
+  needs: [consumersOf],
+  lua: /* lua */ `
+local rows = {}
+for i, found in ipairs(consumersOf(group)) do rows[i] = { found.name, found.pending, found.idle } end
+return rows
+`,
+  reply: (raw) =>
+    asArray(raw).map((row): ConsumerInfo => {
+      const [name, inFlight, idle] = asArray(row);
+      return {
+        name: asBuffer(name).toString(),
+        inFlight: asNumber(inFlight),
+        idle: asNumber(idle),
+      };
+    }),
+});

@@ -1,0 +1,21 @@
+import { inFlight } from "../fragments/in-flight.ts";
+import { asNumber, defineScript } from "../script.ts";
+
+/**
+ * Removes a consumer that has nothing in flight; returns whether it is gone.
+ *
+ * Whatever a consumer has in flight would be lost with it: false, and it stays.
+ */
+export const leave = defineScript({
+  name: "leave",
+  keys: ["stream"],
+  args: ["group", "consumer"],
+  needs: [inFlight],
+  lua: /* lua */ `
+if #inFlight(group, "-", "+", 1, consumer) > 0 then return 0 end
+local done = redis.pcall("XGROUP", "DELCONSUMER", stream, group, consumer)
+if type(done) == "number" or redis.call("EXISTS", stream) == 0 or done.err:find("^%-?NOGROUP") then return 1 end
+return done
+`,
+  reply: (raw) => asNumber(raw) === 1,
+});

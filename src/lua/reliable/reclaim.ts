@@ -1,0 +1,65 @@
+import { consumersOf } from "../fragments/consumers-of.ts";
+import { deadLetter } from "../fragments/dead-letter.ts";
+import { settle } from "../fragments/settle.ts";
+import { asArray, asNumber, defineScript, type RawReply } from "../script.ts";
+
+export interface ReclaimReply {
+  /** How many entries are ready once more. */
+  readonly reclaimed: number;
+  /** How many are dead letters now. */
+  readonly buried: number;
+  /** Whether the consumer has more. */
+  readonly isLeft: boolean;
+}
+
+/**
+ * Takes a dead consumer's entries, `limit` at most, and makes them ready once more for this group; those that have
+ * had `maxDeliveries` it buries. Removes the consumer when it has none left.
+ *
+ * Redis must not have seen the consumer for `idle` milliseconds; otherwise it is alive, and keeps all that
+ * it has.
+ *
+ * Entries whose data are gone, or that are for another group, are only acknowledged, and not counted. If
+ * Redis refuses to append one the script fails, and those before it have been reclaimed.
+ */
+export const reclaim = defineScript({
+  name: "reclaim",
+  keys: ["stream", "dead"],
+  args: ["group", "consumer", "idle", "maxDeliveries", "limit"],
+  needs: [consumersOf, deadLetter, settle],
+  lua: /* lua */ `
+local isDead = false
+for _, found in ipairs(consumersOf(group)) do
+  if found.name == consumer then isDead = found.idle >= tonumber(idle) end
+end
+if not isDead then return { 0, 0, 0 } end
+local ids, isOwn = {}, {}
+for i, row in ipairs(inFlight(group, "-", "+", limit, consumer)) do ids[i] = row[1] end
+local reclaimed, buried = 0, 0
+local _, refused = finishWritten(group, ids, isOwn, function(entry, i)
+  isOwn[ids[i]] = entry.g == group
+  if entry.g and entry.g ~= group then return false end
+  entry.n = entry.n + 1
+  if entry.n >= tonumber(maxDeliveries) then
+    buried = buried + 1
+    return appendDead(entry, group, "its consumer died in delivery " .. entry.n)
+  end
+  entry.g, entry.d = group, "1"
+  reclaimed = reclaimed + 1
+  return appendEntry(entry)
+end)
+if refused then return refused end
+-- Whatever a consumer has in flight is lost with it.
+local isLeft = #inFlight(group, "-", "+", 1, consumer) > 0
+if not isLeft then redis.call("XGROUP", "DELCONSUMER", stream, group, consumer) end
+return { reclaimed, buried, isLeft and 1 or 0 }
+`,
+  reply: (raw: RawReply): ReclaimReply => {
+    const [reclaimed, buried, isLeft] = asArray(raw);
+    return {
+      reclaimed: asNumber(reclaimed),
+      buried: asNumber(buried),
+      isLeft: asNumber(isLeft) === 1,
+    };
+  },
+});

@@ -1,0 +1,68 @@
+import { asInstant, clock } from "../fragments/clock.ts";
+import { deadlineAfter } from "../fragments/deadline-after.ts";
+import { asFlags } from "../fragments/held.ts";
+import { retry } from "../fragments/retry.ts";
+import { settle } from "../fragments/settle.ts";
+import { asArray, defineScript, type RawReply } from "../script.ts";
+
+export interface RetryLaterReply {
+  /** The server's clock (epoch ms), to the microsecond. */
+  readonly serverTime: number;
+  /** For each row whether it was in flight for this consumer, and waits now. */
+  readonly settled: readonly boolean[];
+}
+
+/**
+ * Lets entries wait for `delay` milliseconds and come back to this group alone: failure, new deadline and
+ * acknowledgement at once. So a message is in flight or waits, never both and never neither.
+ *
+ * `own` (1 or 0): whether the entry is for this group only. `counted` (1 or 0): whether the delivery counts as an
+ * attempt. `inHand`: about how many entries are in flight for the consumer.
+ *
+ * An entry whose data are gone is only acknowledged: false. If Redis refuses a write the script fails, and those
+ * before it wait. A message that waits already, for this group, waits as the last row says.
+ */
+export const retryLater = defineScript({
+  name: "retry-later",
+  keys: ["stream", "timeouts", "retries", "retrying"],
+  args: ["channel", "group", "consumer", "inHand"],
+  each: ["entry", "own", "delay", "counted"],
+  needs: [clock, deadlineAfter, retry, settle],
+  lua: /* lua */ `
+local now = clock() / 1000
+local ids, isOwn, delays, counts = {}, {}, {}, {}
+for each row do
+  ids[#ids + 1] = entry
+  isOwn[entry] = own == "1"
+  delays[#delays + 1] = delay
+  counts[#counts + 1] = counted
+end
+-- Before anything is written: somebody else's key fails here.
+local due = tonumber(redis.call("ZRANGE", timeouts, 0, 0, "WITHSCORES")[2])
+local soonest, first = math.huge, nil
+local settled, refused = settle(group, consumer, inHand, ids, isOwn, function(entry, i)
+  entry.n = entry.n + counts[i]
+  local name = retryName(entry.a, group)
+  local deadline = deadlineAfter(now, delays[i])
+  local isNew = redis.pcall("HSET", retrying, name, packRetry(entry))
+  if type(isNew) == "table" then return isNew end
+  local done = redis.pcall("ZADD", retries, deadline, name)
+  if type(done) == "table" then
+    if isNew == 1 then redis.call("HDEL", retrying, name) end
+    return done
+  end
+  if deadline < soonest then soonest, first = deadline, name end
+  return done
+end)
+-- Publish for a new head only. Only that can be due before the timers that are armed, and a Java
+-- client that hears a later time than its own head's would cancel its timer for that.
+if soonest < (due or math.huge) and redis.call("ZRANGE", retries, 0, 0)[1] == first then
+  redis.call("PUBLISH", channel, soonest)
+end
+return refused or { now * 1000, settled }
+`,
+  reply: (raw: RawReply): RetryLaterReply => {
+    const [serverTime, settled] = asArray(raw);
+    return { serverTime: asInstant(serverTime), settled: asFlags(settled) };
+  },
+});

@@ -1,0 +1,103 @@
+import { expect, test } from "vitest";
+import { bury } from "../../../src/lua/reliable/bury.ts";
+import { run } from "../../../src/lua/script.ts";
+import { newStreams, rowsOf, type Streams } from "../../helpers/streams.ts";
+
+const burying = (
+  { redis, keys }: Streams,
+  ids: readonly string[],
+  { consumer = "c", own = 0, reason = "rejected" } = {},
+) => run(redis, bury, keys, { group: "g", consumer, inHand: 100 }, rowsOf(ids, { own, reason }));
+
+test("bury: to the dead letters, with the deliveries made, the group and the reason", async () => {
+  const queue = await newStreams("g");
+  const ids = await queue.add({ p: "a", t: "\xfftrailer" }, { p: "b", n: "2", g: "g", d: "1" });
+  await queue.add("c");
+  await queue.deliver("g", "c", 2);
+  expect(await burying(queue, ids.slice(0, 1))).toEqual([true]);
+  expect(await burying(queue, ids.slice(1), { reason: "" })).toEqual([true]);
+  expect(await queue.snapshot()).toEqual({
+    stream: [{ p: "c" }],
+    dead: [
+      { p: "a", t: "\xfftrailer", n: "1", g: "g", r: "rejected" },
+      { p: "b", n: "3", g: "g", r: "" },
+    ],
+  });
+});
+
+test("bury: the entry stays for a group that needs it", async () => {
+  const queue = await newStreams("g", "h");
+  const ids = await queue.add("a", { p: "b", g: "g" });
+  await queue.deliver("g", "c");
+  await burying(queue, ids.slice(0, 1));
+  await burying(queue, ids.slice(1), { own: 1 });
+  const { stream, inFlight, dead } = await queue.snapshot();
+  expect({ stream, inFlight }).toEqual({ stream: [{ p: "a" }] });
+  expect(dead).toHaveLength(2);
+});
+
+test("bury: nothing of what is not in flight for this consumer, or gone, or none of ours", async () => {
+  const queue = await newStreams("g");
+  const ids = await queue.add("a", "b");
+  ids.push(String(await queue.redis.xadd(queue.keys.stream, "*", "some", "thing")));
+  await queue.deliver("g", "c");
+  const before = await queue.snapshot();
+  expect(await burying(queue, ids, { consumer: "other" })).toEqual([false, false, false]);
+  expect(await queue.snapshot()).toEqual(before);
+  await queue.redis.xdel(queue.keys.stream, ids[0] ?? "");
+  expect(await burying(queue, [...ids, ...ids])).toEqual([false, true, false, false, false, false]);
+  expect(await burying(queue, ids)).toEqual([false, false, false]);
+  expect(await queue.snapshot()).toEqual({ dead: [{ p: "b", n: "1", g: "g", r: "rejected" }] });
+});
+
+test("bury: a hundred at once", async () => {
+  const queue = await newStreams("g", "h");
+  const payloads = Array.from({ length: 100 }, (_, i) => `m${i}`);
+  const ids = await queue.add(...payloads);
+  await queue.deliver("g", "c");
+  expect(await burying(queue, ids)).toEqual(ids.map(() => true));
+  expect(await queue.snapshot()).toEqual({
+    stream: payloads.map((p) => ({ p })),
+    dead: payloads.map((p) => ({ p, n: "1", g: "g", r: "rejected" })),
+  });
+});
+
+test("bury: nothing has changed where somebody else's key is in the place of the dead letters", async () => {
+  const queue = await newStreams("g");
+  const ids = await queue.add("a", "b");
+  await queue.deliver("g", "c");
+  await queue.redis.set(queue.keys.dead, "somebody else's");
+  await expect(burying(queue, ids)).rejects.toThrow(/^WRONGTYPE/);
+  expect(await queue.snapshot()).toEqual({
+    stream: [{ p: "a" }, { p: "b" }],
+    inFlight: { g: { c: ["a", "b"] } },
+  });
+});
+
+test("bury: those before a refusal are finished, and the others can be buried later", async () => {
+  const queue = await newStreams("g");
+  const { redis, keys } = queue;
+  const ids = await queue.add("a", "b", "c");
+  await queue.deliver("g", "c");
+  // There is one id left.
+  await redis.xadd(keys.dead, "18446744073709551615-18446744073709551614", "p", "old");
+  await expect(burying(queue, ids)).rejects.toThrow("exhausted");
+  const { stream, inFlight, dead } = await queue.snapshot();
+  expect({ stream, inFlight }).toEqual({
+    stream: [{ p: "b" }, { p: "c" }],
+    inFlight: { g: { c: ["b", "c"] } },
+  });
+  expect(dead?.map(({ p }) => p)).toEqual(["old", "a"]);
+  await redis.del(keys.dead);
+  expect(await burying(queue, ids)).toEqual([false, true, true]);
+});
+
+test("bury: false where there is no group or no stream; fails for another's key", async () => {
+  const queue = await newStreams();
+  expect(await burying(queue, ["1-1"])).toEqual([false]);
+  await queue.addGroup("h");
+  expect(await burying(queue, ["1-1"])).toEqual([false]);
+  expect(await queue.snapshot()).toEqual({});
+  await queue.redis.set(queue.keys.stream, "somebody else's");
+  await expect(burying(queue, ["1-1"])).rejects.toThrow(/^WRONGTYPE/);
+});

@@ -1,0 +1,141 @@
+import { expect, test } from "vitest";
+import { reclaim } from "../../../src/lua/reliable/reclaim.ts";
+import { run } from "../../../src/lua/script.ts";
+import { newStreams, type Streams } from "../../helpers/streams.ts";
+
+const reclaiming = (
+  { redis, keys }: Streams,
+  { consumer = "dead", idle = 0, maxDeliveries = Infinity, limit = 100 } = {},
+) => run(redis, reclaim, keys, { group: "g", consumer, idle, maxDeliveries, limit });
+
+const names = async ({ redis, keys }: Streams) => {
+  const rows = (await redis.xinfo("CONSUMERS", keys.stream, "g")) as string[][];
+  return rows.map((row) => row[row.indexOf("name") + 1] ?? "").toSorted();
+};
+
+test("reclaim: a dead consumer's entries are ready once more, and it is gone", async () => {
+  const queue = await newStreams("g");
+  await queue.add({ p: "a", t: "\xfftrailer" }, { p: "b", n: "2", g: "g", d: "1" });
+  await queue.deliver("g", "dead");
+  await queue.add("c", "d");
+  await queue.deliver("g", "alive", 1);
+  expect(await reclaiming(queue)).toEqual({ reclaimed: 2, buried: 0, isLeft: false });
+  expect(await queue.snapshot()).toEqual({
+    stream: [
+      { p: "c" },
+      { p: "d" },
+      { p: "a", t: "\xfftrailer", n: "1", g: "g", d: "1" },
+      { p: "b", n: "3", g: "g", d: "1" },
+    ],
+    inFlight: { g: { alive: ["c"] } },
+  });
+  expect(await names(queue)).toEqual(["alive"]);
+});
+
+test("reclaim: nothing of a consumer that is alive, or unknown", async () => {
+  const queue = await newStreams("g");
+  await queue.add("a");
+  await queue.deliver("g", "dead");
+  const before = await queue.snapshot();
+  const nothing = { reclaimed: 0, buried: 0, isLeft: false };
+  expect(await reclaiming(queue, { idle: 600_000 })).toEqual(nothing);
+  expect(await reclaiming(queue, { consumer: "unknown" })).toEqual(nothing);
+  expect(await queue.snapshot()).toEqual(before);
+  expect(await names(queue)).toEqual(["dead"]);
+});
+
+test("reclaim: buries what has had all of its deliveries", async () => {
+  const queue = await newStreams("g");
+  await queue.add("a", { p: "b", n: "1" }, { p: "c", n: "2" }, { p: "d", n: "7", t: "trailer" });
+  await queue.deliver("g", "dead");
+  expect(await reclaiming(queue, { maxDeliveries: 3 })).toEqual({
+    reclaimed: 2,
+    buried: 2,
+    isLeft: false,
+  });
+  expect(await queue.snapshot()).toEqual({
+    stream: [
+      { p: "a", n: "1", g: "g", d: "1" },
+      { p: "b", n: "2", g: "g", d: "1" },
+    ],
+    dead: [
+      { p: "c", n: "3", g: "g", r: "its consumer died in delivery 3" },
+      { p: "d", t: "trailer", n: "8", g: "g", r: "its consumer died in delivery 8" },
+    ],
+  });
+});
+
+test("reclaim: some at a time; the consumer stays until it has none left", async () => {
+  const queue = await newStreams("g");
+  const payloads = Array.from({ length: 150 }, (_, i) => `m${i}`);
+  await queue.add(...payloads);
+  await queue.deliver("g", "dead");
+  expect(await reclaiming(queue)).toEqual({ reclaimed: 100, buried: 0, isLeft: true });
+  expect(await names(queue)).toEqual(["dead"]);
+  expect(await reclaiming(queue)).toEqual({ reclaimed: 50, buried: 0, isLeft: false });
+  expect(await names(queue)).toEqual([]);
+  expect(await queue.snapshot()).toEqual({
+    stream: payloads.map((p) => ({ p, n: "1", g: "g", d: "1" })),
+  });
+});
+
+test("reclaim: a consumer that has nothing in flight is removed", async () => {
+  const queue = await newStreams("g");
+  await queue.redis.xgroup("CREATECONSUMER", queue.keys.stream, "g", "dead");
+  expect(await reclaiming(queue)).toEqual({ reclaimed: 0, buried: 0, isLeft: false });
+  expect(await names(queue)).toEqual([]);
+});
+
+test("reclaim: the old entry stays for a group that needs it; another group's is none of ours", async () => {
+  const queue = await newStreams("g", "h");
+  await queue.add("a", { p: "b", g: "g" }, { p: "c", g: "h" });
+  await queue.deliver("g", "dead");
+  expect(await reclaiming(queue)).toEqual({ reclaimed: 2, buried: 0, isLeft: false });
+  expect(await queue.snapshot()).toEqual({
+    stream: [
+      { p: "a" },
+      { p: "c", g: "h" },
+      { p: "a", n: "1", g: "g", d: "1" },
+      { p: "b", n: "1", g: "g", d: "1" },
+    ],
+  });
+});
+
+test("reclaim: what is gone or none of ours is only acknowledged", async () => {
+  const queue = await newStreams("g");
+  const [a = ""] = await queue.add("a", "b");
+  await queue.redis.xadd(queue.keys.stream, "*", "some", "thing");
+  await queue.deliver("g", "dead");
+  await queue.redis.xdel(queue.keys.stream, a);
+  expect(await reclaiming(queue)).toEqual({ reclaimed: 1, buried: 0, isLeft: false });
+  expect(await queue.snapshot()).toEqual({ stream: [{ p: "b", n: "1", g: "g", d: "1" }] });
+  expect(await names(queue)).toEqual([]);
+});
+
+test("reclaim: those before a refusal are finished, the others stay with their consumer", async () => {
+  const queue = await newStreams("g");
+  await queue.add("a", { p: "b", n: "2" }, "c");
+  await queue.deliver("g", "dead");
+  await queue.redis.set(queue.keys.dead, "somebody else's");
+  await expect(reclaiming(queue, { maxDeliveries: 3 })).rejects.toThrow(/^WRONGTYPE/);
+  expect(await queue.snapshot()).toEqual({
+    stream: [{ p: "b", n: "2" }, { p: "c" }, { p: "a", n: "1", g: "g", d: "1" }],
+    inFlight: { g: { dead: ["b", "c"] } },
+  });
+  await queue.redis.del(queue.keys.dead);
+  expect(await reclaiming(queue, { maxDeliveries: 3 })).toEqual({
+    reclaimed: 1,
+    buried: 1,
+    isLeft: false,
+  });
+});
+
+test("reclaim: nothing where there is no group or no stream; fails for another's key", async () => {
+  const queue = await newStreams();
+  const nothing = { reclaimed: 0, buried: 0, isLeft: false };
+  expect(await reclaiming(queue)).toEqual(nothing);
+  await queue.addGroup("h");
+  expect(await reclaiming(queue)).toEqual(nothing);
+  await queue.redis.set(queue.keys.stream, "somebody else's");
+  await expect(reclaiming(queue)).rejects.toThrow(/^WRONGTYPE/);
+});
