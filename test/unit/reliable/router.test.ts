@@ -37,12 +37,14 @@ describe("a key is taken by", () => {
   });
 });
 
-test("a key of a million segments costs no more than one of a few", () => {
+test("a key of very many segments costs no more than one of a few", () => {
   const router = new Router({ "no:such": handler, "x::::::::x": handler });
   const startedAt = performance.now();
-  expect(router.find(":".repeat(1_000_000))).toBeUndefined();
-  expect(router.find("no:such:".repeat(1_000_000))).toBe(handler);
-  expect(performance.now() - startedAt).toBeLessThan(1_000);
+  for (let i = 0; i < 300; i++) {
+    expect(router.find(":".repeat(16_000))).toBeUndefined();
+    expect(router.find("no:such:".repeat(16_000))).toBe(handler);
+  }
+  expect(performance.now() - startedAt).toBeLessThan(2_000);
 });
 
 describe("names of every object", () => {
