@@ -160,7 +160,9 @@ export class Group {
     await this.#keeper.close();
     if (this.#isReading && this.#connections.background.status === "ready") {
       // Otherwise the name stays behind until somebody strikes it out.
-      await run(this.#connections.background, leave, this.#queue.keys, this.#member).catch(() => {});
+      await run(this.#connections.background, leave, this.#queue.keys, this.#member).catch(
+        () => {},
+      );
     }
   }
 

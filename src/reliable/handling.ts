@@ -28,7 +28,10 @@ export async function handle<T, Input>(
   delivered: readonly Delivered<T>[],
   work: () => unknown,
   closing: AbortSignal,
-  host: HandlingHost<T> & { readonly input: Input; readonly onError: OnHandlerError<Input> | undefined },
+  host: HandlingHost<T> & {
+    readonly input: Input;
+    readonly onError: OnHandlerError<Input> | undefined;
+  },
 ): Promise<void> {
   const { deliverer } = host;
   const helds = delivered.map(({ held }) => held);
@@ -62,5 +65,7 @@ export async function handle<T, Input>(
 /** What a dead letter says of what a handler threw. */
 function textOf(error: unknown): string {
   if (error instanceof Error) return error.message === "" ? error.name : error.message;
-  return typeof error === "string" ? error : `the handler threw ${error === null ? "null" : typeof error}`;
+  return typeof error === "string"
+    ? error
+    : `the handler threw ${error === null ? "null" : typeof error}`;
 }

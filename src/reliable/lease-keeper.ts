@@ -113,7 +113,9 @@ export class LeaseKeeper {
 
   #onTurn(): void {
     if (performance.now() > this.leasesEndAt) {
-      const reason = new Error("the lease of the delivery may be lost: Redis was not reached in time");
+      const reason = new Error(
+        "the lease of the delivery may be lost: Redis was not reached in time",
+      );
       for (const held of this.#inHand.all()) held.abort(reason);
     }
     this.#beating ??= this.#beat().finally(() => (this.#beating = undefined));

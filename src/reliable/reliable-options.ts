@@ -1,5 +1,10 @@
 import { checkOptions, checkWhole } from "../queue/checks.ts";
-import { queueSettings, type DelaylineOptions, type QueueOptions, type QueueSettings } from "../queue/options.ts";
+import {
+  queueSettings,
+  type DelaylineOptions,
+  type QueueOptions,
+  type QueueSettings,
+} from "../queue/options.ts";
 import type { GroupSettings } from "./group.ts";
 import { checkRetry, type RetryLadder, type RetryOptions } from "./retry-ladder.ts";
 
@@ -104,7 +109,9 @@ function startId(start: unknown): string {
   if (start === "0") return "0";
   if (start === "new") return "$";
   if (!(start instanceof Date)) {
-    throw new TypeError(`start must be "0", "new" or a Date, got ${typeof start === "string" ? `"${start}"` : typeof start}`);
+    throw new TypeError(
+      `start must be "0", "new" or a Date, got ${typeof start === "string" ? `"${start}"` : typeof start}`,
+    );
   }
   const at = start.getTime();
   if (Number.isNaN(at)) throw new RangeError("start must be a valid date, got Invalid Date");

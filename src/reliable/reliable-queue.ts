@@ -1,15 +1,7 @@
-import { DelayedQueue } from "../delayed/delayed-queue.ts";
-import type { DelayedMessage, Rescheduled } from "../delayed/delayed-message.ts";
+import { DelayedCollection } from "../delayed/delayed-collection.ts";
 import type { DelayedMessages } from "../delayed/delayed-messages.ts";
 import type { OfferResult } from "../delayed/offer-batch.ts";
-import {
-  callSignal,
-  checkDuration,
-  checkFunction,
-  checkIdOrKey,
-  checkInstant,
-  checkOptions,
-} from "../queue/checks.ts";
+import { callSignal, checkDuration, checkFunction, checkIdOrKey } from "../queue/checks.ts";
 import { isMessageId, type MessageId } from "../queue/message.ts";
 import type { CallOptions } from "../queue/options.ts";
 import type { Payloads } from "../queue/payloads.ts";
@@ -19,10 +11,8 @@ import { checkTakeMany, type TakeManyOptions, type TakeOptions } from "../queue/
 import type { Consuming } from "./consuming.ts";
 import type { DeadLetters } from "./dead-letters.ts";
 import type { Delivery } from "./delivery.ts";
-import type { Group } from "./group.ts";
 import type { BatchHandler, ReliableHandler } from "./handling.ts";
 import type { ReliableNewMessage, ReliableOfferOptions } from "./reliable-offer.ts";
-import type { Retries } from "./retries.ts";
 import type { RoutedSubscription } from "./routed-subscription.ts";
 import type {
   BatchSubscribeOptions,
@@ -34,7 +24,7 @@ import type {
  * A queue whose messages are acknowledged: a consumer that dies, or a handler that throws, loses nothing. Every
  * message is handled at least once by each group.
  *
- * It has all that a {@link DelayedQueue} has. At its deadline a message becomes ready in a stream, and is delivered to
+ * It offers, finds and cancels as a {@link DelayedQueue} does. At its deadline a message becomes ready in a stream, and is delivered to
  * one consumer of each group, until one of them acknowledges it. One that fails comes back after a pause, as often as
  * `maxDeliveries` says, and then becomes a dead letter. Made by `Delayline.getReliableQueue`.
  *
@@ -45,13 +35,12 @@ import type {
  * every method rejects with {@link RedisError} if Redis refuses a command or its reply is lost, and with
  * {@link ClosedError} after `close()`.
  */
-export class ReliableQueue<T = unknown> extends DelayedQueue<T> {
+export class ReliableQueue<T = unknown> extends DelayedCollection<T> {
   /** The messages that have failed for good, of all groups. */
   readonly deadLetters: DeadLetters<T>;
   /** The consumer group of this handle. */
   readonly group: string;
-  readonly #group: Group;
-  readonly #retries: Retries;
+  readonly #messages: DelayedMessages;
   readonly #consuming: Consuming<T>;
 
   /** @internal Use `Delayline.getReliableQueue`. */
@@ -60,47 +49,45 @@ export class ReliableQueue<T = unknown> extends DelayedQueue<T> {
     messages: DelayedMessages,
     payloads: Payloads<T>,
     reliable: {
-      readonly group: Group;
-      readonly retries: Retries;
+      readonly group: string;
       readonly deadLetters: DeadLetters<T>;
       readonly consuming: Consuming<T>;
     },
   ) {
     super(open, messages, payloads);
-    this.group = reliable.group.settings.group;
+    this.#messages = messages;
+    this.group = reliable.group;
     this.deadLetters = reliable.deadLetters;
-    this.#group = reliable.group;
-    this.#retries = reliable.retries;
     this.#consuming = reliable.consuming;
   }
 
-  /** Offers a message, which may have headers; otherwise as {@link DelayedQueue.offer}. */
-  override async offer(
-    payload: T,
-    delay: number,
-    options?: ReliableOfferOptions,
-  ): Promise<OfferResult> {
-    await this.#group.made();
-    return await super.offer(payload, delay, options);
+  /** Offers a message, which may have headers; otherwise as {@link DelayedHandle.offer}. */
+  override offer(payload: T, delay: number, options?: ReliableOfferOptions): Promise<OfferResult> {
+    return super.offer(payload, delay, options);
   }
 
-  /** Offers a message, which may have headers; otherwise as {@link DelayedQueue.offerAt}. */
-  override async offerAt(
+  /** Offers a message, which may have headers; otherwise as {@link DelayedHandle.offerAt}. */
+  override offerAt(
     payload: T,
     at: Date | number,
     options?: ReliableOfferOptions,
   ): Promise<OfferResult> {
-    await this.#group.made();
-    return await super.offerAt(payload, at, options);
+    return super.offerAt(payload, at, options);
   }
 
-  /** Offers messages, which may have headers; otherwise as {@link DelayedQueue.offerMany}. */
-  override async offerMany(
+  /** Offers messages, which may have headers; otherwise as {@link DelayedHandle.offerMany}. */
+  override offerMany(
     messages: Iterable<ReliableNewMessage<T>>,
     options?: CallOptions,
   ): Promise<OfferResult[]> {
-    await this.#group.made();
-    return await super.offerMany(messages, options);
+    return super.offerMany(messages, options);
+  }
+
+  /** Whether a message with this id is delayed or retrying, or one with this key is delayed. O(log N). */
+  override async has(idOrKey: MessageId | string, options?: CallOptions): Promise<boolean> {
+    checkIdOrKey(idOrKey);
+    if (!isMessageId(idOrKey)) return await super.has(idOrKey, options);
+    return (await this.#messages.get(idOrKey, callSignal(options))) !== undefined;
   }
 
   /**
@@ -184,8 +171,7 @@ export class ReliableQueue<T = unknown> extends DelayedQueue<T> {
    * Takes messages one by one, until the client is closed: `for await (const delivery of queue)`. Each has to be
    * settled in the body. While the body runs its lease lasts; `close()` waits for the body.
    */
-  override [Symbol.asyncIterator](): AsyncGenerator<never, void, void> {
-    return this.#consuming.iterate() as AsyncGenerator<never, void, void>;
+  [Symbol.asyncIterator](): AsyncGenerator<Delivery<T>, void, void> {
+    return this.#consuming.iterate();
   }
 }
-void checkIdOrKey; void checkInstant; void checkOptions; void isMessageId; void 0 as unknown as (DelayedMessage<1>|Rescheduled|MessageId);

@@ -1,0 +1,170 @@
+import type { DelaylineError } from "../errors.ts";
+import type { Consumer } from "../queue/consumer.ts";
+import { Iteration } from "../queue/iteration.ts";
+import { Subscription, type Handling } from "../queue/subscription.ts";
+import type { WaitOptions } from "../queue/waiters.ts";
+import type { Work } from "../redis/troubles.ts";
+import type { Delivered, Deliverer } from "./deliverer.ts";
+import type { Delivery } from "./delivery.ts";
+import type { Group } from "./group.ts";
+import { handle, type BatchHandler, type ReliableHandler } from "./handling.ts";
+import { Lanes } from "./lanes.ts";
+import { RoutedSubscription } from "./routed-subscription.ts";
+import { Router } from "./router.ts";
+import {
+  checkBatchSubscribe,
+  checkReliableSubscribe,
+  checkRoute,
+  type BatchSubscribeOptions,
+  type ReliableSubscribeOptions,
+  type RouteOptions,
+} from "./subscribe-options.ts";
+import { UnknownCounts } from "./unknown-counts.ts";
+
+/** The ways in which one handle of a reliable queue brings deliveries to the user's code. */
+export class Consuming<T> {
+  readonly #queue: string;
+  readonly #group: Group;
+  readonly #deliverer: Deliverer<T>;
+  readonly #consumers: Set<Consumer>;
+  readonly #takes: Work;
+  readonly #report: (error: DelaylineError) => void;
+
+  constructor(
+    queue: string,
+    group: Group,
+    deliverer: Deliverer<T>,
+    host: {
+      /** Those that are waited for when the client closes. */
+      readonly consumers: Set<Consumer>;
+      /** How the takes of subscriptions get on: nobody awaits them. */
+      readonly takes: Work;
+      readonly report: (error: DelaylineError) => void;
+    },
+  ) {
+    this.#queue = queue;
+    this.#group = group;
+    this.#deliverer = deliverer;
+    this.#consumers = host.consumers;
+    this.#takes = host.takes;
+    this.#report = host.report;
+  }
+
+  /** Takes deliveries that the user settles; none if none came in time. */
+  take(max: number, wait: WaitOptions): Promise<Delivery<T>[]> {
+    return this.#deliverer.takeByHand(max, wait);
+  }
+
+  subscribe(handler: ReliableHandler<T>, options: ReliableSubscribeOptions<T>): Subscription {
+    const { concurrency, ...rest } = checkReliableSubscribe(options);
+    return this.#attend(new Subscription(this.#single(handler, concurrency, rest)));
+  }
+
+  subscribeBatch(handler: BatchHandler<T>, options: BatchSubscribeOptions<T>): Subscription {
+    const { max, concurrency, onError } = checkBatchSubscribe(options);
+    this.#group.checkTaking();
+    const take = async (wait: WaitOptions) => {
+      const batch = await this.#deliverer.take(max, wait);
+      return batch.length === 0 ? [] : [batch];
+    };
+    const run = (batch: readonly Delivered<T>[], closing: AbortSignal) => {
+      const input = batch.map(({ delivery }) => delivery);
+      return handle(batch, () => handler(input), closing, { ...this.#host, input, onError });
+    };
+    return this.#attend(new Subscription(this.#handling(take, run, concurrency)));
+  }
+
+  route(
+    routes: Readonly<Record<string, ReliableHandler<T>>>,
+    options: RouteOptions<T>,
+  ): RoutedSubscription {
+    const { unknown, concurrency, ...rest } = checkRoute(options);
+    const router = new Router(routes);
+    const counts = new UnknownCounts();
+    const find = ({ delivery: { key } }: Delivered<T>) => router.find(key);
+    const settleUnknown = async ({ held, delivery: { key } }: Delivered<T>): Promise<void> => {
+      const name = router.nameOf(key);
+      counts.count(name);
+      if (unknown === "ack") await this.#deliverer.finish(held);
+      else if (unknown === "leave") await this.#deliverer.release(held, LEFT);
+      else await this.#deliverer.bury(held, `no route takes "${name}"`);
+    };
+    const handler: ReliableHandler<T> = (payload, delivery) =>
+      router.find(delivery.key)?.(payload, delivery);
+    const handling = this.#single(handler, concurrency, rest);
+    const run = async (delivered: Delivered<T>, closing: AbortSignal) => {
+      if (find(delivered) === undefined) await settleUnknown(delivered);
+      else await handling.handle(delivered, closing);
+    };
+    return this.#attend(new RoutedSubscription({ ...handling, handle: run }, counts.entries));
+  }
+
+  /** Deliveries one by one. A lease lasts while the body of the loop runs, and then for a visibility timeout. */
+  async *iterate(): AsyncGenerator<Delivery<T>, void, void> {
+    let last: Delivered<T> | undefined;
+    const limitLast = () => {
+      if (last !== undefined) this.#deliverer.limit(last);
+    };
+    const take = async () => {
+      limitLast();
+      for (;;) {
+        [last] = await this.#deliverer.take(1, { timeout: Infinity });
+        if (last !== undefined) return last.delivery;
+      }
+    };
+    try {
+      yield* this.#attend(new Iteration(take)).messages();
+    } finally {
+      limitLast();
+    }
+  }
+
+  #single(
+    handler: ReliableHandler<T>,
+    concurrency: number,
+    { onError, orderBy }: Pick<ReliableSubscribeOptions<T>, "onError" | "orderBy">,
+  ): Handling<Delivered<T>> {
+    this.#group.checkTaking();
+    const lanes = new Lanes();
+    const run = (delivered: Delivered<T>, closing: AbortSignal) => {
+      const { delivery } = delivered;
+      const { payload } = delivery;
+      const host = { ...this.#host, input: payload, onError };
+      let work: () => unknown = () => handler(payload, delivery);
+      let lane: string | undefined;
+      try {
+        lane = orderBy?.(payload, delivery);
+      } catch (error) {
+        work = () => {
+          throw error;
+        };
+      }
+      return lanes.run(lane, () => handle([delivered], work, closing, host));
+    };
+    const take = (wait: WaitOptions) => this.#deliverer.take(1, wait);
+    return this.#handling(take, run, concurrency);
+  }
+
+  #handling<Item>(
+    take: Handling<Item>["take"],
+    run: (item: Item, closing: AbortSignal) => Promise<void>,
+    concurrency: number,
+  ): Handling<Item> {
+    const [queue, takes, report] = [this.#queue, this.#takes, this.#report];
+    return { queue, take, takes, handle: run, concurrency, report };
+  }
+
+  get #host() {
+    return { queue: this.#queue, deliverer: this.#deliverer, report: this.#report };
+  }
+
+  /** From now on the client's `close()` waits for it. */
+  #attend<One extends Consumer>(consumer: One): One {
+    this.#consumers.add(consumer);
+    void consumer.ended.then(() => this.#consumers.delete(consumer));
+    return consumer;
+  }
+}
+
+/** Milliseconds until a message that was left for others comes back. */
+const LEFT = 1000;

@@ -1,0 +1,74 @@
+import { DelayedMessages, type DelayedBytes } from "../delayed/delayed-messages.ts";
+import type { Due, Offering, OfferResult } from "../delayed/offer-batch.ts";
+import { isMessageId } from "../queue/message.ts";
+import type { Group } from "./group.ts";
+import type { Retries } from "./retries.ts";
+
+/**
+ * The messages of a reliable queue that nobody has in hand and that are not ready: delayed, or retrying.
+ *
+ * A message is looked for among the delayed ones first: from there it may become a retrying one, and never the other
+ * way round.
+ */
+export class ReliableMessages extends DelayedMessages {
+  readonly #group: Group;
+  readonly #retries: Retries;
+
+  constructor(
+    group: Group,
+    retries: Retries,
+    ...delayed: ConstructorParameters<typeof DelayedMessages>
+  ) {
+    super(...delayed);
+    this.#group = group;
+    this.#retries = retries;
+  }
+
+  /** Whoever offers makes stream and group first, so that no process takes the queue for a plain one. */
+  override offer(offering: Offering, signal?: AbortSignal): Promise<OfferResult> {
+    const making = this.#group.made(signal);
+    if (making === undefined) return super.offer(offering, signal);
+    return making.then(() => super.offer(offering, signal));
+  }
+
+  override async offerMany(
+    offerings: readonly Offering[],
+    signal?: AbortSignal,
+  ): Promise<OfferResult[]> {
+    await this.#group.made(signal);
+    return await super.offerMany(offerings, signal);
+  }
+
+  override async cancel(idOrKey: string, signal?: AbortSignal): Promise<boolean> {
+    const wasDelayed = await super.cancel(idOrKey, signal);
+    return wasDelayed || (isMessageId(idOrKey) && (await this.#retries.cancel(idOrKey, signal)));
+  }
+
+  override async get(idOrKey: string, signal?: AbortSignal): Promise<DelayedBytes | undefined> {
+    const delayed = await super.get(idOrKey, signal);
+    if (delayed !== undefined || !isMessageId(idOrKey)) return delayed;
+    return await this.#retries.get(idOrKey, signal);
+  }
+
+  override async reschedule(
+    idOrKey: string,
+    due: Due | "now",
+    signal?: AbortSignal,
+  ): Promise<DelayedBytes | undefined> {
+    const delayed = await super.reschedule(idOrKey, due, signal);
+    if (delayed !== undefined || !isMessageId(idOrKey)) return delayed;
+    return await this.#retries.reschedule(idOrKey, due, signal);
+  }
+
+  override size(signal?: AbortSignal): Promise<number> {
+    return this.#retries.size(signal);
+  }
+
+  override nextDeadline(signal?: AbortSignal): Promise<number | undefined> {
+    return this.#retries.nextDeadline(signal);
+  }
+
+  override async clear(signal?: AbortSignal): Promise<number> {
+    return (await super.clear(signal)) + (await this.#retries.clear(signal));
+  }
+}
