@@ -24,9 +24,18 @@ export interface QueueState {
   readonly paused?: string;
   /** Without their times: they are of now. */
   readonly receipts?: readonly string[];
+  /** Entries by the names of their fields, oldest first. */
+  readonly stream?: readonly Fields[];
+  readonly retries?: readonly (readonly [name: Bytes, score: number])[];
+  /** By the names of the retries. */
+  readonly retrying?: Readonly<Record<Bytes, Bytes>>;
+  readonly dead?: readonly Fields[];
   /** What was published since the seed. */
   readonly channel?: readonly string[];
 }
+
+/** The fields of an entry of a STREAM. */
+export type Fields = Readonly<Record<string, Bytes>>;
 
 /** A queue of a test's own, whose keys are written and read past all of our code. */
 export interface Moves {
@@ -36,12 +45,12 @@ export interface Moves {
   readonly snapshot: () => Promise<QueueState>;
 }
 
-export async function newMoves(): Promise<Moves> {
-  const redis = newRedis();
+export async function newMoves(url?: string): Promise<Moves> {
+  const redis = newRedis(url);
   const keys = queueKeys(uniqueName("moves"));
   const heard: string[] = [];
   const marks = new Set<string>();
-  const subscriber = newRedis();
+  const subscriber = newRedis(url);
   const marking = `${keys.channel}:marks`;
   await subscriber.subscribe(keys.channel, marking);
   subscriber.on("message", (channel, text) => {
@@ -70,6 +79,14 @@ async function seed(redis: Redis, keys: QueueKeys, state: QueueState): Promise<v
   }
   for (const [key, entry] of Object.entries(businessKeys))
     await redis.hset(keys.businessKeys, key, bytes(entry));
+  for (const place of ["stream", "dead"] as const) {
+    for (const fields of state[place] ?? [])
+      await redis.xadd(keys[place], "*", ...Object.entries(fields).flat().map(bytes));
+  }
+  for (const [name, score] of state.retries ?? [])
+    await redis.zadd(keys.retries, score, bytes(name));
+  for (const [name, value] of Object.entries(state.retrying ?? {}))
+    await redis.hset(keys.retrying, bytes(name), bytes(value));
   if (mover !== undefined) await redis.set(keys.mover, mover);
   if (paused !== undefined) await redis.set(keys.paused, paused);
   // Older than what a script writes now.
@@ -79,13 +96,23 @@ async function seed(redis: Redis, keys: QueueKeys, state: QueueState): Promise<v
 
 async function read(redis: Redis, keys: QueueKeys): Promise<QueueState> {
   const list = async (key: string) => (await redis.lrangeBuffer(key, 0, -1)).map(asText);
-  const members = (await redis.zrangeBuffer(keys.timeouts, "0", "-1")).map(asText);
-  const scores = members.map((member) => redis.zscore(keys.timeouts, bytes(member)));
+  const scored = async (key: string) => {
+    const members = (await redis.zrangeBuffer(key, "0", "-1")).map(asText);
+    const scores = await Promise.all(members.map((member) => redis.zscore(key, bytes(member))));
+    return members.map((member, i) => [member, Number(scores[i])] as const);
+  };
+  const entries = async (key: string) => {
+    if ((await redis.type(key)) !== "stream") return [];
+    const found = await redis.xrangeBuffer(key, "-", "+");
+    return found.map(([, fields]) => pairs(fields));
+  };
+  // As pairs: in the reply's own form the names are text.
+  const retrying = (await redis.callBuffer("HGETALL", keys.retrying)) as Buffer[];
   const index = Object.entries(await redis.hgetallBuffer(keys.businessKeys));
   const mover = await redis.get(keys.mover);
   const paused = await redis.get(keys.paused);
   return {
-    timeouts: (await Promise.all(scores)).map((score, i) => [members[i] ?? "", Number(score)]),
+    timeouts: await scored(keys.timeouts),
     order: await list(keys.order),
     compacted: await list(keys.compacted),
     ready: await list(keys.ready),
@@ -95,7 +122,18 @@ async function read(redis: Redis, keys: QueueKeys): Promise<QueueState> {
     ...(mover !== null && { mover }),
     ...(paused !== null && { paused }),
     receipts: await redis.zrange(keys.receipts, "0", "-1"),
+    retries: await scored(keys.retries),
+    retrying: pairs(retrying),
+    stream: await entries(keys.stream),
+    dead: await entries(keys.dead),
   };
+}
+
+function pairs(words: readonly Buffer[]): Fields {
+  const texts = words.map(asText);
+  return Object.fromEntries(
+    texts.flatMap((text, i) => (i % 2 === 0 ? [[text, texts[i + 1] ?? ""]] : [])),
+  );
 }
 
 function withoutEmpty(state: QueueState): QueueState {
@@ -136,6 +174,20 @@ export function indexEntry({ address }: Message, outcome = 0, since?: number): B
   const bytesOfSince = Buffer.alloc(since === undefined ? 0 : 8);
   if (since !== undefined) bytesOfSince.writeBigUInt64BE(BigInt(since));
   return address + String.fromCodePoint(outcome) + asText(bytesOfSince);
+}
+
+/** A retry of a message: its name, and what waits under that name. */
+export function waitingRetry(
+  { address, payload }: Pick<Message, "address" | "payload">,
+  group: string,
+  attempts: number,
+  trailer = "",
+): { readonly name: Bytes; readonly value: Bytes } {
+  const head = Buffer.alloc(8);
+  head.writeUInt32LE(attempts, 0);
+  head.writeUInt32LE(payload.length, 4);
+  const name = String.fromCodePoint(address.length) + address + group;
+  return { name, value: asText(head) + payload + trailer };
 }
 
 /** The bytes that a text stands for, to be sent to Redis. */

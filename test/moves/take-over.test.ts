@@ -1,0 +1,110 @@
+import { expect, test } from "vitest";
+import { takeOver, type TakeOverReply } from "../../src/lua/reliable/take-over.ts";
+import { run } from "../../src/lua/script.ts";
+import { packAddress } from "../../src/queue/message.ts";
+import { bytes, newMoves, type Fields, type Moves } from "../helpers/moves.ts";
+import { startOwnServer } from "../helpers/own-server.ts";
+
+const before: Fields = { a: "somewhere", p: "before" };
+const ids = ["a", "b", "c"].map((letter) => Buffer.alloc(16, letter));
+
+async function take({ redis, keys }: Moves): Promise<TakeOverReply> {
+  const rows = ids.map((id) => ({ id }));
+  return await run(redis, takeOver, keys, {}, rows);
+}
+
+/** The entries by their payloads and ids; the deadline in each address is of now. */
+async function entriesOf(queue: Moves, since: number): Promise<string[]> {
+  const { stream = [] } = await queue.snapshot();
+  return stream.map(({ a = "", p = "", ...rest }) => {
+    expect(rest).toEqual({});
+    if (a === before["a"]) return p;
+    const address = bytes(a);
+    const deadline = Number(address.readBigUInt64BE(0));
+    expect(deadline).toBeGreaterThanOrEqual(since);
+    const id = ids.find((each) => packAddress(deadline, each).equals(address));
+    return `${p} by ${id?.toString().at(0)}`;
+  });
+}
+
+async function serverTime({ redis }: Moves): Promise<number> {
+  const [seconds, micros] = await redis.time();
+  return Number(seconds) * 1000 + Math.floor(Number(micros) / 1000);
+}
+
+test("moves what is in the LIST to the stream, in order", async () => {
+  const queue = await newMoves();
+  const since = await serverTime(queue);
+  await queue.seed({ ready: ["first", "second"], stream: [before] });
+  expect(await take(queue)).toEqual({ moved: 2, areMore: false });
+  expect(await entriesOf(queue, since)).toEqual(["before", "first by a", "second by b"]);
+  expect(Object.keys(await queue.snapshot())).toEqual(["stream"]);
+});
+
+test("as many as there are rows; the others stay", async () => {
+  const queue = await newMoves();
+  const since = await serverTime(queue);
+  await queue.seed({ ready: ["first", "second", "third", "fourth"] });
+  expect(await take(queue)).toEqual({ moved: 3, areMore: true });
+  expect(await entriesOf(queue, since)).toEqual(["first by a", "second by b", "third by c"]);
+  expect(await queue.snapshot()).toMatchObject({ ready: ["fourth"] });
+});
+
+test("of an empty LIST nothing, and no stream is made", async () => {
+  const queue = await newMoves();
+  expect(await take(queue)).toEqual({ moved: 0, areMore: false });
+  expect(await queue.redis.exists(queue.keys.stream)).toBe(0);
+});
+
+test("the third is refused: the two before it have gone", async () => {
+  const queue = await newMoves();
+  const since = await serverTime(queue);
+  const last = 2n ** 64n - 1n;
+  await queue.redis.xadd(
+    queue.keys.stream,
+    `${last}-${last - 2n}`,
+    ...Object.entries(before).flat(),
+  );
+  await queue.seed({ ready: ["first", "second", "third"] });
+  expect(await take(queue)).toEqual({ moved: 2, areMore: true });
+  const entries = ["before", "first by a", "second by b"];
+  expect(await entriesOf(queue, since)).toEqual(entries);
+  await expect(take(queue)).rejects.toThrow("last possible ID");
+  expect(await entriesOf(queue, since)).toEqual(entries);
+  expect(await queue.snapshot()).toMatchObject({ ready: ["third"] });
+});
+
+test("a key of another type: nothing has changed", async () => {
+  const queue = await newMoves();
+  await queue.seed({ ready: ["first"] });
+  await queue.redis.set(queue.keys.stream, "no stream");
+  await expect(take(queue)).rejects.toThrow("WRONGTYPE");
+  expect(await queue.snapshot()).toEqual({ ready: ["first"] });
+
+  const other = await newMoves();
+  await other.redis.set(other.keys.ready, "no list");
+  await expect(take(other)).rejects.toThrow("WRONGTYPE");
+  expect(await other.redis.get(other.keys.ready)).toBe("no list");
+  expect(await other.redis.exists(other.keys.stream)).toBe(0);
+});
+
+test("who may not trim appends nothing", async () => {
+  const server = await startOwnServer();
+  const queue = await newMoves(server.url);
+  await queue.seed({ ready: ["first"] });
+  await queue.redis.acl("SETUSER", "default", "-ltrim");
+  await expect(take(queue)).rejects.toThrow();
+  await queue.redis.acl("SETUSER", "default", "+ltrim");
+  expect(await queue.snapshot()).toEqual({ ready: ["first"] });
+});
+
+test("when memory is full", async () => {
+  const server = await startOwnServer();
+  const queue = await newMoves(server.url);
+  const since = await serverTime(queue);
+  await queue.seed({ ready: ["first"] });
+  await queue.redis.config("SET", "maxmemory-policy", "noeviction", "maxmemory", "1");
+  expect(await take(queue)).toEqual({ moved: 1, areMore: false });
+  await queue.redis.config("SET", "maxmemory", "0");
+  expect(await entriesOf(queue, since)).toEqual(["first by a"]);
+});

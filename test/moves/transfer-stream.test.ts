@@ -1,0 +1,437 @@
+import { describe, expect, test } from "vitest";
+import { sweep, transfer, type TransferReply } from "../../src/lua/delayed/transfer.ts";
+import { run } from "../../src/lua/script.ts";
+import { packAddress, packMember } from "../../src/queue/message.ts";
+import {
+  asAddress,
+  asMember,
+  indexEntry,
+  message,
+  newMoves,
+  waitingRetry,
+  type Bytes,
+  type Fields,
+  type Message,
+  type Moves,
+} from "../helpers/moves.ts";
+import { startOwnServer } from "../helpers/own-server.ts";
+
+const FAR = 5_000_000_000_000;
+const [a, b, c] = [message("a", 1000), message("b", 2000, "key of b"), message("c", 3000)];
+const [far, further] = [message("f", FAR), message("g", FAR + 1, "key of g")];
+const poison = "no message";
+
+/** A message as an entry. */
+const entry = ({ address, payload, key }: Message): Fields => ({
+  a: address,
+  p: payload,
+  ...(key !== "" && { t: key }),
+});
+
+/** Commands of the test's own. */
+const OURS: ReadonlySet<string> = new Set(["info", "config"]);
+
+/** An entry of a stream that is there already. */
+const before: Fields = { a: "somewhere", p: "before" };
+
+const [back, later] = [waitingRetry(message("r", 500), "workers", 3), waitingRetry(far, "w", 1)];
+const cameBack: Fields = { a: message("r", 500).address, p: "r", n: "3", g: "workers" };
+
+const forms = [
+  { name: "transfer", order: "addresses", element: asAddress, isExact: false },
+  { name: "transfer", order: "members", element: asMember, isExact: true },
+  { name: "sweep", order: "addresses", element: asAddress, isExact: false },
+  { name: "sweep", order: "members", element: asMember, isExact: true },
+] as const;
+
+async function move(
+  { redis, keys }: Moves,
+  script: typeof transfer.stream.addresses,
+  { limit = 100, claim = 1, grace = 0 } = {},
+): Promise<Pick<TransferReply, "moved" | "wentInto" | "quarantined" | "next" | "hasListed">> {
+  const reply = await run(redis, script, keys, { limit, grace, claim, task: "me" });
+  const { moved, wentInto, quarantined, next, hasListed } = reply;
+  return { moved, wentInto, quarantined, next, hasListed };
+}
+
+/** Leaves room for so many entries, and no more: their ids cannot be greater than the greatest. */
+async function leaveRoomFor(count: number, { redis, keys }: Moves): Promise<void> {
+  const last = 2n ** 64n - 1n;
+  const id = `${last}-${last - BigInt(count)}`;
+  await redis.xadd(keys.stream, id, ...Object.entries(before).flat());
+}
+
+describe.each(forms)("$name to a stream, a LIST of $order", ({ name, order, element, isExact }) => {
+  const script = { transfer, sweep }[name];
+  const toStream = script.stream[order];
+
+  test.each([
+    { form: "stream", script: toStream },
+    { form: "list", script: script.list[order] },
+  ])("what is due becomes entries; form $form", async ({ script: moving }) => {
+    const queue = await newMoves();
+    await queue.seed({
+      timeouts: [a.delayed, b.delayed, far.delayed, further.delayed],
+      order: [far, b, a, further].map(element),
+      businessKeys: { "key of b": indexEntry(b), "key of g": indexEntry(further) },
+      stream: [before],
+    });
+    expect(await move(queue, moving)).toEqual({
+      moved: 2,
+      wentInto: "stream",
+      quarantined: 0,
+      next: FAR,
+      hasListed: false,
+    });
+    expect(await queue.snapshot()).toEqual({
+      timeouts: [far.delayed, further.delayed],
+      order: (isExact ? [far, further] : [far, b, a, further]).map(element),
+      businessKeys: { "key of g": indexEntry(further) },
+      stream: [before, entry(a), entry(b)],
+      mover: "me",
+    });
+  });
+
+  test("more than the first look shows, in the order of their deadlines, up to the limit", async () => {
+    const many = Array.from("abcdefg", (letter, i) => message(letter, 1000 + i));
+    for (const moving of [toStream, script.list[order]]) {
+      const queue = await newMoves();
+      await queue.seed({
+        timeouts: many.toReversed().map(({ delayed }) => delayed),
+        order: many.map(element),
+        stream: [before],
+      });
+      expect(await move(queue, moving, { limit: 6 })).toMatchObject({ moved: 6, next: 1006 });
+      const { stream } = await queue.snapshot();
+      expect(stream).toEqual([before, ...many.slice(0, 6).map(entry)]);
+    }
+  });
+
+  test("a stream that is not there is made, but not by who knows the plain queue only", async () => {
+    const queue = await newMoves();
+    await queue.seed({ timeouts: [a.delayed, far.delayed], order: [a, far].map(element) });
+    expect(await move(queue, toStream)).toMatchObject({ moved: 1, wentInto: "stream" });
+    expect(await queue.snapshot()).toMatchObject({ stream: [entry(a)] });
+
+    const plain = await newMoves();
+    await plain.seed({ timeouts: [a.delayed, far.delayed], order: [a, far].map(element) });
+    const reply = await move(plain, script.list[order]);
+    expect(reply).toMatchObject({ moved: 1, wentInto: "list", hasListed: false });
+    expect(await plain.snapshot()).toEqual({
+      timeouts: [far.delayed],
+      order: (isExact ? [far] : [a, far]).map(element),
+      ready: ["a"],
+      mover: "me",
+    });
+  });
+
+  test("nothing is due: the earlier of both heads is next", async () => {
+    const queue = await newMoves();
+    const seeded = {
+      timeouts: [far.delayed],
+      order: [element(far)],
+      ready: ["pushed by another"],
+      retries: [[later.name, FAR - 1]] as const,
+      retrying: { [later.name]: later.value },
+    };
+    await queue.seed(seeded);
+    expect(await move(queue, toStream)).toEqual({
+      moved: 0,
+      wentInto: undefined,
+      quarantined: 0,
+      next: FAR - 1,
+      hasListed: true,
+    });
+    expect(await move(queue, script.list[order])).toMatchObject({ next: FAR, hasListed: false });
+    expect(await queue.snapshot()).toEqual(seeded);
+    await queue.redis.del(queue.keys.timeouts);
+    expect(await move(queue, toStream)).toMatchObject({ next: FAR - 1 });
+    await queue.redis.del(queue.keys.retries);
+    expect(await move(queue, toStream)).toMatchObject({ next: Infinity });
+  });
+
+  test("ids of any length, and any score, make the address", async () => {
+    const queue = await newMoves();
+    const addresses: Bytes[] = [];
+    for (const score of [-Infinity, -1.5, 0, 1000.5, 2000]) {
+      for (const id of ["", "java's id", "x".repeat(255)].map((text) => Buffer.from(text))) {
+        const member = packMember(id, Buffer.from("p"), "key");
+        await queue.redis.zadd(queue.keys.timeouts, score, member);
+        await move(queue, toStream);
+        addresses.push(packAddress(score, id).toString("latin1"));
+      }
+    }
+    // Of Redisson before 3.21.1.
+    const old = Buffer.concat([
+      Buffer.from("old id: "),
+      packMember(Buffer.alloc(0), Buffer.from("p")).subarray(1),
+    ]);
+    await queue.redis.zadd(queue.keys.timeouts, 2000, old);
+    await move(queue, toStream);
+    expect(await queue.snapshot()).toEqual({
+      stream: [
+        ...addresses.map((address) => ({ a: address, p: "p", t: "key" })),
+        { a: packAddress(2000, Buffer.from("old id: ")).toString("latin1"), p: "p" },
+      ],
+      mover: "me",
+    });
+  });
+
+  test("what nobody can read goes to the quarantine", async () => {
+    const queue = await newMoves();
+    await queue.seed({
+      timeouts: [[poison, 500], a.delayed, far.delayed],
+      order: [poison, element(a), element(far)],
+    });
+    expect(await move(queue, toStream)).toMatchObject({ moved: 1, quarantined: 1, next: FAR });
+    expect(await queue.snapshot()).toEqual({
+      timeouts: [far.delayed],
+      order: isExact ? [element(far)] : [poison, element(a), element(far)],
+      stream: [entry(a)],
+      unreadable: [poison],
+      mover: "me",
+    });
+  });
+
+  test.each([
+    { form: "stream", script: toStream },
+    { form: "list", script: script.list[order] },
+  ])(
+    "the third is refused: the two before it have gone; form $form",
+    async ({ script: moving }) => {
+      const queue = await newMoves();
+      await leaveRoomFor(2, queue);
+      await queue.seed({
+        timeouts: [a.delayed, b.delayed, c.delayed, far.delayed],
+        order: [a, b, c, far].map(element),
+        businessKeys: { "key of b": indexEntry(b) },
+      });
+      expect(await move(queue, moving)).toMatchObject({ moved: 2, wentInto: "stream", next: 3000 });
+      const rest = {
+        timeouts: [c.delayed, far.delayed],
+        order: (isExact ? [c, far] : [a, b, c, far]).map(element),
+        // It leads to nothing.
+        businessKeys: { "key of b": indexEntry(b) },
+        stream: [before, entry(a), entry(b)],
+        mover: "me",
+      };
+      expect(await queue.snapshot()).toEqual(rest);
+      await expect(move(queue, moving)).rejects.toThrow("last possible ID");
+      expect(await queue.snapshot()).toEqual(rest);
+    },
+  );
+
+  test.each([
+    { form: "stream", script: toStream },
+    { form: "list", script: script.list[order] },
+  ])("the first is refused: nothing has changed; form $form", async ({ script: moving }) => {
+    const queue = await newMoves();
+    const seeded = {
+      timeouts: [a.delayed, far.delayed],
+      order: [a, far].map(element),
+      retries: [[back.name, 1000]] as const,
+      retrying: { [back.name]: back.value },
+    };
+    await queue.seed(seeded);
+    await queue.redis.set(queue.keys.stream, "no stream");
+    await expect(move(queue, moving)).rejects.toThrow("WRONGTYPE");
+    expect(await queue.snapshot()).toEqual(seeded);
+  });
+
+  test("retries that are due come back to their group, behind the messages", async () => {
+    const queue = await newMoves();
+    const trailed = waitingRetry(message("t", 600), "others", 0, "the key");
+    await queue.seed({
+      timeouts: [a.delayed, far.delayed],
+      order: [a, far].map(element),
+      ready: ["pushed by another"],
+      stream: [before],
+      retries: [
+        [back.name, 1000],
+        [trailed.name, 1001],
+        [later.name, FAR - 1],
+      ],
+      retrying: {
+        [back.name]: back.value,
+        [trailed.name]: trailed.value,
+        [later.name]: later.value,
+      },
+    });
+    expect(await move(queue, toStream)).toEqual({
+      moved: 3,
+      wentInto: "stream",
+      quarantined: 0,
+      next: FAR - 1,
+      hasListed: true,
+    });
+    expect(await queue.snapshot()).toEqual({
+      timeouts: [far.delayed],
+      order: (isExact ? [far] : [a, far]).map(element),
+      ready: ["pushed by another"],
+      stream: [
+        before,
+        entry(a),
+        cameBack,
+        { a: message("t", 600).address, p: "t", t: "the key", g: "others" },
+      ],
+      retries: [[later.name, FAR - 1]],
+      retrying: { [later.name]: later.value },
+      mover: "me",
+    });
+  });
+
+  test("only retries are due; more than the first look shows, up to the limit", async () => {
+    const queue = await newMoves();
+    const messages = Array.from("abcdefg", (letter, i) => message(letter, 1000 + i));
+    const all = messages.map((each) => waitingRetry(each, "w", 1));
+    await queue.seed({
+      timeouts: [far.delayed],
+      order: [element(far)],
+      retries: all.map(({ name: retry }, i) => [retry, 1000 + i]),
+      retrying: Object.fromEntries(all.map(({ name: retry, value }) => [retry, value])),
+    });
+    // Not overdue by so much.
+    expect(await move(queue, toStream, { grace: Date.now() })).toMatchObject({
+      moved: 0,
+      next: 1000,
+    });
+    expect(await move(queue, toStream, { limit: 6 })).toMatchObject({ moved: 6, next: 1006 });
+    const { stream, retries } = await queue.snapshot();
+    expect(stream).toEqual(
+      messages.slice(0, 6).map((each) => ({ ...entry(each), n: "1", g: "w" })),
+    );
+    expect(retries).toEqual([[all[6]?.name, 1006]]);
+    expect(await move(queue, toStream)).toMatchObject({ moved: 1, next: FAR });
+    expect(await queue.snapshot()).toMatchObject({ timeouts: [far.delayed], mover: "me" });
+  });
+
+  test("who knows the plain queue only leaves the retries alone", async () => {
+    const queue = await newMoves();
+    const waiting = {
+      retries: [[back.name, 1000]] as const,
+      retrying: { [back.name]: back.value },
+    };
+    await queue.seed({ timeouts: [a.delayed], order: [element(a)], stream: [before], ...waiting });
+    expect(await move(queue, script.list[order])).toMatchObject({ moved: 1, next: Infinity });
+    expect(await queue.snapshot()).toEqual({
+      stream: [before, entry(a)],
+      ...waiting,
+      mover: "me",
+    });
+  });
+
+  test("retries that lead to nothing are dropped, and their bytes are kept", async () => {
+    const queue = await newMoves();
+    const names: Bytes[] = ["no value", "", "\u0002x", `\u0007${"x".repeat(7)}w`, back.name];
+    await queue.seed({
+      timeouts: [far.delayed],
+      order: [element(far)],
+      retries: [...names.map((retry) => [retry, 1000] as const), [later.name, 1000]],
+      retrying: {
+        "": waitingRetry(a, "w", 1).value,
+        [names[3] as Bytes]: waitingRetry(b, "w", 1).value,
+        [back.name]: back.value.slice(0, -1),
+        [later.name]: later.value,
+      },
+    });
+    expect(await move(queue, toStream)).toMatchObject({ moved: 1, quarantined: 3, next: FAR });
+    const { unreadable = [], ...rest } = await queue.snapshot();
+    expect(unreadable.toSorted()).toEqual(
+      [
+        waitingRetry(a, "w", 1).value,
+        waitingRetry(b, "w", 1).value,
+        back.value.slice(0, -1),
+      ].toSorted(),
+    );
+    expect(rest).toEqual({
+      timeouts: [far.delayed],
+      order: [element(far)],
+      stream: [{ a: far.address, p: "f", n: "1", g: "w" }],
+      mover: "me",
+    });
+  });
+
+  test("a retry that is refused stays, and is reported by the next run", async () => {
+    const queue = await newMoves();
+    await leaveRoomFor(2, queue);
+    const second = waitingRetry(message("s", 600), "w", 1);
+    await queue.seed({
+      timeouts: [a.delayed, far.delayed],
+      order: [a, far].map(element),
+      retries: [
+        [back.name, 1000],
+        [second.name, 1001],
+      ],
+      retrying: { [back.name]: back.value, [second.name]: second.value },
+    });
+    expect(await move(queue, toStream)).toMatchObject({ moved: 2, next: 1001 });
+    await expect(move(queue, toStream)).rejects.toThrow("last possible ID");
+    expect(await queue.snapshot()).toEqual({
+      timeouts: [far.delayed],
+      order: (isExact ? [far] : [a, far]).map(element),
+      stream: [before, entry(a), cameBack],
+      retries: [[second.name, 1001]],
+      retrying: { [second.name]: second.value },
+      mover: "me",
+    });
+  });
+});
+
+test("keys of another type are refused before anything has changed", async () => {
+  for (const key of ["retries", "retrying", "businessKeys"] as const) {
+    const queue = await newMoves();
+    const seeded = { timeouts: [a.delayed, b.delayed, far.delayed] };
+    await queue.seed(seeded);
+    if (key === "retrying") await queue.redis.zadd(queue.keys.retries, 1, back.name);
+    await queue.redis.set(queue.keys[key], "neither");
+    await expect(move(queue, transfer.stream.addresses)).rejects.toThrow("WRONGTYPE");
+    expect(await queue.redis.zcard(queue.keys.timeouts)).toBe(3);
+    expect(await queue.redis.exists(queue.keys.stream)).toBe(0);
+  }
+});
+
+test("when memory is full messages and retries become entries all the same", async () => {
+  const server = await startOwnServer();
+  const queue = await newMoves(server.url);
+  const full = () => queue.redis.config("SET", "maxmemory-policy", "noeviction", "maxmemory", "1");
+  for (const script of [transfer.stream.addresses, transfer.list.addresses]) {
+    await queue.redis.config("SET", "maxmemory", "0");
+    await queue.seed({ timeouts: [a.delayed, b.delayed, far.delayed], stream: [before] });
+    await full();
+    // Without a claim nothing is removed before the first entry.
+    expect(await move(queue, script, { claim: 0 })).toMatchObject({ moved: 2, wentInto: "stream" });
+    await queue.redis.del(queue.keys.stream);
+  }
+  await queue.redis.config("SET", "maxmemory", "0");
+  await queue.seed({ retries: [[back.name, 1000]], retrying: { [back.name]: back.value } });
+  await full();
+  expect(await move(queue, transfer.stream.addresses, { claim: 0 })).toMatchObject({ moved: 1 });
+  await queue.redis.config("SET", "maxmemory", "0");
+  expect(await queue.snapshot()).toEqual({ timeouts: [far.delayed], stream: [cameBack] });
+});
+
+test("what a reliable queue costs a plain one: EXISTS, where something moves", async () => {
+  const server = await startOwnServer();
+  const queue = await newMoves(server.url);
+  /** How often a transfer calls each command. */
+  const count = async (): Promise<Record<string, number>> => {
+    await queue.redis.config("RESETSTAT");
+    await move(queue, transfer.list.addresses);
+    const stats = await queue.redis.info("commandstats");
+    const counts = [...stats.matchAll(/cmdstat_(\w+):calls=(\d+)/g)].flatMap(
+      ([, command = "", calls]) => (OURS.has(command) ? [] : [[command, Number(calls)] as const]),
+    );
+    const { evalsha, ...called } = Object.fromEntries(counts);
+    expect(evalsha).toBe(1);
+    return called;
+  };
+  await move(queue, transfer.list.addresses);
+  await queue.seed({ timeouts: [far.delayed] });
+  expect(await count()).toEqual({ time: 1, zrange: 1, get: 1 });
+  await queue.seed({ timeouts: [a.delayed, c.delayed] });
+  const one = { time: 1, zrange: 1, exists: 1, zremrangebyrank: 2, rpush: 1, set: 1 };
+  expect(await count()).toEqual(one);
+  const many = Array.from("hijklmn", (letter) => message(letter, 1000));
+  await queue.seed({ timeouts: many.map(({ delayed }) => delayed) });
+  expect(await count()).toEqual({ ...one, zrange: 2, zrangebyscore: 1 });
+});
