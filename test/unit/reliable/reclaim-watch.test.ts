@@ -143,6 +143,14 @@ describe("a consumer with a timeout of 6 s", () => {
       ],
     ],
     [
+      "has the whole timeout, even if the server's clock is the slower one",
+      [
+        [0, 3_000, false, 1_000],
+        [3_000, 5_850, false, 150],
+        [3_150, 6_000, true, 1_000],
+      ],
+    ],
+    [
       "lives if the clocks differ by more than a tenth of the time between the looks",
       [
         [0, 4_000, false, 1_000],
@@ -174,6 +182,16 @@ function lookTwice(consumer: ConsumerState) {
   watch.look([consumer], 0);
   return watch.look([{ ...consumer, idle: consumer.idle + 100_000 }], 100_000);
 }
+
+test("with a short timeout, a reply may still take 50 ms", () => {
+  const watch = newWatch();
+  const name = newConsumerName(600);
+  const lookAt = (now: number, idle: number) => watch.look([{ name, inFlight: 1, idle }], now).dead;
+  lookAt(0, 350);
+  expect(lookAt(300, 600)).toHaveLength(1);
+  lookAt(1_000, 5_000);
+  expect(lookAt(1_300, 5_249)).toEqual([]);
+});
 
 describe("nobody is dead", () => {
   const silent = { inFlight: 5, idle: 1_000_000 };
