@@ -230,9 +230,11 @@ export class QuarantineError extends DelaylineError {
 }
 
 /**
- * A handler given to `subscribe`, or its `onError`, threw or rejected. `cause` is what it threw.
+ * A function of the user's failed: a handler given to `subscribe`, its `onError`, or the `retry` of a reliable queue.
+ * `cause` is what it threw.
  *
- * The message had left Redis when the handler was called: consumption is at most once.
+ * The message of a plain queue had left Redis when its handler was called: consumption is at most once. That of a
+ * reliable queue is retried.
  */
 export class HandlerError extends DelaylineError {
   static override readonly name: string = "HandlerError";
@@ -241,7 +243,7 @@ export class HandlerError extends DelaylineError {
   constructor(
     readonly queue: string,
     cause: unknown,
-    failed: "handler" | "onError" = "handler",
+    failed: "handler" | "onError" | "retry" = "handler",
   ) {
     super("HANDLER", `the ${failed} of queue "${queue}" failed`, { cause });
   }

@@ -18,6 +18,21 @@ export type { QueueHandle } from "./queue/queue-handle.ts";
 export type { MessageId } from "./queue/message.ts";
 export { BlockingQueue, type FromQueue } from "./ready/blocking-queue.ts";
 export type { SubscribeOptions, TakeManyOptions, TakeOptions } from "./queue/take-options.ts";
+export { ReliableQueue } from "./reliable/reliable-queue.ts";
+export type { ReliableQueueOptions } from "./reliable/reliable-options.ts";
+export type { ReliableNewMessage, ReliableOfferOptions } from "./reliable/reliable-offer.ts";
+export type { Backoff, RetryOptions } from "./reliable/retry-ladder.ts";
+export { Delivery, type NackOptions } from "./reliable/delivery.ts";
+export { RejectError } from "./reliable/reject-error.ts";
+export type { BatchHandler, ReliableHandler } from "./reliable/handling.ts";
+export { RoutedSubscription } from "./reliable/routed-subscription.ts";
+export type { DeadLetter, DeadLetters } from "./reliable/dead-letters.ts";
+export type {
+  BatchSubscribeOptions,
+  ReliableSubscribeOptions,
+  RouteOptions,
+} from "./reliable/subscribe-options.ts";
+export type { MessageHeaders } from "./queue/headers.ts";
 export type { CloseOptions } from "./queue/consumer.ts";
 export { Subscription } from "./queue/subscription.ts";
 export type { Handler, HandlerContext, OnHandlerError } from "./queue/handler.ts";

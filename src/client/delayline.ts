@@ -14,10 +14,14 @@ import {
   type QueueSettings,
 } from "../queue/options.ts";
 import { OpenQueue, type Shared } from "./open-queue.ts";
+import { openReliable } from "./open-reliable.ts";
+import { warn, warnOfRecovery } from "./warnings.ts";
 import { callSignal } from "../queue/checks.ts";
 import { checkCloseOptions, type CloseOptions } from "../queue/consumer.ts";
 import { Patience } from "../time/patience.ts";
 import { Payloads } from "../queue/payloads.ts";
+import { reliableSettings, type ReliableQueueOptions } from "../reliable/reliable-options.ts";
+import type { ReliableQueue } from "../reliable/reliable-queue.ts";
 import { Expiries } from "../time/expiries.ts";
 import { ServerClock } from "../time/server-clock.ts";
 import { Subscriber } from "../redis/subscriber.ts";
@@ -142,6 +146,25 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
   }
 
   /**
+   * A reliable queue: its messages are acknowledged, retried, and become dead letters; to offer messages to, to manage
+   * them, and to take due ones from.
+   *
+   * The queue is reliable from the first offer or take on, for every process: its due messages become ready for the
+   * groups of a stream. From now on this process moves them, unless `transfer` is false. Throws as
+   * {@link getDelayedQueue} does, and if the group is open with another `visibilityTimeout` or `maxDeliveries`.
+   */
+  getReliableQueue<Name extends TypedCodecName>(
+    name: string,
+    options: ReliableQueueOptions & { readonly codec: Name },
+  ): ReliableQueue<BuiltInCodecs[Name]>;
+  getReliableQueue<T = unknown>(name: string, options?: ReliableQueueOptions<T>): ReliableQueue<T>;
+  getReliableQueue<T = unknown>(name: string, options?: ReliableQueueOptions<T>): ReliableQueue<T> {
+    const settings = reliableSettings(options, this.#options);
+    const open = this.#open(name, settings.queue);
+    return openReliable(open, settings, this.#shared.clock);
+  }
+
+  /**
    * The Redis server's clock in epoch milliseconds, with fractions. Deadlines are judged by it.
    *
    * It is asked once, and then estimated, to within a round trip; every reply corrects it.
@@ -258,17 +281,4 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
       else warnOfRecovery(recovery);
     });
   }
-}
-
-/** Prints a process warning. With what a handler threw: it is the user's own error. */
-function warn({ message, name, code, cause }: DelaylineError): void {
-  const detail = code === "HANDLER" && cause instanceof Error ? cause.stack : undefined;
-  process.emitWarning(message, { type: name, code, ...(detail && { detail }) });
-}
-
-function warnOfRecovery({ error, duration }: Recovery): void {
-  process.emitWarning(`over after ${Math.round(duration)} ms: ${error.message}`, {
-    type: "DelaylineWarning",
-    code: "DELAYLINE_RECOVERED",
-  });
 }

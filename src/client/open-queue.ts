@@ -8,6 +8,9 @@ import { queueKeys } from "../queue/keys.ts";
 import { PauseWatch } from "../queue/pause-watch.ts";
 import { Quarantine } from "../queue/quarantine.ts";
 import { Queue } from "../queue/queue.ts";
+import { Group, type GroupSettings } from "../reliable/group.ts";
+import { ReliableMessages } from "../reliable/reliable-messages.ts";
+import { Retries } from "../reliable/retries.ts";
 import { ReadyList } from "../ready/ready-list.ts";
 import type { Connections } from "../redis/connections.ts";
 import type { Subscriber } from "../redis/subscriber.ts";
@@ -28,6 +31,12 @@ export interface Shared {
   readonly troubles: Troubles;
 }
 
+/** What a client has running for one group of a reliable queue. */
+export interface OpenGroup {
+  readonly group: Group;
+  readonly messages: ReliableMessages;
+}
+
 /** What a client has running for one queue, however many handles there are. */
 export class OpenQueue {
   readonly queue: Queue;
@@ -39,6 +48,7 @@ export class OpenQueue {
   /** The takes of its subscriptions. */
   readonly takes: Work;
   readonly #shared: Shared;
+  readonly #groups = new Map<string, OpenGroup>();
   #transferTask: TransferTask | undefined;
 
   /** @throws {TypeError} if the name cannot name a queue. */
@@ -61,11 +71,32 @@ export class OpenQueue {
     this.#transferTask = new TransferTask(name, keys, layout, shared);
   }
 
+  /**
+   * This client's consumer in a group, and with it what the group's handles see of the messages that are not ready.
+   *
+   * @throws {TypeError} if the group is open with other settings.
+   */
+  openGroup(settings: GroupSettings): OpenGroup {
+    this.queue.becomeReliable();
+    const { group: name } = settings;
+    const open = this.#groups.get(name);
+    if (open !== undefined) {
+      open.group.checkSame(settings);
+      return open;
+    }
+    const group = new Group(this.queue, settings, { ...this.#shared, pauses: this.pauses });
+    const messages = new ReliableMessages(group, new Retries(this.queue), this.queue, this.#shared);
+    const opened = { group, messages };
+    this.#groups.set(name, opened);
+    return opened;
+  }
+
   /** Stops taking and moving; resolves when nothing is in hand any more, but with users' code. */
   async stopTaking(): Promise<void> {
     for (const consumer of this.consumers) consumer.stop();
     this.pauses.close();
-    await Promise.all([this.#transferTask?.close(), this.ready.close()]);
+    const groups = Array.from(this.#groups.values(), ({ group }) => group.stop());
+    await Promise.all([this.#transferTask?.close(), this.ready.close(), ...groups]);
   }
 
   /** Resolves when the handlers and the bodies of loops that run have finished. */
@@ -82,8 +113,11 @@ export class OpenQueue {
 
   /** Refuses every call from now on; resolves when the offers that were made are settled. */
   async close(): Promise<void> {
+    const groups = [...this.#groups.values()];
+    await Promise.all(groups.map(({ group }) => group.close()));
     // What was made in this turn is sent before the queue refuses to send.
-    const settled = this.delayed.settled();
+    const all = [this.delayed, ...groups.map(({ messages }) => messages)];
+    const settled = Promise.all(all.map((messages) => messages.settled()));
     this.queue.close();
     await settled;
   }

@@ -5,9 +5,9 @@ import type { Pauses } from "../queue/pause-watch.ts";
 import type { Queue } from "../queue/queue.ts";
 import type { WaitOptions } from "../queue/waiters.ts";
 import type { Connections } from "../redis/connections.ts";
-import type { Troubles } from "../redis/troubles.ts";
+import type { Troubles, Work } from "../redis/troubles.ts";
 import { Pause } from "../time/pause.ts";
-import { ClosedError } from "../errors.ts";
+import { ClosedError, RedisError } from "../errors.ts";
 import { newConsumerName } from "./consumer-name.ts";
 import type { Held } from "./held.ts";
 import { InHand } from "./in-hand.ts";
@@ -43,6 +43,8 @@ export class Group {
   readonly #reader: Reader;
   readonly #keeper: LeaseKeeper;
   readonly #reclaim: ReclaimTask;
+  /** How the settlements get on that nobody awaits. */
+  readonly #settles: Work;
   #isMade = false;
   #isReading = false;
   #isStopped = false;
@@ -61,6 +63,7 @@ export class Group {
     this.settings = settings;
     this.#queue = queue;
     this.#connections = shared.connections;
+    this.#settles = shared.troubles.work();
     this.#member = {
       group: settings.group,
       consumer: newConsumerName(settings.visibilityTimeout),
@@ -88,6 +91,17 @@ export class Group {
       skip: (entryId: string) => this.#try(() => this.settlements.skip(entryId)),
     };
     this.#reader = new Reader(queue, this.#member, host, shared);
+  }
+
+  /** @throws {TypeError} if these are other settings than its own. */
+  checkSame(settings: GroupSettings): void {
+    for (const option of ["visibilityTimeout", "maxDeliveries"] as const) {
+      const [own, other] = [this.settings[option], settings[option]];
+      if (own === other) continue;
+      throw new TypeError(
+        `${option} of group "${settings.group}" of queue "${this.#queue.name}" must be the same for all its handles, ${own}, got ${other}`,
+      );
+    }
   }
 
   /** Makes the group, and with it the stream, unless this process knows that they are there. */
@@ -178,8 +192,10 @@ export class Group {
     while (held.isInHand) {
       try {
         await settle();
+        this.#settles.succeeded();
       } catch (error) {
         if (this.#isClosed || error instanceof ClosedError) return;
+        if (error instanceof RedisError) this.#settles.failed(error);
         await pause.wait();
       }
     }

@@ -1,0 +1,32 @@
+import { HandlerError } from "../errors.ts";
+import { Payloads } from "../queue/payloads.ts";
+import { Consuming } from "../reliable/consuming.ts";
+import { DeadLetters } from "../reliable/dead-letters.ts";
+import { Deliverer } from "../reliable/deliverer.ts";
+import type { ReliableSettings } from "../reliable/reliable-options.ts";
+import { ReliableQueue } from "../reliable/reliable-queue.ts";
+import type { ServerClock } from "../time/server-clock.ts";
+import type { OpenQueue } from "./open-queue.ts";
+
+/**
+ * A handle of a reliable queue; the queue is reliable from now on, as far as this client moves its messages.
+ *
+ * @throws {TypeError} if the group is open with other settings.
+ */
+export function openReliable<T>(
+  open: OpenQueue,
+  settings: ReliableSettings<T>,
+  clock: ServerClock,
+): ReliableQueue<T> {
+  const { queue, consumers, takes } = open;
+  const { name, report } = queue;
+  const { group, messages } = open.openGroup(settings.group);
+  const payloads = new Payloads(queue, settings.queue);
+  const warn = (error: unknown) => report(new HandlerError(name, error, "retry"));
+  const deliverer = new Deliverer(group, payloads, settings.retry, { clock, report, warn });
+  return new ReliableQueue(open, messages, payloads, {
+    group: settings.group.group,
+    deadLetters: new DeadLetters(queue, payloads),
+    consuming: new Consuming(name, group, deliverer, { consumers, takes, report }),
+  });
+}
