@@ -24,6 +24,13 @@ export interface QueueState {
   readonly paused?: string;
   /** Without their times: they are of now. */
   readonly receipts?: readonly string[];
+  /** Consumer groups of the stream. */
+  readonly groups?: readonly string[];
+  /** Names with their scores, in the order of the ZSET. */
+  readonly retries?: readonly (readonly [name: Bytes, score: number])[];
+  readonly retrying?: Readonly<Record<Bytes, Bytes>>;
+  /** Entries: the id, then the names and the values of the fields. */
+  readonly dead?: readonly (readonly [entryId: string, ...fields: Bytes[]])[];
   /** What was published since the seed. */
   readonly channel?: readonly string[];
 }
@@ -75,17 +82,26 @@ async function seed(redis: Redis, keys: QueueKeys, state: QueueState): Promise<v
   // Older than what a script writes now.
   const before = Date.now() - 60_000;
   for (const receipt of receipts) await redis.zadd(keys.receipts, before, receipt);
+  await seedReliable(redis, keys, state);
+}
+
+async function seedReliable(redis: Redis, keys: QueueKeys, state: QueueState): Promise<void> {
+  const { groups = [], retries = [], retrying = {}, dead = [] } = state;
+  for (const group of groups) await redis.xgroup("CREATE", keys.stream, group, "$", "MKSTREAM");
+  for (const [name, score] of retries) await redis.zadd(keys.retries, score, bytes(name));
+  for (const [name, value] of Object.entries(retrying))
+    await redis.hset(keys.retrying, bytes(name), bytes(value));
+  for (const [entryId, ...fields] of dead)
+    await redis.xadd(keys.dead, entryId, ...fields.map(bytes));
 }
 
 async function read(redis: Redis, keys: QueueKeys): Promise<QueueState> {
   const list = async (key: string) => (await redis.lrangeBuffer(key, 0, -1)).map(asText);
-  const members = (await redis.zrangeBuffer(keys.timeouts, "0", "-1")).map(asText);
-  const scores = members.map((member) => redis.zscore(keys.timeouts, bytes(member)));
   const index = Object.entries(await redis.hgetallBuffer(keys.businessKeys));
   const mover = await redis.get(keys.mover);
   const paused = await redis.get(keys.paused);
   return {
-    timeouts: (await Promise.all(scores)).map((score, i) => [members[i] ?? "", Number(score)]),
+    timeouts: await scored(redis, keys.timeouts),
     order: await list(keys.order),
     compacted: await list(keys.compacted),
     ready: await list(keys.ready),
@@ -95,7 +111,28 @@ async function read(redis: Redis, keys: QueueKeys): Promise<QueueState> {
     ...(mover !== null && { mover }),
     ...(paused !== null && { paused }),
     receipts: await redis.zrange(keys.receipts, "0", "-1"),
+    ...(await readReliable(redis, keys)),
   };
+}
+
+async function readReliable(redis: Redis, keys: QueueKeys): Promise<QueueState> {
+  const groups = (await redis.exists(keys.stream)) ? await redis.xinfo("GROUPS", keys.stream) : [];
+  const retrying = ((await redis.callBuffer("HGETALL", keys.retrying)) as Buffer[]).map(asText);
+  const dead = await redis.xrangeBuffer(keys.dead, "-", "+");
+  return {
+    groups: (groups as string[][]).map((group) => group[group.indexOf("name") + 1] ?? ""),
+    retries: await scored(redis, keys.retries),
+    retrying: Object.fromEntries(
+      retrying.flatMap((name, i) => (i % 2 === 0 ? [[name, retrying[i + 1] ?? ""]] : [])),
+    ),
+    dead: dead.map(([entryId, fields]) => [asText(entryId), ...fields.map(asText)]),
+  };
+}
+
+async function scored(redis: Redis, key: string): Promise<[member: Bytes, score: number][]> {
+  const members = (await redis.zrangeBuffer(key, "0", "-1")).map(asText);
+  const scores = members.map((member) => redis.zscore(key, bytes(member)));
+  return (await Promise.all(scores)).map((score, i) => [members[i] ?? "", Number(score)]);
 }
 
 function withoutEmpty(state: QueueState): QueueState {
@@ -136,6 +173,19 @@ export function indexEntry({ address }: Message, outcome = 0, since?: number): B
   const bytesOfSince = Buffer.alloc(since === undefined ? 0 : 8);
   if (since !== undefined) bytesOfSince.writeBigUInt64BE(BigInt(since));
   return address + String.fromCodePoint(outcome) + asText(bytesOfSince);
+}
+
+/** What a message that waits for a retry is called; see the fragment `retry`. */
+export function retryName({ address }: Message, group: string): Bytes {
+  return String.fromCodePoint(address.length) + address + asText(Buffer.from(group));
+}
+
+/** What waits for a retry, after so many deliveries. */
+export function packRetry({ payload, key }: Message, attempts: number): Bytes {
+  const head = Buffer.alloc(8);
+  head.writeUInt32LE(attempts, 0);
+  head.writeUInt32LE(payload.length, 4);
+  return asText(head) + payload + key;
 }
 
 /** The bytes that a text stands for, to be sent to Redis. */
