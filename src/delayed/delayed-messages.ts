@@ -101,14 +101,14 @@ export class DelayedMessages {
   }
 
   /**
-   * Gives a message a new deadline, or makes it due now; returns it as it is now, or undefined if it has
+   * Gives a message a new deadline, or makes it due now; returns where it is now, or undefined if it has
    * gone.
    */
   async reschedule(
     idOrKey: string,
     due: Due | "now",
     signal?: AbortSignal,
-  ): Promise<DelayedBytes | undefined> {
+  ): Promise<Pick<DelayedBytes, "id" | "deadline"> | undefined> {
     return toBytes(await this.#lookup.reschedule(idOrKey, due, signal));
   }
 

@@ -2,7 +2,7 @@
  * Checks of the arguments that users give. Each throws an error that names the argument, the rule and the
  * value; nothing has been sent then.
  */
-import { isMessageId } from "./message.ts";
+import { isMessageId, type MessageId } from "./message.ts";
 
 /**
  * Checks a duration in milliseconds; fractions are legal.
@@ -87,6 +87,18 @@ export function checkKey(value: unknown): asserts value is string {
 /** @throws {TypeError | RangeError} unless it is a message id or a legal business key. */
 export function checkIdOrKey(value: unknown): asserts value is string {
   if (typeof value !== "string" || !isMessageId(value)) checkKey(value);
+}
+
+/**
+ * Checks the id of a message, where no key will do.
+ *
+ * @param or what else is legal, such as `or "all"`.
+ * @throws {TypeError} unless it is a message id.
+ */
+export function checkMessageId(value: unknown, or = ""): asserts value is MessageId {
+  if (typeof value === "string" && isMessageId(value)) return;
+  const got = typeof value === "string" ? JSON.stringify(value) : typeof value;
+  throw new TypeError(`id must be a message id (<deadline>-<hex>)${or && ` ${or}`}, got ${got}`);
 }
 
 /**

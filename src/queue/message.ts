@@ -130,6 +130,14 @@ export function parseMessageId(text: MessageId): Buffer {
   return packAddress(Number(deadline), Buffer.from(id ?? "", "hex"));
 }
 
+/** The {@link MessageId} of the message with this address: {@link parseMessageId} the other way round. */
+export function messageIdAt(address: Buffer): MessageId {
+  // Both numbers are below 2^32; see `packAddress` for the other kind.
+  const whole = address.readUInt32BE(0) * 2 ** 32 + address.readUInt32BE(4);
+  const deadline = address[0] === 0 ? whole : address.readDoubleBE(0);
+  return formatMessageId(deadline, address.subarray(8));
+}
+
 /**
  * The address of a message, as the order LIST holds it: 24 bytes for ours.
  *

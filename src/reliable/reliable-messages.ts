@@ -54,7 +54,7 @@ export class ReliableMessages extends DelayedMessages {
     idOrKey: string,
     due: Due | "now",
     signal?: AbortSignal,
-  ): Promise<DelayedBytes | undefined> {
+  ): Promise<Pick<DelayedBytes, "id" | "deadline"> | undefined> {
     const delayed = await super.reschedule(idOrKey, due, signal);
     if (delayed !== undefined || !isMessageId(idOrKey)) return delayed;
     return await this.#retries.reschedule(idOrKey, due, signal);

@@ -26,10 +26,13 @@ export interface QueueState {
   readonly receipts?: readonly string[];
   /** Entries by the names of their fields, oldest first. */
   readonly stream?: readonly Fields[];
+  /** Consumer groups of the stream. */
+  readonly groups?: readonly string[];
+  /** Names with their scores, in the order of the ZSET. */
   readonly retries?: readonly (readonly [name: Bytes, score: number])[];
-  /** By the names of the retries. */
   readonly retrying?: Readonly<Record<Bytes, Bytes>>;
-  readonly dead?: readonly Fields[];
+  /** Entries: the id, then the names and the values of the fields. */
+  readonly dead?: readonly (readonly [entryId: string, ...fields: Bytes[]])[];
   /** What was published since the seed. */
   readonly channel?: readonly string[];
 }
@@ -79,40 +82,38 @@ async function seed(redis: Redis, keys: QueueKeys, state: QueueState): Promise<v
   }
   for (const [key, entry] of Object.entries(businessKeys))
     await redis.hset(keys.businessKeys, key, bytes(entry));
-  for (const place of ["stream", "dead"] as const) {
-    for (const fields of state[place] ?? [])
-      await redis.xadd(keys[place], "*", ...Object.entries(fields).flat().map(bytes));
-  }
-  for (const [name, score] of state.retries ?? [])
-    await redis.zadd(keys.retries, score, bytes(name));
-  for (const [name, value] of Object.entries(state.retrying ?? {}))
-    await redis.hset(keys.retrying, bytes(name), bytes(value));
+  for (const fields of state.stream ?? [])
+    await redis.xadd(keys.stream, "*", ...Object.entries(fields).flat().map(bytes));
   if (mover !== undefined) await redis.set(keys.mover, mover);
   if (paused !== undefined) await redis.set(keys.paused, paused);
   // Older than what a script writes now.
   const before = Date.now() - 60_000;
   for (const receipt of receipts) await redis.zadd(keys.receipts, before, receipt);
+  await seedReliable(redis, keys, state);
+}
+
+async function seedReliable(redis: Redis, keys: QueueKeys, state: QueueState): Promise<void> {
+  const { groups = [], retries = [], retrying = {}, dead = [] } = state;
+  for (const group of groups) await redis.xgroup("CREATE", keys.stream, group, "$", "MKSTREAM");
+  for (const [name, score] of retries) await redis.zadd(keys.retries, score, bytes(name));
+  for (const [name, value] of Object.entries(retrying))
+    await redis.hset(keys.retrying, bytes(name), bytes(value));
+  for (const [entryId, ...fields] of dead)
+    await redis.xadd(keys.dead, entryId, ...fields.map(bytes));
 }
 
 async function read(redis: Redis, keys: QueueKeys): Promise<QueueState> {
   const list = async (key: string) => (await redis.lrangeBuffer(key, 0, -1)).map(asText);
-  const scored = async (key: string) => {
-    const members = (await redis.zrangeBuffer(key, "0", "-1")).map(asText);
-    const scores = await Promise.all(members.map((member) => redis.zscore(key, bytes(member))));
-    return members.map((member, i) => [member, Number(scores[i])] as const);
-  };
   const entries = async (key: string) => {
     if ((await redis.type(key)) !== "stream") return [];
     const found = await redis.xrangeBuffer(key, "-", "+");
     return found.map(([, fields]) => pairs(fields));
   };
-  // As pairs: in the reply's own form the names are text.
-  const retrying = (await redis.callBuffer("HGETALL", keys.retrying)) as Buffer[];
   const index = Object.entries(await redis.hgetallBuffer(keys.businessKeys));
   const mover = await redis.get(keys.mover);
   const paused = await redis.get(keys.paused);
   return {
-    timeouts: await scored(keys.timeouts),
+    timeouts: await scored(redis, keys.timeouts),
     order: await list(keys.order),
     compacted: await list(keys.compacted),
     ready: await list(keys.ready),
@@ -122,10 +123,8 @@ async function read(redis: Redis, keys: QueueKeys): Promise<QueueState> {
     ...(mover !== null && { mover }),
     ...(paused !== null && { paused }),
     receipts: await redis.zrange(keys.receipts, "0", "-1"),
-    retries: await scored(keys.retries),
-    retrying: pairs(retrying),
     stream: await entries(keys.stream),
-    dead: await entries(keys.dead),
+    ...(await readReliable(redis, keys)),
   };
 }
 
@@ -134,6 +133,26 @@ function pairs(words: readonly Buffer[]): Fields {
   return Object.fromEntries(
     texts.flatMap((text, i) => (i % 2 === 0 ? [[text, texts[i + 1] ?? ""]] : [])),
   );
+}
+
+async function readReliable(redis: Redis, keys: QueueKeys): Promise<QueueState> {
+  const groups = (await redis.exists(keys.stream)) ? await redis.xinfo("GROUPS", keys.stream) : [];
+  const retrying = ((await redis.callBuffer("HGETALL", keys.retrying)) as Buffer[]).map(asText);
+  const dead = await redis.xrangeBuffer(keys.dead, "-", "+");
+  return {
+    groups: (groups as string[][]).map((group) => group[group.indexOf("name") + 1] ?? ""),
+    retries: await scored(redis, keys.retries),
+    retrying: Object.fromEntries(
+      retrying.flatMap((name, i) => (i % 2 === 0 ? [[name, retrying[i + 1] ?? ""]] : [])),
+    ),
+    dead: dead.map(([entryId, fields]) => [asText(entryId), ...fields.map(asText)]),
+  };
+}
+
+async function scored(redis: Redis, key: string): Promise<[member: Bytes, score: number][]> {
+  const members = (await redis.zrangeBuffer(key, "0", "-1")).map(asText);
+  const scores = members.map((member) => redis.zscore(key, bytes(member)));
+  return (await Promise.all(scores)).map((score, i) => [members[i] ?? "", Number(score)]);
 }
 
 function withoutEmpty(state: QueueState): QueueState {
@@ -176,18 +195,17 @@ export function indexEntry({ address }: Message, outcome = 0, since?: number): B
   return address + String.fromCodePoint(outcome) + asText(bytesOfSince);
 }
 
-/** A retry of a message: its name, and what waits under that name. */
-export function waitingRetry(
-  { address, payload }: Pick<Message, "address" | "payload">,
-  group: string,
-  attempts: number,
-  trailer = "",
-): { readonly name: Bytes; readonly value: Bytes } {
+/** What a message that waits for a retry is called; see the fragment `retry`. */
+export function retryName({ address }: Message, group: string): Bytes {
+  return String.fromCodePoint(address.length) + address + asText(Buffer.from(group));
+}
+
+/** What waits for a retry, after so many deliveries. */
+export function packRetry({ payload, key }: Message, attempts: number): Bytes {
   const head = Buffer.alloc(8);
   head.writeUInt32LE(attempts, 0);
   head.writeUInt32LE(payload.length, 4);
-  const name = String.fromCodePoint(address.length) + address + group;
-  return { name, value: asText(head) + payload + trailer };
+  return asText(head) + payload + key;
 }
 
 /** The bytes that a text stands for, to be sent to Redis. */

@@ -19,7 +19,7 @@ export interface Waiting {
 }
 
 /** All that stands in the keys of a reliable queue. What is empty is left out. */
-export interface StreamState extends QueueState {
+export interface StreamState extends Omit<QueueState, "stream" | "retries" | "dead"> {
   /** In the order of the stream. */
   readonly stream?: readonly Fields[];
   /** What is in flight: group, consumer, and the payloads of the entries. "gone": its data are. */

@@ -1,0 +1,23 @@
+import { earliestDue } from "../fragments/earliest-due.ts";
+import { asDeadline, LAST_DEADLINE, replied } from "../fragments/replied.ts";
+import { defineScript } from "../script.ts";
+
+/**
+ * When the first of all delayed messages and retries is due, in epoch milliseconds; Infinity if that is beyond
+ * all deadlines, or undefined.
+ */
+export const nextDue = defineScript({
+  name: "next-due",
+  keys: ["timeouts", "retries"],
+  args: [],
+  needs: [earliestDue, replied],
+  lua: /* lua */ `
+local due = earliestDue()
+return due and replied(due) or false
+`,
+  reply: (raw) => {
+    if (raw === null) return undefined;
+    const due = asDeadline(raw);
+    return due > LAST_DEADLINE ? Infinity : due;
+  },
+});

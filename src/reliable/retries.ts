@@ -1,0 +1,93 @@
+import type { DelayedBytes } from "../delayed/delayed-messages.ts";
+import type { Due } from "../delayed/offer-batch.ts";
+import { clearRetries } from "../lua/reliable/clear-retries.ts";
+import { getRetries } from "../lua/reliable/get-retries.ts";
+import { nextDue } from "../lua/reliable/next-due.ts";
+import { removeRetries } from "../lua/reliable/remove-retries.ts";
+import { rescheduleRetries } from "../lua/reliable/reschedule-retries.ts";
+import { sizeWithRetries } from "../lua/reliable/size-with-retries.ts";
+import { parseMessageId, type MessageId } from "../queue/message.ts";
+import type { Queue } from "../queue/queue.ts";
+import { unpackTrailer } from "../queue/trailer.ts";
+
+/**
+ * The messages of a reliable queue that wait for a retry, as bytes. To its users they are delayed messages: they
+ * keep their ids, and are counted with the others.
+ *
+ * A message that several groups failed to handle waits once for each of them; here it is one. It is found by its
+ * id alone: the business key is free once a message was delivered.
+ *
+ * Arguments have been checked. Every method rejects with `ClosedError` once the queue is closed, and
+ * with `RedisError` if Redis refuses a command or its reply is lost.
+ */
+export class Retries {
+  readonly #queue: Queue;
+
+  constructor(queue: Queue) {
+    this.#queue = queue;
+  }
+
+  /** Takes a message out, for every group; returns whether it waited. */
+  async cancel(id: MessageId, signal?: AbortSignal): Promise<boolean> {
+    return (await this.cancelMany([id], signal)).includes(true);
+  }
+
+  /** Takes many out, a hundred per script; returns a verdict for each. */
+  async cancelMany(ids: readonly MessageId[], signal?: AbortSignal): Promise<boolean[]> {
+    const flags: boolean[] = [];
+    for (let i = 0; i < ids.length; i += STEP) {
+      const rows = ids.slice(i, i + STEP).map((id) => ({ wanted: parseMessageId(id) }));
+      const some = await this.#queue.change("cancel in", removeRetries, {}, { rows, signal });
+      flags.push(...some);
+    }
+    return flags;
+  }
+
+  /** A message that waits, with its deadline: when it is due again, for the first of several groups. */
+  async get(id: MessageId, signal?: AbortSignal): Promise<DelayedBytes | undefined> {
+    const args = { wanted: parseMessageId(id) };
+    const found = await this.#queue.read("look into", getRetries, args, { signal });
+    const [first] = found.toSorted((a, b) => a.due - b.due);
+    if (first === undefined) return undefined;
+    const { key, headers } = unpackTrailer(first.trailer);
+    return { id, deadline: first.due, payload: first.payload, key, headers };
+  }
+
+  /**
+   * Makes a message due at another time, or now, for every group that waits for it; returns when, or undefined if
+   * it does not wait. Its id stays.
+   */
+  async reschedule(
+    id: MessageId,
+    due: Due | "now",
+    signal?: AbortSignal,
+  ): Promise<Pick<DelayedBytes, "id" | "deadline"> | undefined> {
+    const args = {
+      channel: this.#queue.keys.channel,
+      wanted: parseMessageId(id),
+      delay: "",
+      deadline: "",
+      ...(due !== "now" && due),
+    };
+    const deadline = await this.#queue.change("reschedule in", rescheduleRetries, args, { signal });
+    return deadline === undefined ? undefined : { id, deadline };
+  }
+
+  /** Drops all; returns how many, each group's counted. */
+  clear(signal?: AbortSignal): Promise<number> {
+    return this.#queue.change("clear", clearRetries, {}, { signal });
+  }
+
+  /** How many messages are delayed or wait for a retry, each group's counted. O(1). */
+  size(signal?: AbortSignal): Promise<number> {
+    return this.#queue.read("measure", sizeWithRetries, {}, { signal });
+  }
+
+  /** When the first of all delayed messages and retries is due, or undefined if there are none. */
+  nextDeadline(signal?: AbortSignal): Promise<number | undefined> {
+    return this.#queue.read("look at", nextDue, {}, { signal });
+  }
+}
+
+/** Messages per script: a few hundred microseconds of Redis's time. */
+const STEP = 100;

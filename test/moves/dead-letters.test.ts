@@ -1,0 +1,301 @@
+import { describe, expect, test } from "vitest";
+import { clearDead } from "../../src/lua/reliable/clear-dead.ts";
+import { deadPage } from "../../src/lua/reliable/dead-page.ts";
+import { redrive } from "../../src/lua/reliable/redrive.ts";
+import { removeDead } from "../../src/lua/reliable/remove-dead.ts";
+import { FIRST_LETTERS, type LetterCursor } from "../../src/lua/fragments/each-letter.ts";
+import { run } from "../../src/lua/script.ts";
+import { bytes, message, newMoves, packRetry, retryName } from "../helpers/moves.ts";
+import type { Message, Moves } from "../helpers/moves.ts";
+
+const FAR = 5_000_000_000_000;
+const [a, b] = [message("a", 1000, "key of a"), message("b", 1001)];
+
+/** A letter as the script writes it that lets a message die. */
+const letter = (entryId: string, { address, payload, key }: Message, group: string) => {
+  const name = Buffer.from(group).toString("latin1");
+  return [
+    entryId,
+    "a",
+    address,
+    "p",
+    payload,
+    "t",
+    key,
+    "n",
+    "5",
+    "g",
+    name,
+    "r",
+    "Error",
+  ] as const;
+};
+
+/** `a` died in two groups, `b` in one; between them letters that make no sense. */
+const dead = [
+  letter("1-0", a, "g"),
+  ["2-0", "p", "no address", "g", "g"],
+  ["3-0", "a", b.address, "g", "no payload"],
+  letter("4-0", b, "g"),
+  ["5-7", "a", b.address, "p", "no group"],
+  ["6-0", "a", "short", "p", "b", "g", "g"],
+  letter("7-0", a, "é"),
+] as const;
+const readable = [dead[0], dead[3], dead[6]];
+const unreadable = dead.filter((entry) => !readable.includes(entry as never));
+
+interface Limits {
+  readonly limit?: number;
+  readonly maxBytes?: number;
+}
+const ALL = { limit: 100, maxBytes: 1_000_000 };
+
+const page = ({ redis, keys }: Moves, cursor: LetterCursor, limits: Limits = {}) =>
+  run(redis, deadPage, keys, { ...cursor, ...ALL, ...limits });
+const remove = (
+  { redis, keys }: Moves,
+  wanted: Buffer,
+  cursor = FIRST_LETTERS,
+  limits: Limits = {},
+) => run(redis, removeDead, keys, { wanted, ...cursor, ...ALL, ...limits });
+const drive = (
+  { redis, keys }: Moves,
+  wanted: Buffer | "",
+  {
+    delay = 0,
+    cursor = FIRST_LETTERS,
+    ...limits
+  }: Limits & { delay?: number; cursor?: LetterCursor } = {},
+) => {
+  const args = { channel: keys.channel, wanted, delay, ...cursor, ...ALL, ...limits };
+  return run(redis, redrive, keys, args);
+};
+
+describe("a page", () => {
+  test("has all letters, oldest first, those too that make no sense", async () => {
+    const queue = await newMoves();
+    await queue.seed({ dead });
+    const { letters, next } = await page(queue, FIRST_LETTERS);
+    expect(next).toBeUndefined();
+    expect(letters.map(({ diedAt, reason }) => [diedAt, reason])).toEqual([
+      [1, "Error"],
+      [2, "unreadable"],
+      [3, "unreadable"],
+      [4, "Error"],
+      [5, "unreadable"],
+      [6, "unreadable"],
+      [7, "Error"],
+    ]);
+    expect(letters[6]).toEqual({
+      diedAt: 7,
+      address: bytes(a.address),
+      payload: Buffer.from("a"),
+      trailer: Buffer.from("key of a"),
+      attempts: 5,
+      group: "é",
+      reason: "Error",
+    });
+    expect(letters.map(({ payload }) => payload.toString("latin1"))).toEqual([
+      "a",
+      "no address",
+      `a${b.address}gno payload`,
+      "b",
+      "no group",
+      "b",
+      "a",
+    ]);
+    expect(letters[4]?.address.toString("hex")).toBe("00000000000000050000000000000007");
+    expect(await queue.snapshot()).toEqual({ dead });
+  });
+
+  test("is followed by the next, and ends where it ended when the first was read", async () => {
+    const queue = await newMoves();
+    await queue.seed({ dead: dead.slice(0, 5) });
+    const first = await page(queue, FIRST_LETTERS, { limit: 3 });
+    expect(first.next).toEqual({ after: "3-0", last: "5-7" });
+    await queue.seed({ dead: dead.slice(5) });
+    const second = await page(queue, first.next ?? FIRST_LETTERS, { limit: 3 });
+    expect(second.letters.map(({ diedAt }) => diedAt)).toEqual([4, 5]);
+    expect(second.next).toBeUndefined();
+  });
+
+  test("ends where its letters end, though the last has gone meanwhile", async () => {
+    const queue = await newMoves();
+    await queue.seed({ dead: dead.slice(0, 4) });
+    const { next = FIRST_LETTERS } = await page(queue, FIRST_LETTERS, { limit: 2 });
+    await queue.redis.xdel(queue.keys.dead, "4-0");
+    const second = await page(queue, next, { limit: 1 });
+    expect(second.letters.map(({ diedAt }) => diedAt)).toEqual([3]);
+    const third = await page(queue, second.next ?? FIRST_LETTERS, { limit: 1 });
+    expect(third).toEqual({ letters: [], next: undefined });
+  });
+
+  test("is short where letters are large", async () => {
+    const queue = await newMoves();
+    const large = message("x".repeat(1000), 5);
+    await queue.seed({
+      dead: Array.from({ length: 30 }, (_, i) => letter(`${i + 1}-0`, large, "g")),
+    });
+    const { letters, next } = await page(queue, FIRST_LETTERS, { maxBytes: 12_000 });
+    expect(letters.length).toBe(20);
+    expect(next).toEqual({ after: "20-0", last: "30-0" });
+  });
+
+  test("may end with the greatest of all ids", async () => {
+    const queue = await newMoves();
+    const greatest = "18446744073709551615-18446744073709551615";
+    await queue.seed({ dead: [letter("1-0", a, "g"), [greatest, "some", "thing"]] });
+    const { letters, next } = await page(queue, FIRST_LETTERS, { limit: 2 });
+    expect(letters.length).toBe(2);
+    expect(next).toBeUndefined();
+    expect((await drive(queue, "")).redriven).toBe(1);
+    const place = letters[1]?.address ?? Buffer.alloc(0);
+    expect(place).toEqual(Buffer.alloc(16, 0xff));
+    expect(await remove(queue, place)).toEqual({ removed: 1, next: undefined });
+  });
+
+  test("is empty where there are none", async () => {
+    const queue = await newMoves();
+    expect(await page(queue, FIRST_LETTERS)).toEqual({ letters: [], next: undefined });
+  });
+});
+
+describe("remove", () => {
+  test("deletes a message's letters of all groups", async () => {
+    const queue = await newMoves();
+    await queue.seed({ dead });
+    expect(await remove(queue, bytes(a.address))).toEqual({ removed: 2, next: undefined });
+    expect(await queue.snapshot()).toEqual({ dead: dead.slice(1, 6) });
+  });
+
+  test("looks through a page, and tells where to go on", async () => {
+    const queue = await newMoves();
+    await queue.seed({ dead });
+    const first = await remove(queue, bytes(a.address), FIRST_LETTERS, { limit: 3 });
+    expect(first).toEqual({ removed: 1, next: { after: "3-0", last: "7-0" } });
+    const second = await remove(queue, bytes(a.address), first.next, { limit: 100 });
+    expect(second).toEqual({ removed: 1, next: undefined });
+    expect(await queue.snapshot()).toEqual({ dead: dead.slice(1, 6) });
+  });
+
+  test("an unreadable letter by its place, and not by the address that it claims to have", async () => {
+    const queue = await newMoves();
+    await queue.seed({ dead });
+    expect((await remove(queue, bytes(b.address))).removed).toBe(1);
+    const { letters } = await page(queue, FIRST_LETTERS);
+    const [place] = letters.filter(({ diedAt }) => diedAt === 5);
+    expect((await remove(queue, place?.address ?? Buffer.alloc(16))).removed).toBe(1);
+    expect(await queue.snapshot()).toEqual({
+      dead: dead.filter(([entryId]) => entryId !== "4-0" && entryId !== "5-7"),
+    });
+  });
+
+  test("changes nothing where nothing fits", async () => {
+    const queue = await newMoves();
+    await queue.seed({ dead });
+    expect((await remove(queue, bytes(message("x", 5).address))).removed).toBe(0);
+    expect(await queue.snapshot()).toEqual({ dead });
+  });
+});
+
+describe("redrive", () => {
+  test("all: each letter that can be read waits in its own group, and is published", async () => {
+    const queue = await newMoves();
+    await queue.seed({ dead, timeouts: [message("d", FAR).delayed] });
+    const { redriven, next, serverTime } = await drive(queue, "");
+    expect({ redriven, next }).toEqual({ redriven: 3, next: undefined });
+    const due = Math.floor(serverTime);
+    expect(await queue.snapshot()).toEqual({
+      dead: unreadable,
+      timeouts: [message("d", FAR).delayed],
+      retries: [
+        [retryName(a, "g"), due],
+        [retryName(a, "é"), due],
+        [retryName(b, "g"), due],
+      ],
+      retrying: {
+        [retryName(b, "g")]: packRetry(b, 0),
+        [retryName(a, "g")]: packRetry(a, 0),
+        [retryName(a, "é")]: packRetry(a, 0),
+      },
+      channel: [String(due)],
+    });
+  });
+
+  test("one message, after a delay", async () => {
+    const queue = await newMoves();
+    await queue.seed({ dead });
+    const { redriven, serverTime } = await drive(queue, bytes(b.address), { delay: 60_000 });
+    expect(redriven).toBe(1);
+    const due = Math.ceil(serverTime + 60_000);
+    expect(await queue.snapshot()).toEqual({
+      dead: dead.filter(([entryId]) => entryId !== "4-0"),
+      retries: [[retryName(b, "g"), due]],
+      retrying: { [retryName(b, "g")]: packRetry(b, 0) },
+      channel: [String(due)],
+    });
+  });
+
+  test("publishes nothing if others are due before", async () => {
+    const queue = await newMoves();
+    await queue.seed({ dead, timeouts: [message("d", 5).delayed] });
+    expect((await drive(queue, "")).redriven).toBe(3);
+    expect((await queue.snapshot()).channel).toBeUndefined();
+    await queue.seed({ dead: [letter("8-0", message("e", 5), "g")] });
+    await queue.redis.del(queue.keys.timeouts);
+    expect((await drive(queue, "", { delay: 1000 })).redriven).toBe(1);
+    expect((await queue.snapshot()).channel).toBeUndefined();
+  });
+
+  test("a page at a time", async () => {
+    const queue = await newMoves();
+    await queue.seed({ dead });
+    const first = await drive(queue, "", { limit: 1 });
+    expect(first).toMatchObject({ redriven: 1, next: { after: "1-0", last: "7-0" } });
+    const cursor = first.next ?? FIRST_LETTERS;
+    expect(await drive(queue, "", { cursor })).toMatchObject({ redriven: 2, next: undefined });
+    expect((await queue.snapshot()).dead).toEqual(unreadable);
+  });
+
+  test("two letters of one message and group are one retry; what waits already begins anew", async () => {
+    const queue = await newMoves();
+    await queue.seed({
+      dead: [letter("1-0", a, "g"), letter("2-0", a, "g")],
+      retries: [[retryName(a, "g"), FAR]],
+      retrying: { [retryName(a, "g")]: packRetry(a, 3) },
+    });
+    expect((await drive(queue, "")).redriven).toBe(2);
+    const { retries, retrying, dead: left } = await queue.snapshot();
+    expect({ count: retries?.length, retrying, left }).toEqual({
+      count: 1,
+      retrying: { [retryName(a, "g")]: packRetry(a, 0) },
+      left: undefined,
+    });
+  });
+
+  test.each(["retries", "retrying", "timeouts"] as const)(
+    "with a string under %s nothing changes",
+    async (key) => {
+      const queue = await newMoves();
+      await queue.seed({ dead });
+      await queue.redis.set(queue.keys[key], "string");
+      await expect(drive(queue, "")).rejects.toThrow("WRONGTYPE");
+      await queue.redis.del(queue.keys[key]);
+      expect(await queue.snapshot()).toEqual({ dead });
+    },
+  );
+
+  test("of nothing", async () => {
+    const queue = await newMoves();
+    expect(await drive(queue, "")).toMatchObject({ redriven: 0, next: undefined });
+    expect(await queue.snapshot()).toEqual({});
+  });
+});
+
+test("clear drops all", async () => {
+  const queue = await newMoves();
+  await queue.seed({ dead, timeouts: [a.delayed] });
+  expect(await run(queue.redis, clearDead, queue.keys, {})).toBe(7);
+  expect(await queue.snapshot()).toEqual({ timeouts: [a.delayed] });
+  expect(await run(queue.redis, clearDead, queue.keys, {})).toBe(0);
+});
