@@ -208,6 +208,20 @@ export function packRetry({ payload, key }: Message, attempts: number): Bytes {
   return asText(head) + payload + key;
 }
 
+/** What waits for a retry: its name, and its value. */
+export function waitingRetry(
+  { address, payload }: Pick<Message, "address" | "payload">,
+  group: string,
+  attempts: number,
+  trailer = "",
+): { readonly name: Bytes; readonly value: Bytes } {
+  const head = Buffer.alloc(8);
+  head.writeUInt32LE(attempts, 0);
+  head.writeUInt32LE(payload.length, 4);
+  const name = String.fromCodePoint(address.length) + address + group;
+  return { name, value: asText(head) + payload + trailer };
+}
+
 /** The bytes that a text stands for, to be sent to Redis. */
 export function bytes(text: Bytes): Buffer {
   return Buffer.from(text, "latin1");
