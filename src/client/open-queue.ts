@@ -2,6 +2,7 @@ import { DelayedMessages } from "../delayed/delayed-messages.ts";
 import type { OfferBatch } from "../delayed/offer-batch.ts";
 import { TransferTask } from "../delayed/transfer-task.ts";
 import { LeftRunningError, type DelaylineError } from "../errors.ts";
+import type { TransferReply } from "../lua/delayed/transfer.ts";
 import type { Elements } from "../lua/family.ts";
 import type { Consumer } from "../queue/consumer.ts";
 import { queueKeys } from "../queue/keys.ts";
@@ -13,6 +14,7 @@ import { ReliableMessages } from "../reliable/reliable-messages.ts";
 import { Retries } from "../reliable/retries.ts";
 import { ReadyList } from "../ready/ready-list.ts";
 import type { Connections } from "../redis/connections.ts";
+import { ListWatch } from "../reliable/list-watch.ts";
 import type { Subscriber } from "../redis/subscriber.ts";
 import type { Troubles, Work } from "../redis/troubles.ts";
 import type { Expiries } from "../time/expiries.ts";
@@ -50,6 +52,8 @@ export class OpenQueue {
   readonly #shared: Shared;
   readonly #groups = new Map<string, OpenGroup>();
   #transferTask: TransferTask | undefined;
+  /** Where this client moves messages of a reliable queue. */
+  #listWatch: ListWatch | undefined;
 
   /** @throws {TypeError} if the name cannot name a queue. */
   constructor(name: string, elements: Elements, shared: Shared) {
@@ -65,10 +69,27 @@ export class OpenQueue {
   /** From now on this client moves due messages of the queue. */
   startTransfer(): void {
     if (this.#transferTask !== undefined) return;
-    const { name, keys, layout } = this.queue;
     this.pauses.leaveToSweeps();
-    const shared = { ...this.#shared, pauses: this.pauses };
-    this.#transferTask = new TransferTask(name, keys, layout, shared);
+    this.#transferTask = new TransferTask(this.queue, {
+      ...this.#shared,
+      pauses: this.pauses,
+      onTransferred: (reply) => this.#onTransferred(reply),
+    });
+    this.pauses.onChange(() => this.#switchListWatch());
+    if (this.#isReliable) this.#watchList();
+  }
+
+  /**
+   * From now on due messages and retries go into the queue's stream. Where this client moves messages, what others
+   * push to the ready LIST is taken over.
+   */
+  openReliable(): void {
+    if (this.#isReliable) return;
+    this.queue.becomeReliable();
+    if (this.#transferTask === undefined) return;
+    this.#watchList();
+    // Retries may be waiting, of which it does not know.
+    this.#transferTask.lookAgain();
   }
 
   /**
@@ -77,7 +98,7 @@ export class OpenQueue {
    * @throws {TypeError} if the group is open with other settings.
    */
   openGroup(settings: GroupSettings): OpenGroup {
-    this.queue.becomeReliable();
+    this.openReliable();
     const { group: name } = settings;
     const open = this.#groups.get(name);
     if (open !== undefined) {
@@ -96,7 +117,30 @@ export class OpenQueue {
     for (const consumer of this.consumers) consumer.stop();
     this.pauses.close();
     const groups = Array.from(this.#groups.values(), ({ group }) => group.stop());
-    await Promise.all([this.#transferTask?.close(), this.ready.close(), ...groups]);
+    const own = [this.#transferTask?.close(), this.#listWatch?.close(), this.ready.close()];
+    await Promise.all([...own, ...groups]);
+  }
+
+  get #isReliable(): boolean {
+    return this.queue.layout.into === "stream";
+  }
+
+  #onTransferred({ wentInto, hasListed }: TransferReply): void {
+    // Others have opened it as reliable. Who moves has to watch the LIST, too: the others stand by.
+    if (wentInto === "stream") this.openReliable();
+    this.#switchListWatch();
+    if (hasListed && this.pauses.isPaused !== true) this.#listWatch?.lookOnce();
+  }
+
+  #watchList(): void {
+    this.#listWatch = new ListWatch(this.queue, this.#shared);
+    this.#switchListWatch();
+  }
+
+  /** One process that watches is enough: the one that moves. */
+  #switchListWatch(): void {
+    const isMoving = this.#transferTask?.isStandingBy === false;
+    this.#listWatch?.switch(isMoving && this.pauses.isPaused === false);
   }
 
   /** Resolves when the handlers and the bodies of loops that run have finished. */

@@ -1,12 +1,11 @@
-import { randomUUID } from "node:crypto";
 import type { Connections } from "../redis/connections.ts";
 import { DeadlineTimer } from "../time/deadline-timer.ts";
 import { QuarantineError, RedisError, type DelaylineError } from "../errors.ts";
 import { isRefusedForNow } from "../failure.ts";
-import type { QueueKeys } from "../queue/keys.ts";
+import type { Queue } from "../queue/queue.ts";
 import { retire } from "../lua/delayed/retire.ts";
 import { run } from "../lua/script.ts";
-import { pick, type Layout } from "../lua/family.ts";
+import { pick } from "../lua/family.ts";
 import { sweep, transfer, type TransferReply } from "../lua/delayed/transfer.ts";
 import { LAST_DEADLINE } from "../lua/fragments/replied.ts";
 import { Pause } from "../time/pause.ts";
@@ -14,10 +13,11 @@ import { SpreadInterval } from "../time/spread-interval.ts";
 import type { ServerClock } from "../time/server-clock.ts";
 import type { Listener, Subscriber } from "../redis/subscriber.ts";
 import type { Troubles, Work } from "../redis/troubles.ts";
+import { StandBy } from "./stand-by.ts";
 import { Tidier } from "./tidier.ts";
 
 /**
- * The transfer task moves due messages of one queue to its ready LIST. There is one per queue and client,
+ * The transfer task moves due messages of one queue to its ready LIST, or to its stream if it is reliable. There is one per queue and client,
  * however many handles exist.
  *
  * It subscribes to the queue's channel first, then transfers once, then lives from four events:
@@ -37,15 +37,7 @@ import { Tidier } from "./tidier.ts";
  * the first message that is left. A wake-up that is heard while a transfer is under way may be about a
  * message that came after it, so both are merged by minimum.
  *
- * Stand-by. If the tasks of all workers ran the script at each deadline, the cost of a deadline would grow
- * with their number. So a task is active or stands by. It starts active. An active task whose deadline has
- * passed, and which finds nothing to move since another task moved it, stands by: it looks 100 to 200 ms
- * after each deadline, and only for messages that are overdue. If it finds any, the active task is gone or
- * stalled, and it becomes active itself. Who moves is a hint in Redis (`mover`), so that a head which was
- * cancelled, rather than moved by somebody, makes nobody stand by: who moves writes it ten times a second,
- * and who finds nothing reads it. Nothing is leased: a dead active task costs one lateness of 200 ms. One
- * that is closed says so, by a wake-up of `0`, which makes every task active again until the next
- * deadline.
+ * It is active or stands by while another task moves; see {@link StandBy}.
  *
  * Paused. While the queue is paused the task sweeps on the same occasions, which moves nothing, and does
  * nothing else: the timer is not armed. Who pauses or resumes says so by a wake-up of `0`.
@@ -53,16 +45,15 @@ import { Tidier } from "./tidier.ts";
  * No error ends the task. It is told to the client's troubles, and tried again after a growing pause.
  */
 export class TransferTask implements Listener {
-  readonly #queue: string;
-  readonly #keys: QueueKeys;
-  readonly #layout: Layout;
+  readonly #queue: Queue;
   readonly #connections: Connections;
   readonly #clock: ServerClock;
   readonly #pauses: Notes;
   readonly #report: (error: DelaylineError) => void;
+  readonly #onTransferred: (reply: TransferReply) => void;
   readonly #work: Work;
 
-  readonly #id = randomUUID();
+  readonly #standBy = new StandBy();
   readonly #timer = new DeadlineTimer(() => this.#look(), "punctual");
   readonly #tidier: Tidier;
   readonly #sweeps: typeof SWEEPS;
@@ -71,7 +62,6 @@ export class TransferTask implements Listener {
     this.#look();
   });
   readonly #pause = new Pause(100, 5000);
-  #isStandingBy = false;
   #isDeaf = false;
   #isFailing = false;
   #isClosed = false;
@@ -81,15 +71,11 @@ export class TransferTask implements Listener {
   /** While a transfer is under way: the earliest deadline heard meanwhile. */
   #heard = Infinity;
   #transferring: Promise<void> | undefined;
-  /** When it last said in Redis that it moves, by `performance.now()`. */
-  #claimedAt = -Infinity;
   /** Why the next transfer is a sweep, if it is one. */
   #sweepDue: "subscribed" | "called" | "time" | undefined;
 
   constructor(
-    queue: string,
-    keys: QueueKeys,
-    layout: Layout,
+    queue: Queue,
     shared: {
       readonly connections: Connections;
       readonly subscriber: Subscriber;
@@ -97,29 +83,35 @@ export class TransferTask implements Listener {
       readonly pauses: Notes;
       readonly report: (error: DelaylineError) => void;
       readonly troubles: Troubles;
+      /** Is told what each transfer has found. It must not throw. */
+      readonly onTransferred?: (reply: TransferReply) => void;
     },
     sweeps = SWEEPS,
   ) {
     this.#queue = queue;
-    this.#keys = keys;
-    this.#layout = layout;
     this.#connections = shared.connections;
     this.#clock = shared.clock;
     this.#pauses = shared.pauses;
     this.#report = shared.report;
+    this.#onTransferred = shared.onTransferred ?? (() => {});
     this.#work = shared.troubles.work();
     this.#clock.onStep(() => this.#onStep());
-    this.#tidier = new Tidier(queue, keys, layout, shared);
+    this.#tidier = new Tidier(queue.name, queue.keys, queue.layout, shared);
     this.#sweeps = sweeps;
     this.#armSweep();
     // Subscribe before the first transfer. The other way round, a message offered between the two
     // would publish to nobody and wait for the next sweep.
-    shared.subscriber.listen(keys.channel, this);
+    shared.subscriber.listen(queue.keys.channel, this);
   }
 
   /** Whether wake-ups seem to get lost, so that it sweeps every second. */
   get isDeaf(): boolean {
     return this.#isDeaf;
+  }
+
+  /** Whether another task moves, and this one only looks after it. */
+  get isStandingBy(): boolean {
+    return this.#standBy.isOn;
   }
 
   onSubscribed(): void {
@@ -134,14 +126,19 @@ export class TransferTask implements Listener {
     if (!(deadline <= LAST_DEADLINE)) return;
     // "Look now": somebody has left, moved the messages about, paused the queue or let it go on.
     if (deadline === 0) {
-      this.#isStandingBy = false;
-      this.#sweepDue ??= "called";
-      if (!this.#isFailing) this.#look();
+      this.lookAgain();
     } else if (this.#transferring !== undefined) {
       this.#heard = Math.min(this.#heard, deadline);
     } else if (deadline < this.#awaited && !this.#isFailing) {
       this.#await(deadline);
     }
+  }
+
+  /** Sweeps now: what this task knows may be wrong. */
+  lookAgain(): void {
+    this.#standBy.end();
+    this.#sweepDue ??= "called";
+    if (!this.#isFailing) this.#look();
   }
 
   /** Stops; resolves when nothing is under way any more. */
@@ -190,7 +187,7 @@ export class TransferTask implements Listener {
       let next = { deadline: Infinity, isDue: false };
       do {
         next = await this.#moveBatch(next.deadline);
-      } while (next.isDue && !this.#isStandingBy && !this.#isResting && !this.#isClosed);
+      } while (next.isDue && !this.isStandingBy && !this.#isResting && !this.#isClosed);
       this.#isFailing = false;
       this.#pause.reset();
       this.#work.succeeded();
@@ -201,7 +198,7 @@ export class TransferTask implements Listener {
       // It may have been a sweep. Wake-ups were not listened to meanwhile.
       this.#sweepDue = "subscribed";
       const failure = new RedisError(
-        `cannot transfer due messages of queue "${this.#queue}"`,
+        `cannot transfer due messages of queue "${this.#queue.name}"`,
         error,
       );
       this.#work.failed(failure);
@@ -217,22 +214,24 @@ export class TransferTask implements Listener {
     this.#heard = Infinity;
     const sentAt = performance.now();
     const sweepDue = this.#sweepDue;
-    const script = pick(sweepDue === undefined ? transfer : sweep, this.#layout);
+    const script = pick(sweepDue === undefined ? transfer : sweep, this.#queue.layout);
     this.#sweepDue = undefined;
-    const isClaiming = this.#isFailing || this.#isStandingBy || sentAt > this.#claimedAt + CLAIM;
-    const reply = await run(this.#connections.background, script, this.#keys, {
+    const isClaiming = this.#isFailing || this.#standBy.isClaimDue(sentAt);
+    const reply = await run(this.#connections.background, script, this.#queue.keys, {
       limit: BATCH,
-      grace: this.#isStandingBy ? OVERDUE : 0,
-      task: this.#id,
+      grace: this.#standBy.grace,
+      task: this.#standBy.task,
       claim: isClaiming ? 1 : 0,
     });
-    if (isClaiming && reply.moved > 0) this.#claimedAt = sentAt;
+    if (isClaiming && reply.moved > 0) this.#standBy.onClaimed(sentAt);
     this.#clock.observe(reply.serverTime, sentAt);
     if (reply.isPaused !== undefined) this.#pauses.note(reply.isPaused);
     this.#tidier.note(reply.moved, reply.untidy);
-    if (reply.quarantined > 0) this.#report(new QuarantineError(this.#queue, reply.quarantined));
+    if (reply.quarantined > 0)
+      this.#report(new QuarantineError(this.#queue.name, reply.quarantined));
     if (sweepDue === "time" && !this.#isAnnounced(reply, told)) this.#setDeaf(true);
-    this.#takeTurns(reply);
+    this.#standBy.onTransferred(reply, this.#awaited);
+    this.#onTransferred(reply);
     const deadline = Math.min(reply.next, this.#heard);
     // Whole milliseconds, as in the script: a fraction of one, which only others write, is not due yet.
     return { deadline, isDue: deadline <= Math.floor(reply.serverTime) };
@@ -244,30 +243,21 @@ export class TransferTask implements Listener {
     return moved + quarantined === 0 || isKnown;
   }
 
-  /** Decides from what a transfer found whether this task is active or stands by. */
-  #takeTurns(reply: TransferReply): void {
-    if (reply.moved > 0) {
-      this.#isStandingBy = false;
-    } else if (reply.isOutrun) {
-      const hasPassed = this.#awaited <= reply.serverTime && this.#awaited < reply.next;
-      if (hasPassed) this.#isStandingBy = true;
-    }
-  }
-
   /** Arms the timer by the estimate of the server's clock; the script decides what is due. */
   #await(deadline: number): void {
     this.#awaited = this.#isResting ? Infinity : deadline;
     const remaining = this.#clock.remaining(this.#awaited);
-    const delay = this.#isStandingBy ? STAND_BY * (1 + Math.random()) : 0;
-    this.#timer.reset(performance.now() + remaining + delay);
+    this.#timer.reset(performance.now() + remaining + this.#standBy.delay);
   }
 
   async #retire(): Promise<void> {
     const { background } = this.#connections;
-    if (this.#isStandingBy || background.status !== "ready") return;
-    const { channel } = this.#keys;
+    if (this.isStandingBy || background.status !== "ready") return;
+    const { keys } = this.#queue;
     // If it fails, those that stand by find out by themselves, a little later.
-    await run(background, retire, this.#keys, { channel, task: this.#id }).catch(() => {});
+    await run(background, retire, keys, { channel: keys.channel, task: this.#standBy.task }).catch(
+      () => {},
+    );
   }
 }
 
@@ -285,12 +275,3 @@ const BATCH = 100;
 
 /** Milliseconds between two sweeps, on average; `deaf`: while wake-ups get lost. */
 const SWEEPS = { ordinary: 30_000, deaf: 1000 };
-
-/** A task that stands by looks this many to twice as many milliseconds after a deadline. */
-const STAND_BY = 100;
-
-/** It takes only messages that are late by more than this, in milliseconds. */
-const OVERDUE = 50;
-
-/** A task that moves says so in Redis this often, in milliseconds. */
-const CLAIM = 100;

@@ -30,10 +30,10 @@ type Send<Reply> = (redis: RedisClient, keys: QueueKeys) => Promise<Reply>;
 export class Queue {
   readonly name: string;
   readonly keys: QueueKeys;
-  readonly layout: Layout;
   readonly report: (error: DelaylineError) => void;
   readonly #connections: Connections;
   readonly #expiries: Expiries;
+  #layout: Layout;
   #isClosed = false;
 
   constructor(
@@ -48,10 +48,20 @@ export class Queue {
   ) {
     this.name = name;
     this.keys = keys;
-    this.layout = layout;
+    this.#layout = layout;
     this.report = shared.report;
     this.#connections = shared.connections;
     this.#expiries = shared.expiries;
+  }
+
+  /** How it lies in Redis, as far as this process knows. It may become reliable at any time. */
+  get layout(): Layout {
+    return this.#layout;
+  }
+
+  /** From now on due messages go into the stream. */
+  becomeReliable(): void {
+    this.#layout = { ...this.#layout, into: "stream" };
   }
 
   /** @throws {ClosedError} after {@link close}. */

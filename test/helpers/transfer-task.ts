@@ -48,7 +48,7 @@ export function startTransferTask(
   });
   const pauses = new PauseWatch(queue, { connections, subscriber, troubles });
   const shared = { connections, subscriber, clock, pauses, report, troubles };
-  const task = new TransferTask(name, keys, layout, shared, sweeps);
+  const task = new TransferTask(queue, shared, sweeps);
   onTestFinished(async () => {
     await task.close();
     subscriber.close();

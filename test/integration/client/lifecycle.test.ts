@@ -7,6 +7,7 @@ import { queueKeys } from "../../../src/queue/keys.ts";
 import { Subscription } from "../../../src/queue/subscription.ts";
 import { ReadyList } from "../../../src/ready/ready-list.ts";
 import { Connections } from "../../../src/redis/connections.ts";
+import { ListWatch } from "../../../src/reliable/list-watch.ts";
 import { Heartbeat } from "../../../src/redis/heartbeat.ts";
 import { Subscriber } from "../../../src/redis/subscriber.ts";
 import { Troubles } from "../../../src/redis/troubles.ts";
@@ -107,11 +108,20 @@ const kinds: Record<string, (url: string) => Running> = {
   "a transfer task": (url) => {
     const shared = share(url);
     const name = uniqueName();
-    const { pauses } = new OpenQueue(name, "addresses", shared);
-    const task = new TransferTask(name, queueKeys(name), LAYOUT, { ...shared, pauses });
+    const { queue, pauses } = new OpenQueue(name, "addresses", shared);
+    const task = new TransferTask(queue, { ...shared, pauses });
     return {
       start: () => task.onSubscribed(),
       close: () => closeWithin(shared, () => task.close()),
+    };
+  },
+  "a list watch": (url) => {
+    const shared = share(url);
+    const { queue } = new OpenQueue(uniqueName(), "addresses", shared);
+    const watch = new ListWatch(queue, shared);
+    return {
+      start: () => watch.switch(true),
+      close: () => closeWithin(shared, () => watch.close()),
     };
   },
   "a tidier": (url) => {

@@ -1,0 +1,162 @@
+import type { Redis } from "ioredis";
+import { expect, test } from "vitest";
+import { queueKeys, type QueueKeys } from "../../../src/queue/keys.ts";
+import { connectionName } from "../../../src/redis/client.ts";
+import { eventually } from "../../helpers/eventually.ts";
+import { newLine } from "../../helpers/delayline.ts";
+import { newOpenQueue, type TestQueue } from "../../helpers/open-queue.ts";
+import { startOwnServer } from "../../helpers/own-server.ts";
+import { newRedis, uniqueName } from "../../helpers/redis.ts";
+
+/** A queue of a client that moves its messages, and has opened it as reliable. */
+function newReliable(name: string, options?: Parameters<typeof newOpenQueue>[1]): TestQueue {
+  const queue = newOpenQueue(name, options);
+  queue.open.startTransfer();
+  queue.open.openReliable();
+  return queue;
+}
+
+/** The payloads in the stream, oldest first. */
+async function streamed(redis: Redis, { stream }: QueueKeys): Promise<string[]> {
+  const entries = await redis.xrange(stream, "-", "+");
+  return entries.map(([, fields]) => fields[fields.indexOf("p") + 1] ?? "");
+}
+
+/** The ids of the connections that block for the LIST of a queue. */
+async function watching(redis: Redis, name: string): Promise<string[]> {
+  const clients = String(await redis.client("LIST")).split("\n");
+  const ours = clients.filter(
+    (client) =>
+      client.includes(` name=${connectionName("blocking", name)} `) &&
+      client.includes(" cmd=blmove "),
+  );
+  return ours.map((client) => /^id=(\d+)/.exec(client)?.[1] ?? "");
+}
+
+/** Waits until so many connections watch. */
+async function watchedBy(count: number, redis: Redis, name: string): Promise<void> {
+  await eventually(async () => (await watching(redis, name)).length === count, {
+    what: `${count} connections watch the LIST`,
+  });
+}
+
+test("what a plain client pushes arrives in the stream, in order", async () => {
+  const [redis, name] = [newRedis(), uniqueName()];
+  const keys = queueKeys(name);
+  await redis.rpush(name, "there", "before");
+  newReliable(name);
+  await watchedBy(1, redis, name);
+  const all = ["there", "before"];
+  expect(await streamed(redis, keys)).toEqual(all);
+
+  await redis.rpush(name, "one");
+  await eventually(async () => (await streamed(redis, keys)).length === 3);
+  const many = Array.from({ length: 250 }, (_, i) => `${i}`);
+  await redis.rpush(name, ...many);
+  await newLine({ codec: "string" }).getBlockingQueue(name).put("put");
+  all.push("one", ...many, "put");
+  await eventually(async () => (await streamed(redis, keys)).length === all.length);
+  expect(await streamed(redis, keys)).toEqual(all);
+  expect(await redis.exists(name)).toBe(0);
+});
+
+test("a paused queue is not watched, and is again when it is resumed", async () => {
+  const [redis, name] = [newRedis(), uniqueName()];
+  const { open } = newReliable(name);
+  await watchedBy(1, redis, name);
+  await open.pauses.pause();
+  await watchedBy(0, redis, name);
+  await redis.rpush(name, "meanwhile");
+  await open.pauses.resume();
+  await eventually(async () => (await streamed(redis, queueKeys(name))).length === 1);
+  await watchedBy(1, redis, name);
+});
+
+test("a client whose task stands by does not watch, until it moves again", async () => {
+  const [redis, name] = [newRedis(), uniqueName()];
+  const keys = queueKeys(name);
+  const queue = newLine({ codec: "string", transfer: false }).getDelayedQueue(name);
+  const first = newReliable(name);
+  await watchedBy(1, redis, name);
+  const [idOfFirst] = await watching(redis, name);
+  const second = newReliable(name);
+  await watchedBy(2, redis, name);
+  // Each deadline may make one of them stand by.
+  let count = 0;
+  await eventually(async () => {
+    await queue.offer(`${count++}`, 10);
+    await eventually(async () => (await streamed(redis, keys)).length === count);
+    return (await watching(redis, name)).length === 1;
+  });
+  await redis.rpush(name, "pushed");
+  await eventually(async () => (await streamed(redis, keys)).at(-1) === "pushed");
+
+  // When the one that watches has left, the other moves and watches.
+  const [watcher] = await watching(redis, name);
+  await (watcher === idOfFirst ? first : second).close();
+  await watchedBy(1, redis, name);
+  expect(await watching(redis, name)).not.toEqual([watcher]);
+});
+
+test("who stands by takes over what lies in the LIST if nobody watches", async () => {
+  const [redis, name] = [newRedis(), uniqueName()];
+  const keys = queueKeys(name);
+  const queue = newLine({ codec: "string", transfer: false }).getDelayedQueue(name);
+  newReliable(name);
+  await watchedBy(1, redis, name);
+  // Another moves, such as one of an older version, which pushes to the LIST.
+  await eventually(async () => {
+    await queue.offer("x", 10);
+    await redis.set(keys.mover, "another");
+    await redis.del(keys.timeouts);
+    return (await watching(redis, name)).length === 0;
+  });
+  await redis.rpush(name, "by another");
+  await queue.offer("due", 10);
+  await redis.del(keys.timeouts);
+  await eventually(async () => (await streamed(redis, keys)).includes("by another"));
+});
+
+test("a connection that is killed loses nothing", async () => {
+  const [redis, name] = [newRedis(), uniqueName()];
+  const keys = queueKeys(name);
+  newReliable(name, { mayFail: true });
+  const payloads = Array.from({ length: 40 }, (_, i) => `${i}`);
+  for (const payload of payloads) {
+    const [id] = await watching(redis, name);
+    const killing = id === undefined ? undefined : redis.client("KILL", "ID", id);
+    await Promise.all([redis.rpush(name, payload), killing]);
+  }
+  await eventually(async () => (await streamed(redis, keys)).length >= payloads.length);
+  expect(await streamed(redis, keys)).toEqual(payloads);
+  expect(await redis.exists(name)).toBe(0);
+});
+
+test("a refusal is told once, and what was pushed meanwhile is taken over when it is mended", async () => {
+  const server = await startOwnServer();
+  const [redis, name] = [newRedis(server.url), uniqueName()];
+  const { errors } = newReliable(name, { url: server.url, mayFail: true });
+  await watchedBy(1, redis, name);
+  await redis.set(name, "no list");
+  await eventually(() => errors.length > 0);
+  expect(errors.map(({ message }) => message)).toEqual([
+    expect.stringContaining(`cannot take over what was pushed to the LIST of queue "${name}"`),
+  ]);
+  await redis.multi().del(name).rpush(name, "pushed").exec();
+  await eventually(async () => (await streamed(redis, queueKeys(name))).length === 1, {
+    within: 10_000,
+  });
+  expect(errors.length).toBe(1);
+});
+
+test("to close ends the block at once, and loses nothing", async () => {
+  const [redis, name] = [newRedis(), uniqueName()];
+  const { close } = newReliable(name);
+  await watchedBy(1, redis, name);
+  const startedAt = performance.now();
+  await Promise.all([close(), redis.rpush(name, "pushed")]);
+  expect(performance.now() - startedAt).toBeLessThan(1000);
+  const [inList, inStream] = [await redis.llen(name), await redis.xlen(queueKeys(name).stream)];
+  expect(inList + inStream).toBe(1);
+  expect(await watching(redis, name)).toEqual([]);
+});
