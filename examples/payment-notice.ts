@@ -1,0 +1,85 @@
+/**
+ * Partners are told of payments until they answer: again at once, after two minutes, and then every ten. One
+ * that does not answer for long becomes a dead letter, and is told when somebody has looked into it.
+ *
+ *   npx tsx examples/payment-notice.ts
+ */
+import assert from "node:assert/strict";
+import { setTimeout as sleep } from "node:timers/promises";
+import { Delayline, RejectError } from "delayline";
+import { startRedis } from "delayline/testing";
+
+interface Notice {
+  readonly partner: string;
+  readonly payment: string;
+}
+
+const MINUTE = 100; // So that nobody has to wait for an hour here.
+
+/** Stands for the partners: how often each fails before it answers, and when it was told. */
+const partners = new Map([
+  ["bakery", { failures: 0, toldAt: [] as number[] }],
+  ["bookshop", { failures: 5, toldAt: [] as number[] }],
+  ["kiosk", { failures: Infinity, toldAt: [] as number[] }],
+]);
+const answers: string[] = [];
+
+await using redis = await startRedis();
+await using line = new Delayline({ redis: redis.url });
+line.on("error", ({ message }) => console.log(message));
+const notices = line.getReliableQueue<Notice>(`payment-notices-${process.pid}`, {
+  retry: [0, 2 * MINUTE, 10 * MINUTE], // The last pause repeats.
+  maxDeliveries: 8,
+});
+
+notices.subscribe(
+  async ({ partner, payment }, { attempt }) => {
+    const found = partners.get(partner);
+    // It will not get better by trying again: this one is dead at once.
+    if (found === undefined) throw new RejectError(`there is no partner "${partner}"`);
+
+    console.log(`attempt ${attempt}: the ${partner} is told of ${payment}`);
+    found.toldAt.push(performance.now());
+    if (found.toldAt.length <= found.failures) throw new Error(`the ${partner} does not answer`);
+    answers.push(partner);
+  },
+  { concurrency: 50 },
+);
+
+for (const partner of ["bakery", "bookshop", "kiosk", "casino"]) {
+  const payment = `payment-of-the-${partner}`;
+  const headers = { "sent-by": "payment-notice.ts" };
+  await notices.offer({ partner, payment }, 0, { key: `pay:notice:${payment}`, headers });
+}
+
+// Whoever fails holds up nobody else, and what it waits for is in Redis.
+while (!answers.includes("bookshop")) await sleep(20);
+assert.deepEqual(answers, ["bakery", "bookshop"]);
+const toldAt = partners.get("bookshop")?.toldAt ?? [];
+const pauses = toldAt.slice(1).map((at, i) => (at - (toldAt[i] ?? 0)) / MINUTE);
+console.log(
+  `minutes until the bookshop was told again: ${pauses.map((p) => p.toFixed(1)).join(", ")}`,
+);
+assert.equal(pauses.length, 5);
+for (const [i, least] of [0, 2, 10, 10, 10].entries()) {
+  assert.ok((pauses[i] ?? 0) > least - 0.02, "a retry is never early");
+}
+
+// After eight deliveries the kiosk's is a dead letter, beside the one that was rejected.
+while ((await notices.deadLetters.size()) < 2) await sleep(20);
+const dead = new Map<string, { id: string; attempt: number }>();
+for await (const { id, payload, attempt, reason } of notices.deadLetters) {
+  console.log(`dead after attempt ${attempt}: the notice for the ${payload.partner}; ${reason}`);
+  dead.set(payload.partner, { id, attempt });
+}
+const [kiosk, casino] = [dead.get("kiosk"), dead.get("casino")];
+assert.ok(kiosk && casino);
+assert.deepEqual([kiosk.attempt, casino.attempt], [8, 1]);
+
+// Somebody has repaired the kiosk. The casino was a mistake.
+partners.set("kiosk", { failures: 0, toldAt: [] });
+await notices.deadLetters.redrive(kiosk.id, { delay: MINUTE });
+await notices.deadLetters.remove(casino.id);
+while (!answers.includes("kiosk")) await sleep(20);
+assert.deepEqual(answers, ["bakery", "bookshop", "kiosk"], "each is told once");
+assert.equal(await notices.deadLetters.size(), 0);
