@@ -67,7 +67,9 @@ test.each(
   const [queue, ids] = await inFlight();
   const before = await queue.snapshot();
   await queue.redis.call("ACL", "SETUSER", "default", `-${command}`);
-  await expect(move(queue, ids)).rejects.toThrow(/NOPERM|can't run this command|no permissions to run/);
+  await expect(move(queue, ids)).rejects.toThrow(
+    /NOPERM|can't run this command|no permissions to run/,
+  );
   const { inFlight: left, ...others } = await queue.snapshot();
   // An ack has nothing to write, so what it acknowledged may stay in the stream.
   if (name !== "ack") expect({ inFlight: left, ...others }).toEqual(before);
