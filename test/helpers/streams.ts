@@ -33,7 +33,7 @@ export interface StreamState extends Omit<QueueState, "stream" | "retries" | "de
 export interface Streams {
   readonly redis: Redis;
   readonly keys: QueueKeys;
-  /** Makes a group that begins at the start of the stream. */
+  /** Makes groups that begin at the start of the stream. */
   readonly addGroup: (...groups: readonly string[]) => Promise<void>;
   /** Appends entries, by their payloads or by their fields; returns their ids. */
   readonly add: (...entries: readonly (string | Fields)[]) => Promise<string[]>;
@@ -43,8 +43,17 @@ export interface Streams {
   readonly snapshot: () => Promise<StreamState>;
 }
 
-export async function newStreams(...groups: readonly string[]): Promise<Streams> {
-  const moves = await newMoves();
+/** With these groups, which begin at the start of the stream. */
+export function newStreams(...groups: readonly string[]): Promise<Streams> {
+  return newStreamsAt(undefined, ...groups);
+}
+
+/** The same in another Redis. */
+export async function newStreamsAt(
+  url: string | undefined,
+  ...groups: readonly string[]
+): Promise<Streams> {
+  const moves = await newMoves(url);
   const { redis, keys } = moves;
   const addGroup = async (...added: readonly string[]) => {
     for (const group of added) await redis.xgroup("CREATE", keys.stream, group, "0", "MKSTREAM");
@@ -133,7 +142,7 @@ async function retries(redis: Redis, keys: QueueKeys): Promise<Waiting[]> {
   return waiting;
 }
 
-/** Rows of one column or more, for a script that takes a row for each entry. */
+/** A row for each entry, with the same other columns. */
 export function rowsOf<Others extends object>(
   ids: readonly string[],
   others: Others,

@@ -10,6 +10,7 @@ export const streamId = defineFragment({
   lua: /* lua */ `
 local function compareDigits(x, y)
   if x == y then return 0 end
+  if #x <= 15 and #y <= 15 then return x - y end
   if #x ~= #y then return #x - #y end
   for k = 1, #x, 15 do
     local difference = x:sub(k, k + 14) - y:sub(k, k + 14)
@@ -17,19 +18,30 @@ local function compareDigits(x, y)
   end
   return 0
 end
+local function compareParts(ms, seq, otherMs, otherSeq)
+  -- Neighbours are mostly of one millisecond, and equal strings are one string in Lua.
+  if ms == otherMs then return compareDigits(seq, otherSeq) end
+  return compareDigits(ms, otherMs)
+end
+local function partsOf(id)
+  return id:match("^(%d+)%-(%d+)$")
+end
 local function compareIds(a, b)
-  local i, j = a:find("-", 1, true), b:find("-", 1, true)
-  local difference = compareDigits(a:sub(1, i - 1), b:sub(1, j - 1))
-  if difference ~= 0 then return difference end
-  return compareDigits(a:sub(i + 1), b:sub(j + 1))
+  local ms, seq = partsOf(a)
+  return compareParts(ms, seq, partsOf(b))
 end
 local function rangeOf(ids)
   local first, last = ids[1], ids[1]
+  local firstMs, firstSeq = partsOf(first)
+  local lastMs, lastSeq = firstMs, firstSeq
   for i = 2, #ids do
-    local id = ids[i]
+    local ms, seq = partsOf(ids[i])
     -- They mostly come in their order.
-    if compareIds(id, last) > 0 then last = id
-    elseif compareIds(id, first) < 0 then first = id end
+    if compareParts(ms, seq, lastMs, lastSeq) > 0 then
+      last, lastMs, lastSeq = ids[i], ms, seq
+    elseif compareParts(ms, seq, firstMs, firstSeq) < 0 then
+      first, firstMs, firstSeq = ids[i], ms, seq
+    end
   end
   return first, last
 end

@@ -99,9 +99,10 @@ test("retry-later: the old entry stays for a group that needs it", async () => {
   const [a = "", b = ""] = await queue.add("a", { p: "b", g: "g" });
   await queue.deliver("g", "c");
   await retrying(queue, [a]);
-  await retrying(queue, [b], { own: 1 });
+  await retrying(queue, [b], { own: 1, delay: 70_000 });
   await queue.deliver("h", "c");
-  expect((await retrying(queue, [a], { group: "h" })).settled).toEqual([true]);
+  const { settled } = await retrying(queue, [a], { group: "h", delay: 80_000 });
+  expect(settled).toEqual([true]);
   const { stream, inFlight, retries } = await queue.snapshot();
   expect({ stream, inFlight }).toEqual({});
   expect(retries).toEqual([

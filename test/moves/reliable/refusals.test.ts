@@ -1,0 +1,77 @@
+import { expect, test } from "vitest";
+import { ack } from "../../../src/lua/reliable/ack.ts";
+import { bury } from "../../../src/lua/reliable/bury.ts";
+import { giveBackEntries } from "../../../src/lua/reliable/give-back.ts";
+import { reclaim } from "../../../src/lua/reliable/reclaim.ts";
+import { retryLater } from "../../../src/lua/reliable/retry-later.ts";
+import { run } from "../../../src/lua/script.ts";
+import { startOwnServer } from "../../helpers/own-server.ts";
+import { newStreamsAt, rowsOf, type Streams } from "../../helpers/streams.ts";
+
+type Move = (queue: Streams, ids: readonly string[]) => Promise<unknown>;
+
+const mine = { group: "g", consumer: "c", inHand: 100 };
+
+/** Each of them settles all entries; with what is left in the queue. */
+const MOVES: Readonly<Record<string, [move: Move, after: object]>> = {
+  ack: [({ redis, keys }, ids) => run(redis, ack, keys, mine, rowsOf(ids, { own: 0 })), {}],
+  "give-back-entries": [
+    ({ redis, keys }, ids) =>
+      run(redis, giveBackEntries, keys, mine, rowsOf(ids, { own: 0, counted: 1 })),
+    { stream: ["a", "b"].map((p) => ({ p, n: "1", g: "g" })) },
+  ],
+  bury: [
+    ({ redis, keys }, ids) => run(redis, bury, keys, mine, rowsOf(ids, { own: 0, reason: "r" })),
+    { dead: ["a", "b"].map((p) => ({ p, n: "1", g: "g", r: "r" })) },
+  ],
+  "retry-later": [
+    ({ redis, keys }, ids) =>
+      run(
+        redis,
+        retryLater,
+        keys,
+        { ...mine, channel: "elsewhere" },
+        rowsOf(ids, { own: 0, delay: 1000, counted: 1 }),
+      ),
+    { retries: ["a", "b"].map((p) => ({ p, n: 1, g: "g" })) },
+  ],
+  reclaim: [
+    ({ redis, keys }) =>
+      run(redis, reclaim, keys, { ...mine, idle: 0, maxDeliveries: 9, limit: 100 }),
+    { stream: ["a", "b"].map((p) => ({ p, n: "1", g: "g", d: "1" })) },
+  ],
+};
+
+async function inFlight(): Promise<[queue: Streams, ids: string[]]> {
+  const server = await startOwnServer();
+  const queue = await newStreamsAt(server.url, "g");
+  const ids = await queue.add("a", "b");
+  await queue.deliver("g", "c");
+  return [queue, ids];
+}
+
+test.each(Object.entries(MOVES))("%s: passes if memory is full", async (_name, [move, after]) => {
+  const [queue, ids] = await inFlight();
+  await queue.redis.config("SET", "maxmemory-policy", "noeviction", "maxmemory", "1");
+  await expect(queue.redis.set("k", "v")).rejects.toThrow("OOM");
+  await move(queue, ids);
+  await queue.redis.config("SET", "maxmemory", "0");
+  expect(await queue.snapshot()).toEqual(after);
+});
+
+test.each(
+  Object.entries(MOVES).flatMap(([name, [move]]) =>
+    ["xack", "xdel"].map((command) => [name, command, move] as const),
+  ),
+)("%s: has written nothing if %s is not permitted", async (name, command, move) => {
+  const [queue, ids] = await inFlight();
+  const before = await queue.snapshot();
+  await queue.redis.call("ACL", "SETUSER", "default", `-${command}`);
+  await expect(move(queue, ids)).rejects.toThrow(
+    /NOPERM|can't run this command|no permissions to run/,
+  );
+  const { inFlight: left, ...others } = await queue.snapshot();
+  // An ack has nothing to write, so what it acknowledged may stay in the stream.
+  if (name !== "ack") expect({ inFlight: left, ...others }).toEqual(before);
+  else expect(others).toEqual({ stream: before.stream });
+});
