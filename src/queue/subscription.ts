@@ -1,3 +1,4 @@
+import { setMaxListeners } from "node:events";
 import { ClosedError, LeftRunningError, RedisError, type DelaylineError } from "../errors.ts";
 import type { Work } from "../redis/troubles.ts";
 import { Patience } from "../time/patience.ts";
@@ -37,6 +38,8 @@ export class Subscription implements Consumer, AsyncDisposable {
   /** @internal Use `subscribe` of a queue. */
   constructor(handling: Handling<unknown>) {
     this.#queue = handling.queue;
+    // Each handler that runs may listen; Node takes more than ten listeners for a leak.
+    setMaxListeners(0, this.#stopping.signal);
     this.#report = handling.report;
     const loops = Array.from({ length: handling.concurrency }, () => this.#loop(handling));
     this.ended = Promise.all(loops);

@@ -136,12 +136,16 @@ function pairs(words: readonly Buffer[]): Fields {
 }
 
 async function readReliable(redis: Redis, keys: QueueKeys): Promise<QueueState> {
-  const groups = (await redis.exists(keys.stream)) ? await redis.xinfo("GROUPS", keys.stream) : [];
-  const retrying = ((await redis.callBuffer("HGETALL", keys.retrying)) as Buffer[]).map(asText);
-  const dead = await redis.xrangeBuffer(keys.dead, "-", "+");
+  const is = async (key: string, type: string) => (await redis.type(key)) === type;
+  const groups = (await is(keys.stream, "stream")) ? await redis.xinfo("GROUPS", keys.stream) : [];
+  const words = (await is(keys.retrying, "hash"))
+    ? ((await redis.callBuffer("HGETALL", keys.retrying)) as Buffer[])
+    : [];
+  const retrying = words.map(asText);
+  const dead = (await is(keys.dead, "stream")) ? await redis.xrangeBuffer(keys.dead, "-", "+") : [];
   return {
     groups: (groups as string[][]).map((group) => group[group.indexOf("name") + 1] ?? ""),
-    retries: await scored(redis, keys.retries),
+    retries: (await is(keys.retries, "zset")) ? await scored(redis, keys.retries) : [],
     retrying: Object.fromEntries(
       retrying.flatMap((name, i) => (i % 2 === 0 ? [[name, retrying[i + 1] ?? ""]] : [])),
     ),

@@ -80,7 +80,7 @@ export async function newStreamsAt(
       return entries.map(([id]) => id);
     },
     snapshot: async () => {
-      const state = await moves.snapshot();
+      const { groups: _, retrying: __, ...state } = await moves.snapshot();
       const all = { ...state, ...(await read(redis, keys)) };
       return Object.fromEntries(Object.entries(all).filter(([, of]) => Object.keys(of).length > 0));
     },

@@ -26,6 +26,8 @@ for each row do
   counts[#counts + 1] = counted
 end
 local settled, refused = settle(group, consumer, inHand, ids, isOwn, function(entry, i)
+  -- It was read without being for us, and its acknowledgement was lost.
+  if entry.g and entry.g ~= group then return false end
   entry.n = entry.n + counts[i]
   entry.g = group
   return appendEntry(entry)
