@@ -6,7 +6,7 @@ import { streamId } from "./stream-id.ts";
 /**
  * `finish(group, ids, isOwn)`: acknowledges these entries for the group, in which they must be in flight, and
  * deletes those that no other group needs any more: the last one that finishes deletes. `isOwn[id]`: whether the
- * entry is for this group only.
+ * entry is for this group only. Some thousand at most, or Lua's stack is too small for them.
  * `mayFinish(group)`: raises an error if it is not permitted to finish anything. Behind it Redis takes every write
  * of the script, even if memory is full: it then refuses only the first, and never a removal.
  *

@@ -1,0 +1,48 @@
+import { expect, test } from "vitest";
+import { unpackEntry } from "../../../src/lua/fragments/entry.ts";
+
+const unpack = (fields: Readonly<Record<string, string>>) =>
+  unpackEntry(
+    "1-1",
+    Object.entries(fields)
+      .flat()
+      .map((text) => Buffer.from(text)),
+  );
+
+test("an entry: its fields by their names", () => {
+  expect(unpack({ p: "payload", g: "group", a: "address", n: "2", t: "key", d: "1" })).toEqual({
+    entryId: "1-1",
+    address: Buffer.from("address"),
+    payload: Buffer.from("payload"),
+    trailer: Buffer.from("key"),
+    attempts: 2,
+    group: "group",
+    isOrphan: true,
+  });
+});
+
+test("an entry: what is not there", () => {
+  expect(unpack({ a: "a", p: "" })).toEqual({
+    entryId: "1-1",
+    address: Buffer.from("a"),
+    payload: Buffer.alloc(0),
+    trailer: Buffer.alloc(0),
+    attempts: 0,
+    group: undefined,
+    isOrphan: false,
+  });
+});
+
+test.each(["-3", "1.5", "nan", "inf", "1e300", "4294967295", "x", ""])(
+  "an entry: %j attempts are none",
+  (n) => {
+    expect(unpack({ a: "a", p: "p", n })?.attempts).toBe(0);
+  },
+);
+
+test.each([{}, { a: "a" }, { p: "p" }, { a: "a".repeat(256), p: "p" }])(
+  "no entry of ours: %j",
+  (fields) => {
+    expect(unpack(fields)).toBeUndefined();
+  },
+);
