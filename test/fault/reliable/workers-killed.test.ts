@@ -10,8 +10,8 @@ import { completedCount, readNotes, settle } from "./handled.ts";
 
 /*
  * Of four processes that handle messages one is killed every 300 ms, for as long as there are any. None is lost. What
- * a dead process had in hand is started again, and no more than that; and what it had completed is completed again
- * only if the acknowledgement was not on its way yet.
+ * a dead process had in hand is started again, and no more than that. What it had completed is completed again only
+ * if the acknowledgement was not on its way yet.
  */
 
 const WORKERS = 4;
@@ -26,7 +26,7 @@ test(
     const { stream } = queueKeys(name);
     const producer = newLine({ codec: "json", transfer: false });
     const queue = producer.getReliableQueue<number>(name);
-    const env = { REDIS: redisUrl(), LEDGER: redisUrl(), QUEUE: name, VISIBILITY: "2000" };
+    const env = { REDIS: redisUrl(), LEDGER: redisUrl(), QUEUE: name, WORK: "hurry" };
     const crew = await Crew.start(WORKERS, { ...env, CONCURRENCY: String(CONCURRENCY) }, 2);
     const messages = numbers(MESSAGES).map((payload) => {
       return { payload, delay: Math.random() * MESSAGES };

@@ -4,8 +4,10 @@
  * It loads, says "loaded", and begins when it hears "go". The payloads are numbers. What becomes of a message is
  * what `WORK` says, or the last word that was heard:
  *
- * - "complete": it takes its time, and is done;
- * - "stumble": the same, but one in ten fails;
+ * - "complete": it takes its time, notes that, and is done;
+ * - "hurry": the same, but it does not wait for the ledger's reply: the note is on its way, and with the next breath
+ *   the acknowledgement;
+ * - "stumble": as "complete", but one in ten fails;
  * - "fail": none is done. It is let go by `nack`, the handler throws, or one in a hundred is rejected.
  *
  * "there?" is answered. `REDIS` is the queue's, `LEDGER` that of the ledger, which may be the same.
@@ -17,7 +19,7 @@ import { Delayline, RejectError, type Delivery } from "../../../src/index.ts";
 import { LEDGER_SCRIPT, ledgerKeys } from "../reliable/handled.ts";
 
 endWithParent();
-const { REDIS = "", LEDGER = "", QUEUE = "", PAUSE = "120" } = process.env;
+const { REDIS = "", LEDGER = "", QUEUE = "", PAUSE = "50" } = process.env;
 const { CONCURRENCY = "20", VISIBILITY = "2000" } = process.env;
 let { WORK: work = "complete" } = process.env;
 const { log, completed } = ledgerKeys(QUEUE);
@@ -45,7 +47,8 @@ function go(): void {
       await delivery.nack({ delay: 400 * (luck - 0.5) });
       return;
     }
-    await note("completed", id, delivery.attempt);
+    const noted = note("completed", id, delivery.attempt);
+    if (work !== "hurry") await noted;
   };
   queue.subscribe(handle, { concurrency: Number(CONCURRENCY), onError: () => {} });
 }
