@@ -56,3 +56,18 @@ test(
   },
   MESSAGES * 10 + 60_000,
 );
+
+test("handlers that take longer than the visibility timeout keep their leases", async () => {
+  const name = uniqueName();
+  const redis = newRedis();
+  const env = { REDIS: redisUrl(), LEDGER: redisUrl(), QUEUE: name, VISIBILITY: "1000" };
+  await Crew.start(2, { ...env, PAUSE: "1800" });
+  const queue = newLine({ codec: "json", transfer: false }).getReliableQueue<number>(name);
+  const messages = numbers(2 * CONCURRENCY).map((payload) => ({ payload, delay: 0 }));
+  await queue.offerMany(messages);
+  const isDone = async () => (await completedCount(redis, name)) === messages.length;
+  await eventually(isDone, { within: 15_000 });
+  await eventually(async () => expect(await redis.xlen(queueKeys(name).stream)).toBe(0));
+  const { counts } = settle(new Map(), await readNotes(redis, name));
+  expect(counts).toMatchObject({ startedAgain: 0, completedAgain: 0 });
+});
