@@ -126,7 +126,7 @@ async function rage({ server, redis, proxy }: Scene, isDone: () => Promise<boole
       return true;
     },
     scriptsForgotten: async () => (await redis.script("FLUSH")) === "OK",
-    clientsKilled: async () => Number(await redis.client("KILL", "TYPE", "normal")) > 0,
+    clientsKilled: async () => Number(await redis.call("CLIENT", "KILL", "TYPE", "normal")) > 0,
     readsLost: () => loseReply("blocking"),
     settlementsLost: () => loseReply("background"),
   };
