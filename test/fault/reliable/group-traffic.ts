@@ -128,6 +128,19 @@ export class GroupTraffic {
     return Math.max(...Object.values(this.doneAt).map((done) => this.#until(at, done)));
   }
 
+  /** What became of it, for who looks at a long run. `at` is when the switch was. */
+  countsSince(at: number) {
+    const { mail, audit } = this.doneAt;
+    return {
+      offered: this.offeredAt.size,
+      acknowledged: this.acknowledgedAt.size,
+      lost: this.lostAt.length,
+      untilAcknowledged: this.untilAcknowledged(at),
+      untilMail: this.#until(at, mail),
+      untilAudit: this.#until(at, audit),
+    };
+  }
+
   async #handle(i: number, delivery: Delivery<number>): Promise<void> {
     const fate = fateOf(i);
     if (fate === "nack" && delivery.attempt === 1) {

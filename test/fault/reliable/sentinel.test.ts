@@ -2,6 +2,7 @@ import { Redis } from "ioredis";
 import { expect, onTestFinished, test } from "vitest";
 import { eventually } from "../../helpers/eventually.ts";
 import { SentinelGroup, type Member } from "../../helpers/sentinel-group.ts";
+import { RELIABLE_MESSAGES } from "./crew.ts";
 import { GroupTraffic } from "./group-traffic.ts";
 
 /*
@@ -40,6 +41,7 @@ for (const [cause, act] of Object.entries(causes)) {
     onTestFinished(() => redis.disconnect());
     await traffic.end(redis);
 
+    if (RELIABLE_MESSAGES !== undefined) console.log(traffic.countsSince(at));
     const { wanted, found } = await traffic.dead();
     expect(found).toEqual(wanted);
     expect(found.length).toBeGreaterThan(0);
