@@ -183,7 +183,8 @@ export class Group {
   async #make(start: string, signal?: AbortSignal): Promise<void> {
     const { channel } = this.#queue.keys;
     const args = { channel, group: this.settings.group, start };
-    await this.#queue.change("open", openGroup, args, { signal });
+    // Sent twice, it is made once: so it is sent again where a reply was lost, as the offers are that wait for it.
+    await this.#queue.call("open", (redis, keys) => run(redis, openGroup, keys, args), signal);
     this.#isMade = true;
   }
 

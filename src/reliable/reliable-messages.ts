@@ -1,6 +1,9 @@
 import { DelayedMessages, type DelayedBytes } from "../delayed/delayed-messages.ts";
 import type { Due, Offering, OfferResult } from "../delayed/offer-batch.ts";
+import { ClosedError, OfferError, OfferManyError, RedisError } from "../errors.ts";
 import { isMessageId } from "../queue/message.ts";
+import type { Queue } from "../queue/queue.ts";
+import { aborted } from "../redis/call.ts";
 import type { Group } from "./group.ts";
 import type { Retries } from "./retries.ts";
 
@@ -13,6 +16,7 @@ import type { Retries } from "./retries.ts";
 export class ReliableMessages extends DelayedMessages {
   readonly #group: Group;
   readonly #retries: Retries;
+  readonly #queue: Queue;
 
   constructor(
     group: Group,
@@ -22,20 +26,35 @@ export class ReliableMessages extends DelayedMessages {
     super(...delayed);
     this.#group = group;
     this.#retries = retries;
+    [this.#queue] = delayed;
   }
 
   /** Whoever offers makes stream and group first, so that no process takes the queue for a plain one. */
   override offer(offering: Offering, signal?: AbortSignal): Promise<OfferResult> {
     const making = this.#group.made(signal);
     if (making === undefined) return super.offer(offering, signal);
-    return making.then(() => super.offer(offering, signal));
+    return making.then(
+      () => super.offer(offering, signal),
+      (error: unknown) => {
+        throw this.#notOffered(error, signal);
+      },
+    );
   }
 
   override async offerMany(
     offerings: readonly Offering[],
     signal?: AbortSignal,
   ): Promise<OfferResult[]> {
-    await this.#group.made(signal);
+    try {
+      await this.#group.made(signal);
+    } catch (error) {
+      const failure = this.#notOffered(error, signal);
+      if (!(failure instanceof OfferError)) throw failure;
+      throw new OfferManyError(
+        this.#queue.name,
+        offerings.map(() => failure),
+      );
+    }
     return await super.offerMany(offerings, signal);
   }
 
@@ -70,5 +89,13 @@ export class ReliableMessages extends DelayedMessages {
 
   override async clear(signal?: AbortSignal): Promise<number> {
     return (await super.clear(signal)) + (await this.#retries.clear(signal));
+  }
+
+  /** What an offer rejects with if stream and group could not be made. */
+  #notOffered(error: unknown, signal?: AbortSignal): unknown {
+    if (error instanceof ClosedError) return error;
+    const cause = error instanceof RedisError ? error.cause : error;
+    const reason = signal?.aborted === true ? aborted(signal, false) : cause;
+    return new OfferError(`cannot offer to queue "${this.#queue.name}"`, reason, "none");
   }
 }

@@ -1,0 +1,45 @@
+import { expect, test } from "vitest";
+import { OfferError, OfferManyError } from "../../../src/index.ts";
+import { openGroup } from "../../../src/lua/reliable/open-group.ts";
+import { queueKeys } from "../../../src/queue/keys.ts";
+import { newLine, newLineThatMayFail } from "../../helpers/delayline.ts";
+import { newRedis, redisUrl, uniqueName } from "../../helpers/redis.ts";
+import { startProxy } from "../../helpers/tcp-proxy.ts";
+
+/* The first offer of a process makes stream and group before. That must not make it worse than the others. */
+
+test("the reply is lost to what makes stream and group: the first offer is stored", async () => {
+  const proxy = await startProxy(redisUrl());
+  const line = newLineThatMayFail({ redis: proxy.url, codec: "json" });
+  const queue = line.getReliableQueue<number>(uniqueName());
+  const lost = proxy.loseReplyTo(openGroup.sha);
+  await queue.offer(1, 0);
+  await lost;
+  expect(await queue.take()).toMatchObject({ payload: 1, attempt: 1 });
+});
+
+test("somebody else's key: the first offer is rejected as others are", async () => {
+  const name = uniqueName();
+  await newRedis().set(queueKeys(name).stream, "not a stream");
+  const queue = newLine({ transfer: false, codec: "json" }).getReliableQueue<number>(name);
+  const error = await queue.offer(1, 0).catch((reason: unknown) => reason);
+  expect(error).toBeInstanceOf(OfferError);
+  expect(error).toMatchObject({ stored: "not-stored", reply: "WRONGTYPE" });
+  const failure = await queue
+    .offerMany([1, 2].map((payload) => ({ payload, delay: 0 })))
+    .catch((reason: unknown) => reason);
+  expect(failure).toBeInstanceOf(OfferManyError);
+  const refused: unknown = expect.objectContaining({ stored: "not-stored", reply: "WRONGTYPE" });
+  expect((failure as OfferManyError).results).toEqual([refused, refused]);
+});
+
+test("the first offer is aborted while stream and group are made: it is not stored", async () => {
+  const queue = newLine({ transfer: false }).getReliableQueue<number>(uniqueName());
+  const controller = new AbortController();
+  const offering = queue.offer(1, 0, { signal: controller.signal });
+  const reason = new Error("changed my mind");
+  controller.abort(reason);
+  const error = await offering.catch((thrown: unknown) => thrown);
+  expect(error).toBeInstanceOf(OfferError);
+  expect(error).toMatchObject({ stored: "not-stored", cause: reason });
+});
