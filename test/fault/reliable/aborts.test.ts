@@ -15,13 +15,13 @@ import { MESSAGES, RELIABLE_MESSAGES } from "./crew.ts";
  * back as if it had not been delivered; it is never lost, and never stuck in flight.
  */
 
-const TAKES = MESSAGES / 5;
-
 /** Milliseconds around the earliest arrival in which the abort falls. */
 const SPREAD = 3;
 
 /** Each taker has a queue of its own, so that it is its message that arrives. */
 const TAKERS = 4;
+const TAKES_EACH = Math.ceil(MESSAGES / 4 / TAKERS);
+const TAKES = TAKES_EACH * TAKERS;
 
 /** Busy for less than a millisecond: timers are too coarse. */
 function spinUntil(instant: number): void {
@@ -96,7 +96,7 @@ test(
       expect(await redis.xlen(stream)).toBe(0);
       expect(await redis.xpending(stream, "default")).toEqual([0, null, null, null]);
     };
-    await Promise.all(numbers(TAKERS).map(() => run(TAKES / TAKERS)));
+    await Promise.all(numbers(TAKERS).map(() => run(TAKES_EACH)));
 
     if (RELIABLE_MESSAGES !== undefined) console.log({ ...counts, returned: returns.count });
     // All of it has happened.

@@ -9,7 +9,7 @@ import { startChild } from "../../helpers/child.ts";
 
 /** How many messages the short forms use; `npm run soak` raises it. */
 export const { RELIABLE_MESSAGES } = process.env;
-export const MESSAGES = Number(RELIABLE_MESSAGES ?? 5_000);
+export const MESSAGES = Number(RELIABLE_MESSAGES ?? 4_000);
 
 /** Processes that handle messages, and some that have loaded and wait to take a dead one's place. */
 export class Crew {

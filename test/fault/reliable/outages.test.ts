@@ -47,7 +47,7 @@ test(
     const name = uniqueName();
     const { stream, retries, retrying, timeouts } = queueKeys(name);
     const env = { REDIS: proxy.url, LEDGER: redisUrl(), QUEUE: name, VISIBILITY: "3000" };
-    const crew = await Crew.start(WORKERS, { ...env, WORK: "stumble", PAUSE: "40" });
+    const crew = await Crew.start(WORKERS, { ...env, WORK: "stumble", PAUSE: "20" });
 
     let latest = performance.now() + LONGEST;
     const producing = produce(server.url, name);
