@@ -43,12 +43,13 @@ export interface Moves {
   readonly snapshot: () => Promise<QueueState>;
 }
 
-export async function newMoves(): Promise<Moves> {
-  const redis = newRedis();
+/** On the Redis that all tests share, unless told otherwise. */
+export async function newMoves(url?: string): Promise<Moves> {
+  const redis = newRedis(url);
   const keys = queueKeys(uniqueName("moves"));
   const heard: string[] = [];
   const marks = new Set<string>();
-  const subscriber = newRedis();
+  const subscriber = newRedis(url);
   const marking = `${keys.channel}:marks`;
   await subscriber.subscribe(keys.channel, marking);
   subscriber.on("message", (channel, text) => {
