@@ -71,7 +71,9 @@ test("a command that a user may not send: nothing has changed", async () => {
     );
     const limited = newRedis(server.url, { username: "limited", password: "secret" });
     const what = `${name} without ${command}`;
-    await expect(move(limited, queue.keys), what).rejects.toThrow(/permission|NOPERM|can't run this command/i);
+    await expect(move(limited, queue.keys), what).rejects.toThrow(
+      /permission|NOPERM|can't run this command/i,
+    );
     limited.disconnect();
     expect(await queue.snapshot(), what).toEqual(before);
     await move(admin, queue.keys);

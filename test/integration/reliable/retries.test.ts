@@ -78,7 +78,7 @@ test("a cancelled message is gone for all groups; of two who cancel, one is told
   const id = await wait(address, FAR);
   await wait(address, FAR, "mail");
   const verdicts = await Promise.all([retries.cancel(id), retries.cancel(id)]);
-  expect(verdicts.toSorted()).toEqual([false, true]);
+  expect(verdicts.filter(Boolean).length).toBe(1);
   expect(await retries.get(id)).toBeUndefined();
   expect(await retries.size()).toBe(0);
 });
