@@ -140,7 +140,7 @@ describe.each(forms)("$name to a stream, a LIST of $order", ({ name, order, elem
       wentInto: undefined,
       quarantined: 0,
       next: FAR - 1,
-      hasListed: true,
+      hasListed: name === "sweep",
     });
     expect(await move(queue, script.list[order])).toMatchObject({ next: FAR, hasListed: false });
     expect(await queue.snapshot()).toEqual(seeded);
@@ -262,7 +262,7 @@ describe.each(forms)("$name to a stream, a LIST of $order", ({ name, order, elem
       wentInto: "stream",
       quarantined: 0,
       next: FAR - 1,
-      hasListed: true,
+      hasListed: name === "sweep",
     });
     expect(await queue.snapshot()).toEqual({
       timeouts: [far.delayed],
