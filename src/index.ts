@@ -27,7 +27,7 @@ export { Delivery, type NackOptions } from "./reliable/delivery.ts";
 export { RejectError } from "./reliable/reject-error.ts";
 export type { BatchHandler, ReliableHandler } from "./reliable/handling.ts";
 export { RoutedSubscription } from "./reliable/routed-subscription.ts";
-export type { DeadLetter, DeadLetters } from "./reliable/dead-letters.ts";
+export type { DeadLetter, DeadLetters, RedriveOptions } from "./reliable/dead-letters.ts";
 export type {
   BatchSubscribeOptions,
   ReliableSubscribeOptions,

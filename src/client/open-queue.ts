@@ -75,7 +75,6 @@ export class OpenQueue {
       pauses: this.pauses,
       onTransferred: (reply) => this.#onTransferred(reply),
     });
-    this.pauses.onChange(() => this.#switchListWatch());
     if (this.#isReliable) this.#watchList();
   }
 

@@ -6,7 +6,7 @@ import { headDeadline } from "../lua/delayed/head-deadline.ts";
 import { pollNewestTo } from "../lua/delayed/poll-newest-to.ts";
 import { pollOldest, type PollReply } from "../lua/delayed/poll-oldest.ts";
 import type { SearchHit } from "../lua/delayed/search-page.ts";
-import { makePlain } from "../lua/reliable/make-plain.ts";
+import { makePlain } from "../lua/queue/make-plain.ts";
 import { asNumber, run } from "../lua/script.ts";
 import type { MessageHeaders } from "../queue/headers.ts";
 import { formatMessageId, unpackMember, type MessageId } from "../queue/message.ts";

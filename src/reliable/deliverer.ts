@@ -1,5 +1,5 @@
 import type { DecodeError, DelaylineError } from "../errors.ts";
-import { formatMessageId, unpackAddress } from "../queue/message.ts";
+import { messageIdAt } from "../queue/message.ts";
 import type { Payloads } from "../queue/payloads.ts";
 import { unpackTrailer } from "../queue/trailer.ts";
 import type { WaitOptions } from "../queue/waiters.ts";
@@ -121,9 +121,8 @@ export class Deliverer<T> implements DeliveryHost {
     const { address, payload, trailer } = held.entry;
     try {
       const { key, headers = {} } = unpackTrailer(trailer);
-      const { deadline, id } = unpackAddress(address);
       const content: Content<T> = {
-        id: formatMessageId(deadline, id),
+        id: messageIdAt(address),
         payload: this.#payloads.decode(payload),
         key,
         headers,

@@ -89,10 +89,7 @@ export class ListWatch {
 
   #start(): void {
     // One that was switched off a moment ago goes on.
-    this.#watching ??= this.#watch().finally(() => {
-      this.#watching = undefined;
-      if (this.#isOn) this.#start();
-    });
+    this.#watching ??= this.#watch();
   }
 
   #stop(): void {
@@ -119,6 +116,8 @@ export class ListWatch {
     this.#work.stopped();
     this.#client?.disconnect();
     this.#client = undefined;
+    // In the same turn, so that whoever switches it on from now on starts the next.
+    this.#watching = undefined;
   }
 
   /** Blocks until there is something in the LIST, for two seconds at most; returns whether there is. */

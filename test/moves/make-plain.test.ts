@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { makePlain, type MakePlainReply } from "../../src/lua/reliable/make-plain.ts";
+import { makePlain, type MakePlainReply } from "../../src/lua/queue/make-plain.ts";
 import { run } from "../../src/lua/script.ts";
 import { eventually } from "../helpers/eventually.ts";
 import {

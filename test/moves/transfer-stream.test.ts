@@ -5,6 +5,7 @@ import { packAddress, packMember } from "../../src/queue/message.ts";
 import {
   asAddress,
   asMember,
+  bytes,
   indexEntry,
   message,
   newMoves,
@@ -140,12 +141,14 @@ describe.each(forms)("$name to a stream, a LIST of $order", ({ name, order, elem
       wentInto: undefined,
       quarantined: 0,
       next: FAR - 1,
-      hasListed: true,
+      hasListed: name === "sweep",
     });
     expect(await move(queue, script.list[order])).toMatchObject({ next: FAR, hasListed: false });
     expect(await queue.snapshot()).toEqual(seeded);
+    await queue.redis.zadd(queue.keys.retries, FAR + 1, bytes(later.name));
+    expect(await move(queue, toStream)).toMatchObject({ next: FAR });
     await queue.redis.del(queue.keys.timeouts);
-    expect(await move(queue, toStream)).toMatchObject({ next: FAR - 1 });
+    expect(await move(queue, toStream)).toMatchObject({ next: FAR + 1 });
     await queue.redis.del(queue.keys.retries);
     expect(await move(queue, toStream)).toMatchObject({ next: Infinity });
   });
@@ -262,7 +265,7 @@ describe.each(forms)("$name to a stream, a LIST of $order", ({ name, order, elem
       wentInto: "stream",
       quarantined: 0,
       next: FAR - 1,
-      hasListed: true,
+      hasListed: name === "sweep",
     });
     expect(await queue.snapshot()).toEqual({
       timeouts: [far.delayed],
@@ -387,6 +390,23 @@ test("keys of another type are refused before anything has changed", async () =>
     await expect(move(queue, transfer.stream.addresses)).rejects.toThrow("WRONGTYPE");
     expect(await queue.redis.zcard(queue.keys.timeouts)).toBe(3);
     expect(await queue.redis.exists(queue.keys.stream)).toBe(0);
+  }
+});
+
+test("who may not drop retries brings none back, and moves nothing", async () => {
+  const server = await startOwnServer();
+  for (const command of ["zrem", "hdel"]) {
+    const queue = await newMoves(server.url);
+    const seeded = {
+      timeouts: [a.delayed, far.delayed],
+      retries: [[back.name, 1000]] as const,
+      retrying: { [back.name]: back.value },
+    };
+    await queue.seed(seeded);
+    await queue.redis.acl("SETUSER", "default", `-${command}`);
+    await expect(move(queue, transfer.stream.addresses)).rejects.toThrow();
+    await queue.redis.acl("SETUSER", "default", `+${command}`);
+    expect(await queue.snapshot()).toEqual(seeded);
   }
 });
 

@@ -28,7 +28,7 @@ export interface TransferReply {
   readonly next: number;
   /** Nothing was due, and the last that claimed to move is another task than the caller. */
   readonly isOutrun: boolean;
-  /** Whether something lies in the LIST that is to be taken over; only the form "stream" looks. */
+  /** Whether something lies in the LIST that is to be taken over; only the form "stream" looks, in a sweep or with a `grace`. */
   readonly hasListed: boolean;
   /** What there is to tidy, if this was a sweep. */
   readonly untidy: Untidy | undefined;
@@ -89,7 +89,8 @@ ${ifStream("local names, _, retryHead = {}, {}, false")}
 local function reply(moved, quarantined, isOutrun)
   local next = head
   ${ifStream("if retryHead then next = math.min(retryHead, head or retryHead) end")}
-  local listed = ${ifStream(`wentInto ~= 1 and redis.call("EXISTS", ready) or 0`, "0")}
+  -- A task that is active watches the LIST besides.
+  local listed = ${ifStream(`(${isSweep} or grace ~= "0") and wentInto ~= 1 and redis.call("EXISTS", ready) or 0`, "0")}
   return { moved, quarantined, now, next and replied(next), isOutrun, wentInto, listed${isSweep ? ", untidy(), 0" : ""} }
 end
 ${isSweep ? `if redis.call("EXISTS", paused) == 1 then return { 0, 0, now, false, 0, 0, 0, untidy(), 1 } end` : ""}
