@@ -7,7 +7,7 @@ import type { Work } from "../redis/troubles.ts";
 import type { Delivered, Deliverer } from "./deliverer.ts";
 import type { Delivery } from "./delivery.ts";
 import type { Group } from "./group.ts";
-import { handle, type BatchHandler, type ReliableHandler } from "./handling.ts";
+import { handle, Running, type BatchHandler, type ReliableHandler } from "./handling.ts";
 import { Lanes } from "./lanes.ts";
 import { RoutedSubscription } from "./routed-subscription.ts";
 import { Router } from "./router.ts";
@@ -63,13 +63,15 @@ export class Consuming<T> {
   subscribeBatch(handler: BatchHandler<T>, options: BatchSubscribeOptions<T>): Subscription {
     const { max, concurrency, onError } = checkBatchSubscribe(options);
     this.#group.checkTaking();
+    const running = new Running();
     const take = async (wait: WaitOptions) => {
       const batch = await this.#deliverer.take(max, wait);
       return batch.length === 0 ? [] : [batch];
     };
     const run = (batch: readonly Delivered<T>[], closing: AbortSignal) => {
       const input = batch.map(({ delivery }) => delivery);
-      return handle(batch, () => handler(input), closing, { ...this.#host, input, onError });
+      const host = { ...this.#host, running: running.listen(closing), input, onError };
+      return handle(batch, () => handler(input), closing, host);
     };
     return this.#attend(new Subscription(this.#handling(take, run, concurrency)));
   }
@@ -126,10 +128,11 @@ export class Consuming<T> {
   ): Handling<Delivered<T>> {
     this.#group.checkTaking();
     const lanes = new Lanes();
+    const running = new Running();
     const run = (delivered: Delivered<T>, closing: AbortSignal) => {
       const { delivery } = delivered;
       const { payload } = delivery;
-      const host = { ...this.#host, input: payload, onError };
+      const host = { ...this.#host, running: running.listen(closing), input: payload, onError };
       let work: () => unknown = () => handler(payload, delivery);
       let lane: string | undefined;
       try {

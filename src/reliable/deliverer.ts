@@ -1,7 +1,7 @@
 import type { DecodeError, DelaylineError } from "../errors.ts";
 import { messageIdAt } from "../queue/message.ts";
 import type { Payloads } from "../queue/payloads.ts";
-import { unpackTrailer } from "../queue/trailer.ts";
+import { unpackTrailer, type Trailer } from "../queue/trailer.ts";
 import type { WaitOptions } from "../queue/waiters.ts";
 import type { ServerClock } from "../time/server-clock.ts";
 import { Delivery, type Content, type DeliveryHost, type Failure } from "./delivery.ts";
@@ -14,6 +14,9 @@ export interface Delivered<T> {
   readonly delivery: Delivery<T>;
   readonly held: Held;
 }
+
+/** What most messages carry besides: nothing. */
+const BARE: Pick<Trailer, "key" | "headers"> = { key: undefined, headers: undefined };
 
 /** What becomes of a delivery that has failed: it comes back in so many milliseconds, or it is dead. */
 type Fate = { readonly delay: number } | { readonly reason: string };
@@ -120,7 +123,7 @@ export class Deliverer<T> implements DeliveryHost {
   #open(held: Held): Delivered<T>[] {
     const { address, payload, trailer } = held.entry;
     try {
-      const { key, headers = {} } = unpackTrailer(trailer);
+      const { key, headers = {} } = trailer.length > 0 ? unpackTrailer(trailer) : BARE;
       const content: Content<T> = {
         id: messageIdAt(address),
         payload: this.#payloads.decode(payload),

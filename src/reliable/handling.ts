@@ -14,7 +14,33 @@ export type BatchHandler<T> = (deliveries: readonly Delivery<T>[]) => unknown;
 export interface HandlingHost<T> {
   readonly queue: string;
   readonly deliverer: Deliverer<T>;
+  readonly running: Running;
   readonly report: (error: DelaylineError) => void;
+}
+
+/** The deliveries whose handlers run for one subscription. When that begins to close, their signals are aborted. */
+export class Running {
+  readonly #all = new Set<readonly Delivered<unknown>[]>();
+  #closing: AbortSignal | undefined;
+
+  /** `closing` is the same at each call. */
+  listen(closing: AbortSignal): this {
+    if (this.#closing === undefined) {
+      this.#closing = closing;
+      closing.addEventListener("abort", () => {
+        for (const { held } of [...this.#all].flat()) held.abort(closing.reason);
+      });
+    }
+    return this;
+  }
+
+  add(delivered: readonly Delivered<unknown>[]): void {
+    this.#all.add(delivered);
+  }
+
+  delete(delivered: readonly Delivered<unknown>[]): void {
+    this.#all.delete(delivered);
+  }
 }
 
 /**
@@ -40,10 +66,7 @@ export async function handle<T, Input>(
     await Promise.all(helds.map((held) => deliverer.release(held)));
     return;
   }
-  const onClosing = () => {
-    for (const held of helds) held.abort(closing.reason);
-  };
-  closing.addEventListener("abort", onClosing);
+  host.running.add(delivered);
   try {
     await work();
     await Promise.all(helds.map((held) => deliverer.finish(held)));
@@ -58,7 +81,7 @@ export async function handle<T, Input>(
       await tellFailure(error, host.input, host);
     }
   } finally {
-    closing.removeEventListener("abort", onClosing);
+    host.running.delete(delivered);
   }
 }
 
