@@ -109,7 +109,10 @@ export class Consuming<T> {
       limitLast();
       for (;;) {
         [last] = await this.#deliverer.take(1, { timeout: Infinity });
-        if (last !== undefined) return last.delivery;
+        if (last !== undefined) {
+          last.held.isGiven = true;
+          return last.delivery;
+        }
       }
     };
     try {

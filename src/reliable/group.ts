@@ -78,8 +78,7 @@ export class Group {
       visibilityTimeout: settings.visibilityTimeout,
       onStranger: (entryId) => this.#try(() => this.settlements.giveBackStranger(entryId)),
       onOverdue: (held) => {
-        held.abort(new Error("the delivery was not settled within its visibility timeout"));
-        void this.release(held, true);
+        void this.giveUp(held, new Error("the delivery was not settled in time"));
       },
     });
     this.#reclaim = new ReclaimTask(queue, this.#member, settings, shared);
@@ -87,7 +86,7 @@ export class Group {
       inHand: this.#inHand,
       remakeGroup: () => this.#make("0"),
       checkStrangers: () => this.#keeper.checkStrangers(),
-      release: (held: Held) => this.release(held, false),
+      release: (held: Held) => this.release(held),
       skip: (entryId: string) => this.#try(() => this.settlements.skip(entryId)),
     };
     this.#reader = new Reader(queue, this.#member, host, shared);
@@ -125,9 +124,7 @@ export class Group {
       this.#keeper.start();
       this.#reclaim.start();
     }
-    const taken = await this.#reader.wait(max, options);
-    for (const held of taken) held.isGiven = true;
-    return taken;
+    return await this.#reader.wait(max, options);
   }
 
   /** Ends the lease of a delivery that was taken by hand in `duration` milliseconds, if nobody settles it. */
@@ -141,11 +138,26 @@ export class Group {
   }
 
   /**
-   * Lets a delivery come back to whoever takes next, however often it has to try. Never rejects; resolves when it
-   * has left this process, or the queue is closed.
+   * Lets a delivery come back to whoever takes next as if it had not been made, however often it has to try. Never
+   * rejects; resolves when it has left this process, or the queue is closed.
    */
-  release(held: Held, isCounted: boolean): Promise<void> {
-    return this.persist(held, () => this.settlements.giveBack(held, isCounted));
+  release(held: Held): Promise<void> {
+    return this.persist(held, () => this.settlements.giveBack(held, false));
+  }
+
+  /**
+   * Takes a delivery out of the user's hands, which has had its time: it comes back to whoever takes next, and
+   * counts. If it was the last that the message may have, the message is dead. Otherwise as {@link release}.
+   */
+  giveUp(held: Held, why: Error): Promise<void> {
+    if (!held.isGiven) return this.release(held);
+    held.abort(why);
+    const { settlements, settings } = this;
+    return this.persist(held, () =>
+      held.attempt < settings.maxDeliveries
+        ? settlements.giveBack(held, true)
+        : settlements.bury(held, why.message),
+    );
   }
 
   /** Settles a delivery, however often it has to try; see {@link release}. */
@@ -165,8 +177,9 @@ export class Group {
   /** Gives back what is in hand, and leaves the group. */
   async close(): Promise<void> {
     await this.#reclaim.close();
+    const closed = new ClosedError("the client");
     for (const held of this.#inHand.all()) {
-      if (!held.isSettling) void this.release(held, held.isGiven);
+      if (!held.isSettling) void this.giveUp(held, closed);
     }
     await this.settlements.settled();
     this.#isClosed = true;

@@ -44,6 +44,7 @@ export async function handle<T, Input>(
     for (const held of helds) held.abort(closing.reason);
   };
   closing.addEventListener("abort", onClosing);
+  for (const held of helds) held.isGiven = true;
   try {
     await work();
     await Promise.all(helds.map((held) => deliverer.finish(held)));
