@@ -1,4 +1,4 @@
-import type { DelaylineError } from "../errors.ts";
+import { ClosedError, type DelaylineError } from "../errors.ts";
 import type { Consumer } from "../queue/consumer.ts";
 import { Iteration } from "../queue/iteration.ts";
 import { Subscription, type Handling } from "../queue/subscription.ts";
@@ -63,15 +63,11 @@ export class Consuming<T> {
   subscribeBatch(handler: BatchHandler<T>, options: BatchSubscribeOptions<T>): Subscription {
     const { max, concurrency, onError } = checkBatchSubscribe(options);
     this.#group.checkTaking();
-    const take = async (wait: WaitOptions) => {
-      const batch = await this.#deliverer.take(max, wait);
-      return batch.length === 0 ? [] : [batch];
-    };
     const run = (batch: readonly Delivered<T>[], closing: AbortSignal) => {
       const input = batch.map(({ delivery }) => delivery);
       return handle(batch, () => handler(input), closing, { ...this.#host, input, onError });
     };
-    return this.#attend(new Subscription(this.#handling(take, run, concurrency)));
+    return this.#attend(new Subscription(this.#handling(max, run, concurrency)));
   }
 
   route(
@@ -92,9 +88,10 @@ export class Consuming<T> {
     const handler: ReliableHandler<T> = (payload, delivery) =>
       router.find(delivery.key)?.(payload, delivery);
     const handling = this.#single(handler, concurrency, rest);
-    const run = async (delivered: Delivered<T>, closing: AbortSignal) => {
-      if (find(delivered) === undefined) await settleUnknown(delivered);
-      else await handling.handle(delivered, closing);
+    const run = async (batch: readonly Delivered<T>[], closing: AbortSignal) => {
+      const [delivered] = batch;
+      if (delivered !== undefined && find(delivered) === undefined) await settleUnknown(delivered);
+      else await handling.handle(batch, closing);
     };
     return this.#attend(new RoutedSubscription({ ...handling, handle: run }, counts.entries));
   }
@@ -126,10 +123,12 @@ export class Consuming<T> {
     handler: ReliableHandler<T>,
     concurrency: number,
     { onError, orderBy }: Pick<ReliableSubscribeOptions<T>, "onError" | "orderBy">,
-  ): Handling<Delivered<T>> {
+  ): Handling<readonly Delivered<T>[]> {
     this.#group.checkTaking();
     const lanes = new Lanes();
-    const run = (delivered: Delivered<T>, closing: AbortSignal) => {
+    const run = async (batch: readonly Delivered<T>[], closing: AbortSignal) => {
+      const [delivered] = batch;
+      if (delivered === undefined) return;
       const { delivery } = delivered;
       const { payload } = delivery;
       const host = { ...this.#host, input: payload, onError };
@@ -142,19 +141,39 @@ export class Consuming<T> {
           throw error;
         };
       }
-      return lanes.run(lane, () => handle([delivered], work, closing, host));
+      await lanes.run(lane, () => handle(batch, work, closing, host));
     };
-    const take = (wait: WaitOptions) => this.#deliverer.take(1, wait);
-    return this.#handling(take, run, concurrency);
+    return this.#handling(1, run, concurrency);
   }
 
-  #handling<Item>(
-    take: Handling<Item>["take"],
-    run: (item: Item, closing: AbortSignal) => Promise<void>,
+  /** Takes `max` at most for each call of `run`. */
+  #handling(
+    max: number,
+    run: (batch: readonly Delivered<T>[], closing: AbortSignal) => Promise<void>,
     concurrency: number,
-  ): Handling<Item> {
-    const [queue, takes, report] = [this.#queue, this.#takes, this.#report];
-    return { queue, take, takes, handle: run, concurrency, report };
+  ): Handling<readonly Delivered<T>[]> {
+    const [queue, takes, report, deliverer] = [
+      this.#queue,
+      this.#takes,
+      this.#report,
+      this.#deliverer,
+    ];
+    const running = new Set<readonly Delivered<T>[]>();
+    const take = async (wait: WaitOptions) => {
+      const batch = await deliverer.take(max, wait);
+      return batch.length === 0 ? [] : [batch];
+    };
+    const handleBatch = async (batch: readonly Delivered<T>[], closing: AbortSignal) => {
+      running.add(batch);
+      await run(batch, closing);
+      running.delete(batch);
+    };
+    const abandon = () => {
+      for (const { held } of [...running].flat()) {
+        void deliverer.giveUp(held, new ClosedError("the subscription"));
+      }
+    };
+    return { queue, take, takes, handle: handleBatch, abandon, concurrency, report };
   }
 
   get #host() {
