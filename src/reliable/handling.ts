@@ -51,7 +51,7 @@ export async function handle<T, Input>(
   } catch (error) {
     if (error instanceof RejectError) {
       await Promise.all(helds.map((held) => deliverer.bury(held, error.message)));
-    } else if (closing.aborted && error === closing.reason) {
+    } else if (closing.aborted && isOfAbort(error, closing.reason)) {
       await Promise.all(helds.map((held) => deliverer.release(held)));
     } else {
       const failure = { error, reason: textOf(error) };
@@ -61,6 +61,11 @@ export async function handle<T, Input>(
   } finally {
     closing.removeEventListener("abort", onClosing);
   }
+}
+
+/** Whether a handler threw the reason of an abort, or what the platform throws for it: an error with that cause. */
+function isOfAbort(error: unknown, reason: unknown): boolean {
+  return error === reason || (error instanceof Error && error.cause === reason);
 }
 
 /** What a dead letter says of what a handler threw. */
