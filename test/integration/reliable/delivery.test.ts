@@ -258,7 +258,10 @@ test("a settlement whose reply is lost rejects; asked again, it is carried out",
   await server.kill();
   const all = await Promise.allSettled([a.ack(), b.nack(), a.reject(), b.extend(1000)]);
   for (const outcome of all) {
-    expect(outcome).toMatchObject({ status: "rejected", reason: expect.any(RedisError) as unknown });
+    expect(outcome).toMatchObject({
+      status: "rejected",
+      reason: expect.any(RedisError) as unknown,
+    });
   }
   await server.restart();
   await eventually(async () => expect(await line.serverTime()).toBeGreaterThan(0));
