@@ -7,6 +7,12 @@ import { eventually } from "../../helpers/eventually.ts";
 import { startOwnServer } from "../../helpers/own-server.ts";
 import { newRedis, uniqueName } from "../../helpers/redis.ts";
 
+/** Waits until so many messages wait for a retry. */
+async function retrying(name: string, count: number): Promise<void> {
+  const redis = newRedis();
+  await eventually(async () => (await redis.zcard(queueKeys(name).retries)) === count);
+}
+
 /** Nothing is left of a queue: neither ready, in flight, retrying, delayed nor dead. */
 async function expectNothingLeft(name: string): Promise<void> {
   const { stream, retries, retrying, dead, timeouts } = queueKeys(name);
@@ -97,8 +103,8 @@ test("of two settlements at once one is true", async () => {
 });
 
 test("after a nack in a handler neither its return nor a throw changes anything", async () => {
-  const line = newLineThatMayFail();
-  const queue = line.getReliableQueue<"returns" | "throws">(uniqueName(), { maxDeliveries: 2 });
+  const [name, line] = [uniqueName(), newLineThatMayFail()];
+  const queue = line.getReliableQueue<"returns" | "throws">(name, { maxDeliveries: 2 });
   const seen: string[] = [];
   queue.subscribe(
     async (payload, delivery) => {
@@ -110,7 +116,7 @@ test("after a nack in a handler neither its return nor a throw changes anything"
   );
   await queue.offer("returns", 0);
   await queue.offer("throws", 0);
-  await eventually(async () => (await queue.size()) === 2);
+  await retrying(name, 2);
   // Its own error is told all the same.
   await eventually(() => line.errors.length === 1);
   expect(seen.toSorted()).toEqual(["returns 1", "throws 1"]);
@@ -119,10 +125,11 @@ test("after a nack in a handler neither its return nor a throw changes anything"
 });
 
 test("a nack that is not awaited counts before the return of its handler", async () => {
-  const queue = newLine().getReliableQueue<string>(uniqueName());
+  const name = uniqueName();
+  const queue = newLine().getReliableQueue<string>(name);
   queue.subscribe((_, delivery) => void delivery.nack({ delay: 60_000 }));
   await queue.offer("x", 0);
-  await eventually(async () => (await queue.size()) === 1);
+  await retrying(name, 1);
 });
 
 test("an ack in a handler stands, though the handler throws afterwards", async () => {
