@@ -66,7 +66,10 @@ export class Deliverer<T> implements DeliveryHost {
   /** As {@link take}, for deliveries that the user settles, whose leases end by themselves. */
   async takeByHand(max: number, wait: WaitOptions): Promise<Delivery<T>[]> {
     const taken = await this.take(max, wait);
-    for (const { held } of taken) this.#group.limit(held);
+    for (const { held } of taken) {
+      held.isGiven = true;
+      this.#group.limit(held);
+    }
     return taken.map(({ delivery }) => delivery);
   }
 
@@ -116,8 +119,13 @@ export class Deliverer<T> implements DeliveryHost {
 
   /** Gives it back as if it had not been delivered, at once or in `delay` milliseconds. */
   release(held: Held, delay = 0): Promise<void> {
-    if (delay === 0) return this.#group.release(held, false);
+    if (delay === 0) return this.#group.release(held);
     return this.#group.persist(held, () => this.#group.settlements.retry(held, delay, false));
+  }
+
+  /** Takes it out of the hands of a handler that nobody waits for any more. */
+  giveUp(held: Held, why: Error): Promise<void> {
+    return this.#group.giveUp(held, why);
   }
 
   #open(held: Held): Delivered<T>[] {
