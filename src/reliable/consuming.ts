@@ -164,10 +164,9 @@ export class Consuming<T> {
       const batch = await deliverer.take(max, wait);
       return batch.length === 0 ? [] : [batch];
     };
-    const handleBatch = async (batch: readonly Delivered<T>[], closing: AbortSignal) => {
+    const handleBatch = (batch: readonly Delivered<T>[], closing: AbortSignal) => {
       running.add(batch, closing);
-      await run(batch, closing);
-      running.delete(batch);
+      return run(batch, closing).finally(() => running.delete(batch));
     };
     const abandon = () => {
       for (const held of running.all()) {

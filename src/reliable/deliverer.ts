@@ -102,8 +102,8 @@ export class Deliverer<T> implements DeliveryHost {
   }
 
   /** Acknowledges, however often it has to try; does nothing if it was settled by hand. */
-  finish(held: Held): Promise<void> {
-    return this.#group.persist(held, () => this.ack(held));
+  finish(held: Held): Promise<unknown> {
+    return this.ack(held).catch(() => this.#group.persist(held, () => this.ack(held)));
   }
 
   /** Lets it come back or die, however often it has to try; does nothing if it was settled by hand. */

@@ -117,10 +117,10 @@ export class Group {
   }
 
   /** Waits for messages, `max` at most; see {@link Reader.wait}. */
-  async take(max: number, options: WaitOptions): Promise<readonly Held[]> {
-    if (!this.#isReading) await this.#startReading(options.signal);
-    this.checkTaking();
-    return this.#reader.wait(max, options);
+  take(max: number, options: WaitOptions): Promise<readonly Held[]> {
+    // Not async, nor are others on the way of each message: a frame of an async function is near a kilobyte.
+    if (this.#isReading && !this.#isStopped) return this.#reader.wait(max, options);
+    return this.#startReading(options.signal).then(() => this.#reader.wait(max, options));
   }
 
   /** Ends the lease of a delivery that was taken by hand in `duration` milliseconds, if nobody settles it. */

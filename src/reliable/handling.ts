@@ -58,13 +58,13 @@ export async function handle<T, Input>(
 }
 
 /** Settles each; mostly it is one. */
-async function each(
+function each(
   delivered: readonly Delivered<unknown>[],
-  settle: (held: Held) => Promise<void>,
-): Promise<void> {
-  const [first, ...others] = delivered;
-  if (first !== undefined && others.length === 0) await settle(first.held);
-  else await Promise.all(delivered.map(({ held }) => settle(held)));
+  settle: (held: Held) => Promise<unknown>,
+): Promise<unknown> {
+  const [first] = delivered;
+  if (first !== undefined && delivered.length === 1) return settle(first.held);
+  return Promise.all(delivered.map(({ held }) => settle(held)));
 }
 
 /** Whether a handler threw the reason of an abort, or what the platform throws for it: an error with that cause. */
