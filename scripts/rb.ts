@@ -1,0 +1,30 @@
+import { Delayline } from "../dist/index.js";
+import { spawn } from "node:child_process";
+import { Redis } from "ioredis";
+const port = 7913;
+const srv = spawn("redis-server", ["--port", String(port), "--bind","127.0.0.1","--save",""], {stdio:"ignore"});
+await new Promise(r=>setTimeout(r,500));
+const io = new Redis(port);
+const usec = async () => { const s = await io.info("commandstats"); let t=0; for (const l of s.split("\n")) { const m=/^cmdstat_(evalsha|eval|xreadgroup|lpop|blpop):calls=(\d+),usec=(\d+)/.exec(l); if (m) t+=+m[3]!; } return t; };
+const line = new Delayline({ redis: `redis://127.0.0.1:${port}` });
+const kind = process.argv[2] ?? "reliable";
+const q: any = kind==="reliable" ? line.getReliableQueue<any>("orders") : line.getDelayedQueue<any>("orders");
+const payload = { id: 1, text: "x".repeat(80) };
+const N=40000;
+for (let i=0;i<N;i+=1000) await q.offerMany(Array.from({length:1000},()=>({payload, delay: 0})));
+const key = kind==="reliable"?"delayline_stream:{orders}":"orders";
+const len = ()=> kind==="reliable"?io.xlen(key):io.llen(key);
+while (await len() < N) await new Promise(r=>setTimeout(r,50));
+const u0=await usec();
+const mem = await io.memory("USAGE", key, "SAMPLES", 0);
+console.log("memory per ready", (Number(mem)/N).toFixed(0));
+const take = kind==="reliable" ? q : line.getBlockingQueue<any>("orders");
+for (let round=0; round<1; round++) {
+let done=0; let res: any; const fin = new Promise<void>(r=>res=r);
+const ses = new (await import("node:inspector/promises")).Session(); ses.connect(); await ses.post("HeapProfiler.startSampling" as any,{samplingInterval:4096,includeObjectsCollectedByMajorGC:true,includeObjectsCollectedByMinorGC:true});
+const c=process.cpuUsage(); const t=performance.now();
+const sub = take.subscribe(()=>{ if(++done===N) res(); }, {concurrency:200}); await fin; const d=performance.now()-t; const e=process.cpuUsage(c);
+const pr=await ses.post("HeapProfiler.stopSampling" as any) as any; (await import("node:fs")).writeFileSync("/tmp/h.json", JSON.stringify(pr.profile)); await sub.close();
+console.log(kind, (N/d*1000).toFixed(0)+"/s", "node cpu us/message", ((e.user+e.system)/N).toFixed(1), "redis us/message", (((await usec())-u0)/N).toFixed(1));
+}
+await line.close(); srv.kill(); process.exit(0);
