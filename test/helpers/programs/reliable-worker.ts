@@ -8,6 +8,7 @@
  * - `hold`: each is kept for ever.
  */
 import { setTimeout as sleep } from "node:timers/promises";
+import { Redis } from "ioredis";
 import { endWithParent, hangUp, tell } from "../../../scripts/child/parent.ts";
 import { Delayline } from "../../../src/index.ts";
 
@@ -21,7 +22,7 @@ interface Told {
   readonly id: string;
   readonly payload: string;
   readonly attempt: number;
-  /** The server's clock (epoch ms), as far as the process knows it. */
+  /** The server's clock (epoch ms) when the handler was called. */
   readonly at: number;
 }
 
@@ -31,11 +32,16 @@ const line = new Delayline({ redis: REDIS, codec: "string" });
 line.on("error", ({ message }) => void tell({ kind: "error", message }).catch(() => {}));
 // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- The test's own.
 const queue = line.getReliableQueue<string>(QUEUE, JSON.parse(OPTIONS) as object);
-await line.serverTime();
+const redis = new Redis(REDIS);
+
+async function serverTime(): Promise<number> {
+  const [seconds, micros] = await redis.time();
+  return Number(seconds) * 1000 + Number(micros) / 1000;
+}
 
 queue.subscribe(
   async (payload, delivery) => {
-    const at = await line.serverTime();
+    const at = await serverTime();
     const told = { id: delivery.id, payload, attempt: delivery.attempt, at };
     // Sent before whatever comes.
     await tell({ kind: "start", ...told });
@@ -60,4 +66,10 @@ queue.subscribe(
 );
 await queue.isPaused();
 await tell({ kind: "ready" });
-process.once("SIGTERM", () => void line.close().then(hangUp));
+process.once("SIGTERM", () => void end());
+
+async function end(): Promise<void> {
+  await line.close();
+  redis.disconnect();
+  hangUp();
+}

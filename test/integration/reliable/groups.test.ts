@@ -83,8 +83,8 @@ test("where a late group begins: with all that is there, with what comes, or at 
   await readyCount(name, 1);
   const redis = newRedis();
   // Both of one millisecond would be on one side.
-  const [[entryId]] = (await redis.xrange(queueKeys(name).stream, "-", "+")) as [[string]];
-  const since = new Date(Number(entryId.split("-")[0]) + 1);
+  const [entry] = await redis.xrange(queueKeys(name).stream, "-", "+");
+  const since = new Date(Number(entry?.[0].split("-")[0]) + 1);
   await eventually(async () => {
     const [seconds, micros] = await redis.time();
     return Number(seconds) * 1000 + Number(micros) / 1000 > since.getTime();
