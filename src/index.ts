@@ -13,6 +13,7 @@ export type {
 export type { OfferOptions } from "./delayed/offer-options.ts";
 export type { Outcome } from "./lua/delayed/offer-keyed.ts";
 export type { OfferResult } from "./delayed/offer-batch.ts";
+export type { PlainResult } from "./delayed/plain-result.ts";
 export type { Quarantine } from "./queue/quarantine.ts";
 export type { QueueHandle } from "./queue/queue-handle.ts";
 export type { MessageId } from "./queue/message.ts";

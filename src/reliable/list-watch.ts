@@ -28,6 +28,7 @@ export class ListWatch {
   readonly #connections: Connections;
   readonly #clock: ServerClock;
   readonly #work: Work;
+  readonly #onPlain: () => void;
   readonly #pause = new Pause(100, 5000);
   #isOn = false;
   #isClosed = false;
@@ -45,12 +46,15 @@ export class ListWatch {
       readonly connections: Connections;
       readonly clock: ServerClock;
       readonly troubles: Troubles;
+      /** The stream has gone, and this process makes none: the LIST is for those who take from it. */
+      readonly onPlain: () => void;
     },
   ) {
     this.#queue = queue;
     this.#connections = shared.connections;
     this.#clock = shared.clock;
     this.#work = shared.troubles.work();
+    this.#onPlain = shared.onPlain;
   }
 
   /** Switches it on or off. */
@@ -154,7 +158,9 @@ export class ListWatch {
     let count = 1;
     for (;;) {
       const rows = Array.from({ length: count }, () => ({ id: createId(this.#clock.nextStamp()) }));
-      const { areMore } = await run(background, takeOver, this.#queue.keys, {}, rows);
+      const args = { makes: this.#queue.makesStream ? 1 : 0 };
+      const { areMore, isPlain } = await run(background, takeOver, this.#queue.keys, args, rows);
+      if (isPlain) return this.#onPlain();
       if (!areMore || this.#isClosed) return;
       count = BATCH;
     }

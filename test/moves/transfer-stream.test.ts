@@ -48,9 +48,9 @@ const forms = [
 async function move(
   { redis, keys }: Moves,
   script: typeof transfer.stream.addresses,
-  { limit = 100, claim = 1, grace = 0 } = {},
+  { limit = 100, claim = 1, grace = 0, makes = 1 } = {},
 ): Promise<Pick<TransferReply, "moved" | "wentInto" | "quarantined" | "next" | "hasListed">> {
-  const reply = await run(redis, script, keys, { limit, grace, claim, task: "me" });
+  const reply = await run(redis, script, keys, { limit, grace, claim, task: "me", makes });
   const { moved, wentInto, quarantined, next, hasListed } = reply;
   return { moved, wentInto, quarantined, next, hasListed };
 }
@@ -455,3 +455,40 @@ test("what a reliable queue costs a plain one: EXISTS, where something moves", a
   await queue.seed({ timeouts: many.map(({ delayed }) => delayed) });
   expect(await count()).toEqual({ ...one, zrange: 2, zrangebyscore: 1 });
 });
+
+describe.each(forms)(
+  "$name where the stream has gone, a LIST of $order",
+  ({ name, order, element }) => {
+    const script = { transfer, sweep }[name].stream[order];
+
+    test("who makes none fills the LIST again, and leaves retries alone", async () => {
+      const queue = await newMoves();
+      await queue.seed({
+        timeouts: [a.delayed, far.delayed],
+        order: [a, far].map(element),
+        retries: [[back.name, 500]],
+        retrying: { [back.name]: back.value },
+      });
+      const reply = { moved: 1, wentInto: "list", quarantined: 0, next: FAR, hasListed: false };
+      expect(await move(queue, script, { makes: 0 })).toEqual(reply);
+      expect(await queue.snapshot()).toMatchObject({
+        ready: ["a"],
+        retries: [[back.name, 500]],
+        mover: "me",
+      });
+      // Nothing but the retry is due now: it must not look due for ever.
+      expect(await move(queue, script, { makes: 0 })).toEqual({ ...reply, moved: 0 });
+      expect((await queue.snapshot()).stream).toBeUndefined();
+    });
+
+    test("who makes none fills the stream as long as it is there", async () => {
+      const queue = await newMoves();
+      await queue.seed({ timeouts: [a.delayed], order: [element(a)], stream: [before] });
+      expect(await move(queue, script, { makes: 0 })).toMatchObject({
+        moved: 1,
+        wentInto: "stream",
+      });
+      expect(await queue.snapshot()).toMatchObject({ stream: [before, entry(a)] });
+    });
+  },
+);
