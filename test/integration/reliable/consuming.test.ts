@@ -160,10 +160,10 @@ describe("subscribeBatch", () => {
       { max: 10, onError: (_, deliveries) => told.push(deliveries.length) },
     );
     await eventually(async () => (await queue.deadLetters.size()) === 2);
-    expect(attempts.toSorted()).toEqual([1, 1, 1, 2, 2]);
+    expect(attempts).toEqual([1, 1, 1, 2, 2]);
     await eventually(() => told.reduce((sum, count) => sum + count, 0) === 5);
     const letters = await collect(queue.deadLetters);
-    expect(letters.map(({ payload }) => payload).toSorted()).toEqual([1, 2]);
+    expect(new Set(letters.map(({ payload }) => payload))).toEqual(new Set([1, 2]));
   });
 });
 

@@ -212,7 +212,7 @@ test("a lease that another took: the signal is aborted, every word is false", as
   const queue = newLine().getReliableQueue<string>(name, { visibilityTimeout: 300 });
   await queue.offer("x", 0);
   let delivery: Delivery<string> | undefined;
-  let finish = () => {};
+  let finish: (() => void) | undefined;
   queue.subscribe((_, given) => {
     delivery = given;
     return new Promise<void>((resolve) => (finish = resolve));
@@ -226,9 +226,9 @@ test("a lease that another took: the signal is aborted, every word is false", as
   expect(await delivery?.ack()).toBe(false);
   expect(await delivery?.nack()).toBe(false);
   expect(await delivery?.reject()).toBe(false);
-  finish();
+  finish?.();
   // It is the other's.
-  const [, , , consumers] = (await redis.xpending(stream, "default")) as unknown[];
+  const [, , , consumers] = await redis.xpending(stream, "default");
   expect(consumers).toEqual([["another", "1"]]);
 });
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { HandlerError, type ReliableQueueOptions } from "../../../src/index.ts";
+import { HandlerError, type RetryOptions } from "../../../src/index.ts";
 import { queueKeys } from "../../../src/queue/keys.ts";
 import { collect } from "../../helpers/collect.ts";
 import { newLine, newLineThatMayFail } from "../../helpers/delayline.ts";
@@ -107,7 +107,7 @@ test("a retry function is given the attempt that failed and the error; undefined
   expect(calls).toEqual([[1, "why"]]);
 });
 
-const mistakes: [what: string, retry: ReliableQueueOptions["retry"]][] = [
+const mistakes: [what: string, retry: RetryOptions][] = [
   [
     "throws",
     () => {
