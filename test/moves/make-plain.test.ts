@@ -60,13 +60,13 @@ describe.each(forms)("a LIST of $order", ({ order, element }) => {
       retrying: 0,
       moved: 2,
     });
-    // The one that waited in two groups is one message, due when the later of them was.
+    // The one that waited in two groups is one message, due when the first of them was.
     const delayedA = message("a", FAR);
     const delayedB = message("b", FAR + 2);
     expect(await queue.snapshot()).toEqual({
       ready: ["x", "y"],
       timeouts: [
-        [a.member, FAR + 1],
+        [a.member, FAR],
         [b.member, FAR + 2],
       ],
       order: [delayedA, delayedB].map(element),

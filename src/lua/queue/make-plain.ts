@@ -57,8 +57,8 @@ if waiting > 0 then
     local due = redis.call("ZSCORE", retries, found.names[i])
     local id = entry.a:sub(9)
     local member = string.char(#id) .. id .. struct.pack("<I8", #entry.p) .. entry.p .. entry.t
-    -- A message that waits in two groups is one message.
-    if redis.call("ZADD", timeouts, due, member) == 1 then
+    -- A message that waits in two groups is one message, due when the first of them was.
+    if redis.call("ZADD", timeouts, "NX", due, member) == 1 then
       redis.call("RPUSH", order, ${elements === "members" ? "member" : "#id == 16 and addressOf(tonumber(due), id) or member"})
     end
   end
