@@ -64,7 +64,7 @@ export class DelayedQueue<T = unknown> extends DelayedCollection<T> {
 
   /**
    * Makes a reliable queue plain again: what is ready in its stream goes to the ready LIST, retries become delayed
-   * messages that keep their ids' last part, and the stream is dropped. For one that is plain nothing changes.
+   * messages with new ids, and the stream is dropped. For one that is plain nothing changes.
    *
    * First close every {@link ReliableQueue} of this name, in every process: who has one makes the stream anew. Plain
    * processes may go on. Nothing is done while a consumer of the stream lives, or while more than a
