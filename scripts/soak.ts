@@ -1,5 +1,5 @@
 /**
- * Runs the tests in test/fault in their long forms: more random cases, and a storm of minutes.
+ * Runs the tests in test/fault in their long forms: more random cases, more messages, and a storm of minutes.
  *
  *   npm run soak                   # half an hour
  *   npm run soak -- --minutes 5
@@ -16,6 +16,9 @@ const MINUTE = 60_000;
 /** Random cases per minute of the whole: 100,000 in half an hour. */
 const CASES_PER_MINUTE = 3_333;
 
+/** Messages of a reliable queue per minute of the whole, in each of its storms: 100,000 in half an hour. */
+const MESSAGES_PER_MINUTE = 3_333;
+
 /** What part of the time the storm takes. It may begin after other tests. */
 const STORM_SHARE = 0.5;
 
@@ -30,6 +33,8 @@ if (!(minutes >= MIN_MINUTES)) {
 
 const lengths = {
   FUZZ_CASES: String(Math.ceil(minutes * CASES_PER_MINUTE)),
+  // A multiple of what its tests divide it by.
+  RELIABLE_MESSAGES: String(Math.ceil((minutes * MESSAGES_PER_MINUTE) / 100) * 100),
   STORM_SECONDS: String(Math.ceil(minutes * 60 * STORM_SHARE)),
 };
 console.log(`Runs test/fault for up to ${minutes} minutes, with ${JSON.stringify(lengths)}.`);

@@ -32,11 +32,12 @@ export class Child<Message = unknown> {
   #stdout = "";
   #stderr = "";
 
-  /** @param file such as `new URL("worker.ts", import.meta.url)`. */
+  /** @param file such as `new URL("worker.ts", import.meta.url)`, or JavaScript, which starts sooner. */
   constructor(file: URL, options: ChildOptions = {}) {
     const path = fileURLToPath(file);
     this.#name = path.slice(path.lastIndexOf("/") + 1);
-    this.#child = spawn(process.execPath, ["--import", "tsx", path, ...(options.args ?? [])], {
+    const loader = path.endsWith(".ts") ? ["--import", "tsx"] : [];
+    this.#child = spawn(process.execPath, [...loader, path, ...(options.args ?? [])], {
       // Where tsx is found.
       cwd: fileURLToPath(new URL("../..", import.meta.url)),
       env: { ...process.env, ...options.env },

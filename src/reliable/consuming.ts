@@ -10,6 +10,7 @@ import type { Group } from "./group.ts";
 import { handle, type BatchHandler, type ReliableHandler } from "./handling.ts";
 import { Lanes } from "./lanes.ts";
 import { RoutedSubscription } from "./routed-subscription.ts";
+import { Running } from "./running.ts";
 import { Router } from "./router.ts";
 import {
   checkBatchSubscribe,
@@ -63,9 +64,10 @@ export class Consuming<T> {
   subscribeBatch(handler: BatchHandler<T>, options: BatchSubscribeOptions<T>): Subscription {
     const { max, concurrency, onError } = checkBatchSubscribe(options);
     this.#group.checkTaking();
+    const host = { ...this.#host, onError };
     const run = (batch: readonly Delivered<T>[], closing: AbortSignal) => {
       const input = batch.map(({ delivery }) => delivery);
-      return handle(batch, () => handler(input), closing, { ...this.#host, input, onError });
+      return handle(batch, () => handler(input), input, closing, host);
     };
     return this.#attend(new Subscription(this.#handling(max, run, concurrency)));
   }
@@ -126,22 +128,21 @@ export class Consuming<T> {
   ): Handling<readonly Delivered<T>[]> {
     this.#group.checkTaking();
     const lanes = new Lanes();
-    const run = async (batch: readonly Delivered<T>[], closing: AbortSignal) => {
-      const [delivered] = batch;
-      if (delivered === undefined) return;
-      const { delivery } = delivered;
+    const host = { ...this.#host, onError };
+    const run = (batch: readonly Delivered<T>[], closing: AbortSignal) => {
+      const [{ delivery }] = batch as readonly [Delivered<T>];
       const { payload } = delivery;
-      const host = { ...this.#host, input: payload, onError };
       let work: () => unknown = () => handler(payload, delivery);
+      if (orderBy === undefined) return handle(batch, work, payload, closing, host);
       let lane: string | undefined;
       try {
-        lane = orderBy?.(payload, delivery);
+        lane = orderBy(payload, delivery);
       } catch (error) {
         work = () => {
           throw error;
         };
       }
-      await lanes.run(lane, () => handle(batch, work, closing, host));
+      return lanes.run(lane, () => handle(batch, work, payload, closing, host));
     };
     return this.#handling(1, run, concurrency);
   }
@@ -158,18 +159,17 @@ export class Consuming<T> {
       this.#report,
       this.#deliverer,
     ];
-    const running = new Set<readonly Delivered<T>[]>();
+    const running = new Running();
     const take = async (wait: WaitOptions) => {
       const batch = await deliverer.take(max, wait);
       return batch.length === 0 ? [] : [batch];
     };
-    const handleBatch = async (batch: readonly Delivered<T>[], closing: AbortSignal) => {
-      running.add(batch);
-      await run(batch, closing);
-      running.delete(batch);
+    const handleBatch = (batch: readonly Delivered<T>[], closing: AbortSignal) => {
+      running.add(batch, closing);
+      return run(batch, closing).finally(() => running.delete(batch));
     };
     const abandon = () => {
-      for (const { held } of [...running].flat()) {
+      for (const held of running.all()) {
         void deliverer.giveUp(held, new ClosedError("the subscription"));
       }
     };

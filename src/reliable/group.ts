@@ -49,7 +49,10 @@ export class Group {
   #isReading = false;
   #isStopped = false;
   #isClosed = false;
-  readonly #releasing = new Set<Promise<void>>();
+  /** Settlements that are tried until they succeed. */
+  #persistingCount = 0;
+  /** Is called when there is none of them any more. */
+  #onPersisted = () => {};
 
   constructor(
     queue: Queue,
@@ -114,17 +117,10 @@ export class Group {
   }
 
   /** Waits for messages, `max` at most; see {@link Reader.wait}. */
-  async take(max: number, options: WaitOptions): Promise<readonly Held[]> {
-    this.checkTaking();
-    if (!this.#isReading) {
-      const making = this.made(options.signal);
-      if (making !== undefined) await making;
-      this.checkTaking();
-      this.#isReading = true;
-      this.#keeper.start();
-      this.#reclaim.start();
-    }
-    return await this.#reader.wait(max, options);
+  take(max: number, options: WaitOptions): Promise<readonly Held[]> {
+    // Not async, nor are others on the way of each message: a frame of an async function is near a kilobyte.
+    if (this.#isReading && !this.#isStopped) return this.#reader.wait(max, options);
+    return this.#startReading(options.signal).then(() => this.#reader.wait(max, options));
   }
 
   /** Ends the lease of a delivery that was taken by hand in `duration` milliseconds, if nobody settles it. */
@@ -162,10 +158,21 @@ export class Group {
 
   /** Settles a delivery, however often it has to try; see {@link release}. */
   async persist(held: Held, settle: () => Promise<boolean>): Promise<void> {
-    const settling = this.#persist(held, settle);
-    this.#releasing.add(settling);
-    await settling;
-    this.#releasing.delete(settling);
+    let pause: Pause | undefined;
+    this.#persistingCount++;
+    while (held.isInHand) {
+      try {
+        await settle();
+        this.#settles.succeeded();
+      } catch (error) {
+        if (this.#isClosed || error instanceof ClosedError) break;
+        if (error instanceof RedisError) this.#settles.failed(error);
+        pause ??= new Pause(100, 2000);
+        await pause.wait();
+      }
+    }
+    this.#persistingCount--;
+    if (this.#persistingCount === 0) this.#onPersisted();
   }
 
   /** Ends every wait; resolves when nothing is in hand any more, but what was handed out. */
@@ -183,7 +190,9 @@ export class Group {
     }
     await this.settlements.settled();
     this.#isClosed = true;
-    await Promise.all(this.#releasing);
+    if (this.#persistingCount > 0) {
+      await new Promise<void>((resolve) => (this.#onPersisted = resolve));
+    }
     await this.#keeper.close();
     if (this.#isReading && this.#connections.background.status === "ready") {
       // Otherwise the name stays behind until somebody strikes it out.
@@ -193,25 +202,20 @@ export class Group {
     }
   }
 
+  async #startReading(signal: AbortSignal | undefined): Promise<void> {
+    this.checkTaking();
+    await this.made(signal);
+    this.checkTaking();
+    this.#isReading = true;
+    this.#keeper.start();
+    this.#reclaim.start();
+  }
+
   async #make(start: string, signal?: AbortSignal): Promise<void> {
     const { channel } = this.#queue.keys;
     const args = { channel, group: this.settings.group, start };
     await this.#queue.change("open", openGroup, args, { signal });
     this.#isMade = true;
-  }
-
-  async #persist(held: Held, settle: () => Promise<boolean>): Promise<void> {
-    const pause = new Pause(100, 2000);
-    while (held.isInHand) {
-      try {
-        await settle();
-        this.#settles.succeeded();
-      } catch (error) {
-        if (this.#isClosed || error instanceof ClosedError) return;
-        if (error instanceof RedisError) this.#settles.failed(error);
-        await pause.wait();
-      }
-    }
   }
 
   /** Tries once. What fails is found again as a stranger. */

@@ -32,9 +32,10 @@ export interface Entry {
 export const entry = defineFragment({
   keys: ["stream"],
   lua: /* lua */ `
+local others = { "t", "n", "g", "d" }
 local function appendEntry(entry)
   local fields = { "a", entry.a, "p", entry.p }
-  for _, name in ipairs({ "t", "n", "g", "d" }) do
+  for _, name in ipairs(others) do
     local value = entry[name]
     if value and value ~= "" and value ~= 0 then
       fields[#fields + 1] = name
@@ -60,24 +61,40 @@ end
 
 /** Reads an entry; undefined if it is none of ours. */
 export function unpackEntry(entryId: string, fields: readonly Buffer[]): Entry | undefined {
-  const found = new Map<string, Buffer>();
-  for (let i = 0; i + 1 < fields.length; i += 2) {
-    found.set(String(fields[i]), fields[i + 1] as Buffer);
-  }
-  const address = found.get("a");
-  const payload = found.get("p");
+  const address = valueOf("a", fields);
+  const payload = valueOf("p", fields);
   if (address === undefined || address.length > MAX_ADDRESS) return undefined;
   if (payload === undefined) return undefined;
-  const attempts = Number(found.get("n") ?? 0);
+  // Most have no others.
+  if (fields.length === 4) {
+    return { entryId, address, payload, ...WITHOUT_OTHERS };
+  }
+  const attempts = Number(valueOf("n", fields) ?? 0);
   return {
     entryId,
     address,
     payload,
-    trailer: found.get("t") ?? NOTHING,
+    trailer: valueOf("t", fields) ?? NOTHING,
     attempts: Number.isInteger(attempts) && attempts > 0 && attempts < 2 ** 32 - 1 ? attempts : 0,
-    group: found.get("g")?.toString(),
-    isOrphan: found.has("d"),
+    group: valueOf("g", fields)?.toString(),
+    isOrphan: valueOf("d", fields) !== undefined,
   };
 }
 
+/** The last value of a field whose name is one letter. */
+function valueOf(name: string, fields: readonly Buffer[]): Buffer | undefined {
+  const code = name.codePointAt(0);
+  for (let i = fields.length - 2; i >= 0; i -= 2) {
+    const found = fields[i] as Buffer;
+    if (found.length === 1 && found[0] === code) return fields[i + 1];
+  }
+  return undefined;
+}
+
 const NOTHING = Buffer.alloc(0);
+const WITHOUT_OTHERS = {
+  trailer: NOTHING,
+  attempts: 0,
+  group: undefined,
+  isOrphan: false,
+} as const;

@@ -1,0 +1,89 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { build } from "esbuild";
+import { onTestFinished } from "vitest";
+import type { Child } from "../../../scripts/child/child.ts";
+import { startChild } from "../../helpers/child.ts";
+
+/** How many messages the short forms use; `npm run soak` raises it. */
+export const { RELIABLE_MESSAGES } = process.env;
+export const MESSAGES = Number(RELIABLE_MESSAGES ?? 5_000);
+
+/** Processes that handle messages, and some that have loaded and wait to take a dead one's place. */
+export class Crew {
+  readonly #program: URL;
+  readonly #env: NodeJS.ProcessEnv;
+  readonly #working: Child[] = [];
+  readonly #spares: Child[] = [];
+  #kills = 0;
+
+  private constructor(program: URL, env: NodeJS.ProcessEnv) {
+    this.#program = program;
+    this.#env = env;
+  }
+
+  /** Starts `count` workers, whose environment is `env`; resolves when they work. They end with the test. */
+  static async start(count: number, env: NodeJS.ProcessEnv, spares = 0): Promise<Crew> {
+    const crew = new Crew(await bundle(), env);
+    for (let i = 0; i < count + spares; i++) crew.#spare();
+    for (let i = 0; i < count; i++) await crew.#engage();
+    return crew;
+  }
+
+  /** How many were killed so far. */
+  get kills(): number {
+    return this.#kills;
+  }
+
+  /** Kills one at random (SIGKILL), and puts a spare in its place. */
+  async replaceOne(): Promise<void> {
+    const [victim] = this.#working.splice(Math.floor(Math.random() * this.#working.length), 1);
+    await victim?.kill("SIGKILL");
+    this.#kills++;
+    this.#spare();
+    await this.#engage();
+  }
+
+  /** Says a word to all, now and later. */
+  async say(word: string): Promise<void> {
+    this.#env["WORK"] = word;
+    for (const child of [...this.#working, ...this.#spares]) await child.send(word);
+  }
+
+  /** Resolves when all who work have answered: they live. */
+  async areThere(): Promise<void> {
+    for (const child of this.#working) {
+      await child.send("there?");
+      await child.next((word) => word === "here");
+    }
+  }
+
+  #spare(): void {
+    this.#spares.push(startChild(this.#program, { env: this.#env }));
+  }
+
+  async #engage(): Promise<void> {
+    const child = this.#spares.shift() as Child;
+    await child.next((word) => word === "loaded", 30_000);
+    await child.send("go");
+    this.#working.push(child);
+  }
+}
+
+/** The worker in one file: it loads in a fifth of the time, so that many may die. */
+async function bundle(): Promise<URL> {
+  const directory = await mkdtemp(join(tmpdir(), "delayline-crew-"));
+  onTestFinished(() => rm(directory, { recursive: true, force: true }));
+  const outfile = join(directory, "worker.cjs");
+  await build({
+    entryPoints: [fileURLToPath(new URL("../workers/reliable-worker.ts", import.meta.url))],
+    outfile,
+    bundle: true,
+    platform: "node",
+    format: "cjs",
+    alias: process.env["IOREDIS"] === "5" ? { ioredis: "ioredis5" } : {},
+  });
+  return pathToFileURL(outfile);
+}

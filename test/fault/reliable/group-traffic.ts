@@ -1,0 +1,179 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Redis, Cluster } from "ioredis";
+import { expect, onTestFinished } from "vitest";
+import {
+  ClosedError,
+  RedisError,
+  RejectError,
+  type DelaylineOptions,
+  type Delivery,
+  type OfferError,
+  type ReliableQueue,
+} from "../../../src/index.ts";
+import { queueKeys } from "../../../src/queue/keys.ts";
+import { newLineThatMayFail } from "../../helpers/delayline.ts";
+import { eventually } from "../../helpers/eventually.ts";
+import { uniqueName } from "../../helpers/redis.ts";
+
+/** Milliseconds between two offers: 100 a second. */
+const INTERVAL = 10;
+
+/** Milliseconds that an offer may take here: longer than any failover. */
+const OUTLAST = 60_000;
+
+/** What group "mail" does with a message: some fail once, and some for good. */
+const fateOf = (i: number): "ack" | "nack" | "throw" | "reject" =>
+  i % 20 === 3 ? "reject" : i % 10 === 1 ? "nack" : i % 10 === 2 ? "throw" : "ack";
+
+/**
+ * A producer, and two groups at work: "mail" by a handler, of which some fail, and "audit" by `take` and `ack`. And
+ * what became of each message, by `performance.now()`.
+ */
+export class GroupTraffic {
+  readonly name = uniqueName();
+  readonly offeredAt = new Map<number, number>();
+  readonly acknowledgedAt = new Map<number, number>();
+  readonly rejected = new Map<number, OfferError>();
+  /** When each message was done with, by group. */
+  readonly doneAt = { mail: new Map<number, number>(), audit: new Map<number, number>() };
+  readonly #mail: ReliableQueue<number>;
+  readonly #timer: NodeJS.Timeout;
+  #settled = 0;
+
+  /** Begins at once; ends with the test. Messages are due after `delay` milliseconds. */
+  constructor(options: () => DelaylineOptions, delay: number) {
+    const open = (group: string) =>
+      newLineThatMayFail(options()).getReliableQueue<number>(this.name, {
+        group,
+        visibilityTimeout: 3_000,
+        retry: [100],
+      });
+    this.#mail = open("mail");
+    this.#mail.subscribe((i, delivery) => this.#handle(i, delivery), {
+      concurrency: 20,
+      onError: () => {},
+    });
+    void this.#audit(open("audit"));
+    const producer = newLineThatMayFail({ ...options(), transfer: false, callTimeout: OUTLAST });
+    const queue = producer.getReliableQueue<number>(this.name, { group: "mail" });
+    this.#timer = setInterval(() => {
+      const i = this.offeredAt.size;
+      this.offeredAt.set(i, performance.now());
+      queue
+        .offer(i, delay)
+        .then(
+          () => this.acknowledgedAt.set(i, performance.now()),
+          (error: OfferError) => this.rejected.set(i, error),
+        )
+        .finally(() => this.#settled++);
+    }, INTERVAL);
+    onTestFinished(() => clearInterval(this.#timer));
+  }
+
+  /** Resolves when some messages have come through in both groups. */
+  async isFlowing(): Promise<void> {
+    for (const done of Object.values(this.doneAt)) {
+      await eventually(() => done.size >= 50, { within: 20_000 });
+    }
+  }
+
+  /**
+   * Stops offering, and waits until every offer is settled and nothing is left: nothing delayed or retrying, nothing
+   * ready, and nothing in flight in either group.
+   */
+  async end(redis: Redis | Cluster): Promise<void> {
+    clearInterval(this.#timer);
+    await eventually(() => this.#settled === this.offeredAt.size, { within: 30_000 });
+    const { timeouts, retries, stream } = queueKeys(this.name);
+    await eventually(
+      async () => {
+        const left = [await redis.zcard(timeouts), await redis.zcard(retries)];
+        left.push(await redis.xlen(stream));
+        for (const group of Object.keys(this.doneAt)) {
+          const [inFlight] = (await redis.xpending(stream, group)) as [number];
+          left.push(inFlight);
+        }
+        expect(left).toEqual([0, 0, 0, 0, 0]);
+      },
+      { within: 30_000, what: "nothing is left" },
+    );
+  }
+
+  /** When the messages were acknowledged that a group has never done with, in order. */
+  get lostAt(): number[] {
+    return [...this.acknowledgedAt]
+      .filter(([i]) => Object.values(this.doneAt).some((done) => !done.has(i)))
+      .map(([, at]) => at)
+      .toSorted((a, b) => a - b);
+  }
+
+  /** Those done with that had to become dead letters, and those that are. */
+  async dead(): Promise<{ readonly wanted: number[]; readonly found: number[] }> {
+    const wanted = [...this.doneAt.mail.keys()].filter((i) => fateOf(i) === "reject");
+    const found = new Set<number>();
+    for await (const { payload, group } of this.#mail.deadLetters) {
+      expect(group).toBe("mail");
+      found.add(payload as number);
+    }
+    return { wanted: wanted.toSorted(byNumber), found: [...found].toSorted(byNumber) };
+  }
+
+  /** Milliseconds from `at` until an offer made after `at` was acknowledged. */
+  untilAcknowledged(at: number): number {
+    return this.#until(at, this.acknowledgedAt);
+  }
+
+  /** Milliseconds from `at` until both groups were done with a message offered after `at`. */
+  untilDone(at: number): number {
+    return Math.max(...Object.values(this.doneAt).map((done) => this.#until(at, done)));
+  }
+
+  async #handle(i: number, delivery: Delivery<number>): Promise<void> {
+    const fate = fateOf(i);
+    if (fate === "nack" && delivery.attempt === 1) {
+      await delivery.nack({ delay: 50 });
+      return;
+    }
+    if (fate === "throw" && delivery.attempt === 1) throw new Error("bad luck");
+    this.#note("mail", i);
+    if (fate === "reject") throw new RejectError("hopeless");
+  }
+
+  async #audit(queue: ReliableQueue<number>): Promise<void> {
+    for (;;) {
+      try {
+        const delivery = await queue.take();
+        this.#note("audit", delivery.payload);
+        await acknowledge(delivery);
+      } catch (error) {
+        if (error instanceof ClosedError) return;
+        if (!(error instanceof RedisError)) throw error;
+      }
+    }
+  }
+
+  #note(group: keyof GroupTraffic["doneAt"], i: number): void {
+    const done = this.doneAt[group];
+    if (!done.has(i)) done.set(i, performance.now());
+  }
+
+  #until(at: number, done: ReadonlyMap<number, number>): number {
+    const instants = [...done].filter(([i]) => (this.offeredAt.get(i) ?? 0) > at);
+    return Math.min(...instants.map(([, instant]) => instant)) - at;
+  }
+}
+
+/** Calls again while the reply is lost, as the documentation says. */
+async function acknowledge(delivery: Delivery<number>): Promise<void> {
+  for (;;) {
+    try {
+      await delivery.ack();
+      return;
+    } catch (error) {
+      if (!(error instanceof RedisError)) throw error;
+      await sleep(100);
+    }
+  }
+}
+
+const byNumber = (a: number, b: number) => a - b;

@@ -1,0 +1,77 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect, test } from "vitest";
+import { queueKeys } from "../../../src/queue/keys.ts";
+import { newLine } from "../../helpers/delayline.ts";
+import { eventually } from "../../helpers/eventually.ts";
+import { newRedis, redisUrl, uniqueName } from "../../helpers/redis.ts";
+import { numbers } from "../ledger.ts";
+import { Crew, MESSAGES, RELIABLE_MESSAGES } from "./crew.ts";
+import { completedCount, readNotes, settle } from "./handled.ts";
+
+/*
+ * Of four processes that handle messages one is killed every 300 ms, for as long as there are any. None is lost. What
+ * a dead process had in hand is started again, and no more than that. What it had completed is completed again only
+ * if the acknowledgement was not on its way yet.
+ */
+
+const WORKERS = 4;
+const CONCURRENCY = 20;
+const KILL_EVERY = 300;
+
+/** Milliseconds after which nobody is killed any more, whatever is left. */
+const LONGEST = 30_000 + MESSAGES * 10;
+
+test(
+  `${MESSAGES} messages, and a worker is killed every ${KILL_EVERY} ms: none is lost`,
+  async () => {
+    const name = uniqueName();
+    const redis = newRedis();
+    const { stream } = queueKeys(name);
+    const producer = newLine({ codec: "json", transfer: false });
+    const queue = producer.getReliableQueue<number>(name);
+    const env = { REDIS: redisUrl(), LEDGER: redisUrl(), QUEUE: name, WORK: "hurry" };
+    const crew = await Crew.start(WORKERS, { ...env, CONCURRENCY: String(CONCURRENCY) }, 2);
+    const messages = numbers(MESSAGES).map((payload) => {
+      return { payload, delay: Math.random() * MESSAGES };
+    });
+    const offered = await queue.offerMany(messages);
+    const stored = new Map(offered.map(({ deadline }, id) => [id, deadline]));
+
+    const latest = performance.now() + LONGEST;
+    while (performance.now() < latest && (await completedCount(redis, name)) < MESSAGES) {
+      const next = sleep(KILL_EVERY);
+      await crew.replaceOne();
+      await next;
+    }
+    // What was completed by those that died before it was acknowledged.
+    await eventually(async () => expect(await redis.xlen(stream)).toBe(0), { within: 20_000 });
+    expect(await redis.xpending(stream, "default")).toEqual([0, null, null, null]);
+
+    const account = settle(stored, await readNotes(redis, name));
+    const { kills } = crew;
+    if (RELIABLE_MESSAGES !== undefined) console.log({ kills, ...account.counts });
+    expect(account.lost).toEqual([]);
+    expect(account.early).toEqual([]);
+    expect(account.counts.startedAgain).toBeLessThanOrEqual(kills * CONCURRENCY);
+    expect(account.counts.completedAgain).toBeLessThanOrEqual(kills / 2);
+    // It was put to the test.
+    expect(account.counts.startedAgain).toBeGreaterThan(kills);
+    expect(await queue.deadLetters.size()).toBe(0);
+  },
+  LONGEST + 60_000,
+);
+
+test("handlers that take longer than the visibility timeout keep their leases", async () => {
+  const name = uniqueName();
+  const redis = newRedis();
+  const env = { REDIS: redisUrl(), LEDGER: redisUrl(), QUEUE: name, VISIBILITY: "1000" };
+  await Crew.start(2, { ...env, PAUSE: "1800" });
+  const queue = newLine({ codec: "json", transfer: false }).getReliableQueue<number>(name);
+  const messages = numbers(2 * CONCURRENCY).map((payload) => ({ payload, delay: 0 }));
+  await queue.offerMany(messages);
+  const isDone = async () => (await completedCount(redis, name)) === messages.length;
+  await eventually(isDone, { within: 15_000 });
+  await eventually(async () => expect(await redis.xlen(queueKeys(name).stream)).toBe(0));
+  const { counts } = settle(new Map(), await readNotes(redis, name));
+  expect(counts).toMatchObject({ startedAgain: 0, completedAgain: 0 });
+});

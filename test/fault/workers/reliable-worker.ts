@@ -1,0 +1,61 @@
+/**
+ * A process that handles messages of a reliable queue, and writes into a ledger what it does.
+ *
+ * It loads, says "loaded", and begins when it hears "go". The payloads are numbers. What becomes of a message is
+ * what `WORK` says, or the last word that was heard:
+ *
+ * - "complete": it takes its time, notes that, and is done;
+ * - "hurry": the same, but it does not wait for the ledger's reply: the note is on its way, and with the next breath
+ *   the acknowledgement;
+ * - "stumble": as "complete", but one in ten fails;
+ * - "fail": none is done. It is let go by `nack`, the handler throws, or one in a hundred is rejected.
+ *
+ * "there?" is answered. `REDIS` is the queue's, `LEDGER` that of the ledger, which may be the same.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import { Redis } from "ioredis";
+import { endWithParent, tell } from "../../../scripts/child/parent.ts";
+import { Delayline, RejectError, type Delivery } from "../../../src/index.ts";
+import { LEDGER_SCRIPT, ledgerKeys } from "../reliable/handled.ts";
+
+endWithParent();
+const { REDIS = "", LEDGER = "", QUEUE = "", PAUSE = "50" } = process.env;
+const { CONCURRENCY = "20", VISIBILITY = "2000" } = process.env;
+let { WORK: work = "complete" } = process.env;
+const { log, completed } = ledgerKeys(QUEUE);
+
+function go(): void {
+  const ledger = new Redis(LEDGER, { maxRetriesPerRequest: null });
+  ledger.on("error", () => {});
+  const note = (what: string, id: number, attempt: number) =>
+    ledger.eval(LEDGER_SCRIPT, 2, log, completed, what, id, attempt);
+  const line = new Delayline({ redis: REDIS, codec: "json" });
+  line.on("error", () => {});
+  const queue = line.getReliableQueue<number>(QUEUE, {
+    visibilityTimeout: Number(VISIBILITY),
+    maxDeliveries: 1000,
+    retry: [100],
+  });
+  const handle = async (id: number, delivery: Delivery<number>) => {
+    const luck = Math.random();
+    await note("started", id, delivery.attempt);
+    await sleep(Math.random() * 2 * Number(PAUSE));
+    if (work === "stumble" && luck < 0.1) throw new Error("bad luck");
+    if (work === "fail") {
+      if (luck < 0.01) throw new RejectError("hopeless");
+      if (luck < 0.5) throw new Error("bad luck");
+      await delivery.nack({ delay: 400 * (luck - 0.5) });
+      return;
+    }
+    const noted = note("completed", id, delivery.attempt);
+    if (work !== "hurry") await noted;
+  };
+  queue.subscribe(handle, { concurrency: Number(CONCURRENCY), onError: () => {} });
+}
+
+process.on("message", (word) => {
+  if (word === "go") go();
+  else if (word === "there?") void tell("here");
+  else work = String(word);
+});
+void tell("loaded");
