@@ -35,9 +35,9 @@ describe.each(forms)("a LIST of $order", ({ order, element }) => {
     const queue = await newMoves();
     const [retryA, retryB] = [waitingRetry(a, "g", 3), waitingRetry(b, "g", 1)];
     const again = waitingRetry(a, "h", 1);
+    await queue.seed({ groups: ["g", "h"] });
     await queue.seed({
       stream: [entry("x"), { ...entry("y"), n: "2", g: "g" }],
-      groups: ["g", "h"],
       retries: [
         [retryA.name, FAR],
         [again.name, FAR + 1],
@@ -60,13 +60,13 @@ describe.each(forms)("a LIST of $order", ({ order, element }) => {
       retrying: 0,
       moved: 2,
     });
-    // The one that waited in two groups is one message, due when the later of them was.
+    // The one that waited in two groups is one message, due when the first of them was.
     const delayedA = message("a", FAR);
     const delayedB = message("b", FAR + 2);
     expect(await queue.snapshot()).toEqual({
       ready: ["x", "y"],
       timeouts: [
-        [a.member, FAR + 1],
+        [a.member, FAR],
         [b.member, FAR + 2],
       ],
       order: [delayedA, delayedB].map(element),
@@ -97,6 +97,20 @@ test("what is in flight for a consumer that has died goes to the LIST, too", asy
   // A millisecond of silence is enough, says its name.
   await eventually(async () => (await make(queue)).isPlain);
   expect(await queue.snapshot()).toEqual({ ready: ["x", "y"], channel: ["0"] });
+});
+
+test("what every group has acknowledged is dropped", async () => {
+  const queue = await newMoves();
+  const { redis, keys } = queue;
+  await queue.seed({ groups: ["g"] });
+  await queue.seed({ stream: [entry("x"), entry("y"), entry("z")] });
+  const name = "delayline:1:00000000-0000-4000-8000-000000000000";
+  await redis.xreadgroup("GROUP", "g", name, "COUNT", 2, "STREAMS", keys.stream, ">");
+  // Another group, which has been destroyed, had not.
+  const [[first] = []] = await redis.xrange(keys.stream, "-", "+");
+  await redis.xack(keys.stream, "g", first ?? "");
+  await eventually(async () => (await make(queue, makePlain.addresses, 3)).isPlain);
+  expect(await queue.snapshot()).toEqual({ ready: ["y", "z"], channel: ["0"] });
 });
 
 test("more in the stream than one step may move: they stay", async () => {

@@ -2,6 +2,7 @@ import { byElements, type Elements } from "../family.ts";
 import { addressOf } from "../fragments/address-of.ts";
 import { bringBack } from "../fragments/bring-back.ts";
 import { consumersOf } from "../fragments/consumers-of.ts";
+import { finish } from "../fragments/finish.ts";
 import { groupNames } from "../fragments/group-names.ts";
 import { asArray, asNumber, defineScript, type RawReply } from "../script.ts";
 
@@ -26,6 +27,8 @@ export interface MakePlainReply {
  * While a consumer lives nothing is done: it lives if Redis has seen it within the visibility timeout that its name
  * tells; `timeout` is that of foreign names.
  *
+ * Entries that every group has acknowledged are dropped.
+ *
  * Redis rolls nothing back, so a message is put where it goes before it is removed: at worst it is handled once more.
  */
 const define = (elements: Elements) =>
@@ -33,7 +36,7 @@ const define = (elements: Elements) =>
     name: `make-plain-${elements}`,
     keys: ["timeouts", "order", "ready", "stream", "retries", "retrying", "unreadable"],
     args: ["channel", "limit", "timeout"],
-    needs: [addressOf, bringBack, consumersOf, groupNames],
+    needs: [addressOf, bringBack, consumersOf, finish, groupNames],
     lua: /* lua */ `
 local alive = 0
 for _, group in ipairs(groupNames()) do
@@ -54,8 +57,8 @@ if waiting > 0 then
     local due = redis.call("ZSCORE", retries, found.names[i])
     local id = entry.a:sub(9)
     local member = string.char(#id) .. id .. struct.pack("<I8", #entry.p) .. entry.p .. entry.t
-    -- A message that waits in two groups is one message.
-    if redis.call("ZADD", timeouts, due, member) == 1 then
+    -- A message that waits in two groups is one message, due when the first of them was.
+    if redis.call("ZADD", timeouts, "NX", due, member) == 1 then
       redis.call("RPUSH", order, ${elements === "members" ? "member" : "#id == 16 and addressOf(tonumber(due), id) or member"})
     end
   end
@@ -65,10 +68,21 @@ if waiting > 0 then
   return { 0, 0, count, waiting - #names, #found.entries }
 end
 if count > tonumber(limit) then return { 0, 0, count, 0, 0 } end
+local rows, ids = redis.call("XRANGE", stream, "-", "+"), {}
+for i, row in ipairs(rows) do ids[i] = row[1] end
+local groups, isDone = count > 0 and redis.call("XINFO", "GROUPS", stream) or {}, {}
+-- What a group that was destroyed has left behind: the others have acknowledged it.
+if #groups > 0 then
+  for _, id in ipairs(unneededBut(nil, groups, ids, {})) do isDone[id] = true end
+end
 local payloads, foreign = {}, {}
-for _, row in ipairs(redis.call("XRANGE", stream, "-", "+")) do
-  local entry = entryOf(row[2])
-  if entry then payloads[#payloads + 1] = entry.p else foreign[#foreign + 1] = table.concat(row[2]) end
+for i, id in ipairs(ids) do
+  local entry = entryOf(rows[i][2])
+  if not entry then
+    foreign[#foreign + 1] = table.concat(rows[i][2])
+  elseif not isDone[id] then
+    payloads[#payloads + 1] = entry.p
+  end
 end
 if #foreign > 0 then redis.call("RPUSH", unreadable, unpack(foreign)) end
 if #payloads > 0 then redis.call("RPUSH", ready, unpack(payloads)) end
