@@ -3,6 +3,9 @@ import { defineFragment } from "../fragment.ts";
 /** An address has 24 bytes. The name of a retry has one byte for the length of it. */
 const MAX_ADDRESS = 255;
 
+/** The deadline alone. */
+const MIN_ADDRESS = 8;
+
 /** An entry of a reliable queue's stream: a message that is ready, or in flight. */
 export interface Entry {
   /** Its id in the stream. A message that is delivered again has another. */
@@ -47,7 +50,8 @@ end
 local function entryOf(fields)
   local entry = {}
   for i = 1, #fields, 2 do entry[fields[i]] = fields[i + 1] end
-  if not entry.a or #entry.a > ${MAX_ADDRESS} or not entry.p then return nil end
+  if not entry.a or not entry.p then return nil end
+  if #entry.a < ${MIN_ADDRESS} or #entry.a > ${MAX_ADDRESS} then return nil end
   local n = tonumber(entry.n) or 0
   entry.n = n > 0 and n < 4294967295 and n % 1 == 0 and n or 0
   return entry
@@ -63,8 +67,8 @@ end
 export function unpackEntry(entryId: string, fields: readonly Buffer[]): Entry | undefined {
   const address = valueOf("a", fields);
   const payload = valueOf("p", fields);
-  if (address === undefined || address.length > MAX_ADDRESS) return undefined;
-  if (payload === undefined) return undefined;
+  if (address === undefined || payload === undefined) return undefined;
+  if (address.length < MIN_ADDRESS || address.length > MAX_ADDRESS) return undefined;
   // Most have no others.
   if (fields.length === 4) {
     return { entryId, address, payload, ...WITHOUT_OTHERS };

@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import { masterOf, startCluster } from "../../helpers/cluster.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { replaced } from "../replaced.ts";
+import { RELIABLE_MESSAGES } from "./crew.ts";
 import { GroupTraffic } from "./group-traffic.ts";
 
 /* A master of a Cluster dies while two groups work, and its replica takes over. */
@@ -19,11 +20,12 @@ test("kill -9: two groups go on, nothing gets stuck, and what was acknowledged l
   await eventually(() => traffic.untilDone(at) < Infinity, { within: 30_000 });
   await traffic.end(cluster.cluster);
 
+  if (RELIABLE_MESSAGES !== undefined) console.log(traffic.countsSince(at));
   const { wanted, found } = await traffic.dead();
   expect(found).toEqual(wanted);
   expect(found.length).toBeGreaterThan(0);
   expect(traffic.untilAcknowledged(at)).toBeLessThan(2000);
-  expect(traffic.untilDone(at)).toBeLessThan(2100);
+  expect(traffic.untilDone(at)).toBeLessThan(3000);
   expect([...traffic.rejected.values()].map(({ message }) => message)).toEqual([]);
   const { lostAt } = traffic;
   expect(lostAt.filter((lost) => lost < actedAt - 500 || lost > at)).toEqual([]);

@@ -40,10 +40,10 @@ test(
     const redis = newRedis();
     const { stream, retrying } = queueKeys(name);
     const queue = newLine({ codec: "json", transfer: false }).getReliableQueue<number>(name);
-    const messages = numbers(COUNT).map((payload) => ({ payload, delay: Math.random() * 2_000 }));
-    await queue.offerMany(messages);
     const env = { REDIS: redisUrl(), LEDGER: redisUrl(), QUEUE: name, VISIBILITY: "1000" };
     const crew = await Crew.start(WORKERS, { ...env, WORK: "fail", PAUSE: "50" }, 1);
+    const messages = numbers(COUNT).map((payload) => ({ payload, delay: Math.random() * 2_000 }));
+    await queue.offerMany(messages);
 
     const stormEnd = performance.now() + STORM;
     let lastKill = performance.now();
@@ -64,7 +64,7 @@ test(
     }
     await killing;
     if (RELIABLE_MESSAGES !== undefined) console.log({ kills: crew.kills, ...seen });
-    for (const count of Object.values(seen)) expect(count).toBeGreaterThan(seen.samples / 20);
+    for (const count of Object.values(seen)) expect(count).toBeGreaterThan(10);
 
     await crew.say("complete");
     let last = await sampleOf(redis, name);

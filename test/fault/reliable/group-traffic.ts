@@ -26,7 +26,7 @@ const fateOf = (i: number): "ack" | "nack" | "throw" | "reject" =>
   i % 20 === 3 ? "reject" : i % 10 === 1 ? "nack" : i % 10 === 2 ? "throw" : "ack";
 
 /**
- * A producer, and two groups at work: "mail" by a handler, of which some fail, and "audit" by `take` and `ack`. And
+ * A producer, and two groups at work: "mail" by a handler, of which some fail, and "audit" by `takeMany` and `ack`. And
  * what became of each message, by `performance.now()`.
  */
 export class GroupTraffic {
@@ -128,6 +128,19 @@ export class GroupTraffic {
     return Math.max(...Object.values(this.doneAt).map((done) => this.#until(at, done)));
   }
 
+  /** What became of it, for who looks at a long run. `at` is when the switch was. */
+  countsSince(at: number) {
+    const { mail, audit } = this.doneAt;
+    return {
+      offered: this.offeredAt.size,
+      acknowledged: this.acknowledgedAt.size,
+      lost: this.lostAt.length,
+      untilAcknowledged: this.untilAcknowledged(at),
+      untilMail: this.#until(at, mail),
+      untilAudit: this.#until(at, audit),
+    };
+  }
+
   async #handle(i: number, delivery: Delivery<number>): Promise<void> {
     const fate = fateOf(i);
     if (fate === "nack" && delivery.attempt === 1) {
@@ -142,9 +155,10 @@ export class GroupTraffic {
   async #audit(queue: ReliableQueue<number>): Promise<void> {
     for (;;) {
       try {
-        const delivery = await queue.take();
-        this.#note("audit", delivery.payload);
-        await acknowledge(delivery);
+        // One by one it would be long behind after an outage.
+        const deliveries = await queue.takeMany({ max: 50 });
+        for (const { payload } of deliveries) this.#note("audit", payload);
+        await Promise.all(deliveries.map(acknowledge));
       } catch (error) {
         if (error instanceof ClosedError) return;
         if (!(error instanceof RedisError)) throw error;

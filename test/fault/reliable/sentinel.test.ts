@@ -2,6 +2,7 @@ import { Redis } from "ioredis";
 import { expect, onTestFinished, test } from "vitest";
 import { eventually } from "../../helpers/eventually.ts";
 import { SentinelGroup, type Member } from "../../helpers/sentinel-group.ts";
+import { RELIABLE_MESSAGES } from "./crew.ts";
 import { GroupTraffic } from "./group-traffic.ts";
 
 /*
@@ -12,7 +13,7 @@ import { GroupTraffic } from "./group-traffic.ts";
 /** Milliseconds around the failover in which an offer may be acknowledged and lost. */
 const SWITCHING = 500;
 
-/** Milliseconds after the switch by which offers and deliveries are back. */
+/** Milliseconds after the switch by which offers are back, and a second later deliveries. */
 const BACK = 2000;
 
 /** Milliseconds until a message is due. */
@@ -24,7 +25,7 @@ const causes: Record<string, (group: SentinelGroup, master: Member) => unknown> 
 };
 
 for (const [cause, act] of Object.entries(causes)) {
-  test(`${cause}: two groups go on in 2 s, nothing gets stuck, and no more is lost than Redis loses`, async () => {
+  test(`${cause}: two groups go on, nothing gets stuck, and no more is lost than Redis loses`, async () => {
     const group = await SentinelGroup.start();
     const traffic = new GroupTraffic(() => ({ redis: group.options }), DELAY);
     await traffic.isFlowing();
@@ -40,11 +41,12 @@ for (const [cause, act] of Object.entries(causes)) {
     onTestFinished(() => redis.disconnect());
     await traffic.end(redis);
 
+    if (RELIABLE_MESSAGES !== undefined) console.log(traffic.countsSince(at));
     const { wanted, found } = await traffic.dead();
     expect(found).toEqual(wanted);
     expect(found.length).toBeGreaterThan(0);
     expect(traffic.untilAcknowledged(at)).toBeLessThan(BACK);
-    expect(traffic.untilDone(at)).toBeLessThan(DELAY + BACK);
+    expect(traffic.untilDone(at)).toBeLessThan(DELAY + BACK + 1000);
     const { lostAt } = traffic;
     expect(lostAt.filter((lost) => lost < actedAt - SWITCHING)).toEqual([]);
     expect(lostAt.filter((lost) => lost > at + SWITCHING)).toEqual([]);

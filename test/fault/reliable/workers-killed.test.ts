@@ -18,6 +18,9 @@ const WORKERS = 4;
 const CONCURRENCY = 20;
 const KILL_EVERY = 300;
 
+/** Messages that are offered at once. */
+const CHUNK = 1_000;
+
 /** Milliseconds after which nobody is killed any more, whatever is left. */
 const LONGEST = 30_000 + MESSAGES * 10;
 
@@ -31,11 +34,13 @@ test(
     const queue = producer.getReliableQueue<number>(name);
     const env = { REDIS: redisUrl(), LEDGER: redisUrl(), QUEUE: name, WORK: "hurry" };
     const crew = await Crew.start(WORKERS, { ...env, CONCURRENCY: String(CONCURRENCY) }, 2);
-    const messages = numbers(MESSAGES).map((payload) => {
-      return { payload, delay: Math.random() * MESSAGES };
-    });
-    const offered = await queue.offerMany(messages);
-    const stored = new Map(offered.map(({ deadline }, id) => [id, deadline]));
+    const stored = new Map<number, number>();
+    for (let from = 0; from < MESSAGES; from += CHUNK) {
+      const ids = numbers(Math.min(CHUNK, MESSAGES - from)).map((i) => from + i);
+      const delay = () => Math.random() * MESSAGES;
+      const offered = await queue.offerMany(ids.map((payload) => ({ payload, delay: delay() })));
+      for (const [i, { deadline }] of offered.entries()) stored.set(from + i, deadline);
+    }
 
     const latest = performance.now() + LONGEST;
     while (performance.now() < latest && (await completedCount(redis, name)) < MESSAGES) {

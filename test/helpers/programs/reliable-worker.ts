@@ -15,7 +15,8 @@ import { Delayline } from "../../../src/index.ts";
 export type WorkerMessage =
   | { readonly kind: "ready" }
   | { readonly kind: "error"; readonly message: string }
-  | ({ readonly kind: "start" | "done" } & Told)
+  | ({ readonly kind: "start" } & Told)
+  | ({ readonly kind: "done" } & Told)
   | ({ readonly kind: "acked"; readonly isAcked: boolean; readonly isAborted: boolean } & Told);
 
 interface Told {

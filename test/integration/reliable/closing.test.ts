@@ -9,6 +9,7 @@ import {
 import { queueKeys } from "../../../src/queue/keys.ts";
 import { newLine, newLineThatMayFail, type TestLine } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
+import { Gate } from "../../helpers/gate.ts";
 import { newRedis, uniqueName } from "../../helpers/redis.ts";
 
 let name: string;
@@ -23,12 +24,6 @@ beforeEach(() => {
   queue = line.getReliableQueue(name);
   other = newLine().getReliableQueue(name);
 });
-
-/** Something that waits until it is let go. */
-class Gate {
-  open: () => void = () => {};
-  readonly opened = new Promise<void>((resolve) => (this.open = resolve));
-}
 
 /** What the other client gets at once, by payload: the attempt. */
 async function takenByOther(count: number): Promise<Record<string, number>> {

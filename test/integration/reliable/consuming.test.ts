@@ -5,8 +5,10 @@ import { queueKeys } from "../../../src/queue/keys.ts";
 import { collect } from "../../helpers/collect.ts";
 import { newLine, newLineThatMayFail } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
+import { Gate } from "../../helpers/gate.ts";
 import { newRedis, uniqueName } from "../../helpers/redis.ts";
 
+const keyOf = (n: number) => `${n % 5}`;
 const numbers = (count: number) => Array.from({ length: count }, (_, i) => i);
 const readyNow = (payloads: readonly number[]) =>
   payloads.map((payload) => ({ payload, delay: 0 }));
@@ -41,16 +43,15 @@ test("a thousand messages, each handled once, as many at once as it says", async
 test("no more is in hand than handlers run", async () => {
   const name = uniqueName();
   const queue = newLine().getReliableQueue<number>(name);
-  let finish = () => {};
-  const gate = new Promise<void>((resolve) => (finish = resolve));
-  const subscription = queue.subscribe(() => gate, { concurrency: 3 });
+  const gate = new Gate();
+  const subscription = queue.subscribe(() => gate.opened, { concurrency: 3 });
   await queue.offerMany(readyNow(numbers(10)));
   await eventually(() => subscription.running === 3);
   await readyCount(name, 10);
   const redis = newRedis();
   const [inFlight] = (await redis.xpending(queueKeys(name).stream, "default")) as [number];
   expect(inFlight).toBe(3);
-  finish();
+  gate.open();
   await readyCount(name, 0);
 });
 
@@ -174,7 +175,6 @@ describe("orderBy", () => {
     const seen = new Map<string, number[]>();
     let isTwiceAtOnce = false;
     let most = 0;
-    const keyOf = (n: number) => `${n % 5}`;
     queue.subscribe(
       async (n) => {
         const key = keyOf(n);

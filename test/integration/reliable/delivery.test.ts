@@ -8,7 +8,7 @@ import { startOwnServer } from "../../helpers/own-server.ts";
 import { newRedis, uniqueName } from "../../helpers/redis.ts";
 
 /** Waits until so many messages wait for a retry. */
-async function retrying(name: string, count: number): Promise<void> {
+async function untilRetrying(name: string, count: number): Promise<void> {
   const redis = newRedis();
   await eventually(async () => (await redis.zcard(queueKeys(name).retries)) === count);
 }
@@ -116,7 +116,7 @@ test("after a nack in a handler neither its return nor a throw changes anything"
   );
   await queue.offer("returns", 0);
   await queue.offer("throws", 0);
-  await retrying(name, 2);
+  await untilRetrying(name, 2);
   // Its own error is told all the same.
   await eventually(() => line.errors.length === 1);
   expect(seen.toSorted()).toEqual(["returns 1", "throws 1"]);
@@ -129,7 +129,7 @@ test("a nack that is not awaited counts before the return of its handler", async
   const queue = newLine().getReliableQueue<string>(name);
   queue.subscribe((_, delivery) => void delivery.nack({ delay: 60_000 }));
   await queue.offer("x", 0);
-  await retrying(name, 1);
+  await untilRetrying(name, 1);
 });
 
 test("an ack in a handler stands, though the handler throws afterwards", async () => {

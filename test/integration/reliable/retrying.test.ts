@@ -205,10 +205,8 @@ test("a promoted retry comes at once, though its process waits for another deadl
 test("a message that two groups failed to handle is one, and is cancelled for both", async () => {
   const name = uniqueName();
   const line = newLine();
-  const [a, b] = ["a", "b"].map((group) => line.getReliableQueue<string>(name, { group })) as [
-    ReturnType<typeof line.getReliableQueue<string>>,
-    ReturnType<typeof line.getReliableQueue<string>>,
-  ];
+  const a = line.getReliableQueue<string>(name, { group: "a" });
+  const b = line.getReliableQueue<string>(name, { group: "b" });
   // Both groups are there before the message is.
   expect([await a.poll(), await b.poll()]).toEqual([undefined, undefined]);
   const { id } = await a.offer("x", 0);
@@ -235,13 +233,15 @@ test("a message that two groups failed to handle is one, and is cancelled for bo
 });
 
 test("clear drops what is delayed and what is retrying, and nothing else", async () => {
-  const queue = newLine().getReliableQueue<string>(uniqueName());
+  const name = uniqueName();
+  const queue = newLine().getReliableQueue<string>(name);
   await queue.offer("failed", 0);
   await (await queue.take()).nack({ delay: LATER });
   await queue.offer("in hand", 0);
   const held = await queue.take();
   await queue.offer("delayed", LATER, { key: "k" });
   await queue.offer("ready", 0);
+  await eventually(async () => (await newRedis().xlen(queueKeys(name).stream)) === 2);
   // What the collection shows is the delayed ones.
   expect(await queue.readAll()).toEqual(["delayed"]);
   expect(await queue.clear()).toBe(2);
