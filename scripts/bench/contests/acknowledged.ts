@@ -1,6 +1,8 @@
-import { BenchServer } from "../bench-server.ts";
+import { EventEmitter, once } from "node:events";
+import { BenchServer, type ProcessorTime } from "../bench-server.ts";
 import { makePayload } from "../payload.ts";
 import { loadPeer } from "../peers/load.ts";
+import type { Acknowledging } from "../peers/peer.ts";
 import type { Contest } from "../workload.ts";
 
 /** How fast does one worker handle what is ready, where each message is acknowledged? */
@@ -18,35 +20,43 @@ export const acknowledged: Contest = {
       await acknowledging.fill(server.url, payloads);
     }
     progress("handling them");
-    let close = async (): Promise<unknown> => undefined;
-    let handled = 0;
-    let startedAt = NaN;
-    let processorTime = NaN;
-    const duration = await new Promise<number>((resolve, reject) => {
-      const onMessage = (): void => {
-        handled++;
-        if (handled === WARM_UP) {
-          startedAt = performance.now();
-          server.processorTime().then(({ total }) => (processorTime = total), reject);
-        }
-        if (handled === WARM_UP + count) resolve(performance.now() - startedAt);
-      };
-      acknowledging.openWorker(server.url, 200, onMessage).then((worker) => {
-        close = () => worker.close();
-      }, reject);
-    });
-    const { total } = await server.processorTime();
-    await close();
+    const { duration, processorTime } = await handleAll(acknowledging, server, count);
     return [
       { name: "handled", value: (count / duration) * 1000, unit: "/s" },
       {
         name: "Redis processor time per message",
-        value: (total - processorTime) / count,
+        value: processorTime / count,
         unit: "us",
       },
     ];
   },
 };
+
+/** Handles all; answers how long the measured ones took, and the server's processor time for them. */
+async function handleAll(
+  acknowledging: Acknowledging,
+  server: BenchServer,
+  count: number,
+): Promise<{ duration: number; processorTime: number }> {
+  let handled = 0;
+  let startedAt = NaN;
+  let before: Promise<ProcessorTime> | undefined;
+  const progress = new EventEmitter();
+  const finished = once(progress, "finished");
+  const worker = await acknowledging.openWorker(server.url, 200, () => {
+    handled++;
+    if (handled === WARM_UP) {
+      startedAt = performance.now();
+      before = server.processorTime();
+    }
+    if (handled === WARM_UP + count) progress.emit("finished");
+  });
+  await finished;
+  const duration = performance.now() - startedAt;
+  const after = await server.processorTime();
+  await worker.close();
+  return { duration, processorTime: after.total - ((await before)?.total ?? NaN) };
+}
 
 /** Messages before the measured ones, until functions are compiled. */
 const WARM_UP = 4000;

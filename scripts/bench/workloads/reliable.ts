@@ -172,26 +172,19 @@ async function consume(
   concurrency: number,
   onMessage: (number: number) => void = () => {},
 ): Promise<void> {
-  const { promise: done, resolve } = withResolvers();
-  let left = count;
-  const handler = ({ number }: Order): void => {
-    onMessage(number);
-    left--;
-    if (left === 0) resolve();
-  };
-  const subscription =
-    kind === "reliable"
-      ? line.getReliableQueue<Order>("orders").subscribe(handler, { concurrency })
-      : line.getBlockingQueue<Order>("orders").subscribe(handler, { concurrency });
-  await done;
-  // What was handled last is acknowledged.
-  await subscription.close();
-}
-
-function withResolvers(): { readonly promise: Promise<void>; readonly resolve: () => void } {
-  let resolve = () => {};
-  const promise = new Promise<void>((done) => (resolve = done));
-  return { promise, resolve };
+  await new Promise<void>((resolve, reject) => {
+    let left = count;
+    const handler = ({ number }: Order): void => {
+      onMessage(number);
+      left--;
+      // What was handled last is acknowledged then.
+      if (left === 0) subscription.close().then(resolve, reject);
+    };
+    const subscription =
+      kind === "reliable"
+        ? line.getReliableQueue<Order>("orders").subscribe(handler, { concurrency })
+        : line.getBlockingQueue<Order>("orders").subscribe(handler, { concurrency });
+  });
 }
 
 /** The goals are those of the reliable queue. */
