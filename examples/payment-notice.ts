@@ -69,8 +69,8 @@ for (const [i, least] of [0, 2, 10, 10, 10].entries()) {
 while ((await notices.deadLetters.size()) < 2) await sleep(20);
 const dead = new Map<string, { id: string; attempt: number }>();
 for await (const { id, payload, attempt, reason } of notices.deadLetters) {
-  console.log(`dead after attempt ${attempt}: the notice for the ${payload.partner}; ${reason}`);
-  dead.set(payload.partner, { id, attempt });
+  console.log(`dead after attempt ${attempt}: the notice for the ${payload?.partner}; ${reason}`);
+  dead.set(payload?.partner ?? "", { id, attempt });
 }
 const [kiosk, casino] = [dead.get("kiosk"), dead.get("casino")];
 assert.ok(kiosk && casino);

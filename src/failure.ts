@@ -93,7 +93,7 @@ const NOT_LET_IN: ReadonlySet<string> = new Set(["WRONGPASS", "NOAUTH"]);
 const REDIRECTIONS = "Too many Cluster redirections.";
 
 /** Refusals in the course of a failover, a migration of slots, or the loading of data. */
-export const FOR_NOW: ReadonlySet<string> = new Set([
+const FOR_NOW: ReadonlySet<string> = new Set([
   "READONLY",
   "LOADING",
   "MASTERDOWN",

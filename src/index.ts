@@ -13,6 +13,7 @@ export type {
 export type { OfferOptions } from "./delayed/offer-options.ts";
 export type { Outcome } from "./lua/delayed/offer-keyed.ts";
 export type { OfferResult } from "./delayed/offer-batch.ts";
+export type { PlainResult } from "./delayed/plain-result.ts";
 export type { Quarantine } from "./queue/quarantine.ts";
 export type { QueueHandle } from "./queue/queue-handle.ts";
 export type { MessageId } from "./queue/message.ts";
@@ -26,7 +27,7 @@ export { Delivery, type NackOptions } from "./reliable/delivery.ts";
 export { RejectError } from "./reliable/reject-error.ts";
 export type { BatchHandler, ReliableHandler } from "./reliable/handling.ts";
 export { RoutedSubscription } from "./reliable/routed-subscription.ts";
-export type { DeadLetter, DeadLetters } from "./reliable/dead-letters.ts";
+export type { DeadLetter, DeadLetters, RedriveOptions } from "./reliable/dead-letters.ts";
 export type {
   BatchSubscribeOptions,
   ReliableSubscribeOptions,

@@ -1,5 +1,6 @@
 import { writeFile } from "node:fs/promises";
 import { claims } from "./claims.ts";
+import { acknowledged } from "./contests/acknowledged.ts";
 import { burst } from "./contests/burst.ts";
 import { cancel } from "./contests/cancel.ts";
 import { idle, lateness } from "./contests/lateness.ts";
@@ -25,6 +26,7 @@ export const CONTESTS: readonly Contest[] = [
   workers,
   cancel,
   memory,
+  acknowledged,
 ];
 
 /** How to compare. */

@@ -12,6 +12,7 @@ import { keyMemory, keys } from "./workloads/keys.ts";
 import { idle, lateness, workers } from "./workloads/lateness.ts";
 import { mainJob } from "./workloads/main-job.ts";
 import { memory } from "./workloads/memory.ts";
+import { reliable } from "./workloads/reliable.ts";
 import { offers, takes } from "./workloads/throughput.ts";
 
 export const WORKLOADS: readonly Workload[] = [
@@ -28,6 +29,7 @@ export const WORKLOADS: readonly Workload[] = [
   offers,
   takes,
   drain,
+  reliable,
 ];
 
 export interface GoalPlan {

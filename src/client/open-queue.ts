@@ -3,7 +3,7 @@ import type { OfferBatch } from "../delayed/offer-batch.ts";
 import { TransferTask } from "../delayed/transfer-task.ts";
 import { LeftRunningError, type DelaylineError } from "../errors.ts";
 import type { TransferReply } from "../lua/delayed/transfer.ts";
-import type { Elements } from "../lua/family.ts";
+import type { Elements, Into } from "../lua/family.ts";
 import type { Consumer } from "../queue/consumer.ts";
 import { queueKeys } from "../queue/keys.ts";
 import { PauseWatch } from "../queue/pause-watch.ts";
@@ -75,7 +75,6 @@ export class OpenQueue {
       pauses: this.pauses,
       onTransferred: (reply) => this.#onTransferred(reply),
     });
-    this.pauses.onChange(() => this.#switchListWatch());
     if (this.#isReliable) this.#watchList();
   }
 
@@ -84,12 +83,9 @@ export class OpenQueue {
    * push to the ready LIST is taken over.
    */
   openReliable(): void {
-    if (this.#isReliable) return;
+    const wasReliable = this.#isReliable;
     this.queue.becomeReliable();
-    if (this.#transferTask === undefined) return;
-    this.#watchList();
-    // Retries may be waiting, of which it does not know.
-    this.#transferTask.lookAgain();
+    if (!wasReliable) this.#onReliable();
   }
 
   /**
@@ -126,21 +122,37 @@ export class OpenQueue {
   }
 
   #onTransferred({ wentInto, hasListed }: TransferReply): void {
-    // Others have opened it as reliable. Who moves has to watch the LIST, too: the others stand by.
-    if (wentInto === "stream") this.openReliable();
+    // Others have opened it as reliable, or made it plain again.
+    if (wentInto !== undefined) this.#follow(wentInto);
     this.#switchListWatch();
     if (hasListed && this.pauses.isPaused !== true) this.#listWatch?.lookOnce();
   }
 
+  #follow(into: Into): void {
+    if (into === this.queue.layout.into || (into === "list" && this.queue.makesStream)) return;
+    this.queue.follow(into);
+    if (into === "stream") this.#onReliable();
+    else this.#switchListWatch();
+  }
+
+  /** Who moves has to watch the LIST, too: the others stand by. */
+  #onReliable(): void {
+    if (this.#transferTask === undefined) return;
+    this.#watchList();
+    // Retries may be waiting, of which it does not know.
+    this.#transferTask.lookAgain();
+  }
+
   #watchList(): void {
-    this.#listWatch = new ListWatch(this.queue, this.#shared);
+    const onPlain = () => this.#follow("list");
+    this.#listWatch ??= new ListWatch(this.queue, { ...this.#shared, onPlain });
     this.#switchListWatch();
   }
 
   /** One process that watches is enough: the one that moves. */
   #switchListWatch(): void {
     const isMoving = this.#transferTask?.isStandingBy === false;
-    this.#listWatch?.switch(isMoving && this.pauses.isPaused === false);
+    this.#listWatch?.switch(isMoving && this.#isReliable && this.pauses.isPaused === false);
   }
 
   /** Resolves when the handlers and the bodies of loops that run have finished. */

@@ -6,6 +6,7 @@ import { headDeadline } from "../lua/delayed/head-deadline.ts";
 import { pollNewestTo } from "../lua/delayed/poll-newest-to.ts";
 import { pollOldest, type PollReply } from "../lua/delayed/poll-oldest.ts";
 import type { SearchHit } from "../lua/delayed/search-page.ts";
+import { makePlain } from "../lua/queue/make-plain.ts";
 import { asNumber, run } from "../lua/script.ts";
 import type { MessageHeaders } from "../queue/headers.ts";
 import { formatMessageId, unpackMember, type MessageId } from "../queue/message.ts";
@@ -17,6 +18,7 @@ import { CancelBatch } from "./cancel-batch.ts";
 import { DeadlineOrder } from "./deadline-order.ts";
 import { InsertionOrder, PAGE_BYTES, STEP } from "./insertion-order.ts";
 import { Lookup } from "./lookup.ts";
+import type { PlainResult } from "./plain-result.ts";
 import { OfferBatch, type Due, type Offering, type OfferResult } from "./offer-batch.ts";
 
 /** A delayed message, as bytes. */
@@ -71,6 +73,25 @@ export class DelayedMessages {
   /** @throws {ClosedError} once the queue is closed. */
   checkOpen(): void {
     this.#queue.checkOpen();
+  }
+
+  /** Makes a reliable queue plain; `isPlain` is false if consumers live, or too much is ready. */
+  async makePlain(signal?: AbortSignal): Promise<PlainResult> {
+    this.#queue.checkOpen();
+    if (this.#queue.makesStream) {
+      throw new TypeError(`queue "${this.#queue.name}" is open as a reliable one in this client`);
+    }
+    const { channel } = this.#queue.keys;
+    const args = { channel, limit: PLAIN_STEP, timeout: FOREIGN_TIMEOUT };
+    let moved = 0;
+    for (;;) {
+      const reply = await this.#queue.change("make plain", makePlain, args, { signal });
+      moved += reply.moved;
+      const { isPlain, consumers, ready, retrying } = reply;
+      if (isPlain || consumers > 0 || (retrying === 0 && ready > PLAIN_STEP)) {
+        return { isPlain, consumers, ready, moved };
+      }
+    }
   }
 
   /** @throws {OfferError} if Redis did not accept it. */
@@ -239,3 +260,9 @@ function toBytes(found: DelayedMember | undefined): DelayedBytes | undefined {
   const { id, payload, key, headers } = message;
   return { id: formatMessageId(deadline, id), deadline, payload, key, headers };
 }
+
+/** Messages that one step of making a queue plain moves: a millisecond or two of Redis's time. */
+const PLAIN_STEP = 1000;
+
+/** After how many milliseconds of silence a consumer is taken for dead whose name does not tell. */
+const FOREIGN_TIMEOUT = 30_000;

@@ -6,6 +6,7 @@ import type { HandleOptions } from "../queue/queue-handle.ts";
 import { DelayedCollection } from "./delayed-collection.ts";
 import { decoded, type DelayedMessage } from "./delayed-message.ts";
 import type { DelayedMessages } from "./delayed-messages.ts";
+import type { PlainResult } from "./plain-result.ts";
 
 /**
  * The delayed side of a queue: messages that wait for their deadline.
@@ -59,6 +60,24 @@ export class DelayedQueue<T = unknown> extends DelayedCollection<T> {
    */
   [Symbol.asyncIterator](): AsyncGenerator<DelayedMessage<T>, void, void> {
     return decoded(this.#messages.inOrder(), this.#payloads);
+  }
+
+  /**
+   * Makes a reliable queue plain again: what is ready in its stream goes to the ready LIST, retries become delayed
+   * messages with new ids, and the stream is dropped. For one that is plain nothing changes.
+   *
+   * First close every {@link ReliableQueue} of this name, in every process: who has one makes the stream anew. Plain
+   * processes may go on. Nothing is done while a consumer of the stream lives, or while more than a
+   * thousand messages are in the stream: then consume them first. The reply says which. What was in flight for
+   * consumers that died goes to the LIST, too. Of several groups' messages each is there once.
+   *
+   * Ready messages lose their ids, keys and headers. Attempts begin anew. Dead letters stay: redrive or remove them
+   * before, or they wait until the queue is reliable again.
+   *
+   * @throws {TypeError} if this client has opened the queue as a reliable one; nothing was sent.
+   */
+  async makePlain(options?: CallOptions): Promise<PlainResult> {
+    return await this.#messages.makePlain(callSignal(options));
   }
 
   /**

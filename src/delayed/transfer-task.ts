@@ -222,6 +222,7 @@ export class TransferTask implements Listener {
       grace: this.#standBy.grace,
       task: this.#standBy.task,
       claim: isClaiming ? 1 : 0,
+      makes: this.#queue.makesStream ? 1 : 0,
     });
     if (isClaiming && reply.moved > 0) this.#standBy.onClaimed(sentAt);
     this.#clock.observe(reply.serverTime, sentAt);

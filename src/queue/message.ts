@@ -160,13 +160,3 @@ export function packAddress(deadline: number, id: Buffer): Buffer {
 export function isPlain(score: number): boolean {
   return Number.isSafeInteger(score) && score >= 0;
 }
-
-/** Takes an address apart: the deadline (epoch ms), and the id. */
-export function unpackAddress(address: Buffer): { readonly deadline: number; readonly id: Buffer } {
-  if (address.length < 8) return { deadline: 0, id: address };
-  const deadline =
-    address[0] === 0
-      ? address.readUInt32BE(0) * 2 ** 32 + address.readUInt32BE(4)
-      : address.readDoubleBE(0);
-  return { deadline, id: address.subarray(8) };
-}

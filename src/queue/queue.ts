@@ -1,5 +1,5 @@
 import { ClosedError, RedisError, type DelaylineError } from "../errors.ts";
-import { pick, type Family, type Layout } from "../lua/family.ts";
+import { pick, type Family, type Into, type Layout } from "../lua/family.ts";
 import { setAside } from "../lua/ready/set-aside.ts";
 import { run, type Row, type Script, type ScriptArg } from "../lua/script.ts";
 import type { RedisClient } from "../redis/client.ts";
@@ -34,6 +34,7 @@ export class Queue {
   readonly #connections: Connections;
   readonly #expiries: Expiries;
   #layout: Layout;
+  #makesStream = false;
   #isClosed = false;
 
   constructor(
@@ -59,9 +60,23 @@ export class Queue {
     return this.#layout;
   }
 
-  /** From now on due messages go into the stream. */
+  /**
+   * Whether this process makes the stream where it is missing, since it has a handle of the reliable queue. Others
+   * fill it as long as it is there.
+   */
+  get makesStream(): boolean {
+    return this.#makesStream;
+  }
+
+  /** From now on due messages go into the stream, which this process makes where it is missing. */
   becomeReliable(): void {
-    this.#layout = { ...this.#layout, into: "stream" };
+    this.#makesStream = true;
+    this.follow("stream");
+  }
+
+  /** Due messages go where others have put them, as Redis has told. */
+  follow(into: Into): void {
+    this.#layout = { ...this.#layout, into };
   }
 
   /** @throws {ClosedError} after {@link close}. */

@@ -18,6 +18,8 @@ export interface Handling<Item> {
   readonly takes: Work;
   /** Calls the user's handler. `closing` is aborted when the subscription begins to close. Never rejects. */
   handle(this: void, item: Item, closing: AbortSignal): Promise<void>;
+  /** Lets go of what is in the hands of handlers that nobody waits for any more. */
+  readonly abandon?: () => void;
   /** How many handlers may run at once. */
   readonly concurrency: number;
   readonly report: (error: DelaylineError) => void;
@@ -30,6 +32,7 @@ export interface Handling<Item> {
 export class Subscription implements Consumer, AsyncDisposable {
   readonly #queue: string;
   readonly #report: (error: DelaylineError) => void;
+  readonly #abandon: () => void;
   readonly #stopping = new AbortController();
   #running = 0;
   /** Resolves when it has been closed and no handler runs any more. */
@@ -41,6 +44,7 @@ export class Subscription implements Consumer, AsyncDisposable {
     // Each handler that runs may listen; Node takes more than ten listeners for a leak.
     setMaxListeners(0, this.#stopping.signal);
     this.#report = handling.report;
+    this.#abandon = handling.abandon ?? (() => {});
     const loops = Array.from({ length: handling.concurrency }, () => this.#loop(handling));
     this.ended = Promise.all(loops);
   }
@@ -69,6 +73,7 @@ export class Subscription implements Consumer, AsyncDisposable {
     if (options.timeout !== undefined) patience.limit(options.timeout);
     if (await patience.waitFor(this.ended)) return;
     this.#report(new LeftRunningError(this.#queue, this.#running));
+    this.#abandon();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

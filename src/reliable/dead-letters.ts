@@ -101,7 +101,7 @@ export class DeadLetters<T = unknown> {
    *
    * @throws {TypeError | RangeError} if `id` is neither an id nor `"all"`, or an option is not legal.
    */
-  async redrive(id: MessageId | "all", options: RedriveOptions = {}): Promise<number> {
+  async redrive(id: MessageId | string, options: RedriveOptions = {}): Promise<number> {
     if (id !== "all") checkMessageId(id, 'or "all"');
     checkOptions("redrive option", options, ["delay", "signal"]);
     const { delay = 0, signal } = options;
@@ -129,7 +129,7 @@ export class DeadLetters<T = unknown> {
    *
    * @throws {TypeError} if `id` is no message id. A business key is none.
    */
-  async remove(id: MessageId, options?: CallOptions): Promise<boolean> {
+  async remove(id: MessageId | string, options?: CallOptions): Promise<boolean> {
     checkMessageId(id);
     const signal = callSignal(options);
     const wanted = parseMessageId(id);

@@ -1,7 +1,7 @@
 import type { DecodeError, DelaylineError } from "../errors.ts";
-import { formatMessageId, unpackAddress } from "../queue/message.ts";
+import { messageIdAt } from "../queue/message.ts";
 import type { Payloads } from "../queue/payloads.ts";
-import { unpackTrailer } from "../queue/trailer.ts";
+import { unpackTrailer, type Trailer } from "../queue/trailer.ts";
 import type { WaitOptions } from "../queue/waiters.ts";
 import type { ServerClock } from "../time/server-clock.ts";
 import { Delivery, type Content, type DeliveryHost, type Failure } from "./delivery.ts";
@@ -14,6 +14,9 @@ export interface Delivered<T> {
   readonly delivery: Delivery<T>;
   readonly held: Held;
 }
+
+/** What most messages carry besides: nothing. */
+const BARE: Pick<Trailer, "key" | "headers"> = { key: undefined, headers: undefined };
 
 /** What becomes of a delivery that has failed: it comes back in so many milliseconds, or it is dead. */
 type Fate = { readonly delay: number } | { readonly reason: string };
@@ -63,7 +66,10 @@ export class Deliverer<T> implements DeliveryHost {
   /** As {@link take}, for deliveries that the user settles, whose leases end by themselves. */
   async takeByHand(max: number, wait: WaitOptions): Promise<Delivery<T>[]> {
     const taken = await this.take(max, wait);
-    for (const { held } of taken) this.#group.limit(held);
+    for (const { held } of taken) {
+      held.isGiven = true;
+      this.#group.limit(held);
+    }
     return taken.map(({ delivery }) => delivery);
   }
 
@@ -96,8 +102,8 @@ export class Deliverer<T> implements DeliveryHost {
   }
 
   /** Acknowledges, however often it has to try; does nothing if it was settled by hand. */
-  finish(held: Held): Promise<void> {
-    return this.#group.persist(held, () => this.ack(held));
+  finish(held: Held): Promise<unknown> {
+    return this.ack(held).catch(() => this.#group.persist(held, () => this.ack(held)));
   }
 
   /** Lets it come back or die, however often it has to try; does nothing if it was settled by hand. */
@@ -113,17 +119,21 @@ export class Deliverer<T> implements DeliveryHost {
 
   /** Gives it back as if it had not been delivered, at once or in `delay` milliseconds. */
   release(held: Held, delay = 0): Promise<void> {
-    if (delay === 0) return this.#group.release(held, false);
+    if (delay === 0) return this.#group.release(held);
     return this.#group.persist(held, () => this.#group.settlements.retry(held, delay, false));
+  }
+
+  /** Takes it out of the hands of a handler that nobody waits for any more. */
+  giveUp(held: Held, why: Error): Promise<void> {
+    return this.#group.giveUp(held, why);
   }
 
   #open(held: Held): Delivered<T>[] {
     const { address, payload, trailer } = held.entry;
     try {
-      const { key, headers = {} } = unpackTrailer(trailer);
-      const { deadline, id } = unpackAddress(address);
+      const { key, headers = {} } = trailer.length > 0 ? unpackTrailer(trailer) : BARE;
       const content: Content<T> = {
-        id: formatMessageId(deadline, id),
+        id: messageIdAt(address),
         payload: this.#payloads.decode(payload),
         key,
         headers,

@@ -49,7 +49,10 @@ export class Group {
   #isReading = false;
   #isStopped = false;
   #isClosed = false;
-  readonly #releasing = new Set<Promise<void>>();
+  /** Settlements that are tried until they succeed. */
+  #persistingCount = 0;
+  /** Is called when there is none of them any more. */
+  #onPersisted = () => {};
 
   constructor(
     queue: Queue,
@@ -78,8 +81,7 @@ export class Group {
       visibilityTimeout: settings.visibilityTimeout,
       onStranger: (entryId) => this.#try(() => this.settlements.giveBackStranger(entryId)),
       onOverdue: (held) => {
-        held.abort(new Error("the delivery was not settled within its visibility timeout"));
-        void this.release(held, true);
+        void this.giveUp(held, new Error("the delivery was not settled in time"));
       },
     });
     this.#reclaim = new ReclaimTask(queue, this.#member, settings, shared);
@@ -87,7 +89,7 @@ export class Group {
       inHand: this.#inHand,
       remakeGroup: () => this.#make("0"),
       checkStrangers: () => this.#keeper.checkStrangers(),
-      release: (held: Held) => this.release(held, false),
+      release: (held: Held) => this.release(held),
       skip: (entryId: string) => this.#try(() => this.settlements.skip(entryId)),
     };
     this.#reader = new Reader(queue, this.#member, host, shared);
@@ -115,19 +117,10 @@ export class Group {
   }
 
   /** Waits for messages, `max` at most; see {@link Reader.wait}. */
-  async take(max: number, options: WaitOptions): Promise<readonly Held[]> {
-    this.checkTaking();
-    if (!this.#isReading) {
-      const making = this.made(options.signal);
-      if (making !== undefined) await making;
-      this.checkTaking();
-      this.#isReading = true;
-      this.#keeper.start();
-      this.#reclaim.start();
-    }
-    const taken = await this.#reader.wait(max, options);
-    for (const held of taken) held.isGiven = true;
-    return taken;
+  take(max: number, options: WaitOptions): Promise<readonly Held[]> {
+    // Not async, nor are others on the way of each message: a frame of an async function is near a kilobyte.
+    if (this.#isReading && !this.#isStopped) return this.#reader.wait(max, options);
+    return this.#startReading(options.signal).then(() => this.#reader.wait(max, options));
   }
 
   /** Ends the lease of a delivery that was taken by hand in `duration` milliseconds, if nobody settles it. */
@@ -141,19 +134,45 @@ export class Group {
   }
 
   /**
-   * Lets a delivery come back to whoever takes next, however often it has to try. Never rejects; resolves when it
-   * has left this process, or the queue is closed.
+   * Lets a delivery come back to whoever takes next as if it had not been made, however often it has to try. Never
+   * rejects; resolves when it has left this process, or the queue is closed.
    */
-  release(held: Held, isCounted: boolean): Promise<void> {
-    return this.persist(held, () => this.settlements.giveBack(held, isCounted));
+  release(held: Held): Promise<void> {
+    return this.persist(held, () => this.settlements.giveBack(held, false));
+  }
+
+  /**
+   * Takes a delivery out of the user's hands, which has had its time: it comes back to whoever takes next, and
+   * counts. If it was the last that the message may have, the message is dead. Otherwise as {@link release}.
+   */
+  giveUp(held: Held, why: Error): Promise<void> {
+    if (!held.isGiven) return this.release(held);
+    held.abort(why);
+    const { settlements, settings } = this;
+    return this.persist(held, () =>
+      held.attempt < settings.maxDeliveries
+        ? settlements.giveBack(held, true)
+        : settlements.bury(held, why.message),
+    );
   }
 
   /** Settles a delivery, however often it has to try; see {@link release}. */
   async persist(held: Held, settle: () => Promise<boolean>): Promise<void> {
-    const settling = this.#persist(held, settle);
-    this.#releasing.add(settling);
-    await settling;
-    this.#releasing.delete(settling);
+    let pause: Pause | undefined;
+    this.#persistingCount++;
+    while (held.isInHand) {
+      try {
+        await settle();
+        this.#settles.succeeded();
+      } catch (error) {
+        if (this.#isClosed || error instanceof ClosedError) break;
+        if (error instanceof RedisError) this.#settles.failed(error);
+        pause ??= new Pause(100, 2000);
+        await pause.wait();
+      }
+    }
+    this.#persistingCount--;
+    if (this.#persistingCount === 0) this.#onPersisted();
   }
 
   /** Ends every wait; resolves when nothing is in hand any more, but what was handed out. */
@@ -165,12 +184,15 @@ export class Group {
   /** Gives back what is in hand, and leaves the group. */
   async close(): Promise<void> {
     await this.#reclaim.close();
+    const closed = new ClosedError("the client");
     for (const held of this.#inHand.all()) {
-      if (!held.isSettling) void this.release(held, held.isGiven);
+      if (!held.isSettling) void this.giveUp(held, closed);
     }
     await this.settlements.settled();
     this.#isClosed = true;
-    await Promise.all(this.#releasing);
+    if (this.#persistingCount > 0) {
+      await new Promise<void>((resolve) => (this.#onPersisted = resolve));
+    }
     await this.#keeper.close();
     if (this.#isReading && this.#connections.background.status === "ready") {
       // Otherwise the name stays behind until somebody strikes it out.
@@ -180,26 +202,21 @@ export class Group {
     }
   }
 
+  async #startReading(signal: AbortSignal | undefined): Promise<void> {
+    this.checkTaking();
+    await this.made(signal);
+    this.checkTaking();
+    this.#isReading = true;
+    this.#keeper.start();
+    this.#reclaim.start();
+  }
+
   async #make(start: string, signal?: AbortSignal): Promise<void> {
     const { channel } = this.#queue.keys;
     const args = { channel, group: this.settings.group, start };
     // Sent twice, it is made once: so it is sent again where a reply was lost, as the offers are that wait for it.
     await this.#queue.call("open", (redis, keys) => run(redis, openGroup, keys, args), signal);
     this.#isMade = true;
-  }
-
-  async #persist(held: Held, settle: () => Promise<boolean>): Promise<void> {
-    const pause = new Pause(100, 2000);
-    while (held.isInHand) {
-      try {
-        await settle();
-        this.#settles.succeeded();
-      } catch (error) {
-        if (this.#isClosed || error instanceof ClosedError) return;
-        if (error instanceof RedisError) this.#settles.failed(error);
-        await pause.wait();
-      }
-    }
   }
 
   /** Tries once. What fails is found again as a stranger. */

@@ -2,6 +2,7 @@ import type { DelaylineError } from "../errors.ts";
 import { tellFailure, type OnHandlerError } from "../queue/handler.ts";
 import type { Deliverer, Delivered } from "./deliverer.ts";
 import type { Delivery } from "./delivery.ts";
+import type { Held } from "./held.ts";
 import { RejectError } from "./reject-error.ts";
 
 /** Called with each payload and its delivery. It is acknowledged when the handler has returned. */
@@ -18,48 +19,57 @@ export interface HandlingHost<T> {
 }
 
 /**
- * Runs a handler on deliveries, and settles those that it has not settled itself: if it returns they are acknowledged;
+ * Runs a handler, `work`, on deliveries, and settles those that it has not settled itself: if it returns they are acknowledged;
  * if it throws they are retried; if it throws a {@link RejectError} they are dead. If it throws the reason with which
  * the subscription was closed, it has been cut short, and they go back as if they had not been delivered.
  *
- * Never rejects; resolves when Redis has said what became of them, or the queue is closed.
+ * `input` is what `onError` is told. Never rejects; resolves when Redis has said what became of them, or the queue is closed.
  */
 export async function handle<T, Input>(
   delivered: readonly Delivered<T>[],
   work: () => unknown,
+  input: Input,
   closing: AbortSignal,
   host: HandlingHost<T> & {
-    readonly input: Input;
     readonly onError: OnHandlerError<Input> | undefined;
   },
 ): Promise<void> {
   const { deliverer } = host;
-  const helds = delivered.map(({ held }) => held);
   // It had to wait for another one of its key.
   if (closing.aborted) {
-    await Promise.all(helds.map((held) => deliverer.release(held)));
+    await each(delivered, (held) => deliverer.release(held));
     return;
   }
-  const onClosing = () => {
-    for (const held of helds) held.abort(closing.reason);
-  };
-  closing.addEventListener("abort", onClosing);
+  for (const { held } of delivered) held.isGiven = true;
   try {
     await work();
-    await Promise.all(helds.map((held) => deliverer.finish(held)));
+    await each(delivered, (held) => deliverer.finish(held));
   } catch (error) {
     if (error instanceof RejectError) {
-      await Promise.all(helds.map((held) => deliverer.bury(held, error.message)));
-    } else if (closing.aborted && error === closing.reason) {
-      await Promise.all(helds.map((held) => deliverer.release(held)));
+      await each(delivered, (held) => deliverer.bury(held, error.message));
+    } else if (closing.aborted && isOfAbort(error, closing.reason)) {
+      await each(delivered, (held) => deliverer.release(held));
     } else {
       const failure = { error, reason: textOf(error) };
-      await Promise.all(helds.map((held) => deliverer.fail(held, failure)));
-      await tellFailure(error, host.input, host);
+      await each(delivered, (held) => deliverer.fail(held, failure));
+      await tellFailure(error, input, host);
     }
-  } finally {
-    closing.removeEventListener("abort", onClosing);
   }
+}
+
+/** Settles each; mostly it is one. */
+function each(
+  delivered: readonly Delivered<unknown>[],
+  settle: (held: Held) => Promise<unknown>,
+): Promise<unknown> {
+  const [first] = delivered;
+  if (first !== undefined && delivered.length === 1) return settle(first.held);
+  return Promise.all(delivered.map(({ held }) => settle(held)));
+}
+
+/** Whether a handler threw the reason of an abort, or what the platform throws for it: an error with that cause. */
+function isOfAbort(error: unknown, reason: unknown): boolean {
+  return error === reason || (error instanceof Error && error.cause === reason);
 }
 
 /** What a dead letter says of what a handler threw. */

@@ -17,7 +17,7 @@ export class Held {
    * lasts as long as the process beats.
    */
   leaseEndsAt = Infinity;
-  /** Whether it is in the user's hands: not yet, or not any more, if it is false. */
+  /** Whether the user's code has been given it. */
   isGiven = false;
   readonly #onLeft: (held: Held) => void;
   #state: "in hand" | "settled" | "lost" = "in hand";

@@ -28,6 +28,7 @@ export class ListWatch {
   readonly #connections: Connections;
   readonly #clock: ServerClock;
   readonly #work: Work;
+  readonly #onPlain: () => void;
   readonly #pause = new Pause(100, 5000);
   #isOn = false;
   #isClosed = false;
@@ -45,12 +46,15 @@ export class ListWatch {
       readonly connections: Connections;
       readonly clock: ServerClock;
       readonly troubles: Troubles;
+      /** The stream has gone, and this process makes none: the LIST is for those who take from it. */
+      readonly onPlain: () => void;
     },
   ) {
     this.#queue = queue;
     this.#connections = shared.connections;
     this.#clock = shared.clock;
     this.#work = shared.troubles.work();
+    this.#onPlain = shared.onPlain;
   }
 
   /** Switches it on or off. */
@@ -85,10 +89,7 @@ export class ListWatch {
 
   #start(): void {
     // One that was switched off a moment ago goes on.
-    this.#watching ??= this.#watch().finally(() => {
-      this.#watching = undefined;
-      if (this.#isOn) this.#start();
-    });
+    this.#watching ??= this.#watch();
   }
 
   #stop(): void {
@@ -115,6 +116,8 @@ export class ListWatch {
     this.#work.stopped();
     this.#client?.disconnect();
     this.#client = undefined;
+    // In the same turn, so that whoever switches it on from now on starts the next.
+    this.#watching = undefined;
   }
 
   /** Blocks until there is something in the LIST, for two seconds at most; returns whether there is. */
@@ -155,7 +158,9 @@ export class ListWatch {
     let count = 1;
     for (;;) {
       const rows = Array.from({ length: count }, () => ({ id: createId(this.#clock.nextStamp()) }));
-      const { areMore } = await run(background, takeOver, this.#queue.keys, {}, rows);
+      const args = { makes: this.#queue.makesStream ? 1 : 0 };
+      const { areMore, isPlain } = await run(background, takeOver, this.#queue.keys, args, rows);
+      if (isPlain) return this.#onPlain();
       if (!areMore || this.#isClosed) return;
       count = BATCH;
     }

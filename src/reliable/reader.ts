@@ -10,6 +10,7 @@ import type { Held } from "./held.ts";
 import type { InHand } from "./in-hand.ts";
 import type { Membership } from "./settlements.ts";
 import { StreamConnection, type Read } from "./stream-connection.ts";
+import { Suspects } from "./suspects.ts";
 
 /** Who has the deliveries that are read. */
 export interface ReaderHost {
@@ -31,8 +32,8 @@ export interface ReaderHost {
  * the block is ended with CLIENT UNBLOCK from another connection, and its reply is awaited; what it brings for nobody
  * goes back.
  *
- * A message whose consumers have died twice is a suspect: whatever shares a process with it may go down with it. It is
- * handed out when nothing else is in hand, and nothing else is read until it is settled.
+ * A message whose consumers have died twice is one of the {@link Suspects}. It is handed out when nothing else is in
+ * hand, and nothing else is read until it is settled.
  *
  * The reader is always in one of these modes:
  *
@@ -61,10 +62,7 @@ export class Reader {
   #mode: Mode = "idle";
   #connection: StreamConnection | undefined;
   #hasLostConnection = false;
-  /** Suspects that were read and wait to be handed out. */
-  #suspects: Held[] = [];
-  /** The suspect that was handed out last. */
-  #alone: Held | undefined;
+  readonly #suspects: Suspects;
   /** Ends the mode *resting*. */
   #wake = () => {};
   /** All that happens between idle and idle. */
@@ -92,6 +90,7 @@ export class Reader {
       isConnected: () => this.#openConnection !== undefined || this.#mode === "resting",
       onChange: () => this.onChange(),
     });
+    this.#suspects = new Suspects(host.inHand);
     this.#pauses.onChange(() => this.onChange());
   }
 
@@ -144,8 +143,7 @@ export class Reader {
   }
 
   get #mustRest(): boolean {
-    if (this.#pauses.isPaused !== false || this.#alone?.isInHand === true) return true;
-    return this.#suspects.length > 0 && this.#host.inHand.size > this.#suspects.length;
+    return this.#pauses.isPaused !== false || this.#suspects.mustRest;
   }
 
   async #work(): Promise<void> {
@@ -154,9 +152,10 @@ export class Reader {
       // After the promises that the last step has settled: who waits again at once is served, too.
       await new Promise<void>((resolve) => process.nextTick(resolve));
       if (!this.#waiters.areThere) {
-        if (this.#suspects.length === 0) break;
-        // Others may take them.
-        await Promise.all(this.#suspects.splice(0).map((held) => this.#host.release(held)));
+        const suspect = this.#suspects.takeOut();
+        if (suspect === undefined) break;
+        // Others may take it.
+        await this.#host.release(suspect);
         continue;
       }
       try {
@@ -172,16 +171,19 @@ export class Reader {
   }
 
   async #step(): Promise<void> {
-    this.#suspects = this.#suspects.filter(({ isInHand }) => isInHand);
     const connection = this.#openConnection;
     if (this.#pauses.isPaused === undefined) {
       this.#enter("connecting");
       await this.#pauses.known();
-    } else if (this.#mustRest) {
+      return;
+    }
+    if (this.#mustRest) {
       await this.#rest();
-    } else if (this.#suspects.length > 0) {
-      this.#alone = this.#suspects.shift();
-      await this.#give([this.#alone as Held]);
+      return;
+    }
+    const suspect = this.#suspects.handOut();
+    if (suspect !== undefined) {
+      await this.#give([suspect]);
     } else if (connection === undefined) {
       await this.#connect();
     } else {
@@ -215,7 +217,7 @@ export class Reader {
       ? this.#waiters.expireUnserved()
       : this.#waiters.wanted.reduce((sum, count) => sum + count, 0);
     this.#enter("reading");
-    const reading = connection.read(Math.min(wanted, MOST), !isLate);
+    const reading = connection.read(Math.min(wanted, MOST, this.#suspects.readable), !isLate);
     // Who was to be served may have left since.
     if (!isLate) this.onChange();
     await this.#give(this.#accept(await reading));
@@ -223,16 +225,15 @@ export class Reader {
 
   /** Takes what was read into the hand; returns what is to be handed out now. */
   #accept(read: readonly Read[]): Held[] {
-    const fresh: Held[] = [];
+    const taken: Held[] = [];
     for (const entry of read) {
       if ("fields" in entry) void this.#setAside(entry.entryId, entry.fields);
       else if (entry.group !== undefined && entry.group !== this.#member.group) {
         void this.#host.skip(entry.entryId);
-      } else {
-        const held = this.#host.inHand.add(entry);
-        (held.isSuspect ? this.#suspects : fresh).push(held);
-      }
+      } else taken.push(this.#host.inHand.add(entry));
     }
+    const { fresh, others } = this.#suspects.sift(taken);
+    for (const held of others) void this.#host.release(held);
     return fresh;
   }
 

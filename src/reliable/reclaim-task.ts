@@ -2,6 +2,7 @@ import { RedisError } from "../errors.ts";
 import { consumers } from "../lua/reliable/consumers.ts";
 import { leave } from "../lua/reliable/leave.ts";
 import { reclaim } from "../lua/reliable/reclaim.ts";
+import { trim } from "../lua/reliable/trim.ts";
 import { run } from "../lua/script.ts";
 import type { Queue } from "../queue/queue.ts";
 import type { Connections } from "../redis/connections.ts";
@@ -18,6 +19,8 @@ import type { Membership } from "./settlements.ts";
  * one dead at once, and one that is killed while it reclaims leaves nothing half done. A message that was delivered
  * as often as it may becomes a dead letter.
  *
+ * It also deletes what is left of the stream where a group was destroyed: an entry that only that group still needed.
+ *
  * Consumers that have nothing in flight and were silent for long are struck out: a process that ended without a
  * word leaves its name behind.
  */
@@ -33,6 +36,8 @@ export class ReclaimTask {
   #timer: NodeJS.Timeout | undefined;
   #looking: Promise<void> | undefined;
   #isClosed = false;
+  /** When to trim again (`performance.now()`). */
+  #trimAt = -Infinity;
 
   constructor(
     queue: Queue,
@@ -106,12 +111,24 @@ export class ReclaimTask {
       if (consumer === this.#member.consumer) continue;
       await run(background, leave, keys, { group, consumer });
     }
+    await this.#trim();
     return lookIn;
+  }
+
+  /** Drops what nobody needs any more since a group was destroyed; now and then, a step at a time. */
+  async #trim(): Promise<void> {
+    if (performance.now() < this.#trimAt) return;
+    const { background } = this.#connections;
+    const count = await run(background, trim, this.#queue.keys, { limit: BATCH });
+    this.#trimAt = performance.now() + (count === BATCH ? 0 : TRIM * (0.8 + 0.4 * Math.random()));
   }
 }
 
 /** Messages per script: some 500 microseconds of Redis's time. */
 const BATCH = 100;
+
+/** Milliseconds between two steps of trimming, on average. */
+const TRIM = 30_000;
 
 /** Visibility timeouts of silence after which a consumer with nothing in flight is struck out; a minute at least. */
 const GONE = 10;

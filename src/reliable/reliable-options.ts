@@ -46,7 +46,7 @@ export interface ReliableQueueOptions<T = unknown> extends QueueOptions<T> {
    * growing pause, `{ initial, factor, max, jitter }`; or a function of the attempt that failed and the error,
    * which returns milliseconds, or undefined for a message that is to be dead at once.
    *
-   * A message that waits costs its bytes and some 200 more. Defaults to
+   * A message that waits costs its bytes and some 250 more. Defaults to
    * `{ initial: 1000, factor: 2, max: 3_600_000, jitter: 0.2 }`.
    */
   readonly retry?: RetryOptions;

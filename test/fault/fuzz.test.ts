@@ -348,7 +348,13 @@ class Case {
 
   async #transfer(grace = 0): Promise<number> {
     const script = this.#random.pick([transfer, sweep]).list[this.#elements];
-    const args = { limit: 5, grace, claim: this.#random.below(2), task: "fuzz" };
+    const args = {
+      limit: 5,
+      grace,
+      claim: this.#random.below(2),
+      task: "fuzz",
+      makes: this.#random.below(2),
+    };
     const reply = await run(redis, script, this.#keys, args);
     expect(Object.values(reply)).not.toContain(NaN);
     // What was moved is at the end of the ready messages.

@@ -48,6 +48,7 @@ export interface Moves {
   readonly snapshot: () => Promise<QueueState>;
 }
 
+/** On the Redis that all tests share, unless told otherwise. */
 export async function newMoves(url?: string): Promise<Moves> {
   const redis = newRedis(url);
   const keys = queueKeys(uniqueName("moves"));

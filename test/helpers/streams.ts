@@ -88,7 +88,7 @@ export async function newStreamsAt(
 }
 
 /** The address of a message, 24 bytes, by its payload. */
-export function addressOf(payload: string): Bytes {
+function addressOf(payload: string): Bytes {
   return payload.padEnd(24, ".").slice(0, 24);
 }
 

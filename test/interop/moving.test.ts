@@ -103,4 +103,34 @@ describeRedisson("moving", (redisson) => {
     await client.shutdown();
     expect(await near).toBe("near");
   });
+
+  test("a reliable queue takes over what Java pushes to the LIST, and what Java moves there", async () => {
+    const name = uniqueName();
+    const inJava = redisson().client.queue(name, "TypedJsonJacksonCodec");
+    await inJava.ready.put(java.string("there before"));
+    const queue = newLine({ codec: "json" }).getReliableQueue<string>(name);
+    // From here on Java moves what is due as well, and always to the LIST.
+    await inJava.delayed.construct();
+    await inJava.ready.put(java.string("put"));
+    const numbers = Array.from({ length: 100 }, (_, i) => i);
+    await inJava.delayed.offerMany(
+      numbers.map((i) => java.string(`delayed ${i}`)),
+      numbers.map((i) => 10 * i),
+    );
+    const handled: string[] = [];
+    queue.subscribe(
+      (payload, { attempt }) => {
+        if (attempt === 1 && payload.endsWith("7")) throw new Error("once more");
+        handled.push(payload);
+      },
+      { concurrency: 10, onError: () => {} },
+    );
+    const all = ["there before", "put", ...numbers.map((i) => `delayed ${i}`)];
+    await eventually(() => handled.length >= all.length, { within: 15_000 });
+    expect(handled.toSorted()).toEqual(all.toSorted());
+    const { ready, stream } = queueKeys(name);
+    await eventually(async () => (await newRedis().xlen(stream)) === 0);
+    expect(await newRedis().exists(ready)).toBe(0);
+    await inJava.delayed.destroy();
+  });
 });

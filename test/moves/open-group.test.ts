@@ -25,7 +25,7 @@ test("makes the group and the stream, and tells everybody to look", async () => 
   const queue = await newMoves();
   expect(await open(queue)).toBe(true);
   expect(await groupsOf(queue.redis, queue.keys.stream)).toEqual({ workers: "0-0" });
-  expect(await queue.snapshot()).toEqual({ channel: ["0"] });
+  expect(await queue.snapshot()).toEqual({ groups: ["workers"], channel: ["0"] });
 });
 
 test("a group that is there stays as it is, and nobody is told", async () => {
@@ -45,7 +45,11 @@ test("a group that is there stays as it is, and nobody is told", async () => {
   const groups = await groupsOf(queue.redis, queue.keys.stream);
   expect(await open(queue)).toBe(false);
   expect(await groupsOf(queue.redis, queue.keys.stream)).toEqual(groups);
-  expect(await queue.snapshot()).toEqual({ stream: [before], channel: ["0"] });
+  expect(await queue.snapshot()).toEqual({
+    stream: [before],
+    groups: ["workers"],
+    channel: ["0"],
+  });
 });
 
 test("begins where it is told", async () => {
@@ -61,7 +65,8 @@ test("begins where it is told", async () => {
     "from then on": "1234-0",
   });
   // The stream was there.
-  expect(await queue.snapshot()).toEqual({ stream: [before] });
+  const groups = ["from the first", "from the next", "from then on"];
+  expect(await queue.snapshot()).toEqual({ stream: [before], groups });
 });
 
 test("a key of another type is refused", async () => {

@@ -8,9 +8,9 @@ import { startOwnServer } from "../helpers/own-server.ts";
 const before: Fields = { a: "somewhere", p: "before" };
 const ids = ["a", "b", "c"].map((letter) => Buffer.alloc(16, letter));
 
-async function take({ redis, keys }: Moves): Promise<TakeOverReply> {
+async function take({ redis, keys }: Moves, makes = 1): Promise<TakeOverReply> {
   const rows = ids.map((id) => ({ id }));
-  return await run(redis, takeOver, keys, {}, rows);
+  return await run(redis, takeOver, keys, { makes }, rows);
 }
 
 /** The entries by their payloads and ids; the deadline in each address is of now. */
@@ -36,7 +36,7 @@ test("moves what is in the LIST to the stream, in order", async () => {
   const queue = await newMoves();
   const since = await serverTime(queue);
   await queue.seed({ ready: ["first", "second"], stream: [before] });
-  expect(await take(queue)).toEqual({ moved: 2, areMore: false });
+  expect(await take(queue)).toEqual({ moved: 2, areMore: false, isPlain: false });
   expect(await entriesOf(queue, since)).toEqual(["before", "first by a", "second by b"]);
   expect(Object.keys(await queue.snapshot())).toEqual(["stream"]);
 });
@@ -45,15 +45,24 @@ test("as many as there are rows; the others stay", async () => {
   const queue = await newMoves();
   const since = await serverTime(queue);
   await queue.seed({ ready: ["first", "second", "third", "fourth"] });
-  expect(await take(queue)).toEqual({ moved: 3, areMore: true });
+  expect(await take(queue)).toEqual({ moved: 3, areMore: true, isPlain: false });
   expect(await entriesOf(queue, since)).toEqual(["first by a", "second by b", "third by c"]);
   expect(await queue.snapshot()).toMatchObject({ ready: ["fourth"] });
 });
 
 test("of an empty LIST nothing, and no stream is made", async () => {
   const queue = await newMoves();
-  expect(await take(queue)).toEqual({ moved: 0, areMore: false });
+  expect(await take(queue)).toEqual({ moved: 0, areMore: false, isPlain: false });
   expect(await queue.redis.exists(queue.keys.stream)).toBe(0);
+});
+
+test("who makes no stream leaves the LIST of a plain queue alone", async () => {
+  const queue = await newMoves();
+  await queue.seed({ ready: ["first"] });
+  expect(await take(queue, 0)).toEqual({ moved: 0, areMore: true, isPlain: true });
+  expect(await queue.snapshot()).toEqual({ ready: ["first"] });
+  await queue.seed({ stream: [before] });
+  expect(await take(queue, 0)).toEqual({ moved: 1, areMore: false, isPlain: false });
 });
 
 test("the third is refused: the two before it have gone", async () => {
@@ -66,7 +75,7 @@ test("the third is refused: the two before it have gone", async () => {
     ...Object.entries(before).flat(),
   );
   await queue.seed({ ready: ["first", "second", "third"] });
-  expect(await take(queue)).toEqual({ moved: 2, areMore: true });
+  expect(await take(queue)).toEqual({ moved: 2, areMore: true, isPlain: false });
   const entries = ["before", "first by a", "second by b"];
   expect(await entriesOf(queue, since)).toEqual(entries);
   await expect(take(queue)).rejects.toThrow("last possible ID");
@@ -104,7 +113,7 @@ test("when memory is full", async () => {
   const since = await serverTime(queue);
   await queue.seed({ ready: ["first"] });
   await queue.redis.config("SET", "maxmemory-policy", "noeviction", "maxmemory", "1");
-  expect(await take(queue)).toEqual({ moved: 1, areMore: false });
+  expect(await take(queue)).toEqual({ moved: 1, areMore: false, isPlain: false });
   await queue.redis.config("SET", "maxmemory", "0");
   expect(await entriesOf(queue, since)).toEqual(["first by a"]);
 });

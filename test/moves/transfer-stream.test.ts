@@ -5,6 +5,7 @@ import { packAddress, packMember } from "../../src/queue/message.ts";
 import {
   asAddress,
   asMember,
+  bytes,
   indexEntry,
   message,
   newMoves,
@@ -47,9 +48,9 @@ const forms = [
 async function move(
   { redis, keys }: Moves,
   script: typeof transfer.stream.addresses,
-  { limit = 100, claim = 1, grace = 0 } = {},
+  { limit = 100, claim = 1, grace = 0, makes = 1 } = {},
 ): Promise<Pick<TransferReply, "moved" | "wentInto" | "quarantined" | "next" | "hasListed">> {
-  const reply = await run(redis, script, keys, { limit, grace, claim, task: "me" });
+  const reply = await run(redis, script, keys, { limit, grace, claim, task: "me", makes });
   const { moved, wentInto, quarantined, next, hasListed } = reply;
   return { moved, wentInto, quarantined, next, hasListed };
 }
@@ -140,12 +141,14 @@ describe.each(forms)("$name to a stream, a LIST of $order", ({ name, order, elem
       wentInto: undefined,
       quarantined: 0,
       next: FAR - 1,
-      hasListed: true,
+      hasListed: name === "sweep",
     });
     expect(await move(queue, script.list[order])).toMatchObject({ next: FAR, hasListed: false });
     expect(await queue.snapshot()).toEqual(seeded);
+    await queue.redis.zadd(queue.keys.retries, FAR + 1, bytes(later.name));
+    expect(await move(queue, toStream)).toMatchObject({ next: FAR });
     await queue.redis.del(queue.keys.timeouts);
-    expect(await move(queue, toStream)).toMatchObject({ next: FAR - 1 });
+    expect(await move(queue, toStream)).toMatchObject({ next: FAR + 1 });
     await queue.redis.del(queue.keys.retries);
     expect(await move(queue, toStream)).toMatchObject({ next: Infinity });
   });
@@ -262,7 +265,7 @@ describe.each(forms)("$name to a stream, a LIST of $order", ({ name, order, elem
       wentInto: "stream",
       quarantined: 0,
       next: FAR - 1,
-      hasListed: true,
+      hasListed: name === "sweep",
     });
     expect(await queue.snapshot()).toEqual({
       timeouts: [far.delayed],
@@ -390,6 +393,23 @@ test("keys of another type are refused before anything has changed", async () =>
   }
 });
 
+test("who may not drop retries brings none back, and moves nothing", async () => {
+  const server = await startOwnServer();
+  for (const command of ["zrem", "hdel"]) {
+    const queue = await newMoves(server.url);
+    const seeded = {
+      timeouts: [a.delayed, far.delayed],
+      retries: [[back.name, 1000]] as const,
+      retrying: { [back.name]: back.value },
+    };
+    await queue.seed(seeded);
+    await queue.redis.acl("SETUSER", "default", `-${command}`);
+    await expect(move(queue, transfer.stream.addresses)).rejects.toThrow();
+    await queue.redis.acl("SETUSER", "default", `+${command}`);
+    expect(await queue.snapshot()).toEqual(seeded);
+  }
+});
+
 test("when memory is full messages and retries become entries all the same", async () => {
   const server = await startOwnServer();
   const queue = await newMoves(server.url);
@@ -435,3 +455,40 @@ test("what a reliable queue costs a plain one: EXISTS, where something moves", a
   await queue.seed({ timeouts: many.map(({ delayed }) => delayed) });
   expect(await count()).toEqual({ ...one, zrange: 2, zrangebyscore: 1 });
 });
+
+describe.each(forms)(
+  "$name where the stream has gone, a LIST of $order",
+  ({ name, order, element }) => {
+    const script = { transfer, sweep }[name].stream[order];
+
+    test("who makes none fills the LIST again, and leaves retries alone", async () => {
+      const queue = await newMoves();
+      await queue.seed({
+        timeouts: [a.delayed, far.delayed],
+        order: [a, far].map(element),
+        retries: [[back.name, 500]],
+        retrying: { [back.name]: back.value },
+      });
+      const reply = { moved: 1, wentInto: "list", quarantined: 0, next: FAR, hasListed: false };
+      expect(await move(queue, script, { makes: 0 })).toEqual(reply);
+      expect(await queue.snapshot()).toMatchObject({
+        ready: ["a"],
+        retries: [[back.name, 500]],
+        mover: "me",
+      });
+      // Nothing but the retry is due now: it must not look due for ever.
+      expect(await move(queue, script, { makes: 0 })).toEqual({ ...reply, moved: 0 });
+      expect((await queue.snapshot()).stream).toBeUndefined();
+    });
+
+    test("who makes none fills the stream as long as it is there", async () => {
+      const queue = await newMoves();
+      await queue.seed({ timeouts: [a.delayed], order: [element(a)], stream: [before] });
+      expect(await move(queue, script, { makes: 0 })).toMatchObject({
+        moved: 1,
+        wentInto: "stream",
+      });
+      expect(await queue.snapshot()).toMatchObject({ stream: [before, entry(a)] });
+    });
+  },
+);

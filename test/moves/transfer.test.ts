@@ -40,7 +40,7 @@ describe.each([
   { name: "sweep", order: "members", script: sweep.list.members, element: asMember, isExact: true },
 ])("$name, a LIST of $order", ({ name, script, element, isExact }) => {
   async function move({ redis, keys }: Moves, { limit = 100, claim = 1, grace = 0 } = {}) {
-    const reply = await run(redis, script, keys, { limit, grace, claim, task: "me" });
+    const reply = await run(redis, script, keys, { limit, grace, claim, task: "me", makes: 0 });
     const { moved, quarantined, next, isOutrun, untidy } = reply;
     return { moved, quarantined, next, isOutrun, untidy };
   }
@@ -130,7 +130,7 @@ describe.each([
       paused: "1",
     };
     await queue.seed(paused);
-    const look = { limit: 100, grace: 0, claim: 0, task: "me" };
+    const look = { limit: 100, grace: 0, claim: 0, task: "me", makes: 0 };
     const { isPaused, moved } = await run(queue.redis, script, queue.keys, look);
     // A transfer does not ask.
     expect({ isPaused, moved }).toEqual(

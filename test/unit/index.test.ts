@@ -9,6 +9,7 @@ test("the package exports these names, and no others", () => {
     "DelayedQueue",
     "Delayline",
     "DelaylineError",
+    "Delivery",
     "EncodeError",
     "HandlerError",
     "LeftRunningError",
@@ -17,6 +18,9 @@ test("the package exports these names, and no others", () => {
     "PayloadTooLargeError",
     "QuarantineError",
     "RedisError",
+    "RejectError",
+    "ReliableQueue",
+    "RoutedSubscription",
     "Subscription",
   ]);
 });

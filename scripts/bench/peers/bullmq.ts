@@ -1,5 +1,12 @@
 import { Queue, Worker } from "bullmq";
-import { QUEUE, type Peer, type PeerMessage, type PeerProducer } from "./peer.ts";
+import {
+  QUEUE,
+  type OnMessage,
+  type Peer,
+  type PeerMessage,
+  type PeerProducer,
+  type PeerWorker,
+} from "./peer.ts";
 import { versionOf } from "./version.ts";
 
 export const bullmq: Peer = {
@@ -8,25 +15,44 @@ export const bullmq: Peer = {
   delayedKey: `bull:${QUEUE}:delayed`,
 
   async openProducer(url) {
-    const queue = new Queue<string>(QUEUE, {
-      connection: { url },
-      streams: { events: { maxLen: 100 } },
-      defaultJobOptions: { removeOnComplete: true, removeOnFail: true },
-    });
-    await queue.waitUntilReady();
-    return new Producer(queue);
+    return new Producer(await openQueue(url));
   },
 
-  async openWorker(url, concurrency, onMessage) {
-    const connection = { url, maxRetriesPerRequest: null };
-    const worker = new Worker<string>(QUEUE, async ({ data }) => onMessage(data), {
-      connection,
-      concurrency,
-    });
-    await worker.waitUntilReady();
-    return worker;
+  openWorker,
+
+  acknowledging: {
+    async fill(url, payloads) {
+      const producer = await openQueue(url);
+      await producer.addBulk(payloads.map((data) => ({ name: "order", data })));
+      await producer.close();
+    },
+    openWorker,
   },
 };
+
+async function openQueue(url: string): Promise<Queue<string>> {
+  const queue = new Queue<string>(QUEUE, {
+    connection: { url },
+    streams: { events: { maxLen: 100 } },
+    defaultJobOptions: { removeOnComplete: true, removeOnFail: true },
+  });
+  await queue.waitUntilReady();
+  return queue;
+}
+
+async function openWorker(
+  url: string,
+  concurrency: number,
+  onMessage: OnMessage,
+): Promise<PeerWorker> {
+  const connection = { url, maxRetriesPerRequest: null };
+  const worker = new Worker<string>(QUEUE, async ({ data }) => onMessage(data), {
+    connection,
+    concurrency,
+  });
+  await worker.waitUntilReady();
+  return worker;
+}
 
 class Producer implements PeerProducer {
   readonly #queue: Queue<string>;

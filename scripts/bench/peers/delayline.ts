@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { Delayline, type DelayedQueue } from "delayline";
 import { QUEUE, type Peer, type PeerMessage, type PeerProducer } from "./peer.ts";
 
@@ -14,6 +15,21 @@ export const delayline: Peer = {
     const line = new Delayline({ redis: url });
     line.getBlockingQueue<string>(QUEUE).subscribe(onMessage, { concurrency });
     return line;
+  },
+
+  acknowledging: {
+    async fill(url, payloads) {
+      await using line = new Delayline({ redis: url });
+      const queue = line.getReliableQueue<string>(QUEUE);
+      await queue.offerMany(payloads.map((payload) => ({ payload, delay: 0 })));
+      while ((await queue.size()) > 0) await sleep(5);
+    },
+
+    async openWorker(url, concurrency, onMessage) {
+      const line = new Delayline({ redis: url });
+      line.getReliableQueue<string>(QUEUE).subscribe(onMessage, { concurrency });
+      return line;
+    },
   },
 };
 

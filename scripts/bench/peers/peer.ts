@@ -17,8 +17,17 @@ export interface Peer {
    * @param concurrency how many messages it may have in hand at once.
    */
   openWorker(url: string, concurrency: number, onMessage: OnMessage): Promise<PeerWorker>;
+  /** Where consumers acknowledge what they have handled. */
+  readonly acknowledging?: Acknowledging;
   /** Where it is no library for Node.js: a process of its own that measures itself. */
   readonly foreign?: ForeignPeer;
+}
+
+/** Messages that stay until a consumer has acknowledged them. */
+export interface Acknowledging {
+  /** Makes messages ready, and resolves when they are. */
+  fill(url: string, payloads: readonly string[]): Promise<void>;
+  openWorker(url: string, concurrency: number, onMessage: OnMessage): Promise<PeerWorker>;
 }
 
 /** What a library is called, and how it is set up. */

@@ -28,7 +28,7 @@ export interface TransferReply {
   readonly next: number;
   /** Nothing was due, and the last that claimed to move is another task than the caller. */
   readonly isOutrun: boolean;
-  /** Whether something lies in the LIST that is to be taken over; only the form "stream" looks. */
+  /** Whether something lies in the LIST that is to be taken over; only the form "stream" looks, in a sweep or with a `grace`. */
   readonly hasListed: boolean;
   /** What there is to tidy, if this was a sweep. */
   readonly untidy: Untidy | undefined;
@@ -42,9 +42,9 @@ export interface TransferReply {
  * any, says that `task` moves.
  *
  * That a queue is reliable is a fact in Redis: its stream exists. So the form "list", which knows only the plain
- * queue, asks for the stream when something is due, and fills it where it is there. The form "stream" fills it in
- * any case: a stream that somebody has deleted is made again. It also brings back the retries that are due, `limit` at
- * most, behind the messages.
+ * queue, asks for the stream when something is due, and fills it where it is there. The form "stream" with `makes` (1
+ * or 0) fills it in any case: a stream that somebody has deleted is made again. Without, it fills the LIST again where
+ * the stream has gone. It also brings back the retries that are due, `limit` at most, behind the messages.
  *
  * Redis rolls nothing back, so a message is pushed before it is removed: a push that is refused
  * (WRONGTYPE, an ACL) has changed nothing. Of a stream, which takes one entry at a time, those that were
@@ -68,7 +68,7 @@ const defineTransfer = (name: "transfer" | "sweep", into: Into, elements: Elemen
       "stream",
       ...(into === "stream" ? (["retries", "retrying"] as const) : []),
     ],
-    args: ["limit", "grace", "claim", "task"],
+    args: ["limit", "grace", "claim", "task", "makes"],
     needs: [
       clock,
       due,
@@ -77,7 +77,8 @@ const defineTransfer = (name: "transfer" | "sweep", into: Into, elements: Elemen
       unpackMember,
       addressOf,
       appendAll,
-      into === "stream" ? bringBack : pushReady,
+      pushReady,
+      ...(into === "stream" ? [bringBack] : []),
       ...(elements === "members" ? [forget] : []),
       ...(isSweep ? [untidy[elements]] : []),
     ],
@@ -88,7 +89,8 @@ ${ifStream("local names, _, retryHead = {}, {}, false")}
 local function reply(moved, quarantined, isOutrun)
   local next = head
   ${ifStream("if retryHead then next = math.min(retryHead, head or retryHead) end")}
-  local listed = ${ifStream(`redis.call("EXISTS", ready)`, "0")}
+  -- A task that is active watches the LIST besides.
+  local listed = ${ifStream(`(${isSweep} or grace ~= "0") and wentInto ~= 1 and redis.call("EXISTS", ready) or 0`, "0")}
   return { moved, quarantined, now, next and replied(next), isOutrun, wentInto, listed${isSweep ? ", untidy(), 0" : ""} }
 end
 ${isSweep ? `if redis.call("EXISTS", paused) == 1 then return { 0, 0, now, false, 0, 0, 0, untidy(), 1 } end` : ""}
@@ -104,8 +106,9 @@ if #due == 0 ${ifStream("and #names == 0")} then
   local mover = redis.pcall("GET", mover)
   return reply(0, 0, type(mover) == "string" and mover ~= task and 1 or 0)
 end
-local isStream = ${ifStream("true", `redis.call("EXISTS", stream) == 1`)}
+local isStream = ${ifStream(`makes == "1" or `)}redis.call("EXISTS", stream) == 1
 wentInto = isStream and 2 or 1
+${ifStream("if not isStream then names, retryHead, areMoreRetries = {}, false, false end")}
 if isMore then
   if isStream then
     due, scores = allDue(timeouts, latest, limit)
@@ -139,7 +142,7 @@ if #poison > 0 then
 end
 local quarantined, moved, refusal = #poison, 0, nil
 if #messages > 0 then
-  ${ifStream("moved, refusal = appendAll(messages)", "if isStream then moved, refusal = appendAll(messages) else moved, refusal = pushReady(messages) end")}
+  if isStream then moved, refusal = appendAll(messages) else moved, refusal = pushReady(messages) end
   if moved > 0 then redis.call("ZREMRANGEBYRANK", timeouts, 0, moved - 1) end
 end
 local gone = due

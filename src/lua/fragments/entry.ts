@@ -3,6 +3,9 @@ import { defineFragment } from "../fragment.ts";
 /** An address has 24 bytes. The name of a retry has one byte for the length of it. */
 const MAX_ADDRESS = 255;
 
+/** The deadline alone. */
+const MIN_ADDRESS = 8;
+
 /** An entry of a reliable queue's stream: a message that is ready, or in flight. */
 export interface Entry {
   /** Its id in the stream. A message that is delivered again has another. */
@@ -32,9 +35,10 @@ export interface Entry {
 export const entry = defineFragment({
   keys: ["stream"],
   lua: /* lua */ `
+local others = { "t", "n", "g", "d" }
 local function appendEntry(entry)
   local fields = { "a", entry.a, "p", entry.p }
-  for _, name in ipairs({ "t", "n", "g", "d" }) do
+  for _, name in ipairs(others) do
     local value = entry[name]
     if value and value ~= "" and value ~= 0 then
       fields[#fields + 1] = name
@@ -46,7 +50,8 @@ end
 local function entryOf(fields)
   local entry = {}
   for i = 1, #fields, 2 do entry[fields[i]] = fields[i + 1] end
-  if not entry.a or #entry.a > ${MAX_ADDRESS} or not entry.p then return nil end
+  if not entry.a or not entry.p then return nil end
+  if #entry.a < ${MIN_ADDRESS} or #entry.a > ${MAX_ADDRESS} then return nil end
   local n = tonumber(entry.n) or 0
   entry.n = n > 0 and n < 4294967295 and n % 1 == 0 and n or 0
   return entry
@@ -60,24 +65,40 @@ end
 
 /** Reads an entry; undefined if it is none of ours. */
 export function unpackEntry(entryId: string, fields: readonly Buffer[]): Entry | undefined {
-  const found = new Map<string, Buffer>();
-  for (let i = 0; i + 1 < fields.length; i += 2) {
-    found.set(String(fields[i]), fields[i + 1] as Buffer);
+  const address = valueOf("a", fields);
+  const payload = valueOf("p", fields);
+  if (address === undefined || payload === undefined) return undefined;
+  if (address.length < MIN_ADDRESS || address.length > MAX_ADDRESS) return undefined;
+  // Most have no others.
+  if (fields.length === 4) {
+    return { entryId, address, payload, ...WITHOUT_OTHERS };
   }
-  const address = found.get("a");
-  const payload = found.get("p");
-  if (address === undefined || address.length > MAX_ADDRESS) return undefined;
-  if (payload === undefined) return undefined;
-  const attempts = Number(found.get("n") ?? 0);
+  const attempts = Number(valueOf("n", fields) ?? 0);
   return {
     entryId,
     address,
     payload,
-    trailer: found.get("t") ?? NOTHING,
+    trailer: valueOf("t", fields) ?? NOTHING,
     attempts: Number.isInteger(attempts) && attempts > 0 && attempts < 2 ** 32 - 1 ? attempts : 0,
-    group: found.get("g")?.toString(),
-    isOrphan: found.has("d"),
+    group: valueOf("g", fields)?.toString(),
+    isOrphan: valueOf("d", fields) !== undefined,
   };
 }
 
+/** The last value of a field whose name is one letter. */
+function valueOf(name: string, fields: readonly Buffer[]): Buffer | undefined {
+  const code = name.codePointAt(0);
+  for (let i = fields.length - 2; i >= 0; i -= 2) {
+    const found = fields[i] as Buffer;
+    if (found.length === 1 && found[0] === code) return fields[i + 1];
+  }
+  return undefined;
+}
+
 const NOTHING = Buffer.alloc(0);
+const WITHOUT_OTHERS = {
+  trailer: NOTHING,
+  attempts: 0,
+  group: undefined,
+  isOrphan: false,
+} as const;

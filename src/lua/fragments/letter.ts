@@ -55,7 +55,7 @@ export function unpackLetter(entryId: string, fields: readonly Buffer[]): Letter
   }
   const [time = "", count = ""] = entryId.split("-");
   const attempts = Number(found.get("n") ?? 0);
-  const letter = {
+  const common = {
     diedAt: Number(time),
     trailer: found.get("t") ?? NOTHING,
     attempts: Number.isSafeInteger(attempts) && attempts > 0 ? attempts : 0,
@@ -65,13 +65,13 @@ export function unpackLetter(entryId: string, fields: readonly Buffer[]): Letter
   const group = found.get("g")?.toString() ?? "";
   const length = address?.length;
   if (address && (length === 16 || length === 24) && payload && group !== "") {
-    return { ...letter, address, payload, group, reason: found.get("r")?.toString() ?? "" };
+    return { ...common, address, payload, group, reason: found.get("r")?.toString() ?? "" };
   }
   const place = Buffer.alloc(16);
   place.writeBigUInt64BE(BigInt(time), 0);
   place.writeBigUInt64BE(BigInt(count), 8);
   const bytes = payload ?? Buffer.concat(fields);
-  return { ...letter, address: place, payload: bytes, group, reason: "unreadable" };
+  return { ...common, address: place, payload: bytes, group, reason: "unreadable" };
 }
 
 const NOTHING = Buffer.alloc(0);

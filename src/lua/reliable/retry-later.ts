@@ -1,5 +1,6 @@
 import { asInstant, clock } from "../fragments/clock.ts";
 import { deadlineAfter } from "../fragments/deadline-after.ts";
+import { earliestDue } from "../fragments/earliest-due.ts";
 import { asFlags } from "../fragments/held.ts";
 import { retry } from "../fragments/retry.ts";
 import { settle } from "../fragments/settle.ts";
@@ -27,7 +28,7 @@ export const retryLater = defineScript({
   keys: ["stream", "timeouts", "retries", "retrying"],
   args: ["channel", "group", "consumer", "inHand"],
   each: ["entry", "own", "delay", "counted"],
-  needs: [clock, deadlineAfter, retry, settle],
+  needs: [clock, deadlineAfter, earliestDue, retry, settle],
   lua: /* lua */ `
 local now = clock() / 1000
 local ids, isOwn, delays, counts = {}, {}, {}, {}
@@ -38,8 +39,8 @@ for each row do
   counts[#counts + 1] = counted
 end
 -- Before anything is written: somebody else's key fails here.
-local due = tonumber(redis.call("ZRANGE", timeouts, 0, 0, "WITHSCORES")[2])
-local soonest, first = math.huge, nil
+local earliest = earliestDue() or math.huge
+local soonest = math.huge
 local settled, refused = settle(group, consumer, inHand, ids, isOwn, function(entry, i)
   entry.n = entry.n + counts[i]
   local name = retryName(entry.a, group)
@@ -51,14 +52,12 @@ local settled, refused = settle(group, consumer, inHand, ids, isOwn, function(en
     if isNew == 1 then redis.call("HDEL", retrying, name) end
     return done
   end
-  if deadline < soonest then soonest, first = deadline, name end
+  soonest = math.min(soonest, deadline)
   return done
 end)
 -- Publish for a new head only. Only that can be due before the timers that are armed, and a Java
 -- client that hears a later time than its own head's would cancel its timer for that.
-if soonest < (due or math.huge) and redis.call("ZRANGE", retries, 0, 0)[1] == first then
-  redis.call("PUBLISH", channel, soonest)
-end
+if soonest < earliest then redis.call("PUBLISH", channel, soonest) end
 return refused or { now * 1000, settled }
 `,
   reply: (raw: RawReply): RetryLaterReply => {

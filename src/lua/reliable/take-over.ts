@@ -8,12 +8,14 @@ export interface TakeOverReply {
   readonly moved: number;
   /** Whether there are more. */
   readonly areMore: boolean;
+  /** Whether the queue is plain: there is no stream, and this process makes none. Nothing was moved. */
+  readonly isPlain: boolean;
 }
 
 /**
  * Moves payloads from the head of the ready LIST to the stream of a reliable queue, in order: one for each row, which
  * brings the new message's id. Somebody who does not know the stream has pushed them. The deadline of
- * each is now.
+ * each is now. `makes` (1 or 0): whether to make the stream where there is none.
  *
  * Redis rolls nothing back, so payloads are appended before they are trimmed, and whether trimming is permitted is
  * tried first. What was appended before a refusal is trimmed, and the next run reports it.
@@ -21,24 +23,29 @@ export interface TakeOverReply {
 export const takeOver = defineScript({
   name: "take-over",
   keys: ["ready", "stream"],
-  args: [],
+  args: ["makes"],
   each: ["id"],
   needs: [clock, addressOf, appendAll],
   lua: /* lua */ `
 local ids = {}
 for each row do ids[#ids + 1] = id end
 local payloads = redis.call("LRANGE", ready, 0, #ids - 1)
-if #payloads == 0 then return { 0, 0 } end
+if #payloads == 0 then return { 0, 0, 0 } end
+if makes ~= "1" and redis.call("EXISTS", stream) == 0 then return { 0, 1, 1 } end
 local now, entries = math.floor(clock() / 1000), {}
 for i, payload in ipairs(payloads) do entries[i] = { a = addressOf(now, ids[i]), p = payload } end
 redis.call("LTRIM", ready, 0, -1)
 local moved, refusal = appendAll(entries)
 if refusal and moved == 0 then return refusal end
 redis.call("LTRIM", ready, moved, -1)
-return { moved, redis.call("EXISTS", ready) }
+return { moved, redis.call("EXISTS", ready), 0 }
 `,
   reply: (raw: RawReply): TakeOverReply => {
-    const [moved, areMore] = asArray(raw);
-    return { moved: asNumber(moved), areMore: asNumber(areMore) === 1 };
+    const [moved, areMore, isPlain] = asArray(raw);
+    return {
+      moved: asNumber(moved),
+      areMore: asNumber(areMore) === 1,
+      isPlain: asNumber(isPlain) === 1,
+    };
   },
 });

@@ -6,6 +6,7 @@ import { queueKeys } from "../../../src/queue/keys.ts";
 import { giveBack } from "../../../src/lua/ready/give-back.ts";
 import { run } from "../../../src/lua/script.ts";
 import { newLine } from "../../helpers/delayline.ts";
+import { eventually } from "../../helpers/eventually.ts";
 import { newRedis, redisUrl, uniqueName } from "../../helpers/redis.ts";
 import { offerAsRedisson, transferAsRedisson, type Layout } from "../../helpers/redisson.ts";
 
@@ -84,6 +85,59 @@ it("needs no more access than docs/operations.md says", async () => {
   }
   expect(await scripts.ping()).toBe("PONG");
   expect(errors).toEqual([]);
+});
+
+it("a reliable queue needs no more access than docs/operations.md says", async () => {
+  const name = uniqueName("acl");
+  const admin = newRedis();
+  const { url } = await newUser(admin, name);
+  const line = newLine({ redis: url.href, codec: "string" });
+  const options = { visibilityTimeout: 300, retry: [10] };
+  const queue = line.getReliableQueue<string>(name, options);
+  line.getReliableQueue<string>(name, { group: "other" }).subscribe(() => {});
+
+  // Retries, dead letters, and what is pushed to the LIST.
+  const { id } = await queue.offer("a", 0, { key: "k", headers: { h: "1" } });
+  const first = await queue.take();
+  expect(await first.extend(1000)).toBe(true);
+  expect(await first.nack({ delay: 60_000 })).toBe(true);
+  expect(await queue.has(id)).toBe(true);
+  expect(await queue.size()).toBe(1);
+  expect(await queue.nextDeadline()).toBeGreaterThan(0);
+  expect((await queue.reschedule(id, 0))?.id).toBe(id);
+  await (await queue.take()).reject("enough");
+  expect(await queue.deadLetters.size()).toBe(1);
+  expect(await queue.deadLetters.redrive(id)).toBe(1);
+  await (await queue.take()).nack({ delay: 60_000 });
+  expect(await queue.cancel(id)).toBe(true);
+  await admin.rpush(name, "pushed");
+  const pushed = await queue.take();
+  expect(pushed.payload).toBe("pushed");
+  await pushed.ack();
+
+  // A consumer that has died, as far as Redis can tell.
+  const { stream } = queueKeys(name);
+  await queue.offer("b", 0);
+  const dead = "delayline:100:00000000-0000-4000-8000-000000000000";
+  await eventually(async () => {
+    return (await admin.xreadgroup("GROUP", "default", dead, "STREAMS", stream, ">")) !== null;
+  });
+  const again = await queue.take();
+  expect(again).toMatchObject({ payload: "b", attempt: 2 });
+  await again.reject();
+  let letters = 0;
+  for await (const letter of queue.deadLetters) letters += letter.attempt === 2 ? 1 : 0;
+  expect(letters).toBe(1);
+  expect(await queue.deadLetters.remove(again.id)).toBe(true);
+  expect(await queue.deadLetters.clear()).toBe(0);
+
+  // And plain again.
+  await queue.offer("c", 0);
+  await (await queue.take()).nack({ delay: 60_000 });
+  await line.close();
+  const plain = newLine({ redis: url.href, codec: "string" }).getDelayedQueue<string>(name);
+  expect(await plain.makePlain()).toMatchObject({ isPlain: true });
+  expect(await plain.clear()).toBe(1);
 });
 
 it.each(["none", "redisson"] as const)(

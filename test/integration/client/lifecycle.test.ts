@@ -118,7 +118,7 @@ const kinds: Record<string, (url: string) => Running> = {
   "a list watch": (url) => {
     const shared = share(url);
     const { queue } = new OpenQueue(uniqueName(), "addresses", shared);
-    const watch = new ListWatch(queue, shared);
+    const watch = new ListWatch(queue, { ...shared, onPlain: () => {} });
     return {
       start: () => watch.switch(true),
       close: () => closeWithin(shared, () => watch.close()),

@@ -1,5 +1,7 @@
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import type { Redis } from "ioredis";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
+import type { ScriptRun } from "../../../src/lua/script.ts";
 import { queueKeys, type QueueKeys } from "../../../src/queue/keys.ts";
 import { connectionName } from "../../../src/redis/client.ts";
 import { eventually } from "../../helpers/eventually.ts";
@@ -51,6 +53,12 @@ test("what a plain client pushes arrives in the stream, in order", async () => {
 
   await redis.rpush(name, "one");
   await eventually(async () => (await streamed(redis, keys)).length === 3);
+  let runs = 0;
+  const count = (ran: unknown): void => {
+    if ((ran as ScriptRun).script === "take-over") runs++;
+  };
+  subscribe("delayline:script", count);
+  onTestFinished(() => void unsubscribe("delayline:script", count));
   const many = Array.from({ length: 250 }, (_, i) => `${i}`);
   await redis.rpush(name, ...many);
   await newLine({ codec: "string" }).getBlockingQueue(name).put("put");
@@ -58,6 +66,8 @@ test("what a plain client pushes arrives in the stream, in order", async () => {
   await eventually(async () => (await streamed(redis, keys)).length === all.length);
   expect(await streamed(redis, keys)).toEqual(all);
   expect(await redis.exists(name)).toBe(0);
+  // Many at a time.
+  expect(runs).toBeLessThan(20);
 });
 
 test("a paused queue is not watched, and is again when it is resumed", async () => {
@@ -149,13 +159,25 @@ test("a refusal is told once, and what was pushed meanwhile is taken over when i
   expect(errors.length).toBe(1);
 });
 
-test("to close ends the block at once, and loses nothing", async () => {
+test("to close ends the block at once", async () => {
   const [redis, name] = [newRedis(), uniqueName()];
   const { close } = newReliable(name);
   await watchedBy(1, redis, name);
+  // A block that is at its end proves nothing.
+  const [id] = await watching(redis, name);
+  await redis.client("UNBLOCK", Number(id));
+  await watchedBy(1, redis, name);
   const startedAt = performance.now();
-  await Promise.all([close(), redis.rpush(name, "pushed")]);
+  await close();
   expect(performance.now() - startedAt).toBeLessThan(1000);
+  expect(await watching(redis, name)).toEqual([]);
+});
+
+test("what is pushed while it is closed is not lost", async () => {
+  const [redis, name] = [newRedis(), uniqueName()];
+  const { close } = newReliable(name);
+  await watchedBy(1, redis, name);
+  await Promise.all([close(), redis.rpush(name, "pushed")]);
   const [inList, inStream] = [await redis.llen(name), await redis.xlen(queueKeys(name).stream)];
   expect(inList + inStream).toBe(1);
   expect(await watching(redis, name)).toEqual([]);

@@ -179,3 +179,13 @@ test("retry-later: nothing where there is no group or no stream", async () => {
   expect((await retrying(queue, ["1-1"])).settled).toEqual([false]);
   expect(await queue.snapshot()).toEqual({});
 });
+
+test("retry-later: of several that are due at once one is announced, whichever stands first", async () => {
+  const queue = await newStreams("g");
+  // The one that comes last stands first, since names sort by their bytes.
+  const ids = await queue.add("z", "y", "a");
+  await queue.deliver("g", "c", 3);
+  const { serverTime } = await retrying(queue, ids);
+  const { channel } = await queue.snapshot();
+  expect(channel).toEqual([String(Math.ceil(serverTime + 60_000))]);
+});

@@ -19,8 +19,8 @@ test.each(allPages())("$path: every link leads to a file, and to a heading of it
   expect(linksOf(page).flatMap((link) => whatIsWrong(page, link) ?? [])).toEqual([]);
 });
 
-test("the README has 150 lines at most", () => {
-  expect(readPage("README.md").text.trimEnd().split("\n").length).toBeLessThanOrEqual(150);
+test("the README has 170 lines at most", () => {
+  expect(readPage("README.md").text.trimEnd().split("\n").length).toBeLessThanOrEqual(170);
 });
 
 test("every promise in the README names a test that is there", () => {

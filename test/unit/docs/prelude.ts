@@ -4,7 +4,7 @@
  * It is a text, so that these names are not there for the rest of the project.
  */
 export const PRELUDE = /* ts */ `
-import type { BlockingQueue, Delayline as Client, DelayedQueue } from "delayline";
+import type { BlockingQueue, Delayline as Client, DelayedQueue, ReliableQueue } from "delayline";
 
 declare global {
   /** The message of most snippets. */
@@ -17,6 +17,16 @@ declare global {
   const orders: DelayedQueue<Order>;
   const ready: BlockingQueue<Order>;
   const order: Order;
+
+  /** The message of snippets about reliable queues. */
+  interface Notice {
+    readonly partner: string;
+    readonly payment: string;
+  }
+
+  const notices: ReliableQueue<Notice>;
+
+  function tell(notice: Notice, options?: { signal: AbortSignal }): Promise<void>;
 
   /** What an application does with messages. */
   function cancelUnlessPaid(order: Order, options?: { signal: AbortSignal }): Promise<void>;

@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { queueKeys } from "../../../src/queue/keys.ts";
 import { DEFAULTS } from "../../../src/queue/options.ts";
+import { RELIABLE_DEFAULTS } from "../../../src/reliable/reliable-options.ts";
 import { readPage, ROOT, tableUnder, wordsIn } from "./pages.ts";
 
 // Tables that say what the code says. Each is compared with the code, in both directions.
@@ -35,10 +36,33 @@ describe("options", () => {
     ["One offer", "OfferOptions"],
     ["Taking", "TakeManyOptions"],
     ["Subscribing", "SubscribeOptions"],
+    ["Subscribing to a reliable queue", "ReliableSubscribeOptions"],
+    ["Batches", "BatchSubscribeOptions"],
+    ["A growing pause", "Backoff"],
     ["A Redis for tests", "StartRedisOptions"],
   ])("%s: those of %s", (heading, type) => {
     const documented = tableUnder(OPTIONS, heading).flatMap(([name]) => wordsIn(name)[0] ?? []);
     expect(documented.toSorted()).toEqual(membersOf(type));
+  });
+
+  test.each([
+    ["A reliable queue", "ReliableQueueOptions", "QueueOptions"],
+    ["One offer to a reliable queue", "ReliableOfferOptions", "OfferOptions"],
+    ["Routes", "RouteOptions", "ReliableSubscribeOptions"],
+    ["Settling a delivery", "NackOptions", "CallOptions"],
+    ["Redriving", "RedriveOptions", "CallOptions"],
+  ])("%s: those that %s has besides those of %s", (heading, type, base) => {
+    const documented = tableUnder(OPTIONS, heading).flatMap(([name]) => wordsIn(name)[0] ?? []);
+    const others = membersOf(base);
+    const own = membersOf(type).filter((name) => !others.includes(name));
+    expect(documented.toSorted()).toEqual(own);
+  });
+
+  test("A reliable queue: the defaults", () => {
+    const rows = tableUnder(OPTIONS, "A reliable queue");
+    const documented = rows.map(([name, value]) => [wordsIn(name)[0], wordsIn(value)[0]]);
+    const actual = Object.entries(RELIABLE_DEFAULTS).map(([name, value]) => [name, shown(value)]);
+    expect(sorted(documented.filter(([name]) => name !== "retry"))).toEqual(sorted(actual));
   });
 });
 
@@ -93,7 +117,7 @@ describe("access rules", () => {
   /** What the library sends itself; what a script calls is found in the scripts. */
   const SENT = `
     hello auth ping info select time client|id client|setname client|unblock
-    evalsha eval lpop lrange llen lindex rpush blpop subscribe
+    evalsha eval lpop lrange llen lindex rpush blpop blmove xlen xreadgroup subscribe
   `;
   const block = /## Access rules.*?```\n(.*?)```/s.exec(OPERATIONS.text)?.[1] ?? "";
   const granted = block.split(/\s+/).filter((word) => word.startsWith("+"));
@@ -147,7 +171,7 @@ function membersOf(type: string): string[] {
     const [, heritage = "", body] = declaration.exec(sourceOf(`src/${file}`)) ?? [];
     if (body === undefined) continue;
     const own = Array.from(body.matchAll(/^ {2}readonly (\w+)\??:/gm), ([, name = ""]) => name);
-    const bases = /extends (.*)/s.exec(heritage)?.[1]?.match(/\b[A-Z]\w*/g) ?? [];
+    const bases = /extends (.*)/s.exec(heritage)?.[1]?.match(/\b[A-Z]\w+/g) ?? [];
     return [...new Set([...own, ...bases.flatMap(membersOf)])].toSorted();
   }
   throw new Error(`there is no interface ${type} in src/`);

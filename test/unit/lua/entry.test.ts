@@ -1,6 +1,9 @@
 import { expect, test } from "vitest";
 import { unpackEntry } from "../../../src/lua/fragments/entry.ts";
 
+/** As short as it may be: a deadline. */
+const ADDRESS = "deadline";
+
 const unpack = (fields: Readonly<Record<string, string>>) =>
   unpackEntry(
     "1-1",
@@ -10,9 +13,9 @@ const unpack = (fields: Readonly<Record<string, string>>) =>
   );
 
 test("an entry: its fields by their names", () => {
-  expect(unpack({ p: "payload", g: "group", a: "address", n: "2", t: "key", d: "1" })).toEqual({
+  expect(unpack({ p: "payload", g: "group", a: "an address", n: "2", t: "key", d: "1" })).toEqual({
     entryId: "1-1",
-    address: Buffer.from("address"),
+    address: Buffer.from("an address"),
     payload: Buffer.from("payload"),
     trailer: Buffer.from("key"),
     attempts: 2,
@@ -22,9 +25,9 @@ test("an entry: its fields by their names", () => {
 });
 
 test("an entry: what is not there", () => {
-  expect(unpack({ a: "a", p: "" })).toEqual({
+  expect(unpack({ a: ADDRESS, p: "" })).toEqual({
     entryId: "1-1",
-    address: Buffer.from("a"),
+    address: Buffer.from(ADDRESS),
     payload: Buffer.alloc(0),
     trailer: Buffer.alloc(0),
     attempts: 0,
@@ -36,13 +39,16 @@ test("an entry: what is not there", () => {
 test.each(["-3", "1.5", "nan", "inf", "1e300", "4294967295", "x", ""])(
   "an entry: %j attempts are none",
   (n) => {
-    expect(unpack({ a: "a", p: "p", n })?.attempts).toBe(0);
+    expect(unpack({ a: ADDRESS, p: "p", n })?.attempts).toBe(0);
   },
 );
 
-test.each([{}, { a: "a" }, { p: "p" }, { a: "a".repeat(256), p: "p" }])(
-  "no entry of ours: %j",
-  (fields) => {
-    expect(unpack(fields)).toBeUndefined();
-  },
-);
+test.each([
+  {},
+  { a: ADDRESS },
+  { p: "p" },
+  { a: ADDRESS.slice(1), p: "p" },
+  { a: "a".repeat(256), p: "p" },
+])("no entry of ours: %j", (fields) => {
+  expect(unpack(fields)).toBeUndefined();
+});

@@ -4,6 +4,7 @@ import {
   createId,
   formatMessageId,
   isMessageId,
+  messageIdAt,
   packAddress,
   packMember,
   parseMessageId,
@@ -230,4 +231,18 @@ describe("addresses", () => {
   test("begin with 0 for every legal deadline, which tells them from Java's members", () => {
     expect(packAddress(9e15 - 1, id)[0]).toBe(0);
   });
+});
+
+describe("the id that an address stands for", () => {
+  test.each([0, 1000, 2 ** 32 + 5, Number.MAX_SAFE_INTEGER, 1.5, -1, 1e300, -Infinity])(
+    "leads back to it, with a deadline of %d",
+    (deadline) => {
+      for (const length of [8, 16]) {
+        const address = packAddress(deadline, Buffer.alloc(length, 0xab));
+        const id = messageIdAt(address);
+        expect(id).toBe(formatMessageId(deadline, Buffer.alloc(length, 0xab)));
+        expect(parseMessageId(id)).toEqual(address);
+      }
+    },
+  );
 });

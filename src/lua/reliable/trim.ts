@@ -1,0 +1,43 @@
+import { inFlight } from "../fragments/in-flight.ts";
+import { info } from "../fragments/info.ts";
+import { streamId } from "../fragments/stream-id.ts";
+import { asNumber, defineScript } from "../script.ts";
+
+/**
+ * Deletes entries at the head of the stream that every group has finished, `limit` at most; returns how many.
+ *
+ * The last group that finishes an entry deletes it. One that waited for a group which somebody has destroyed
+ * since is left over, and this is for those. Without a group nothing is deleted: all is to come.
+ */
+export const trim = defineScript({
+  name: "trim",
+  keys: ["stream"],
+  args: ["limit"],
+  needs: [inFlight, info, streamId],
+  lua: /* lua */ `
+if redis.call("EXISTS", stream) == 0 then return 0 end
+local groups = redis.call("XINFO", "GROUPS", stream)
+if #groups == 0 then return 0 end
+local firsts, lasts = {}, {}
+for i, fields in ipairs(groups) do
+  local group = infoOf(fields)
+  lasts[i] = group["last-delivered-id"]
+  local first = inFlight(group.name, "-", "+", 1)[1]
+  firsts[i] = first and first[1] or false
+end
+local function isFinished(id)
+  for i, last in ipairs(lasts) do
+    if compareIds(id, last) > 0 or firsts[i] and compareIds(id, firsts[i]) >= 0 then return false end
+  end
+  return true
+end
+local finished = {}
+for _, entry in ipairs(redis.call("XRANGE", stream, "-", "+", "COUNT", limit)) do
+  if not isFinished(entry[1]) then break end
+  finished[#finished + 1] = entry[1]
+end
+if #finished > 0 then redis.call("XDEL", stream, unpack(finished)) end
+return #finished
+`,
+  reply: asNumber,
+});

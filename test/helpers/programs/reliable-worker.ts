@@ -1,0 +1,76 @@
+/**
+ * A process that handles the messages of a reliable queue as its `MODE` says, and tells of each:
+ *
+ * - `slow`: each takes a few milliseconds.
+ * - `fail`: each fails.
+ * - `poison`: a message "poison" ends the process, others take a while.
+ * - `block`: the first message blocks the event loop for `BLOCK` milliseconds, and is then acknowledged by hand.
+ * - `hold`: each is kept for ever.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import { Redis } from "ioredis";
+import { endWithParent, hangUp, tell } from "../../../scripts/child/parent.ts";
+import { Delayline } from "../../../src/index.ts";
+
+export type WorkerMessage =
+  | { readonly kind: "ready" }
+  | { readonly kind: "error"; readonly message: string }
+  | ({ readonly kind: "start" } & Told)
+  | ({ readonly kind: "done" } & Told)
+  | ({ readonly kind: "acked"; readonly isAcked: boolean; readonly isAborted: boolean } & Told);
+
+interface Told {
+  readonly id: string;
+  readonly payload: string;
+  readonly attempt: number;
+  /** The server's clock (epoch ms) when the handler was called. */
+  readonly at: number;
+}
+
+endWithParent();
+const { REDIS = "", QUEUE = "", OPTIONS = "{}", SUBSCRIBE = "{}", MODE, BLOCK } = process.env;
+const line = new Delayline({ redis: REDIS, codec: "string" });
+line.on("error", ({ message }) => void tell({ kind: "error", message }).catch(() => {}));
+// oxlint-disable-next-line typescript/no-unsafe-type-assertion -- The test's own.
+const queue = line.getReliableQueue<string>(QUEUE, JSON.parse(OPTIONS) as object);
+const redis = new Redis(REDIS);
+
+async function serverTime(): Promise<number> {
+  const [seconds, micros] = await redis.time();
+  return Number(seconds) * 1000 + Number(micros) / 1000;
+}
+
+queue.subscribe(
+  async (payload, delivery) => {
+    const at = await serverTime();
+    const told = { id: delivery.id, payload, attempt: delivery.attempt, at };
+    // Sent before whatever comes.
+    await tell({ kind: "start", ...told });
+    if (MODE === "hold") await new Promise(() => {});
+    if (MODE === "fail") throw new Error("fails");
+    if (MODE === "poison" && payload === "poison") process.kill(process.pid, "SIGKILL");
+    if (MODE === "block") {
+      const { signal } = delivery;
+      const until = performance.now() + Number(BLOCK);
+      while (performance.now() < until);
+      // Timers that were due come first.
+      await sleep(1);
+      const isAcked = await delivery.ack();
+      await tell({ kind: "acked", isAcked, isAborted: signal.aborted, ...told });
+      return;
+    }
+    await sleep(MODE === "poison" ? 20 : 2);
+    await tell({ kind: "done", ...told });
+  },
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- The test's own.
+  { ...(JSON.parse(SUBSCRIBE) as object), onError: () => {} },
+);
+await queue.isPaused();
+await tell({ kind: "ready" });
+process.once("SIGTERM", () => void end());
+
+async function end(): Promise<void> {
+  await line.close();
+  redis.disconnect();
+  hangUp();
+}

@@ -1,0 +1,334 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { describe, expect, test } from "vitest";
+import type { Delivery } from "../../../src/index.ts";
+import { queueKeys } from "../../../src/queue/keys.ts";
+import { collect } from "../../helpers/collect.ts";
+import { newLine, newLineThatMayFail } from "../../helpers/delayline.ts";
+import { eventually } from "../../helpers/eventually.ts";
+import { Gate } from "../../helpers/gate.ts";
+import { newRedis, uniqueName } from "../../helpers/redis.ts";
+
+const keyOf = (n: number) => `${n % 5}`;
+const numbers = (count: number) => Array.from({ length: count }, (_, i) => i);
+const readyNow = (payloads: readonly number[]) =>
+  payloads.map((payload) => ({ payload, delay: 0 }));
+
+/** Waits until so many entries are in the stream. */
+async function readyCount(name: string, count: number): Promise<void> {
+  const redis = newRedis();
+  await eventually(async () => (await redis.xlen(queueKeys(name).stream)) === count);
+}
+
+test("a thousand messages, each handled once, as many at once as it says", async () => {
+  const name = uniqueName();
+  const queue = newLine().getReliableQueue<number>(name);
+  const seen: number[] = [];
+  let most = 0;
+  const subscription = queue.subscribe(
+    async (n) => {
+      most = Math.max(most, subscription.running);
+      await sleep(1);
+      seen.push(n);
+    },
+    { concurrency: 50 },
+  );
+  await queue.offerMany(numbers(1000).map((payload) => ({ payload, delay: 10 })));
+  await eventually(() => seen.length >= 1000, { within: 10_000 });
+  await subscription.close();
+  expect(seen.toSorted((a, b) => a - b)).toEqual(numbers(1000));
+  expect(most).toBe(50);
+  expect(await newRedis().xlen(queueKeys(name).stream)).toBe(0);
+});
+
+test("no more is in hand than handlers run", async () => {
+  const name = uniqueName();
+  const queue = newLine().getReliableQueue<number>(name);
+  const gate = new Gate();
+  const subscription = queue.subscribe(() => gate.opened, { concurrency: 3 });
+  await queue.offerMany(readyNow(numbers(10)));
+  await eventually(() => subscription.running === 3);
+  await readyCount(name, 10);
+  const redis = newRedis();
+  const [inFlight] = (await redis.xpending(queueKeys(name).stream, "default")) as [number];
+  expect(inFlight).toBe(3);
+  gate.open();
+  await readyCount(name, 0);
+});
+
+describe("poll", () => {
+  test("returns what is there, and does not wait", async () => {
+    const name = uniqueName();
+    const queue = newLine().getReliableQueue<string>(name);
+    expect(await queue.poll()).toBeUndefined();
+    await queue.offer("x", 0);
+    await readyCount(name, 1);
+    const delivery = await queue.poll(0);
+    expect(delivery).toMatchObject({ payload: "x", attempt: 1 });
+    expect(await queue.poll(0)).toBeUndefined();
+    await delivery?.ack();
+  });
+
+  test("waits as long as it is told", async () => {
+    const queue = newLine().getReliableQueue<string>(uniqueName());
+    await queue.poll();
+    const startedAt = performance.now();
+    expect(await queue.poll(200)).toBeUndefined();
+    const took = performance.now() - startedAt;
+    expect(took).toBeGreaterThan(195);
+    expect(took).toBeLessThan(1500);
+    const polling = queue.poll(5_000);
+    await queue.offer("x", 20);
+    const delivery = await polling;
+    expect(delivery?.payload).toBe("x");
+    await delivery?.ack();
+  });
+
+  test("in parallel each message is taken once", async () => {
+    const name = uniqueName();
+    const queues = [newLine(), newLine()].map((line) => line.getReliableQueue<number>(name));
+    const [first] = queues as [(typeof queues)[0]];
+    await first.offerMany(readyNow(numbers(40)));
+    await readyCount(name, 40);
+    const polls = queues.flatMap((queue) => numbers(30).map(() => queue.poll()));
+    const taken = (await Promise.all(polls)).filter((delivery) => delivery !== undefined);
+    expect(taken.map(({ payload }) => payload).toSorted((a, b) => a - b)).toEqual(numbers(40));
+    expect(await Promise.all(taken.map((delivery) => delivery.ack()))).toEqual(
+      numbers(40).map(() => true),
+    );
+  });
+});
+
+test("takeMany takes what is there, up to max, and none if nothing comes in time", async () => {
+  const name = uniqueName();
+  const queue = newLine().getReliableQueue<number>(name);
+  expect(await queue.takeMany({ max: 5, timeout: 20 })).toEqual([]);
+  await queue.offerMany(readyNow(numbers(7)));
+  await readyCount(name, 7);
+  const some = await queue.takeMany({ max: 5 });
+  expect(some.map(({ payload }) => payload)).toEqual([0, 1, 2, 3, 4]);
+  const others = await queue.takeMany({ max: 5, timeout: 0 });
+  expect(others.map(({ payload }) => payload)).toEqual([5, 6]);
+  // Each is settled by itself.
+  const [first, second, ...rest] = [...some, ...others] as [
+    Delivery<number>,
+    Delivery<number>,
+    ...Delivery<number>[],
+  ];
+  expect(
+    await Promise.all([
+      first.nack({ delay: 60_000 }),
+      second.reject(),
+      ...rest.map((delivery) => delivery.ack()),
+    ]),
+  ).toEqual(numbers(7).map(() => true));
+  expect(await queue.size()).toBe(1);
+  expect(await queue.deadLetters.size()).toBe(1);
+  await readyCount(name, 0);
+});
+
+describe("subscribeBatch", () => {
+  test("what the handler has not settled is acknowledged when it returns", async () => {
+    const name = uniqueName();
+    const queue = newLine().getReliableQueue<number>(name);
+    await queue.offerMany(readyNow(numbers(25)));
+    await readyCount(name, 25);
+    const sizes: number[] = [];
+    queue.subscribeBatch(
+      async (deliveries) => {
+        sizes.push(deliveries.length);
+        const [first] = deliveries;
+        if (first?.payload === 0) await first.nack({ delay: 60_000 });
+      },
+      { max: 10 },
+    );
+    await readyCount(name, 0);
+    expect(sizes).toEqual([10, 10, 5]);
+    expect(await queue.size()).toBe(1);
+  });
+
+  test("if it throws those that it has not settled are retried, and its error is told once", async () => {
+    const line = newLine();
+    const queue = line.getReliableQueue<number>(uniqueName(), { retry: [0], maxDeliveries: 2 });
+    const attempts: number[] = [];
+    const told: number[] = [];
+    await queue.offerMany(readyNow(numbers(3)));
+    queue.subscribeBatch(
+      async (deliveries) => {
+        for (const { attempt } of deliveries) attempts.push(attempt);
+        await deliveries.find(({ payload }) => payload === 0)?.ack();
+        throw new Error("no");
+      },
+      { max: 10, onError: (_, deliveries) => told.push(deliveries.length) },
+    );
+    await eventually(async () => (await queue.deadLetters.size()) === 2);
+    expect(attempts).toEqual([1, 1, 1, 2, 2]);
+    await eventually(() => told.reduce((sum, count) => sum + count, 0) === 5);
+    const letters = await collect(queue.deadLetters);
+    expect(new Set(letters.map(({ payload }) => payload))).toEqual(new Set([1, 2]));
+  });
+});
+
+describe("orderBy", () => {
+  test("of one key never two at once, and in order; different keys run side by side", async () => {
+    const queue = newLine().getReliableQueue<number>(uniqueName());
+    const running = new Map<string, number>();
+    const seen = new Map<string, number[]>();
+    let isTwiceAtOnce = false;
+    let most = 0;
+    queue.subscribe(
+      async (n) => {
+        const key = keyOf(n);
+        if (running.has(key)) isTwiceAtOnce = true;
+        running.set(key, n);
+        most = Math.max(most, running.size);
+        await sleep(Math.random() * 4);
+        running.delete(key);
+        seen.set(key, [...(seen.get(key) ?? []), n]);
+      },
+      { concurrency: 20, orderBy: keyOf },
+    );
+    await queue.offerMany(readyNow(numbers(300)));
+    await eventually(() => [...seen.values()].flat().length === 300, { within: 10_000 });
+    expect(isTwiceAtOnce).toBe(false);
+    expect(most).toBe(5);
+    for (const some of seen.values()) expect(some).toEqual(some.toSorted((a, b) => a - b));
+  });
+
+  test("may use the delivery, and no key is no order; what it throws is the handler's failure", async () => {
+    const line = newLineThatMayFail();
+    const queue = line.getReliableQueue<string>(uniqueName(), { maxDeliveries: 1 });
+    let count = 0;
+    queue.subscribe(() => count++, {
+      orderBy: (payload, { key }) => {
+        if (payload === "bad") throw new Error("no order");
+        return key;
+      },
+    });
+    await queue.offer("a", 0, { key: "k" });
+    await queue.offer("bad", 0);
+    await queue.offer("b", 0);
+    await eventually(() => count === 2);
+    await eventually(async () => (await queue.deadLetters.size()) === 1);
+    const [letter] = await collect(queue.deadLetters);
+    expect(letter).toMatchObject({ payload: "bad", reason: "no order" });
+  });
+});
+
+describe("route", () => {
+  test("calls the handler of the longest name that the key begins with", async () => {
+    const queue = newLine().getReliableQueue<number>(uniqueName());
+    const seen: string[] = [];
+    const note =
+      (name: string) =>
+      (n: number, { attempt }: Delivery<number>) =>
+        void seen.push(`${name} ${n} ${attempt}`);
+    const subscription = queue.route(
+      { app: note("app"), "app:trans": note("trans"), "app:trans:notice": note("notice") },
+      { concurrency: 5 },
+    );
+    const keys = ["app", "app:x", "app:trans:1", "app:trans:notice:2", "app:transfer:3"];
+    for (const [i, key] of keys.entries()) await queue.offer(i, 0, { key });
+    await eventually(() => seen.length === keys.length);
+    expect(seen.toSorted()).toEqual(["app 0 1", "app 1 1", "app 4 1", "notice 3 1", "trans 2 1"]);
+    expect([...subscription.unknown]).toEqual([]);
+  });
+
+  test("what a route's handler throws is retried", async () => {
+    const queue = newLineThatMayFail().getReliableQueue<number>(uniqueName(), { retry: [0] });
+    const attempts: number[] = [];
+    queue.route({
+      a: (_, { attempt }) => {
+        attempts.push(attempt);
+        if (attempt < 3) throw new Error("no");
+      },
+    });
+    await queue.offer(1, 0, { key: "a:1" });
+    await eventually(() => attempts.length === 3);
+    expect(attempts).toEqual([1, 2, 3]);
+  });
+
+  test('unknown "reject", the default: a dead letter that names it', async () => {
+    const queue = newLine().getReliableQueue<number>(uniqueName());
+    const subscription = queue.route({ a: () => {} });
+    await queue.offer(1, 0, { key: "b:c:d:1" });
+    await queue.offer(2, 0, { key: "b:c:d:2" });
+    await queue.offer(3, 0);
+    await eventually(async () => (await queue.deadLetters.size()) === 3);
+    const letters = await collect(queue.deadLetters);
+    expect(letters.map(({ reason }) => reason)).toEqual([
+      'no route takes "b:c:d"',
+      'no route takes "b:c:d"',
+      'no route takes ""',
+    ]);
+    expect([...subscription.unknown]).toEqual([
+      ["b:c:d", 2],
+      ["", 1],
+    ]);
+  });
+
+  test('unknown "ack": it is done', async () => {
+    const name = uniqueName();
+    const queue = newLine().getReliableQueue<number>(name);
+    const subscription = queue.route({ a: () => {} }, { unknown: "ack" });
+    await queue.offer(1, 0, { key: "b" });
+    await eventually(() => subscription.unknown.get("b") === 1);
+    await readyCount(name, 0);
+    expect([await queue.size(), await queue.deadLetters.size()]).toEqual([0, 0]);
+  });
+
+  test('unknown "leave": it goes back for a second, uncounted, for another that knows it', async () => {
+    const name = uniqueName();
+    const line = newLine();
+    const queue = line.getReliableQueue<number>(name, { maxDeliveries: 1 });
+    const subscription = queue.route({ a: () => {} }, { unknown: "leave" });
+    const { id } = await queue.offer(1, 0, { key: "b" });
+    await eventually(() => subscription.unknown.get("b") === 1);
+    await eventually(async () => (await queue.size()) === 1);
+    const pause = Number(await queue.nextDeadline()) - (await line.serverTime());
+    expect(pause).toBeGreaterThan(500);
+    expect(pause).toBeLessThanOrEqual(1001);
+    await subscription.close();
+    const attempts: number[] = [];
+    const other = newLine().getReliableQueue<number>(name, { maxDeliveries: 1 });
+    other.route({ b: (_, { attempt }) => void attempts.push(attempt) });
+    await eventually(() => attempts.length === 1);
+    expect(attempts).toEqual([1]);
+    expect(await queue.has(id)).toBe(false);
+  });
+});
+
+describe("for await", () => {
+  test("a lease lasts while the body runs, and then for a visibility timeout", async () => {
+    const name = uniqueName();
+    const options = { visibilityTimeout: 200 };
+    const queue = newLine().getReliableQueue<string>(name, options);
+    const other = newLine().getReliableQueue<string>(name, options);
+    await queue.offer("slow", 0);
+    let left: Delivery<string> | undefined;
+    for await (const delivery of queue) {
+      // Three visibility timeouts long nobody else gets it.
+      expect(await other.poll(600)).toBeUndefined();
+      expect(delivery.signal.aborted).toBe(false);
+      left = delivery;
+      break;
+    }
+    const again = await other.poll(2_000);
+    expect(again).toMatchObject({ payload: "slow", attempt: 2 });
+    expect(await left?.ack()).toBe(false);
+    await again?.ack();
+  });
+
+  test("one that is not settled in its body comes back though the loop goes on", async () => {
+    const queue = newLine().getReliableQueue<string>(uniqueName(), { visibilityTimeout: 100 });
+    await queue.offer("x", 0);
+    const attempts: number[] = [];
+    for await (const delivery of queue) {
+      attempts.push(delivery.attempt);
+      if (delivery.attempt === 2) {
+        await delivery.ack();
+        break;
+      }
+    }
+    expect(attempts).toEqual([1, 2]);
+  });
+});

@@ -1,0 +1,355 @@
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
+import { inspect } from "node:util";
+import { beforeEach, expect, onTestFinished, test } from "vitest";
+import { ClosedError, RedisError, type MessageId } from "../../../src/index.ts";
+import type { ScriptRun } from "../../../src/lua/script.ts";
+import { queueKeys, type QueueKeys } from "../../../src/queue/keys.ts";
+import { createId, messageIdAt, packAddress } from "../../../src/queue/message.ts";
+import { queueSettings } from "../../../src/queue/options.ts";
+import { Payloads } from "../../../src/queue/payloads.ts";
+import { packTrailer } from "../../../src/queue/trailer.ts";
+import { DeadLetters } from "../../../src/reliable/dead-letters.ts";
+import { Retries } from "../../../src/reliable/retries.ts";
+import { collect } from "../../helpers/collect.ts";
+import { newRedis, uniqueName } from "../../helpers/redis.ts";
+import { newReliableParts } from "../../helpers/reliable.ts";
+
+let name: string;
+let keys: QueueKeys;
+let redis: ReturnType<typeof newRedis>;
+
+beforeEach(async () => {
+  name = uniqueName("dead");
+  keys = queueKeys(name);
+  redis = newRedis();
+  for (const group of ["billing", "mail"]) {
+    await redis.xgroup("CREATE", keys.stream, group, "$", "MKSTREAM");
+  }
+});
+
+/** What one process has of the queue. */
+function open() {
+  const parts = newReliableParts(name);
+  const payloads = new Payloads<unknown>(parts.queue, queueSettings({ codec: "json" }));
+  return {
+    ...parts,
+    retries: new Retries(parts.queue),
+    letters: new DeadLetters(parts.queue, payloads),
+  };
+}
+
+interface Death {
+  readonly payload?: string;
+  readonly trailer?: Buffer;
+  readonly group?: string;
+}
+
+/** A message as it is in Redis. */
+const newAddress = (stamp = 1) => packAddress(1000, createId(stamp));
+
+/** Lets a message die; returns its id. */
+async function die(
+  address: Buffer,
+  { payload = '"payload"', trailer, group = "billing" }: Death = {},
+): Promise<MessageId> {
+  const more = trailer === undefined ? [] : ["t", trailer];
+  const fields = [
+    "a",
+    address,
+    "p",
+    payload,
+    ...more,
+    "n",
+    "5",
+    "g",
+    group,
+    "r",
+    "too many deliveries",
+  ];
+  await redis.xadd(keys.dead, "*", ...fields);
+  return messageIdAt(address);
+}
+
+async function dieMany(count: number): Promise<MessageId[]> {
+  const addresses = Array.from({ length: count }, (_, i) => newAddress(i));
+  return await Promise.all(addresses.map((address, i) => die(address, { payload: String(i) })));
+}
+
+/** The names of what waits for a retry. */
+const waiting = async () => await redis.zcard(keys.retries);
+
+test("250 letters: their size, and their messages, which stay, oldest first", async () => {
+  const { letters } = open();
+  expect(await letters.size()).toBe(0);
+  expect(await collect(letters)).toEqual([]);
+  const ids = await dieMany(250);
+  expect(await letters.size()).toBe(250);
+  const found = await collect(letters);
+  expect(found.map(({ id }) => id)).toEqual(ids);
+  expect(found.map(({ payload }) => payload)).toEqual(ids.map((_, i) => i));
+  expect(await letters.size()).toBe(250);
+  expect(await letters.clear()).toBe(250);
+  expect(await letters.size()).toBe(0);
+  expect(await letters.clear()).toBe(0);
+});
+
+test("a letter has all that is known of its message", async () => {
+  const { letters, errors } = open();
+  const headers = { traceparent: "00-1" };
+  const trailer = packTrailer({ key: "order:42", headers });
+  const before = Date.now();
+  const first = await die(newAddress(), { payload: '{"a":1}', trailer, group: "mail" });
+  const second = await die(newAddress(), { payload: "{ no json" });
+  const [letter, unreadable, ...others] = await collect(letters);
+  const common = { attempt: 5, reason: "too many deliveries", diedAt: expect.any(Date) as Date };
+  expect(letter).toEqual({
+    ...common,
+    id: first,
+    payload: { a: 1 },
+    bytes: Buffer.from('{"a":1}'),
+    key: "order:42",
+    headers,
+    group: "mail",
+  });
+  expect(Math.abs(Number(letter?.diedAt) - before)).toBeLessThan(60_000);
+  expect(unreadable).toEqual({
+    ...common,
+    id: second,
+    payload: undefined,
+    bytes: Buffer.from("{ no json"),
+    key: undefined,
+    headers: undefined,
+    group: "billing",
+  });
+  expect(others).toEqual([]);
+  expect(errors).toEqual([]);
+});
+
+test("large letters come a few at a time", async () => {
+  const { letters } = open();
+  const payload = JSON.stringify("x".repeat(100_000));
+  for (let i = 0; i < 25; i++) await die(newAddress(), { payload });
+  const rows = runsOf("dead-page");
+  expect((await collect(letters)).length).toBe(25);
+  expect(rows()).toBe(3);
+});
+
+test("redrive all of 250: they wait for a retry, and only they", async () => {
+  const { letters, retries } = open();
+  const ids = await dieMany(250);
+  expect(await letters.redrive("all", { delay: 60_000 })).toBe(250);
+  expect(await letters.size()).toBe(0);
+  expect(await retries.size()).toBe(250);
+  const found = await retries.get(ids[249] as MessageId);
+  expect(found).toMatchObject({ id: ids[249], payload: Buffer.from("249") });
+  expect(found?.deadline).toBeGreaterThan(Date.now() + 50_000);
+  expect(await letters.redrive("all")).toBe(0);
+});
+
+test("redrive the last of 250 by its id; the others stay", async () => {
+  const { letters, retries } = open();
+  const ids = await dieMany(250);
+  const last = ids[249] as MessageId;
+  expect(await letters.redrive(last)).toBe(1);
+  expect(await letters.redrive(last)).toBe(0);
+  expect(await letters.size()).toBe(249);
+  expect((await retries.get(last))?.deadline).toBeLessThanOrEqual(Date.now() + 1000);
+});
+
+test("remove the last of 250; nobody can redrive it then", async () => {
+  const { letters } = open();
+  const ids = await dieMany(250);
+  const last = ids[249] as MessageId;
+  expect(await letters.remove(last)).toBe(true);
+  expect(await letters.remove(last)).toBe(false);
+  expect(await letters.redrive(last)).toBe(0);
+  expect(await letters.size()).toBe(249);
+});
+
+test("what dies again while all are redriven is left for the next time", async () => {
+  const { letters } = open();
+  await dieMany(250);
+  const dying: Promise<unknown>[] = [];
+  const steps = runsOf("redrive", () => dying.push(dieMany(100)));
+  expect(await letters.redrive("all")).toBe(250);
+  await Promise.all(dying);
+  expect(steps()).toBe(3);
+  expect(await letters.size()).toBe(300);
+});
+
+test("a message that died in two groups is redriven to both, and only to them", async () => {
+  const { letters, retries } = open();
+  await redis.xgroup("CREATE", keys.stream, "third", "$");
+  const address = newAddress();
+  const id = await die(address);
+  await die(newAddress());
+  await die(address, { group: "mail" });
+  expect(await letters.redrive(id, { delay: 60_000 })).toBe(2);
+  const names = await redis.zrange(keys.retries, "0", "-1");
+  expect(names.map((text) => text.replace(/.*(billing|mail|third)$/s, "$1"))).toEqual([
+    "billing",
+    "mail",
+  ]);
+  expect(await letters.size()).toBe(1);
+  expect(await retries.cancel(id)).toBe(true);
+  expect(await waiting()).toBe(0);
+});
+
+test("a message that died in two groups is removed from both", async () => {
+  const { letters } = open();
+  const address = newAddress();
+  const id = await die(address);
+  await die(address, { group: "mail" });
+  expect(await letters.remove(id)).toBe(true);
+  expect(await letters.size()).toBe(0);
+});
+
+test("a redriven message has its key and its headers, but does not occupy the key", async () => {
+  const { letters, retries, delayed } = open();
+  const headers = { a: "1" };
+  const id = await die(newAddress(), { trailer: packTrailer({ key: "order:42", headers }) });
+  expect(await letters.redrive(id, { delay: 60_000 })).toBe(1);
+  expect(await retries.get(id)).toMatchObject({ id, key: "order:42", headers });
+  const payload = Buffer.from("1");
+  const due = { delay: 60_000 };
+  const offered = await delayed.offer({ payload, due, key: "order:42", rule: "reject" });
+  expect(offered.outcome).toBe("added");
+  expect(await retries.size()).toBe(2);
+});
+
+test("what somebody else wrote is listed, left alone by redrive, and can be removed", async () => {
+  const { letters } = open();
+  await redis.xadd(keys.dead, "5-1", "some", "thing", "p", "1");
+  await redis.xadd(keys.dead, "6-0", "a", "\u0000", "n", "many");
+  await redis.xadd(keys.dead, "99999999999999999-0", "x", "y");
+  const found = await collect(letters);
+  expect(found.map(({ id, reason, group }) => [id, reason, group])).toEqual([
+    ["5-0000000000000001", "unreadable", ""],
+    ["6-0000000000000000", "unreadable", ""],
+    [expect.any(String), "unreadable", ""],
+  ]);
+  expect(found.map(({ bytes }) => String(bytes))).toEqual(["1", "a\u0000nmany", "xy"]);
+  expect(found.map(({ attempt }) => attempt)).toEqual([0, 0, 0]);
+  for (const { diedAt } of found) expect(diedAt.getTime()).not.toBeNaN();
+  expect(await letters.redrive("all")).toBe(0);
+  expect(await letters.redrive(found[0]?.id as MessageId)).toBe(0);
+  expect(await letters.size()).toBe(3);
+  expect(await letters.remove(found[0]?.id as MessageId)).toBe(true);
+  expect((await collect(letters)).map(({ reason }) => reason)).toEqual([
+    "unreadable",
+    "unreadable",
+  ]);
+  expect(await letters.clear()).toBe(2);
+});
+
+test("redriven by one client while another removes: each letter is somewhere, and once", async () => {
+  const [one, other] = [open(), open()];
+  const ids = await dieMany(250);
+  const removed: MessageId[] = [];
+  let redriving: Promise<number> | undefined;
+  // From the end, where the other one comes last.
+  for (const [i, id] of ids.toReversed().entries()) {
+    if (i === 5) redriving = one.letters.redrive("all", { delay: 60_000 });
+    if (await other.letters.remove(id)) removed.push(id);
+  }
+  expect(removed.length).toBeGreaterThanOrEqual(5);
+  expect(await redriving).toBe(250 - removed.length);
+  expect(await one.letters.size()).toBe(0);
+  const found = await Promise.all(ids.map((id) => one.retries.get(id)));
+  const left = ids.filter((_, i) => found[i] === undefined);
+  expect(left.toSorted()).toEqual(removed.toSorted());
+});
+
+test("a key of another type: the calls reject, without a payload, and change nothing", async () => {
+  const { letters } = open();
+  await redis.set(keys.dead, "secret");
+  const id = messageIdAt(newAddress());
+  const calls = [
+    () => letters.size(),
+    () => collect(letters),
+    () => letters.redrive("all"),
+    () => letters.redrive(id),
+    () => letters.remove(id),
+    () => letters.clear(),
+  ];
+  for (const call of calls) {
+    const error: unknown = await call().catch((reason: unknown) => reason);
+    expect(error).toBeInstanceOf(RedisError);
+    expect((error as RedisError).message).toMatch(/dead letters of queue ".*WRONGTYPE/);
+    expect(inspect(error)).not.toContain("secret");
+  }
+  expect(await redis.get(keys.dead)).toBe("secret");
+});
+
+test("an aborted call rejects with the signal's reason", async () => {
+  const { letters } = open();
+  const id = await die(newAddress());
+  const signal = AbortSignal.abort(new Error("enough"));
+  for (const call of [
+    () => letters.size({ signal }),
+    () => letters.redrive(id, { signal }),
+    () => letters.remove(id, { signal }),
+    () => letters.clear({ signal }),
+  ]) {
+    await expect(call()).rejects.toThrow("enough");
+  }
+  expect(await letters.size()).toBe(1);
+});
+
+test("a closed queue refuses", async () => {
+  const { letters, queue } = open();
+  queue.close();
+  for (const call of [
+    () => letters.size(),
+    () => letters.redrive("all"),
+    () => letters.clear(),
+    () => collect(letters),
+  ]) {
+    await expect(call()).rejects.toThrow(ClosedError);
+  }
+});
+
+test("what cannot be used is refused, and nothing changes", async () => {
+  const { letters } = open();
+  const id = await die(newAddress());
+  const bad: [call: () => Promise<unknown>, message: RegExp][] = [
+    ...["ALL", "order:42", "", null, undefined, 7, {}].map(
+      (value): [() => Promise<unknown>, RegExp] => [
+        () => letters.redrive(value as MessageId),
+        /^id must be a message id \(<deadline>-<hex>\) or "all", got /,
+      ],
+    ),
+    ...["all", "order:42", null, undefined].map((value): [() => Promise<unknown>, RegExp] => [
+      () => letters.remove(value as MessageId),
+      /^id must be a message id \(<deadline>-<hex>\), got /,
+    ]),
+    [() => letters.redrive(id, { delay: -1 }), /^delay must be between 0 and/],
+    [() => letters.redrive(id, { delay: "5" as never }), /^delay must be a number of milli/],
+    [
+      () => letters.redrive(id, { dealy: 5 } as never),
+      /^redrive option must be one of delay, signal/,
+    ],
+    [() => letters.redrive(id, null as never), /^redrive options must be an object, got null/],
+    [() => letters.redrive(id, { signal: 5 as never }), /^signal must be an AbortSignal/],
+    [() => letters.remove(id, { delay: 5 } as never), /^call option must be one of signal/],
+    [() => letters.size({ delay: 5 } as never), /^call option must be one of signal/],
+    [() => letters.clear({ delay: 5 } as never), /^call option must be one of signal/],
+  ];
+  for (const [call, message] of bad) await expect(call()).rejects.toThrow(message);
+  expect(await letters.size()).toBe(1);
+  expect(await waiting()).toBe(0);
+});
+
+/** Counts the runs of a script from now on. */
+function runsOf(script: string, then = () => {}): () => number {
+  let count = 0;
+  const onRun = (run: unknown) => {
+    const { script: ran, key } = run as ScriptRun;
+    if (ran !== script || key !== keys.dead) return;
+    count += 1;
+    then();
+  };
+  subscribe("delayline:script", onRun);
+  onTestFinished(() => void unsubscribe("delayline:script", onRun));
+  return () => count;
+}

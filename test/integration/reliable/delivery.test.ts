@@ -1,0 +1,280 @@
+import { expect, test } from "vitest";
+import { RedisError, RejectError, type Delivery } from "../../../src/index.ts";
+import { queueKeys } from "../../../src/queue/keys.ts";
+import { collect } from "../../helpers/collect.ts";
+import { newLine, newLineThatMayFail } from "../../helpers/delayline.ts";
+import { eventually } from "../../helpers/eventually.ts";
+import { startOwnServer } from "../../helpers/own-server.ts";
+import { newRedis, uniqueName } from "../../helpers/redis.ts";
+
+/** Waits until so many messages wait for a retry. */
+async function untilRetrying(name: string, count: number): Promise<void> {
+  const redis = newRedis();
+  await eventually(async () => (await redis.zcard(queueKeys(name).retries)) === count);
+}
+
+/** Nothing is left of a queue: neither ready, in flight, retrying, delayed nor dead. */
+async function expectNothingLeft(name: string): Promise<void> {
+  const { stream, retries, retrying, dead, timeouts } = queueKeys(name);
+  const redis = newRedis();
+  expect(await redis.xlen(stream)).toBe(0);
+  expect(await redis.exists(retries, retrying, timeouts)).toBe(0);
+  expect(await redis.xlen(dead)).toBe(0);
+}
+
+test("a delivery carries what was offered, and an acknowledged message is gone", async () => {
+  const name = uniqueName();
+  const queue = newLine().getReliableQueue<number>(name);
+  const { id } = await queue.offer(1, 20, { key: "k:1", headers: { a: "b" } });
+  const delivery = await queue.take();
+  expect(delivery).toMatchObject({ id, payload: 1, key: "k:1", headers: { a: "b" }, attempt: 1 });
+  expect(delivery.signal.aborted).toBe(false);
+  expect(await delivery.ack()).toBe(true);
+  await expectNothingLeft(name);
+
+  await queue.offer(2, 0);
+  const bare = await queue.take();
+  expect(bare).toMatchObject({ payload: 2, key: undefined, headers: {} });
+  await bare.ack();
+});
+
+test("the id stays, and the attempt grows, after nack, throw and an expired lease; a redrive begins anew", async () => {
+  const name = uniqueName();
+  const line = newLineThatMayFail();
+  const options = { retry: [0], visibilityTimeout: 200, maxDeliveries: 5 };
+  const queue = line.getReliableQueue<string>(name, options);
+  const headers = { a: "b" };
+  const { id } = await queue.offer("x", 0, { key: "k", headers });
+
+  const first = await queue.take();
+  expect(await first.nack()).toBe(true);
+  const second = await queue.take();
+  // Nobody settles the second: it expires.
+  const third = await queue.take();
+  await third.nack({ delay: 10, reason: "again" });
+  const seen: Delivery<string>[] = [first, second, third];
+  const subscription = queue.subscribe((_, delivery) => {
+    seen.push(delivery);
+    if (delivery.attempt === 4) throw new Error("no");
+    throw new RejectError("never");
+  });
+  await eventually(async () => (await queue.deadLetters.size()) === 1);
+  const [letter] = await collect(queue.deadLetters);
+  expect(letter).toMatchObject({ id, attempt: 5, key: "k", headers, reason: "never" });
+  await subscription.close();
+
+  expect(await queue.deadLetters.redrive(id)).toBe(1);
+  seen.push(await queue.take());
+  expect(seen.map(({ attempt }) => attempt)).toEqual([1, 2, 3, 4, 5, 1]);
+  for (const delivery of seen) {
+    expect(delivery).toMatchObject({ id, payload: "x", key: "k", headers });
+  }
+  expect(await seen.at(-1)?.ack()).toBe(true);
+  await expectNothingLeft(name);
+});
+
+test("what was settled is settled: every further word is false, and changes nothing", async () => {
+  const name = uniqueName();
+  const queue = newLine().getReliableQueue<string>(name);
+  const settle = [
+    (delivery: Delivery) => delivery.ack(),
+    (delivery: Delivery) => delivery.nack({ delay: 60_000 }),
+    (delivery: Delivery) => delivery.reject("bad"),
+  ];
+  for (const first of settle) {
+    await queue.offer("x", 0);
+    const delivery = await queue.take();
+    expect(await first(delivery)).toBe(true);
+    for (const second of settle) expect(await second(delivery)).toBe(false);
+    expect(await delivery.extend(1000)).toBe(false);
+  }
+  expect(await queue.size()).toBe(1);
+  expect(await queue.deadLetters.size()).toBe(1);
+  expect(await newRedis().xlen(queueKeys(name).stream)).toBe(0);
+});
+
+test("of two settlements at once one is true", async () => {
+  const queue = newLine().getReliableQueue<string>(uniqueName());
+  await queue.offer("x", 0);
+  const delivery = await queue.take();
+  const both = [delivery.ack(), delivery.reject("bad")];
+  expect(await Promise.all(both)).toEqual([true, false]);
+  expect(await queue.deadLetters.size()).toBe(0);
+});
+
+test("after a nack in a handler neither its return nor a throw changes anything", async () => {
+  const [name, line] = [uniqueName(), newLineThatMayFail()];
+  const queue = line.getReliableQueue<"returns" | "throws">(name, { maxDeliveries: 2 });
+  const seen: string[] = [];
+  queue.subscribe(
+    async (payload, delivery) => {
+      seen.push(`${payload} ${delivery.attempt}`);
+      expect(await delivery.nack({ delay: 60_000 })).toBe(true);
+      if (payload === "throws") throw new Error("after the nack");
+    },
+    { concurrency: 2 },
+  );
+  await queue.offer("returns", 0);
+  await queue.offer("throws", 0);
+  await untilRetrying(name, 2);
+  // Its own error is told all the same.
+  await eventually(() => line.errors.length === 1);
+  expect(seen.toSorted()).toEqual(["returns 1", "throws 1"]);
+  const next = (await queue.nextDeadline()) ?? 0;
+  expect(next - (await line.serverTime())).toBeGreaterThan(50_000);
+});
+
+test("a nack that is not awaited counts before the return of its handler", async () => {
+  const name = uniqueName();
+  const queue = newLine().getReliableQueue<string>(name);
+  queue.subscribe((_, delivery) => void delivery.nack({ delay: 60_000 }));
+  await queue.offer("x", 0);
+  await untilRetrying(name, 1);
+});
+
+test("an ack in a handler stands, though the handler throws afterwards", async () => {
+  const name = uniqueName();
+  const line = newLineThatMayFail();
+  const queue = line.getReliableQueue<string>(name, { maxDeliveries: 1 });
+  queue.subscribe(async (_, delivery) => {
+    await delivery.ack();
+    throw new Error("too late");
+  });
+  await queue.offer("x", 0);
+  await eventually(() => line.errors.length === 1);
+  await expectNothingLeft(name);
+});
+
+test("a delivery that nobody settles comes back after the visibility timeout, and its ack is false", async () => {
+  const line = newLine();
+  const queue = line.getReliableQueue<string>(uniqueName(), { visibilityTimeout: 300 });
+  const { id } = await queue.offer("x", 0);
+  const first = await queue.take();
+  const before = await line.serverTime();
+  expect(first.deadline - before).toBeGreaterThan(0);
+  expect(first.deadline - before).toBeLessThanOrEqual(310);
+  const second = await queue.take();
+  expect((await line.serverTime()) - before).toBeGreaterThan(250);
+  expect(second).toMatchObject({ id, attempt: 2 });
+  expect(first.signal.aborted).toBe(true);
+  expect(await first.ack()).toBe(false);
+  expect(await first.extend(60_000)).toBe(false);
+  expect(await second.ack()).toBe(true);
+});
+
+test("maxDeliveries bounds the deliveries that nobody settles, too", async () => {
+  const queue = newLine().getReliableQueue<string>(uniqueName(), {
+    visibilityTimeout: 100,
+    maxDeliveries: 2,
+  });
+  const { id } = await queue.offer("x", 0);
+  expect((await queue.take()).attempt).toBe(1);
+  expect((await queue.take()).attempt).toBe(2);
+  await eventually(async () => (await queue.deadLetters.size()) === 1);
+  const [letter] = await collect(queue.deadLetters);
+  const reason = "the delivery was not settled in time";
+  expect(letter).toMatchObject({ id, attempt: 2, reason });
+  expect(await queue.poll()).toBeUndefined();
+});
+
+test("an extended delivery stays, in this process and for others", async () => {
+  const name = uniqueName();
+  const options = { visibilityTimeout: 200 };
+  const line = newLine();
+  const queue = line.getReliableQueue<string>(name, options);
+  const other = newLine().getReliableQueue<string>(name, options);
+  await queue.offer("x", 0);
+  const delivery = await queue.take();
+  expect(await delivery.extend(60_000)).toBe(true);
+  // It lasts as long as the process beats; so far is known.
+  expect(delivery.deadline - (await line.serverTime())).toBeLessThanOrEqual(210);
+  expect(await other.poll(1000)).toBeUndefined();
+  expect(delivery.signal.aborted).toBe(false);
+  expect(delivery.attempt).toBe(1);
+  expect(await delivery.ack()).toBe(true);
+});
+
+test("an extension may be shorter than the visibility timeout", async () => {
+  const queue = newLine().getReliableQueue<string>(uniqueName());
+  await queue.offer("x", 0);
+  const delivery = await queue.take();
+  expect(await delivery.extend(50)).toBe(true);
+  const again = await queue.take();
+  expect(again.attempt).toBe(2);
+  expect(await delivery.ack()).toBe(false);
+  await again.ack();
+});
+
+test("a lease that another took: the signal is aborted, every word is false", async () => {
+  const name = uniqueName();
+  const { stream } = queueKeys(name);
+  const redis = newRedis();
+  const queue = newLine().getReliableQueue<string>(name, { visibilityTimeout: 300 });
+  await queue.offer("x", 0);
+  let delivery: Delivery<string> | undefined;
+  let finish: (() => void) | undefined;
+  queue.subscribe((_, given) => {
+    delivery = given;
+    return new Promise<void>((resolve) => (finish = resolve));
+  });
+  await eventually(() => delivery !== undefined);
+  const { signal } = delivery as Delivery<string>;
+  const [[entryId]] = (await redis.xrange(stream, "-", "+")) as [[string, string[]]];
+  await redis.xclaim(stream, "default", "another", 0, entryId);
+  await eventually(() => signal.aborted);
+  expect(String(signal.reason)).toContain("lease");
+  expect(await delivery?.ack()).toBe(false);
+  expect(await delivery?.nack()).toBe(false);
+  expect(await delivery?.reject()).toBe(false);
+  finish?.();
+  // It is the other's.
+  const [, , , consumers] = await redis.xpending(stream, "default");
+  expect(consumers).toEqual([["another", "1"]]);
+});
+
+test("the reason of a reject and of a nack is kept, 1,000 characters of it", async () => {
+  const queue = newLine().getReliableQueue<string>(uniqueName(), { maxDeliveries: 1 });
+  await queue.offerMany(["a", "b", "c", "d"].map((payload) => ({ payload, delay: 0 })));
+  const settle = {
+    a: (delivery: Delivery) => delivery.reject("spoilt"),
+    b: (delivery: Delivery) => delivery.reject(),
+    c: (delivery: Delivery) => delivery.nack({ reason: "x".repeat(5000) }),
+    d: (delivery: Delivery) => delivery.nack(),
+  };
+  for (const letter of ["a", "b", "c", "d"] as const) {
+    const delivery = await queue.take();
+    expect(delivery.payload).toBe(letter);
+    expect(await settle[letter](delivery)).toBe(true);
+  }
+  const letters = await collect(queue.deadLetters);
+  const reasons = letters.map(({ reason }) => reason);
+  expect(reasons).toEqual(["spoilt", "rejected", "x".repeat(1000), "nack"]);
+});
+
+test("a settlement whose reply is lost rejects; asked again, it is carried out", async () => {
+  const server = await startOwnServer({ appendOnly: true });
+  const line = newLineThatMayFail({
+    redis: { port: server.port, maxRetriesPerRequest: 0 },
+    callTimeout: 2_000,
+  });
+  const queue = line.getReliableQueue<string>(uniqueName());
+  await queue.offerMany(["a", "b"].map((payload) => ({ payload, delay: 0 })));
+  const deliveries = await queue.takeMany({ max: 2 });
+  expect(deliveries.length).toBe(2);
+  const [a, b] = deliveries as [Delivery<string>, Delivery<string>];
+  await server.kill();
+  const all = await Promise.allSettled([a.ack(), b.nack(), a.reject(), b.extend(1000)]);
+  for (const outcome of all) {
+    expect(outcome).toMatchObject({
+      status: "rejected",
+      reason: expect.any(RedisError) as unknown,
+    });
+  }
+  await server.restart();
+  await eventually(async () => expect(await line.serverTime()).toBeGreaterThan(0));
+  await eventually(async () => expect(await a.ack()).toBe(true), { within: 10_000 });
+  await eventually(async () => expect(await b.nack({ delay: 0 })).toBe(true));
+  const again = await queue.take();
+  expect(again).toMatchObject({ payload: "b", attempt: 2 });
+  expect(await again.ack()).toBe(true);
+});

@@ -1,0 +1,159 @@
+import { beforeEach, expect, test } from "vitest";
+import { ClosedError, RedisError } from "../../../src/index.ts";
+import { queueKeys, type QueueKeys } from "../../../src/queue/keys.ts";
+import { createId, messageIdAt, packAddress } from "../../../src/queue/message.ts";
+import { packTrailer } from "../../../src/queue/trailer.ts";
+import { Retries } from "../../../src/reliable/retries.ts";
+import { eventually } from "../../helpers/eventually.ts";
+import { newRedis, uniqueName } from "../../helpers/redis.ts";
+import { newReliableParts } from "../../helpers/reliable.ts";
+
+const FAR = 5_000_000_000_000;
+
+let keys: QueueKeys;
+let redis: ReturnType<typeof newRedis>;
+let parts: ReturnType<typeof newReliableParts>;
+let retries: Retries;
+
+beforeEach(async () => {
+  const name = uniqueName("retries");
+  keys = queueKeys(name);
+  redis = newRedis();
+  parts = newReliableParts(name);
+  retries = new Retries(parts.queue);
+  for (const group of ["billing", "mail"]) {
+    await redis.xgroup("CREATE", keys.stream, group, "$", "MKSTREAM");
+  }
+});
+
+const NOTHING = Buffer.alloc(0);
+
+const newAddress = () => packAddress(1000, createId(1));
+
+/** Lets a message wait; returns its id. */
+async function wait(address: Buffer, due: number, group = "billing", trailer: Buffer = NOTHING) {
+  const name = Buffer.concat([Buffer.from([address.length]), address, Buffer.from(group)]);
+  const head = Buffer.alloc(8);
+  head.writeUInt32LE(3, 0);
+  head.writeUInt32LE(1, 4);
+  const value = Buffer.concat([head, Buffer.from(group[0] ?? ""), trailer]);
+  await redis.zadd(keys.retries, due, name);
+  await redis.hset(keys.retrying, name, value);
+  return messageIdAt(address);
+}
+
+test("of several groups the first that is due is shown, with key and headers", async () => {
+  const address = newAddress();
+  const trailer = packTrailer({ key: "k", headers: { a: "1" } });
+  const id = await wait(address, FAR + 1, "billing", trailer);
+  await wait(address, FAR, "mail");
+  expect(await retries.get(id)).toEqual({
+    id,
+    deadline: FAR,
+    payload: Buffer.from("m"),
+    key: undefined,
+    headers: undefined,
+  });
+  await wait(address, FAR + 2, "mail");
+  expect(await retries.get(id)).toEqual({
+    id,
+    deadline: FAR + 1,
+    payload: Buffer.from("b"),
+    key: "k",
+    headers: { a: "1" },
+  });
+  expect(await retries.get(messageIdAt(newAddress()))).toBeUndefined();
+});
+
+test("250 are cancelled, each with its verdict", async () => {
+  const ids = await Promise.all(Array.from({ length: 250 }, () => wait(newAddress(), FAR)));
+  const other = messageIdAt(newAddress());
+  const flags = await retries.cancelMany([...ids, other]);
+  expect(flags).toEqual([...ids.map(() => true), false]);
+  expect(await redis.exists(keys.retries, keys.retrying)).toBe(0);
+});
+
+test("a cancelled message is gone for all groups; of two who cancel, one is told true", async () => {
+  const address = newAddress();
+  const id = await wait(address, FAR);
+  await wait(address, FAR, "mail");
+  const verdicts = await Promise.all([retries.cancel(id), retries.cancel(id)]);
+  expect(verdicts.filter(Boolean).length).toBe(1);
+  expect(await retries.get(id)).toBeUndefined();
+  expect(await retries.size()).toBe(0);
+});
+
+test("a message with an id of 8 bytes, as Java makes them", async () => {
+  const id = await wait(packAddress(1000, Buffer.alloc(8, 7)), FAR);
+  expect(id).toBe("1000-0707070707070707");
+  expect((await retries.get(id))?.deadline).toBe(FAR);
+  expect(await retries.cancel(id)).toBe(true);
+});
+
+test("rescheduled by a delay, to an instant, and to now: it keeps its id, and who waits hears of it", async () => {
+  const heard: number[] = [];
+  const subscriber = newRedis();
+  await subscriber.subscribe(keys.channel);
+  subscriber.on("message", (_channel, text) => heard.push(Number(text)));
+  const address = newAddress();
+  const id = await wait(address, FAR);
+  await wait(address, FAR + 5, "mail");
+  expect(await retries.reschedule(id, { deadline: FAR - 7 })).toEqual({ id, deadline: FAR - 7 });
+  expect((await retries.get(id))?.deadline).toBe(FAR - 7);
+  const later = await retries.reschedule(id, { delay: 60_000 });
+  expect(later?.deadline).toBeGreaterThan(Date.now() + 50_000);
+  const now = await retries.reschedule(id, "now");
+  expect(now?.deadline).toBeLessThan(Date.now() + 1000);
+  expect(await retries.nextDeadline()).toBe(now?.deadline);
+  await eventually(() => expect(heard).toEqual([FAR - 7, later?.deadline, now?.deadline]));
+  expect(await retries.reschedule(messageIdAt(newAddress()), "now")).toBeUndefined();
+});
+
+test("counted with the delayed messages, and due with them; dropped alone", async () => {
+  expect(await retries.size()).toBe(0);
+  expect(await retries.nextDeadline()).toBeUndefined();
+  await wait(newAddress(), FAR + 5);
+  await parts.delayed.offer({ payload: Buffer.from("a"), due: { deadline: FAR } });
+  expect(await retries.size()).toBe(2);
+  expect(await retries.nextDeadline()).toBe(FAR);
+  await wait(newAddress(), FAR - 1);
+  expect(await retries.nextDeadline()).toBe(FAR - 1);
+  expect(await retries.clear()).toBe(2);
+  expect(await retries.size()).toBe(1);
+});
+
+test("without a stream nothing is found", async () => {
+  const id = await wait(newAddress(), FAR);
+  await redis.del(keys.stream);
+  expect(await retries.get(id)).toBeUndefined();
+  expect(await retries.cancel(id)).toBe(false);
+  expect(await retries.reschedule(id, "now")).toBeUndefined();
+  expect(await retries.size()).toBe(1);
+});
+
+test("a key of another type rejects, and changes nothing", async () => {
+  const id = await wait(newAddress(), FAR);
+  await redis.set(keys.retrying, "string");
+  await expect(retries.cancel(id)).rejects.toThrow(RedisError);
+  await expect(retries.get(id)).rejects.toThrow(RedisError);
+  await expect(retries.reschedule(id, "now")).rejects.toThrow(RedisError);
+  expect(await redis.zrange(keys.retries, "0", "-1", "WITHSCORES")).toContain(String(FAR));
+});
+
+test("an aborted call rejects with the signal's reason, a closed queue refuses", async () => {
+  const id = await wait(newAddress(), FAR);
+  const signal = AbortSignal.abort(new Error("enough"));
+  for (const call of [
+    () => retries.cancel(id, signal),
+    () => retries.get(id, signal),
+    () => retries.reschedule(id, "now", signal),
+    () => retries.clear(signal),
+    () => retries.size(signal),
+    () => retries.nextDeadline(signal),
+  ]) {
+    await expect(call()).rejects.toThrow("enough");
+  }
+  expect(await retries.size()).toBe(1);
+  parts.queue.close();
+  await expect(retries.size()).rejects.toThrow(ClosedError);
+});

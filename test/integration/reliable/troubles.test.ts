@@ -1,0 +1,200 @@
+import { describe, expect, test } from "vitest";
+import { RedisError, type ReliableQueue } from "../../../src/index.ts";
+import { queueKeys } from "../../../src/queue/keys.ts";
+import { newLine, newLineThatMayFail } from "../../helpers/delayline.ts";
+import { eventually } from "../../helpers/eventually.ts";
+import { Gate } from "../../helpers/gate.ts";
+import { startOwnServer } from "../../helpers/own-server.ts";
+import { newRedis, uniqueName } from "../../helpers/redis.ts";
+
+test("Redis is away while deliveries are in hand: they are settled when it is back", async () => {
+  const server = await startOwnServer({ appendOnly: true });
+  const line = newLineThatMayFail({ redis: server.url, callTimeout: 500 });
+  const queue = line.getReliableQueue<string>(uniqueName(), { retry: [0] });
+  const gate = new Gate();
+  const seen: string[] = [];
+  const byHand = await (await queue.offer("by hand", 0), queue.take());
+  const subscription = queue.subscribe(
+    async (payload, { attempt }) => {
+      seen.push(`${payload} ${attempt}`);
+      if (attempt === 1) await gate.opened;
+      if (payload === "fails" && attempt === 1) throw new Error("no");
+    },
+    { concurrency: 2, onError: () => {} },
+  );
+  await queue.offer("returns", 0);
+  await queue.offer("fails", 0);
+  await eventually(() => subscription.running === 2);
+  await server.kill();
+  gate.open();
+  const outcome = await byHand.ack().catch((error: unknown) => error);
+  expect(outcome).toBeInstanceOf(RedisError);
+  await server.restart();
+  // With a lease of 30 s nothing is lost in between.
+  await eventually(async () => expect(await byHand.ack()).toBe(true), { within: 15_000 });
+  await eventually(() => seen.includes("fails 2"), { within: 15_000 });
+  await eventually(async () => (await queue.size()) === 0);
+  expect(seen.toSorted()).toEqual(["fails 1", "fails 2", "returns 1"]);
+  await queue.offer("after", 0);
+  await eventually(() => seen.includes("after 1"));
+});
+
+test("while Redis cannot be reached for a visibility timeout, the signals of what is in hand are aborted", async () => {
+  const server = await startOwnServer({ appendOnly: true });
+  const line = newLineThatMayFail({ redis: server.url });
+  const queue = line.getReliableQueue<string>(uniqueName(), { visibilityTimeout: 400 });
+  await queue.offer("x", 0);
+  const delivery = await queue.take();
+  await delivery.extend(60_000);
+  await server.kill();
+  await eventually(() => delivery.signal.aborted);
+  expect(String(delivery.signal.reason)).toMatch(/may be lost/);
+  await server.restart();
+  // Nobody else was there to take it.
+  await eventually(async () => expect(await delivery.ack()).toBe(true), { within: 15_000 });
+});
+
+test("a paused queue delivers nothing, also not a retry, and what is in hand can be settled", async () => {
+  const name = uniqueName();
+  const queue = newLine().getReliableQueue<string>(name);
+  const other = newLine().getReliableQueue<string>(name);
+  const seen: string[] = [];
+  await queue.offer("in hand", 0);
+  await queue.offer("retrying", 0);
+  const [inHand, retrying] = await queue
+    .takeMany({ max: 2 })
+    .then(async (some) => (some.length === 2 ? some : [...some, await queue.take()]));
+  other.subscribe((payload, { attempt }) => seen.push(`${payload} ${attempt}`));
+  await queue.pause();
+  expect(await queue.isPaused()).toBe(true);
+  expect(await retrying?.nack({ delay: 0 })).toBe(true);
+  await other.offer("new", 0);
+  expect(await queue.poll(200)).toBeUndefined();
+  expect(await inHand?.ack()).toBe(true);
+  expect(seen).toEqual([]);
+  expect(await queue.size()).toBe(2);
+  await other.resume();
+  await eventually(() => seen.length === 2);
+  expect(seen.toSorted()).toEqual(["new 1", "retrying 2"]);
+});
+
+describe.each(["the group", "the stream"])("an operator destroys %s", (what) => {
+  const destroy = async (name: string) => {
+    const { stream } = queueKeys(name);
+    const redis = newRedis();
+    if (what === "the stream") await redis.del(stream);
+    else await redis.xgroup("DESTROY", stream, "default");
+  };
+
+  test("while a process waits: it is made again, and the queue goes on", async () => {
+    const name = uniqueName();
+    const line = newLineThatMayFail();
+    const queue = line.getReliableQueue<string>(name);
+    const taking = queue.take();
+    const { stream } = queueKeys(name);
+    const redis = newRedis();
+    await eventually(async () => (await redis.exists(stream)) === 1);
+    await queue.poll();
+    await destroy(name);
+    await queue.offer("x", 0);
+    const delivery = await taking;
+    expect(delivery).toMatchObject({ payload: "x", attempt: 1 });
+    expect(await delivery.ack()).toBe(true);
+  });
+
+  test("while handlers run: their acks find nothing, and the queue goes on", async () => {
+    const name = uniqueName();
+    const line = newLineThatMayFail();
+    const queue = line.getReliableQueue<string>(name, { visibilityTimeout: 300 });
+    const gate = new Gate();
+    const seen: string[] = [];
+    const signals: AbortSignal[] = [];
+    queue.subscribe(
+      async (payload, { signal }) => {
+        seen.push(payload);
+        if (payload === "after") return;
+        signals.push(signal);
+        await gate.opened;
+        if (payload === "fails") throw new Error("no");
+      },
+      { concurrency: 2, onError: () => {} },
+    );
+    await queue.offer("returns", 0);
+    await queue.offer("fails", 0);
+    await eventually(() => signals.length === 2);
+    await destroy(name);
+    await eventually(() => signals.every(({ aborted }) => aborted));
+    gate.open();
+    await queue.offer("after", 0);
+    await eventually(() => seen.includes("after"), { within: 10_000 });
+    await eventually(async () => (await newRedis().xlen(queueKeys(name).stream)) === 0);
+  });
+
+  test("while nobody waits: an offer and a take go on", async () => {
+    const name = uniqueName();
+    const queue = newLineThatMayFail().getReliableQueue<string>(name);
+    await queue.offer("gone or not", 60_000);
+    await destroy(name);
+    await queue.clear();
+    await queue.offer("x", 0);
+    const delivery = await queue.take();
+    expect(delivery.payload).toBe("x");
+    expect(await delivery.ack()).toBe(true);
+    expect(await queue.poll()).toBeUndefined();
+  });
+});
+
+test("a key that holds something else: calls are refused, and the wait goes on when it is mended", async () => {
+  const name = uniqueName();
+  const { stream } = queueKeys(name);
+  const redis = newRedis();
+  await redis.set(stream, "no stream");
+  const line = newLineThatMayFail();
+  const queue = line.getReliableQueue<string>(name);
+  await expect(queue.take()).rejects.toThrow(/WRONGTYPE/);
+  await expect(queue.offer("x", 0)).rejects.toThrow(/WRONGTYPE/);
+  const seen: string[] = [];
+  queue.subscribe((payload) => seen.push(payload));
+  await eventually(() => line.errors.some(({ message }) => message.includes("WRONGTYPE")));
+  await redis.del(stream);
+  await queue.offer("y", 0);
+  await eventually(() => seen.length === 1, { within: 10_000 });
+});
+
+test("a producer of another process needs no reliable handle: its messages come to the same groups", async () => {
+  const name = uniqueName();
+  const queue = newLine().getReliableQueue<string>(name);
+  const taking = queue.take();
+  const { stream } = queueKeys(name);
+  await eventually(async () => (await newRedis().exists(stream)) === 1);
+  for (const transfer of [true, false]) {
+    const producer = newLine({ transfer }).getDelayedQueue<string>(name);
+    const { id } = await producer.offer("x", 10, { key: "k" });
+    const delivery = transfer ? await taking : await queue.take();
+    expect(delivery).toMatchObject({ id, payload: "x", key: "k", attempt: 1 });
+    expect(await delivery.ack()).toBe(true);
+  }
+  // What is put into the LIST comes, too, without its key.
+  await newLine().getBlockingQueue<string>(name).put("put");
+  const put = await queue.take();
+  expect(put).toMatchObject({ payload: "put", key: undefined, attempt: 1 });
+  await put.ack();
+});
+
+test("handles of one group in one client: other options of the group are refused, others are its own", async () => {
+  const name = uniqueName();
+  const line = newLine();
+  const queue: ReliableQueue = line.getReliableQueue(name, { visibilityTimeout: 5_000 });
+  expect(() => line.getReliableQueue(name, { visibilityTimeout: 6_000 })).toThrow(TypeError);
+  expect(() => line.getReliableQueue(name, { visibilityTimeout: 6_000 })).toThrow(
+    /visibilityTimeout of group "default".*must be the same/,
+  );
+  expect(() => line.getReliableQueue(name)).toThrow(/visibilityTimeout/);
+  const options = { visibilityTimeout: 5_000, maxDeliveries: 3 };
+  expect(() => line.getReliableQueue(name, options)).toThrow(/maxDeliveries/);
+  expect(line.getReliableQueue(name, { group: "other", ...options }).group).toBe("other");
+  const again = line.getReliableQueue(name, { visibilityTimeout: 5_000, retry: [60_000] });
+  await queue.offer("x", 0);
+  await (await again.take()).nack();
+  expect(Number(await queue.nextDeadline()) - (await line.serverTime())).toBeGreaterThan(50_000);
+});

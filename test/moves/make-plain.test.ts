@@ -1,0 +1,165 @@
+import { describe, expect, test } from "vitest";
+import { makePlain, type MakePlainReply } from "../../src/lua/queue/make-plain.ts";
+import { run } from "../../src/lua/script.ts";
+import { eventually } from "../helpers/eventually.ts";
+import {
+  asAddress,
+  asMember,
+  message,
+  newMoves,
+  waitingRetry,
+  type Fields,
+  type Moves,
+} from "../helpers/moves.ts";
+import { startOwnServer } from "../helpers/own-server.ts";
+
+const FAR = 5_000_000_000_000;
+const [a, b, c] = [message("a", 1000), message("b", 2000), message("c", 3000)];
+const entry = (payload: string): Fields => ({ a: message(payload, 1000).address, p: payload });
+
+async function make(
+  { redis, keys }: Moves,
+  script: typeof makePlain.addresses = makePlain.addresses,
+  limit = 2,
+): Promise<MakePlainReply> {
+  return await run(redis, script, keys, { channel: keys.channel, limit, timeout: 60_000 });
+}
+
+const forms = [
+  { order: "addresses", element: asAddress },
+  { order: "members", element: asMember },
+] as const;
+
+describe.each(forms)("a LIST of $order", ({ order, element }) => {
+  test("retries become delayed messages, a step at a time, and then the stream goes", async () => {
+    const queue = await newMoves();
+    const [retryA, retryB] = [waitingRetry(a, "g", 3), waitingRetry(b, "g", 1)];
+    const again = waitingRetry(a, "h", 1);
+    await queue.seed({ groups: ["g", "h"] });
+    await queue.seed({
+      stream: [entry("x"), { ...entry("y"), n: "2", g: "g" }],
+      retries: [
+        [retryA.name, FAR],
+        [again.name, FAR + 1],
+        [retryB.name, FAR + 2],
+      ],
+      retrying: {
+        [retryA.name]: retryA.value,
+        [again.name]: again.value,
+        [retryB.name]: retryB.value,
+      },
+    });
+    const script = makePlain[order];
+    const left = { isPlain: false, consumers: 0, ready: 2 };
+    expect(await make(queue, script)).toEqual({ ...left, retrying: 1, moved: 2 });
+    expect(await make(queue, script)).toEqual({ ...left, retrying: 0, moved: 1 });
+    expect(await make(queue, script)).toEqual({
+      isPlain: true,
+      consumers: 0,
+      ready: 0,
+      retrying: 0,
+      moved: 2,
+    });
+    // The one that waited in two groups is one message, due when the first of them was.
+    const delayedA = message("a", FAR);
+    const delayedB = message("b", FAR + 2);
+    expect(await queue.snapshot()).toEqual({
+      ready: ["x", "y"],
+      timeouts: [
+        [a.member, FAR],
+        [b.member, FAR + 2],
+      ],
+      order: [delayedA, delayedB].map(element),
+      channel: ["0"],
+    });
+  });
+});
+
+test("what is in flight for a consumer that lives: nothing is done", async () => {
+  const queue = await newMoves();
+  await queue.seed({ groups: ["g"] });
+  await queue.seed({ stream: [entry("x"), entry("y")] });
+  const { redis, keys } = queue;
+  await redis.xreadgroup("GROUP", "g", "me", "COUNT", 1, "STREAMS", keys.stream, ">");
+  const before = await queue.snapshot();
+  const alive = { isPlain: false, consumers: 1, ready: 2, retrying: 0, moved: 0 };
+  expect(await make(queue)).toEqual(alive);
+  expect(await queue.snapshot()).toEqual(before);
+});
+
+test("what is in flight for a consumer that has died goes to the LIST, too", async () => {
+  const queue = await newMoves();
+  await queue.seed({ groups: ["g"] });
+  await queue.seed({ stream: [entry("x"), entry("y")] });
+  const { redis, keys } = queue;
+  const name = "delayline:1:00000000-0000-4000-8000-000000000000";
+  await redis.xreadgroup("GROUP", "g", name, "COUNT", 1, "STREAMS", keys.stream, ">");
+  // A millisecond of silence is enough, says its name.
+  await eventually(async () => (await make(queue)).isPlain);
+  expect(await queue.snapshot()).toEqual({ ready: ["x", "y"], channel: ["0"] });
+});
+
+test("what every group has acknowledged is dropped", async () => {
+  const queue = await newMoves();
+  const { redis, keys } = queue;
+  await queue.seed({ groups: ["g"] });
+  await queue.seed({ stream: [entry("x"), entry("y"), entry("z")] });
+  const name = "delayline:1:00000000-0000-4000-8000-000000000000";
+  await redis.xreadgroup("GROUP", "g", name, "COUNT", 2, "STREAMS", keys.stream, ">");
+  // Another group, which has been destroyed, had not.
+  const [[first] = []] = await redis.xrange(keys.stream, "-", "+");
+  await redis.xack(keys.stream, "g", first ?? "");
+  await eventually(async () => (await make(queue, makePlain.addresses, 3)).isPlain);
+  expect(await queue.snapshot()).toEqual({ ready: ["y", "z"], channel: ["0"] });
+});
+
+test("more in the stream than one step may move: they stay", async () => {
+  const queue = await newMoves();
+  await queue.seed({ stream: [entry("x"), entry("y"), entry("z")] });
+  const before = await queue.snapshot();
+  expect(await make(queue)).toMatchObject({ isPlain: false, consumers: 0, ready: 3, moved: 0 });
+  expect(await queue.snapshot()).toEqual(before);
+});
+
+test("what is none of ours is kept", async () => {
+  const queue = await newMoves();
+  await queue.seed({
+    stream: [{ what: "is this" }, entry("x")],
+    retries: [["broken", FAR]],
+    retrying: { broken: "bytes" },
+  });
+  await make(queue);
+  expect(await make(queue)).toMatchObject({ isPlain: true, moved: 1 });
+  expect(await queue.snapshot()).toEqual({
+    ready: ["x"],
+    unreadable: ["bytes", "whatis this"],
+    channel: ["0"],
+  });
+});
+
+test("of a plain queue nothing", async () => {
+  const queue = await newMoves();
+  await queue.seed({ ready: ["x"], timeouts: [c.delayed], order: [c.address] });
+  expect(await make(queue)).toMatchObject({ isPlain: true, moved: 0 });
+  const { channel, ...rest } = await queue.snapshot();
+  expect(rest).toEqual({ ready: ["x"], timeouts: [c.delayed], order: [c.address] });
+  expect(channel).toEqual(["0"]);
+});
+
+test("a LIST that is none: nothing has changed", async () => {
+  const queue = await newMoves();
+  await queue.seed({ stream: [entry("x")] });
+  await queue.redis.set(queue.keys.ready, "no list");
+  await expect(make(queue)).rejects.toThrow("WRONGTYPE");
+  expect(await queue.redis.xlen(queue.keys.stream)).toBe(1);
+});
+
+test("when memory is full", async () => {
+  const server = await startOwnServer();
+  const queue = await newMoves(server.url);
+  await queue.seed({ stream: [entry("x")] });
+  await queue.redis.config("SET", "maxmemory-policy", "noeviction", "maxmemory", "1");
+  expect(await make(queue)).toMatchObject({ isPlain: true, moved: 1 });
+  await queue.redis.config("SET", "maxmemory", "0");
+  expect(await queue.snapshot()).toMatchObject({ ready: ["x"] });
+});

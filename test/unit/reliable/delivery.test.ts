@@ -1,0 +1,83 @@
+import { expect, test } from "vitest";
+import { Delivery, type DeliveryHost } from "../../../src/reliable/delivery.ts";
+import { Held } from "../../../src/reliable/held.ts";
+
+/** A delivery, and what it has asked of its queue. */
+function newDelivery() {
+  const asked: unknown[][] = [];
+  const note =
+    (name: string) =>
+    (held: Held, ...args: readonly unknown[]) => {
+      asked.push([name, ...args]);
+      return Promise.resolve(held === own);
+    };
+  const host = {
+    deadlineOf: () => 42,
+    ack: note("ack"),
+    nack: note("nack"),
+    reject: note("reject"),
+    extend: note("extend"),
+  } satisfies DeliveryHost;
+  const entry = {
+    entryId: "1-1",
+    address: Buffer.alloc(24),
+    payload: Buffer.from("p"),
+    trailer: Buffer.alloc(0),
+    attempts: 2,
+    group: undefined,
+    isOrphan: false,
+  };
+  const own = new Held(entry, () => {});
+  const content = { id: "5-aa" as never, payload: { a: 1 }, key: "k", headers: { h: "v" } };
+  return { delivery: new Delivery(content, own, host), held: own, content, asked };
+}
+
+test("it carries what it was made of", () => {
+  const { delivery, held, content } = newDelivery();
+  expect(delivery).toMatchObject({ ...content, attempt: 3, deadline: 42 });
+  expect(delivery.signal).toBe(held.signal);
+});
+
+test("what it asks, with its defaults and with all that can be said", async () => {
+  const { delivery, asked } = newDelivery();
+  const { signal } = new AbortController();
+  expect([
+    await delivery.ack(),
+    await delivery.ack({ signal }),
+    await delivery.nack(),
+    await delivery.nack({ delay: 0, reason: "why", signal }),
+    await delivery.reject(),
+    await delivery.reject("", { signal }),
+    await delivery.extend(0),
+    await delivery.extend(5, { signal }),
+  ]).toEqual(Array.from({ length: 8 }, () => true));
+  expect(asked).toEqual([
+    ["ack", undefined],
+    ["ack", signal],
+    ["nack", { delay: undefined, reason: "nack", error: new Error("nack") }, undefined],
+    ["nack", { delay: 0, reason: "why", error: new Error("why") }, signal],
+    ["reject", "rejected", undefined],
+    ["reject", "", signal],
+    ["extend", 0, undefined],
+    ["extend", 5, signal],
+  ]);
+});
+
+type Call = (delivery: Delivery) => Promise<unknown>;
+const bad: [what: string, call: Call, message: RegExp][] = [
+  ["ack(null)", (it) => it.ack(null as never), /call options must be an object/],
+  ["ack with a delay", (it) => it.ack({ delay: 5 } as never), /call option must be one of signal/],
+  ["a negative delay", (it) => it.nack({ delay: -1 }), /delay must be between 0 and/],
+  ["a text for a delay", (it) => it.nack({ delay: "5" as never }), /delay must be a number/],
+  ["a number for a reason", (it) => it.nack({ reason: 5 as never }), /reason must be a string/],
+  ["an Error for a reason", (it) => it.reject(new Error("x") as never), /must be a string, got/],
+  ["an unknown option", (it) => it.nack({ dealy: 5 } as never), /nack option must be one of/],
+  ["no signal", (it) => it.nack({ signal: {} as never }), /signal must be an AbortSignal/],
+  ["no duration", (it) => it.extend(undefined as never), /duration must be a number/],
+  ["a duration without end", (it) => it.extend(Infinity), /duration must be between 0 and/],
+];
+test.each(bad)("%s is refused, and nothing is asked", async (_, call, message) => {
+  const { delivery, asked } = newDelivery();
+  await expect(call(delivery)).rejects.toThrow(message);
+  expect(asked).toEqual([]);
+});

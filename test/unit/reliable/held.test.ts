@@ -1,0 +1,171 @@
+import { setImmediate as turn } from "node:timers/promises";
+import { expect, test } from "vitest";
+import type { Entry } from "../../../src/lua/fragments/entry.ts";
+import { Held } from "../../../src/reliable/held.ts";
+import { InHand } from "../../../src/reliable/in-hand.ts";
+import { Suspects } from "../../../src/reliable/suspects.ts";
+
+function entry(more: Partial<Entry> = {}): Entry {
+  return {
+    entryId: "1-1",
+    address: Buffer.alloc(24),
+    payload: Buffer.from("p"),
+    trailer: Buffer.alloc(0),
+    attempts: 0,
+    group: undefined,
+    isOrphan: false,
+    ...more,
+  };
+}
+
+/** A delivery, and how often it has left. */
+function newHeld(more: Partial<Entry> = {}) {
+  const left: Held[] = [];
+  return { held: new Held(entry(more), (gone) => left.push(gone)), left };
+}
+
+const lost = () => Promise.resolve(false);
+const never = () => Promise.reject(new Error("was sent"));
+const settled = () => Promise.resolve(true);
+
+test("the attempt is one more than what was made before", () => {
+  expect(newHeld().held.attempt).toBe(1);
+  expect(newHeld({ attempts: 7 }).held.attempt).toBe(8);
+});
+
+test("it leaves once, when it is settled", async () => {
+  const { held, left } = newHeld();
+  const { signal } = held;
+  expect(await held.settle(settled)).toBe(true);
+  expect([held.isInHand, left, signal.aborted]).toEqual([false, [held], false]);
+  expect(await held.settle(never)).toBe(false);
+  expect(await held.extend(never)).toBe(false);
+  held.lose();
+  expect(left).toEqual([held]);
+  expect(signal.aborted).toBe(false);
+});
+
+test.each([
+  ["a settlement", (held: Held) => held.settle(lost)],
+  ["an extension", (held: Held) => held.extend(lost)],
+])("that it is lost is learned from %s", async (_, learn) => {
+  const { held, left } = newHeld();
+  const { signal } = held;
+  expect(await learn(held)).toBe(false);
+  expect([held.isInHand, left, signal.aborted]).toEqual([false, [held], true]);
+  expect(String(signal.reason)).toBe("Error: the lease of the delivery was lost");
+});
+
+test("an extension that is granted changes nothing", async () => {
+  const { held, left } = newHeld();
+  expect(await held.extend(settled)).toBe(true);
+  expect([held.isInHand, left]).toEqual([true, []]);
+});
+
+test("a settlement whose reply is lost leaves it in hand, to be settled again", async () => {
+  const { held, left } = newHeld();
+  const failure = new Error("no reply");
+  await expect(held.settle(() => Promise.reject(failure))).rejects.toBe(failure);
+  expect([held.isInHand, held.isSettling, left]).toEqual([true, false, []]);
+  expect(await held.settle(settled)).toBe(true);
+});
+
+test("of several settlements one is under way; the next is sent if that fails, and not if it does not", async () => {
+  const { held } = newHeld();
+  const sent: string[] = [];
+  const answers: ((isSettled: boolean | Error) => void)[] = [];
+  const send = (name: string) => () => {
+    sent.push(name);
+    return new Promise<boolean>((resolve, reject) => {
+      answers.push((answer) => (answer instanceof Error ? reject(answer) : resolve(answer)));
+    });
+  };
+  const all = ["a", "b", "c"].map((name) => held.settle(send(name)));
+  const outcomes = Promise.allSettled(all);
+  await turn();
+  expect([sent, held.isSettling]).toEqual([["a"], true]);
+  answers[0]?.(new Error("no reply"));
+  await turn();
+  expect(sent.length).toBe(2);
+  answers[1]?.(true);
+  const values = (await outcomes).map((outcome) =>
+    outcome.status === "fulfilled" ? outcome.value : "failed",
+  );
+  expect(values).toEqual(["failed", true, false]);
+  expect(sent).toEqual(["a", "b"]);
+});
+
+test("its signal is aborted with the first reason, whether it is asked for before or after", () => {
+  const { held: before } = newHeld();
+  const { signal } = before;
+  before.abort("first");
+  before.abort("second");
+  expect([signal.aborted, signal.reason]).toEqual([true, "first"]);
+  expect(before.signal).toBe(signal);
+  const { held: after } = newHeld();
+  after.abort(undefined);
+  after.lose();
+  expect(after.signal.aborted).toBe(true);
+  expect((after.signal.reason as Error).name).toBe("AbortError");
+});
+
+const isSuspect = (attempts: number, isOrphan: boolean) =>
+  newHeld({ attempts, isOrphan }).held.isSuspect;
+
+test("it is suspect when its consumers have died, and it was delivered twice", () => {
+  expect([1, 2, 3].map((attempts) => isSuspect(attempts, true))).toEqual([false, true, true]);
+  expect(isSuspect(5, false)).toBe(false);
+});
+
+test("what is in hand: from when it is added until it leaves", async () => {
+  const left: string[] = [];
+  const inHand = new InHand((held) => left.push(`${held.entry.entryId} of ${inHand.size}`));
+  const [a, b] = ["1-1", "1-2"].map((entryId) => inHand.add(entry({ entryId }))) as [Held, Held];
+  expect([inHand.size, inHand.all(), inHand.has("1-1"), inHand.has("1-3")]).toEqual([
+    2,
+    [a, b],
+    true,
+    false,
+  ]);
+  const before = inHand.all();
+  await a.settle(settled);
+  b.lose();
+  // It is told when it has left.
+  expect(left).toEqual(["1-1 of 1", "1-2 of 0"]);
+  expect([inHand.size, inHand.has("1-1"), before.length]).toEqual([0, false, 2]);
+});
+
+test("of suspects one waits, and the others go back; it is handed out when it is alone", async () => {
+  const inHand = new InHand(() => {});
+  const suspects = new Suspects(inHand);
+  const add = (entryId: string, attempts: number) =>
+    inHand.add(entry({ entryId, attempts, isOrphan: true }));
+  const [fresh, first, second] = [add("1-1", 1), add("1-2", 2), add("1-3", 2)];
+  expect([suspects.mustRest, suspects.readable]).toEqual([false, Infinity]);
+  expect(suspects.sift([fresh, first, second])).toEqual({ fresh: [fresh], others: [second] });
+  expect([suspects.mustRest, suspects.readable]).toEqual([true, 1]);
+  await fresh.settle(settled);
+  expect(suspects.mustRest).toBe(true);
+  await second.settle(settled);
+  expect(suspects.mustRest).toBe(false);
+
+  expect(suspects.handOut()).toBe(first);
+  expect([suspects.mustRest, suspects.handOut()]).toEqual([true, undefined]);
+  await first.settle(settled);
+  expect(suspects.mustRest).toBe(false);
+  // A read that brings nothing tells nothing.
+  suspects.sift([]);
+  expect(suspects.readable).toBe(1);
+  const last = add("1-4", 0);
+  expect(suspects.sift([last])).toEqual({ fresh: [last], others: [] });
+  expect(suspects.readable).toBe(Infinity);
+});
+
+test("a suspect that was lost while it waited is not handed out", () => {
+  const inHand = new InHand(() => {});
+  const suspects = new Suspects(inHand);
+  const held = inHand.add(entry({ attempts: 2, isOrphan: true }));
+  suspects.sift([held]);
+  held.lose();
+  expect([suspects.mustRest, suspects.handOut()]).toEqual([false, undefined]);
+});
