@@ -64,8 +64,10 @@ test("a paused queue delivers nothing, also not a retry, and what is in hand can
   const [inHand, retrying] = await queue
     .takeMany({ max: 2 })
     .then(async (some) => (some.length === 2 ? some : [...some, await queue.take()]));
-  other.subscribe((payload, { attempt }) => seen.push(`${payload} ${attempt}`));
+  await queue.offer("ready", 0);
+  await eventually(async () => (await newRedis().xlen(queueKeys(name).stream)) === 3);
   await queue.pause();
+  other.subscribe((payload, { attempt }) => seen.push(`${payload} ${attempt}`));
   expect(await queue.isPaused()).toBe(true);
   expect(await retrying?.nack({ delay: 0 })).toBe(true);
   await other.offer("new", 0);
@@ -74,8 +76,8 @@ test("a paused queue delivers nothing, also not a retry, and what is in hand can
   expect(seen).toEqual([]);
   expect(await queue.size()).toBe(2);
   await other.resume();
-  await eventually(() => seen.length === 2);
-  expect(seen.toSorted()).toEqual(["new 1", "retrying 2"]);
+  await eventually(() => seen.length === 3);
+  expect(seen.toSorted()).toEqual(["new 1", "ready 1", "retrying 2"]);
 });
 
 describe.each(["the group", "the stream"])("an operator destroys %s", (what) => {
