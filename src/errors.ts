@@ -87,7 +87,7 @@ export class EncodeError extends DelaylineError {
  * The codec could not decode a message.
  *
  * Nothing is lost: the bytes are in {@link DecodeError.bytes}. If the message was taken, they are in the queue's
- * quarantine, too; if it was only read (`get`, `peek`), it stays where it is.
+ * quarantine, too, or in a dead letter of a reliable queue; if it was only read (`get`, `peek`), it stays where it is.
  * Built-in codecs say what is wrong; of another codec's error only the name is kept, since decoders
  * quote what they read.
  */

@@ -149,8 +149,8 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
    * A reliable queue: its messages are acknowledged, retried, and become dead letters; to offer messages to, to manage
    * them, and to take due ones from.
    *
-   * The queue is reliable from the first offer or take on, for every process: its due messages become ready for the
-   * groups of a stream. From now on this process moves them, unless `transfer` is false. Throws as
+   * The queue is reliable from the first offer or take on, or as soon as this process moves a due message: for every
+   * process its due messages become ready in a stream. From now on this process moves them, unless `transfer` is false. Throws as
    * {@link getDelayedQueue} does, and if the group is open with another `visibilityTimeout` or `maxDeliveries`.
    */
   getReliableQueue<Name extends TypedCodecName>(

@@ -66,9 +66,9 @@ export class DelayedQueue<T = unknown> extends DelayedCollection<T> {
    * Makes a reliable queue plain again: what is ready in its stream goes to the ready LIST, retries become delayed
    * messages with new ids, and the stream is dropped. For one that is plain nothing changes.
    *
-   * First close every {@link ReliableQueue} of this name, in every process: who has one makes the stream anew. Plain
-   * processes may go on. Nothing is done while a consumer of the stream lives, or while more than a
-   * thousand messages are in the stream: then consume them first. The reply says which. What was in flight for
+   * First close every client that has a {@link ReliableQueue} of this name, in every process: it would make the stream
+   * anew. Plain processes may go on. Nothing is done while a consumer of the stream lives. A stream of more than a
+   * thousand messages stays: let them be consumed first. The result says what is in the way. What was in flight for
    * consumers that died goes to the LIST, too. Of several groups' messages each is there once.
    *
    * Ready messages lose their ids, keys and headers. Attempts begin anew. Dead letters stay: redrive or remove them

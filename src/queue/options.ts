@@ -80,7 +80,7 @@ export interface DelaylineOptions extends QueueOptions {
    * have been carried out.
    *
    * Calls that work in steps (`readAll`, `contains`, `removeAll`, `cancelWhere`, `drain`, `putMany`, `requeue`,
-   * iterations) have this time for each step. Waits for messages (`take`, `takeMany`, `poll` and `pollFromAny` with
+   * `redrive`, `makePlain`, iterations) have this time for each step. Waits for messages (`take`, `takeMany`, `poll` and `pollFromAny` with
    * a timeout, `subscribe`, `for await`) have limits of their own. An offer that is to ride out a failover needs
    * more than the failover takes.
    *

@@ -41,14 +41,14 @@ export interface DeadLetter<T> {
   readonly diedAt: Date;
 }
 
-/** Options of `redrive`. */
+/** Options of {@link DeadLetters.redrive}. */
 export interface RedriveOptions extends CallOptions {
   /** How long the messages wait before they are delivered, in milliseconds. Defaults to 0. */
   readonly delay?: number;
 }
 
 /**
- * The dead letters of a reliable queue. Nothing leaves them by itself.
+ * The dead letters of a reliable queue, of all its groups. Nothing leaves them by itself.
  *
  * A letter is found by its message's id by reading, a hundred letters per step: O(N) in the number of letters.
  * Every method rejects with {@link ClosedError} after `close()`, and with {@link RedisError} if Redis refuses a
@@ -64,7 +64,7 @@ export class DeadLetters<T = unknown> {
     this.#payloads = payloads;
   }
 
-  /** How many there are. O(1). */
+  /** How many dead letters there are, of all groups. O(1). */
   async size(options?: CallOptions): Promise<number> {
     const signal = callSignal(options);
     const send = this.#queue.call(
@@ -76,7 +76,7 @@ export class DeadLetters<T = unknown> {
   }
 
   /**
-   * Those that are there when it begins, oldest first. They stay.
+   * The dead letters that are there when the loop begins, oldest first. They stay.
    *
    * Read in bounded pages. No snapshot: what is redriven or removed meanwhile may be missing.
    */
@@ -95,7 +95,7 @@ export class DeadLetters<T = unknown> {
    * when it begins. Each goes to the group that could not handle it, and to no other. Returns how many letters
    * were redriven, which for one message may be several: one for each group.
    *
-   * Until it is due the message is among the delayed ones, where it can be cancelled by its id. A letter is
+   * Until it is due the message is retrying, and can be cancelled by its id. A letter is
    * removed with the step that puts its message back. Unreadable letters stay. O(N), also for one id; if a
    * step fails, what the steps before it did is done.
    *
@@ -145,7 +145,7 @@ export class DeadLetters<T = unknown> {
     return count > 0;
   }
 
-  /** Drops all; returns how many. */
+  /** Drops all dead letters; returns how many. */
   async clear(options?: CallOptions): Promise<number> {
     const signal = callSignal(options);
     return await this.#queue.change("clear the dead letters of", clearDead, {}, { signal });

@@ -4,11 +4,14 @@ import type { MessageId } from "../queue/message.ts";
 import type { CallOptions } from "../queue/options.ts";
 import type { Held } from "./held.ts";
 
-/** Options of `nack`. */
+/** Options of {@link Delivery.nack}. */
 export interface NackOptions extends CallOptions {
   /** Milliseconds until the message comes back. Defaults to what the queue's `retry` says. */
   readonly delay?: number;
-  /** Why it failed; it is kept if the message becomes a dead letter. At most 1,000 characters. */
+  /**
+   * Why it failed; it is kept if the message becomes a dead letter. What is longer than 1,000 characters is cut.
+   * Defaults to `"nack"`.
+   */
   readonly reason?: string;
 }
 
@@ -35,8 +38,8 @@ export interface Failure {
 /** What a delivery carries. */
 export interface Content<T> {
   /**
-   * The id that the offer returned, the same on every delivery and retry: remember it to do nothing twice. A
-   * message that was pushed to the ready LIST by others got one when it was taken over.
+   * The id that the offer returned, or the last reschedule; the same on every delivery, in every group. Remember it
+   * to do nothing twice. A message that was pushed to the ready LIST by others got one when it was taken over.
    */
   readonly id: MessageId;
   readonly payload: T;
@@ -84,7 +87,10 @@ export class Delivery<T = unknown> implements Content<T> {
     return this.#host.deadlineOf(this.#held);
   }
 
-  /** Aborted when the lease is lost, or the subscription begins to close. */
+  /**
+   * Aborted when the lease is lost or over, and in a handler when the subscription begins to close. One that was
+   * taken by hand is aborted when the client, having waited for the handlers, gives it back.
+   */
   get signal(): AbortSignal {
     return this.#held.signal;
   }
@@ -95,7 +101,7 @@ export class Delivery<T = unknown> implements Content<T> {
   }
 
   /**
-   * Says that it failed: the message comes back to its group, in `delay` milliseconds or as the queue's `retry`
+   * Says that the message failed: it comes back to its group, in `delay` milliseconds or as the queue's `retry`
    * says. If it has been delivered `maxDeliveries` times, it becomes a dead letter instead.
    *
    * @throws {TypeError | RangeError} if an option is not legal.
@@ -110,7 +116,7 @@ export class Delivery<T = unknown> implements Content<T> {
   }
 
   /**
-   * Makes the message a dead letter at once.
+   * Makes the message a dead letter at once, with `reason`, of which 1,000 characters are kept.
    *
    * @throws {TypeError} if `reason` is no string.
    */

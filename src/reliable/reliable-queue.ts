@@ -28,8 +28,10 @@ import type {
  * one consumer of each group, until one of them acknowledges it. One that fails comes back after a pause, as often as
  * `maxDeliveries` says, and then becomes a dead letter. Made by `Delayline.getReliableQueue`.
  *
- * A message that waits for its next attempt is *retrying*: it counts for {@link size}, and can be found, cancelled and
- * rescheduled by its id. Its key is free. What treats the messages as a collection sees the delayed ones.
+ * A message that waits for its next attempt is *retrying*: {@link size}, {@link nextDeadline} and {@link clear} concern
+ * it, too, and it can be found, cancelled and rescheduled by its id, which stays. Its key is free. {@link find},
+ * {@link soonest}, {@link cancelWhere} and what treats the messages as a collection see the delayed ones. Iteration does
+ * not read: it takes.
  *
  * Methods that wait survive a lost connection: it is reported by an `error` event, and the wait goes on. Otherwise
  * every method rejects with {@link RedisError} if Redis refuses a command or its reply is lost, and with
@@ -91,12 +93,13 @@ export class ReliableQueue<T = unknown> extends DelayedCollection<T> {
   }
 
   /**
-   * Waits for a message. It is in your hands until it is settled, for `visibilityTimeout` at most, unless it is
-   * extended: then it comes back, to anybody.
+   * Waits for a message and takes it. It is in your hands until it is settled. If it is neither settled nor extended
+   * within `visibilityTimeout`, it comes back, to anybody in the group.
    *
    * Aborting loses nothing: a message that arrives at that moment goes back.
    *
    * @throws the signal's reason, if it is aborted.
+   * @throws {TypeError} if an option is not legal.
    */
   async take(options: TakeOptions = {}): Promise<Delivery<T>> {
     const signal = callSignal(options, "take option");
@@ -147,6 +150,8 @@ export class ReliableQueue<T = unknown> extends DelayedCollection<T> {
   /**
    * Calls `handler` with up to `max` deliveries at once, as many as there are. If it returns, those that it has not
    * settled are acknowledged together; if it throws, they are retried. Otherwise as {@link subscribe}.
+   *
+   * @throws {RangeError | TypeError} if `handler` is no function, or an option is not legal.
    */
   subscribeBatch(handler: BatchHandler<T>, options: BatchSubscribeOptions<T>): Subscription {
     checkFunction("handler", handler);
@@ -168,8 +173,10 @@ export class ReliableQueue<T = unknown> extends DelayedCollection<T> {
   }
 
   /**
-   * Takes messages one by one, until the client is closed: `for await (const delivery of queue)`. Each has to be
-   * settled in the body. While the body runs its lease lasts; `close()` waits for the body.
+   * Takes messages one by one, until the client is closed: `for await (const delivery of queue)`.
+   *
+   * Each has to be settled in the body. While the body runs its lease lasts; what it leaves unsettled comes back
+   * after a `visibilityTimeout`. `close()` waits for the body.
    */
   [Symbol.asyncIterator](): AsyncGenerator<Delivery<T>, void, void> {
     return this.#consuming.iterate();

@@ -5,7 +5,7 @@ import type { Delivery } from "./delivery.ts";
 
 /** Options of a reliable queue's `subscribe`. */
 export interface ReliableSubscribeOptions<T = unknown> {
-  /** How many handlers may run at once. Each may have one message in hand. Defaults to 1. */
+  /** How many handlers may run at once, 1 to 10,000. Each may have one message in hand. Defaults to 1. */
   readonly concurrency?: number;
   /**
    * Called with what a handler threw, and its payload, when it is settled what becomes of the message. It is part of
@@ -15,7 +15,7 @@ export interface ReliableSubscribeOptions<T = unknown> {
   /**
    * Messages for which it returns the same text are handled one after another in this process, in the order in which
    * they came; undefined: in no order. One that waits takes up a handler's place. A message that failed comes back
-   * behind those that came meanwhile. Defaults to no order.
+   * behind those that came meanwhile. What it throws is a failure of the handler. Defaults to no order.
    */
   readonly orderBy?: (payload: T, delivery: Delivery<T>) => string | undefined;
 }
@@ -24,9 +24,9 @@ export interface ReliableSubscribeOptions<T = unknown> {
 export interface BatchSubscribeOptions<T = unknown> {
   /** How many messages a handler is given at most, 1 to 10,000. */
   readonly max: number;
-  /** How many handlers may run at once. Defaults to 1. */
+  /** How many handlers may run at once, 1 to 10,000. Each may have `max` messages in hand. Defaults to 1. */
   readonly concurrency?: number;
-  /** As in {@link ReliableSubscribeOptions}, with the deliveries. */
+  /** Called with what a handler threw, and its deliveries; otherwise as in {@link ReliableSubscribeOptions}. */
   readonly onError?: OnHandlerError<readonly Delivery<T>[]>;
 }
 
