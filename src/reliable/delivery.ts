@@ -80,8 +80,9 @@ export class Delivery<T = unknown> implements Content<T> {
   }
 
   /**
-   * When the lease is over, in epoch milliseconds on the Redis server's clock. While a handler runs the process
-   * extends it by itself.
+   * When the lease is over if this process gives no sign of life from now on, in epoch milliseconds on the Redis
+   * server's clock. Each sign moves it on: while a handler runs without limit, of a delivery that was taken by hand
+   * up to what {@link extend} says.
    */
   get deadline(): number {
     return this.#host.deadlineOf(this.#held);
@@ -127,7 +128,8 @@ export class Delivery<T = unknown> implements Content<T> {
 
   /**
    * Makes the lease last `duration` milliseconds from now, for a delivery that was taken by hand. However long that
-   * is, the lease is lost if this process gives no sign of life for a visibility timeout.
+   * is, the lease is lost if this process gives no sign of life for a visibility timeout. In a handler it changes
+   * nothing, and tells whether the lease is still ours.
    *
    * @throws {TypeError | RangeError} if `duration` is not legal.
    */

@@ -21,7 +21,8 @@ export interface ReliableQueueOptions<T = unknown> extends QueueOptions<T> {
 
   /**
    * Where a group begins that does not exist yet: `"0"`: with everything that is still there; `"new"`: with what
-   * becomes ready from now on; a date: with what has become ready since. Defaults to `"0"`.
+   * becomes ready from now on; a date: with what has become ready since. Of several handles of a group in one client
+   * the first one's counts. Defaults to `"0"`.
    */
   readonly start?: "0" | "new" | Date;
 
