@@ -278,3 +278,13 @@ test("a settlement whose reply is lost rejects; asked again, it is carried out",
   expect(again).toMatchObject({ payload: "b", attempt: 2 });
   expect(await again.ack()).toBe(true);
 });
+
+test("an extension may be longer than the longest timer of Node", async () => {
+  const queue = newLine().getReliableQueue<string>(uniqueName());
+  await queue.offer("x", 0);
+  const delivery = await queue.take();
+  expect(await delivery.extend(2 ** 31)).toBe(true);
+  expect(await queue.poll(50)).toBeUndefined();
+  expect(delivery.signal.aborted).toBe(false);
+  expect(await delivery.ack()).toBe(true);
+});
