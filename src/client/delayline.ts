@@ -22,6 +22,7 @@ import { Patience } from "../time/patience.ts";
 import { Payloads } from "../queue/payloads.ts";
 import { reliableSettings, type ReliableQueueOptions } from "../reliable/reliable-options.ts";
 import type { ReliableQueue } from "../reliable/reliable-queue.ts";
+import { DeadlineTimer } from "../time/deadline-timer.ts";
 import { Expiries } from "../time/expiries.ts";
 import { ServerClock } from "../time/server-clock.ts";
 import { Subscriber } from "../redis/subscriber.ts";
@@ -219,25 +220,26 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
     const queues = [...this.#queues.values()];
 
     const startedAt = performance.now();
-    const abandoning = setTimeout(() => connections.abandon(), closeTimeout);
+    const abandoning = new DeadlineTimer(() => connections.abandon());
+    abandoning.reset(startedAt + closeTimeout);
     await Promise.all(queues.map((queue) => queue.stopTaking()));
-    clearTimeout(abandoning);
+    abandoning.clear();
     const timeLeft = Math.max(0, startedAt + closeTimeout - performance.now());
 
     const handled = Promise.all(queues.map((queue) => queue.handled()));
     if (!(await this.#patience.waitFor(handled))) for (const queue of queues) queue.reportRunning();
 
     // Offers may be waiting for a Redis that is down; then ending the connections rejects them.
-    let givingUp: NodeJS.Timeout | undefined;
-    const givenUp = new Promise<void>((resolve) => {
-      givingUp = setTimeout(() => {
-        connections.close();
-        // A client that was lent to us may keep them for ever: nobody waits for that.
-        setImmediate(resolve);
-      }, timeLeft);
+    let giveUp = () => {};
+    const givenUp = new Promise<void>((resolve) => (giveUp = resolve));
+    const givingUp = new DeadlineTimer(() => {
+      connections.close();
+      // A client that was lent to us may keep them for ever: nobody waits for that.
+      setImmediate(giveUp);
     });
+    givingUp.reset(performance.now() + timeLeft);
     await Promise.race([Promise.all(queues.map((queue) => queue.close())), givenUp]);
-    clearTimeout(givingUp);
+    givingUp.clear();
 
     // What fails from now on fails since we end it.
     troubles.close();

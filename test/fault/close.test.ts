@@ -220,6 +220,18 @@ test("a message in hand is given back when Redis comes back in time", async () =
   expect(await redis.lrange(name, 0, -1)).toEqual(["in hand"]);
 });
 
+test("a closeTimeout may be longer than the longest timer of Node", async () => {
+  const warnings: Error[] = [];
+  const listen = (warning: Error) => warnings.push(warning);
+  process.on("warning", listen);
+  const line = newLine({ closeTimeout: 2 ** 31 });
+  await line.getDelayedQueue<number>(uniqueName()).offer(1, 0);
+  await line.close();
+  process.off("warning", listen);
+  // Node says so when it fires such a timer at once.
+  expect(warnings.filter(({ name }) => name === "TimeoutOverflowWarning")).toEqual([]);
+});
+
 test("lent clients stay usable, also where Redis was down", async () => {
   const proxy = await startProxy(redisUrl());
   const lent = newRedis(proxy.url, { retryStrategy: () => 20 });
