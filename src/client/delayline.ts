@@ -230,16 +230,17 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
     if (!(await this.#patience.waitFor(handled))) for (const queue of queues) queue.reportRunning();
 
     // Offers may be waiting for a Redis that is down; then ending the connections rejects them.
-    let giveUp = () => {};
-    const givenUp = new Promise<void>((resolve) => (giveUp = resolve));
-    const givingUp = new DeadlineTimer(() => {
-      connections.close();
-      // A client that was lent to us may keep them for ever: nobody waits for that.
-      setImmediate(giveUp);
+    let givingUp: DeadlineTimer | undefined;
+    const givenUp = new Promise<void>((resolve) => {
+      givingUp = new DeadlineTimer(() => {
+        connections.close();
+        // A client that was lent to us may keep them for ever: nobody waits for that.
+        setImmediate(resolve);
+      });
+      givingUp.reset(performance.now() + timeLeft);
     });
-    givingUp.reset(performance.now() + timeLeft);
     await Promise.race([Promise.all(queues.map((queue) => queue.close())), givenUp]);
-    givingUp.clear();
+    givingUp?.clear();
 
     // What fails from now on fails since we end it.
     troubles.close();
