@@ -19,7 +19,8 @@ export interface CloseOptions {
    * How long running handlers, and bodies of `for await` loops, are waited for, in milliseconds.
    *
    * Those that still run are then left alone, and an `error` event ({@link LeftRunningError}) says how
-   * many. After the client's `close()` their calls meet a `ClosedError`. Defaults to no limit.
+   * many. What they have in hand of a reliable queue goes back, and counts. After the client's `close()` their calls
+   * meet a `ClosedError`. Defaults to no limit.
    */
   readonly timeout?: number;
 }

@@ -24,7 +24,8 @@ declare const messageId: unique symbol;
 /**
  * Where a delayed message is to be found: `<deadline>-<hex of its id>`, in the manner of stream ids.
  *
- * It sorts and reads well in logs, and holds no payload. A rescheduled message gets a new one.
+ * It sorts and reads well in logs, and holds no payload. A delayed message that is rescheduled gets a new one. In a
+ * reliable queue it is the message's name on every delivery, too.
  */
 export type MessageId = string & { readonly [messageId]: true };
 
