@@ -67,7 +67,7 @@ export class DelayedMessages {
 
   /** Whether an offer may have headers: only the consumers of a reliable queue are handed them. */
   get takesHeaders(): boolean {
-    return this.#queue.layout.into === "stream";
+    return false;
   }
 
   /** @throws {ClosedError} once the queue is closed. */

@@ -29,6 +29,10 @@ export class ReliableMessages extends DelayedMessages {
     [this.#queue] = delayed;
   }
 
+  override get takesHeaders(): boolean {
+    return true;
+  }
+
   /** Whoever offers makes stream and group first, so that no process takes the queue for a plain one. */
   override offer(offering: Offering, signal?: AbortSignal): Promise<OfferResult> {
     const making = this.#group.made(signal);
