@@ -4,6 +4,7 @@ import { run } from "../lua/script.ts";
 import type { Queue } from "../queue/queue.ts";
 import type { Connections } from "../redis/connections.ts";
 import type { Troubles, Work } from "../redis/troubles.ts";
+import { DeadlineTimer } from "../time/deadline-timer.ts";
 import type { Held } from "./held.ts";
 import type { InHand } from "./in-hand.ts";
 import type { Membership } from "./settlements.ts";
@@ -33,7 +34,7 @@ export class LeaseKeeper {
   readonly #work: Work;
   readonly #onStranger: (entryId: string) => Promise<void>;
   readonly #onOverdue: (held: Held) => void;
-  readonly #timers = new Map<Held, NodeJS.Timeout>();
+  readonly #timers = new Map<Held, DeadlineTimer>();
   #strangers: ReadonlySet<string> = new Set();
   #timer: NodeJS.Timeout | undefined;
   #beating: Promise<void> | undefined;
@@ -81,16 +82,17 @@ export class LeaseKeeper {
   limit(held: Held, duration: number): void {
     this.forget(held);
     held.leaseEndsAt = performance.now() + duration;
-    const timer = setTimeout(() => {
+    const timer = new DeadlineTimer(() => {
       this.#timers.delete(held);
       this.#onOverdue(held);
-    }, duration);
+    });
+    timer.reset(held.leaseEndsAt);
     this.#timers.set(held, timer);
   }
 
   /** A delivery has left. */
   forget(held: Held): void {
-    clearTimeout(this.#timers.get(held));
+    this.#timers.get(held)?.clear();
     this.#timers.delete(held);
   }
 
@@ -106,7 +108,7 @@ export class LeaseKeeper {
   async close(): Promise<void> {
     this.#isClosed = true;
     clearInterval(this.#timer);
-    for (const timer of this.#timers.values()) clearTimeout(timer);
+    for (const timer of this.#timers.values()) timer.clear();
     this.#timers.clear();
     await this.#beating;
   }

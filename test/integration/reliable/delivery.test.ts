@@ -278,3 +278,13 @@ test("a settlement whose reply is lost rejects; asked again, it is carried out",
   expect(again).toMatchObject({ payload: "b", attempt: 2 });
   expect(await again.ack()).toBe(true);
 });
+
+test("a delivery that is extended for longer than Node's timers last stays, too", async () => {
+  const queue = newLine().getReliableQueue<string>(uniqueName());
+  await queue.offer("a", 0);
+  const delivery = await queue.take();
+  expect(await delivery.extend(2 ** 31)).toBe(true);
+  // A timer that fires at once would have given it back by then.
+  expect(await queue.poll(100)).toBeUndefined();
+  expect(await delivery.ack()).toBe(true);
+});
