@@ -42,7 +42,11 @@ test("close() ends in time though Redis refuses to take a message back", async (
   expect(await queue.poll()).toBeUndefined();
   const { stream } = queueKeys(name);
   const entry = ["a", Buffer.alloc(24), "p", "a"] as const;
-  await admin.multi().xadd(stream, "*", ...entry).xadd(stream, "*", ...entry, "n", 2, "d", 1).exec();
+  await admin
+    .multi()
+    .xadd(stream, "*", ...entry)
+    .xadd(stream, "*", ...entry, "n", 2, "d", 1)
+    .exec();
   await admin.call("ACL", "SETUSER", "default", "-xadd");
   // The other one's consumers have died: it waits until it can be handed out alone, and then nobody waits for it.
   expect(await queue.takeMany({ max: 2 })).toHaveLength(1);
