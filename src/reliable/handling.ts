@@ -23,7 +23,8 @@ export interface HandlingHost<T> {
  * if it throws they are retried; if it throws a {@link RejectError} they are dead. If it throws the reason with which
  * the subscription was closed, it has been cut short, and they go back as if they had not been delivered.
  *
- * `input` is what `onError` is told. Never rejects; resolves when Redis has said what became of them, or the queue is closed.
+ * `input` is what `onError` is told. Never rejects; resolves when Redis has said what became of them, or the client has
+ * tried long enough as it closes.
  */
 export async function handle<T, Input>(
   delivered: readonly Delivered<T>[],
