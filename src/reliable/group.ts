@@ -47,7 +47,9 @@ export class Group {
   readonly #settles: Work;
   #isMade = false;
   #isReading = false;
-  #isStopped = false;
+  readonly #closeTimeout: number;
+  /** When {@link stop} was called (`performance.now()`). */
+  #stoppedAt = Infinity;
   #isClosed = false;
   /** Settlements that are tried until they succeed. */
   #persistingCount = 0;
@@ -61,10 +63,12 @@ export class Group {
       readonly connections: Connections;
       readonly pauses: Pauses;
       readonly troubles: Troubles;
+      readonly closeTimeout: number;
     },
   ) {
     this.settings = settings;
     this.#queue = queue;
+    this.#closeTimeout = shared.closeTimeout;
     this.#connections = shared.connections;
     this.#settles = shared.troubles.work();
     this.#member = {
@@ -135,7 +139,8 @@ export class Group {
 
   /**
    * Lets a delivery come back to whoever takes next as if it had not been made, however often it has to try. Never
-   * rejects; resolves when it has left this process, or the queue is closed.
+   * rejects; resolves when it has left this process, or the queue is closed. While the client closes it tries for
+   * `closeTimeout`.
    */
   release(held: Held): Promise<void> {
     return this.persist(held, () => this.settlements.giveBack(held, false));
@@ -159,6 +164,7 @@ export class Group {
   /** Settles a delivery, however often it has to try; see {@link release}. */
   async persist(held: Held, settle: () => Promise<boolean>): Promise<void> {
     let pause: Pause | undefined;
+    const startedAt = performance.now();
     this.#persistingCount++;
     while (held.isInHand) {
       try {
@@ -167,6 +173,8 @@ export class Group {
       } catch (error) {
         if (this.#isClosed || error instanceof ClosedError) break;
         if (error instanceof RedisError) this.#settles.failed(error);
+        // The client waits for this before it closes. What stays in flight comes back when the lease is over.
+        if (performance.now() > Math.max(startedAt, this.#stoppedAt) + this.#closeTimeout) break;
         pause ??= new Pause(100, 2000);
         await pause.wait();
       }
@@ -177,7 +185,7 @@ export class Group {
 
   /** Ends every wait; resolves when nothing is in hand any more, but what was handed out. */
   async stop(): Promise<void> {
-    this.#isStopped = true;
+    this.#stoppedAt = performance.now();
     await this.#reader.close();
   }
 
@@ -200,6 +208,10 @@ export class Group {
         () => {},
       );
     }
+  }
+
+  get #isStopped(): boolean {
+    return this.#stoppedAt !== Infinity;
   }
 
   async #startReading(signal: AbortSignal | undefined): Promise<void> {

@@ -23,7 +23,8 @@ export interface HandlingHost<T> {
  * if it throws they are retried; if it throws a {@link RejectError} they are dead. If it throws the reason with which
  * the subscription was closed, it has been cut short, and they go back as if they had not been delivered.
  *
- * `input` is what `onError` is told. Never rejects; resolves when Redis has said what became of them, or the queue is closed.
+ * `input` is what `onError` is told. Never rejects; resolves when Redis has said what became of them, or the client has
+ * tried long enough as it closes.
  */
 export async function handle<T, Input>(
   delivered: readonly Delivered<T>[],
@@ -46,7 +47,7 @@ export async function handle<T, Input>(
     await each(delivered, (held) => deliverer.finish(held));
   } catch (error) {
     if (error instanceof RejectError) {
-      await each(delivered, (held) => deliverer.bury(held, error.message));
+      await each(delivered, (held) => deliverer.bury(held, textOf(error)));
     } else if (closing.aborted && isOfAbort(error, closing.reason)) {
       await each(delivered, (held) => deliverer.release(held));
     } else {
@@ -72,9 +73,15 @@ function isOfAbort(error: unknown, reason: unknown): boolean {
   return error === reason || (error instanceof Error && error.cause === reason);
 }
 
-/** What a dead letter says of what a handler threw. */
+/** What a dead letter says of what a handler threw. A class of the user's may have made its message anything. */
 function textOf(error: unknown): string {
-  if (error instanceof Error) return error.message === "" ? error.name : error.message;
+  if (error instanceof Error) {
+    const texts: unknown[] = [error.message, error.name];
+    return (
+      (texts.find((text) => typeof text === "string" && text !== "") as string | undefined) ??
+      "Error"
+    );
+  }
   return typeof error === "string"
     ? error
     : `the handler threw ${error === null ? "null" : typeof error}`;

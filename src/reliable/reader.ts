@@ -9,6 +9,7 @@ import { Pause } from "../time/pause.ts";
 import type { Held } from "./held.ts";
 import type { InHand } from "./in-hand.ts";
 import type { Membership } from "./settlements.ts";
+import { ReadSize } from "./read-size.ts";
 import { StreamConnection, type Read } from "./stream-connection.ts";
 import { Suspects } from "./suspects.ts";
 
@@ -63,6 +64,7 @@ export class Reader {
   #connection: StreamConnection | undefined;
   #hasLostConnection = false;
   readonly #suspects: Suspects;
+  readonly #size = new ReadSize();
   /** Ends the mode *resting*. */
   #wake = () => {};
   /** All that happens between idle and idle. */
@@ -217,7 +219,8 @@ export class Reader {
       ? this.#waiters.expireUnserved()
       : this.#waiters.wanted.reduce((sum, count) => sum + count, 0);
     this.#enter("reading");
-    const reading = connection.read(Math.min(wanted, MOST, this.#suspects.readable), !isLate);
+    const most = Math.min(this.#size.count, this.#suspects.readable);
+    const reading = connection.read(Math.min(wanted, most), !isLate);
     // Who was to be served may have left since.
     if (!isLate) this.onChange();
     await this.#give(this.#accept(await reading));
@@ -232,6 +235,7 @@ export class Reader {
         void this.#host.skip(entry.entryId);
       } else taken.push(this.#host.inHand.add(entry));
     }
+    this.#size.note(taken.map(({ entry }) => entry));
     const { fresh, others } = this.#suspects.sift(taken);
     for (const held of others) void this.#host.release(held);
     return fresh;
@@ -293,6 +297,3 @@ export class Reader {
 /** The modes of a reader; its docstring says what they mean. */
 type Mode =
   "idle" | "gathering" | "connecting" | "resting" | "reading" | "unblocking" | "recovering";
-
-/** Messages that one read brings at most: some 300 microseconds of Redis's time. */
-const MOST = 1000;

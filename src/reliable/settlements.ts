@@ -60,7 +60,7 @@ export class Settlements {
 
   /** Finishes a delivery. */
   ack(held: Held, signal?: AbortSignal): Promise<boolean> {
-    return held.settle(() => this.#acks.add(of(held), signal));
+    return held.settle(() => this.#acks.add({ ...of(held), bytes: 0 }, signal));
   }
 
   /** Lets a message come back in `delay` milliseconds. */
@@ -81,17 +81,17 @@ export class Settlements {
 
   /** Gives back an entry that is in flight for this consumer though nobody here has it in hand. */
   giveBackStranger(entry: string): Promise<boolean> {
-    return this.#giveBacks.add({ entry, isOwn: false, isCounted: false });
+    return this.#giveBacks.add({ entry, isOwn: false, bytes: UNKNOWN, isCounted: false });
   }
 
   /** Acknowledges an entry that is for another group. */
   skip(entry: string): Promise<boolean> {
-    return this.#acks.add({ entry, isOwn: false });
+    return this.#acks.add({ entry, isOwn: false, bytes: 0 });
   }
 
   /** Tells whether a delivery is still ours, and renews the lease. */
   extend(held: Held, signal?: AbortSignal): Promise<boolean> {
-    return held.extend(() => this.#extensions.add(of(held), signal));
+    return held.extend(() => this.#extensions.add({ ...of(held), bytes: 0 }, signal));
   }
 
   /** Resolves when every settlement made so far has its reply. */
@@ -104,12 +104,12 @@ export class Settlements {
     return { ...this.#member, inHand: this.#inHand.size };
   }
 
-  #batch<Request>(
+  #batch<Request extends Settlement>(
     send: (requests: readonly Request[]) => Promise<readonly boolean[]>,
   ): TurnBatch<Request, boolean> {
     return new TurnBatch({
       send: (batch) => send(batch.claim()),
-      sizeOf: () => 0,
+      sizeOf: ({ bytes }) => bytes,
       giveUp: ({ cause }) => cause,
     });
   }
@@ -120,10 +120,13 @@ interface Settlement {
   readonly entry: string;
   /** Whether it is for this group only. */
   readonly isOwn: boolean;
+  /** How many the script has to read and write again. */
+  readonly bytes: number;
 }
 
 function of({ entry }: Held): Settlement {
-  return { entry: entry.entryId, isOwn: entry.group !== undefined };
+  const bytes = entry.payload.length + entry.trailer.length;
+  return { entry: entry.entryId, isOwn: entry.group !== undefined, bytes };
 }
 
 function rowOf({ entry, isOwn }: Settlement): { entry: string; own: number } {
@@ -132,3 +135,6 @@ function rowOf({ entry, isOwn }: Settlement): { entry: string; own: number } {
 
 /** Characters of a dead letter's reason that are kept. */
 const MAX_REASON = 1000;
+
+/** What a stranger may hold, in bytes: nobody here has read it. */
+const UNKNOWN = 65_536;

@@ -18,9 +18,10 @@ export const beat = defineScript({
 local found = inFlight(group, after == "" and "-" or "(" .. after, "+", limit, consumer)
 local ids = {}
 for i, row in ipairs(found) do ids[i] = row[1] end
--- From Redis 7.0 on an XCLAIM strikes out an entry whose data are gone, instead of claiming it.
-while ids[1] and not redis.call("XCLAIM", stream, group, consumer, 0, ids[1], "JUSTID")[1] do
-  table.remove(ids, 1)
+-- From Redis 7.0 on an XCLAIM strikes out an entry whose data are gone, instead of claiming it. It is returned once
+-- more all the same: a page that is not full is the last.
+for _, id in ipairs(ids) do
+  if redis.call("XCLAIM", stream, group, consumer, 0, id, "JUSTID")[1] then break end
 end
 return ids
 `,

@@ -1,5 +1,7 @@
-import { expect, test } from "vitest";
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
+import { expect, onTestFinished, test } from "vitest";
 import { RedisError, RejectError, type Delivery } from "../../../src/index.ts";
+import type { ScriptRun } from "../../../src/lua/script.ts";
 import { queueKeys } from "../../../src/queue/keys.ts";
 import { collect } from "../../helpers/collect.ts";
 import { newLine, newLineThatMayFail } from "../../helpers/delayline.ts";
@@ -287,4 +289,23 @@ test("an extension may be longer than the longest timer of Node", async () => {
   expect(await queue.poll(50)).toBeUndefined();
   expect(delivery.signal.aborted).toBe(false);
   expect(await delivery.ack()).toBe(true);
+});
+
+test("large messages that fail in one turn travel in several scripts, of about a megabyte each", async () => {
+  const name = uniqueName();
+  const queue = newLine().getReliableQueue(name, { codec: "string" });
+  const payload = "x".repeat(100_000);
+  await queue.offerMany(Array.from({ length: 25 }, () => ({ payload, delay: 0 })));
+  const deliveries: Delivery<string>[] = [];
+  while (deliveries.length < 25) deliveries.push(...(await queue.takeMany({ max: 25 })));
+  const counts: number[] = [];
+  const onRun = (run: unknown) => {
+    const { script, key, rows } = run as ScriptRun;
+    if (script === "retry-later" && key === queueKeys(name).stream) counts.push(rows);
+  };
+  subscribe("delayline:script", onRun);
+  onTestFinished(() => void unsubscribe("delayline:script", onRun));
+  const nacked = await Promise.all(deliveries.map((delivery) => delivery.nack({ delay: 60_000 })));
+  expect(nacked).toEqual(Array.from({ length: 25 }, () => true));
+  expect(counts).toEqual([10, 10, 5]);
 });

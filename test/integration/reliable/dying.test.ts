@@ -171,3 +171,16 @@ test("an entry that is none of ours is kept in the quarantine, and told of", asy
   await eventually(async () => (await redis.xlen(stream)) === 0);
   expect(line.errors.map(({ code }) => code)).toEqual(["QUARANTINED"]);
 });
+
+test("an error whose message is no text kills as any other", async () => {
+  const line = newLineThatMayFail();
+  const queue = line.getReliableQueue<string>(uniqueName(), { maxDeliveries: 1 });
+  queue.subscribe((payload) => {
+    const error = payload === "rejected" ? new RejectError() : new TypeError();
+    throw Object.assign(error, { message: { code: 7 } });
+  });
+  await queue.offerMany(["failed", "rejected"].map((payload) => ({ payload, delay: 0 })));
+  await eventually(async () => (await queue.deadLetters.size()) === 2);
+  const reasons = (await collect(queue.deadLetters)).map(({ reason }) => reason);
+  expect(reasons.toSorted()).toEqual(["RejectError", "TypeError"]);
+});

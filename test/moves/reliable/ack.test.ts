@@ -154,3 +154,14 @@ test("ack: fails where somebody else's key is in the stream's place", async () =
   await queue.redis.set(queue.keys.stream, "somebody else's");
   await expect(acking(queue, ["1-1"])).rejects.toThrow(/^WRONGTYPE/);
 });
+
+test("ack: entries with many others of the consumer between them are found one by one", async () => {
+  const queue = await newStreams("g");
+  const ids = await queue.add(...letters(60));
+  await queue.deliver("g", "c", 30);
+  await queue.deliver("g", "other", 1);
+  await queue.deliver("g", "c", 29);
+  const [first = "", others = "", last = ""] = [ids[0], ids[30], ids[59]];
+  expect(await acking(queue, [last, others, first])).toEqual([true, false, true]);
+  expect((await queue.snapshot()).stream).toHaveLength(58);
+});

@@ -70,6 +70,14 @@ test("beat: refreshes the consumer too if the data of its first entries are gone
   expect(await seenBehindIdler(queue)).toBeGreaterThanOrEqual(50);
 });
 
+test("beat: a page is full though the data of its first entry are gone: more may be behind it", async () => {
+  const queue = await newStreams("g");
+  const [a = "", b = ""] = await queue.add("a", "b", "c");
+  await queue.deliver("g", "c");
+  await queue.redis.xdel(queue.keys.stream, a);
+  expect(await beating(queue, { limit: 2 })).toEqual([a, b]);
+});
+
 test("beat: nothing where there is no group or no stream; fails for another's key", async () => {
   const queue = await newStreams();
   expect(await beating(queue)).toEqual([]);
