@@ -109,8 +109,11 @@ export class Subscription implements Consumer, AsyncDisposable {
   /** Never rejects. */
   async #handle(item: unknown, { handle }: Handling<unknown>): Promise<void> {
     this.#running++;
-    await handle(item, this.#stopping.signal);
-    this.#running--;
+    try {
+      await handle(item, this.#stopping.signal);
+    } finally {
+      this.#running--;
+    }
   }
 }
 

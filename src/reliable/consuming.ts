@@ -136,7 +136,7 @@ export class Consuming<T> {
       if (orderBy === undefined) return handle(batch, work, payload, closing, host);
       let lane: string | undefined;
       try {
-        lane = orderBy(payload, delivery);
+        lane = laneOf(orderBy(payload, delivery));
       } catch (error) {
         work = () => {
           throw error;
@@ -186,6 +186,13 @@ export class Consuming<T> {
     void consumer.ended.then(() => this.#consumers.delete(consumer));
     return consumer;
   }
+}
+
+/** @throws {TypeError} if it is neither a text nor undefined, as that of a function which is async against its type. */
+function laneOf(value: unknown): string | undefined {
+  if (value === undefined || typeof value === "string") return value;
+  if (value instanceof Promise) value.catch(() => {});
+  throw new TypeError(`orderBy must return a string or undefined, got ${typeof value}`);
 }
 
 /** Milliseconds until a message that was left for others comes back. */

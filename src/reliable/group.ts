@@ -7,7 +7,7 @@ import type { WaitOptions } from "../queue/waiters.ts";
 import type { Connections } from "../redis/connections.ts";
 import type { Troubles, Work } from "../redis/troubles.ts";
 import { Pause } from "../time/pause.ts";
-import { ClosedError, RedisError } from "../errors.ts";
+import { ClosedError, QuarantineError, RedisError } from "../errors.ts";
 import { newConsumerName } from "./consumer-name.ts";
 import type { Held } from "./held.ts";
 import { InHand } from "./in-hand.ts";
@@ -83,6 +83,7 @@ export class Group {
     this.#keeper = new LeaseKeeper(queue, this.#member, this.#inHand, {
       ...shared,
       visibilityTimeout: settings.visibilityTimeout,
+      readingSince: () => this.#reader.readingSince,
       onStranger: (entryId) => this.#try(() => this.settlements.giveBackStranger(entryId)),
       onOverdue: (held) => {
         void this.giveUp(held, new Error("the delivery was not settled in time"));
@@ -94,7 +95,12 @@ export class Group {
       remakeGroup: () => this.#make("0"),
       checkStrangers: () => this.#keeper.checkStrangers(),
       release: (held: Held) => this.release(held),
-      skip: (entryId: string) => this.#try(() => this.settlements.skip(entryId)),
+      skip: (entryId: string) => this.#skip(entryId),
+      setAside: async (entryId: string, fields: readonly Buffer[]) => {
+        await queue.quarantine(Buffer.concat(fields), "unreadable");
+        queue.report(new QuarantineError(queue.name, 1));
+        await this.#skip(entryId);
+      },
     };
     this.#reader = new Reader(queue, this.#member, host, shared);
   }
@@ -229,6 +235,11 @@ export class Group {
     // Sent twice, it is made once: so it is sent again where a reply was lost, as the offers are that wait for it.
     await this.#queue.call("open", (redis, keys) => run(redis, openGroup, keys, args), signal);
     this.#isMade = true;
+  }
+
+  /** Acknowledges an entry that is not for us. */
+  #skip(entryId: string): Promise<void> {
+    return this.#try(() => this.settlements.skip(entryId));
   }
 
   /** Tries once. What fails is found again as a stranger. */

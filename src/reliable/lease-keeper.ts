@@ -12,12 +12,13 @@ import type { Membership } from "./settlements.ts";
 /**
  * Keeps the leases of one consumer, and finds out which it has lost.
  *
- * A lease is the consumer's, not the entry's: a beat every third of the visibility timeout tells Redis that the
+ * A lease is the consumer's, not the entry's: a beat every third of the visibility timeout, and every 20 s at least, tells Redis that the
  * consumer lives, and with it all that it has in hand. The reply tells which entries are in flight for it:
  *
  * - what it has in hand, and is not among them, has lost its lease: somebody took this process for dead;
- * - what is among them, and not in hand, is a stranger: a reply was lost that brought it. Another read may
- *   be under way, so it has to be one in two beats in a row. It goes back.
+ * - what is among them, and not in hand, is a stranger: a reply was lost that brought it. The reply may
+ *   also be under way, so it has to be one in two beats in a row, and no read may be under way that was sent before
+ *   the first of them. It goes back.
  *
  * If no beat has succeeded for a whole visibility timeout, others may have taken over what is in hand. Nobody can
  * tell, so the signals of the deliveries are aborted.
@@ -35,7 +36,10 @@ export class LeaseKeeper {
   readonly #onStranger: (entryId: string) => Promise<void>;
   readonly #onOverdue: (held: Held) => void;
   readonly #timers = new Map<Held, DeadlineTimer>();
-  #strangers: ReadonlySet<string> = new Set();
+  /** When the read that is under way was sent (`performance.now()`); Infinity if there is none. */
+  readonly #readingSince: () => number;
+  /** Entries that are in flight for this consumer, and not in hand: when each was first seen. */
+  #unknown: ReadonlyMap<string, number> = new Map();
   #timer: NodeJS.Timeout | undefined;
   #beating: Promise<void> | undefined;
   /** When the last beat was sent that succeeded, by `performance.now()`. */
@@ -50,6 +54,7 @@ export class LeaseKeeper {
       readonly visibilityTimeout: number;
       readonly connections: Connections;
       readonly troubles: Troubles;
+      readonly readingSince: () => number;
       /** Gives back an entry that nobody here has in hand. Never rejects. */
       readonly onStranger: (entryId: string) => Promise<void>;
       /** The lease of a delivery that was taken by hand is over. */
@@ -62,6 +67,7 @@ export class LeaseKeeper {
     this.#visibilityTimeout = host.visibilityTimeout;
     this.#connections = host.connections;
     this.#work = host.troubles.work();
+    this.#readingSince = host.readingSince;
     this.#onStranger = host.onStranger;
     this.#onOverdue = host.onOverdue;
   }
@@ -70,7 +76,8 @@ export class LeaseKeeper {
   start(): void {
     if (this.#timer !== undefined || this.#isClosed) return;
     this.#freshAt = performance.now();
-    this.#timer = setInterval(() => this.#onTurn(), this.#visibilityTimeout / BEATS);
+    const interval = Math.min(this.#visibilityTimeout / BEATS, LONGEST);
+    this.#timer = setInterval(() => this.#onTurn(), interval);
   }
 
   /** When the leases of what is in hand are over unless this process beats again (`performance.now()`). */
@@ -134,15 +141,22 @@ export class LeaseKeeper {
       for (const held of before) {
         if (!ours.has(held.entry.entryId) && !held.isSettling) held.lose();
       }
-      const strangers = [...ours].filter((id) => !this.#inHand.has(id));
-      const seenBefore = strangers.filter((id) => this.#strangers.has(id));
-      this.#strangers = new Set(strangers);
-      await Promise.all(seenBefore.map((id) => this.#onStranger(id)));
+      await this.#notice([...ours].filter((id) => !this.#inHand.has(id)));
     } catch (error) {
       if (this.#isClosed) return;
       const doing = `cannot keep the leases of queue "${this.#queue.name}"`;
       this.#work.failed(new RedisError(doing, error));
     }
+  }
+
+  /** Gives back those that were unknown before, and that no read brings any more which is under way. */
+  async #notice(unknown: readonly string[]): Promise<void> {
+    const readingSince = this.#readingSince();
+    const isStranger = (id: string) => (this.#unknown.get(id) ?? Infinity) < readingSince;
+    const strangers = unknown.filter(isStranger);
+    const now = performance.now();
+    this.#unknown = new Map(unknown.map((id) => [id, this.#unknown.get(id) ?? now]));
+    await Promise.all(strangers.map((id) => this.#onStranger(id)));
   }
 
   /** Beats; returns the ids of all entries that are in flight for this consumer. */
@@ -162,6 +176,9 @@ export class LeaseKeeper {
 
 /** Beats in a visibility timeout. */
 const BEATS = 3;
+
+/** Milliseconds between two beats at most: strangers should not wait for long where leases are long. */
+const LONGEST = 20_000;
 
 /** Entries that one beat lists: some 300 microseconds of Redis's time. */
 const PAGE = 500;

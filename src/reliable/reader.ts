@@ -1,4 +1,4 @@
-import { QuarantineError, RedisError } from "../errors.ts";
+import { RedisError } from "../errors.ts";
 import { isPassing } from "../failure.ts";
 import type { Pauses } from "../queue/pause-watch.ts";
 import type { Queue } from "../queue/queue.ts";
@@ -24,6 +24,8 @@ export interface ReaderHost {
   readonly release: (held: Held) => Promise<void>;
   /** Acknowledges an entry that is not for us. Never rejects. */
   readonly skip: (entryId: string) => Promise<void>;
+  /** Keeps an entry that is none of ours. Never rejects. */
+  readonly setAside: (entryId: string, fields: readonly Buffer[]) => Promise<void>;
 }
 
 /**
@@ -60,6 +62,8 @@ export class Reader {
   readonly #waiters: Waiters<Held>;
   readonly #pause = new Pause(100, 1000);
 
+  /** When the read that is under way was sent (`performance.now()`); Infinity if there is none. */
+  readingSince = Infinity;
   #mode: Mode = "idle";
   #connection: StreamConnection | undefined;
   #hasLostConnection = false;
@@ -220,6 +224,7 @@ export class Reader {
       : this.#waiters.wanted.reduce((sum, count) => sum + count, 0);
     this.#enter("reading");
     const most = Math.min(this.#size.count, this.#suspects.readable);
+    this.readingSince = performance.now();
     const reading = connection.read(Math.min(wanted, most), !isLate);
     // Who was to be served may have left since.
     if (!isLate) this.onChange();
@@ -230,11 +235,12 @@ export class Reader {
   #accept(read: readonly Read[]): Held[] {
     const taken: Held[] = [];
     for (const entry of read) {
-      if ("fields" in entry) void this.#setAside(entry.entryId, entry.fields);
+      if ("fields" in entry) void this.#host.setAside(entry.entryId, entry.fields);
       else if (entry.group !== undefined && entry.group !== this.#member.group) {
         void this.#host.skip(entry.entryId);
       } else taken.push(this.#host.inHand.add(entry));
     }
+    this.readingSince = Infinity;
     this.#size.note(taken.map(({ entry }) => entry));
     const { fresh, others } = this.#suspects.sift(taken);
     for (const held of others) void this.#host.release(held);
@@ -245,13 +251,6 @@ export class Reader {
   async #give(messages: readonly Held[]): Promise<void> {
     const left = this.#waiters.giveLast(messages);
     await Promise.all(left.map((held) => this.#host.release(held)));
-  }
-
-  /** Keeps an entry that is none of ours. */
-  async #setAside(entryId: string, fields: readonly Buffer[]): Promise<void> {
-    await this.#queue.quarantine(Buffer.concat(fields), "unreadable");
-    this.#queue.report(new QuarantineError(this.#queue.name, 1));
-    await this.#host.skip(entryId);
   }
 
   async #unblock(): Promise<void> {
@@ -274,6 +273,7 @@ export class Reader {
 
   async #recover(error: unknown): Promise<void> {
     this.#enter("recovering");
+    this.readingSince = Infinity;
     this.#waiters.dismissExpired();
     const failure = new RedisError(`cannot take from ${this.#name}`, error);
     if (failure.reply === "NOGROUP") {

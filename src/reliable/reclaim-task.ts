@@ -112,7 +112,8 @@ export class ReclaimTask {
       await run(background, leave, keys, { group, consumer });
     }
     await this.#trim();
-    return lookIn;
+    // Others may have shorter timeouts than we.
+    return Math.min(lookIn, LONGEST);
   }
 
   /** Drops what nobody needs any more since a group was destroyed; now and then, a step at a time. */
@@ -126,6 +127,9 @@ export class ReclaimTask {
 
 /** Messages per script: some 500 microseconds of Redis's time. */
 const BATCH = 100;
+
+/** Milliseconds between two looks at most. */
+const LONGEST = 20_000;
 
 /** Milliseconds between two steps of trimming, on average. */
 const TRIM = 30_000;

@@ -95,6 +95,7 @@ const ANY = new Set([
   "peek",
   "readAll",
   "clear",
+  "makePlain",
 ]);
 const ANY_PAYLOAD = new Set(["contains", "remove"]);
 

@@ -1,0 +1,30 @@
+import { expect, test } from "vitest";
+import { newLine } from "../../helpers/delayline.ts";
+import { eventually } from "../../helpers/eventually.ts";
+import { redisUrl, uniqueName } from "../../helpers/redis.ts";
+import { Roles } from "../../helpers/roles.ts";
+import { startProxy } from "../../helpers/tcp-proxy.ts";
+
+/*
+ * What a read brings may take longer than two beats. It is in flight for a process that does not have it in hand yet,
+ * and no stranger all the same.
+ */
+
+test("a message that is on its way for many beats is delivered once, and is ours", async () => {
+  const proxy = await startProxy(redisUrl());
+  const roles = new Roles(proxy);
+  const name = uniqueName();
+  const line = newLine({ redis: proxy.url });
+  const queue = line.getReliableQueue<number>(name, { visibilityTimeout: 100 });
+  const taking = queue.take();
+  await eventually(() => expect(roles.all("blocking").length).toBeGreaterThan(0));
+  for (const connection of roles.all("blocking")) connection.delay.reply = 600;
+  await newLine({ transfer: false })
+    .getReliableQueue<number>(name, { visibilityTimeout: 100 })
+    .offer(1, 0);
+  const delivery = await taking;
+  expect(delivery.attempt).toBe(1);
+  expect(await delivery.ack()).toBe(true);
+  for (const connection of roles.all("blocking")) connection.delay.reply = 0;
+  expect(await queue.poll(300)).toBeUndefined();
+});
