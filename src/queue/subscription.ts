@@ -90,7 +90,14 @@ export class Subscription implements Consumer, AsyncDisposable {
         handling.takes.succeeded();
         timeout = Infinity;
         pause.reset();
-        for (const item of taken) await this.#handle(item, handling);
+        for (const item of taken) {
+          this.#running++;
+          try {
+            await handling.handle(item, signal);
+          } finally {
+            this.#running--;
+          }
+        }
       } catch (error) {
         if (signal.aborted || error instanceof ClosedError) return;
         if (error instanceof RedisError) {
@@ -103,16 +110,6 @@ export class Subscription implements Consumer, AsyncDisposable {
           this.#report(error as DelaylineError);
         }
       }
-    }
-  }
-
-  /** Never rejects. */
-  async #handle(item: unknown, { handle }: Handling<unknown>): Promise<void> {
-    this.#running++;
-    try {
-      await handle(item, this.#stopping.signal);
-    } finally {
-      this.#running--;
     }
   }
 }
