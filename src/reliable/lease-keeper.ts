@@ -12,8 +12,9 @@ import type { Membership } from "./settlements.ts";
 /**
  * Keeps the leases of one consumer, and finds out which it has lost.
  *
- * A lease is the consumer's, not the entry's: a beat every third of the visibility timeout, and every 20 s at least, tells Redis that the
- * consumer lives, and with it all that it has in hand. The reply tells which entries are in flight for it:
+ * A lease is the consumer's, not the entry's: a beat every third of the visibility timeout, and every 20 s at least,
+ * tells Redis that the consumer lives, and with it all that it has in hand. The reply tells which entries are in
+ * flight for it:
  *
  * - what it has in hand, and is not among them, has lost its lease: somebody took this process for dead;
  * - what is among them, and not in hand, is a stranger: a reply was lost that brought it. The reply may
