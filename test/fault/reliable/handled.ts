@@ -1,4 +1,5 @@
 import type { Redis } from "ioredis";
+import { repeated } from "../ledger.ts";
 
 /** What handlers have done with one message at one moment. */
 export interface Note {
@@ -52,9 +53,15 @@ export function settle(stored: ReadonlyMap<number, number>, notes: readonly Note
   const completions = notes.filter(({ what }) => what === "completed");
   const completed = new Set(completions.map(({ id }) => id));
   const started = new Set(starts.map(({ id }) => id));
+  // An offer whose reply was lost is sent again. If its first copy was ready by then it is stored twice, and the
+  // reply tells the deadline of the second.
+  const firsts = starts.filter(({ attempt }) => attempt === 1).map(({ id }) => id);
+  const storedTwice = new Set(repeated(firsts));
   return {
     lost: [...stored.keys()].filter((id) => !completed.has(id)),
-    early: starts.filter(({ id, at }) => at < (stored.get(id) ?? -Infinity)),
+    early: starts.filter(
+      ({ id, at }) => !storedTwice.has(id) && at < (stored.get(id) ?? -Infinity),
+    ),
     counts: {
       stored: stored.size,
       started: started.size,
