@@ -160,7 +160,8 @@ const MAX_TIMEOUT = 2 ** 31 - 1;
 // Redis's default proto-max-bulk-len.
 const MAX_STRING_BYTES = 512 * 1024 * 1024;
 
-const QUEUE_OPTIONS = ["codec", "transfer", "interop", "maxPayloadBytes"];
+/** The names of the {@link QueueOptions}. */
+export const QUEUE_OPTIONS = ["codec", "transfer", "interop", "maxPayloadBytes"];
 const CLIENT_OPTIONS = [...QUEUE_OPTIONS, "redis", "callTimeout", "closeTimeout"];
 
 function shown(value: unknown): string {

@@ -56,4 +56,4 @@ export function checkSubscribe<T>(
 }
 
 /** The most that one call takes: what a single pop may cost Redis. */
-const MAX_AT_ONCE = 10_000;
+export const MAX_AT_ONCE = 10_000;

@@ -1,5 +1,6 @@
 import { checkOptions, checkWhole } from "../queue/checks.ts";
 import {
+  QUEUE_OPTIONS,
   queueSettings,
   type DelaylineOptions,
   type QueueOptions,
@@ -124,7 +125,6 @@ function startId(start: unknown): string {
 /** The greatest number that the second half of an entry's id can be. */
 const LAST = "18446744073709551615";
 
-const QUEUE_OPTIONS = ["codec", "transfer", "interop", "maxPayloadBytes"];
 const OWN_OPTIONS = ["group", "start", "visibilityTimeout", "maxDeliveries", "retry"];
 
 const DAY = 86_400_000;

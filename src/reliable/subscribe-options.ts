@@ -1,6 +1,6 @@
 import { checkFunction, checkOptions, checkWhole } from "../queue/checks.ts";
 import type { OnHandlerError } from "../queue/handler.ts";
-import type { SubscribeOptions } from "../queue/take-options.ts";
+import { MAX_AT_ONCE, type SubscribeOptions } from "../queue/take-options.ts";
 import type { Delivery } from "./delivery.ts";
 
 /** Options of a reliable queue's `subscribe`. */
@@ -78,6 +78,3 @@ export function checkRoute<T>(
   }
   return { ...checked, unknown };
 }
-
-/** The most that one process has in hand for one subscription. */
-const MAX_AT_ONCE = 10_000;
