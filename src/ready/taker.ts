@@ -3,6 +3,7 @@ import { isPassing } from "../failure.ts";
 import type { Pauses } from "../queue/pause-watch.ts";
 import type { Connections } from "../redis/connections.ts";
 import type { Troubles, Work } from "../redis/troubles.ts";
+import { Unblocking } from "../redis/unblocking.ts";
 import { Pause } from "../time/pause.ts";
 import { BlockingConnection, type Source, type Taken } from "./blocking-connection.ts";
 import { GiveBack } from "./give-back.ts";
@@ -57,7 +58,7 @@ export class Taker {
   readonly #sources: readonly PausableSource[];
   readonly #connections: Connections;
   readonly #takes: Work;
-  readonly #unblocks: Work;
+  readonly #unblocking: Unblocking;
   readonly #waiters: Waiters<Taken>;
   readonly #rhythm: PopRhythm;
   readonly #giveBack: GiveBack;
@@ -75,7 +76,6 @@ export class Taker {
   #left: readonly Taken[] = [];
   /** All that happens between idle and idle. */
   #working: Promise<void> | undefined;
-  #unblocking: Promise<void> | undefined;
   #puttingBack: Promise<unknown> | undefined;
 
   constructor(
@@ -91,7 +91,7 @@ export class Taker {
     this.#sources = sources;
     this.#connections = shared.connections;
     this.#takes = shared.troubles.work();
-    this.#unblocks = shared.troubles.work();
+    this.#unblocking = new Unblocking(this.#queue, shared.troubles.work());
     this.#waiters = new Waiters(this.#queue, {
       // While it is paused nothing is asked, so there is no connection to wait for.
       isConnected: () => this.#openConnection !== undefined || this.#mode === "paused",
@@ -127,7 +127,7 @@ export class Taker {
     this.#waiters.close();
     this.#pause.end();
     await this.#working;
-    await this.#unblocking;
+    await this.#unblocking.ended();
     await this.#puttingBack;
     await this.#giveBack.receiptRemoved();
     this.#connection?.disconnect();
@@ -155,7 +155,11 @@ export class Taker {
     else if (this.#mode === "unblocking" && !isInVain) this.#enter("blocking");
     else if (this.#mode === "paused") this.#onPaused();
     // Also if it was unblocking before: the last attempt may have failed.
-    if (this.#mode === "unblocking") this.#unblocking ??= this.#unblock();
+    if (this.#mode !== "unblocking") return;
+    this.#unblocking.start(
+      () => this.#connection?.unblock(),
+      () => this.#mode === "unblocking",
+    );
   }
 
   #onPaused(): void {
@@ -252,24 +256,6 @@ export class Taker {
       await puttingBack;
     }
     this.#enter("gathering");
-  }
-
-  async #unblock(): Promise<void> {
-    try {
-      while (this.#mode === "unblocking") {
-        // If it was not blocked, the other connection was faster, and the BLPOP has not arrived yet. If
-        // it was, its reply is under way. Look again in both cases: by then it may block once more.
-        await this.#connection?.unblock();
-        await new Promise((resolve) => setTimeout(resolve, 5));
-      }
-      this.#unblocks.succeeded();
-    } catch (error) {
-      // The block ends by itself, two seconds later.
-      this.#unblocks.failed(new RedisError(`cannot end the wait of ${this.#queue}`, error));
-      this.#unblocks.stopped();
-    } finally {
-      this.#unblocking = undefined;
-    }
   }
 
   async #recover(error: unknown): Promise<void> {

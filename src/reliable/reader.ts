@@ -5,6 +5,7 @@ import type { Queue } from "../queue/queue.ts";
 import { Waiters, type WaitOptions } from "../queue/waiters.ts";
 import type { Connections } from "../redis/connections.ts";
 import type { Troubles, Work } from "../redis/troubles.ts";
+import { Unblocking } from "../redis/unblocking.ts";
 import { Pause } from "../time/pause.ts";
 import type { Held } from "./held.ts";
 import type { InHand } from "./in-hand.ts";
@@ -58,7 +59,7 @@ export class Reader {
   readonly #pauses: Pauses;
   readonly #host: ReaderHost;
   readonly #reads: Work;
-  readonly #unblocks: Work;
+  readonly #unblocking: Unblocking;
   readonly #waiters: Waiters<Held>;
   readonly #pause = new Pause(100, 1000);
 
@@ -73,7 +74,6 @@ export class Reader {
   #wake = () => {};
   /** All that happens between idle and idle. */
   #working: Promise<void> | undefined;
-  #unblocking: Promise<void> | undefined;
 
   constructor(
     queue: Queue,
@@ -91,7 +91,7 @@ export class Reader {
     this.#pauses = shared.pauses;
     this.#host = host;
     this.#reads = shared.troubles.work();
-    this.#unblocks = shared.troubles.work();
+    this.#unblocking = new Unblocking(this.#name, shared.troubles.work());
     this.#waiters = new Waiters(this.#name, {
       isConnected: () => this.#openConnection !== undefined || this.#mode === "resting",
       onChange: () => this.onChange(),
@@ -115,7 +115,7 @@ export class Reader {
     this.#waiters.close();
     this.#pause.end();
     await this.#working;
-    await this.#unblocking;
+    await this.#unblocking.ended();
     this.#connection?.disconnect();
   }
 
@@ -132,7 +132,11 @@ export class Reader {
       if (!this.#mustRest || !this.#waiters.areThere) this.#wake();
     }
     // Also if it was unblocking before: the last attempt may have failed.
-    if (this.#mode === "unblocking") this.#unblocking ??= this.#unblock();
+    if (this.#mode !== "unblocking") return;
+    this.#unblocking.start(
+      () => this.#connection?.unblock(),
+      () => this.#mode === "unblocking",
+    );
   }
 
   /** Sets the mode. Nothing else does. */
@@ -251,24 +255,6 @@ export class Reader {
   async #give(messages: readonly Held[]): Promise<void> {
     const left = this.#waiters.giveLast(messages);
     await Promise.all(left.map((held) => this.#host.release(held)));
-  }
-
-  async #unblock(): Promise<void> {
-    try {
-      while (this.#mode === "unblocking") {
-        // If it was not blocked, the other connection was faster, and the read has not arrived yet. If
-        // it was, its reply is under way. Look again in both cases: by then it may block once more.
-        await this.#connection?.unblock();
-        await new Promise((resolve) => setTimeout(resolve, 5));
-      }
-      this.#unblocks.succeeded();
-    } catch (error) {
-      // The block ends by itself, two seconds later.
-      this.#unblocks.failed(new RedisError(`cannot end the wait of ${this.#name}`, error));
-      this.#unblocks.stopped();
-    } finally {
-      this.#unblocking = undefined;
-    }
   }
 
   async #recover(error: unknown): Promise<void> {
