@@ -1,4 +1,5 @@
 import { removeById, removeByKey } from "../lua/delayed/remove.ts";
+import type { Hint } from "../queue/find-options.ts";
 import { isMessageId, parseMessageId } from "../queue/message.ts";
 import type { Queue } from "../queue/queue.ts";
 import { TurnBatch } from "../queue/turn-batch.ts";
@@ -6,10 +7,10 @@ import { TurnBatch } from "../queue/turn-batch.ts";
 /** Cancellations on their way to Redis. Those of one turn of the event loop travel together. */
 export class CancelBatch {
   readonly #queue: Queue;
-  readonly #batch = new TurnBatch<string, boolean>({
+  readonly #batch = new TurnBatch<Wanted, boolean>({
     send: (batch) => this.#send(batch.claim()),
-    kindOf: (idOrKey) => (isMessageId(idOrKey) ? "id" : "key"),
-    sizeOf: (idOrKey) => idOrKey.length,
+    kindOf: ({ idOrKey, knownFact = "" }) => `${isMessageId(idOrKey) ? "id" : "key"}${knownFact}`,
+    sizeOf: ({ idOrKey }) => idOrKey.length,
     giveUp: ({ cause }) => cause,
   });
 
@@ -18,8 +19,8 @@ export class CancelBatch {
   }
 
   /** Cancels a message by its id or its business key; returns whether it was delayed. */
-  add(idOrKey: string, signal?: AbortSignal): Promise<boolean> {
-    return this.#batch.add(idOrKey, signal);
+  add(idOrKey: string, signal?: AbortSignal, hint?: Hint): Promise<boolean> {
+    return this.#batch.add({ idOrKey, knownFact: hint?.knownFact }, signal);
   }
 
   /** Resolves when every cancellation made so far is settled. */
@@ -27,12 +28,21 @@ export class CancelBatch {
     return this.#batch.settled();
   }
 
-  #send(idsOrKeys: readonly string[]): Promise<boolean[]> {
-    if (idsOrKeys[0] === undefined || !isMessageId(idsOrKeys[0])) {
-      const keys = idsOrKeys.map((wanted) => ({ wanted }));
-      return this.#queue.change("cancel in", removeByKey, {}, { rows: keys });
+  #send(wanted: readonly Wanted[]): Promise<boolean[]> {
+    const knownFact = wanted[0]?.knownFact;
+    const all = wanted.map(({ idOrKey }) => idOrKey);
+    const ids = all.filter(isMessageId);
+    if (ids.length === 0) {
+      const rows = all.map((key) => ({ wanted: key }));
+      return this.#queue.change("cancel in", removeByKey, {}, { rows, knownFact });
     }
-    const addresses = idsOrKeys.filter(isMessageId).map((id) => ({ wanted: parseMessageId(id) }));
-    return this.#queue.change("cancel in", removeById, {}, { rows: addresses });
+    const rows = ids.map((id) => ({ wanted: parseMessageId(id) }));
+    return this.#queue.change("cancel in", removeById, {}, { rows, knownFact });
   }
+}
+
+/** A message that is to be cancelled. Only those that were chosen by the same knowledge travel together. */
+interface Wanted {
+  readonly idOrKey: string;
+  readonly knownFact: string | undefined;
 }

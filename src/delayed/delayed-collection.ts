@@ -6,7 +6,7 @@ import type { Payloads } from "../queue/payloads.ts";
 import type { HandleOptions } from "../queue/queue-handle.ts";
 import { DelayedHandle } from "./delayed-handle.ts";
 import { decoded } from "./delayed-message.ts";
-import type { DelayedMessages } from "./delayed-messages.ts";
+import type { DelayedFace } from "./delayed-messages.ts";
 
 /**
  * The delayed messages of a queue as a collection.
@@ -15,11 +15,11 @@ import type { DelayedMessages } from "./delayed-messages.ts";
  * that becomes due meanwhile may be missing.
  */
 export abstract class DelayedCollection<T> extends DelayedHandle<T> {
-  readonly #messages: DelayedMessages;
+  readonly #messages: DelayedFace;
   readonly #payloads: Payloads<T>;
 
   /** @internal */
-  protected constructor(open: HandleOptions, messages: DelayedMessages, payloads: Payloads<T>) {
+  protected constructor(open: HandleOptions, messages: DelayedFace, payloads: Payloads<T>) {
     super(open, messages, payloads);
     this.#messages = messages;
     this.#payloads = payloads;

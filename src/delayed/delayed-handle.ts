@@ -11,6 +11,7 @@ import {
   checkWhere,
   checkWhole,
 } from "../queue/checks.ts";
+import { checkFind, type FindOptions } from "../queue/find-options.ts";
 import type { CallOptions } from "../queue/options.ts";
 import type { Payloads } from "../queue/payloads.ts";
 import { QueueHandle, type HandleOptions } from "../queue/queue-handle.ts";
@@ -22,17 +23,17 @@ import {
   type NewMessage,
   type Rescheduled,
 } from "./delayed-message.ts";
-import type { DelayedMessages } from "./delayed-messages.ts";
+import type { DelayedFace } from "./delayed-messages.ts";
 import type { Due, OfferResult, Offering } from "./offer-batch.ts";
 import { checkNewMessage, offerRule, type OfferOptions } from "./offer-options.ts";
 
 /** What every handle can do with delayed messages: offer, find, cancel and reschedule them. */
 export abstract class DelayedHandle<T> extends QueueHandle {
-  readonly #messages: DelayedMessages;
+  readonly #messages: DelayedFace;
   readonly #payloads: Payloads<T>;
 
   /** @internal */
-  protected constructor(open: HandleOptions, messages: DelayedMessages, payloads: Payloads<T>) {
+  protected constructor(open: HandleOptions, messages: DelayedFace, payloads: Payloads<T>) {
     super(open);
     this.#messages = messages;
     this.#payloads = payloads;
@@ -101,22 +102,22 @@ export abstract class DelayedHandle<T> extends QueueHandle {
    * `true`: it was delayed, and will never be delivered. `false`: it was moved already, or never
    * existed. The verdict is exact; if Redis's reply is lost with the connection, the promise rejects.
    */
-  async cancel(idOrKey: MessageId | string, options?: CallOptions): Promise<boolean> {
+  async cancel(idOrKey: MessageId | string, options?: FindOptions): Promise<boolean> {
     checkIdOrKey(idOrKey);
-    return await this.#messages.cancel(idOrKey, callSignal(options));
+    return await this.#messages.cancel(idOrKey, ...checkFind(options));
   }
 
   /** Cancels many, a hundred per script; returns a verdict for each, in the same order, as {@link cancel} does. */
   async cancelMany(
     idsOrKeys: Iterable<MessageId | string>,
-    options?: CallOptions,
+    options?: FindOptions,
   ): Promise<boolean[]> {
-    const signal = callSignal(options);
+    const [signal, hint] = checkFind(options);
     checkIterable("idsOrKeys", idsOrKeys);
     const all = Array.from(idsOrKeys);
     for (const idOrKey of all) checkIdOrKey(idOrKey);
     this.#messages.checkOpen();
-    return await Promise.all(all.map((idOrKey) => this.#messages.cancel(idOrKey, signal)));
+    return await Promise.all(all.map((idOrKey) => this.#messages.cancel(idOrKey, signal, hint)));
   }
 
   /**
@@ -160,7 +161,7 @@ export abstract class DelayedHandle<T> extends QueueHandle {
   async reschedule(
     idOrKey: MessageId | string,
     delay: number,
-    options?: CallOptions,
+    options?: FindOptions,
   ): Promise<Rescheduled | undefined> {
     checkIdOrKey(idOrKey);
     checkDuration("delay", delay);
@@ -176,7 +177,7 @@ export abstract class DelayedHandle<T> extends QueueHandle {
   async rescheduleAt(
     idOrKey: MessageId | string,
     at: Date | number,
-    options?: CallOptions,
+    options?: FindOptions,
   ): Promise<Rescheduled | undefined> {
     checkIdOrKey(idOrKey);
     return await this.#reschedule(idOrKey, { deadline: checkInstant("at", at) }, options);
@@ -188,7 +189,7 @@ export abstract class DelayedHandle<T> extends QueueHandle {
    */
   async promote(
     idOrKey: MessageId | string,
-    options?: CallOptions,
+    options?: FindOptions,
   ): Promise<Rescheduled | undefined> {
     checkIdOrKey(idOrKey);
     return await this.#reschedule(idOrKey, "now", options);
@@ -197,17 +198,17 @@ export abstract class DelayedHandle<T> extends QueueHandle {
   /** The delayed message with this id or key; undefined if there is none. O(log N). */
   async get(
     idOrKey: MessageId | string,
-    options?: CallOptions,
+    options?: FindOptions,
   ): Promise<DelayedMessage<T> | undefined> {
     checkIdOrKey(idOrKey);
-    const message = await this.#messages.get(idOrKey, callSignal(options));
+    const message = await this.#messages.get(idOrKey, ...checkFind(options));
     return message && { ...message, payload: this.#payloads.decode(message.payload) };
   }
 
   /** Whether a message with this key is delayed. O(log N). */
-  async has(key: string, options?: CallOptions): Promise<boolean> {
+  async has(key: string, options?: FindOptions): Promise<boolean> {
     checkKey(key);
-    return (await this.#messages.delayedOf([key], callSignal(options))).length === 1;
+    return (await this.#messages.delayedOf([key], ...checkFind(options))).length === 1;
   }
 
   /**
@@ -274,9 +275,9 @@ export abstract class DelayedHandle<T> extends QueueHandle {
   async #reschedule(
     idOrKey: string,
     due: Due | "now",
-    options?: CallOptions,
+    options?: FindOptions,
   ): Promise<Rescheduled | undefined> {
-    const message = await this.#messages.reschedule(idOrKey, due, callSignal(options));
+    const message = await this.#messages.reschedule(idOrKey, due, ...checkFind(options));
     return message && { id: message.id, deadline: message.deadline };
   }
 

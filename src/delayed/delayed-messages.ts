@@ -9,6 +9,7 @@ import type { SearchHit } from "../lua/delayed/search-page.ts";
 import { makePlain } from "../lua/queue/make-plain.ts";
 import { asNumber, run } from "../lua/script.ts";
 import type { MessageHeaders } from "../queue/headers.ts";
+import type { Hint } from "../queue/find-options.ts";
 import { formatMessageId, unpackMember, type MessageId } from "../queue/message.ts";
 import type { Queue } from "../queue/queue.ts";
 import type { Connections } from "../redis/connections.ts";
@@ -32,6 +33,9 @@ export interface DelayedBytes {
   /** If it was offered with some, to a reliable queue. */
   readonly headers: MessageHeaders | undefined;
 }
+
+/** What a handle asks of the delayed messages of its queue, which may be in many partitions. */
+export type DelayedFace = Pick<DelayedMessages, keyof DelayedMessages>;
 
 /**
  * The delayed messages of one queue, as bytes. There is one such object per queue and client, however
@@ -116,9 +120,9 @@ export class DelayedMessages {
   }
 
   /** Cancels a message; returns whether it was delayed. */
-  async cancel(idOrKey: string, signal?: AbortSignal): Promise<boolean> {
+  async cancel(idOrKey: string, signal?: AbortSignal, hint?: Hint): Promise<boolean> {
     this.#queue.checkOpen();
-    return await this.#cancels.add(idOrKey, signal);
+    return await this.#cancels.add(idOrKey, signal, hint);
   }
 
   /**
@@ -129,12 +133,13 @@ export class DelayedMessages {
     idOrKey: string,
     due: Due | "now",
     signal?: AbortSignal,
+    hint?: Hint,
   ): Promise<Pick<DelayedBytes, "id" | "deadline"> | undefined> {
-    return toBytes(await this.#lookup.reschedule(idOrKey, due, signal));
+    return toBytes(await this.#lookup.reschedule(idOrKey, due, signal, hint));
   }
 
-  async get(idOrKey: string, signal?: AbortSignal): Promise<DelayedBytes | undefined> {
-    return toBytes(await this.#lookup.get(idOrKey, signal));
+  async get(idOrKey: string, signal?: AbortSignal, hint?: Hint): Promise<DelayedBytes | undefined> {
+    return toBytes(await this.#lookup.get(idOrKey, signal, hint));
   }
 
   /** The messages whose business keys have this prefix, in no order; each once. */
@@ -153,8 +158,8 @@ export class DelayedMessages {
   }
 
   /** Which of these business keys belong to delayed messages. */
-  delayedOf(keys: readonly string[], signal?: AbortSignal): Promise<string[]> {
-    return this.#lookup.delayedOf(keys, signal);
+  delayedOf(keys: readonly string[], signal?: AbortSignal, hint?: Hint): Promise<string[]> {
+    return this.#lookup.delayedOf(keys, signal, hint);
   }
 
   async size(signal?: AbortSignal): Promise<number> {

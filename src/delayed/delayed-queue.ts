@@ -5,7 +5,7 @@ import type { Payloads } from "../queue/payloads.ts";
 import type { HandleOptions } from "../queue/queue-handle.ts";
 import { DelayedCollection } from "./delayed-collection.ts";
 import { decoded, type DelayedMessage } from "./delayed-message.ts";
-import type { DelayedMessages } from "./delayed-messages.ts";
+import type { DelayedFace } from "./delayed-messages.ts";
 import type { PlainResult } from "./plain-result.ts";
 
 /**
@@ -18,11 +18,11 @@ import type { PlainResult } from "./plain-result.ts";
  * refuses a command or its reply is lost.
  */
 export class DelayedQueue<T = unknown> extends DelayedCollection<T> {
-  readonly #messages: DelayedMessages;
+  readonly #messages: DelayedFace;
   readonly #payloads: Payloads<T>;
 
   /** @internal Use `Delayline.getDelayedQueue`. */
-  constructor(open: HandleOptions, messages: DelayedMessages, payloads: Payloads<T>) {
+  constructor(open: HandleOptions, messages: DelayedFace, payloads: Payloads<T>) {
     super(open, messages, payloads);
     this.#messages = messages;
     this.#payloads = payloads;

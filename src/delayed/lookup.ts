@@ -2,6 +2,7 @@ import { areDelayed } from "../lua/delayed/are-delayed.ts";
 import { getById, getByKey, type DelayedMember } from "../lua/delayed/get.ts";
 import { getByKeys } from "../lua/delayed/get-by-keys.ts";
 import { rescheduleById, rescheduleByKey } from "../lua/delayed/reschedule.ts";
+import type { Hint } from "../queue/find-options.ts";
 import { isMessageId, parseMessageId } from "../queue/message.ts";
 import type { Queue } from "../queue/queue.ts";
 import { PAGE_BYTES } from "./insertion-order.ts";
@@ -18,15 +19,15 @@ export class Lookup {
     this.#queue = queue;
   }
 
-  async get(idOrKey: string, signal?: AbortSignal): Promise<DelayedMember | undefined> {
-    return isMessageId(idOrKey)
-      ? await this.#queue.read(
-          "look into",
-          getById,
-          { wanted: parseMessageId(idOrKey) },
-          { signal },
-        )
-      : await this.#queue.read("look into", getByKey, { wanted: idOrKey }, { signal });
+  async get(
+    idOrKey: string,
+    signal?: AbortSignal,
+    hint?: Hint,
+  ): Promise<DelayedMember | undefined> {
+    const isId = isMessageId(idOrKey);
+    const wanted = isId ? parseMessageId(idOrKey) : idOrKey;
+    const options = { signal, knownFact: hint?.knownFact };
+    return await this.#queue.read("look into", isId ? getById : getByKey, { wanted }, options);
   }
 
   /**
@@ -37,6 +38,7 @@ export class Lookup {
     idOrKey: string,
     due: Due | "now",
     signal?: AbortSignal,
+    hint?: Hint,
   ): Promise<DelayedMember | undefined> {
     const isId = isMessageId(idOrKey);
     const scripts = isId ? rescheduleById : rescheduleByKey;
@@ -47,7 +49,8 @@ export class Lookup {
       deadline: "",
       ...(due !== "now" && due),
     };
-    return await this.#queue.change("reschedule in", scripts, args, { signal });
+    const options = { signal, knownFact: hint?.knownFact };
+    return await this.#queue.change("reschedule in", scripts, args, options);
   }
 
   /** The delayed messages whose business keys have this prefix, in no order; each once. */
@@ -91,12 +94,18 @@ export class Lookup {
   }
 
   /** Which of these business keys belong to delayed messages. */
-  async delayedOf(keys: readonly string[], signal?: AbortSignal): Promise<string[]> {
+  async delayedOf(keys: readonly string[], signal?: AbortSignal, hint?: Hint): Promise<string[]> {
+    const knownFact = hint?.knownFact;
     const delayed: string[] = [];
     for (let i = 0; i < keys.length; i += STEP) {
       const some = keys.slice(i, i + STEP);
       const rows = some.map((key) => ({ key }));
-      const flags = await this.#queue.read("look into", areDelayed, {}, { rows, signal });
+      const flags = await this.#queue.read(
+        "look into",
+        areDelayed,
+        {},
+        { rows, signal, knownFact },
+      );
       delayed.push(...some.filter((_, k) => flags[k]));
     }
     return delayed;

@@ -6,7 +6,8 @@ import type { Queue } from "../queue/queue.ts";
 import { offer } from "../lua/delayed/offer.ts";
 import { offerKeyed, type Outcome } from "../lua/delayed/offer-keyed.ts";
 import { pick } from "../lua/family.ts";
-import { run } from "../lua/script.ts";
+import type { Row, Script } from "../lua/script.ts";
+import type { QueueKeys } from "../queue/keys.ts";
 import type { RedisClient } from "../redis/client.ts";
 import { createId, formatMessageId, packMember, type MessageId } from "../queue/message.ts";
 import { retrying } from "../redis/call.ts";
@@ -41,6 +42,12 @@ export interface Offering {
   /** With `rule: "replace"`: how long its key may wait altogether, in milliseconds. */
   readonly maxWait?: number | undefined;
   readonly headers?: MessageHeaders | undefined;
+  /** The bucket that its id tells; any, if it is left out. */
+  readonly bucket?: number | undefined;
+  /** To a partition: what the caller knew when it chose this one; see {@link Queue.run}. */
+  readonly knownFact?: string;
+  /** To a partition: keeps the id for another attempt, once it may have been stored. */
+  readonly sentAs?: { id?: Buffer };
 }
 
 /**
@@ -86,6 +93,7 @@ export class OfferBatch {
     this.#all = shared.offerBatches.add(this);
     this.#batch = new TurnBatch({
       send: (batch) => this.#send(batch, this.#chooseScript()),
+      kindOf: ({ knownFact }) => knownFact ?? "",
       sizeOf: ({ payload, headers }) => payload.length + (headers ? headersBytes(headers) : 0),
       expiries: shared.expiries,
       giveUp: (why) => this.#failure(why),
@@ -143,7 +151,7 @@ export class OfferBatch {
       if (offerings.length === 0) return [];
       // The ids are made before the first sending: ioredis sends a script again whose reply was
       // lost with the connection, and ZADD NX then finds the same members.
-      const ids = offerings.map(({ key }) => createId(this.#clock.nextStamp(), key));
+      const ids = offerings.map((offering) => this.#idOf(offering));
       const send = () =>
         script === "plain"
           ? this.#sendPlain(commands, offerings, ids)
@@ -152,6 +160,11 @@ export class OfferBatch {
     } catch (error) {
       throw this.#failure(error, isUnknown ? "unknown" : "none");
     }
+  }
+
+  #idOf({ bucket, sentAs }: Offering): Buffer {
+    if (sentAs === undefined) return createId(this.#clock.nextStamp(), bucket);
+    return (sentAs.id ??= createId(this.#clock.nextStamp(), bucket));
   }
 
   #failure(error: unknown, effect?: Effect): OfferError {
@@ -182,11 +195,9 @@ export class OfferBatch {
       member: packMember(ids[i] as Buffer, payload, "", headers && { headers }),
       ...columnsOf(due),
     }));
-    const { keys, layout } = this.#queue;
-    const { channel } = keys;
-    const script = pick(offer, layout);
+    const script = pick(offer, this.#queue.layout);
     const sentAt = performance.now();
-    const reply = await run(commands, script, keys, { channel }, rows, this.#holdAll);
+    const reply = await this.#run(commands, script, offerings, rows);
     this.#clock.observe(reply.serverTime, sentAt);
     return reply.deadlines.map((deadline, i) => ({
       id: formatMessageId(deadline, ids[i] as Buffer),
@@ -209,17 +220,26 @@ export class OfferBatch {
         maxWait,
       }),
     );
-    const { keys, layout } = this.#queue;
-    const { channel } = keys;
-    const script = pick(offerKeyed, layout);
+    const script = pick(offerKeyed, this.#queue.layout);
     const sentAt = performance.now();
-    const reply = await run(commands, script, keys, { channel }, rows, this.#holdAll);
+    const reply = await this.#run(commands, script, offerings, rows);
     this.#clock.observe(reply.serverTime, sentAt);
     return reply.results.map(({ deadline, outcome, delayedId }, i) => ({
       id: formatMessageId(deadline, delayedId ?? (ids[i] as Buffer)),
       deadline,
       outcome,
     }));
+  }
+
+  #run<Reply, Column extends string>(
+    commands: RedisClient,
+    script: Script<keyof QueueKeys, "channel", Reply, Column>,
+    [first]: readonly Offering[],
+    rows: readonly Row<Column>[],
+  ): Promise<Reply> {
+    const { channel } = this.#queue.keys;
+    const knownFact = first?.knownFact;
+    return this.#queue.run(commands, script, { channel }, rows, knownFact, this.#holdAll);
   }
 }
 

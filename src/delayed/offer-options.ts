@@ -1,4 +1,5 @@
 import { checkDuration, checkKey, checkOptions, checkSignal } from "../queue/checks.ts";
+import { bucketOfKey } from "../queue/bucket.ts";
 import { checkedHeaders } from "../queue/headers.ts";
 import type { CallOptions } from "../queue/options.ts";
 import type { Offering } from "./offer-batch.ts";
@@ -29,6 +30,14 @@ export interface OfferOptions extends CallOptions {
    * with or without `maxWait`. Defaults to no limit.
    */
   readonly maxWait?: number;
+
+  /**
+   * In a queue in partitions: messages with the same partition key are in the same partition, whatever their number.
+   * It decides for the business key, too: a key is unique per partition key, so who gives one gives it always. 1 to 200
+   * bytes. In an ordinary queue it changes nothing, until that gets partitions. Defaults to the key; a message with
+   * neither may be in any.
+   */
+  readonly partitionKey?: string;
 }
 
 /**
@@ -40,12 +49,23 @@ export interface OfferOptions extends CallOptions {
 export function offerRule(
   options: OfferOptions & { readonly headers?: unknown },
   takesHeaders = false,
-): Pick<Offering, "key" | "rule" | "maxWait" | "headers"> {
+): Pick<Offering, "key" | "rule" | "maxWait" | "headers" | "bucket"> {
   checkOptions("offer option", options, [...messageOptions(takesHeaders), "signal"]);
   checkSignal(options.signal);
   const rule = keyRule(options);
   const headers = takesHeaders ? checkedHeaders(options.headers) : undefined;
-  return headers === undefined ? rule : { ...rule, headers };
+  const bucket = bucketFor(options);
+  return {
+    ...rule,
+    ...(headers !== undefined && { headers }),
+    ...(bucket !== undefined && { bucket }),
+  };
+}
+
+function bucketFor({ key, partitionKey }: OfferOptions): number | undefined {
+  if (partitionKey !== undefined) checkKey(partitionKey, "partitionKey");
+  const text = partitionKey ?? key;
+  return text === undefined ? undefined : bucketOfKey(text);
 }
 
 function keyRule(options: OfferOptions): Pick<Offering, "key" | "rule" | "maxWait"> {
@@ -90,4 +110,4 @@ function messageOptions(takesHeaders: boolean): readonly string[] {
   return takesHeaders ? [...RULE_OPTIONS, "headers"] : RULE_OPTIONS;
 }
 
-const RULE_OPTIONS = ["key", "onDuplicate", "maxWait"];
+const RULE_OPTIONS = ["key", "onDuplicate", "maxWait", "partitionKey"];

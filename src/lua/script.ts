@@ -22,6 +22,8 @@ export interface Script<Key extends string, Arg extends string, Reply, Column ex
   /** The columns of the arguments that repeat. */
   readonly each: readonly Column[];
   readonly reply: (raw: RawReply) => Reply;
+  /** What it was declared with: the body, and the fragments that this needs. */
+  readonly source: { readonly body: string; readonly needs: readonly Fragment[] };
 }
 
 /**
@@ -61,7 +63,8 @@ export function defineScript<
     ...fragments.map((fragment) => fragment.lua),
     definition.lua.replaceAll("for each row do", eachRow(args.length + 1, each)),
   ].join("\n");
-  return { name, lua, keys, args, each, reply, sha: createHash("sha1").update(lua).digest("hex") };
+  const sha = createHash("sha1").update(lua).digest("hex");
+  return { name, lua, keys, args, each, reply, sha, source: { body: definition.lua, needs } };
 }
 
 /**

@@ -72,15 +72,18 @@ export function checkWhole(
  * @throws {TypeError | RangeError} unless it is a well-formed string of 1 to 200 bytes that no
  * `MessageId` can be mistaken for.
  */
-export function checkKey(value: unknown): asserts value is string {
-  if (typeof value !== "string") throw new TypeError(`key must be a string, got ${typeof value}`);
-  if (!value.isWellFormed()) throw new TypeError("key must be well-formed Unicode");
+export function checkKey(value: unknown, name = "key"): asserts value is string {
+  if (typeof value !== "string")
+    throw new TypeError(`${name} must be a string, got ${typeof value}`);
+  if (!value.isWellFormed()) throw new TypeError(`${name} must be well-formed Unicode`);
   const bytes = Buffer.byteLength(value);
   if (bytes === 0 || bytes > MAX_KEY_BYTES) {
-    throw new RangeError(`key must have 1 to ${MAX_KEY_BYTES} bytes of UTF-8, got ${bytes}`);
+    throw new RangeError(`${name} must have 1 to ${MAX_KEY_BYTES} bytes of UTF-8, got ${bytes}`);
   }
   if (isMessageId(value)) {
-    throw new TypeError(`key must not look like a message id (<deadline>-<hex>), got "${value}"`);
+    throw new TypeError(
+      `${name} must not look like a message id (<deadline>-<hex>), got "${value}"`,
+    );
   }
 }
 

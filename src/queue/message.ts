@@ -1,5 +1,5 @@
 import { randomFillSync } from "node:crypto";
-import { BUCKET_COUNT, bucketOfKey } from "./bucket.ts";
+import { BUCKET_COUNT } from "./bucket.ts";
 import { packTrailer, unpackTrailer, type Trailer } from "./trailer.ts";
 
 /**
@@ -39,11 +39,8 @@ export interface StoredMessage extends Trailer {
 const pool = Buffer.allocUnsafe(4096);
 let used = pool.length;
 
-/**
- * A new 16-byte id with this order stamp (microseconds, a safe integer). Its bucket is that of the
- * partition key, or any if there is none.
- */
-export function createId(stamp: number, partitionKey?: string): Buffer {
+/** A new 16-byte id with this order stamp (microseconds, a safe integer), in this bucket, or in any. */
+export function createId(stamp: number, bucket?: number): Buffer {
   if (used === pool.length) {
     randomFillSync(pool);
     used = 0;
@@ -53,9 +50,9 @@ export function createId(stamp: number, partitionKey?: string): Buffer {
   id.writeUInt32BE(stamp % 2 ** 32, 4);
   pool.copy(id, 8, used, used + 8);
   used += 8;
-  if (partitionKey !== undefined) {
+  if (bucket !== undefined) {
     const random = id.readUInt16BE(14) & ~(BUCKET_COUNT - 1);
-    id.writeUInt16BE(random | bucketOfKey(partitionKey), 14);
+    id.writeUInt16BE(random | bucket, 14);
   }
   return id;
 }

@@ -1,6 +1,7 @@
 import { ClosedError, RedisError, type DelaylineError } from "../errors.ts";
 import { pick, type Family, type Into, type Layout } from "../lua/family.ts";
 import { setAside } from "../lua/ready/set-aside.ts";
+import { guarded, newerFact } from "../lua/guarded.ts";
 import { run, type Row, type Script, type ScriptArg } from "../lua/script.ts";
 import type { RedisClient } from "../redis/client.ts";
 import type { Connections } from "../redis/connections.ts";
@@ -16,6 +17,8 @@ interface OnceOptions<Reply> extends CallOptions {
 
 interface RunOptions<Column extends string, Reply> extends OnceOptions<Reply> {
   readonly rows?: readonly Row<Column>[];
+  /** Of a partition: what the caller knew when it chose this one. The script checks it. */
+  readonly knownFact?: string | undefined;
 }
 
 /** Sends one command of a client. */
@@ -34,6 +37,7 @@ export class Queue {
   readonly #connections: Connections;
   readonly #expiries: Expiries;
   #layout: Layout;
+  readonly #learn: (fact: string) => void;
   #makesStream = false;
   #isClosed = false;
 
@@ -46,6 +50,8 @@ export class Queue {
       readonly expiries: Expiries;
       readonly report: (error: DelaylineError) => void;
     },
+    /** Of a partition: is told what a script has been refused for. */
+    learn: (fact: string) => void = () => {},
   ) {
     this.name = name;
     this.keys = keys;
@@ -53,6 +59,7 @@ export class Queue {
     this.report = shared.report;
     this.#connections = shared.connections;
     this.#expiries = shared.expiries;
+    this.#learn = learn;
   }
 
   /** How it lies in Redis, as far as this process knows. It may become reliable at any time. */
@@ -115,10 +122,10 @@ export class Queue {
     doing: string,
     scripts: Family<Script<Key, Arg, Reply, Column>>,
     args: Readonly<Record<Arg, ScriptArg>>,
-    { rows, signal }: RunOptions<Column, Reply> = {},
+    { rows, signal, knownFact }: RunOptions<Column, Reply> = {},
   ): Promise<Reply> {
     const script = pick(scripts, this.layout);
-    return this.call(doing, (redis, keys) => run(redis, script, keys, args, rows), signal);
+    return this.call(doing, (redis) => this.run(redis, script, args, rows, knownFact), signal);
   }
 
   /** Runs a script that must not be sent twice. Otherwise as {@link callOnce}. */
@@ -126,10 +133,34 @@ export class Queue {
     doing: string,
     scripts: Family<Script<Key, Arg, Reply, Column>>,
     args: Readonly<Record<Arg, ScriptArg>>,
-    { rows, ...options }: RunOptions<Column, Reply> = {},
+    { rows, knownFact, ...options }: RunOptions<Column, Reply> = {},
   ): Promise<Reply> {
     const script = pick(scripts, this.layout);
-    return this.callOnce(doing, (redis, keys) => run(redis, script, keys, args, rows), options);
+    return this.callOnce(doing, (redis) => this.run(redis, script, args, rows, knownFact), options);
+  }
+
+  /**
+   * Runs a script on the queue's keys through one of the client's connections; with a `knownFact` in the form that
+   * checks it.
+   *
+   * Rejects with what ioredis rejects with.
+   */
+  run<Key extends keyof QueueKeys, Arg extends string, Reply, Column extends string = never>(
+    redis: RedisClient,
+    script: Script<Key, Arg, Reply, Column>,
+    args: Readonly<Record<Arg, ScriptArg>>,
+    rows?: readonly Row<Column>[],
+    knownFact?: string,
+    onUnknown?: () => void,
+  ): Promise<Reply> {
+    if (knownFact === undefined) return run(redis, script, this.keys, args, rows, onUnknown);
+    const checked = { ...args, knownFact };
+    const running = run(redis, guarded(script), this.keys, checked, rows, onUnknown);
+    return running.catch((error: unknown) => {
+      const fact = newerFact(error);
+      if (fact !== undefined) this.#learn(fact);
+      throw error;
+    });
   }
 
   /**

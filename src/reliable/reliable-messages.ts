@@ -1,6 +1,7 @@
 import { DelayedMessages, type DelayedBytes } from "../delayed/delayed-messages.ts";
 import type { Due, Offering, OfferResult } from "../delayed/offer-batch.ts";
 import { ClosedError, OfferError, OfferManyError, RedisError } from "../errors.ts";
+import type { Hint } from "../queue/find-options.ts";
 import { isMessageId } from "../queue/message.ts";
 import type { Queue } from "../queue/queue.ts";
 import { aborted } from "../redis/call.ts";
@@ -62,13 +63,17 @@ export class ReliableMessages extends DelayedMessages {
     return await super.offerMany(offerings, signal);
   }
 
-  override async cancel(idOrKey: string, signal?: AbortSignal): Promise<boolean> {
-    const wasDelayed = await super.cancel(idOrKey, signal);
+  override async cancel(idOrKey: string, signal?: AbortSignal, hint?: Hint): Promise<boolean> {
+    const wasDelayed = await super.cancel(idOrKey, signal, hint);
     return wasDelayed || (isMessageId(idOrKey) && (await this.#retries.cancel(idOrKey, signal)));
   }
 
-  override async get(idOrKey: string, signal?: AbortSignal): Promise<DelayedBytes | undefined> {
-    const delayed = await super.get(idOrKey, signal);
+  override async get(
+    idOrKey: string,
+    signal?: AbortSignal,
+    hint?: Hint,
+  ): Promise<DelayedBytes | undefined> {
+    const delayed = await super.get(idOrKey, signal, hint);
     if (delayed !== undefined || !isMessageId(idOrKey)) return delayed;
     return await this.#retries.get(idOrKey, signal);
   }
@@ -77,8 +82,9 @@ export class ReliableMessages extends DelayedMessages {
     idOrKey: string,
     due: Due | "now",
     signal?: AbortSignal,
+    hint?: Hint,
   ): Promise<Pick<DelayedBytes, "id" | "deadline"> | undefined> {
-    const delayed = await super.reschedule(idOrKey, due, signal);
+    const delayed = await super.reschedule(idOrKey, due, signal, hint);
     if (delayed !== undefined || !isMessageId(idOrKey)) return delayed;
     return await this.#retries.reschedule(idOrKey, due, signal);
   }

@@ -1,8 +1,9 @@
 import { DelayedCollection } from "../delayed/delayed-collection.ts";
-import type { DelayedMessages } from "../delayed/delayed-messages.ts";
+import type { DelayedFace } from "../delayed/delayed-messages.ts";
 import type { OfferResult } from "../delayed/offer-batch.ts";
 import { callSignal, checkDuration, checkFunction, checkIdOrKey } from "../queue/checks.ts";
 import { isMessageId, type MessageId } from "../queue/message.ts";
+import { checkFind, type FindOptions } from "../queue/find-options.ts";
 import type { CallOptions } from "../queue/options.ts";
 import type { Payloads } from "../queue/payloads.ts";
 import type { HandleOptions } from "../queue/queue-handle.ts";
@@ -42,13 +43,13 @@ export class ReliableQueue<T = unknown> extends DelayedCollection<T> {
   readonly deadLetters: DeadLetters<T>;
   /** The consumer group of this handle. */
   readonly group: string;
-  readonly #messages: DelayedMessages;
+  readonly #messages: DelayedFace;
   readonly #consuming: Consuming<T>;
 
   /** @internal Use `Delayline.getReliableQueue`. */
   constructor(
     open: HandleOptions,
-    messages: DelayedMessages,
+    messages: DelayedFace,
     payloads: Payloads<T>,
     reliable: {
       readonly group: string;
@@ -86,10 +87,10 @@ export class ReliableQueue<T = unknown> extends DelayedCollection<T> {
   }
 
   /** Whether a message with this id is delayed or retrying, or one with this key is delayed. O(log N). */
-  override async has(idOrKey: MessageId | string, options?: CallOptions): Promise<boolean> {
+  override async has(idOrKey: MessageId | string, options?: FindOptions): Promise<boolean> {
     checkIdOrKey(idOrKey);
     if (!isMessageId(idOrKey)) return await super.has(idOrKey, options);
-    return (await this.#messages.get(idOrKey, callSignal(options))) !== undefined;
+    return (await this.#messages.get(idOrKey, ...checkFind(options))) !== undefined;
   }
 
   /**

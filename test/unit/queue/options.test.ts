@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { bucketOfKey } from "../../../src/queue/bucket.ts";
 import { checkDuration, checkInstant, checkKey, checkWhole } from "../../../src/queue/checks.ts";
 import { clientSettings, DEFAULTS, queueSettings } from "../../../src/queue/options.ts";
 import { Delayline } from "../../../src/index.ts";
@@ -290,21 +291,28 @@ describe("a business key", () => {
   });
 });
 
+const BUCKET_OF_K = bucketOfKey("k");
+
 describe("the options of an offer", () => {
   test.each<[object, object]>([
     [{}, {}],
-    [{ key: "k" }, { key: "k", rule: "reject" }],
+    [{ key: "k" }, { key: "k", rule: "reject", bucket: BUCKET_OF_K }],
+    [{ partitionKey: "k" }, { bucket: BUCKET_OF_K }],
+    [
+      { key: "other", partitionKey: "k" },
+      { key: "other", rule: "reject", bucket: BUCKET_OF_K },
+    ],
     [
       { key: "k", onDuplicate: "keep" },
-      { key: "k", rule: "keep" },
+      { key: "k", rule: "keep", bucket: BUCKET_OF_K },
     ],
     [
       { key: "k", onDuplicate: "replace" },
-      { key: "k", rule: "replace" },
+      { key: "k", rule: "replace", bucket: BUCKET_OF_K },
     ],
     [
       { key: "k", onDuplicate: "replace", maxWait: 1.5 },
-      { key: "k", rule: "replace", maxWait: 1.5 },
+      { key: "k", rule: "replace", maxWait: 1.5, bucket: BUCKET_OF_K },
     ],
     [{ key: undefined, onDuplicate: undefined }, {}],
   ])("%j make the rule %j", (options, rule) => {
@@ -317,6 +325,7 @@ describe("the options of an offer", () => {
     [{ key: 5 }, "key must be a string, got number"],
     [{ onDuplicate: "keep" }, "onDuplicate needs a key"],
     [{ maxWait: 5 }, "maxWait needs a key"],
+    [{ partitionKey: 5 }, "partitionKey must be a string, got number"],
     [
       { key: "k", onDuplicate: "drop" },
       'onDuplicate must be "reject", "replace" or "keep", got "drop"',
@@ -341,7 +350,8 @@ describe("headers among the options of an offer", () => {
   test("are known only where the queue takes them", () => {
     const options = { headers: { traceparent: "00-1" } };
     expect(offerRule(options, true)).toEqual(options);
-    const message = 'offer option must be one of key, onDuplicate, maxWait, signal, got "headers"';
+    const message =
+      'offer option must be one of key, onDuplicate, maxWait, partitionKey, signal, got "headers"';
     expect(() => offerRule(options)).toThrow(new TypeError(message));
   });
 
@@ -351,7 +361,8 @@ describe("headers among the options of an offer", () => {
 
   test("stand beside the key and its rule", () => {
     const options = { key: "k", onDuplicate: "keep", headers: { a: "1" } } as const;
-    expect(offerRule(options, true)).toEqual({ key: "k", rule: "keep", headers: { a: "1" } });
+    const rule = { key: "k", rule: "keep", bucket: BUCKET_OF_K };
+    expect(offerRule(options, true)).toEqual({ ...rule, headers: { a: "1" } });
   });
 
   test.each([{}, undefined])("are left out if they are %j", (headers) => {
@@ -368,7 +379,7 @@ describe("headers among the options of an offer", () => {
     expect(() => checkNewMessage("messages[0]", newMessage, true)).not.toThrow();
     expect(() => checkNewMessage("messages[0]", newMessage)).toThrow(
       new TypeError(
-        'property of messages[0] must be one of payload, delay, key, onDuplicate, maxWait, got "headers"',
+        'property of messages[0] must be one of payload, delay, key, onDuplicate, maxWait, partitionKey, got "headers"',
       ),
     );
   });
