@@ -3,13 +3,16 @@ import { DecodeError, EncodeError, PayloadTooLargeError } from "../errors.ts";
 import type { QueueSettings } from "./options.ts";
 import type { Queue } from "./queue.ts";
 
+/** What payloads have to know of their queue. */
+type PayloadsQueue = Pick<Queue, "name" | "report" | "quarantine">;
+
 /** Turns one handle's payloads into bytes and back. */
 export class Payloads<T> {
-  readonly #queue: Queue;
+  readonly #queue: PayloadsQueue;
   readonly #codec: Codec<T>;
   readonly #maxBytes: number;
 
-  constructor(queue: Queue, { codec, maxPayloadBytes }: QueueSettings<T>) {
+  constructor(queue: PayloadsQueue, { codec, maxPayloadBytes }: QueueSettings<T>) {
     this.#queue = queue;
     this.#codec = codec;
     this.#maxBytes = maxPayloadBytes;

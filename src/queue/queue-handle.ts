@@ -6,8 +6,8 @@ import type { Queue } from "./queue.ts";
 
 /** What every handle of a queue is made from. */
 export interface HandleOptions {
-  readonly queue: Queue;
-  readonly pauses: PauseWatch;
+  readonly queue: Pick<Queue, "name">;
+  readonly pauses: Pick<PauseWatch, "pause" | "resume" | "ask">;
   readonly quarantine: Quarantine;
 }
 
@@ -19,7 +19,7 @@ export abstract class QueueHandle {
   /** What nobody could read of the queue's messages. */
   readonly quarantine: Quarantine;
 
-  readonly #pauses: PauseWatch;
+  readonly #pauses: HandleOptions["pauses"];
 
   /** @internal */
   protected constructor({ queue, pauses, quarantine }: HandleOptions) {

@@ -14,7 +14,7 @@ import { tellFailure, type Handler } from "../queue/handler.ts";
 import { Subscription } from "../queue/subscription.ts";
 import type { Work } from "../redis/troubles.ts";
 import { Iteration } from "../queue/iteration.ts";
-import type { ReadyList } from "./ready-list.ts";
+import type { ReadyFace, ReadyList } from "./ready-list.ts";
 import {
   checkSubscribe,
   checkTakeMany,
@@ -57,12 +57,12 @@ interface Host {
  * is lost, and with {@link ClosedError} after `close()`.
  */
 export class BlockingQueue<T = unknown> extends QueueHandle {
-  readonly #list: ReadyList;
+  readonly #list: ReadyFace;
   readonly #payloads: Payloads<T>;
   readonly #host: Host;
 
   /** @internal Use `Delayline.getBlockingQueue`. */
-  constructor(open: HandleOptions, list: ReadyList, payloads: Payloads<T>, host: Host) {
+  constructor(open: HandleOptions, list: ReadyFace, payloads: Payloads<T>, host: Host) {
     super(open);
     this.#list = list;
     this.#payloads = payloads;

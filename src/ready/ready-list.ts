@@ -11,6 +11,9 @@ import type { Troubles } from "../redis/troubles.ts";
 import { Taker } from "./taker.ts";
 import type { WaitOptions } from "../queue/waiters.ts";
 
+/** What a handle asks of the ready messages of its queue, which may be in many partitions. */
+export type ReadyFace = Pick<ReadyList, keyof ReadyList>;
+
 /**
  * The ready messages of one queue, as bytes. There is one such object per queue and client, however
  * many handles there are: all who wait share a connection.

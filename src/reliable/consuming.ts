@@ -6,7 +6,7 @@ import type { WaitOptions } from "../queue/waiters.ts";
 import type { Work } from "../redis/troubles.ts";
 import type { Delivered, Deliverer } from "./deliverer.ts";
 import type { Delivery } from "./delivery.ts";
-import type { Group } from "./group.ts";
+import type { GroupFace } from "./group.ts";
 import { handle, type BatchHandler, type ReliableHandler } from "./handling.ts";
 import { Lanes } from "./lanes.ts";
 import { RoutedSubscription } from "./routed-subscription.ts";
@@ -25,7 +25,7 @@ import { UnknownCounts } from "./unknown-counts.ts";
 /** The ways in which one handle of a reliable queue brings deliveries to the user's code. */
 export class Consuming<T> {
   readonly #queue: string;
-  readonly #group: Group;
+  readonly #group: GroupFace;
   readonly #deliverer: Deliverer<T>;
   readonly #consumers: Set<Consumer>;
   readonly #takes: Work;
@@ -33,7 +33,7 @@ export class Consuming<T> {
 
   constructor(
     queue: string,
-    group: Group,
+    group: GroupFace,
     deliverer: Deliverer<T>,
     host: {
       /** Those that are waited for when the client closes. */

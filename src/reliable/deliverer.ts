@@ -5,7 +5,7 @@ import { unpackTrailer, type Trailer } from "../queue/trailer.ts";
 import type { WaitOptions } from "../queue/waiters.ts";
 import type { ServerClock } from "../time/server-clock.ts";
 import { Delivery, type Content, type DeliveryHost, type Failure } from "./delivery.ts";
-import type { Group } from "./group.ts";
+import type { GroupFace } from "./group.ts";
 import type { Held } from "./held.ts";
 import { checkRetry, type RetryLadder } from "./retry-ladder.ts";
 
@@ -23,7 +23,7 @@ type Fate = { readonly delay: number } | { readonly reason: string };
 
 /** Makes deliveries of what one handle takes, and settles them as its options say. */
 export class Deliverer<T> implements DeliveryHost {
-  readonly #group: Group;
+  readonly #group: GroupFace;
   readonly #payloads: Payloads<T>;
   readonly #retry: RetryLadder;
   readonly #clock: ServerClock;
@@ -31,7 +31,7 @@ export class Deliverer<T> implements DeliveryHost {
   readonly #warn: (error: unknown) => void;
 
   constructor(
-    group: Group,
+    group: GroupFace,
     payloads: Payloads<T>,
     retry: RetryLadder,
     host: {

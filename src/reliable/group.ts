@@ -26,6 +26,14 @@ export interface GroupSettings {
   readonly maxDeliveries: number;
 }
 
+/** What handles ask of their group, whose queue may be in many partitions. */
+export type GroupFace = Pick<
+  Group,
+  "settings" | "checkTaking" | "take" | "limit" | "leaseEndsAt" | "release" | "giveUp" | "persist"
+> & {
+  readonly settlements: Pick<Settlements, "ack" | "retry" | "bury" | "extend">;
+};
+
 /**
  * A consumer group of one queue, and this process's consumer in it, as bytes. There is one such object per group and
  * client, however many handles there are.
