@@ -1,19 +1,18 @@
 import { EventEmitter } from "node:events";
 import { BlockingQueue } from "../ready/blocking-queue.ts";
 import type { BuiltInCodecs, TypedCodecName } from "../codecs/built-in.ts";
-import { Connections } from "../redis/connections.ts";
 import { DelayedQueue } from "../delayed/delayed-queue.ts";
 import { ClosedError, RedisError, type AnyDelaylineError, type DelaylineError } from "../errors.ts";
 import {
   clientSettings,
-  DEFAULTS,
   queueSettings,
   type CallOptions,
   type DelaylineOptions,
   type QueueOptions,
   type QueueSettings,
 } from "../queue/options.ts";
-import { OpenQueue, type Shared } from "./open-queue.ts";
+import { OpenQueue } from "./open-queue.ts";
+import { shareServers, type Shared } from "./shared.ts";
 import { openReliable } from "./open-reliable.ts";
 import { warn, warnOfRecovery } from "./warnings.ts";
 import { callSignal } from "../queue/checks.ts";
@@ -23,10 +22,7 @@ import { Payloads } from "../queue/payloads.ts";
 import { reliableSettings, type ReliableQueueOptions } from "../reliable/reliable-options.ts";
 import type { ReliableQueue } from "../reliable/reliable-queue.ts";
 import { DeadlineTimer } from "../time/deadline-timer.ts";
-import { Expiries } from "../time/expiries.ts";
-import { ServerClock } from "../time/server-clock.ts";
-import { Subscriber } from "../redis/subscriber.ts";
-import { Troubles, type Recovery } from "../redis/troubles.ts";
+import type { Recovery } from "../redis/troubles.ts";
 
 /** The events of a {@link Delayline}. */
 export interface DelaylineEvents {
@@ -65,7 +61,7 @@ export interface DelaylineEvents {
  */
 export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDisposable {
   readonly #options: DelaylineOptions;
-  readonly #shared: Shared;
+  readonly #servers: readonly [Shared, ...Shared[]];
   readonly #queues = new Map<string, OpenQueue>();
   /** How long running handlers are waited for. */
   readonly #patience = new Patience();
@@ -74,31 +70,13 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
   /** @throws {TypeError | RangeError} if an option is not legal. Nothing is connected yet. */
   constructor(options: DelaylineOptions = {}) {
     super();
-    const { callTimeout, closeTimeout } = clientSettings(options);
+    const settings = clientSettings(options);
     queueSettings({}, options);
     this.#options = options;
-    const report = (error: DelaylineError) => this.#report(error);
-    const onRecovered = (recovery: Recovery) => this.#reportRecovery(recovery);
-    const troubles = new Troubles({ report, onRecovered });
-    const clock = new ServerClock();
-    const connections = new Connections(options.redis ?? DEFAULTS.redis, {
-      onTime: (serverTime, sentAt) => {
-        clock.observe(serverTime, sentAt);
-        troubles.heard();
-      },
-      troubles,
+    this.#servers = shareServers(options, settings, {
+      report: (error) => this.#report(error),
+      onRecovered: (recovery) => this.#reportRecovery(recovery),
     });
-    const subscriber = new Subscriber(connections, troubles);
-    this.#shared = {
-      connections,
-      subscriber,
-      clock,
-      offerBatches: new Set(),
-      expiries: new Expiries(callTimeout),
-      closeTimeout,
-      report,
-      troubles,
-    };
   }
 
   /**
@@ -162,7 +140,7 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
   getReliableQueue<T = unknown>(name: string, options?: ReliableQueueOptions<T>): ReliableQueue<T> {
     const settings = reliableSettings(options, this.#options);
     const open = this.#open(name, settings.queue);
-    return openReliable(open, settings, this.#shared.clock);
+    return openReliable(open, settings, this.#servers[0].clock);
   }
 
   /**
@@ -175,7 +153,7 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
   async serverTime(options?: CallOptions): Promise<number> {
     const signal = callSignal(options);
     if (this.#closing !== undefined) throw new ClosedError("the client");
-    const { clock, connections, expiries } = this.#shared;
+    const { clock, connections, expiries } = this.#servers[0];
     try {
       const limit = { expiries, signal };
       await connections.call("commands", limit, async (redis) => clock.ready(() => redis.time()));
@@ -216,11 +194,13 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
   }
 
   async #close(): Promise<void> {
-    const { subscriber, connections, troubles, closeTimeout } = this.#shared;
+    const { closeTimeout } = this.#servers[0];
     const queues = [...this.#queues.values()];
 
     const startedAt = performance.now();
-    const abandoning = new DeadlineTimer(() => connections.abandon());
+    const abandoning = new DeadlineTimer(() => {
+      for (const { connections } of this.#servers) connections.abandon();
+    });
     abandoning.reset(startedAt + closeTimeout);
     await Promise.all(queues.map((queue) => queue.stopTaking()));
     abandoning.clear();
@@ -233,7 +213,7 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
     let givingUp: DeadlineTimer | undefined;
     const givenUp = new Promise<void>((resolve) => {
       givingUp = new DeadlineTimer(() => {
-        connections.close();
+        for (const { connections } of this.#servers) connections.close();
         // A client that was lent to us may keep them for ever: nobody waits for that.
         setImmediate(resolve);
       });
@@ -243,9 +223,11 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
     givingUp?.clear();
 
     // What fails from now on fails since we end it.
-    troubles.close();
-    subscriber.close();
-    connections.close();
+    for (const { troubles, subscriber, connections } of this.#servers) {
+      troubles.close();
+      subscriber.close();
+      connections.close();
+    }
     // What was reported last is emitted before this resolves: the caller may end the process then.
     await new Promise((resolve) => setImmediate(resolve));
   }
@@ -258,7 +240,7 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
     const elements = interop === "redisson" ? "members" : "addresses";
     let open = this.#queues.get(name);
     if (open === undefined) {
-      open = new OpenQueue(name, elements, this.#shared);
+      open = new OpenQueue(name, elements, this.#servers[0]);
       this.#queues.set(name, open);
     } else if (open.queue.layout.elements !== elements) {
       throw new TypeError(

@@ -1,7 +1,6 @@
 import { DelayedMessages } from "../delayed/delayed-messages.ts";
-import type { OfferBatch } from "../delayed/offer-batch.ts";
 import { TransferTask } from "../delayed/transfer-task.ts";
-import { LeftRunningError, type DelaylineError } from "../errors.ts";
+import { LeftRunningError } from "../errors.ts";
 import type { TransferReply } from "../lua/delayed/transfer.ts";
 import type { Elements, Into } from "../lua/family.ts";
 import type { Consumer } from "../queue/consumer.ts";
@@ -13,25 +12,10 @@ import { Group, type GroupSettings } from "../reliable/group.ts";
 import { ReliableMessages } from "../reliable/reliable-messages.ts";
 import { Retries } from "../reliable/retries.ts";
 import { ReadyList } from "../ready/ready-list.ts";
-import type { Connections } from "../redis/connections.ts";
 import { ListWatch } from "../reliable/list-watch.ts";
-import type { Subscriber } from "../redis/subscriber.ts";
-import type { Troubles, Work } from "../redis/troubles.ts";
-import type { Expiries } from "../time/expiries.ts";
-import type { ServerClock } from "../time/server-clock.ts";
+import type { Work } from "../redis/troubles.ts";
 
-/** What all queues of a client share. */
-export interface Shared {
-  readonly connections: Connections;
-  readonly subscriber: Subscriber;
-  readonly clock: ServerClock;
-  readonly offerBatches: Set<OfferBatch>;
-  /** The time bound of every awaited call. */
-  readonly expiries: Expiries;
-  readonly closeTimeout: number;
-  readonly report: (error: DelaylineError) => void;
-  readonly troubles: Troubles;
-}
+import type { Shared } from "./shared.ts";
 
 /** What a client has running for one group of a reliable queue. */
 export interface OpenGroup {

@@ -56,6 +56,9 @@ export interface QueueOptions<T = unknown> {
   readonly maxPayloadBytes?: number;
 }
 
+/** Where one Redis, or one Cluster, is. */
+export type RedisAddress = string | ConnectionOptions | LentClient;
+
 /** Options of a client. Those of {@link QueueOptions} hold for queues that do not say otherwise. */
 export interface DelaylineOptions extends QueueOptions {
   /**
@@ -70,9 +73,13 @@ export interface DelaylineOptions extends QueueOptions {
    * failover (`failoverDetector`, `reconnectOnError`, `slotsRefreshInterval`) is in
    * `docs/guide/connections.md`; a warning says what it lacks.
    *
+   * A list of such addresses names several servers, for queues in partitions: partition p is on server p mod n, and
+   * the list has to be the same in every process. Ordinary queues are on the first. Each server costs connections of
+   * its own.
+   *
    * Defaults to `"redis://localhost:6379"`.
    */
-  readonly redis?: string | ConnectionOptions | LentClient;
+  readonly redis?: RedisAddress | readonly RedisAddress[];
 
   /**
    * How long a call may take that you await, in milliseconds: 1 to 2,147,483,647. It covers the time to

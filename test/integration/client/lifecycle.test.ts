@@ -1,6 +1,7 @@
 import { describe, onTestFinished, test } from "vitest";
 import { Delayline } from "../../../src/client/delayline.ts";
-import { OpenQueue, type Shared } from "../../../src/client/open-queue.ts";
+import { OpenQueue } from "../../../src/client/open-queue.ts";
+import type { Shared } from "../../../src/client/shared.ts";
 import { Tidier } from "../../../src/delayed/tidier.ts";
 import { TransferTask } from "../../../src/delayed/transfer-task.ts";
 import { queueKeys } from "../../../src/queue/keys.ts";
