@@ -1,0 +1,22 @@
+/** Redis Cluster shares its keys out over so many slots. */
+export const SLOT_COUNT = 16_384;
+
+/** The slot of all keys with this hash tag. */
+export function slotOfTag(tag: string): number {
+  return crc16(tag) % SLOT_COUNT;
+}
+
+/**
+ * The checksum that Redis Cluster takes of a hash tag: CRC-16/XMODEM over its UTF-8.
+ *
+ * The checksum of `a + b` is that of `b` begun with that of `a`.
+ */
+export function crc16(text: string, begun = 0): number {
+  let crc = begun;
+  for (const byte of Buffer.from(text)) {
+    crc ^= byte << 8;
+    for (let bit = 0; bit < 8; bit++) crc = (crc << 1) ^ (crc & 0x8000 ? 0x1021 : 0);
+    crc &= 0xffff;
+  }
+  return crc;
+}
