@@ -28,6 +28,12 @@ test("the order in which members are listed does not matter, nor one that is lis
   expect(sharesOf(mixed, listed[1]!, 64, 3)).toEqual(sharesOf(listed, listed[1]!, 64, 3));
 });
 
+// The hashes of these two are the same.
+test("members with equal scores come in the order of their names", () => {
+  expect(movers(["liquid", "costarring"], 0)).toEqual(["costarring", "liquid"]);
+  expect(holdersOf(["liquid", "costarring"], 2)).toEqual(["costarring", "liquid"]);
+});
+
 test("each partition has two movers, about as often each member", () => {
   const listed = members(8);
   for (const p of partitions) expect(new Set(movers(listed, p)).size).toBe(2);
