@@ -1,0 +1,239 @@
+import { randomUUID } from "node:crypto";
+import { RedisError } from "../errors.ts";
+import { attend } from "../lua/partitions/attend.ts";
+import { createFact } from "../lua/partitions/create-fact.ts";
+import { readFact } from "../lua/partitions/read-fact.ts";
+import { asNumber } from "../lua/script.ts";
+import type { Queue } from "../queue/queue.ts";
+import type { Listener } from "../redis/subscriber.ts";
+import type { Troubles, Work } from "../redis/troubles.ts";
+import { Pause } from "../time/pause.ts";
+import { formatFact, FROM_ORDINARY, isLater, parseFact, type Fact } from "./fact.ts";
+import { formatMember, parseMember, type Member, type Roles } from "./member.ts";
+import type { Part } from "./part.ts";
+
+/** How a queue gets partitions that has none yet. */
+export interface Creation {
+  /** How many; undefined: somebody else has to create them. */
+  readonly partitions: number | undefined;
+  readonly servers: number;
+  /** The ordinary queue of the same name. If it holds something, it is taken in. */
+  readonly ordinary: Pick<Queue, "call">;
+}
+
+/**
+ * What this client knows about the partitions of one queue, and about the processes that have it open.
+ *
+ * Partition 0 knows how many there are. The fact is asked for once; after that it comes by a notice on a channel
+ * of its own, with the reply to each sign of life, and with each script that is refused since Redis knows more. Whoever
+ * acts on an old fact is refused, so nobody has to know it at once.
+ *
+ * A sign of life is sent every two seconds once {@link attend} was called. Who joins or leaves says so on the
+ * channel, too. So all processes share out the partitions in the same way, but for a moment; that is only advice.
+ */
+export class FactWatch implements Listener {
+  readonly #queue: string;
+  readonly #first: Part;
+  readonly #creation: Creation;
+  readonly #work: Work;
+  readonly #listeners = new Set<() => void>();
+  readonly #id = randomUUID();
+  readonly #pause = new Pause(50, 1000);
+
+  #fact: Fact | undefined;
+  #members: readonly Member[] = [];
+  #roles: Roles = {};
+  #loading: Promise<Fact> | undefined;
+  #attending: Promise<void> | undefined;
+  #isAttendDue = false;
+  #timer: NodeJS.Timeout | undefined;
+  #hasBegun = false;
+  #isClosed = false;
+
+  constructor(
+    queue: string,
+    first: Part,
+    creation: Creation,
+    { troubles }: { readonly troubles: Troubles },
+  ) {
+    this.#queue = queue;
+    this.#first = first;
+    this.#creation = creation;
+    this.#work = troubles.work();
+  }
+
+  /** What is known; undefined before {@link known} has resolved for the first time. */
+  get fact(): Fact | undefined {
+    return this.#fact;
+  }
+
+  /** The processes that have the queue open, this one among them if it attends. */
+  get members(): readonly Member[] {
+    return this.#members;
+  }
+
+  /** This process's name among the members. */
+  get self(): string {
+    return this.#id;
+  }
+
+  /** The channel on which changes are told. */
+  get notice(): string {
+    return `${this.#first.queue.keys.partitions}:notice`;
+  }
+
+  /** Calls `listener` whenever the fact or the members have changed. */
+  onChange(listener: () => void): void {
+    this.#listeners.add(listener);
+  }
+
+  /**
+   * The fact; asks for it, and creates it if there is none.
+   *
+   * @throws {RedisError} if Redis cannot be asked.
+   * @throws {TypeError} if the queue is on another number of servers than this client, or has no partitions and this
+   * client does not say how many it is to have.
+   */
+  known(signal?: AbortSignal): Promise<Fact> {
+    if (this.#fact !== undefined) return Promise.resolve(this.#fact);
+    this.#loading ??= this.#load(signal).finally(() => (this.#loading = undefined));
+    return this.#loading;
+  }
+
+  /** Somebody says that this is the fact. */
+  learn(text: string): void {
+    const fact = parseFact(text);
+    if (fact === undefined || this.#isClosed) return;
+    if (this.#fact !== undefined && !isLater(fact, this.#fact)) return;
+    this.#fact = fact;
+    this.#tell();
+  }
+
+  /** From now on this process is a member, and hears of changes. */
+  attend(roles: Roles): void {
+    this.#roles = { ...this.#roles, ...roles };
+    if (!this.#hasBegun) {
+      this.#hasBegun = true;
+      this.#first.server.subscriber.listen(this.notice, this);
+    }
+    this.#attendNow();
+  }
+
+  onSubscribed(): void {
+    this.#attendNow();
+  }
+
+  onMessage(message: string): void {
+    if (message === MEMBERS) this.#attendNow();
+    else this.learn(message);
+  }
+
+  /** Leaves; resolves when Redis knows, or could not be told. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
+    this.#pause.end();
+    await this.#attending;
+    if (!this.#hasBegun) return;
+    this.#first.server.subscriber.unlisten(this.notice);
+    if (this.#first.server.connections.background.status === "ready") {
+      await this.#sendAttendance(true).catch(() => {});
+    }
+  }
+
+  async #load(signal?: AbortSignal): Promise<Fact> {
+    const { queue } = this.#first;
+    const found =
+      (await queue.read("ask for the partitions of", readFact, {}, { signal })) ??
+      (await this.#create(signal));
+    const fact = parseFact(found);
+    if (fact === undefined)
+      throw new TypeError(`queue "${this.#queue}" has no legal number of partitions`);
+    if (fact.servers !== this.#creation.servers) {
+      throw new TypeError(
+        `queue "${this.#queue}" is on ${fact.servers} server(s), got ${this.#creation.servers} in redis`,
+      );
+    }
+    this.learn(found);
+    return this.#fact as Fact;
+  }
+
+  async #create(signal?: AbortSignal): Promise<string> {
+    const { partitions, servers, ordinary } = this.#creation;
+    if (partitions === undefined) {
+      throw new TypeError(
+        `queue "${this.#queue}" has no partitions yet: say how many it is to have`,
+      );
+    }
+    const count = await ordinary.call(
+      "look at",
+      (redis, { timeouts, ready, stream, retries }) =>
+        redis.exists(timeouts, ready, stream, retries),
+      signal,
+    );
+    const isThere = asNumber(count) > 0;
+    const fact = formatFact({
+      epoch: 1,
+      to: partitions,
+      from: isThere ? FROM_ORDINARY : partitions,
+      state: isThere ? "moving" : "stable",
+      servers,
+    });
+    return await this.#first.queue.read(
+      "create the partitions of",
+      createFact,
+      { fact },
+      { signal },
+    );
+  }
+
+  #tell(): void {
+    for (const listener of this.#listeners) listener();
+  }
+
+  #attendNow(): void {
+    this.#isAttendDue = true;
+    this.#attending ??= this.#attend().finally(() => (this.#attending = undefined));
+  }
+
+  async #attend(): Promise<void> {
+    clearTimeout(this.#timer);
+    while (this.#isAttendDue && !this.#isClosed) {
+      this.#isAttendDue = false;
+      try {
+        // Who is among the first has to create it.
+        if (this.#fact === undefined) await this.known();
+        await this.#sendAttendance(false);
+        this.#work.succeeded();
+        this.#pause.reset();
+      } catch (error) {
+        if (this.#isClosed) return;
+        const doing = `cannot ask for the partitions of queue "${this.#queue}"`;
+        this.#work.failed(error instanceof RedisError ? error : new RedisError(doing, error));
+        await this.#pause.wait();
+        this.#isAttendDue = true;
+      }
+    }
+    if (!this.#isClosed) this.#timer = setTimeout(() => this.#attendNow(), INTERVAL);
+  }
+
+  async #sendAttendance(isGone: boolean): Promise<void> {
+    const { queue, server } = this.#first;
+    const member = formatMember({ name: this.#id, roles: this.#roles });
+    const args = { member, timeout: TIMEOUT, gone: isGone ? 1 : 0, notice: this.notice };
+    const { fact, members } = await queue.run(server.connections.background, attend, args);
+    if (fact !== undefined) this.learn(fact);
+    const before = this.#members.map(formatMember).join();
+    this.#members = members.flatMap((text) => parseMember(text) ?? []);
+    if (this.#members.map(formatMember).join() !== before) this.#tell();
+  }
+}
+
+/** What is published when the members have changed. */
+const MEMBERS = "members";
+
+/** Milliseconds between two signs of life. */
+const INTERVAL = 2000;
+
+/** After so many milliseconds without one a process is no member any more. */
+const TIMEOUT = 6000;

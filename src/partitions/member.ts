@@ -1,0 +1,39 @@
+/** What a process does with a queue, as far as its partitions are shared out. */
+export interface Roles {
+  /** It moves due messages. */
+  readonly moves?: boolean;
+  /** It takes messages. */
+  readonly takes?: boolean;
+  /** It consumes exclusively. */
+  readonly isExclusive?: boolean;
+}
+
+/** A process that has a queue open. */
+export interface Member {
+  readonly name: string;
+  readonly roles: Roles;
+}
+
+const LETTERS = { moves: "m", takes: "t", isExclusive: "x" } as const;
+
+/** A member as it is written in Redis: its roles, and its name. */
+export function formatMember({ name, roles }: Member): string {
+  const letters = Object.entries(LETTERS).map(([role, letter]) =>
+    roles[role as keyof Roles] === true ? letter : "",
+  );
+  return `${letters.join("")}:${name}`;
+}
+
+/** Reads a member; undefined if it is none. */
+export function parseMember(text: string): Member | undefined {
+  const [, letters, name] = /^([mtx]*):(.+)$/s.exec(text) ?? [];
+  if (letters === undefined || name === undefined) return undefined;
+  return {
+    name,
+    roles: {
+      moves: letters.includes(LETTERS.moves),
+      takes: letters.includes(LETTERS.takes),
+      isExclusive: letters.includes(LETTERS.isExclusive),
+    },
+  };
+}

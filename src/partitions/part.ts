@@ -1,0 +1,47 @@
+import type { DelayedMessages } from "../delayed/delayed-messages.ts";
+import type { PauseWatch } from "../queue/pause-watch.ts";
+import type { Quarantine } from "../queue/quarantine.ts";
+import type { Queue } from "../queue/queue.ts";
+import type { ReadyList } from "../ready/ready-list.ts";
+import type { Connections } from "../redis/connections.ts";
+import type { Subscriber } from "../redis/subscriber.ts";
+import type { Group, GroupSettings } from "../reliable/group.ts";
+import type { ReliableMessages } from "../reliable/reliable-messages.ts";
+
+/** The server that a partition is on, or its Cluster. */
+export interface Server {
+  readonly connections: Connections;
+  readonly subscriber: Subscriber;
+}
+
+/** One partition as the client has it open: an ordinary queue. */
+export interface Part {
+  readonly queue: Queue;
+  readonly server: Server;
+  readonly pauses: PauseWatch;
+  readonly quarantine: Quarantine;
+  readonly delayed: DelayedMessages;
+  readonly ready: ReadyList;
+  /** From now on this client moves its due messages, as far as it is on duty. */
+  startTransfer(): void;
+  /** Whether this client is one of those that move its due messages as soon as they are due. */
+  setDuty(isOnDuty: boolean): void;
+  /** While it is held this client moves nothing. */
+  setHeld(isHeld: boolean): void;
+  openGroup(settings: GroupSettings): {
+    readonly group: Group;
+    readonly messages: ReliableMessages;
+  };
+  /** Stops taking and moving; resolves when nothing is in hand any more, but with users' code. */
+  stopTaking(): Promise<void>;
+  /** Refuses every call from now on; resolves when the offers that were made are settled. */
+  close(): Promise<void>;
+}
+
+/** Opens partitions, each of which is a queue with a name of its own. */
+export interface PartsHost {
+  /** How many servers there are: partition p is on server p mod n. */
+  readonly serverCount: number;
+  /** Opens a queue. `learn` is told when Redis knows more about the partitions than this client. */
+  open(name: string, server: number, learn: (fact: string) => void): Part;
+}

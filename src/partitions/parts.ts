@@ -1,0 +1,187 @@
+import type { Troubles } from "../redis/troubles.ts";
+import { formatFact, FROM_ORDINARY, ORDINARY, partitionsOf, type Fact } from "./fact.ts";
+import { FactWatch } from "./fact-watch.ts";
+import type { Member, Roles } from "./member.ts";
+import type { Part, PartsHost } from "./part.ts";
+import { PartitionNames } from "./ring.ts";
+import { movers } from "./shares.ts";
+
+/** Who leaves a partition that is none any more, before it is closed here. */
+export type Leaving = (part: Part, partition: number) => Promise<void>;
+
+/**
+ * The partitions of one queue, as far as this client has them open.
+ *
+ * It opens each that may hold messages, as the fact says, and shares out who moves the due ones: two processes move
+ * those of a partition, and the others only look after it. A partition that is none any more is left: what takes from
+ * it stops, and what was given back to it meanwhile is brought over.
+ */
+export class Parts {
+  /** The queue's name. */
+  readonly name: string;
+  readonly #host: PartsHost;
+  readonly #names: PartitionNames;
+  readonly #open = new Map<number, Part>();
+  readonly #watch: FactWatch;
+  readonly #listeners = new Set<() => void>();
+  readonly #leavings = new Set<Promise<void>>();
+  #isTransferring = false;
+  #leave: Leaving = () => Promise.resolve();
+  #active: readonly number[] = [];
+
+  constructor(
+    name: string,
+    partitions: number | undefined,
+    host: PartsHost,
+    shared: { readonly troubles: Troubles },
+  ) {
+    this.name = name;
+    this.#host = host;
+    this.#names = new PartitionNames(name);
+    const creation = {
+      partitions,
+      servers: host.serverCount,
+      ordinary: {
+        call: (...args: Parameters<Part["queue"]["call"]>) => this.at(ORDINARY).queue.call(...args),
+      },
+    } as ConstructorParameters<typeof FactWatch>[2];
+    this.#watch = new FactWatch(name, this.at(0), creation, shared);
+    this.#watch.onChange(() => this.#onChange());
+  }
+
+  /** What is known of the partitions; undefined before {@link known} has resolved for the first time. */
+  get fact(): Fact | undefined {
+    return this.#watch.fact;
+  }
+
+  /** See {@link FactWatch.known}. */
+  known(signal?: AbortSignal): Promise<Fact> {
+    return this.#watch.known(signal);
+  }
+
+  learn(fact: string): void {
+    this.#watch.learn(fact);
+  }
+
+  get members(): readonly Member[] {
+    return this.#watch.members;
+  }
+
+  get self(): string {
+    return this.#watch.self;
+  }
+
+  get notice(): string {
+    return this.#watch.notice;
+  }
+
+  /** Partition 0 is always there. */
+  get first(): Part {
+    return this.at(0);
+  }
+
+  /** The numbers of those that may hold messages; none before the fact is known. */
+  get active(): readonly number[] {
+    return this.#active;
+  }
+
+  /** One of them, or {@link ORDINARY}. It is opened when it is first asked for. */
+  at(partition: number): Part {
+    let part = this.#open.get(partition);
+    if (part === undefined) {
+      const isOrdinary = partition === ORDINARY;
+      const name = isOrdinary ? this.name : this.#names.at(partition);
+      const server = isOrdinary ? 0 : partition % this.#host.serverCount;
+      part = this.#host.open(name, server, (fact) => this.learn(fact));
+      this.#open.set(partition, part);
+      if (this.#isTransferring) part.startTransfer();
+    }
+    return part;
+  }
+
+  /** Those that may hold messages, once the fact is known. */
+  async all(signal?: AbortSignal): Promise<Part[]> {
+    await this.known(signal);
+    return this.#active.map((partition) => this.at(partition));
+  }
+
+  /** Calls `listener` whenever the fact or the members have changed; behind that each partition is open. */
+  onChange(listener: () => void): void {
+    this.#listeners.add(listener);
+  }
+
+  /** Says what is to be done before a partition is closed that is none any more. */
+  onLeaving(leave: Leaving): void {
+    this.#leave = leave;
+  }
+
+  /** From now on this client moves due messages. */
+  startTransfer(): void {
+    this.attend({ moves: true });
+    if (this.#isTransferring) return;
+    this.#isTransferring = true;
+    for (const part of this.#open.values()) part.startTransfer();
+    this.#shareOut();
+  }
+
+  /** From now on this client counts as one that does this. */
+  attend(roles: Roles): void {
+    this.#watch.attend(roles);
+  }
+
+  /** Leaves the other processes. */
+  async stop(): Promise<void> {
+    await this.#watch.close();
+    await Promise.all(this.#leavings);
+  }
+
+  /** Every part that this client has open. */
+  get opened(): readonly Part[] {
+    return [...this.#open.values()];
+  }
+
+  #onChange(): void {
+    const { fact } = this.#watch;
+    if (fact === undefined) return;
+    const active = activeOf(fact);
+    if (active.join() !== this.#active.join()) {
+      this.#active = active;
+      for (const partition of active) this.at(partition);
+      for (const [partition, part] of this.#open) {
+        if (!active.includes(partition)) this.#close(partition, part);
+      }
+    }
+    this.#shareOut();
+    for (const listener of this.#listeners) listener();
+  }
+
+  #shareOut(): void {
+    const { fact, members, self } = this.#watch;
+    if (fact === undefined || !this.#isTransferring) return;
+    const names = members.filter(({ roles }) => roles.moves).map(({ name }) => name);
+    for (const partition of this.#active) {
+      const part = this.at(partition);
+      // As long as nobody is known, everybody moves.
+      const isOnDuty = names.length === 0 || movers(names, partition + 1).includes(self);
+      part.setDuty(isOnDuty);
+      part.setHeld(fact.state === "holding");
+    }
+  }
+
+  #close(partition: number, part: Part): void {
+    this.#open.delete(partition);
+    const leaving = this.#leave(part, partition).finally(() => this.#leavings.delete(leaving));
+    this.#leavings.add(leaving);
+  }
+}
+
+/** The partitions that may hold messages, as a fact says. */
+export function activeOf(fact: Fact): number[] {
+  const all = Array.from({ length: partitionsOf(fact) }, (_, partition) => partition);
+  return fact.from === FROM_ORDINARY ? [ORDINARY, ...all] : all;
+}
+
+/** The fact as scripts are given it. */
+export function knownFactOf(fact: Fact): string {
+  return formatFact(fact);
+}

@@ -1,0 +1,155 @@
+import type { DelayedBytes, DelayedMessages } from "../delayed/delayed-messages.ts";
+import { parseMessageId } from "../queue/message.ts";
+import type { Fact } from "./fact.ts";
+import type { MessagesOf } from "./partitioned-messages.ts";
+import type { Parts } from "./parts.ts";
+
+/**
+ * Reads the delayed messages of all partitions, each once.
+ *
+ * While the number of partitions changes, what is read in no order is read first where messages leave, and then
+ * where they arrive, so that none is missed. What is read in an order may miss those that are on their way.
+ */
+export class Reading {
+  readonly #parts: Parts;
+  readonly #messagesOf: MessagesOf;
+
+  constructor(parts: Parts, messagesOf: MessagesOf) {
+    this.#parts = parts;
+    this.#messagesOf = messagesOf;
+  }
+
+  /** The business keys with this prefix, a page at a time. */
+  async *keysWith(prefix: string, signal?: AbortSignal): AsyncGenerator<string[], void, void> {
+    const seen = new Set<string>();
+    for await (const page of this.#oneByOne(
+      (messages) => messages.keysWith(prefix, signal),
+      signal,
+    )) {
+      const found = page.filter((key) => !seen.has(key));
+      for (const key of found) seen.add(key);
+      yield found;
+    }
+  }
+
+  /** The messages whose business keys have this prefix. */
+  async *withPrefix(
+    prefix: string,
+    signal?: AbortSignal,
+  ): AsyncGenerator<DelayedBytes, void, void> {
+    yield* once(this.#oneByOne((messages) => messages.withPrefix(prefix, signal), signal));
+  }
+
+  /** The messages in the order of their deadlines. */
+  async *inDeadlineOrder(
+    step?: number,
+    signal?: AbortSignal,
+  ): AsyncGenerator<DelayedBytes, void, void> {
+    const all = await this.#merged(
+      (messages) => messages.inDeadlineOrder(step, signal),
+      (a, b) => a.deadline - b.deadline || compareIds(a, b),
+      signal,
+    );
+    yield* once(all);
+  }
+
+  /** The messages in the order in which they were inserted, within a partition; over all by the stamps of their ids. */
+  async *inOrder(
+    maxBytes?: number,
+    signal?: AbortSignal,
+  ): AsyncGenerator<DelayedBytes, void, void> {
+    yield* once(
+      await this.#merged((messages) => messages.inOrder(maxBytes, signal), compareIds, signal),
+    );
+  }
+
+  /** The partition whose first inserted message is the oldest; undefined if there is none. */
+  async oldest(signal?: AbortSignal): Promise<DelayedMessages | undefined> {
+    const parts = await this.#parts.all(signal);
+    const heads = await Promise.all(
+      parts.map(async (part) => {
+        const messages = this.#messagesOf(part);
+        for await (const head of messages.inOrder(1, signal)) return { messages, head };
+        return undefined;
+      }),
+    );
+    const found = heads.filter((one) => one !== undefined);
+    return found.toSorted((a, b) => compareIds(a.head, b.head))[0]?.messages;
+  }
+
+  /** Partition by partition, and once more where messages arrive, if their number was changed meanwhile. */
+  async *#oneByOne<Item>(
+    read: (messages: DelayedMessages) => AsyncGenerator<Item, void, void>,
+    signal?: AbortSignal,
+  ): AsyncGenerator<Item, void, void> {
+    let isChanged = true;
+    let fact = await this.#parts.known(signal);
+    while (isChanged) {
+      for (const partition of leavingFirst(fact, this.#parts.active)) {
+        yield* read(this.#messagesOf(this.#parts.at(partition)));
+      }
+      const now = await this.#parts.known(signal);
+      isChanged = now.epoch !== fact.epoch;
+      fact = now;
+    }
+  }
+
+  async #merged<Item>(
+    read: (messages: DelayedMessages) => AsyncGenerator<Item, void, void>,
+    compare: (a: Item, b: Item) => number,
+    signal?: AbortSignal,
+  ): Promise<AsyncGenerator<Item, void, void>> {
+    const parts = await this.#parts.all(signal);
+    return merge(
+      parts.map((part) => read(this.#messagesOf(part))),
+      compare,
+    );
+  }
+}
+
+/** Where messages leave comes before where they arrive. */
+function leavingFirst({ to, from }: Fact, active: readonly number[]): number[] {
+  // A growing number gives to the new ones, a shrinking one to those that stay.
+  const isArrival = (partition: number) => (to > from ? partition >= from : partition < to);
+  return active.toSorted((a, b) => Number(isArrival(a)) - Number(isArrival(b)));
+}
+
+/** Several ordered sequences in one order. */
+async function* merge<Item>(
+  sequences: readonly AsyncGenerator<Item, void, void>[],
+  compare: (a: Item, b: Item) => number,
+): AsyncGenerator<Item, void, void> {
+  try {
+    const heads = await Promise.all(sequences.map((sequence) => sequence.next()));
+    for (;;) {
+      let first: number | undefined;
+      for (const [i, head] of heads.entries()) {
+        if (head.done) continue;
+        const least = first === undefined ? undefined : (heads[first]?.value as Item);
+        if (least === undefined || compare(head.value, least) < 0) first = i;
+      }
+      if (first === undefined) return;
+      yield heads[first]?.value as Item;
+      heads[first] = await (sequences[first] as AsyncGenerator<Item, void, void>).next();
+    }
+  } finally {
+    await Promise.all(sequences.map((sequence) => sequence.return()));
+  }
+}
+
+/** Drops what has been seen: a message that was brought over meanwhile, or one that has come back. */
+async function* once(
+  messages: AsyncIterable<DelayedBytes>,
+): AsyncGenerator<DelayedBytes, void, void> {
+  const seen = new Set<string>();
+  for await (const message of messages) {
+    const id = message.id.slice(message.id.lastIndexOf("-"));
+    if (seen.has(id)) continue;
+    seen.add(id);
+    yield message;
+  }
+}
+
+function compareIds(a: DelayedBytes, b: DelayedBytes): number {
+  return parseMessageId(a.id).compare(parseMessageId(b.id), 8, undefined, 8);
+}
