@@ -8,6 +8,7 @@ import type { RedisClient } from "../redis/client.ts";
 import type { Connections } from "../redis/connections.ts";
 import type { Taken } from "./blocking-connection.ts";
 import type { Troubles } from "../redis/troubles.ts";
+import type { PausableSource } from "./open-sources.ts";
 import { Taker } from "./taker.ts";
 import type { WaitOptions } from "../queue/waiters.ts";
 
@@ -29,6 +30,8 @@ export class ReadyList {
   };
   /** By the names of the queues that are waited for together. */
   readonly #takers = new Map<string, Taker>();
+  /** Those that belong to somebody else. */
+  readonly #exclusive = new Set<Taker>();
   #isClosed = false;
 
   constructor(
@@ -65,6 +68,18 @@ export class ReadyList {
     others: readonly ReadyList[] = [],
   ): Promise<readonly Taken[]> {
     return await this.#taker(others).wait(max, options);
+  }
+
+  /**
+   * Makes a taker of its own for this list, over a connection of its own; `onConnected` is as a taker knows it.
+   * Who has it may close it; {@link close} does otherwise.
+   */
+  exclusive(onConnected: (id: number) => Promise<void>): Taker {
+    this.checkTaking();
+    for (const taker of this.#exclusive) if (taker.isClosed) this.#exclusive.delete(taker);
+    const taker = new Taker([this.#source], this.#shared, { onConnected });
+    this.#exclusive.add(taker);
+    return taker;
   }
 
   /**
@@ -119,16 +134,18 @@ export class ReadyList {
   /** Ends every wait; resolves when nothing is in hand any more. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    await Promise.all([...this.#takers.values()].map((taker) => taker.close()));
+    const takers = [...this.#takers.values(), ...this.#exclusive];
+    await Promise.all(takers.map((taker) => taker.close()));
+  }
+
+  get #source(): PausableSource {
+    const { ready, receipts } = this.#queue.keys;
+    return { ready, receipts, pauses: this.#shared.pauses };
   }
 
   #taker(others: readonly ReadyList[]): Taker {
     this.checkTaking();
-    const sources = [this, ...others].map((list) => ({
-      ready: list.#queue.keys.ready,
-      receipts: list.#queue.keys.receipts,
-      pauses: list.#shared.pauses,
-    }));
+    const sources = [this, ...others].map((list) => list.#source);
     const names = JSON.stringify(sources.map(({ ready }) => ready));
     let taker = this.#takers.get(names);
     if (taker === undefined) {

@@ -33,8 +33,14 @@ export class KnownPause implements Pauses {
     return this.ask();
   }
 
-  onChange(listener: () => void): void {
+  /** How many hear of changes. */
+  get listenerCount(): number {
+    return this.#listeners.size;
+  }
+
+  onChange(listener: () => void): () => void {
     this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
   }
 }
 
