@@ -92,6 +92,8 @@ export class Wire {
           options: {},
           stream: { cork: () => {}, uncork: () => {} },
           client: () => Promise.resolve(1),
+          evalshaBuffer: (...words: unknown[]) => this.#send("EVALSHA", ...words),
+          evalBuffer: (...words: unknown[]) => this.#send("EVAL", ...words),
           lpopBuffer: (...words: unknown[]) => this.#send("LPOP", ...words),
           blpopBuffer: (...words: unknown[]) => this.#send("BLPOP", ...words),
           disconnect: () => (redis.status = "end"),
