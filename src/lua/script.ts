@@ -21,6 +21,8 @@ export interface Script<Key extends string, Arg extends string, Reply, Column ex
   readonly args: readonly Arg[];
   /** The columns of the arguments that repeat. */
   readonly each: readonly Column[];
+  /** Whether these are keys. */
+  readonly areRowsKeys: boolean;
   readonly reply: (raw: RawReply) => Reply;
   /** What it was declared with: the body, and the fragments that this needs. */
   readonly source: { readonly body: string; readonly needs: readonly Fragment[] };
@@ -35,7 +37,8 @@ export interface Script<Key extends string, Arg extends string, Reply, Column ex
  *
  * `each` names the columns of arguments that repeat: the caller passes a row for each message, or
  * whatever it is. The body goes through them by `for each row do ... end`, where every column is a
- * local variable.
+ * local variable. With `areRowsKeys` their values are keys, behind those that are named: `row` is then the
+ * position in KEYS.
  *
  * @throws {TypeError} if a fragment reads a key that the script does not declare.
  */
@@ -47,10 +50,11 @@ export function defineScript<
 >(
   definition: Pick<Script<Key, Arg, Reply, Column>, "name" | "lua" | "keys" | "args" | "reply"> & {
     readonly each?: readonly Column[];
+    readonly areRowsKeys?: boolean;
     readonly needs?: readonly Fragment[];
   },
 ): Script<Key, Arg, Reply, Column> {
-  const { name, keys, args, each = [], reply, needs = [] } = definition;
+  const { name, keys, args, each = [], areRowsKeys = false, reply, needs = [] } = definition;
   const fragments = inOrder(needs);
   for (const key of fragments.flatMap((fragment) => fragment.keys)) {
     if ((keys as readonly string[]).includes(key)) continue;
@@ -61,19 +65,23 @@ export function defineScript<
     ...keys.map((key, i) => `local ${key} = KEYS[${i + 1}]`),
     ...args.map((arg, i) => `local ${arg} = ARGV[${i + 1}]`),
     ...fragments.map((fragment) => fragment.lua),
-    definition.lua.replaceAll("for each row do", eachRow(args.length + 1, each)),
+    definition.lua.replaceAll(
+      "for each row do",
+      areRowsKeys ? eachRow("KEYS", keys.length + 1, each) : eachRow("ARGV", args.length + 1, each),
+    ),
   ].join("\n");
   const sha = createHash("sha1").update(lua).digest("hex");
-  return { name, lua, keys, args, each, reply, sha, source: { body: definition.lua, needs } };
+  const source = { body: definition.lua, needs };
+  return { name, lua, keys, args, each, areRowsKeys, reply, sha, source };
 }
 
 /**
- * The head of a loop over rows that begin at `ARGV[first]`. A loop over ARGV costs less than an iterator
- * or a table per row would.
+ * The head of a loop over rows that begin at `first` of KEYS or ARGV. A loop over these costs less than an
+ * iterator or a table per row would.
  */
-function eachRow(first: number, columns: readonly string[]): string {
-  const values = columns.map((_, i) => (i === 0 ? "ARGV[row]" : `ARGV[row + ${i}]`));
-  return `for row = ${first}, #ARGV, ${columns.length} do local ${columns.join(", ")} = ${values.join(", ")}`;
+function eachRow(from: "KEYS" | "ARGV", first: number, columns: readonly string[]): string {
+  const values = columns.map((_, i) => (i === 0 ? `${from}[row]` : `${from}[row + ${i}]`));
+  return `for row = ${first}, #${from}, ${columns.length} do local ${columns.join(", ")} = ${values.join(", ")}`;
 }
 
 /**
@@ -84,7 +92,8 @@ function eachRow(first: number, columns: readonly string[]): string {
  * which may be one that we were lent. Who listens to the diagnostics channel `delayline:script` hears of
  * each run as a {@link ScriptRun}.
  *
- * `onUnknown` is called before the text is sent: what was sent meanwhile is executed before it.
+ * `onUnknown` is called before the text is sent: what was sent meanwhile is executed before it. If it throws,
+ * the text is not sent.
  *
  * Rejects with what ioredis rejects with, arguments included: callers wrap it before it gets out.
  */
@@ -104,8 +113,12 @@ export async function run<
   // Without an array for each row: this is what an offer costs Node besides ioredis.
   const words: ScriptArg[] = [script.keys.length];
   for (const key of script.keys) words.push(keys[key]);
+  if (script.areRowsKeys) {
+    pushRows(words, script.each, rows);
+    words[0] = words.length - 1;
+  }
   for (const arg of script.args) words.push(args[arg]);
-  for (const row of rows) for (const column of script.each) words.push(row[column]);
+  if (!script.areRowsKeys) pushRows(words, script.each, rows);
   if (!scriptRuns.hasSubscribers) return script.reply(await send(client, script, words, onUnknown));
   const startedAt = performance.now();
   let isDone = false;
@@ -119,6 +132,14 @@ export async function run<
     const ran: ScriptRun = { script: script.name, key, rows: rows.length, duration, isDone };
     scriptRuns.publish(ran);
   }
+}
+
+function pushRows<Column extends string>(
+  words: ScriptArg[],
+  columns: readonly Column[],
+  rows: readonly Row<Column>[],
+): void {
+  for (const row of rows) for (const column of columns) words.push(row[column]);
 }
 
 /** What the diagnostics channel `delayline:script` tells of one run. No payload is in it. */

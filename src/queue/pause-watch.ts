@@ -14,8 +14,8 @@ export interface Pauses {
   readonly isPaused: boolean | undefined;
   /** Resolves when that is known. */
   known(): Promise<void>;
-  /** Calls `listener` whenever it changes. */
-  onChange(listener: () => void): void;
+  /** Calls `listener` whenever it changes, until the function that is returned is called. */
+  onChange(listener: () => void): () => void;
 }
 
 /**
@@ -62,8 +62,9 @@ export class PauseWatch implements Pauses, Listener {
     return this.#isPaused;
   }
 
-  onChange(listener: () => void): void {
+  onChange(listener: () => void): () => void {
     this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
   }
 
   /** Redis says so. */

@@ -1,12 +1,9 @@
+import { popFromMany } from "../lua/ready/pop-from-many.ts";
+import { run } from "../lua/script.ts";
 import { BlockingClient } from "../redis/blocking-client.ts";
 import type { Connections } from "../redis/connections.ts";
+import type { Source, SourceOrder } from "./open-sources.ts";
 import type { Step } from "./pop-rhythm.ts";
-
-/** A ready LIST, and where the receipts of its give-backs stand. */
-export interface Source {
-  readonly ready: string;
-  readonly receipts: string;
-}
 
 /** A payload, and where it was popped from. */
 export interface Taken {
@@ -17,16 +14,30 @@ export interface Taken {
 /** A connection that pops ready messages and blocks for them. It lives once; see {@link BlockingClient}. */
 export class BlockingConnection {
   readonly #client: BlockingClient;
+  /** Whether the server knows the script that pops from many, as far as is known. */
+  #isScriptKnown = true;
 
   private constructor(client: BlockingClient) {
     this.#client = client;
   }
 
+  /**
+   * Opens a connection. `onConnected` is called with its id on the server before anything is taken; if that
+   * rejects, the connection is ended, and this rejects.
+   */
   static async open(
     connections: Connections,
     sources: readonly Source[],
+    onConnected?: (id: number) => Promise<void>,
   ): Promise<BlockingConnection> {
-    return new BlockingConnection(await BlockingClient.open(connections, sources[0]?.ready));
+    const client = await BlockingClient.open(connections, sources[0]?.ready);
+    try {
+      await onConnected?.(client.id);
+    } catch (error) {
+      client.disconnect();
+      throw error;
+    }
+    return new BlockingConnection(client);
   }
 
   get isLost(): boolean {
@@ -34,30 +45,42 @@ export class BlockingConnection {
   }
 
   /**
-   * Sends a pop of the first of these sources, a block for all of them, or both. Both are sent together, which
-   * is half the work for Redis. Both promises have to be awaited; what was not sent brings nothing.
+   * Sends a pop of `popped` sources, a block for `blocked` ones, or both. Both are sent together, which is half
+   * the work for Redis. Both promises have to be awaited; what was not sent brings nothing.
    */
   take(
     { pop, isBlocking }: Step,
-    sources: readonly Source[],
+    {
+      popped,
+      blocked,
+    }: { readonly popped: readonly Source[]; readonly blocked: readonly Source[] },
   ): readonly [popped: Promise<Taken[]>, blocked: Promise<Taken[]>] {
+    // A text that is sent behind the block would wait for its end. So the block waits for the text.
+    const isTextDue = pop > 0 && popped.length > 1 && !this.#isScriptKnown;
     const { stream } = this.#client.redis;
-    const [first] = sources as readonly [Source];
     stream.cork();
     try {
-      return [
-        pop > 0 ? this.#pop(pop, first) : Promise.resolve([]),
-        isBlocking ? this.#block(sources) : Promise.resolve([]),
-      ];
+      const popping =
+        pop > 0 ? this.#pop(pop, popped, isBlocking && !isTextDue) : Promise.resolve([]);
+      if (!isBlocking) return [popping, Promise.resolve([])];
+      return [popping, isTextDue ? popping.then(() => this.#block(blocked)) : this.#block(blocked)];
     } finally {
       stream.uncork();
     }
   }
 
-  /** Pops from the first of these sources that has messages, `count` at most. */
-  async popFromAny(count: number, sources: readonly Source[]): Promise<Taken[]> {
+  /**
+   * Pops from these sources, `count` messages at most: in a fixed order from the first that has any, otherwise
+   * evenly.
+   */
+  async pop(
+    count: number,
+    sources: readonly Source[],
+    order: SourceOrder = "fixed",
+  ): Promise<Taken[]> {
+    if (order === "rotating") return await this.#pop(count, sources, false);
     for (const source of sources) {
-      const popped = await this.#pop(count, source);
+      const popped = await this.#popFromOne(count, source);
       if (popped.length > 0) return popped;
     }
     return [];
@@ -73,7 +96,36 @@ export class BlockingConnection {
     this.#client.disconnect();
   }
 
-  async #pop(count: number, source: Source): Promise<Taken[]> {
+  #pop(count: number, sources: readonly Source[], isBlockBehind: boolean): Promise<Taken[]> {
+    const [only, ...others] = sources as readonly [Source, ...Source[]];
+    return others.length === 0
+      ? this.#popFromOne(count, only)
+      : this.#popFromMany(count, sources, isBlockBehind);
+  }
+
+  async #popFromMany(
+    count: number,
+    sources: readonly Source[],
+    isBlockBehind: boolean,
+  ): Promise<Taken[]> {
+    const { redis } = this.#client;
+    const rows = sources.map(({ ready }) => ({ list: ready }));
+    const onUnknown = () => {
+      if (isBlockBehind) throw new UnknownScript();
+    };
+    try {
+      const popping = run(redis, popFromMany, {}, { count }, rows, onUnknown);
+      const popped = await this.#client.watched(0, popping);
+      this.#isScriptKnown = true;
+      return popped.map(({ row, payload }) => ({ source: sources[row] as Source, payload }));
+    } catch (error) {
+      if (!(error instanceof UnknownScript)) throw error;
+      this.#isScriptKnown = false;
+      return [];
+    }
+  }
+
+  async #popFromOne(count: number, source: Source): Promise<Taken[]> {
     const { redis } = this.#client;
     const payloads = await this.#client.watched(0, redis.lpopBuffer(source.ready, count));
     return (payloads ?? []).map((payload) => ({ source, payload }));
@@ -92,6 +144,9 @@ export class BlockingConnection {
     return [{ source: source ?? (sources[0] as Source), payload }];
   }
 }
+
+/** The server does not know a script in front of a block: the pop brings nothing, and the next one sends the text. */
+class UnknownScript extends Error {}
 
 /**
  * Seconds that one BLPOP blocks at most. A connection that died silently is found within two seconds

@@ -27,8 +27,8 @@ export class GiveBack {
   readonly #closeTimeout: number;
   /** When it gives up, on the monotonic clock. */
   #givesUpAt = Infinity;
-  /** The last removal of a receipt. */
-  #removal: Promise<unknown> | undefined;
+  /** The removals of receipts that are under way. */
+  readonly #removals = new Set<Promise<unknown>>();
 
   /** `queue` is what errors call it; `waiters` are those who may get what Redis refuses. */
   constructor(
@@ -50,14 +50,19 @@ export class GiveBack {
   }
 
   /**
-   * Puts messages back, oldest first, all of one source. Never rejects; resolves when this process has
-   * none of them any more.
+   * Puts messages back, oldest first, each to where it was taken from. Never rejects; resolves when this process
+   * has none of them any more.
    */
   async putBack(messages: readonly Taken[]): Promise<void> {
-    // Backwards, since each batch goes to the head: the oldest comes last and stands first.
-    for (let end = messages.length; end > 0; end -= BATCH) {
-      await this.#putBackBatch(messages.slice(Math.max(0, end - BATCH), end));
+    const bySource = new Map<string, Taken[]>();
+    for (const message of messages) {
+      const { ready } = message.source;
+      const others = bySource.get(ready);
+      if (others === undefined) bySource.set(ready, [message]);
+      else others.push(message);
     }
+    // At once: where one is refused, the others need not wait for it.
+    await Promise.all(Array.from(bySource.values(), (group) => this.#putBackToOne(group)));
   }
 
   /** From now on failures are final once `closeTimeout` is over. */
@@ -65,9 +70,16 @@ export class GiveBack {
     this.#givesUpAt = Math.min(this.#givesUpAt, performance.now() + this.#closeTimeout);
   }
 
-  /** Resolves when the last receipt is removed, or could not be. */
+  /** Resolves when the receipts are removed, or could not be. */
   async receiptRemoved(): Promise<void> {
-    await this.#removal;
+    await Promise.all(this.#removals);
+  }
+
+  async #putBackToOne(messages: readonly Taken[]): Promise<void> {
+    // Backwards, since each batch goes to the head: the oldest comes last and stands first.
+    for (let end = messages.length; end > 0; end -= BATCH) {
+      await this.#putBackBatch(messages.slice(Math.max(0, end - BATCH), end));
+    }
   }
 
   async #putBackBatch(batch: readonly Taken[]): Promise<void> {
@@ -81,7 +93,11 @@ export class GiveBack {
         await run(background, giveBack, { ready, receipts }, { receipt }, batch);
         this.#work.succeeded();
         // Nobody waits for this, and a receipt that stays does no harm. It is dropped after a day.
-        this.#removal = background.zrem(receipts, receipt).catch(() => {});
+        const removal: Promise<unknown> = background
+          .zrem(receipts, receipt)
+          .catch(() => {})
+          .finally(() => this.#removals.delete(removal));
+        this.#removals.add(removal);
         return;
       } catch (error) {
         const isFinal = performance.now() > this.#givesUpAt;
@@ -98,7 +114,7 @@ export class GiveBack {
       await pause.wait();
       if (!mayBeBack && this.#waiters.waitingCount > 0) {
         this.#work.stopped();
-        await this.putBack(this.#waiters.giveLast(batch));
+        await this.#putBackToOne(this.#waiters.giveLast(batch));
         return;
       }
     }

@@ -28,7 +28,10 @@ export class PopRhythm {
   /** How many of these are left. */
   #blocksLeft = 0;
 
-  /** `mayPop`: false if there are several LISTs, since only a block knows which of them comes first. */
+  /**
+   * `mayPop`: false if there are several LISTs in a fixed order, since only a block knows which of them comes
+   * first.
+   */
   constructor(mayPop: boolean) {
     this.#mayPop = mayPop;
   }

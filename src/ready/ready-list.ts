@@ -8,11 +8,12 @@ import type { RedisClient } from "../redis/client.ts";
 import type { Connections } from "../redis/connections.ts";
 import type { Taken } from "./blocking-connection.ts";
 import type { Troubles } from "../redis/troubles.ts";
+import type { PausableSource } from "./open-sources.ts";
 import { Taker } from "./taker.ts";
 import type { WaitOptions } from "../queue/waiters.ts";
 
 /** What a handle asks of the ready messages of its queue, which may be in many partitions. */
-export type ReadyFace = Pick<ReadyList, keyof ReadyList>;
+export type ReadyFace = Omit<Pick<ReadyList, keyof ReadyList>, "exclusive">;
 
 /**
  * The ready messages of one queue, as bytes. There is one such object per queue and client, however
@@ -32,6 +33,8 @@ export class ReadyList {
   };
   /** By the names of the queues that are waited for together. */
   readonly #takers = new Map<string, Taker>();
+  /** Those that belong to somebody else. */
+  readonly #exclusive = new Set<Taker>();
   #isClosed = false;
 
   constructor(
@@ -71,6 +74,18 @@ export class ReadyList {
   }
 
   /**
+   * Makes a taker of its own for this list, over a connection of its own; `onConnected` is as a taker knows it.
+   * Who has it may close it; {@link close} does otherwise.
+   */
+  exclusive(onConnected: (id: number) => Promise<void>): Taker {
+    this.checkTaking();
+    for (const taker of this.#exclusive) if (taker.isClosed) this.#exclusive.delete(taker);
+    const taker = new Taker([this.#source], this.#shared, { onConnected });
+    this.#exclusive.add(taker);
+    return taker;
+  }
+
+  /**
    * Takes payloads that are there, `max` at most, without waiting; none while the queue is paused. What
    * arrives after the call was given up goes back.
    */
@@ -80,7 +95,11 @@ export class ReadyList {
       if (pauses.isPaused === undefined) await pauses.known();
       return pauses.isPaused ? [] : await redis.lpopBuffer(ready, max);
     };
-    const onLate = (payloads: Buffer[] | null) => this.#taker([]).putBack(payloads ?? []);
+    const onLate = (payloads: Buffer[] | null) => {
+      this.#taker([]).putBack(
+        (payloads ?? []).map((payload) => ({ payload, source: this.#source })),
+      );
+    };
     return (await this.#queue.callOnce("take from", take, { signal, onLate })) ?? [];
   }
 
@@ -122,16 +141,18 @@ export class ReadyList {
   /** Ends every wait; resolves when nothing is in hand any more. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    await Promise.all([...this.#takers.values()].map((taker) => taker.close()));
+    const takers = [...this.#takers.values(), ...this.#exclusive];
+    await Promise.all(takers.map((taker) => taker.close()));
+  }
+
+  get #source(): PausableSource {
+    const { ready, receipts } = this.#queue.keys;
+    return { ready, receipts, pauses: this.#shared.pauses };
   }
 
   #taker(others: readonly ReadyList[]): Taker {
     this.checkTaking();
-    const sources = [this, ...others].map((list) => ({
-      ready: list.#queue.keys.ready,
-      receipts: list.#queue.keys.receipts,
-      pauses: list.#shared.pauses,
-    }));
+    const sources = [this, ...others].map((list) => list.#source);
     const names = JSON.stringify(sources.map(({ ready }) => ready));
     let taker = this.#takers.get(names);
     if (taker === undefined) {

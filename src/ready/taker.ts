@@ -1,14 +1,15 @@
 import { RedisError, type DelaylineError } from "../errors.ts";
 import { isPassing } from "../failure.ts";
-import type { Pauses } from "../queue/pause-watch.ts";
 import type { Connections } from "../redis/connections.ts";
 import type { Troubles, Work } from "../redis/troubles.ts";
 import { Unblocking } from "../redis/unblocking.ts";
 import { Pause } from "../time/pause.ts";
-import { BlockingConnection, type Source, type Taken } from "./blocking-connection.ts";
+import { BlockingConnection, type Taken } from "./blocking-connection.ts";
 import { GiveBack } from "./give-back.ts";
+import { OpenSources, type PausableSource, type Source } from "./open-sources.ts";
 import { PopRhythm } from "./pop-rhythm.ts";
 import { checkFollows, type TakerMode } from "./taker-mode.ts";
+import type { TakerOptions } from "./taker-options.ts";
 import { Waiters, type WaitOptions } from "../queue/waiters.ts";
 
 /**
@@ -18,6 +19,10 @@ import { Waiters, type WaitOptions } from "../queue/waiters.ts";
  * It never fetches more than is waited for, so no message lies in a process that is busy. While anybody
  * waits it blocks for one message: that is all that Redis can give to a process that has vanished without
  * a word. Where there may be more, a pop for the others goes in front of the block.
+ *
+ * Of several LISTs in a *fixed* order a later one is served while those before it are empty, and it only blocks. In
+ * a *rotating* order each comes first in its turn, and it also pops, from all of them evenly. These LISTs have to be
+ * on one server, and may change while it runs.
  *
  * When the last waiter leaves, the block is ended with CLIENT UNBLOCK from another connection, and its
  * reply is awaited: it holds a message, or says that there is none. To drop the socket instead would lose
@@ -40,7 +45,7 @@ import { Waiters, type WaitOptions } from "../queue/waiters.ts";
  *   more than those who have stayed can take.
  * - **blocking**: a block is under way, perhaps with a pop in front, and somebody waits for it. When it
  *   brings a message, or its time is over: *gathering*. When the last waiter leaves, a queue is paused or
- *   resumed, or the pop brought more than those who have stayed can take: *unblocking*.
+ *   resumed, the queues are others, or the pop brought more than those who have stayed can take: *unblocking*.
  * - **unblocking**: the block is in vain, and is being ended. If somebody starts to wait before the reply
  *   is there, no message is left over, and no queue was paused or resumed: *blocking*. When the reply is
  *   there: *giving back* if there is a message for nobody, otherwise *gathering*.
@@ -55,7 +60,8 @@ import { Waiters, type WaitOptions } from "../queue/waiters.ts";
  */
 export class Taker {
   readonly #queue: string;
-  readonly #sources: readonly PausableSource[];
+  readonly #sources: OpenSources;
+  readonly #options: TakerOptions;
   readonly #connections: Connections;
   readonly #takes: Work;
   readonly #unblocking: Unblocking;
@@ -65,8 +71,6 @@ export class Taker {
   readonly #pause = new Pause(100, 1000);
 
   #mode: TakerMode = "idle";
-  /** Those that are not paused. It is another array whenever one is paused or resumed. */
-  #open: readonly Source[] = [];
   /** What the block that is under way was sent for. */
   #blockedFor: readonly Source[] = [];
   /** Ends the mode *paused*. */
@@ -86,9 +90,11 @@ export class Taker {
       readonly troubles: Troubles;
       readonly closeTimeout: number;
     },
+    options: TakerOptions = {},
   ) {
-    this.#queue = `queue "${sources.map(({ ready }) => ready).join('", "')}"`;
-    this.#sources = sources;
+    this.#queue = options.name ?? `queue "${sources.map(({ ready }) => ready).join('", "')}"`;
+    this.#options = options;
+    this.#sources = new OpenSources(options.order, () => this.#onChange());
     this.#connections = shared.connections;
     this.#takes = shared.troubles.work();
     this.#unblocking = new Unblocking(this.#queue, shared.troubles.work());
@@ -97,10 +103,14 @@ export class Taker {
       isConnected: () => this.#openConnection !== undefined || this.#mode === "paused",
       onChange: () => this.#onChange(),
     });
-    this.#rhythm = new PopRhythm(sources.length === 1);
+    this.#rhythm = new PopRhythm(options.order === "rotating" || sources.length === 1);
     this.#giveBack = new GiveBack(this.#queue, this.#waiters, shared);
-    for (const { pauses } of sources) pauses.onChange(() => this.#onPause());
-    this.#onPause();
+    this.#sources.set(sources);
+  }
+
+  /** Whether {@link close} has ended. */
+  get isClosed(): boolean {
+    return this.#mode === "closed";
   }
 
   /**
@@ -113,17 +123,25 @@ export class Taker {
     return this.#waiters.wait(max, options);
   }
 
-  /** Puts payloads of its first source back to the head, oldest first; they were taken for nobody. */
-  putBack(payloads: readonly Buffer[]): void {
-    const [source] = this.#sources;
-    if (source === undefined || payloads.length === 0) return;
-    const puttingBack = this.#giveBack.putBack(payloads.map((payload) => ({ payload, source })));
+  /** Puts messages back to the heads of their LISTs, oldest first; they were taken for nobody. */
+  putBack(messages: readonly Taken[]): void {
+    if (messages.length === 0) return;
+    const puttingBack = this.#giveBack.putBack(messages);
     this.#puttingBack = Promise.all([this.#puttingBack, puttingBack]);
+  }
+
+  /**
+   * From now on it takes from these; while there are none, all wait. What is under way from others is still
+   * delivered. Only for a taker with a rotating order.
+   */
+  setSources(sources: readonly PausableSource[]): void {
+    this.#sources.set(sources);
   }
 
   /** Ends every wait with a `ClosedError`; resolves when nothing is in hand any more. */
   async close(): Promise<void> {
     this.#giveBack.close();
+    this.#sources.close();
     this.#waiters.close();
     this.#pause.end();
     await this.#working;
@@ -140,15 +158,9 @@ export class Taker {
     this.#mode = mode;
   }
 
-  /** A queue was paused or resumed, or it has become known whether it is paused. */
-  #onPause(): void {
-    this.#open = this.#sources.filter(({ pauses }) => pauses.isPaused === false);
-    this.#onChange();
-  }
-
-  /** Somebody has started to wait, or has left; messages are left over; or a queue was paused or resumed. */
+  /** Somebody has started to wait, or has left; messages are left over; or other sources are open. */
   #onChange(): void {
-    const isStale = this.#blockedFor !== this.#open;
+    const isStale = this.#blockedFor !== this.#sources.open;
     const isInVain = this.#waiters.waitingCount === 0 || this.#left.length > 0 || isStale;
     if (this.#mode === "idle" && this.#waiters.areThere) this.#working = this.#work();
     else if (this.#mode === "blocking" && isInVain) this.#enter("unblocking");
@@ -165,7 +177,8 @@ export class Taker {
   #onPaused(): void {
     // No reply is under way that could bring them a message.
     this.#waiters.dismissExpired();
-    if (this.#open.length > 0 || !this.#waiters.areThere) this.#wake();
+    const { open, unknown } = this.#sources;
+    if (open.length + unknown.length > 0 || !this.#waiters.areThere) this.#wake();
   }
 
   async #work(): Promise<void> {
@@ -188,20 +201,27 @@ export class Taker {
 
   async #step(): Promise<void> {
     const connection = this.#openConnection;
-    const unknown = this.#sources.filter(({ pauses }) => pauses.isPaused === undefined);
+    const { open, unknown } = this.#sources;
     if (unknown.length > 0) {
       this.#enter("connecting");
       await Promise.all(unknown.map(({ pauses }) => pauses.known()));
       this.#enter("gathering");
-    } else if (this.#open.length === 0) {
+    } else if (open.length === 0) {
       await this.#rest();
     } else if (connection === undefined) {
       this.#enter("connecting");
-      this.#connection = await BlockingConnection.open(this.#connections, this.#sources);
+      this.#connection = await BlockingConnection.open(
+        this.#connections,
+        this.#sources.all,
+        this.#options.onConnected,
+      );
       this.#enter("gathering");
     } else if (this.#waiters.unservedCount > 0) {
       this.#enter("popping");
-      await this.#deliver(await connection.popFromAny(this.#waiters.expireUnserved(), this.#open));
+      const count = this.#waiters.expireUnserved();
+      await this.#deliver(
+        await connection.pop(count, this.#sources.next(count), this.#options.order),
+      );
       this.#takes.succeeded();
     } else {
       await this.#take(connection);
@@ -228,8 +248,11 @@ export class Taker {
   async #take(connection: BlockingConnection): Promise<void> {
     const step = this.#rhythm.next(this.#waiters.wanted);
     this.#enter(step.isBlocking ? "blocking" : "popping");
-    this.#blockedFor = this.#open;
-    const [popped, blocked] = connection.take(step, this.#open);
+    this.#blockedFor = this.#sources.open;
+    const [popped, blocked] = connection.take(step, {
+      popped: this.#sources.next(step.pop),
+      blocked: this.#sources.next(step.isBlocking ? 1 : 0),
+    });
     const given = popped.then((messages) => {
       if (step.pop > 0) this.#rhythm.onPop(step, messages.length);
       this.#left = this.#waiters.give(messages);
@@ -273,9 +296,4 @@ export class Taker {
     }
     this.#enter("gathering");
   }
-}
-
-/** A ready LIST, and whether its queue is paused. */
-export interface PausableSource extends Source {
-  readonly pauses: Pauses;
 }

@@ -11,16 +11,16 @@ import { hasDied } from "./watchdog.ts";
 export class BlockingClient {
   /** Sends the commands. Each reply is to be awaited through {@link BlockingClient.watched}. */
   readonly redis: Redis;
+  /** The connection's id on the server. */
+  readonly id: number;
   readonly #connections: Connections;
   readonly #key: string | undefined;
-  /** The connection's id on the server. */
-  readonly #id: number;
 
   private constructor(connections: Connections, key: string | undefined, redis: Redis, id: number) {
     this.#connections = connections;
     this.#key = key;
     this.redis = redis;
-    this.#id = id;
+    this.id = id;
   }
 
   /**
@@ -64,7 +64,7 @@ export class BlockingClient {
 
   /** Ends the block that is under way, if it has reached Redis; its reply still comes. */
   async unblock(): Promise<void> {
-    await this.#connections.peerOf(this.redis).client("UNBLOCK", this.#id);
+    await this.#connections.peerOf(this.redis).client("UNBLOCK", this.id);
   }
 
   /** Ends the connection. A reply that is still under way is lost. */

@@ -51,6 +51,25 @@ describe("running a script", () => {
     expect(await run(redis, store, { first, second }, args)).toEqual([]);
   });
 
+  test("brings rows that are keys as keys, in front of the arguments", async () => {
+    const many = defineScript({
+      name: "test-many-keys",
+      keys: ["first"],
+      args: ["one"],
+      each: ["other"],
+      areRowsKeys: true,
+      lua: `
+local all = { first, one, #ARGV }
+for each row do all[#all + 1] = other end
+return all`,
+      reply: (raw) => asArray(raw).map(String),
+    });
+    const redis = newRedis(redisUrl(), { keyPrefix: "p:" });
+    const rows = [{ other: "b" }, { other: "c" }];
+    const all = await run(redis, many, { first: "a" }, { one: "1" }, rows);
+    expect(all).toEqual(["p:a", "1", "1", "p:b", "p:c"]);
+  });
+
   test("puts the client's key prefix before the keys, and only them", async () => {
     const prefix = uniqueName("prefix:");
     const redis = newRedis(redisUrl(), { keyPrefix: prefix });

@@ -48,6 +48,21 @@ test("a script goes through rows behind its arguments, by the names of their col
   );
 });
 
+test("rows may be keys, behind those that have names", () => {
+  const each = defineScript({
+    name: "each",
+    keys: ["first"],
+    args: ["limit"],
+    each: ["list"],
+    areRowsKeys: true,
+    lua: "for each row do use(row, list) end",
+    reply: asNumber,
+  });
+  expect(each.lua.split("\n").at(-1)).toBe(
+    "for row = 2, #KEYS, 1 do local list = KEYS[row] use(row, list) end",
+  );
+});
+
 test("a script must declare the keys that its fragments read", () => {
   const size = defineFragment({
     keys: ["list"],

@@ -103,6 +103,15 @@ test("many go back in batches, the newest first, since each goes to the head", a
   expect(there).toEqual(all);
 });
 
+test("messages of several sources go back at once, each to its own", async () => {
+  const other = { ready: "other", receipts: "other receipts" };
+  const [a, b, c] = messages("a", "b", "c") as [Taken, Taken, Taken];
+  void giveBack.putBack([a, { ...b, source: other }, c]);
+  expect(await script()).toMatchObject({ ready: "q", receipts: "receipts", payloads: ["a", "c"] });
+  const second = { ready: "other", receipts: "other receipts", payloads: ["b"] };
+  expect(await script()).toMatchObject(second);
+});
+
 test("nothing to put back sends nothing", async () => {
   const hasEnded = putBack();
   await pass();

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { ClosedError, type DelaylineError } from "../../../src/errors.ts";
 import { Taker } from "../../../src/ready/taker.ts";
+import type { TakerOptions } from "../../../src/ready/taker-options.ts";
 import { KnownPause, refusal, troublesIn, Wire } from "./wire.ts";
 
 let wire: Wire;
@@ -22,19 +23,22 @@ afterEach(() => {
   expect(errors.filter((message) => message.includes("must not be followed by"))).toEqual([]);
 });
 
-function newTaker(...lists: string[]): Taker {
+const newTaker = (...lists: string[]) => takerOf({}, ...lists);
+
+function takerOf(options: TakerOptions, ...lists: string[]): Taker {
   pauses = lists.map(() => new KnownPause(false)) as typeof pauses;
   const sources = lists.map((ready, i) => ({
     ready,
     receipts: `receipts of ${ready}`,
     pauses: pauses[i] as KnownPause,
   }));
-  return new Taker(sources, {
+  const shared = {
     connections: wire.connections,
     report: ({ message }: DelaylineError) => errors.push(message),
     troubles: troublesIn(errors),
     closeTimeout: 1000,
-  });
+  };
+  return new Taker(sources, shared, options);
 }
 
 const pass = (ms = 0) => vi.advanceTimersByTimeAsync(ms);
@@ -137,6 +141,101 @@ test("of several sources it only blocks, and pops for nobody but the unserved", 
   await reply("BLPOP", blocked("a", "two"));
   expect(outcomes(...calls)).toEqual([["a"], "waits"]);
   expect(wire.open).toEqual(["BLPOP"]);
+});
+
+describe("of several sources in rotating order", () => {
+  beforeEach(async () => {
+    taker = takerOf({ order: "rotating" }, "one", "two", "three");
+  });
+
+  test("a pop is from all, and a block begins behind those that it began with", async () => {
+    const calls = [new Call(), new Call(), new Call()];
+    await reply("connect");
+    expect(wire.open).toEqual(["EVALSHA", "BLPOP"]);
+    const pop = wire.take("EVALSHA");
+    expect(pop.words.slice(2)).toEqual([3, "one", "two", "three", 2]);
+    pop.reply([0, Buffer.from("a"), 2, Buffer.from("b")]);
+    const block = wire.take("BLPOP");
+    expect(block.words[1]).toEqual(["three", "one", "two"]);
+    block.reply(blocked("c", "one"));
+    await pass();
+    expect(outcomes(...calls)).toEqual([["a"], ["b"], ["c"]]);
+  });
+
+  test("a pop of a script that is unknown is given up where a block is behind it; the next is waited for", async () => {
+    const calls = [new Call(), new Call()];
+    await reply("connect");
+    await fail("EVALSHA", refusal("NOSCRIPT no"));
+    expect(wire.open).toEqual(["BLPOP"]);
+    await reply("BLPOP", blocked("a", "one"));
+    expect(outcomes(...calls)).toEqual([["a"], "waits"]);
+    calls.push(new Call());
+    await reply("BLPOP", blocked("b", "one"));
+    expect(wire.open).toEqual(["BLPOP"]);
+    await reply("BLPOP", blocked("c", "one"));
+
+    const more = [new Call(), new Call()];
+    await fail("EVALSHA", refusal("NOSCRIPT no"));
+    expect(wire.open).toEqual(["EVAL"]);
+    await reply("EVAL", [1, Buffer.from("d")]);
+    expect(wire.open).toEqual(["BLPOP"]);
+    await reply("BLPOP", blocked("e", "one"));
+    expect(outcomes(...calls, ...more)).toEqual(["a", "b", "c", "d", "e"].map((text) => [text]));
+    // By now it is known.
+    void [new Call(), new Call()];
+    await pass();
+    expect(wire.open).toEqual(["EVALSHA", "BLPOP"]);
+  });
+
+  test("who has expired before there is a connection gets one pop from all", async () => {
+    const call = new Call(3, 20);
+    await pass(20);
+    await reply("connect");
+    await reply("EVALSHA", [2, Buffer.from("a")]);
+    expect([call.outcome, wire.names]).toEqual([["a"], ["connect", "EVALSHA"]]);
+  });
+
+  test("what comes for nobody goes back to the list that it came from", async () => {
+    const calls = [new Call(), new Call(), new Call()] as const;
+    await reply("connect");
+    calls[0].abort();
+    calls[1].abort();
+    await reply("EVALSHA", [0, Buffer.from("a"), 1, Buffer.from("b")]);
+    await reply("BLPOP", blocked("c", "one"));
+    expect(calls[2].outcome).toEqual(["a"]);
+    const backs = [wire.take("EVALSHA"), wire.take("EVALSHA")].map(({ words }) => words);
+    expect(backs.map((words) => [words[3], ...words.slice(6).map(String)])).toEqual([
+      ["two", "b"],
+      ["one", "c"],
+    ]);
+  });
+
+  test("other sources: the block is ended and sent anew; what it brings is delivered", async () => {
+    const calls = [new Call()];
+    await reply("connect");
+    const others = [{ ready: "four", receipts: "r", pauses: new KnownPause(false) }];
+    taker.setSources(others);
+    expect(pauses.map(({ listenerCount }) => listenerCount)).toEqual([0, 0, 0]);
+    await reply("UNBLOCK", 1);
+    await reply("BLPOP", blocked("a", "two"));
+    expect(outcomes(...calls)).toEqual([["a"]]);
+    void new Call();
+    await pass();
+    expect(wire.take("BLPOP").words[1]).toEqual(["four"]);
+  });
+
+  test("none: all wait, until there are some of which it has asked whether they are paused", async () => {
+    taker.setSources([]);
+    const call = new Call();
+    await pass(60_000);
+    expect(wire.names).toEqual([]);
+    const pause = new KnownPause();
+    pause.ask = async () => void (pause.isPaused = false);
+    taker.setSources([{ ready: "four", receipts: "r", pauses: pause }]);
+    await reply("connect");
+    await reply("BLPOP", blocked("a", "four"));
+    expect(call.outcome).toEqual(["a"]);
+  });
 });
 
 describe("a block in vain", () => {

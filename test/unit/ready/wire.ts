@@ -33,8 +33,14 @@ export class KnownPause implements Pauses {
     return this.ask();
   }
 
-  onChange(listener: () => void): void {
+  /** How many hear of changes. */
+  get listenerCount(): number {
+    return this.#listeners.size;
+  }
+
+  onChange(listener: () => void): () => void {
     this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
   }
 }
 
@@ -86,6 +92,8 @@ export class Wire {
           options: {},
           stream: { cork: () => {}, uncork: () => {} },
           client: () => Promise.resolve(1),
+          evalshaBuffer: (...words: unknown[]) => this.#send("EVALSHA", ...words),
+          evalBuffer: (...words: unknown[]) => this.#send("EVAL", ...words),
           lpopBuffer: (...words: unknown[]) => this.#send("LPOP", ...words),
           blpopBuffer: (...words: unknown[]) => this.#send("BLPOP", ...words),
           disconnect: () => (redis.status = "end"),
