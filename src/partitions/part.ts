@@ -5,6 +5,9 @@ import type { Queue } from "../queue/queue.ts";
 import type { ReadyList } from "../ready/ready-list.ts";
 import type { Connections } from "../redis/connections.ts";
 import type { Subscriber } from "../redis/subscriber.ts";
+import type { Troubles } from "../redis/troubles.ts";
+import type { ServerClock } from "../time/server-clock.ts";
+import type { DelaylineError } from "../errors.ts";
 import type { Group, GroupSettings } from "../reliable/group.ts";
 import type { ReliableMessages } from "../reliable/reliable-messages.ts";
 
@@ -12,6 +15,10 @@ import type { ReliableMessages } from "../reliable/reliable-messages.ts";
 export interface Server {
   readonly connections: Connections;
   readonly subscriber: Subscriber;
+  readonly clock: ServerClock;
+  readonly troubles: Troubles;
+  readonly closeTimeout: number;
+  readonly report: (error: DelaylineError) => void;
 }
 
 /** One partition as the client has it open: an ordinary queue. */

@@ -75,6 +75,11 @@ export class Parts {
     return this.#watch.notice;
   }
 
+  /** How many servers there are: partition p is on server p mod n. */
+  get serverCount(): number {
+    return this.#host.serverCount;
+  }
+
   /** Partition 0 is always there. */
   get first(): Part {
     return this.at(0);

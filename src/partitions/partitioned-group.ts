@@ -1,0 +1,132 @@
+import type { Group, GroupFace, GroupSettings } from "../reliable/group.ts";
+import type { Held } from "../reliable/held.ts";
+import type { WaitOptions } from "../queue/waiters.ts";
+import { ClosedError } from "../errors.ts";
+import { Gathering, type GatheringSource } from "./gathering.ts";
+import type { Part } from "./part.ts";
+import type { Parts } from "./parts.ts";
+import { sharesOf } from "./shares.ts";
+
+/**
+ * A consumer group of a reliable queue in partitions, and this process's consumers in it: what {@link Group} is for an
+ * ordinary queue.
+ *
+ * A process reads from a share of the partitions, over a connection each: as many that each partition is read by
+ * three processes.
+ */
+export class PartitionedGroup implements GroupFace {
+  readonly settings: GroupSettings;
+  readonly settlements: GroupFace["settlements"];
+  readonly #parts: Parts;
+  readonly #gathering: Gathering<Held>;
+  /** Where a delivery comes from. */
+  readonly #origins = new WeakMap<Held, Group>();
+  readonly #sources = new Map<Part, GatheringSource<Held>>();
+  #isTaking = false;
+  #isClosed = false;
+
+  constructor(parts: Parts, settings: GroupSettings) {
+    this.settings = settings;
+    this.#parts = parts;
+    this.#gathering = new Gathering(`queue "${parts.name}"`);
+    this.settlements = {
+      ack: (held, signal) => this.#of(held).settlements.ack(held, signal),
+      retry: (held, ...rest) => this.#of(held).settlements.retry(held, ...rest),
+      bury: (held, ...rest) => this.#of(held).settlements.bury(held, ...rest),
+      extend: (held, signal) => this.#of(held).settlements.extend(held, signal),
+    };
+    // The settings are checked, and the queue is reliable from now on.
+    this.groupOf(parts.first);
+    parts.onChange(() => this.#onChange());
+  }
+
+  /** This client's consumer in the group, in one partition. */
+  groupOf(part: Part): Group {
+    return part.openGroup(this.settings).group;
+  }
+
+  checkTaking(): void {
+    if (this.#isClosed) throw new ClosedError("the client");
+    this.groupOf(this.#parts.first).checkTaking();
+  }
+
+  async take(max: number, options: WaitOptions): Promise<readonly Held[]> {
+    this.checkTaking();
+    await this.#parts.known(options.signal);
+    this.checkTaking();
+    if (!this.#isTaking) {
+      this.#isTaking = true;
+      this.#parts.attend({ takes: true });
+      this.#onChange();
+    }
+    return await this.#gathering.wait(max, options);
+  }
+
+  limit(held: Held, duration?: number): void {
+    this.#of(held).limit(held, duration);
+  }
+
+  leaseEndsAt(held: Held): number {
+    return this.#of(held).leaseEndsAt(held);
+  }
+
+  release(held: Held): Promise<void> {
+    return this.#of(held).release(held);
+  }
+
+  giveUp(held: Held, why: Error): Promise<void> {
+    return this.#of(held).giveUp(held, why);
+  }
+
+  persist(held: Held, settle: () => Promise<boolean>): Promise<void> {
+    return this.#of(held).persist(held, settle);
+  }
+
+  /** Ends every wait. What is in hand is left to the partitions. */
+  async stop(): Promise<void> {
+    this.#isClosed = true;
+    await this.#gathering.close();
+  }
+
+  /** Notes where a delivery comes from that was taken from one partition alone. */
+  note(held: Held, group: Group): void {
+    this.#origins.set(held, group);
+  }
+
+  #of(held: Held): Group {
+    return this.#origins.get(held) as Group;
+  }
+
+  #onChange(): void {
+    if (this.#isClosed) return;
+    const { active, members, self } = this.#parts;
+    // Whoever offers makes the group, so that no message passes it by.
+    const parts = active.map((partition) => this.#parts.at(partition));
+    for (const part of parts) this.groupOf(part);
+    if (!this.#isTaking) return;
+    const takers = members.filter(({ roles }) => roles.takes).map(({ name }) => name);
+    const share = sharesOf(takers, self, active.length, PROCESSES).map((i) => parts[i] as Part);
+    this.#gathering.setSources(share.map((part) => this.#sourceOf(part)));
+  }
+
+  #sourceOf(part: Part): GatheringSource<Held> {
+    const known = this.#sources.get(part);
+    if (known !== undefined) return known;
+    const group = this.groupOf(part);
+    const source: GatheringSource<Held> = {
+      wait: async (max, options) => {
+        const taken = await group.take(max, options);
+        for (const held of taken) this.#origins.set(held, group);
+        return taken;
+      },
+      putBack: (items) => {
+        for (const held of items) void group.release(held);
+      },
+    };
+    this.#sources.set(part, source);
+    return source;
+  }
+}
+
+/** By so many processes each partition is read. */
+const PROCESSES = 3;

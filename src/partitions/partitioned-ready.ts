@@ -1,0 +1,203 @@
+import { ClosedError } from "../errors.ts";
+import type { Taken } from "../ready/blocking-connection.ts";
+import type { PausableSource } from "../ready/open-sources.ts";
+import type { ReadyFace } from "../ready/ready-list.ts";
+import { Taker } from "../ready/taker.ts";
+import { isCluster } from "../redis/client.ts";
+import type { WaitOptions } from "../queue/waiters.ts";
+import { Gathering, type GatheringSource } from "./gathering.ts";
+import type { Part } from "./part.ts";
+import type { Parts } from "./parts.ts";
+import { sharesOf } from "./shares.ts";
+
+/** A taker, and what it takes from. */
+interface Lane extends GatheringSource<Taken> {
+  readonly taker: Taker;
+}
+
+/**
+ * The ready messages of a queue in partitions, as bytes: what {@link ReadyList} is for an ordinary queue.
+ *
+ * On one server all partitions share a connection: one BLPOP names all their LISTs, another one first each time. Of
+ * several servers each has a connection. On a Cluster a block can name one slot only, so a process waits for a share of
+ * the partitions, a connection each: as many that each partition is waited for by three processes.
+ */
+export class PartitionedReady implements ReadyFace {
+  readonly #parts: Parts;
+  readonly #name: string;
+  readonly #gathering: Gathering<Taken>;
+  readonly #lanes = new Map<number, Lane>();
+  readonly #closings = new Set<Promise<void>>();
+  /** Where the next message is put, and where the next pop begins. */
+  #turn = 0;
+  #isTaking = false;
+  #isClosed = false;
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+    this.#name = `queue "${parts.name}"`;
+    this.#gathering = new Gathering(this.#name);
+    parts.onChange(() => this.#onChange());
+  }
+
+  checkTaking(): void {
+    if (this.#isClosed) throw new ClosedError("the client");
+  }
+
+  checkOpen(): void {
+    this.#parts.first.queue.checkOpen();
+  }
+
+  /** Waits for payloads, `max` at most. There are no others to wait for at the same time. */
+  async take(
+    max: number,
+    options: WaitOptions,
+    others: readonly unknown[] = [],
+  ): Promise<readonly Taken[]> {
+    this.checkTaking();
+    if (others.length > 0) {
+      throw new TypeError(`${this.#name} is in partitions: it cannot be polled with others`);
+    }
+    await this.#parts.known(options.signal);
+    this.checkTaking();
+    if (!this.#isTaking) {
+      this.#isTaking = true;
+      this.#parts.attend({ takes: true });
+      this.#onChange();
+    }
+    // One lane is asked directly: it serves many at once with fewer commands.
+    const [only] = this.#lanes.values();
+    if (only !== undefined && this.#lanes.size === 1 && !this.#isOnCluster) {
+      return await only.wait(max, options);
+    }
+    return await this.#gathering.wait(max, options);
+  }
+
+  async pop(max: number, signal?: AbortSignal): Promise<readonly Buffer[]> {
+    const payloads: Buffer[] = [];
+    for (const part of await this.#inTurn(signal)) {
+      if (payloads.length >= max) break;
+      try {
+        payloads.push(...(await part.ready.pop(max - payloads.length, signal)));
+      } catch (error) {
+        // What has been taken is in nobody's hands but ours.
+        if (payloads.length === 0) throw error;
+        break;
+      }
+    }
+    return payloads;
+  }
+
+  async push(payloads: readonly Buffer[], signal?: AbortSignal): Promise<void> {
+    const { to } = await this.#parts.known(signal);
+    await this.#parts.at(this.#turn++ % to).ready.push(payloads, signal);
+  }
+
+  async peek(signal?: AbortSignal): Promise<Buffer | undefined> {
+    for (const part of await this.#parts.all(signal)) {
+      const payload = await part.ready.peek(signal);
+      if (payload !== undefined) return payload;
+    }
+    return undefined;
+  }
+
+  size(signal?: AbortSignal): Promise<number> {
+    return this.#sum(({ ready }) => ready.size(signal), signal);
+  }
+
+  async readAll(signal?: AbortSignal): Promise<Buffer[]> {
+    const parts = await this.#parts.all(signal);
+    return (await Promise.all(parts.map(({ ready }) => ready.readAll(signal)))).flat();
+  }
+
+  clear(signal?: AbortSignal): Promise<number> {
+    return this.#sum(({ ready }) => ready.clear(signal), signal);
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    const takers = Array.from(this.#lanes.values(), ({ taker }) => taker.close());
+    await Promise.all([this.#gathering.close(), ...takers, ...this.#closings]);
+  }
+
+  /** Resolves when nothing that was taken from a partition is in the hands of a taker. */
+  async left(): Promise<void> {
+    await Promise.all(this.#closings);
+  }
+
+  /** The partitions, another one first each time. */
+  async #inTurn(signal?: AbortSignal): Promise<Part[]> {
+    const parts = await this.#parts.all(signal);
+    const first = this.#turn++ % parts.length;
+    return [...parts.slice(first), ...parts.slice(0, first)];
+  }
+
+  async #sum(count: (part: Part) => Promise<number>, signal?: AbortSignal): Promise<number> {
+    const counts = await Promise.all((await this.#parts.all(signal)).map(count));
+    return counts.reduce((sum, one) => sum + one, 0);
+  }
+
+  get #isOnCluster(): boolean {
+    return isCluster(this.#parts.first.server.connections.background);
+  }
+
+  #onChange(): void {
+    if (!this.#isTaking || this.#isClosed) return;
+    if (this.#isOnCluster) this.#takeShare();
+    else this.#takeAll();
+    this.#gathering.setSources([...this.#lanes.values()]);
+  }
+
+  /** A lane for each server, with all its partitions. */
+  #takeAll(): void {
+    const byServer = new Map<number, Part[]>();
+    const { serverCount } = this.#parts;
+    for (const partition of this.#parts.active) {
+      const server = Math.max(0, partition) % serverCount;
+      byServer.set(server, [...(byServer.get(server) ?? []), this.#parts.at(partition)]);
+    }
+    for (const [server, parts] of byServer) {
+      const sources = parts.map(sourceOf);
+      const lane = this.#lanes.get(server);
+      if (lane !== undefined) lane.taker.setSources(sources);
+      else this.#lanes.set(server, this.#newLane(sources, parts[0] as Part));
+    }
+  }
+
+  /** A lane for each partition of this process's share. */
+  #takeShare(): void {
+    const { active, members, self } = this.#parts;
+    const takers = members.filter(({ roles }) => roles.takes).map(({ name }) => name);
+    const share = sharesOf(takers, self, active.length, PROCESSES).map((i) => active[i] as number);
+    for (const [partition, lane] of this.#lanes) {
+      if (share.includes(partition)) continue;
+      this.#lanes.delete(partition);
+      const closing = lane.taker.close().finally(() => this.#closings.delete(closing));
+      this.#closings.add(closing);
+    }
+    for (const partition of share) {
+      if (this.#lanes.has(partition)) continue;
+      const part = this.#parts.at(partition);
+      this.#lanes.set(partition, this.#newLane([sourceOf(part)], part));
+    }
+  }
+
+  #newLane(sources: readonly PausableSource[], { server }: Part): Lane {
+    const taker = new Taker(sources, server, {
+      order: "rotating",
+      name: this.#name,
+    });
+    return {
+      taker,
+      wait: (max, options) => taker.wait(max, options),
+      putBack: (messages) => taker.putBack(messages),
+    };
+  }
+}
+
+function sourceOf({ queue: { keys }, pauses }: Part): PausableSource {
+  return { ready: keys.ready, receipts: keys.receipts, pauses };
+}
+
+/** By so many processes each partition is waited for on a Cluster. */
+const PROCESSES = 3;
