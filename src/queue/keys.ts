@@ -46,6 +46,16 @@ export interface QueueKeys {
   readonly retrying: string;
   /** STREAM: dead letters of a reliable queue. */
   readonly dead: string;
+  /** String: how many partitions a queue has; only there for a partition. See `partitions/fact.ts`. */
+  readonly partitions: string;
+  /** HASH: a batch of messages that is on its way to other partitions, and the number of the last one. */
+  readonly journal: string;
+  /** HASH: source partition -> the number of the last batch that arrived from it. */
+  readonly arrivals: string;
+  /** HASH: who consumes the partition exclusively; see `lua/partitions/hold.ts`. */
+  readonly holder: string;
+  /** ZSET: the processes that have the queue open, by when they were last seen (epoch ms); in partition 0 only. */
+  readonly members: string;
 }
 
 /**
@@ -75,6 +85,11 @@ export function queueKeys(name: string): QueueKeys {
     retries: `delayline_retries:${tagged}`,
     retrying: `delayline_retrying:${tagged}`,
     dead: `delayline_dead:${tagged}`,
+    partitions: `delayline_partitions:${tagged}`,
+    journal: `delayline_journal:${tagged}`,
+    arrivals: `delayline_arrivals:${tagged}`,
+    holder: `delayline_holder:${tagged}`,
+    members: `delayline_members:${tagged}`,
   };
 }
 
