@@ -1,8 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { RedisError } from "../errors.ts";
 import { attend } from "../lua/partitions/attend.ts";
-import { createFact } from "../lua/partitions/create-fact.ts";
-import { readFact } from "../lua/partitions/read-fact.ts";
+import { createFact, readFact } from "../lua/partitions/fact.ts";
 import { asNumber } from "../lua/script.ts";
 import type { Queue } from "../queue/queue.ts";
 import type { Listener } from "../redis/subscriber.ts";
@@ -43,6 +42,8 @@ export class FactWatch implements Listener {
   #fact: Fact | undefined;
   #members: readonly Member[] = [];
   #roles: Roles = {};
+  /** The member of which the others were told. */
+  #announced = "";
   #loading: Promise<Fact> | undefined;
   #attending: Promise<void> | undefined;
   #isAttendDue = false;
@@ -135,7 +136,7 @@ export class FactWatch implements Listener {
     this.#pause.end();
     await this.#attending;
     if (!this.#hasBegun) return;
-    this.#first.server.subscriber.unlisten(this.notice);
+    this.#first.server.subscriber.unlisten(this.notice, this);
     if (this.#first.server.connections.background.status === "ready") {
       await this.#sendAttendance(true).catch(() => {});
     }
@@ -181,8 +182,7 @@ export class FactWatch implements Listener {
     });
     return await this.#first.queue.read(
       "create the partitions of",
-      createFact,
-      { fact },
+      createFact, { fact, notice: this.notice },
       { signal },
     );
   }
@@ -220,12 +220,16 @@ export class FactWatch implements Listener {
   async #sendAttendance(isGone: boolean): Promise<void> {
     const { queue, server } = this.#first;
     const member = formatMember({ name: this.#id, roles: this.#roles });
-    const args = { member, timeout: TIMEOUT, gone: isGone ? 1 : 0, notice: this.notice };
-    const { fact, members } = await queue.run(server.connections.background, attend, args);
+    const { background } = server.connections;
+    const args = { member, timeout: TIMEOUT, gone: isGone ? 1 : 0 };
+    const { fact, members } = await queue.run(background, attend, args);
     if (fact !== undefined) this.learn(fact);
-    const before = this.#members.map(formatMember).join();
-    this.#members = members.flatMap((text) => parseMember(text) ?? []);
-    if (this.#members.map(formatMember).join() !== before) this.#tell();
+    // It is only a hint, which the next sign of life replaces.
+    if (isGone || member !== this.#announced) await background.publish(this.notice, MEMBERS).catch(() => {});
+    this.#announced = member;
+    const known = this.#members.map(formatMember).join();
+    this.#members = members.flatMap((one) => parseMember(one.member, one.idle) ?? []);
+    if (this.#members.map(formatMember).join() !== known) this.#tell();
   }
 }
 

@@ -33,6 +33,13 @@ export interface QueueState {
   readonly retrying?: Readonly<Record<Bytes, Bytes>>;
   /** Entries: the id, then the names and the values of the fields. */
   readonly dead?: readonly (readonly [entryId: string, ...fields: Bytes[]])[];
+  readonly partitions?: string;
+  readonly journal?: Readonly<Record<string, Bytes>>;
+  readonly arrivals?: Readonly<Record<string, string>>;
+  /** Who consumes the partition exclusively. */
+  readonly holder?: Readonly<Record<string, string>>;
+  /** Processes, without their times: they are of now. */
+  readonly members?: readonly string[];
   /** What was published since the seed. */
   readonly channel?: readonly string[];
 }
@@ -91,6 +98,7 @@ async function seed(redis: Redis, keys: QueueKeys, state: QueueState): Promise<v
   const before = Date.now() - 60_000;
   for (const receipt of receipts) await redis.zadd(keys.receipts, before, receipt);
   await seedReliable(redis, keys, state);
+  await seedPartition(redis, keys, state);
 }
 
 async function seedReliable(redis: Redis, keys: QueueKeys, state: QueueState): Promise<void> {
@@ -101,6 +109,15 @@ async function seedReliable(redis: Redis, keys: QueueKeys, state: QueueState): P
     await redis.hset(keys.retrying, bytes(name), bytes(value));
   for (const [entryId, ...fields] of dead)
     await redis.xadd(keys.dead, entryId, ...fields.map(bytes));
+}
+
+async function seedPartition(redis: Redis, keys: QueueKeys, state: QueueState): Promise<void> {
+  if (state.partitions !== undefined) await redis.set(keys.partitions, state.partitions);
+  for (const hash of ["journal", "arrivals", "holder"] as const) {
+    for (const [name, value] of Object.entries(state[hash] ?? {}))
+      await redis.hset(keys[hash], name, bytes(value));
+  }
+  for (const member of state.members ?? []) await redis.zadd(keys.members, Date.now(), member);
 }
 
 async function read(redis: Redis, keys: QueueKeys): Promise<QueueState> {
@@ -126,6 +143,22 @@ async function read(redis: Redis, keys: QueueKeys): Promise<QueueState> {
     receipts: await redis.zrange(keys.receipts, "0", "-1"),
     stream: await entries(keys.stream),
     ...(await readReliable(redis, keys)),
+    ...(await readPartition(redis, keys)),
+  };
+}
+
+async function readPartition(redis: Redis, keys: QueueKeys): Promise<QueueState> {
+  const hash = async (key: string) => {
+    const fields = Object.entries(await redis.hgetallBuffer(key));
+    return Object.fromEntries(fields.map(([name, value]) => [name, asText(value)]));
+  };
+  const fact = await redis.get(keys.partitions);
+  return {
+    ...(fact !== null && { partitions: fact }),
+    journal: await hash(keys.journal),
+    arrivals: await hash(keys.arrivals),
+    holder: await hash(keys.holder),
+    members: await redis.zrange(keys.members, "0", "-1"),
   };
 }
 

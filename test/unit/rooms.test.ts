@@ -14,7 +14,7 @@ const FLOORS = [
   ["reliable"],
   ["delayed", "ready"],
   ["queue"],
-  ["lua/delayed", "lua/ready", "lua/reliable", "lua/partitions", "lua/queue"],
+  ["lua/delayed", "lua/ready", "lua/reliable", "lua/queue", "lua/partitions"],
   ["lua/fragments"],
   ["lua"],
   ["redis"],

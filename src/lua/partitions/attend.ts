@@ -1,0 +1,43 @@
+import { clock } from "../fragments/clock.ts";
+import { asArray, asBuffer, asNumber, defineScript, type RawReply } from "../script.ts";
+
+/** Who has a queue open, and how many partitions it has. */
+export interface Attendance {
+  /** The fact that is there, if there is one; see `fact.ts`. */
+  readonly fact: string | undefined;
+  /** The processes that were seen lately, in no order that means anything, and how many milliseconds ago. */
+  readonly members: readonly { readonly member: string; readonly idle: number }[];
+}
+
+/**
+ * Notes that the process `member` has the queue open, or if `gone` is 1 that it has not any more; returns
+ * who has.
+ *
+ * Whoever was not seen for `timeout` milliseconds is dropped, and so is who was seen that far in the future: the
+ * clock has been set back since. Removals come first: behind one Redis takes every write, even if memory is full.
+ */
+export const attend = defineScript({
+  name: "attend",
+  keys: ["members", "partitions"],
+  args: ["member", "timeout", "gone"],
+  needs: [clock],
+  lua: /* lua */ `
+local fact = redis.call("GET", partitions)
+local now = math.floor(clock() / 1000)
+redis.call("ZREMRANGEBYSCORE", members, "-inf", now - timeout)
+redis.call("ZREMRANGEBYSCORE", members, now + timeout, "inf")
+if gone == "1" then redis.call("ZREM", members, member) else redis.call("ZADD", members, now, member) end
+redis.call("PEXPIRE", members, 10 * timeout)
+return { fact, redis.call("ZRANGE", members, 0, -1, "WITHSCORES"), now }
+`,
+  reply: (raw: RawReply): Attendance => {
+    const [fact, members, now] = asArray(raw);
+    const words = asArray(members).map((word) => asBuffer(word).toString());
+    return {
+      fact: Buffer.isBuffer(fact) ? fact.toString() : undefined,
+      members: words.flatMap((member, i) =>
+        i % 2 === 0 ? [{ member, idle: asNumber(now) - Number(words[i + 1]) }] : [],
+      ),
+    };
+  },
+});

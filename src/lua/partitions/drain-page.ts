@@ -1,0 +1,216 @@
+import { consumersOf } from "../fragments/consumers-of.ts";
+import { destination } from "../fragments/destination.ts";
+import { entry } from "../fragments/entry.ts";
+import { finish } from "../fragments/finish.ts";
+import { inFlight } from "../fragments/in-flight.ts";
+import { info } from "../fragments/info.ts";
+import { asBatch, journal, type Batch } from "../fragments/journal.ts";
+import { letter } from "../fragments/letter.ts";
+import { retry } from "../fragments/retry.ts";
+import { asArray, asNumber, defineScript, type RawReply } from "../script.ts";
+
+/** How many there are of what a partition still has. */
+export interface Left {
+  readonly delayed: number;
+  /** In the ready LIST, and about how many entries of the stream a group is still to be given. */
+  readonly ready: number;
+  /** For all groups. */
+  readonly inFlight: number;
+  readonly dead: number;
+  /** Unreadable members included. */
+  readonly quarantined: number;
+  readonly retrying: number;
+}
+
+/** A batch, and what is left in the partition besides. */
+export interface DrainedPage extends Batch {
+  /** Whether the next page may find more at once. A page may be done without anything to bring over. */
+  readonly isMore: boolean;
+  readonly left: Left;
+}
+
+/**
+ * Takes what is not delayed out of a partition that goes, `limit` things at most and about `maxBytes`: first the ready
+ * LIST, from its head, the quarantine, and what nobody could unpack, all of which goes to the partition `into`; then
+ * dead letters and ready entries, each to its bucket's partition in `buckets`.
+ *
+ * An entry travels for each group by itself. What is in flight for a consumer that has died goes, too, with the
+ * delivery counted: one that Redis has not seen for the visibility timeout which its name tells, or `timeout`
+ * for foreign names. What is in flight for a consumer that lives stays, and is counted in what is left. Entries that no
+ * group needs any more are not.
+ *
+ * They are in the journal until `dropBatch`. If a batch is under way already, nothing is taken out, and that one is
+ * returned. If Redis refuses a write, as with a full memory, nothing has changed: what may be refused is tried before
+ * the journal is written.
+ */
+export const drainPage = defineScript({
+  name: "drain-page",
+  keys: ["timeouts", "ready", "quarantine", "unreadable", "stream", "retries", "dead", "journal"],
+  args: ["limit", "maxBytes", "into", "buckets", "timeout"],
+  needs: [consumersOf, destination, entry, finish, inFlight, info, journal, letter, retry],
+  lua: /* lua */ `
+-- Nothing is behind the greatest of all ids, and it may not be asked for.
+local greatest = "18446744073709551615-18446744073709551615"
+local function entriesBehind(key, id, count)
+  if id == greatest then return {} end
+  return redis.call("XRANGE", key, id == "" and "-" or "(" .. id, "+", "COUNT", count)
+end
+local function groupsOf()
+  local groups = {}
+  if redis.call("EXISTS", stream) == 0 then return groups end
+  for i, fields in ipairs(redis.call("XINFO", "GROUPS", stream)) do groups[i] = infoOf(fields) end
+  return groups
+end
+local function countLeft()
+  local groups, held = groupsOf(), 0
+  local isUnread = #groups == 0
+  for _, group in ipairs(groups) do
+    held = held + group.pending
+    isUnread = isUnread or #entriesBehind(stream, group["last-delivered-id"], 1) > 0
+  end
+  local entries = redis.call("XLEN", stream)
+  local unread = isUnread and entries > 0 and math.max(entries - held, 1) or 0
+  return {
+    redis.call("ZCARD", timeouts),
+    redis.call("LLEN", ready) + unread,
+    held,
+    redis.call("XLEN", dead),
+    redis.call("LLEN", quarantine) + redis.call("LLEN", unreadable),
+    redis.call("ZCARD", retries),
+  }
+end
+local number, batch = openBatch()
+if number > 0 then return { number, batch, 1, countLeft(), 1 } end
+
+limit, maxBytes = tonumber(limit), tonumber(maxBytes)
+local rows, seen, size, tries, removals = {}, 0, 0, {}, {}
+local function add(to, kind, score, name, value)
+  local row = packRow(to, kind, score, name, value)
+  rows[#rows + 1] = row
+  size = size + #row
+end
+-- Calls visit for what read finds, a few at a time, since each may be large.
+local function takeEach(read, visit)
+  while seen < limit and size < maxBytes do
+    local count = math.min(10, limit - seen)
+    local found = read(count)
+    for _, one in ipairs(found) do visit(one) end
+    seen = seen + #found
+    if #found < count then return end
+  end
+end
+
+local function takeList(key, kind)
+  local taken = 0
+  takeEach(function(count) return redis.call("LRANGE", key, taken, taken + count - 1) end, function(element)
+    add(into, kind, "", "", element)
+    taken = taken + 1
+  end)
+  if taken == 0 then return end
+  tries[#tries + 1] = function() redis.call("LTRIM", key, 0, -1) end
+  removals[#removals + 1] = function() redis.call("LTRIM", key, taken, -1) end
+end
+
+local function takeDead()
+  local last, ids = "", {}
+  takeEach(function(count) return entriesBehind(dead, last, count) end, function(found)
+    last = found[1]
+    ids[#ids + 1] = last
+    add(destinationOf(letterOf(last, found[2]).a:sub(9)), "dead", "", "", cmsgpack.pack(found[2]))
+  end)
+  if #ids == 0 then return end
+  tries[#tries + 1] = function() redis.call("XDEL", dead, "0-0") end
+  removals[#removals + 1] = function() redis.call("XDEL", dead, unpack(ids)) end
+end
+
+-- Returns whether the entry may be deleted whatever other groups say.
+local isForeign = {}
+local function takeEntry(id, fields, group, hasDied)
+  local entry = entryOf(fields)
+  if not entry then
+    if not isForeign[id] then add(into, "unreadable", "", "", table.concat(fields)) end
+    isForeign[id] = true
+    return true
+  end
+  if entry.g and group and entry.g ~= group then return false end
+  if hasDied then entry.n, entry.d = entry.n + 1, "1" end
+  local name = retryName(entry.a, group or entry.g or "")
+  add(destinationOf(entry.a:sub(9)), "entry", entry.d and "1" or "", name, packRetry(entry))
+  return entry.g ~= nil
+end
+
+local function takeUnread(group, last)
+  local before, ids, isOwn = last, {}, {}
+  takeEach(function(count) return entriesBehind(stream, last, count) end, function(found)
+    last = found[1]
+    ids[#ids + 1] = last
+    isOwn[last] = takeEntry(last, found[2], group, false)
+  end)
+  if #ids == 0 then return end
+  tries[#tries + 1] = function()
+    redis.call("XDEL", stream, "0-0")
+    if not group then return end
+    mayFinish(group)
+    redis.call("XGROUP", "SETID", stream, group, before)
+  end
+  removals[#removals + 1] = function()
+    if not group then return redis.call("XDEL", stream, unpack(ids)) end
+    -- As if the group had been given them and had acknowledged them.
+    redis.call("XGROUP", "SETID", stream, group, last)
+    finish(group, ids, isOwn)
+  end
+end
+
+local function takeInFlight(group, consumer)
+  local last, ids, isOwn = "-", {}, {}
+  takeEach(function(count)
+    return last == "(" .. greatest and {} or inFlight(group, last, "+", count, consumer)
+  end, function(found)
+    local id = found[1]
+    last = "(" .. id
+    ids[#ids + 1] = id
+    -- One whose data are gone is only acknowledged.
+    local entry = redis.call("XRANGE", stream, id, id)[1]
+    isOwn[id] = entry and takeEntry(id, entry[2], group, true)
+  end)
+  if #ids == 0 then return end
+  tries[#tries + 1] = function() mayFinish(group) end
+  removals[#removals + 1] = function() finish(group, ids, isOwn) end
+end
+
+takeList(ready, "ready")
+takeList(quarantine, "quarantine")
+takeList(unreadable, "unreadable")
+takeDead()
+local groups = groupsOf()
+if #groups == 0 then takeUnread(nil, "") end
+for _, group in ipairs(groups) do
+  takeUnread(group.name, group["last-delivered-id"])
+  for _, consumer in ipairs(group.pending > 0 and consumersOf(group.name) or {}) do
+    local own = tonumber(consumer.name:match("^delayline:(%d+):")) or tonumber(timeout)
+    if consumer.pending > 0 and consumer.idle >= own then takeInFlight(group.name, consumer.name) end
+  end
+end
+if #removals > 0 then
+  mayJournal()
+  for _, try in ipairs(tries) do try() end
+  if #rows > 0 then number, batch = writeBatch(rows) end
+  for _, remove in ipairs(removals) do remove() end
+end
+return { number, batch, 0, countLeft(), (seen >= limit or size >= maxBytes) and 1 or 0 }
+`,
+  reply: (raw: RawReply): DrainedPage => {
+    const [delayed, ready, held, dead, quarantined, retrying] = asArray(asArray(raw)[3]).map(
+      asNumber,
+    );
+    const left = {
+      delayed: delayed ?? 0,
+      ready: ready ?? 0,
+      inFlight: held ?? 0,
+      dead: dead ?? 0,
+      quarantined: quarantined ?? 0,
+      retrying: retrying ?? 0,
+    };
+    return { ...asBatch(raw), left, isMore: asNumber(asArray(raw)[4]) === 1 };
+  },
+});

@@ -1,0 +1,52 @@
+import { asBuffer, defineScript } from "../script.ts";
+
+/*
+ * The fact of how many partitions a queue has: a text that begins with its epoch, a whole number that grows by one with
+ * each change, and a colon. Whoever changes it publishes it on the channel `notice`; that is a hint, which
+ * may be refused.
+ */
+
+/** The fact that is there, if there is one. */
+export const readFact = defineScript({
+  name: "read-fact",
+  keys: ["partitions"],
+  args: [],
+  lua: /* lua */ `return redis.call("GET", partitions)`,
+  reply: (raw) => (raw === null ? undefined : asBuffer(raw).toString()),
+});
+
+/** Writes `fact` if `condition` holds for the one that is there, `found`; returns the one that is there then. */
+const defineChange = <const Arg extends string>(
+  name: string,
+  args: readonly Arg[],
+  condition: string,
+) =>
+  defineScript({
+    name,
+    keys: ["partitions"],
+    args: ["fact", "notice", ...args],
+    lua: /* lua */ `
+local found = redis.call("GET", partitions)
+if not (${condition}) then return found or "" end
+redis.call("SET", partitions, fact)
+redis.pcall("PUBLISH", notice, fact)
+return fact
+`,
+    reply: (raw) => asBuffer(raw).toString(),
+  });
+
+/** Writes the fact if there is none; returns the one that is there then. */
+export const createFact = defineChange("create-fact", [], "not found");
+
+/** Writes the fact if its epoch is later than that of the one which is there; returns the one that is there then. */
+export const advanceFact = defineChange(
+  "advance-fact",
+  [],
+  `tonumber(fact:match("^(%d+):")) > (tonumber((found or ""):match("^(%d+):")) or -1)`,
+);
+
+/**
+ * Writes the fact if the one that is there is `expected`; returns the one that is there then, empty if there is
+ * none.
+ */
+export const changeFact = defineChange("change-fact", ["expected"], "found == expected");

@@ -1,0 +1,138 @@
+import { address } from "../fragments/address.ts";
+import { addressOf } from "../fragments/address-of.ts";
+import { delayedWith } from "../fragments/delayed-with.ts";
+import { earliestDue } from "../fragments/earliest-due.ts";
+import { entry } from "../fragments/entry.ts";
+import { retry } from "../fragments/retry.ts";
+import { unpackMember } from "../fragments/unpack-member.ts";
+import { asNumber, defineScript } from "../script.ts";
+
+/**
+ * Puts what has come from another partition into this one: the rows of batch `number` of partition `source` that go to
+ * here; see `journal.ts`. Returns false, and changes nothing, if that batch or a later one has arrived already.
+ *
+ * A message or a retry that is here stays as it is. A business key leads to the message that has come, unless it leads
+ * to another one. The consumer group of an entry is made where it is missing, and given all that is in the stream.
+ *
+ * Redis rolls nothing back. So every write tells how it is undone, and the arrival is noted last: a batch that is
+ * refused (a full memory, WRONGTYPE, an ACL) can be sent again. If not even the undoing is permitted, what was
+ * written before comes twice then, but for delayed messages and retries; nothing is lost. A group that was
+ * made stays.
+ */
+export const pushIn = defineScript({
+  name: "push-in",
+  keys: [
+    "timeouts",
+    "order",
+    "businessKeys",
+    "retries",
+    "retrying",
+    "ready",
+    "quarantine",
+    "unreadable",
+    "stream",
+    "dead",
+    "arrivals",
+  ],
+  args: ["channel", "source", "number"],
+  each: ["kind", "score", "name", "value"],
+  needs: [address, addressOf, delayedWith, earliestDue, entry, retry, unpackMember],
+  lua: /* lua */ `
+local arrived = redis.call("HGET", arrivals, source)
+local last = tonumber(arrived or 0) or 0
+if last % 1 == 0 and last <= 9e15 and last >= tonumber(number) then return 0 end
+local earliest, first = earliestDue() or math.huge, math.huge
+local undo, failure = {}, nil
+
+local function note(takeBack, done)
+  if type(done) == "table" then
+    failure = done
+    return nil
+  end
+  undo[#undo + 1] = function() takeBack(done) end
+  return done
+end
+local function write(takeBack, ...)
+  if not failure then return note(takeBack, redis.pcall(...)) end
+end
+local lists = { order = order, ready = ready, quarantine = quarantine, unreadable = unreadable }
+local elements = { order = {}, ready = {}, quarantine = {}, unreadable = {} }
+local function push(list, element)
+  elements[list][#elements[list] + 1] = element
+end
+
+local function putMessage(score, member, behind)
+  local at, id, _, key = tonumber(score), unpackMember(member)
+  if not id or not at or at ~= at then return push("unreadable", member) end
+  local function takeBack(isNew) if isNew == 1 then redis.pcall("ZREM", timeouts, member) end end
+  if write(takeBack, "ZADD", timeouts, "NX", string.format("%.17g", at), member) ~= 1 then return end
+  first = math.min(first, at)
+  local element = #id == 16 and addressOf(at, id) or member
+  push("order", isAddress(element) and element or member)
+  if behind == "" or not key or not isAddress(element) or delayedWith(key) then return end
+  local old = redis.call("HGET", businessKeys, key)
+  write(function()
+    if old then redis.pcall("HSET", businessKeys, key, old) else redis.pcall("HDEL", businessKeys, key) end
+  end, "HSET", businessKeys, key, element .. behind)
+end
+
+local function putRetry(due, name, value)
+  local at, address = tonumber(due), retryOf(name)
+  if not at or at ~= at or not address or #address < 8 or not unpackRetry(value) then
+    return push("unreadable", value)
+  end
+  local function forget(isNew) if isNew == 1 then redis.pcall("HDEL", retrying, name) end end
+  local function takeBack(isNew) if isNew == 1 then redis.pcall("ZREM", retries, name) end end
+  write(forget, "HSETNX", retrying, name, value)
+  if write(takeBack, "ZADD", retries, "NX", string.format("%.17g", at), name) == 1 then first = math.min(first, at) end
+end
+
+local isThere = {}
+local function openGroup(group)
+  if group == "" or isThere[group] or failure then return end
+  isThere[group] = true
+  local made = redis.pcall("XGROUP", "CREATE", stream, group, "0", "MKSTREAM")
+  -- Redis 6.2 puts a minus in front.
+  if made.err and not made.err:find("^%-?BUSYGROUP") then failure = made end
+end
+local function putEntry(isOrphan, name, value)
+  local address, group = retryOf(name)
+  local entry = address and #address >= 8 and unpackRetry(value)
+  if not entry then return push("unreadable", value) end
+  openGroup(group)
+  entry.a, entry.g, entry.d = address, group, isOrphan
+  if not failure then note(function(id) redis.pcall("XDEL", stream, id) end, appendEntry(entry)) end
+end
+
+local function putDead(value)
+  local isRead, fields = pcall(cmsgpack.unpack, value)
+  local isWhole = isRead and type(fields) == "table" and #fields > 0 and #fields % 2 == 0 and #fields < 4000
+  for i = 1, isWhole and #fields or 0 do isWhole = isWhole and type(fields[i]) == "string" end
+  if not isWhole then return push("unreadable", value) end
+  write(function(id) redis.pcall("XDEL", dead, id) end, "XADD", dead, "*", unpack(fields))
+end
+
+for each row do
+  if kind == "message" then putMessage(score, name, value)
+  elseif kind == "retry" then putRetry(score, name, value)
+  elseif kind == "entry" then putEntry(score, name, value)
+  elseif kind == "dead" then putDead(value)
+  elseif elements[kind] then push(kind, value)
+  else push("unreadable", value) end
+end
+for list, all in pairs(elements) do
+  if #all > 0 then
+    write(function() redis.pcall("LTRIM", lists[list], 0, -#all - 1) end, "RPUSH", lists[list], unpack(all))
+  end
+end
+-- Publish for a new head only, as in offer. Nobody who listens expects what is no deadline.
+if first < earliest then write(function() end, "PUBLISH", channel, math.max(first, 0)) end
+write(function() end, "HSET", arrivals, source, number)
+if failure then
+  for i = #undo, 1, -1 do undo[i]() end
+  return failure
+end
+return 1
+`,
+  reply: (raw) => asNumber(raw) === 1,
+});

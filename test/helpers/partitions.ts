@@ -1,0 +1,39 @@
+import type { Batch, Traveller } from "../../src/lua/fragments/journal.ts";
+import { dropBatch } from "../../src/lua/partitions/drop-batch.ts";
+import { pushIn } from "../../src/lua/partitions/push-in.ts";
+import { run } from "../../src/lua/script.ts";
+import type { Bytes, Moves } from "./moves.ts";
+
+/** A table in which all buckets belong to one partition. */
+export function allTo(partition: number): Buffer {
+  return Buffer.alloc(1024, partition);
+}
+
+/** A row as text. */
+export interface Row {
+  readonly to: number;
+  readonly kind: string;
+  readonly score: string;
+  readonly name: Bytes;
+  readonly value: Bytes;
+}
+
+export function asRow({ to, kind, score, name, value }: Traveller): Row {
+  return { to, kind, score, name: name.toString("latin1"), value: value.toString("latin1") };
+}
+
+/** What a batch holds, without its number. */
+export function rowsOf({ rows }: Batch): Row[] {
+  return rows.map(asRow);
+}
+
+/** Pushes what a batch has for one partition, which all comes from partition 0. */
+export async function push({ redis, keys }: Moves, batch: Batch, to = 1): Promise<boolean> {
+  const rows = batch.rows.filter((row) => row.to === to);
+  const { number } = batch;
+  return await run(redis, pushIn, keys, { channel: keys.channel, source: 0, number }, rows);
+}
+
+export async function drop({ redis, keys }: Moves, { number }: Batch): Promise<boolean> {
+  return await run(redis, dropBatch, keys, { number });
+}

@@ -1,0 +1,225 @@
+import { expect, test } from "vitest";
+import { drainPage, type DrainedPage } from "../../../src/lua/partitions/drain-page.ts";
+import { run } from "../../../src/lua/script.ts";
+import type { RedisClient } from "../../../src/redis/client.ts";
+import { eventually } from "../../helpers/eventually.ts";
+import {
+  message,
+  newMoves,
+  packRetry,
+  retryName,
+  type Fields,
+  type Message,
+  type Moves,
+  type QueueState,
+} from "../../helpers/moves.ts";
+import { startOwnServer } from "../../helpers/own-server.ts";
+import { allTo, drop, push, rowsOf } from "../../helpers/partitions.ts";
+import { newRedis } from "../../helpers/redis.ts";
+
+const [a, b, c] = [message("a", 1000, "key"), message("b", 2000), message("c", 3000)];
+const INTO = 2;
+const NOTHING = { delayed: 0, ready: 0, inFlight: 0, dead: 0, quarantined: 0, retrying: 0 };
+const DEAD = "delayline:1:00000000-0000-4000-8000-000000000000";
+
+const entryOf = ({ address, payload, key }: Message, more: Fields = {}): Fields => ({
+  a: address,
+  p: payload,
+  ...(key !== "" && { t: key }),
+  ...more,
+});
+const row = (one: Message, group: string, attempts = 0, score = "") => ({
+  to: 1,
+  kind: "entry",
+  score,
+  name: retryName(one, group),
+  value: packRetry(one, attempts),
+});
+const element = (kind: string, value: string) => ({ to: INTO, kind, score: "", name: "", value });
+
+async function drain(
+  { keys, redis }: Pick<Moves, "keys"> & { redis: RedisClient },
+  limit = 100,
+  maxBytes = 1_000_000,
+): Promise<DrainedPage> {
+  const args = { limit, maxBytes, into: INTO, buckets: allTo(1), timeout: 60_000 };
+  return await run(redis, drainPage, keys, args);
+}
+
+/** Drains until nothing is left at once, and returns all rows. */
+async function drainAll(queue: Moves, limit: number) {
+  const rows = [];
+  for (let page = 0; ; page++) {
+    expect(page).toBeLessThan(20);
+    const batch = await drain(queue, limit);
+    expect(batch.rows.length).toBeLessThanOrEqual(limit);
+    rows.push(...rowsOf(batch));
+    if (batch.number > 0) expect(await drop(queue, batch)).toBe(true);
+    if (!batch.isMore) return { rows, left: batch.left };
+  }
+}
+
+const lists: QueueState = {
+  ready: ["r1", "r2", "r3"],
+  quarantine: ["q"],
+  unreadable: ["u"],
+  dead: [
+    ["1-0", "a", a.address, "p", "a", "g", "g"],
+    ["2-0", "what", "is this"],
+  ],
+};
+
+test("the LISTs and dead letters, from the head on, a few at a time", async () => {
+  const queue = await newMoves();
+  await queue.seed({ ...lists, timeouts: [a.delayed] });
+  const first = await drain(queue, 2);
+  expect(rowsOf(first)).toEqual([element("ready", "r1"), element("ready", "r2")]);
+  const left = { ...NOTHING, delayed: 1, ready: 1, dead: 2, quarantined: 2 };
+  expect(first).toMatchObject({ isOld: false, isMore: true, left });
+  // Under way: nothing else is taken out.
+  expect(await drain(queue)).toEqual({ ...first, isOld: true });
+  const { journal: _open, ...rest } = await queue.snapshot();
+  expect(rest).toEqual({ ...lists, timeouts: [a.delayed], ready: ["r3"] });
+  await drop(queue, first);
+  const all = await drainAll(queue, 3);
+  expect(all.rows.map(({ kind, value }) => (kind === "dead" ? kind : value))).toEqual([
+    "r3",
+    "q",
+    "u",
+    "dead",
+    "dead",
+  ]);
+  expect(all.left).toEqual({ ...NOTHING, delayed: 1 });
+  expect(Object.keys(await queue.snapshot())).toEqual(["timeouts", "journal"]);
+});
+
+test("a dead letter arrives as it was", async () => {
+  const queue = await newMoves();
+  await queue.seed({ dead: lists.dead ?? [] });
+  const batch = await drain(queue);
+  expect(rowsOf(batch).map(({ to }) => to)).toEqual([1, 1]);
+  const other = await newMoves();
+  await push(other, batch);
+  const { dead = [] } = await other.snapshot();
+  expect(dead.map(([, ...fields]) => fields)).toEqual(lists.dead?.map(([, ...fields]) => fields));
+});
+
+test("a page ends when it is large", async () => {
+  const queue = await newMoves();
+  await queue.seed({ ready: Array.from({ length: 30 }, () => "x".repeat(100)) });
+  const { rows, isMore } = await drain(queue, 100, 500);
+  expect([rows.length, isMore]).toEqual([10, true]);
+});
+
+/** Two groups: `g` has been given and acknowledged `a`, and `h` nothing. */
+async function seedGroups(queue: Moves): Promise<void> {
+  const { redis, keys } = queue;
+  await queue.seed({ groups: ["g", "h"] });
+  await queue.seed({
+    stream: [
+      entryOf(a),
+      entryOf(b, { n: "2", d: "1" }),
+      entryOf(c, { g: "h" }),
+      { what: "is this" },
+    ],
+  });
+  await redis.xreadgroup("GROUP", "g", "me", "COUNT", 1, "STREAMS", keys.stream, ">");
+  const [[id] = [""]] = await redis.xrange(keys.stream, "-", "+", "COUNT", 1);
+  await redis.xack(keys.stream, "g", id);
+}
+
+test.each([1, 2, 100])("entries, for each group by itself, by %i", async (limit) => {
+  const queue = await newMoves();
+  await seedGroups(queue);
+  const { rows, left } = await drainAll(queue, limit);
+  expect(rows).toEqual([
+    row(b, "g", 2, "1"),
+    element("unreadable", "whatis this"),
+    row(a, "h"),
+    row(b, "h", 2, "1"),
+    row(c, "h"),
+  ]);
+  expect(left).toEqual(NOTHING);
+  expect(Object.keys(await queue.snapshot())).toEqual(["groups", "journal"]);
+});
+
+test("what is in flight stays as long as its consumer lives; then it goes, and the delivery is counted", async () => {
+  const queue = await newMoves();
+  const { redis, keys } = queue;
+  await queue.seed({ groups: ["g"] });
+  await queue.seed({ stream: [entryOf(a), entryOf(b, { g: "g", n: "1" }), entryOf(c)] });
+  const alive = DEAD.replace(":1:", ":60000:");
+  await redis.xreadgroup("GROUP", "g", alive, "COUNT", 1, "STREAMS", keys.stream, ">");
+  await redis.xreadgroup("GROUP", "g", DEAD, "COUNT", 1, "STREAMS", keys.stream, ">");
+  const rows: unknown[] = [];
+  await eventually(async () => {
+    const batch = await drain(queue);
+    await drop(queue, batch);
+    rows.push(...rowsOf(batch));
+    return rows.length === 2;
+  });
+  expect(rows).toEqual(expect.arrayContaining([row(c, "g"), row(b, "g", 2, "1")]));
+  expect((await queue.snapshot()).stream).toEqual([entryOf(a)]);
+  expect(await drain(queue)).toMatchObject({ number: 0, isMore: false, left: { inFlight: 1 } });
+});
+
+test("what is in flight and has been deleted is acknowledged", async () => {
+  const queue = await newMoves();
+  const { redis, keys } = queue;
+  await queue.seed({ groups: ["g"] });
+  await queue.seed({ stream: [entryOf(a)] });
+  await redis.xreadgroup("GROUP", "g", DEAD, "STREAMS", keys.stream, ">");
+  await redis.xtrim(keys.stream, "MAXLEN", 0);
+  await eventually(async () => (await drain(queue)).left.inFlight === 0);
+  expect(Object.keys(await queue.snapshot())).toEqual(["groups", "journal"]);
+});
+
+test("a stream without groups: entries for all", async () => {
+  const queue = await newMoves();
+  await queue.seed({ stream: [entryOf(a), entryOf(b, { g: "gone" })] });
+  const { rows, left } = await drainAll(queue, 100);
+  expect(rows).toEqual([row(a, ""), row(b, "gone")]);
+  expect(left).toEqual(NOTHING);
+});
+
+test("the greatest of all ids, in every key", async () => {
+  const queue = await newMoves();
+  const { redis, keys } = queue;
+  const last = `${2n ** 64n - 1n}-${2n ** 64n - 1n}`;
+  await queue.seed({ groups: ["g"] });
+  for (const key of [keys.stream, keys.dead]) {
+    await redis.xadd(key, last, "a", "12345678", "p", "x");
+  }
+  expect((await drainAll(queue, 1)).rows).toHaveLength(2);
+  expect((await drain(queue)).left).toEqual(NOTHING);
+});
+
+test("what is refused changes nothing: a command, a type, a full memory", async () => {
+  const server = await startOwnServer();
+  const admin = newRedis(server.url);
+  const state = { ...lists, groups: ["g"] };
+  const all = "ACL SETUSER limited reset on >secret ~* &* +@all".split(" ");
+  const stream = [entryOf(a)];
+  const refusals = ["-hset", "-ltrim", "-xdel", "-xack", "-xgroup", "-lrange", "OOM", "WRONGTYPE"];
+  for (const refusal of refusals) {
+    const queue = await newMoves(server.url);
+    await queue.seed(state);
+    await queue.seed({ stream });
+    let client = admin;
+    if (refusal === "WRONGTYPE") await admin.set(queue.keys.journal, "no hash");
+    if (refusal === "OOM")
+      await admin.config("SET", "maxmemory-policy", "noeviction", "maxmemory", "1");
+    if (refusal.startsWith("-")) {
+      await admin.call(...(all as [string]), refusal);
+      client = newRedis(server.url, { username: "limited", password: "secret" });
+    }
+    await expect(drain({ ...queue, redis: client }), refusal).rejects.toThrow();
+    await admin.config("SET", "maxmemory", "0");
+    if (refusal === "WRONGTYPE") await admin.del(queue.keys.journal);
+    const { journal, ...rest } = await queue.snapshot();
+    expect(rest, refusal).toEqual({ ...state, stream });
+    expect(journal?.["rows"], refusal).toBeUndefined();
+    expect((await drain(queue)).rows, refusal).toHaveLength(8);
+    if (client !== admin) client.disconnect();
+  }
+});

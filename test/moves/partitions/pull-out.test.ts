@@ -1,0 +1,282 @@
+import { expect, test } from "vitest";
+import type { Batch } from "../../../src/lua/fragments/journal.ts";
+import { pullOutPage, type PulledPage } from "../../../src/lua/partitions/pull-out-page.ts";
+import { pullOutIds, pullOutKeys } from "../../../src/lua/partitions/pull-out.ts";
+import { run } from "../../../src/lua/script.ts";
+import type { RedisClient } from "../../../src/redis/client.ts";
+import {
+  bytes,
+  indexEntry,
+  message,
+  newMoves,
+  packRetry,
+  retryName,
+  type Moves,
+  type QueueState,
+} from "../../helpers/moves.ts";
+import { startOwnServer } from "../../helpers/own-server.ts";
+import { allTo, drop, push, rowsOf } from "../../helpers/partitions.ts";
+import { newRedis } from "../../helpers/redis.ts";
+
+const FAR = 5_000_000_000_000;
+const a = message("a", FAR, "key a");
+const b = message("b", FAR + 1);
+const [retryA, retryB] = [retryName(a, "g"), retryName(b, "g")];
+
+/** The partition of each message follows from its payload: `a` and `b` differ. */
+const ONLY_A = allTo(0).fill(1, 0x61 + (0x61 % 4) * 256, 0x62 + (0x61 % 4) * 256);
+
+type Pull = (redis: RedisClient, keys: Moves["keys"], buckets?: Buffer) => Promise<Batch>;
+const byKey =
+  (...wanted: string[]): Pull =>
+  (redis, keys, buckets = allTo(1)) =>
+    run(
+      redis,
+      pullOutKeys,
+      keys,
+      { own: 0, buckets },
+      wanted.map((key) => ({ wanted: key })),
+    );
+const byId =
+  (form: "list" | "stream", ...wanted: { address: string }[]): Pull =>
+  (redis, keys, buckets = allTo(1)) =>
+    run(
+      redis,
+      pullOutIds[form],
+      keys,
+      { own: 0, buckets },
+      wanted.map(({ address }) => ({ wanted: bytes(address) })),
+    );
+const byPage =
+  (cursor: Buffer = Buffer.alloc(0), limit = 100, own = 0) =>
+  (redis: RedisClient, keys: Moves["keys"], buckets = allTo(1)): Promise<PulledPage> =>
+    run(redis, pullOutPage, keys, { own, buckets, cursor, limit, maxBytes: 1_000_000 });
+
+const before: QueueState = {
+  timeouts: [a.delayed, b.delayed],
+  order: [a.address, b.address],
+  businessKeys: { [a.key]: indexEntry(a, 2, 7) },
+};
+const rowA = {
+  to: 1,
+  kind: "message",
+  score: String(FAR),
+  name: a.member,
+  value: indexEntry(a, 2, 7).slice(24),
+};
+const rowB = { to: 1, kind: "message", score: String(FAR + 1), name: b.member, value: "" };
+
+test.each<[string, Pull]>([
+  ["by key", byKey("key a", "another", "key a")],
+  ["by id", byId("list", a, a, message("z", FAR))],
+  ["by page", (redis, keys) => byPage()(redis, keys, ONLY_A)],
+])(
+  "%s: leaves the ZSET and the index, and is in the journal until it is dropped",
+  async (_, pull) => {
+    const queue = await newMoves();
+    await queue.seed(before);
+    const batch = await pull(queue.redis, queue.keys);
+    expect(rowsOf(batch)).toEqual([rowA]);
+    expect(batch.isOld).toBe(false);
+    const { journal, ...rest } = await queue.snapshot();
+    expect(rest).toEqual({ timeouts: [b.delayed], order: before.order });
+    expect(journal).toEqual({
+      last: String(batch.number),
+      rows: expect.stringContaining(a.member),
+    });
+
+    // Whoever comes meanwhile is given the same one, and nothing else leaves.
+    const { number, rows } = batch;
+    const old = { number, rows, isOld: true };
+    expect(await byKey("key a")(queue.redis, queue.keys)).toEqual(old);
+    // A page tells besides that its reader is where it was.
+    const cursor = Buffer.from("cursor");
+    expect(await byPage(cursor)(queue.redis, queue.keys)).toEqual({ ...old, next: cursor });
+    expect(await drop(queue, { ...batch, number: batch.number - 1 })).toBe(false);
+    expect(await queue.snapshot()).toEqual({ ...rest, journal });
+    expect(await drop(queue, batch)).toBe(true);
+    expect(await drop(queue, batch)).toBe(false);
+    expect(await queue.snapshot()).toEqual({ ...rest, journal: { last: String(batch.number) } });
+    const next = await byPage()(queue.redis, queue.keys);
+    expect(next.number).toBeGreaterThan(batch.number);
+  },
+);
+
+test("what belongs here stays, and so does the journal", async () => {
+  const queue = await newMoves();
+  await queue.seed(before);
+  const nothing = { number: 0, rows: [], isOld: false };
+  expect(await byKey("key a")(queue.redis, queue.keys, allTo(0))).toEqual(nothing);
+  expect(await byId("list", a, b)(queue.redis, queue.keys, allTo(0))).toEqual(nothing);
+  const page = await byPage()(queue.redis, queue.keys, allTo(0));
+  expect(page).toEqual({ ...nothing, next: undefined });
+  expect(await queue.snapshot()).toEqual(before);
+  // A partition that keeps nothing.
+  expect(rowsOf(await byPage(undefined, 100, -1)(queue.redis, queue.keys, allTo(0)))).toHaveLength(
+    2,
+  );
+});
+
+const retrying: QueueState = {
+  groups: ["g"],
+  retries: [
+    [retryA, FAR],
+    [retryB, FAR],
+  ],
+  retrying: { [retryA]: packRetry(a, 3), [retryB]: packRetry(b, 1) },
+};
+const travellingRetry = {
+  to: 1,
+  kind: "retry",
+  score: String(FAR),
+  name: retryA,
+  value: packRetry(a, 3),
+};
+
+test("a retry leaves by its message's id, where the queue is reliable", async () => {
+  const queue = await newMoves();
+  await queue.seed(retrying);
+  expect(await byId("list", a)(queue.redis, queue.keys)).toMatchObject({ number: 0 });
+  expect(rowsOf(await byId("stream", a)(queue.redis, queue.keys))).toEqual([travellingRetry]);
+  expect(await queue.snapshot()).toMatchObject({
+    retries: [[retryB, FAR]],
+    retrying: { [retryB]: packRetry(b, 1) },
+  });
+});
+
+test("pages go through the retries behind the messages", async () => {
+  const queue = await newMoves();
+  await queue.seed({ ...before, ...retrying });
+  const kinds: string[] = [];
+  let cursor: Buffer | undefined = Buffer.alloc(0);
+  for (let page = 0; cursor; page++) {
+    expect(page).toBeLessThan(5);
+    const pulled: PulledPage = await byPage(cursor, 1)(queue.redis, queue.keys);
+    kinds.push(...rowsOf(pulled).map(({ kind, name }) => `${kind} ${name === retryB ? "b" : ""}`));
+    cursor = pulled.next;
+    await drop(queue, pulled);
+  }
+  expect(kinds).toEqual(["message ", "message ", "retry b", "retry "]);
+  const { order, groups } = { ...before, ...retrying };
+  expect(await queue.snapshot()).toEqual({ order, groups, journal: expect.anything() });
+});
+
+test("no page skips what stays, among equal deadlines and equal beginnings", async () => {
+  const queue = await newMoves();
+  const { redis, keys } = queue;
+  const twins = Array.from({ length: 40 }, (_, i) => `${"x".repeat(40)}${i % 7}${i}`);
+  for (const member of twins) await redis.zadd(keys.timeouts, 5, member);
+  // What belongs here stays in the ZSET; what else is looked at leaves for the `unreadable` of partition 1.
+  const buckets = allTo(0);
+  for (const member of twins.slice(0, 20)) {
+    const [high = 0, low = 0] = bytes(member.slice(-2));
+    buckets[(high % 4) * 256 + low] = 1;
+  }
+  let cursor: Buffer | undefined = Buffer.alloc(0);
+  const gone: string[] = [];
+  for (let page = 0; cursor; page++) {
+    const pulled: PulledPage = await byPage(cursor, 3)(redis, keys, buckets);
+    gone.push(...rowsOf(pulled).map(({ value }) => value));
+    cursor = pulled.next;
+    await drop(queue, pulled);
+    // Others come and go.
+    await redis.zadd(keys.timeouts, 5, `${"x".repeat(40)}9${page}`);
+    await redis.zrem(keys.timeouts, `${"x".repeat(40)}9${page - 2}`);
+    expect(page).toBeLessThan(60);
+  }
+  const leaving = twins.filter((member) => {
+    const [high = 0, low = 0] = bytes(member.slice(-2));
+    return buckets[(high % 4) * 256 + low] === 1;
+  });
+  expect(leaving.length).toBeGreaterThan(10);
+  expect(gone.toSorted()).toEqual(expect.arrayContaining(leaving.toSorted()));
+});
+
+test("what nobody can unpack goes, too", async () => {
+  const queue = await newMoves();
+  await queue.seed({
+    timeouts: [["what is this", 5]],
+    retries: [
+      ["alone", 6],
+      [retryA, 7],
+    ],
+    retrying: { [retryA]: "broken" },
+  });
+  const first = await byPage()(queue.redis, queue.keys);
+  const unreadable = { to: 1, kind: "unreadable", score: "", name: "" };
+  expect(rowsOf(first)).toEqual([{ ...unreadable, value: "what is this" }]);
+  await drop(queue, first);
+  expect(rowsOf(await byPage(first.next)(queue.redis, queue.keys))).toEqual([
+    { ...unreadable, value: "broken" },
+    { ...unreadable, value: "alone" },
+  ]);
+  expect(Object.keys(await queue.snapshot())).toEqual(["journal"]);
+});
+
+test.each<[string, Record<string, string>, unknown[]]>([
+  ["bytes", { last: "7", rows: "what is this" }, [{ kind: "unreadable", value: "what is this" }]],
+  ["a number", { last: "no number", rows: "\u0001" }, [{ kind: "unreadable", value: "\u0001" }]],
+  ["a length", { last: "7", rows: "\0\0\u0009\u0009\0\0\0\0\0\0\0a" }, [{ kind: "unreadable" }]],
+])("a journal with broken %s: can be finished", async (_, journal, rows) => {
+  const queue = await newMoves();
+  await queue.seed({ ...before, journal });
+  const batch = await byKey("key a")(queue.redis, queue.keys);
+  expect(batch.isOld).toBe(true);
+  expect(rowsOf(batch)).toMatchObject(rows);
+  const other = await newMoves();
+  expect(await push(other, batch, 0)).toBe(true);
+  expect((await other.snapshot()).unreadable).toHaveLength(1);
+  expect(await drop(queue, batch)).toBe(true);
+  expect(rowsOf(await byKey("key a")(queue.redis, queue.keys))).toEqual([rowA]);
+});
+
+test("a number that is lost is not given once more", async () => {
+  const queue = await newMoves();
+  await queue.seed(before);
+  const first = await byKey("key a")(queue.redis, queue.keys);
+  await queue.redis.del(queue.keys.journal);
+  const second = await byPage()(queue.redis, queue.keys);
+  expect(rowsOf(second)).toEqual([rowB]);
+  expect(second.number).toBeGreaterThan(first.number);
+});
+
+test("what is refused changes nothing: a command, a type, a full memory", async () => {
+  const server = await startOwnServer();
+  const admin = newRedis(server.url);
+  const state = { ...before, ...retrying };
+  const cases: [string, Pull, string][] = [
+    ["by key", byKey("key a"), "zrem"],
+    ["by key", byKey("key a"), "hmget"],
+    ["by key", byKey("key a"), "hset"],
+    ["by id", byId("stream", a, message("b", FAR)), "hdel"],
+    ["by retries", byPage(Buffer.from("r")), "hdel"],
+  ];
+  const all = "ACL SETUSER limited reset on >secret ~* &* +@all".split(" ");
+  for (const [name, pull, command] of cases) {
+    const queue = await newMoves(server.url);
+    // The retry of `b` is found by id only if it is not delayed.
+    await queue.seed(command === "hdel" ? retrying : state);
+    await admin.call(...(all as [string]), `-${command}`);
+    const limited = newRedis(server.url, { username: "limited", password: "secret" });
+    await expect(pull(limited, queue.keys), `${name} without ${command}`).rejects.toThrow();
+    limited.disconnect();
+    const { journal, ...rest } = await queue.snapshot();
+    expect(rest).toEqual(command === "hdel" ? retrying : state);
+    expect(journal?.["rows"]).toBeUndefined();
+  }
+
+  const queue = await newMoves(server.url);
+  await queue.seed(before);
+  await queue.redis.set(queue.keys.journal, "no hash");
+  await expect(byKey("key a")(queue.redis, queue.keys)).rejects.toThrow("WRONGTYPE");
+  await queue.redis.del(queue.keys.journal);
+  await queue.redis.config("SET", "maxmemory-policy", "noeviction", "maxmemory", "1");
+  await expect(byKey("key a")(queue.redis, queue.keys)).rejects.toThrow("OOM");
+  await expect(byPage()(queue.redis, queue.keys)).rejects.toThrow("OOM");
+  await queue.redis.config("SET", "maxmemory", "0");
+  expect(await queue.snapshot()).toEqual(before);
+  // With a full memory what is under way can be dropped.
+  const batch = await byKey("key a")(queue.redis, queue.keys);
+  await queue.redis.config("SET", "maxmemory", "1");
+  expect(await drop(queue, batch)).toBe(true);
+});

@@ -1,0 +1,217 @@
+import { expect, test } from "vitest";
+import type { Batch, Kind, Traveller } from "../../../src/lua/fragments/journal.ts";
+import { pushIn } from "../../../src/lua/partitions/push-in.ts";
+import { run } from "../../../src/lua/script.ts";
+import {
+  bytes,
+  indexEntry,
+  message,
+  newMoves,
+  packRetry,
+  retryName,
+  type Message,
+  type QueueState,
+} from "../../helpers/moves.ts";
+import { startOwnServer } from "../../helpers/own-server.ts";
+import { push } from "../../helpers/partitions.ts";
+import { newRedis } from "../../helpers/redis.ts";
+
+const FAR = 5_000_000_000_000;
+const a = message("a", FAR, "key a");
+const b = message("b", FAR + 1);
+const behindA = indexEntry(a, 2, 7).slice(24);
+
+const row = (kind: Kind, score: number | string, name: string, value: string): Traveller => ({
+  to: 1,
+  kind,
+  score: String(score),
+  name: bytes(name),
+  value: bytes(value),
+});
+const travels = ({ deadline, member }: Message, behind = ""): Traveller =>
+  row("message", deadline, member, behind);
+const retryOf = (one: Message): Traveller =>
+  row("retry", one.deadline, retryName(one, "g"), packRetry(one, 3));
+const entryOf = (one: Message, group: string, score = ""): Traveller =>
+  row("entry", score, retryName(one, group), packRetry(one, 2));
+/** A dead letter with these fields: an array of MessagePack. */
+const letter = (...fields: string[]): Traveller => {
+  const texts = fields.map((text) => String.fromCodePoint(0xa0 + text.length) + text);
+  return row("dead", "", "", String.fromCodePoint(0x90 + fields.length) + texts.join(""));
+};
+const batch = (number: number, ...rows: Traveller[]): Batch => ({ number, rows, isOld: false });
+
+const arrived: QueueState = {
+  timeouts: [a.delayed, b.delayed],
+  order: [b.address, a.address],
+  businessKeys: { [a.key]: indexEntry(a, 2, 7) },
+  channel: [String(FAR)],
+  arrivals: { 0: "5" },
+};
+
+test("messages: in the ZSET, the insertion order and the index, and a new head is published; once", async () => {
+  const queue = await newMoves();
+  const both = [travels(b), travels(a, behindA)];
+  expect(await push(queue, batch(5, ...both))).toBe(true);
+  expect(await queue.snapshot()).toEqual(arrived);
+  await queue.redis.zrem(queue.keys.timeouts, bytes(a.member));
+  expect(await push(queue, batch(5, ...both))).toBe(false);
+  expect(await push(queue, batch(4, ...both))).toBe(false);
+  expect(await queue.snapshot()).toEqual({ ...arrived, timeouts: [b.delayed] });
+  // The next one, behind a head; and from another partition. A message that is here stays as it is.
+  expect(await push(queue, batch(6, { ...travels(b), score: "7" }))).toBe(true);
+  const { redis, keys } = queue;
+  const { channel } = keys;
+  expect(await run(redis, pushIn, keys, { channel, source: 2, number: 4 }, [travels(a)])).toBe(
+    true,
+  );
+  expect(await queue.snapshot()).toEqual({
+    ...arrived,
+    channel: [String(FAR), String(FAR)],
+    order: [b.address, a.address, a.address],
+    arrivals: { 0: "6", 2: "4" },
+  });
+});
+
+test("a key that leads to another message stays; one that leads to nothing does not", async () => {
+  const queue = await newMoves();
+  const other = message("o", FAR, a.key);
+  const seeded: QueueState = {
+    timeouts: [other.delayed],
+    businessKeys: { [a.key]: indexEntry(other) },
+  };
+  await queue.seed(seeded);
+  await push(queue, batch(1, travels(a, behindA)));
+  expect(await queue.snapshot()).toMatchObject({
+    timeouts: [a.delayed, other.delayed],
+    businessKeys: { [a.key]: indexEntry(other) },
+  });
+  await queue.redis.zrem(queue.keys.timeouts, bytes(a.member), bytes(other.member));
+  await push(queue, batch(2, travels(a, behindA)));
+  expect(await queue.snapshot()).toMatchObject({ businessKeys: { [a.key]: indexEntry(a, 2, 7) } });
+});
+
+test("all kinds: each goes where it belongs", async () => {
+  const queue = await newMoves();
+  await queue.seed({ groups: ["g"] });
+  const rows = [
+    retryOf(b),
+    retryOf(a),
+    row("ready", "", "", "r1"),
+    row("ready", "", "", "r2"),
+    row("quarantine", "", "", "q"),
+    row("unreadable", "", "", "u"),
+    entryOf(a, "g"),
+    entryOf(b, "new", "1"),
+    entryOf(b, ""),
+    letter("a", "x", "p", "y"),
+  ];
+  await push(queue, batch(1, ...rows));
+  const entry = { a: b.address, p: "b", n: "2" };
+  expect(await queue.snapshot()).toEqual({
+    retries: [
+      [retryName(a, "g"), FAR],
+      [retryName(b, "g"), FAR + 1],
+    ],
+    retrying: { [retryName(a, "g")]: packRetry(a, 3), [retryName(b, "g")]: packRetry(b, 3) },
+    ready: ["r1", "r2"],
+    quarantine: ["q"],
+    unreadable: ["u"],
+    groups: ["g", "new"],
+    stream: [
+      { a: a.address, p: "a", t: "key a", n: "2", g: "g" },
+      { ...entry, g: "new", d: "1" },
+      entry,
+    ],
+    dead: [[expect.anything(), "a", "x", "p", "y"]],
+    arrivals: { 0: "1" },
+    channel: [String(FAR)],
+  });
+});
+
+test("a stream and a group that are missing are made", async () => {
+  const queue = await newMoves();
+  await push(queue, batch(1, entryOf(b, "g")));
+  expect(await queue.snapshot()).toMatchObject({ groups: ["g"], stream: [{ g: "g" }] });
+});
+
+test("bytes that make no sense are kept, and nothing is raised", async () => {
+  const queue = await newMoves();
+  await queue.seed({ arrivals: { 0: "no number" } });
+  const { name } = retryOf(a);
+  const rows: Traveller[] = [
+    row("message", 5, "what is this", "v"),
+    { ...travels(a), score: "nan" },
+    { ...travels(b), score: "" },
+    { ...retryOf(a), name: bytes("alone") },
+    { ...retryOf(b), name, value: bytes("broken") },
+    { ...entryOf(a, "g"), value: bytes("also") },
+    row("dead", "", "", "\u0093abc"),
+    row("dead", "", "", ""),
+    letter("one"),
+  ];
+  await push(queue, batch(1, ...rows));
+  const { unreadable, ...rest } = await queue.snapshot();
+  expect(unreadable).toEqual([
+    "what is this",
+    a.member,
+    b.member,
+    packRetry(a, 3),
+    "broken",
+    "also",
+    "\u0093abc",
+    "",
+    "\u0091\u00a3one",
+  ]);
+  expect(rest).toEqual({ arrivals: { 0: "1" } });
+});
+
+test("what is refused half way is taken back, and can be sent again", async () => {
+  const server = await startOwnServer();
+  const admin = newRedis(server.url);
+  const seeded: QueueState = {
+    groups: ["g"],
+    ready: ["r0"],
+    businessKeys: { [a.key]: "leads to nothing" },
+    arrivals: { 0: "1" },
+  };
+  const rows = [
+    travels(a, behindA),
+    retryOf(b),
+    row("ready", "", "", "r1"),
+    entryOf(a, "g"),
+    letter("a", "x"),
+  ];
+  const all = "ACL SETUSER limited reset on >secret ~* &* +@all".split(" ");
+  const refusals = ["-zadd", "-rpush", "-xadd", "-publish", "-hset", "-hsetnx", "-xgroup"];
+  for (const refusal of [...refusals, "WRONGTYPE dead", "WRONGTYPE arrivals", "OOM"]) {
+    const queue = await newMoves(server.url);
+    await queue.seed(seeded);
+    let client = admin;
+    const [what, key] = refusal.split(" ") as [string, "dead" | "arrivals"];
+    if (what === "WRONGTYPE") {
+      await admin.del(queue.keys[key]);
+      await admin.set(queue.keys[key], "another type");
+    } else if (what === "OOM") {
+      await admin.config("SET", "maxmemory-policy", "noeviction", "maxmemory", "1");
+    } else {
+      await admin.call(...(all as [string]), what);
+      client = newRedis(server.url, { username: "limited", password: "secret" });
+    }
+    await expect(push({ ...queue, redis: client }, batch(2, ...rows)), refusal).rejects.toThrow();
+    await admin.config("SET", "maxmemory", "0");
+    if (key) await admin.del(queue.keys[key]);
+    const { channel: _heard, ...after } = await queue.snapshot();
+    const { arrivals, ...others } = seeded;
+    expect(after, refusal).toEqual(key === "arrivals" ? others : { ...others, arrivals });
+    expect(await push(queue, batch(2, ...rows)), refusal).toBe(true);
+    expect(await queue.snapshot(), refusal).toMatchObject({
+      timeouts: [a.delayed],
+      ready: ["r0", "r1"],
+      businessKeys: { [a.key]: indexEntry(a, 2, 7) },
+      stream: [{ a: a.address }],
+      arrivals: { 0: "2" },
+    });
+    if (client !== admin) client.disconnect();
+  }
+});
