@@ -26,6 +26,7 @@ beforeEach(() => {
   other = line.getDelayedQueue<string>(uniqueName("other"));
 });
 
+const subscribers = async () => (await redis.pubsub("NUMSUB", keys.channel))[1];
 const ready = () => redis.lrange(keys.ready, 0, -1);
 
 /** A task that has looked once, and waits. */
@@ -102,7 +103,6 @@ test("a refusal that is somebody's affair is told to nobody else, and it tries a
 
 test("a task that leaves is subscribed no more, and moves nothing", async () => {
   const task = await startResting();
-  const subscribers = async () => (await redis.pubsub("NUMSUB", keys.channel))[1];
   expect(await subscribers()).toBe(1);
   await task.leave();
   await eventually(async () => (await subscribers()) === 0);
