@@ -1,5 +1,9 @@
 import { randomUUID } from "node:crypto";
+import { retire } from "../lua/delayed/retire.ts";
 import type { TransferReply } from "../lua/delayed/transfer.ts";
+import { run } from "../lua/script.ts";
+import type { QueueKeys } from "../queue/keys.ts";
+import type { Connections } from "../redis/connections.ts";
 
 /**
  * Whether a transfer task is active or stands by.
@@ -17,6 +21,7 @@ export class StandBy {
   /** The task's name in Redis, when it is the one that moves. */
   readonly task = randomUUID();
   #isOn = false;
+  #isOnDuty = true;
   /** When the task last said in Redis that it moves, by `performance.now()`. */
   #claimedAt = -Infinity;
 
@@ -26,7 +31,7 @@ export class StandBy {
 
   /** Milliseconds by which messages have to be overdue. */
   get grace(): number {
-    return this.#isOn ? OVERDUE : 0;
+    return this.#isOn || !this.#isOnDuty ? OVERDUE : 0;
   }
 
   /** Milliseconds from a deadline to the look at it, anew each time. */
@@ -36,6 +41,12 @@ export class StandBy {
 
   /** The task is active again. */
   end(): void {
+    this.#isOn = false;
+  }
+
+  /** Off duty a task takes only what those on duty have let become overdue. */
+  setDuty(isOnDuty: boolean): void {
+    this.#isOnDuty = isOnDuty;
     this.#isOn = false;
   }
 
@@ -55,8 +66,15 @@ export class StandBy {
       this.#isOn = false;
     } else if (reply.isOutrun) {
       const hasPassed = awaited <= reply.serverTime && awaited < reply.next;
-      if (hasPassed) this.#isOn = true;
+      if (hasPassed && this.#isOnDuty) this.#isOn = true;
     }
+  }
+
+  /** The task ends. If it fails to say so, those that stand by find out by themselves, a little later. */
+  async retire({ background }: Connections, keys: QueueKeys): Promise<void> {
+    if (this.#isOn || background.status !== "ready") return;
+    const args = { channel: keys.channel, task: this.task };
+    await run(background, retire, keys, args).catch(() => {});
   }
 }
 

@@ -22,6 +22,7 @@ export class Tidier {
   readonly #keys: QueueKeys;
   readonly #elements: Elements;
   readonly #connections: Connections;
+  readonly #onRefused: (error: unknown) => boolean;
   readonly #work: Work;
 
   /** Messages moved since the insertion order was last tidied. */
@@ -37,12 +38,15 @@ export class Tidier {
     shared: {
       readonly connections: Connections;
       readonly troubles: Troubles;
+      /** Is told why a script has failed. True: it was its affair, so tell nobody. */
+      readonly onRefused?: (error: unknown) => boolean;
     },
   ) {
     this.#queue = queue;
     this.#keys = keys;
     this.#elements = elements;
     this.#connections = shared.connections;
+    this.#onRefused = shared.onRefused ?? (() => false);
     this.#work = shared.troubles.work();
   }
 
@@ -82,7 +86,8 @@ export class Tidier {
       if (businessKeys) await this.#tidyBusinessKeys();
       this.#work.succeeded();
     } catch (error) {
-      if (this.#isClosed) return;
+      // The next sweep finds it again.
+      if (this.#isClosed || this.#onRefused(error)) return;
       this.#work.failed(new RedisError(`cannot tidy queue "${this.#queue}"`, error));
       this.#work.stopped();
     }

@@ -2,23 +2,23 @@ import type { Connections } from "../redis/connections.ts";
 import { DeadlineTimer } from "../time/deadline-timer.ts";
 import { QuarantineError, RedisError, type DelaylineError } from "../errors.ts";
 import { isRefusedForNow } from "../failure.ts";
+import type { PauseWatch } from "../queue/pause-watch.ts";
 import type { Queue } from "../queue/queue.ts";
-import { retire } from "../lua/delayed/retire.ts";
 import { run } from "../lua/script.ts";
 import { pick } from "../lua/family.ts";
 import { sweep, transfer, type TransferReply } from "../lua/delayed/transfer.ts";
 import { LAST_DEADLINE } from "../lua/fragments/replied.ts";
 import { Pause } from "../time/pause.ts";
-import { SpreadInterval } from "../time/spread-interval.ts";
 import type { ServerClock } from "../time/server-clock.ts";
 import type { Listener, Subscriber } from "../redis/subscriber.ts";
 import type { Troubles, Work } from "../redis/troubles.ts";
 import { StandBy } from "./stand-by.ts";
+import { SweepRhythm, type Sweeps } from "./sweep-rhythm.ts";
 import { Tidier } from "./tidier.ts";
 
 /**
- * The transfer task moves due messages of one queue to its ready LIST, or to its stream if it is reliable. There is one per queue and client,
- * however many handles exist.
+ * The transfer task moves due messages of one queue to its ready LIST, or to its stream if it is reliable. There is
+ * one per queue and client, however many handles exist.
  *
  * It subscribes to the queue's channel first, then transfers once, then lives from four events:
  *
@@ -39,6 +39,11 @@ import { Tidier } from "./tidier.ts";
  *
  * It is active or stands by while another task moves; see {@link StandBy}.
  *
+ * On duty, or off duty. Where processes share out many queues, a task may be told that others look after this
+ * one. Then it knows of no deadlines: it only sweeps, half as often, and moves what is overdue.
+ *
+ * Held. While it is held it sends nothing, not even a sweep. It sweeps as soon as it is let go.
+ *
  * Paused. While the queue is paused the task sweeps on the same occasions, which moves nothing, and does
  * nothing else: the timer is not armed. Who pauses or resumes says so by a wake-up of `0`.
  *
@@ -48,22 +53,21 @@ export class TransferTask implements Listener {
   readonly #queue: Queue;
   readonly #connections: Connections;
   readonly #clock: ServerClock;
-  readonly #pauses: Notes;
+  readonly #pauses: Pick<PauseWatch, "isPaused" | "note">;
   readonly #report: (error: DelaylineError) => void;
   readonly #onTransferred: (reply: TransferReply) => void;
+  readonly #onRefused: (error: unknown) => boolean;
+  readonly #subscriber: Subscriber;
   readonly #work: Work;
 
   readonly #standBy = new StandBy();
   readonly #timer = new DeadlineTimer(() => this.#look(), "punctual");
   readonly #tidier: Tidier;
-  readonly #sweeps: typeof SWEEPS;
-  readonly #sweepTimer = new SpreadInterval(() => {
-    this.#sweepDue = "time";
-    this.#look();
-  });
+  readonly #endSteps: () => void;
+  readonly #sweeps: SweepRhythm;
   readonly #pause = new Pause(100, 5000);
-  #isDeaf = false;
   #isFailing = false;
+  #isHeld = false;
   #isClosed = false;
 
   /** The deadline that the timer is armed for: the first that this task knows of. */
@@ -80,13 +84,15 @@ export class TransferTask implements Listener {
       readonly connections: Connections;
       readonly subscriber: Subscriber;
       readonly clock: ServerClock;
-      readonly pauses: Notes;
+      readonly pauses: Pick<PauseWatch, "isPaused" | "note">;
       readonly report: (error: DelaylineError) => void;
       readonly troubles: Troubles;
       /** Is told what each transfer has found. It must not throw. */
       readonly onTransferred?: (reply: TransferReply) => void;
+      /** Is told why a script has failed. True: it was its affair, so try again, and tell nobody. It must not throw. */
+      readonly onRefused?: (error: unknown) => boolean;
     },
-    sweeps = SWEEPS,
+    sweeps?: Sweeps,
   ) {
     this.#queue = queue;
     this.#connections = shared.connections;
@@ -94,11 +100,15 @@ export class TransferTask implements Listener {
     this.#pauses = shared.pauses;
     this.#report = shared.report;
     this.#onTransferred = shared.onTransferred ?? (() => {});
+    this.#onRefused = shared.onRefused ?? (() => false);
+    this.#subscriber = shared.subscriber;
     this.#work = shared.troubles.work();
-    this.#clock.onStep(() => this.#onStep());
+    this.#endSteps = this.#clock.onStep(() => this.#onStep());
     this.#tidier = new Tidier(queue.name, queue.keys, queue.layout, shared);
-    this.#sweeps = sweeps;
-    this.#armSweep();
+    this.#sweeps = new SweepRhythm(() => {
+      this.#sweepDue = "time";
+      this.#look();
+    }, sweeps);
     // Subscribe before the first transfer. The other way round, a message offered between the two
     // would publish to nobody and wait for the next sweep.
     shared.subscriber.listen(queue.keys.channel, this);
@@ -106,12 +116,30 @@ export class TransferTask implements Listener {
 
   /** Whether wake-ups seem to get lost, so that it sweeps every second. */
   get isDeaf(): boolean {
-    return this.#isDeaf;
+    return this.#sweeps.isDeaf;
   }
 
-  /** Whether another task moves, and this one only looks after it. */
+  /** Whether another task moves, and this one only looks after it: it stands by, or is off duty. */
   get isStandingBy(): boolean {
-    return this.#standBy.isOn;
+    return this.#standBy.isOn || !this.#sweeps.isOnDuty;
+  }
+
+  /** Whether this task is one of those that look after the queue; see above. It is at first. */
+  setDuty(isOnDuty: boolean): void {
+    if (isOnDuty === this.#sweeps.isOnDuty || this.#isClosed) return;
+    this.#sweeps.setDuty(isOnDuty);
+    this.#standBy.setDuty(isOnDuty);
+    if (isOnDuty) this.lookAgain();
+    else if (!this.#isFailing) this.#await(Infinity);
+  }
+
+  /** Holds the task, or lets it go. What it has sent before is still carried out. */
+  setHeld(isHeld: boolean): void {
+    if (isHeld === this.#isHeld) return;
+    this.#isHeld = isHeld;
+    if (isHeld) return;
+    this.#sweepDue = "called";
+    this.#look();
   }
 
   onSubscribed(): void {
@@ -120,10 +148,10 @@ export class TransferTask implements Listener {
   }
 
   onMessage(message: string): void {
-    this.#setDeaf(false);
+    this.#sweeps.setDeaf(false);
     const deadline = Number(message);
-    // No number, or for ever.
-    if (!(deadline <= LAST_DEADLINE)) return;
+    // No number, or for ever; or for those on duty.
+    if (!(deadline <= (this.#sweeps.isOnDuty ? LAST_DEADLINE : 0))) return;
     // "Look now": somebody has left, moved the messages about, paused the queue or let it go on.
     if (deadline === 0) {
       this.lookAgain();
@@ -144,11 +172,18 @@ export class TransferTask implements Listener {
   /** Stops; resolves when nothing is under way any more. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    this.#sweepTimer.clear();
+    this.#sweeps.close();
+    this.#endSteps();
     this.#timer.clear();
     await this.#transferring;
     await this.#tidier.close();
-    await this.#retire();
+    await this.#standBy.retire(this.#connections, this.#queue.keys);
+  }
+
+  /** Stops as {@link close} does, and leaves the channel, while the client goes on without this queue. */
+  async leave(): Promise<void> {
+    this.#subscriber.unlisten(this.#queue.keys.channel, this);
+    await this.close();
   }
 
   /** The server's clock was set: the timer may be armed for a wrong instant. */
@@ -157,24 +192,19 @@ export class TransferTask implements Listener {
     this.#await(this.#awaited);
   }
 
-  #armSweep(): void {
-    this.#sweepTimer.reset(this.#isDeaf ? this.#sweeps.deaf : this.#sweeps.ordinary);
-  }
-
-  #setDeaf(isDeaf: boolean): void {
-    if (isDeaf === this.#isDeaf || this.#isClosed) return;
-    this.#isDeaf = isDeaf;
-    this.#armSweep();
-  }
-
   /** Transfers now, or once more after the transfer that is under way. */
   #look(): void {
-    if (this.#isClosed || this.#isResting) return;
+    if (this.#isClosed || this.#isHeld || this.#isResting) return;
     if (this.#transferring === undefined) {
       this.#transferring = this.#transfer().finally(() => (this.#transferring = undefined));
     } else {
       this.#heard = 0;
     }
+  }
+
+  /** Whether no batch follows, though there may be more that is due. */
+  get #isDone(): boolean {
+    return this.#standBy.isOn || this.#isHeld || this.#isResting || this.#isClosed;
   }
 
   /** Whether there is nothing to do, since the queue is paused. */
@@ -187,7 +217,7 @@ export class TransferTask implements Listener {
       let next = { deadline: Infinity, isDue: false };
       do {
         next = await this.#moveBatch(next.deadline);
-      } while (next.isDue && !this.isStandingBy && !this.#isResting && !this.#isClosed);
+      } while (next.isDue && !this.#isDone);
       this.#isFailing = false;
       this.#pause.reset();
       this.#work.succeeded();
@@ -197,6 +227,10 @@ export class TransferTask implements Listener {
       this.#isFailing = true;
       // It may have been a sweep. Wake-ups were not listened to meanwhile.
       this.#sweepDue = "subscribed";
+      if (this.#onRefused(error)) {
+        this.#timer.reset(performance.now() + REFUSED);
+        return;
+      }
       const failure = new RedisError(
         `cannot transfer due messages of queue "${this.#queue.name}"`,
         error,
@@ -230,12 +264,12 @@ export class TransferTask implements Listener {
     this.#tidier.note(reply.moved, reply.untidy);
     if (reply.quarantined > 0)
       this.#report(new QuarantineError(this.#queue.name, reply.quarantined));
-    if (sweepDue === "time" && !this.#isAnnounced(reply, told)) this.#setDeaf(true);
+    if (sweepDue === "time" && !this.#isAnnounced(reply, told)) this.#sweeps.setDeaf(true);
     this.#standBy.onTransferred(reply, this.#awaited);
     this.#onTransferred(reply);
     const deadline = Math.min(reply.next, this.#heard);
     // Whole milliseconds, as in the script: a fraction of one, which only others write, is not due yet.
-    return { deadline, isDue: deadline <= Math.floor(reply.serverTime) };
+    return { deadline, isDue: deadline <= Math.floor(reply.serverTime) - this.#standBy.grace };
   }
 
   /** Whether a wake-up or an earlier reply told of the messages that a transfer has moved, if any. */
@@ -246,33 +280,17 @@ export class TransferTask implements Listener {
 
   /** Arms the timer by the estimate of the server's clock; the script decides what is due. */
   #await(deadline: number): void {
-    this.#awaited = this.#isResting ? Infinity : deadline;
+    this.#awaited = this.#isResting || !this.#sweeps.isOnDuty ? Infinity : deadline;
     const remaining = this.#clock.remaining(this.#awaited);
     this.#timer.reset(performance.now() + remaining + this.#standBy.delay);
   }
-
-  async #retire(): Promise<void> {
-    const { background } = this.#connections;
-    if (this.isStandingBy || background.status !== "ready") return;
-    const { keys } = this.#queue;
-    // If it fails, those that stand by find out by themselves, a little later.
-    await run(background, retire, keys, { channel: keys.channel, task: this.#standBy.task }).catch(
-      () => {},
-    );
-  }
-}
-
-/** Who knows whether the queue is paused, and is told. */
-interface Notes {
-  readonly isPaused: boolean | undefined;
-  note(isPaused: boolean): void;
 }
 
 /** The longest pause after a failure that passes by itself, in milliseconds. */
 const PASSING = 1000;
 
+/** Milliseconds until it tries again what was refused, and was somebody's affair. */
+const REFUSED = 100;
+
 /** Messages per transfer: some 200 microseconds of Redis's time. */
 const BATCH = 100;
-
-/** Milliseconds between two sweeps, on average; `deaf`: while wake-ups get lost. */
-const SWEEPS = { ordinary: 30_000, deaf: 1000 };

@@ -40,6 +40,16 @@ export class Subscriber {
     else this.#open();
   }
 
+  /**
+   * Leaves a channel, if this is its listener. It hears nothing from now on, also where Redis refuses to
+   * unsubscribe.
+   */
+  unlisten(channel: string, listener: Listener): void {
+    if (this.#listeners.get(channel) !== listener) return;
+    this.#listeners.delete(channel);
+    this.#connection?.unsubscribe(channel).catch(() => {});
+  }
+
   close(): void {
     this.#isClosed = true;
     this.#pause.end();
@@ -86,7 +96,8 @@ export class Subscriber {
     connection.on("message", (channel: string, message: string) =>
       this.#listeners.get(channel)?.onMessage(message),
     );
-    this.#subscribe(connection, [...this.#listeners.keys()]);
+    const channels = [...this.#listeners.keys()];
+    if (channels.length > 0) this.#subscribe(connection, channels);
   }
 
   #subscribe(connection: Redis, channels: string[]): void {

@@ -29,9 +29,13 @@ export class ServerClock {
     return Number(seconds) * 1000 + Number(micros) / 1000;
   }
 
-  /** Calls `listener` whenever the server's clock turns out to have been set to another time. */
-  onStep(listener: () => void): void {
+  /**
+   * Calls `listener` whenever the server's clock turns out to have been set to another time, until the function
+   * that is returned is called.
+   */
+  onStep(listener: () => void): () => void {
     this.#onStep.add(listener);
+    return () => void this.#onStep.delete(listener);
   }
 
   /**

@@ -8,6 +8,7 @@ import { Expiries } from "../../src/time/expiries.ts";
 import { ServerClock } from "../../src/time/server-clock.ts";
 import { Subscriber } from "../../src/redis/subscriber.ts";
 import { Troubles } from "../../src/redis/troubles.ts";
+import type { Sweeps } from "../../src/delayed/sweep-rhythm.ts";
 import { TransferTask } from "../../src/delayed/transfer-task.ts";
 import { redisUrl } from "./redis.ts";
 
@@ -18,10 +19,15 @@ function report(error: Error): never {
 /** Sweeps all the time. */
 export const OFTEN = { ordinary: 50, deaf: 50 };
 
+/** Practically never sweeps unasked. */
+export const SELDOM = { ordinary: 3_600_000, deaf: 3_600_000 };
+
 interface TransferTaskOptions {
   readonly url?: string;
   readonly elements?: Elements;
   readonly clock?: ServerClock;
+  /** As a transfer task knows it. */
+  readonly onRefused?: (error: unknown) => boolean;
 }
 
 /**
@@ -30,9 +36,11 @@ interface TransferTaskOptions {
  */
 export function startTransferTask(
   name: string,
-  sweeps: typeof OFTEN,
-  { url = redisUrl(), elements = "addresses", clock = new ServerClock() }: TransferTaskOptions = {},
+  sweeps: Sweeps,
+  options: TransferTaskOptions = {},
 ): TransferTask {
+  const { url = redisUrl(), elements = "addresses", clock = new ServerClock() } = options;
+  const { onRefused = () => false } = options;
   const troubles = new Troubles({ report, onRecovered: () => {} });
   const connections = new Connections(url, {
     onTime: (serverTime, sentAt) => clock.observe(serverTime, sentAt),
@@ -47,7 +55,7 @@ export function startTransferTask(
     report,
   });
   const pauses = new PauseWatch(queue, { connections, subscriber, troubles });
-  const shared = { connections, subscriber, clock, pauses, report, troubles };
+  const shared = { connections, subscriber, clock, pauses, report, troubles, onRefused };
   const task = new TransferTask(queue, shared, sweeps);
   onTestFinished(async () => {
     await task.close();

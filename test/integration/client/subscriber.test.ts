@@ -1,0 +1,73 @@
+import { beforeEach, expect, onTestFinished, test } from "vitest";
+import { Connections } from "../../../src/redis/connections.ts";
+import { Subscriber, type Listener } from "../../../src/redis/subscriber.ts";
+import { Troubles } from "../../../src/redis/troubles.ts";
+import { eventually } from "../../helpers/eventually.ts";
+import { newRedis, redisUrl, uniqueName } from "../../helpers/redis.ts";
+import { startProxy, type TcpProxy } from "../../helpers/tcp-proxy.ts";
+
+let subscriber: Subscriber;
+let errors: string[];
+let proxy: TcpProxy;
+
+beforeEach(async () => {
+  errors = [];
+  proxy = await startProxy(redisUrl());
+  const report = ({ message }: Error) => void errors.push(message);
+  const troubles = new Troubles({ report, onRecovered: () => {} });
+  const connections = new Connections(proxy.url, { onTime: () => {}, troubles });
+  subscriber = new Subscriber(connections, troubles);
+  onTestFinished(() => {
+    subscriber.close();
+    connections.close();
+  });
+});
+
+/** Somebody who notes what it hears; "on" is that its channel is subscribed. */
+function newListener(): Listener & { readonly heard: string[] } {
+  const heard: string[] = [];
+  return {
+    heard,
+    onSubscribed: () => void heard.push("on"),
+    onMessage: (message) => void heard.push(message),
+  };
+}
+
+test("a channel that was left is subscribed no more, also after a reconnect", async () => {
+  const redis = newRedis();
+  const [left, kept] = [uniqueName("left"), uniqueName("kept")];
+  const count = async (channel: string) => (await redis.pubsub("NUMSUB", channel))[1];
+  const [first, second, third] = [newListener(), newListener(), newListener()];
+  subscriber.listen(left, first);
+  subscriber.listen(kept, second);
+  await eventually(() => first.heard.length + second.heard.length === 2);
+
+  // It is somebody else's.
+  subscriber.unlisten(kept, first);
+  subscriber.unlisten(left, first);
+  await eventually(async () => (await count(left)) === 0);
+  await redis.publish(left, "message");
+  await redis.publish(kept, "message");
+  await eventually(() => second.heard.length === 2);
+  expect([first.heard, second.heard]).toEqual([["on"], ["on", "message"]]);
+
+  proxy.cut();
+  await eventually(() => second.heard.length === 3);
+  expect([await count(left), await count(kept)]).toEqual([0, 1]);
+
+  // With none left it opens again, and waits.
+  subscriber.unlisten(kept, second);
+  await eventually(async () => (await count(kept)) === 0);
+  const reopened = new Promise<void>((resolve) => {
+    proxy.onRequest = (chunk) => {
+      if (chunk.includes("delayline:subscriber")) setTimeout(resolve, 50);
+    };
+  });
+  proxy.cut();
+  await reopened;
+  subscriber.listen(left, third);
+  await eventually(() => third.heard.length === 1);
+  await redis.publish(left, "message");
+  await eventually(() => third.heard.length === 2);
+  expect(errors.filter((message) => message.includes("subscribe"))).toEqual([]);
+});

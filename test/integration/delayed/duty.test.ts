@@ -1,0 +1,112 @@
+import type { Redis } from "ioredis";
+import { beforeEach, expect, test } from "vitest";
+import type { DelayedQueue } from "../../../src/index.ts";
+import { queueKeys, type QueueKeys } from "../../../src/queue/keys.ts";
+import { newLine } from "../../helpers/delayline.ts";
+import { eventually } from "../../helpers/eventually.ts";
+import { watchCommands } from "../../helpers/monitor.ts";
+import { newRedis, uniqueName } from "../../helpers/redis.ts";
+import { SELDOM, startTransferTask } from "../../helpers/transfer-task.ts";
+
+// A task that is off duty, held, or refused for a reason that is somebody's affair.
+
+let redis: Redis;
+let name: string;
+let keys: QueueKeys;
+let delayed: DelayedQueue<string>;
+/** A queue whose task does as always, on the same connection: what has not happened when it is done will not. */
+let other: DelayedQueue<string>;
+
+beforeEach(() => {
+  redis = newRedis();
+  name = uniqueName("duty");
+  keys = queueKeys(name);
+  const line = newLine({ codec: "string", transfer: false });
+  delayed = line.getDelayedQueue<string>(name);
+  other = line.getDelayedQueue<string>(uniqueName("other"));
+});
+
+const subscribers = async () => (await redis.pubsub("NUMSUB", keys.channel))[1];
+const ready = () => redis.lrange(keys.ready, 0, -1);
+
+/** A task that has looked once, and waits. */
+async function startResting(options: Parameters<typeof startTransferTask>[2] = {}) {
+  await delayed.offer("first", 0);
+  const task = startTransferTask(name, SELDOM, options);
+  await eventually(async () => (await redis.lpop(keys.ready)) === "first");
+  return task;
+}
+
+/** Resolves when another task has moved a message that became due after all that this test has offered. */
+async function othersMoved(): Promise<void> {
+  startTransferTask(other.name, SELDOM);
+  await other.offer("x", 30);
+  await eventually(async () => (await redis.llen(other.name)) === 1);
+}
+
+test("off duty it looks at no deadline, and on duty again it looks at once", async () => {
+  const task = await startResting();
+  await delayed.offer("known before", 20);
+  task.setDuty(false);
+  expect(task.isStandingBy).toBe(true);
+  await delayed.offer("heard", 0);
+  await othersMoved();
+  expect(await ready()).toEqual([]);
+  task.setDuty(true);
+  await eventually(async () => expect(await ready()).toHaveLength(2));
+  expect(task.isStandingBy).toBe(false);
+  await delayed.offer("later", 20);
+  await eventually(async () => expect(await ready()).toHaveLength(3));
+});
+
+test("off duty it sweeps when it is called, and takes all that is overdue", async () => {
+  const task = await startResting();
+  task.setDuty(false);
+  const watched = await watchCommands(keys.mover);
+  await delayed.offerMany(Array.from({ length: 250 }, () => ({ payload: "x", delay: 0 })));
+  await eventually(async () => {
+    await redis.publish(keys.channel, "0");
+    return (await redis.llen(keys.ready)) === 250;
+  });
+  const graces = (await watched()).filter(([word]) => /^eval/i.test(word ?? ""));
+  // That of the offer has no such argument.
+  expect(graces.slice(1).map((words) => words.at(-4))).not.toContain("0");
+  expect(task.isDeaf).toBe(false);
+});
+
+test("held it moves nothing, not even when it is called; let go it looks at once", async () => {
+  const task = await startResting();
+  await delayed.offer("known before", 20);
+  task.setHeld(true);
+  await delayed.offer("heard", 0);
+  await redis.publish(keys.channel, "0");
+  await othersMoved();
+  expect(await ready()).toEqual([]);
+  task.setHeld(false);
+  await eventually(async () => expect(await ready()).toHaveLength(2));
+  await delayed.offer("later", 20);
+  await eventually(async () => expect(await ready()).toHaveLength(3));
+});
+
+test("a refusal that is somebody's affair is told to nobody else, and it tries again", async () => {
+  const refused: string[] = [];
+  await redis.set(keys.timeouts, "no ZSET");
+  startTransferTask(name, SELDOM, {
+    onRefused: (error) => refused.push(String(error)) > 0,
+  });
+  await eventually(() => refused.length >= 3);
+  expect(refused.every((text) => text.includes("WRONGTYPE"))).toBe(true);
+  await redis.del(keys.timeouts);
+  await delayed.offer("x", 0);
+  await eventually(async () => expect(await ready()).toEqual(["x"]));
+});
+
+test("a task that leaves is subscribed no more, and moves nothing", async () => {
+  const task = await startResting();
+  expect(await subscribers()).toBe(1);
+  await task.leave();
+  await eventually(async () => (await subscribers()) === 0);
+  await delayed.offer("x", 0);
+  await othersMoved();
+  expect(await ready()).toEqual([]);
+});

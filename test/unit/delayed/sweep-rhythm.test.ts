@@ -1,0 +1,63 @@
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { SweepRhythm } from "../../../src/delayed/sweep-rhythm.ts";
+
+let turns: number;
+let rhythm: SweepRhythm;
+
+beforeEach(() => {
+  vi.useFakeTimers();
+  // No spread.
+  vi.spyOn(Math, "random").mockReturnValue(0.5);
+  turns = 0;
+  rhythm = new SweepRhythm(() => turns++, { ordinary: 1000, deaf: 100 });
+});
+
+afterEach(() => {
+  rhythm.close();
+  vi.useRealTimers();
+  vi.restoreAllMocks();
+});
+
+/** How often it comes within four seconds. */
+function turnsInFour(): number {
+  turns = 0;
+  vi.advanceTimersByTime(4000);
+  return turns;
+}
+
+test("comes half as often off duty, and often while it is deaf", () => {
+  expect(turnsInFour()).toBe(4);
+  rhythm.setDuty(false);
+  expect([turnsInFour(), rhythm.isOnDuty]).toEqual([2, false]);
+  rhythm.setDuty(true);
+  rhythm.setDeaf(true);
+  expect([turnsInFour(), rhythm.isDeaf]).toEqual([40, true]);
+  rhythm.setDeaf(false);
+  expect([turnsInFour(), rhythm.isDeaf]).toEqual([4, false]);
+});
+
+test("cannot tell off duty that it is deaf", () => {
+  rhythm.setDeaf(true);
+  rhythm.setDuty(false);
+  expect(rhythm.isDeaf).toBe(false);
+  rhythm.setDeaf(true);
+  expect([turnsInFour(), rhythm.isDeaf]).toEqual([2, false]);
+  rhythm.setDuty(true);
+  expect([turnsInFour(), rhythm.isDeaf]).toEqual([4, false]);
+});
+
+test("a message that is heard does not put off the next sweep", () => {
+  for (let i = 0; i < 10; i++) {
+    vi.advanceTimersByTime(400);
+    rhythm.setDeaf(false);
+  }
+  expect(turns).toBe(4);
+});
+
+test("closed, it never comes again, whatever is set", () => {
+  rhythm.close();
+  rhythm.setDuty(false);
+  rhythm.setDuty(true);
+  rhythm.setDeaf(true);
+  expect(turnsInFour()).toBe(0);
+});
