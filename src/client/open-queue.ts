@@ -3,6 +3,7 @@ import { TransferTask } from "../delayed/transfer-task.ts";
 import { LeftRunningError } from "../errors.ts";
 import type { TransferReply } from "../lua/delayed/transfer.ts";
 import type { Elements, Into } from "../lua/family.ts";
+import { newerFact } from "../lua/guarded.ts";
 import type { Consumer } from "../queue/consumer.ts";
 import { queueKeys } from "../queue/keys.ts";
 import { PauseWatch } from "../queue/pause-watch.ts";
@@ -15,6 +16,7 @@ import { ReadyList } from "../ready/ready-list.ts";
 import { ListWatch } from "../reliable/list-watch.ts";
 import type { Work } from "../redis/troubles.ts";
 
+import type { Membership } from "../partitions/part.ts";
 import type { Shared } from "./shared.ts";
 
 /** What a client has running for one group of a reliable queue. */
@@ -33,21 +35,27 @@ export class OpenQueue {
   readonly consumers = new Set<Consumer>();
   /** The takes of its subscriptions. */
   readonly takes: Work;
-  readonly #shared: Shared;
+  /** Where it is. */
+  readonly server: Shared;
+  readonly #membership: Membership | undefined;
   readonly #groups = new Map<string, OpenGroup>();
   #transferTask: TransferTask | undefined;
   /** Where this client moves messages of a reliable queue. */
   #listWatch: ListWatch | undefined;
+  #isOnDuty = true;
+  #isHeld = false;
 
   /** @throws {TypeError} if the name cannot name a queue. */
-  constructor(name: string, elements: Elements, shared: Shared) {
-    this.queue = new Queue(name, queueKeys(name), { elements, into: "list" }, shared);
+  constructor(name: string, elements: Elements, shared: Shared, membership?: Membership) {
+    const layout = { elements, into: "list" } as const;
+    this.queue = new Queue(name, queueKeys(name), layout, shared, membership?.learn);
+    this.#membership = membership;
     this.pauses = new PauseWatch(this.queue, shared);
     this.quarantine = new Quarantine(this.queue);
     this.delayed = new DelayedMessages(this.queue, shared);
     this.ready = new ReadyList(this.queue, { ...shared, pauses: this.pauses });
     this.takes = shared.troubles.work();
-    this.#shared = shared;
+    this.server = shared;
   }
 
   /** From now on this client moves due messages of the queue. */
@@ -55,11 +63,27 @@ export class OpenQueue {
     if (this.#transferTask !== undefined) return;
     this.pauses.leaveToSweeps();
     this.#transferTask = new TransferTask(this.queue, {
-      ...this.#shared,
+      ...this.server,
       pauses: this.pauses,
       onTransferred: (reply) => this.#onTransferred(reply),
+      onRefused: (error) => newerFact(error) !== undefined,
+      knownFact: this.#membership?.knownFact,
     });
+    this.#transferTask.setDuty(this.#isOnDuty);
+    this.#transferTask.setHeld(this.#isHeld);
     if (this.#isReliable) this.#watchList();
+  }
+
+  /** Whether this client is one of those that move its due messages as soon as they are due. */
+  setDuty(isOnDuty: boolean): void {
+    this.#isOnDuty = isOnDuty;
+    this.#transferTask?.setDuty(isOnDuty);
+  }
+
+  /** While it is held this client moves nothing. */
+  setHeld(isHeld: boolean): void {
+    this.#isHeld = isHeld;
+    this.#transferTask?.setHeld(isHeld);
   }
 
   /**
@@ -85,8 +109,8 @@ export class OpenQueue {
       open.group.checkSame(settings);
       return open;
     }
-    const group = new Group(this.queue, settings, { ...this.#shared, pauses: this.pauses });
-    const messages = new ReliableMessages(group, new Retries(this.queue), this.queue, this.#shared);
+    const group = new Group(this.queue, settings, { ...this.server, pauses: this.pauses });
+    const messages = new ReliableMessages(group, new Retries(this.queue), this.queue, this.server);
     const opened = { group, messages };
     this.#groups.set(name, opened);
     return opened;
@@ -97,7 +121,7 @@ export class OpenQueue {
     for (const consumer of this.consumers) consumer.stop();
     this.pauses.close();
     const groups = Array.from(this.#groups.values(), ({ group }) => group.stop());
-    const own = [this.#transferTask?.close(), this.#listWatch?.close(), this.ready.close()];
+    const own = [this.#transferTask?.leave(), this.#listWatch?.close(), this.ready.close()];
     await Promise.all([...own, ...groups]);
   }
 
@@ -129,7 +153,7 @@ export class OpenQueue {
 
   #watchList(): void {
     const onPlain = () => this.#follow("list");
-    this.#listWatch ??= new ListWatch(this.queue, { ...this.#shared, onPlain });
+    this.#listWatch ??= new ListWatch(this.queue, { ...this.server, onPlain });
     this.#switchListWatch();
   }
 
@@ -148,7 +172,7 @@ export class OpenQueue {
   reportRunning(): void {
     let count = 0;
     for (const { running } of this.consumers) count += running;
-    if (count > 0) this.#shared.report(new LeftRunningError(this.queue.name, count));
+    if (count > 0) this.server.report(new LeftRunningError(this.queue.name, count));
   }
 
   /** Refuses every call from now on; resolves when the offers that were made are settled. */

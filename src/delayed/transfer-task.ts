@@ -4,7 +4,6 @@ import { QuarantineError, RedisError, type DelaylineError } from "../errors.ts";
 import { isRefusedForNow } from "../failure.ts";
 import type { PauseWatch } from "../queue/pause-watch.ts";
 import type { Queue } from "../queue/queue.ts";
-import { run } from "../lua/script.ts";
 import { pick } from "../lua/family.ts";
 import { sweep, transfer, type TransferReply } from "../lua/delayed/transfer.ts";
 import { LAST_DEADLINE } from "../lua/fragments/replied.ts";
@@ -57,6 +56,7 @@ export class TransferTask implements Listener {
   readonly #report: (error: DelaylineError) => void;
   readonly #onTransferred: (reply: TransferReply) => void;
   readonly #onRefused: (error: unknown) => boolean;
+  readonly #knownFact: () => string | undefined;
   readonly #subscriber: Subscriber;
   readonly #work: Work;
 
@@ -91,6 +91,8 @@ export class TransferTask implements Listener {
       readonly onTransferred?: (reply: TransferReply) => void;
       /** Is told why a script has failed. True: it was its affair, so try again, and tell nobody. It must not throw. */
       readonly onRefused?: (error: unknown) => boolean;
+      /** Of a partition: what is known about the partitions by now; see {@link Queue.run}. */
+      readonly knownFact?: (() => string | undefined) | undefined;
     },
     sweeps?: Sweeps,
   ) {
@@ -101,6 +103,7 @@ export class TransferTask implements Listener {
     this.#report = shared.report;
     this.#onTransferred = shared.onTransferred ?? (() => {});
     this.#onRefused = shared.onRefused ?? (() => false);
+    this.#knownFact = shared.knownFact ?? (() => undefined);
     this.#subscriber = shared.subscriber;
     this.#work = shared.troubles.work();
     this.#endSteps = this.#clock.onStep(() => this.#onStep());
@@ -251,13 +254,15 @@ export class TransferTask implements Listener {
     const script = pick(sweepDue === undefined ? transfer : sweep, this.#queue.layout);
     this.#sweepDue = undefined;
     const isClaiming = this.#isFailing || this.#standBy.isClaimDue(sentAt);
-    const reply = await run(this.#connections.background, script, this.#queue.keys, {
+    const args = {
       limit: BATCH,
       grace: this.#standBy.grace,
       task: this.#standBy.task,
       claim: isClaiming ? 1 : 0,
       makes: this.#queue.makesStream ? 1 : 0,
-    });
+    };
+    const { background } = this.#connections;
+    const reply = await this.#queue.run(background, script, args, [], this.#knownFact());
     if (isClaiming && reply.moved > 0) this.#standBy.onClaimed(sentAt);
     this.#clock.observe(reply.serverTime, sentAt);
     if (reply.isPaused !== undefined) this.#pauses.note(reply.isPaused);

@@ -54,7 +54,7 @@ export class BringOver {
   async bringPage(
     fact: Fact,
     source: number,
-    cursor = FIRST_PAGE,
+    cursor: Buffer = FIRST_PAGE,
     signal?: AbortSignal,
   ): Promise<{ readonly next: Buffer | undefined; readonly count: number }> {
     const args = { ...argsOf(fact, source), cursor, limit: PAGE, maxBytes: PAGE_BYTES };

@@ -182,7 +182,8 @@ export class FactWatch implements Listener {
     });
     return await this.#first.queue.read(
       "create the partitions of",
-      createFact, { fact, notice: this.notice },
+      createFact,
+      { fact, notice: this.notice },
       { signal },
     );
   }
@@ -225,7 +226,8 @@ export class FactWatch implements Listener {
     const { fact, members } = await queue.run(background, attend, args);
     if (fact !== undefined) this.learn(fact);
     // It is only a hint, which the next sign of life replaces.
-    if (isGone || member !== this.#announced) await background.publish(this.notice, MEMBERS).catch(() => {});
+    if (isGone || member !== this.#announced)
+      await background.publish(this.notice, MEMBERS).catch(() => {});
     this.#announced = member;
     const known = this.#members.map(formatMember).join();
     this.#members = members.flatMap((one) => parseMember(one.member, one.idle) ?? []);

@@ -45,10 +45,18 @@ export interface Part {
   close(): Promise<void>;
 }
 
+/** What a partition has to do with the others. */
+export interface Membership {
+  /** What is known about the partitions by now. */
+  readonly knownFact: () => string | undefined;
+  /** Is told what Redis knows, when it refuses a script since it knows more. */
+  readonly learn: (fact: string) => void;
+}
+
 /** Opens partitions, each of which is a queue with a name of its own. */
 export interface PartsHost {
   /** How many servers there are: partition p is on server p mod n. */
   readonly serverCount: number;
-  /** Opens a queue. `learn` is told when Redis knows more about the partitions than this client. */
-  open(name: string, server: number, learn: (fact: string) => void): Part;
+  /** Opens a queue as one of many. */
+  open(name: string, server: number, membership: Membership): Part;
 }

@@ -97,7 +97,10 @@ export class Parts {
       const isOrdinary = partition === ORDINARY;
       const name = isOrdinary ? this.name : this.#names.at(partition);
       const server = isOrdinary ? 0 : partition % this.#host.serverCount;
-      part = this.#host.open(name, server, (fact) => this.learn(fact));
+      part = this.#host.open(name, server, {
+        knownFact: () => this.#knownFact,
+        learn: (fact) => this.learn(fact),
+      });
       this.#open.set(partition, part);
       if (this.#isTransferring) part.startTransfer();
     }
@@ -134,6 +137,11 @@ export class Parts {
     this.#watch.attend(roles);
   }
 
+  /** Whether nothing is ready in a partition, and no handler of an exclusive consumer is at work on it. */
+  async isIdle(partition: number, _fact: Fact): Promise<boolean> {
+    return (await this.at(partition).ready.size()) === 0;
+  }
+
   /** Leaves the other processes. */
   async stop(): Promise<void> {
     await this.#watch.close();
@@ -158,6 +166,12 @@ export class Parts {
     }
     this.#shareOut();
     for (const listener of this.#listeners) listener();
+  }
+
+  /** The ordinary queue has scripts of processes that know of no partitions, too. */
+  get #knownFact(): string | undefined {
+    const { fact } = this.#watch;
+    return fact && formatFact(fact);
   }
 
   #shareOut(): void {

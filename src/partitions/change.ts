@@ -1,0 +1,252 @@
+import { advanceFact, changeFact, readFact } from "../lua/partitions/fact.ts";
+import { drainPage, type Left } from "../lua/partitions/drain-page.ts";
+import { openGroup } from "../lua/reliable/open-group.ts";
+import { setPaused } from "../lua/queue/set-paused.ts";
+import type { Batch } from "../lua/fragments/journal.ts";
+import { Pause } from "../time/pause.ts";
+import { FROM_ORDINARY, formatFact, ORDINARY, parseFact, partitionsOf, type Fact } from "./fact.ts";
+import type { Parts } from "./parts.ts";
+import { tableOf } from "./ring.ts";
+import { isRefusedAsOld, type Routing } from "./routing.ts";
+
+/** How far a change of the number of partitions has come. */
+export interface Progress {
+  /** How many messages this call has brought over. */
+  readonly moved: number;
+  /** How many are left in partitions that go, as far as is known. */
+  readonly left: number;
+}
+
+/** How a change is made. */
+export interface ChangeOptions {
+  readonly signal: AbortSignal | undefined;
+  readonly onProgress: (progress: Progress) => void;
+  /** Whether the ordinary queue stays a part, for processes that offer to it still. */
+  readonly keepsOrdinary: boolean;
+}
+
+/**
+ * Changes the number of a queue's partitions, while it runs.
+ *
+ * Any process may begin it, and any may finish it: what is to be done stands in the fact. First every partition
+ * is told, so that whoever knows less is refused. Then the delayed messages are brought over, a page at a time; then what is
+ * left in partitions that go. Whoever looks for a message meanwhile brings it over himself.
+ */
+export class Change {
+  readonly #parts: Parts;
+  readonly #routing: Routing;
+  readonly #options: ChangeOptions;
+  #moved = 0;
+
+  constructor(parts: Parts, routing: Routing, options: ChangeOptions) {
+    this.#parts = parts;
+    this.#routing = routing;
+    this.#options = options;
+  }
+
+  /** Resolves when the queue has so many partitions, and all messages are where they belong. */
+  async run(count: number): Promise<void> {
+    const { signal, keepsOrdinary } = this.#options;
+    for (;;) {
+      signal?.throwIfAborted();
+      const fact = await this.#ask();
+      try {
+        if (fact.state !== "stable") {
+          await this.#finish(fact);
+          if (fact.from === FROM_ORDINARY && keepsOrdinary && fact.to === count) return;
+        } else if (fact.to === count) {
+          return;
+        } else {
+          await this.#begin(fact, count);
+        }
+      } catch (error) {
+        // Somebody else has gone on.
+        if (!isRefusedAsOld(error)) throw error;
+      }
+    }
+  }
+
+  /** What is left in a partition that is none any more goes to the others. */
+  async drainLate(partition: number): Promise<void> {
+    const fact = await this.#parts.known();
+    if (fact.state === "stable" && partition >= fact.to) await this.#drain(fact, partition, false);
+  }
+
+  /** Asks partition 0, which knows best. */
+  async #ask(): Promise<Fact> {
+    const { signal } = this.#options;
+    const known = await this.#parts.known(signal);
+    const text = await this.#parts.first.queue.read(
+      "ask for the partitions of",
+      readFact,
+      {},
+      { signal },
+    );
+    this.#parts.learn(text ?? "");
+    return this.#parts.fact ?? known;
+  }
+
+  async #begin(fact: Fact, count: number): Promise<void> {
+    const isExclusive = this.#parts.members.some(({ roles }) => roles.isExclusive);
+    await this.#replace(fact, {
+      epoch: fact.epoch + 1,
+      to: count,
+      from: fact.to,
+      state: isExclusive ? "holding" : "moving",
+      servers: fact.servers,
+    });
+  }
+
+  async #finish(fact: Fact): Promise<void> {
+    await this.#prepare(fact);
+    await this.#tellAll(fact);
+    const { from, to } = fact;
+    // A growing number takes from all, a shrinking one from those that go.
+    const first = to < from ? to : 0;
+    const sources =
+      from === FROM_ORDINARY
+        ? [ORDINARY]
+        : Array.from({ length: from - first }, (_, i) => first + i);
+    await this.#each(sources, (source) => this.#bringAll(fact, source));
+    if (from === FROM_ORDINARY && this.#options.keepsOrdinary) return;
+    const going = from === FROM_ORDINARY || to < from ? sources : [];
+    await this.#each(going, (source) => this.#drain(fact, source, true));
+    if (fact.state === "holding") await this.#allHandled(fact);
+    await this.#replace(fact, { ...fact, epoch: fact.epoch + 1, from: to, state: "stable" });
+    const stable = this.#parts.fact;
+    if (stable !== undefined) await this.#tellAll({ ...stable }, partitionsOf(fact));
+  }
+
+  /** Lets what holds for partition 0 hold for the new ones, before a message can be in them. */
+  async #prepare({ from, to }: Fact): Promise<void> {
+    const { signal } = this.#options;
+    const model = this.#parts.at(from === FROM_ORDINARY ? ORDINARY : 0);
+    const isPaused = await model.pauses.ask(signal);
+    const groups = await groupsOf(this.#parts, model === this.#parts.first ? 0 : ORDINARY, signal);
+    for (let partition = from; partition < to; partition++) {
+      const { queue } = this.#parts.at(partition);
+      const { channel } = queue.keys;
+      if (isPaused) await queue.read("pause", setPaused, { channel, isPaused: 1 }, { signal });
+      for (const group of groups) {
+        await queue.read("open", openGroup, { channel, group, start: "0" }, { signal });
+      }
+    }
+  }
+
+  /** From now on every partition refuses whoever knows less. */
+  async #tellAll(fact: Fact, count = partitionsOf(fact)): Promise<void> {
+    const { signal } = this.#options;
+    const { notice } = this.#parts;
+    const partitions = Array.from({ length: count }, (_, partition) => partition);
+    if (fact.from === FROM_ORDINARY) partitions.push(ORDINARY);
+    await this.#each(partitions, async (partition) => {
+      const { queue } = this.#parts.at(partition);
+      const args = { fact: formatFact(fact), notice };
+      this.#parts.learn(await queue.read("tell the partitions of", advanceFact, args, { signal }));
+    });
+  }
+
+  /** Brings over what is delayed in a partition, and belongs elsewhere. */
+  async #bringAll(fact: Fact, source: number): Promise<void> {
+    const { signal } = this.#options;
+    let cursor: Buffer | undefined;
+    do {
+      signal?.throwIfAborted();
+      const page = await this.#routing.bringOver.bringPage(fact, source, cursor, signal);
+      this.#note(page.count, 0);
+      cursor = page.next;
+    } while (cursor !== undefined);
+  }
+
+  /** Brings over all that is left in a partition that goes; waits for what is in hand if it `mayWait`. */
+  async #drain(fact: Fact, source: number, mayWait: boolean): Promise<void> {
+    const { signal } = this.#options;
+    const pause = new Pause(10, 500);
+    for (;;) {
+      signal?.throwIfAborted();
+      await this.#bringAll(fact, source);
+      const args = {
+        limit: PAGE,
+        maxBytes: PAGE_BYTES,
+        into: Math.max(0, source) % fact.to,
+        buckets: Buffer.from(tableOf(fact.to)),
+        timeout: FOREIGN_TIMEOUT,
+      };
+      const { queue } = this.#parts.at(source);
+      const options = { signal, knownFact: formatFact(fact) };
+      const page = await queue.read("bring over from", drainPage, args, options);
+      await this.#routing.bringOver.deliver(fact, source, page satisfies Batch);
+      const left = sum(page.left);
+      this.#note(page.isOld ? 0 : page.rows.length, left);
+      if (page.rows.length > 0 || page.isMore) continue;
+      if (left === 0 || !mayWait) return;
+      await pause.wait();
+    }
+  }
+
+  /** Waits until nothing that is ready is left, and no handler is at work: only then may others get the keys. */
+  async #allHandled(fact: Fact): Promise<void> {
+    const { signal } = this.#options;
+    const pause = new Pause(20, 200);
+    for (let partition = 0; partition < fact.from; partition++) {
+      for (;;) {
+        signal?.throwIfAborted();
+        if (await this.#parts.isIdle(partition, fact)) break;
+        await pause.wait();
+      }
+    }
+  }
+
+  async #replace(fact: Fact, by: Fact): Promise<void> {
+    const { signal } = this.#options;
+    const { first, notice } = this.#parts;
+    const args = { expected: formatFact(fact), fact: formatFact(by), notice };
+    const found = await first.queue.read("change the partitions of", changeFact, args, { signal });
+    if (parseFact(found) === undefined) throw new TypeError(`no legal fact: ${found}`);
+    this.#parts.learn(found);
+  }
+
+  async #each(
+    partitions: readonly number[],
+    act: (partition: number) => Promise<void>,
+  ): Promise<void> {
+    const left = [...partitions];
+    const work = async () => {
+      for (let next = left.shift(); next !== undefined; next = left.shift()) await act(next);
+    };
+    await Promise.all(Array.from({ length: AT_ONCE }, work));
+  }
+
+  #note(moved: number, left: number): void {
+    this.#moved += moved;
+    if (moved > 0 || left > 0) this.#options.onProgress({ moved: this.#moved, left });
+  }
+}
+
+function sum({ delayed, ready, inFlight, dead, quarantined, retrying }: Left): number {
+  return delayed + ready + inFlight + dead + quarantined + retrying;
+}
+
+/** The consumer groups of a partition's stream; none if it is plain. */
+async function groupsOf(parts: Parts, partition: number, signal?: AbortSignal): Promise<string[]> {
+  const { queue } = parts.at(partition);
+  const groups = await queue.call(
+    "ask for the groups of",
+    async (redis, { stream }) => {
+      if ((await redis.exists(stream)) === 0) return [];
+      return (await redis.xinfo("GROUPS", stream)) as (string | number)[][];
+    },
+    signal,
+  );
+  return groups.map((group) => String(group[group.indexOf("name") + 1]));
+}
+
+/** What one script takes out: a millisecond of Redis's time at most. */
+const PAGE = 100;
+const PAGE_BYTES = 262_144;
+
+/** So many partitions are worked on at once. */
+const AT_ONCE = 4;
+
+/** After how many milliseconds of silence a consumer is taken for dead whose name does not tell. */
+const FOREIGN_TIMEOUT = 30_000;
