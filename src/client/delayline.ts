@@ -2,20 +2,25 @@ import { EventEmitter } from "node:events";
 import { BlockingQueue } from "../ready/blocking-queue.ts";
 import type { BuiltInCodecs, TypedCodecName } from "../codecs/built-in.ts";
 import { DelayedQueue } from "../delayed/delayed-queue.ts";
-import { ClosedError, RedisError, type AnyDelaylineError, type DelaylineError } from "../errors.ts";
+import { RedisError, type AnyDelaylineError, type DelaylineError } from "../errors.ts";
 import {
   clientSettings,
+  MAX_PARTITIONS,
   queueSettings,
   type CallOptions,
   type DelaylineOptions,
   type QueueOptions,
-  type QueueSettings,
 } from "../queue/options.ts";
-import { OpenQueue } from "./open-queue.ts";
+import { OpenQueues } from "./open-queues.ts";
 import { shareServers, type Shared } from "./shared.ts";
 import { openReliable } from "./open-reliable.ts";
 import { warn, warnOfRecovery } from "./warnings.ts";
-import { callSignal } from "../queue/checks.ts";
+import { callSignal, checkWhole } from "../queue/checks.ts";
+import type { PartitionInfo } from "../partitions/partition-info.ts";
+import {
+  checkSetPartitions,
+  type SetPartitionsOptions,
+} from "../partitions/set-partitions-options.ts";
 import { checkCloseOptions, type CloseOptions } from "../queue/consumer.ts";
 import { Patience } from "../time/patience.ts";
 import { Payloads } from "../queue/payloads.ts";
@@ -62,7 +67,7 @@ export interface DelaylineEvents {
 export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDisposable {
   readonly #options: DelaylineOptions;
   readonly #servers: readonly [Shared, ...Shared[]];
-  readonly #queues = new Map<string, OpenQueue>();
+  readonly #queues: OpenQueues;
   /** How long running handlers are waited for. */
   readonly #patience = new Patience();
   #closing: Promise<void> | undefined;
@@ -77,6 +82,7 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
       report: (error) => this.#report(error),
       onRecovered: (recovery) => this.#reportRecovery(recovery),
     });
+    this.#queues = new OpenQueues(this.#servers);
   }
 
   /**
@@ -97,8 +103,8 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
   getDelayedQueue<T = unknown>(name: string, options?: QueueOptions<T>): DelayedQueue<T>;
   getDelayedQueue<T = unknown>(name: string, options?: QueueOptions<T>): DelayedQueue<T> {
     const settings = queueSettings(options, this.#options);
-    const open = this.#open(name, settings);
-    return new DelayedQueue(open, open.delayed, new Payloads(open.queue, settings));
+    const open = this.#queues.open(name, settings);
+    return new DelayedQueue<T>(open, open.delayed, new Payloads<T>(open.queue, settings));
   }
 
   /**
@@ -114,13 +120,17 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
   getBlockingQueue<T = unknown>(name: string, options?: QueueOptions<T>): BlockingQueue<T>;
   getBlockingQueue<T = unknown>(name: string, options?: QueueOptions<T>): BlockingQueue<T> {
     const settings = queueSettings(options, this.#options);
-    const open = this.#open(name, settings);
+    const open = this.#queues.open(name, settings);
     const { queue, ready, consumers, takes } = open;
     return new BlockingQueue(open, ready, new Payloads(queue, settings), {
       consumers,
       takes,
       report: queue.report,
-      listNamed: (other) => this.#open(other, settings).ready,
+      listNamed: (other) => {
+        const found = this.#queues.openOrdinary(other, settings);
+        if (settings.transfer) found.startTransfer();
+        return found.ready;
+      },
     });
   }
 
@@ -139,8 +149,40 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
   getReliableQueue<T = unknown>(name: string, options?: ReliableQueueOptions<T>): ReliableQueue<T>;
   getReliableQueue<T = unknown>(name: string, options?: ReliableQueueOptions<T>): ReliableQueue<T> {
     const settings = reliableSettings(options, this.#options);
-    const open = this.#open(name, settings.queue);
+    const open = this.#queues.open(name, settings.queue);
     return openReliable(open, settings, this.#servers[0].clock);
+  }
+
+  /**
+   * Gives a queue another number of partitions, while it runs; resolves when all messages are where they belong. One that
+   * has none yet gets them, and what is in the ordinary queue of that name is taken in.
+   *
+   * Any process may call it, and any may finish it: what one that died has left is finished first, whatever
+   * number it was for. If the number is the same already, nothing changes. While it works, calls go on as usual; a
+   * message that is looked for is brought over first. A message that is in the hands of a consumer of a
+   * partition that goes is waited for. Up to 4 scripts of a millisecond run at once.
+   *
+   * While the number of a queue changes that is consumed exclusively, nothing becomes ready.
+   *
+   * @throws {RangeError | TypeError} if `count` is no whole number from 1 to 256, or an option is not legal.
+   * @throws {RedisError} if Redis refuses a step, or its reply is lost; the next call goes on.
+   * @throws the signal's reason, if it is aborted; the next call goes on.
+   */
+  async setPartitions(
+    name: string,
+    count: number,
+    options: SetPartitionsOptions = {},
+  ): Promise<void> {
+    checkWhole("count", count, 1, MAX_PARTITIONS);
+    const checked = checkSetPartitions(options);
+    const open = this.#queues.openPartitions(name, count);
+    await open.setPartitions(count, checked);
+  }
+
+  /** The partitions of a queue, and what is in each; none if it is an ordinary queue. O(log N) for each. */
+  async partitions(name: string, options?: CallOptions): Promise<PartitionInfo[]> {
+    const signal = callSignal(options);
+    return await this.#queues.openPartitions(name, undefined).describe(signal);
   }
 
   /**
@@ -152,7 +194,7 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
    */
   async serverTime(options?: CallOptions): Promise<number> {
     const signal = callSignal(options);
-    if (this.#closing !== undefined) throw new ClosedError("the client");
+    this.#queues.checkOpen();
     const { clock, connections, expiries } = this.#servers[0];
     try {
       const limit = { expiries, signal };
@@ -195,7 +237,8 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
 
   async #close(): Promise<void> {
     const { closeTimeout } = this.#servers[0];
-    const queues = [...this.#queues.values()];
+    this.#queues.close();
+    const queues = this.#queues.all;
 
     const startedAt = performance.now();
     const abandoning = new DeadlineTimer(() => {
@@ -230,25 +273,6 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
     }
     // What was reported last is emitted before this resolves: the caller may end the process then.
     await new Promise((resolve) => setImmediate(resolve));
-  }
-
-  #open(
-    name: string,
-    { interop, transfer }: Pick<QueueSettings<unknown>, "interop" | "transfer">,
-  ): OpenQueue {
-    if (this.#closing !== undefined) throw new ClosedError("the client");
-    const elements = interop === "redisson" ? "members" : "addresses";
-    let open = this.#queues.get(name);
-    if (open === undefined) {
-      open = new OpenQueue(name, elements, this.#servers[0]);
-      this.#queues.set(name, open);
-    } else if (open.queue.layout.elements !== elements) {
-      throw new TypeError(
-        `interop of queue "${name}" must be the same for all its handles, got ${interop}`,
-      );
-    }
-    if (transfer) open.startTransfer();
-    return open;
   }
 
   #report(error: DelaylineError): void {

@@ -1,12 +1,14 @@
 import { HandlerError } from "../errors.ts";
 import { Payloads } from "../queue/payloads.ts";
+import { PartitionedDeadLetters } from "../partitions/partitioned-dead-letters.ts";
 import { Consuming } from "../reliable/consuming.ts";
 import { DeadLetters } from "../reliable/dead-letters.ts";
 import { Deliverer } from "../reliable/deliverer.ts";
 import type { ReliableSettings } from "../reliable/reliable-options.ts";
 import { ReliableQueue } from "../reliable/reliable-queue.ts";
 import type { ServerClock } from "../time/server-clock.ts";
-import type { OpenQueue } from "./open-queue.ts";
+import type { OpenPartitions } from "./open-partitions.ts";
+import { OpenQueue } from "./open-queue.ts";
 
 /**
  * A handle of a reliable queue; the queue is reliable from now on, as far as this client moves its messages.
@@ -14,7 +16,7 @@ import type { OpenQueue } from "./open-queue.ts";
  * @throws {TypeError} if the group is open with other settings.
  */
 export function openReliable<T>(
-  open: OpenQueue,
+  open: OpenQueue | OpenPartitions,
   settings: ReliableSettings<T>,
   clock: ServerClock,
 ): ReliableQueue<T> {
@@ -26,7 +28,10 @@ export function openReliable<T>(
   const deliverer = new Deliverer(group, payloads, settings.retry, { clock, report, warn });
   return new ReliableQueue(open, messages, payloads, {
     group: settings.group.group,
-    deadLetters: new DeadLetters(queue, payloads),
+    deadLetters:
+      open instanceof OpenQueue
+        ? new DeadLetters(open.queue, payloads)
+        : new PartitionedDeadLetters(open.parts, payloads),
     consuming: new Consuming(name, group, deliverer, { consumers, takes, report }),
   });
 }

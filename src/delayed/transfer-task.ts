@@ -91,7 +91,7 @@ export class TransferTask implements Listener {
       readonly onTransferred?: (reply: TransferReply) => void;
       /** Is told why a script has failed. True: it was its affair, so try again, and tell nobody. It must not throw. */
       readonly onRefused?: (error: unknown) => boolean;
-      /** Of a partition: what is known about the partitions by now; see {@link Queue.run}. */
+      /** Of a partition: what is known by now; see {@link Queue.run}. */
       readonly knownFact?: (() => string | undefined) | undefined;
     },
     sweeps?: Sweeps,
@@ -234,10 +234,8 @@ export class TransferTask implements Listener {
         this.#timer.reset(performance.now() + REFUSED);
         return;
       }
-      const failure = new RedisError(
-        `cannot transfer due messages of queue "${this.#queue.name}"`,
-        error,
-      );
+      const doing = `cannot transfer due messages of queue "${this.#queue.name}"`;
+      const failure = new RedisError(doing, error);
       this.#work.failed(failure);
       // A failover passes by itself; anything else that Redis refuses somebody has to mend.
       const isPassing = failure.reply === undefined || isRefusedForNow(error);

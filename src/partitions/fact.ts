@@ -1,4 +1,5 @@
-import { MAX_PARTITIONS, tableOf } from "./ring.ts";
+import { MAX_PARTITIONS } from "../queue/options.ts";
+import { tableOf } from "./ring.ts";
 
 /**
  * What is known of a queue's partitions. It is written in Redis as `epoch:to:from:state:servers`, beside

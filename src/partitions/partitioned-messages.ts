@@ -7,14 +7,10 @@ import { bucketOfKey } from "../queue/bucket.ts";
 import type { Hint } from "../queue/find-options.ts";
 import { isMessageId } from "../queue/message.ts";
 import { grouped } from "./grouped.ts";
-import type { Part } from "./part.ts";
 import type { Parts } from "./parts.ts";
-import { Reading } from "./reading.ts";
+import { Reading, type MessagesOf } from "./reading.ts";
 import { bucketOfId, type Act, type Routing } from "./routing.ts";
 import { Seats } from "./seats.ts";
-
-/** The delayed messages of a partition, as this handle's kind of queue sees them. */
-export type MessagesOf = (part: Part) => DelayedMessages;
 
 /**
  * The delayed messages of a queue in partitions, as bytes: what {@link DelayedMessages} are for an ordinary queue.
@@ -244,6 +240,6 @@ export class PartitionedMessages implements DelayedFace {
   }
 }
 
-function isThere<Result>(result: Result | undefined): boolean {
+function isThere(result: unknown): boolean {
   return result !== undefined;
 }

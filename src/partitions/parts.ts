@@ -199,8 +199,3 @@ export function activeOf(fact: Fact): number[] {
   const all = Array.from({ length: partitionsOf(fact) }, (_, partition) => partition);
   return fact.from === FROM_ORDINARY ? [ORDINARY, ...all] : all;
 }
-
-/** The fact as scripts are given it. */
-export function knownFactOf(fact: Fact): string {
-  return formatFact(fact);
-}

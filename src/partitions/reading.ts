@@ -1,8 +1,11 @@
 import type { DelayedBytes, DelayedMessages } from "../delayed/delayed-messages.ts";
 import { parseMessageId } from "../queue/message.ts";
 import type { Fact } from "./fact.ts";
-import type { MessagesOf } from "./partitioned-messages.ts";
+import type { Part } from "./part.ts";
 import type { Parts } from "./parts.ts";
+
+/** The delayed messages of a partition, as one kind of handle sees them. */
+export type MessagesOf = (part: Part) => DelayedMessages;
 
 /**
  * Reads the delayed messages of all partitions, each once.

@@ -1,8 +1,6 @@
 import { BUCKET_COUNT } from "../queue/bucket.ts";
+import { MAX_PARTITIONS } from "../queue/options.ts";
 import { crc16, SLOT_COUNT } from "./slot.ts";
-
-/** A queue can have at most so many partitions: the number of one fits into a byte. */
-export const MAX_PARTITIONS = 256;
 
 /**
  * Twelve equal parts of the slots, in the order in which partitions are put into them. However early the

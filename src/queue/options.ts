@@ -54,13 +54,24 @@ export interface QueueOptions<T = unknown> {
    * Defaults to 1,048,576 (1 MiB).
    */
   readonly maxPayloadBytes?: number;
+
+  /**
+   * That the queue is in partitions, and how many it gets if it has none yet: 1 to 256. After that Redis knows their
+   * number, and `Delayline.setPartitions` changes it; what is said here is not looked at any more. All who share the
+   * queue have to say that it is in partitions.
+   *
+   * What concerns one message costs as much as in an ordinary queue; what concerns all goes to each partition. A
+   * process has one key more to look at in each script, and sends a sign of life every two seconds. Defaults to an
+   * ordinary queue, which is in one place.
+   */
+  readonly partitions?: number;
 }
 
 /** Where one Redis, or one Cluster, is. */
 export type RedisAddress = string | ConnectionOptions | LentClient;
 
 /** Options of a client. Those of {@link QueueOptions} hold for queues that do not say otherwise. */
-export interface DelaylineOptions extends QueueOptions {
+export interface DelaylineOptions extends Omit<QueueOptions, "partitions"> {
   /**
    * Where Redis is: a URL, ioredis options, both (`{ url, ...options }`; what the options say is added to
    * the URL), or a `Redis` / `Cluster` of yours.
@@ -120,6 +131,8 @@ export interface QueueSettings<T> {
   readonly transfer: boolean;
   readonly interop: "none" | "redisson";
   readonly maxPayloadBytes: number;
+  /** How many partitions it gets, if it is in partitions; undefined: it is an ordinary queue. */
+  readonly partitions: number | undefined;
 }
 
 /**
@@ -145,7 +158,19 @@ export function queueSettings<T>(
   checkWhole("maxPayloadBytes", maxPayloadBytes, 1, MAX_STRING_BYTES);
   // A client's codec is for payloads of any type.
   const codec = options.codec ?? (client.codec as CodecName | Codec<T> | undefined);
-  return { codec: resolveCodec<T>(codec ?? DEFAULTS.codec), transfer, interop, maxPayloadBytes };
+  const { partitions } = options;
+  if (partitions !== undefined) {
+    checkWhole("partitions", partitions, 1, MAX_PARTITIONS);
+    if (interop !== "none")
+      throw new TypeError(`interop must be "none" for a queue in partitions, got "${interop}"`);
+  }
+  return {
+    codec: resolveCodec<T>(codec ?? DEFAULTS.codec),
+    transfer,
+    interop,
+    maxPayloadBytes,
+    partitions,
+  };
 }
 
 /** The client's own options, complete and checked. The address is left to the connections. */
@@ -168,8 +193,17 @@ const MAX_TIMEOUT = 2 ** 31 - 1;
 const MAX_STRING_BYTES = 512 * 1024 * 1024;
 
 /** The names of the {@link QueueOptions}. */
-export const QUEUE_OPTIONS = ["codec", "transfer", "interop", "maxPayloadBytes"];
-const CLIENT_OPTIONS = [...QUEUE_OPTIONS, "redis", "callTimeout", "closeTimeout"];
+export const QUEUE_OPTIONS = ["codec", "transfer", "interop", "maxPayloadBytes", "partitions"];
+/** A client may say what holds for all its queues, but how many partitions each has. */
+const CLIENT_OPTIONS = [
+  ...QUEUE_OPTIONS.filter((name) => name !== "partitions"),
+  "redis",
+  "callTimeout",
+  "closeTimeout",
+];
+
+/** A partition's number has to fit into a byte. */
+export const MAX_PARTITIONS = 256;
 
 function shown(value: unknown): string {
   return typeof value === "string" ? `"${value}"` : String(value);

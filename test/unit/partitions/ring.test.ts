@@ -1,11 +1,7 @@
 import { createHash } from "node:crypto";
 import { expect, test } from "vitest";
-import {
-  MAX_PARTITIONS,
-  PartitionNames,
-  partitionName,
-  tableOf,
-} from "../../../src/partitions/ring.ts";
+import { MAX_PARTITIONS } from "../../../src/queue/options.ts";
+import { PartitionNames, partitionName, tableOf } from "../../../src/partitions/ring.ts";
 import { SLOT_COUNT, slotOfTag } from "../../../src/partitions/slot.ts";
 import { queueKeys } from "../../../src/queue/keys.ts";
 

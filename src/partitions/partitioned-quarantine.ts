@@ -1,0 +1,45 @@
+import { checkWhole } from "../queue/checks.ts";
+import type { CallOptions } from "../queue/options.ts";
+import { Quarantine } from "../queue/quarantine.ts";
+import type { Parts } from "./parts.ts";
+
+/** What nobody could read of the messages of a queue in partitions: the quarantines of all. */
+export class PartitionedQuarantine extends Quarantine {
+  readonly #parts: Parts;
+
+  /** @internal */
+  constructor(parts: Parts) {
+    super(parts.first.queue);
+    this.#parts = parts;
+  }
+
+  override async size(options?: CallOptions): Promise<number> {
+    return await this.#sum((quarantine) => quarantine.size(options), options);
+  }
+
+  override async *[Symbol.asyncIterator](): AsyncGenerator<Buffer, void, void> {
+    for (const { quarantine } of await this.#parts.all()) yield* quarantine;
+  }
+
+  override async requeue(limit?: number, options?: CallOptions): Promise<number> {
+    if (limit !== undefined) checkWhole("limit", limit, 0, Number.MAX_SAFE_INTEGER);
+    let moved = 0;
+    for (const { quarantine } of await this.#parts.all(options?.signal)) {
+      moved += await quarantine.requeue(limit === undefined ? undefined : limit - moved, options);
+    }
+    return moved;
+  }
+
+  override async clear(options?: CallOptions): Promise<number> {
+    return await this.#sum((quarantine) => quarantine.clear(options), options);
+  }
+
+  async #sum(
+    count: (quarantine: Quarantine) => Promise<number>,
+    options?: CallOptions,
+  ): Promise<number> {
+    const parts = await this.#parts.all(options?.signal);
+    const counts = await Promise.all(parts.map(({ quarantine }) => count(quarantine)));
+    return counts.reduce((sum, one) => sum + one, 0);
+  }
+}
