@@ -41,15 +41,17 @@ async function startResting(options: Parameters<typeof startTransferTask>[2] = {
 async function othersMoved(): Promise<void> {
   startTransferTask(other.name, SELDOM);
   await other.offer("x", 30);
-  await eventually(async () => (await redis.llen(other.name)) === 1);
+  await eventually(async () => (await redis.lpop(other.name)) === "x");
 }
 
 test("off duty it looks when it is called, and at no deadline; on duty again it looks at once", async () => {
   const task = await startResting();
+  const watched = await watchCommands(keys.mover);
   await delayed.offer("known before", 20);
   task.setDuty(false);
   expect(task.isStandingBy).toBe(true);
-  const watched = await watchCommands(keys.mover);
+  await othersMoved();
+  expect(await watched()).toEqual([]);
   await delayed.offer("heard", 20);
   await redis.publish(keys.channel, "0");
   // It learns of the deadline.
