@@ -38,19 +38,19 @@ async function startResting(options: Parameters<typeof startTransferTask>[2] = {
 }
 
 /** Resolves when another task has moved a message that became due after all that this test has offered. */
-async function othersMoved(): Promise<void> {
+async function othersMoved(delay = 30): Promise<void> {
   startTransferTask(other.name, SELDOM);
-  await other.offer("x", 30);
+  await other.offer("x", delay);
   await eventually(async () => (await redis.lpop(other.name)) === "x");
 }
 
 test("off duty it looks when it is called, and at no deadline; on duty again it looks at once", async () => {
+  await delayed.offer("known before", 300);
   const task = await startResting();
-  const watched = await watchCommands(keys.mover);
-  await delayed.offer("known before", 20);
   task.setDuty(false);
   expect(task.isStandingBy).toBe(true);
-  await othersMoved();
+  const watched = await watchCommands(keys.mover);
+  await othersMoved(300);
   expect(await watched()).toEqual([]);
   await delayed.offer("heard", 20);
   await redis.publish(keys.channel, "0");
