@@ -153,8 +153,8 @@ export class TransferTask implements Listener {
   onMessage(message: string): void {
     this.#sweeps.setDeaf(false);
     const deadline = Number(message);
-    // No number, or for ever; or for those on duty.
-    if (!(deadline <= (this.#sweeps.isOnDuty ? LAST_DEADLINE : 0))) return;
+    // No number, or for ever.
+    if (!(deadline <= LAST_DEADLINE)) return;
     // "Look now": somebody has left, moved the messages about, paused the queue or let it go on.
     if (deadline === 0) {
       this.lookAgain();
