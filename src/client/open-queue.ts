@@ -78,6 +78,7 @@ export class OpenQueue {
   setDuty(isOnDuty: boolean): void {
     this.#isOnDuty = isOnDuty;
     this.#transferTask?.setDuty(isOnDuty);
+    this.#switchListWatch();
   }
 
   /** While it is held this client moves nothing. */
