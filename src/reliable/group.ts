@@ -1,9 +1,12 @@
+import type { Entry } from "../lua/fragments/entry.ts";
+import { again } from "../lua/reliable/again.ts";
 import { openGroup } from "../lua/reliable/open-group.ts";
 import { leave } from "../lua/reliable/leave.ts";
 import { run } from "../lua/script.ts";
 import type { Pauses } from "../queue/pause-watch.ts";
 import type { Queue } from "../queue/queue.ts";
 import type { WaitOptions } from "../queue/waiters.ts";
+import type { OnConnected } from "../redis/blocking-client.ts";
 import type { Connections } from "../redis/connections.ts";
 import type { Troubles, Work } from "../redis/troubles.ts";
 import { Pause } from "../time/pause.ts";
@@ -45,6 +48,7 @@ export class Group {
   readonly settings: GroupSettings;
   readonly settlements: Settlements;
   readonly #queue: Queue;
+  readonly #isExclusive: boolean;
   readonly #member: Membership;
   readonly #connections: Connections;
   readonly #inHand: InHand;
@@ -73,7 +77,10 @@ export class Group {
       readonly troubles: Troubles;
       readonly closeTimeout: number;
     },
+    /** Of the only consumer of a partition: is told of each connection before anything is read on it. */
+    onConnected?: OnConnected,
   ) {
+    this.#isExclusive = onConnected !== undefined;
     this.settings = settings;
     this.#queue = queue;
     this.#closeTimeout = shared.closeTimeout;
@@ -99,6 +106,7 @@ export class Group {
     });
     this.#reclaim = new ReclaimTask(queue, this.#member, settings, shared);
     const host = {
+      onConnected,
       inHand: this.#inHand,
       remakeGroup: () => this.#make("0"),
       checkStrangers: () => this.#keeper.checkStrangers(),
@@ -146,6 +154,35 @@ export class Group {
     if (held.isInHand && !this.#isClosed) this.#keeper.limit(held, duration);
   }
 
+  /** This process's consumer. */
+  get member(): Membership {
+    return this.#member;
+  }
+
+  /** Begins to keep leases, as {@link take} does: entries are about to be in flight that it has not read. */
+  prepare(signal?: AbortSignal): Promise<void> {
+    return this.#startReading(signal);
+  }
+
+  /** Takes entries into the hand that are in flight for this consumer. */
+  adopt(entries: readonly Entry[]): Held[] {
+    return entries.map((entry) => this.#inHand.add(entry));
+  }
+
+  /** See `again`; returns the delivery that follows, undefined if this one was not ours any more. */
+  async again(held: Held, signal?: AbortSignal): Promise<Held | undefined> {
+    const { entryId: entry, group } = held.entry;
+    const own = group === undefined ? 0 : 1;
+    let next: Held | undefined;
+    await held.settle(async () => {
+      const args = { ...this.#member, inHand: this.#inHand.size, entry, own };
+      const found = await this.#queue.change("keep in hand in", again, args, { signal });
+      if (found !== undefined) [next] = this.adopt([found]);
+      return found !== undefined;
+    });
+    return next;
+  }
+
   /** When the lease of a delivery is over unless it is extended, or this process beats again (`performance.now()`). */
   leaseEndsAt(held: Held): number {
     return Math.min(held.leaseEndsAt, this.#keeper.leasesEndAt);
@@ -155,8 +192,14 @@ export class Group {
    * Lets a delivery come back to whoever takes next as if it had not been made, however often it has to try. Never
    * rejects; resolves when it has left this process, or the queue is closed. While the client closes it tries for
    * `closeTimeout`.
+   *
+   * The only consumer of a partition leaves it in flight: the next holder begins with it, so that nothing overtakes it.
    */
   release(held: Held): Promise<void> {
+    if (this.#isExclusive) {
+      held.lose();
+      return Promise.resolve();
+    }
     return this.persist(held, () => this.settlements.giveBack(held, false));
   }
 
