@@ -11,6 +11,7 @@ import {
   type DelaylineOptions,
   type QueueOptions,
 } from "../queue/options.ts";
+import { OpenPartitions } from "./open-partitions.ts";
 import { OpenQueues } from "./open-queues.ts";
 import { shareServers, type Shared } from "./shared.ts";
 import { openReliable } from "./open-reliable.ts";
@@ -127,6 +128,9 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
       takes,
       report: queue.report,
       listNamed: (other) => {
+        if (open instanceof OpenPartitions) {
+          throw new TypeError(`queue "${name}" is in partitions: it cannot be polled with others`);
+        }
         const found = this.#queues.openOrdinary(other, settings);
         if (settings.transfer) found.startTransfer();
         return found.ready;
@@ -179,10 +183,15 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
     await open.setPartitions(count, checked);
   }
 
-  /** The partitions of a queue, and what is in each; none if it is an ordinary queue. O(log N) for each. */
+  /**
+   * The partitions of a queue, and what is in each; none if it is an ordinary queue. It need not be open in this
+   * client. O(log N) for each.
+   *
+   * @throws {TypeError} if the name cannot name a queue, or the queue is on another number of servers.
+   */
   async partitions(name: string, options?: CallOptions): Promise<PartitionInfo[]> {
     const signal = callSignal(options);
-    return await this.#queues.openPartitions(name, undefined).describe(signal);
+    return await this.#queues.describePartitions(name, signal);
   }
 
   /**
