@@ -19,6 +19,7 @@ import { newRedis } from "../../helpers/redis.ts";
 const FAR = 5_000_000_000_000;
 const a = message("a", FAR, "key a");
 const b = message("b", FAR + 1);
+const c = message("c", FAR + 2);
 const behindA = indexEntry(a, 2, 7).slice(24);
 
 const row = (kind: Kind, score: number | string, name: string, value: string): Traveller => ({
@@ -59,7 +60,7 @@ test("messages: in the ZSET, the insertion order and the index, and a new head i
   expect(await push(queue, batch(4, ...both))).toBe(false);
   expect(await queue.snapshot()).toEqual({ ...arrived, timeouts: [b.delayed] });
   // The next one, behind a head; and from another partition. A message that is here stays as it is.
-  expect(await push(queue, batch(6, { ...travels(b), score: "7" }))).toBe(true);
+  expect(await push(queue, batch(6, { ...travels(b), score: "7" }, travels(c)))).toBe(true);
   const { redis, keys } = queue;
   const { channel } = keys;
   expect(await run(redis, pushIn, keys, { channel, source: 2, number: 4 }, [travels(a)])).toBe(
@@ -67,8 +68,9 @@ test("messages: in the ZSET, the insertion order and the index, and a new head i
   );
   expect(await queue.snapshot()).toEqual({
     ...arrived,
+    timeouts: [a.delayed, b.delayed, c.delayed],
     channel: [String(FAR), String(FAR)],
-    order: [b.address, a.address, a.address],
+    order: [b.address, a.address, c.address, a.address],
     arrivals: { 0: "6", 2: "4" },
   });
 });
