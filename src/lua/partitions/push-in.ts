@@ -121,8 +121,11 @@ for each row do
   else push("unreadable", value) end
 end
 for list, all in pairs(elements) do
-  if #all > 0 then
-    write(function() redis.pcall("LTRIM", lists[list], 0, -#all - 1) end, "RPUSH", lists[list], unpack(all))
+  -- Lua's stack holds some thousand values.
+  for from = 1, #all, 1000 do
+    local last = math.min(from + 999, #all)
+    local function takeBack() redis.pcall("LTRIM", lists[list], 0, from - last - 2) end
+    write(takeBack, "RPUSH", lists[list], unpack(all, from, last))
   end
 end
 -- Publish for a new head only, as in offer. Nobody who listens expects what is no deadline.

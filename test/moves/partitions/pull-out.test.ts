@@ -3,6 +3,7 @@ import type { Batch } from "../../../src/lua/fragments/journal.ts";
 import { pullOutPage, type PulledPage } from "../../../src/lua/partitions/pull-out-page.ts";
 import { pullOutIds, pullOutKeys } from "../../../src/lua/partitions/pull-out.ts";
 import { run } from "../../../src/lua/script.ts";
+import { packAddress, packMember } from "../../../src/queue/message.ts";
 import type { RedisClient } from "../../../src/redis/client.ts";
 import {
   bytes,
@@ -115,6 +116,22 @@ test("what belongs here stays, and so does the journal", async () => {
   expect(rowsOf(await byPage(undefined, 100, -1)(queue.redis, queue.keys, allTo(0)))).toHaveLength(
     2,
   );
+});
+
+test("more at once than Lua's stack holds; and by ids of Java's", async () => {
+  const queue = await newMoves();
+  const ids = Array.from({ length: 9000 }, (_, i) => Buffer.from(String(i).padStart(8, "0")));
+  const java = ids.map((id) => packMember(id, Buffer.from("x")));
+  await queue.redis.zadd(queue.keys.timeouts, ...java.flatMap((member) => [5, member]));
+  const wanted = ids.map((id) => ({ address: packAddress(5, id).toString("latin1") }));
+  const batch = await byId("list", ...wanted)(queue.redis, queue.keys);
+  expect(batch.rows).toHaveLength(9000);
+  expect(Object.keys(await queue.snapshot())).toEqual(["journal"]);
+  const other = await newMoves();
+  await push(other, batch);
+  // Their elements in the insertion order are members.
+  expect(await other.redis.lrange(other.keys.order, 0, -1)).toEqual(java.map(String));
+  expect(await other.redis.zcard(other.keys.timeouts)).toBe(9000);
 });
 
 const retrying: QueueState = {

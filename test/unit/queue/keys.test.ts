@@ -34,6 +34,11 @@ test("a queue's keys are Redisson's, and ours beside them", () => {
     retries: "delayline_retries:{orders}",
     retrying: "delayline_retrying:{orders}",
     dead: "delayline_dead:{orders}",
+    partitions: "delayline_partitions:{orders}",
+    journal: "delayline_journal:{orders}",
+    arrivals: "delayline_arrivals:{orders}",
+    holder: "delayline_holder:{orders}",
+    members: "delayline_members:{orders}",
   });
 });
 
