@@ -151,6 +151,7 @@ local function takeUnread(group, last)
     redis.call("XDEL", stream, "0-0")
     if not group then return end
     mayFinish(group)
+    inFlight(group, "-", "+", 1)
     redis.call("XGROUP", "SETID", stream, group, before)
   end
   removals[#removals + 1] = function()

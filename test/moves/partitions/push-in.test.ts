@@ -174,7 +174,7 @@ test("what is refused half way is taken back, and can be sent again", async () =
   const seeded: QueueState = {
     groups: ["g"],
     ready: ["r0"],
-    businessKeys: { [a.key]: "leads to nothing" },
+    businessKeys: { [a.key]: indexEntry(b) },
     arrivals: { 0: "1" },
   };
   const rows = [
@@ -185,12 +185,28 @@ test("what is refused half way is taken back, and can be sent again", async () =
     letter("a", "x"),
   ];
   const all = "ACL SETUSER limited reset on >secret ~* &* +@all".split(" ");
-  const refusals = ["-zadd", "-rpush", "-xadd", "-publish", "-hset", "-hsetnx", "-xgroup"];
-  for (const refusal of [...refusals, "WRONGTYPE dead", "WRONGTYPE arrivals", "OOM"]) {
+  const refusals = [
+    "-zadd",
+    "-rpush",
+    "-xadd",
+    "-publish",
+    "-hset",
+    "-hget",
+    "-hexists",
+    "-zrangebyscore",
+    "-xgroup",
+  ];
+  for (const refusal of [
+    ...refusals,
+    "WRONGTYPE dead",
+    "WRONGTYPE arrivals",
+    "WRONGTYPE businessKeys",
+    "OOM",
+  ]) {
     const queue = await newMoves(server.url);
     await queue.seed(seeded);
     let client = admin;
-    const [what, key] = refusal.split(" ") as [string, "dead" | "arrivals"];
+    const [what, key] = refusal.split(" ") as [string, "dead" | "arrivals" | "businessKeys"];
     if (what === "WRONGTYPE") {
       await admin.del(queue.keys[key]);
       await admin.set(queue.keys[key], "another type");
@@ -204,8 +220,8 @@ test("what is refused half way is taken back, and can be sent again", async () =
     await admin.config("SET", "maxmemory", "0");
     if (key) await admin.del(queue.keys[key]);
     const { channel: _heard, ...after } = await queue.snapshot();
-    const { arrivals, ...others } = seeded;
-    expect(after, refusal).toEqual(key === "arrivals" ? others : { ...others, arrivals });
+    const others = Object.entries(seeded).filter(([name]) => name !== key);
+    expect(after, refusal).toEqual(Object.fromEntries(others));
     expect(await push(queue, batch(2, ...rows)), refusal).toBe(true);
     expect(await queue.snapshot(), refusal).toMatchObject({
       timeouts: [a.delayed],
