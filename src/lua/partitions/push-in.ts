@@ -128,7 +128,7 @@ local isRead, refusal = pcall(function()
   end
 end)
 -- Redis 6.2 raises a text.
-if not isRead then failure = type(refusal) == "table" and refusal or { err = tostring(refusal) } end
+if not isRead then failure = type(refusal) == "table" and refusal or { err = "ERR " .. tostring(refusal) } end
 for list, all in pairs(elements) do
   -- Lua's stack holds some thousand values.
   for from = 1, #all, 1000 do

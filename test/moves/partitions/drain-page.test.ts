@@ -232,10 +232,20 @@ test("any bytes in the streams: nothing is raised, and nothing is left", async (
 test("what is refused changes nothing: a command, a type, a full memory", async () => {
   const server = await startOwnServer();
   const admin = newRedis(server.url);
-  const state = { ...lists, groups: ["g"] };
+  const state = { ...lists, groups: ["g", "h"] };
   const all = "ACL SETUSER limited reset on >secret ~* &* +@all".split(" ");
   const stream = [entryOf(a)];
-  const refusals = ["-hset", "-ltrim", "-xdel", "-xack", "-xgroup", "-lrange", "OOM", "WRONGTYPE"];
+  const refusals = [
+    "-hset",
+    "-ltrim",
+    "-xdel",
+    "-xack",
+    "-xpending",
+    "-xgroup",
+    "-lrange",
+    "OOM",
+    "WRONGTYPE",
+  ];
   for (const refusal of refusals) {
     const queue = await newMoves(server.url);
     await queue.seed(state);
@@ -254,7 +264,7 @@ test("what is refused changes nothing: a command, a type, a full memory", async 
     const { journal, ...rest } = await queue.snapshot();
     expect(rest, refusal).toEqual({ ...state, stream });
     expect(journal?.["rows"], refusal).toBeUndefined();
-    expect((await drain(queue)).rows, refusal).toHaveLength(8);
+    expect((await drain(queue)).rows, refusal).toHaveLength(9);
     if (client !== admin) client.disconnect();
   }
 });
