@@ -11,7 +11,6 @@ import {
   type DelaylineOptions,
   type QueueOptions,
 } from "../queue/options.ts";
-import { OpenPartitions } from "./open-partitions.ts";
 import { OpenQueues } from "./open-queues.ts";
 import { shareServers, type Shared } from "./shared.ts";
 import { openReliable } from "./open-reliable.ts";
@@ -127,14 +126,7 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
       consumers,
       takes,
       report: queue.report,
-      listNamed: (other) => {
-        if (open instanceof OpenPartitions) {
-          throw new TypeError(`queue "${name}" is in partitions: it cannot be polled with others`);
-        }
-        const found = this.#queues.openOrdinary(other, settings);
-        if (settings.transfer) found.startTransfer();
-        return found.ready;
-      },
+      listNamed: (other) => this.#queues.openBeside(open, other, settings).ready,
     });
   }
 
@@ -159,16 +151,17 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
 
   /**
    * Gives a queue another number of partitions, while it runs; resolves when all messages are where they belong. One that
-   * has none yet gets them, and what is in the ordinary queue of that name is taken in.
+   * has none yet gets them. What is in the ordinary queue of that name is taken in, even if the number stays.
    *
    * Any process may call it, and any may finish it: what one that died has left is finished first, whatever
-   * number it was for. If the number is the same already, nothing changes. While it works, calls go on as usual; a
+   * number it was for. While it works, calls go on as usual; a
    * message that is looked for is brought over first. A message that is in the hands of a consumer of a
    * partition that goes is waited for. Up to 4 scripts of a millisecond run at once.
    *
    * While the number of a queue changes that is consumed exclusively, nothing becomes ready.
    *
-   * @throws {RangeError | TypeError} if `count` is no whole number from 1 to 256, or an option is not legal.
+   * @throws {RangeError | TypeError} if `count` is no whole number from 1 to 256, an option is not legal, or this
+   * client has the ordinary queue open.
    * @throws {RedisError} if Redis refuses a step, or its reply is lost; the next call goes on.
    * @throws the signal's reason, if it is aborted; the next call goes on.
    */

@@ -70,6 +70,23 @@ export class OpenQueues {
     return open;
   }
 
+  /**
+   * Opens another queue to be polled together with one that is open.
+   *
+   * @throws {TypeError} if either is in partitions.
+   */
+  openBeside(open: OpenQueue | OpenPartitions, name: string, settings: OpenSettings): OpenQueue {
+    if (open instanceof OpenPartitions) {
+      const { queue } = open;
+      throw new TypeError(
+        `queue "${queue.name}" is in partitions: it cannot be polled with others`,
+      );
+    }
+    const other = this.openOrdinary(name, settings);
+    if (settings.transfer) other.startTransfer();
+    return other;
+  }
+
   /** What is in each partition of a queue. One that is not open in partitions stays so. */
   async describePartitions(name: string, signal?: AbortSignal): Promise<PartitionInfo[]> {
     this.checkOpen();

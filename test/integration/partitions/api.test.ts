@@ -38,6 +38,13 @@ function keyIn(partition: number): string {
 /** Partition keys, each of which leads to another one of four partitions. */
 const keys = upTo(4).map(keyIn);
 
+/** Offers payloads one after another, all over the partitions; each is due before the one in front of it. */
+async function spread(queue: DelayedQueue, count: number): Promise<void> {
+  for (const i of upTo(count)) {
+    await queue.offer(`m${i}`, LONG - i * 1000, { partitionKey: keys[i % 4] as string });
+  }
+}
+
 describe.each([1, 4])("a queue in %i partition(s)", (partitions) => {
   /** Handles of the queue, whose messages nobody moves. */
   function open<T = string>(options: QueueOptions<T> = {}, line = newLine({ transfer: false })) {
@@ -45,11 +52,11 @@ describe.each([1, 4])("a queue in %i partition(s)", (partitions) => {
     return { line, queue, ready: line.getBlockingQueue<T>(name, { partitions, ...options }) };
   }
 
-  /** Offers payloads one after another, all over the partitions; each is due before the one in front of it. */
-  async function spread(queue: DelayedQueue, count: number): Promise<void> {
-    for (const i of upTo(count)) {
-      await queue.offer(`m${i}`, LONG - i * 1000, { partitionKey: keys[i % 4] as string });
-    }
+  function openReliable<T = string>(
+    options: ReliableQueueOptions<T> = {},
+    line = newLineThatMayFail(),
+  ) {
+    return line.getReliableQueue<T>(name, { partitions, ...options });
   }
 
   test("has nothing to give while it is empty", async () => {
@@ -254,7 +261,7 @@ describe.each([1, 4])("a queue in %i partition(s)", (partitions) => {
       },
     };
     const line = newLineThatMayFail();
-    const { queue, ready } = open<string>({ codec }, line);
+    const { queue, ready } = open({ codec }, line);
     await queue.offer("a", LONG);
     await expect(queue.poll()).rejects.toThrow(DecodeError);
     await queue.offer("b", 0, { partitionKey: keys[2] as string });
@@ -318,13 +325,6 @@ describe.each([1, 4])("a queue in %i partition(s)", (partitions) => {
   });
 
   describe("reliable", () => {
-    function openReliable<T = string>(
-      options: ReliableQueueOptions<T> = {},
-      line = newLineThatMayFail(),
-    ) {
-      return line.getReliableQueue<T>(name, { partitions, ...options });
-    }
-
     test("takes, with headers, and settles in every way", async () => {
       const queue = openReliable({ retry: [LONG] });
       const headers = { trace: "t1" };
@@ -437,9 +437,9 @@ describe.each([1, 4])("a queue in %i partition(s)", (partitions) => {
       const queue = openReliable({ retry: [LONG] }, line);
       await queue.offer("retrying", 0, { partitionKey: keys[1] as string });
       await (await queue.take()).nack();
-      await expect(
-        line.getDelayedQueue(name, { partitions }).makePlain(),
-      ).rejects.toThrow(TypeError);
+      await expect(line.getDelayedQueue(name, { partitions }).makePlain()).rejects.toThrow(
+        TypeError,
+      );
       await line.close();
       const { queue: plain } = open();
       expect(await plain.makePlain()).toMatchObject({ isPlain: true, consumers: 0 });
@@ -453,9 +453,7 @@ test("a partition key decides the partition, and so does a key alone; ids lead t
   const redis = newRedis();
   const names = new PartitionNames(name);
   const sizes = () =>
-    Promise.all(
-      upTo(4).map((p) => redis.zcard(`redisson_delay_queue_timeout:${names.at(p)}`)),
-    );
+    Promise.all(upTo(4).map((p) => redis.zcard(`redisson_delay_queue_timeout:${names.at(p)}`)));
   const [first, second] = [keys[1] as string, keys[2] as string];
   await queue.offer("by partition key", LONG, { key: "k", partitionKey: first });
   await queue.offer("by partition key", LONG, { partitionKey: first });

@@ -103,9 +103,7 @@ test("a reliable queue: retries, what is in flight, dead letters, groups", async
   const seen: string[] = [];
   queue.subscribe((payload) => void seen.push(payload), { concurrency: 5 });
   await eventually(() => seen.length === 21);
-  expect(seen.toSorted()).toEqual(
-    ["retrying", ...upTo(20).map((i) => `new ${i}`)].toSorted(),
-  );
+  expect(seen.toSorted()).toEqual(["retrying", ...upTo(20).map((i) => `new ${i}`)].toSorted());
   expect(await queue.deadLetters.redrive("all")).toBe(1);
   await eventually(() => seen.includes("dead"));
   // The other group has missed nothing.
