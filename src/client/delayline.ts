@@ -5,12 +5,15 @@ import { DelayedQueue } from "../delayed/delayed-queue.ts";
 import { RedisError, type AnyDelaylineError, type DelaylineError } from "../errors.ts";
 import {
   clientSettings,
+  consumerSettings,
   MAX_PARTITIONS,
   queueSettings,
   type CallOptions,
+  type ConsumerOptions,
   type DelaylineOptions,
   type QueueOptions,
 } from "../queue/options.ts";
+import { OpenPartitions } from "./open-partitions.ts";
 import { OpenQueues } from "./open-queues.ts";
 import { askServerTime, shareServers, type Shared } from "./shared.ts";
 import { openReliable } from "./open-reliable.ts";
@@ -115,17 +118,20 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
    */
   getBlockingQueue<Name extends TypedCodecName>(
     name: string,
-    options: QueueOptions & { readonly codec: Name },
+    options: ConsumerOptions & { readonly codec: Name },
   ): BlockingQueue<BuiltInCodecs[Name]>;
-  getBlockingQueue<T = unknown>(name: string, options?: QueueOptions<T>): BlockingQueue<T>;
-  getBlockingQueue<T = unknown>(name: string, options?: QueueOptions<T>): BlockingQueue<T> {
-    const settings = queueSettings(options, this.#options);
-    const open = this.#queues.open(name, settings);
-    const { queue, ready, consumers, takes } = open;
-    return new BlockingQueue(open, ready, new Payloads(queue, settings), {
+  getBlockingQueue<T = unknown>(name: string, options?: ConsumerOptions<T>): BlockingQueue<T>;
+  getBlockingQueue<T = unknown>(name: string, options: ConsumerOptions<T> = {}): BlockingQueue<T> {
+    const { exclusive: isExclusive, ...settings } = consumerSettings(options, this.#options);
+    const open = this.#queues.open(name, settings, isExclusive);
+    const { queue, consumers, takes } = open;
+    const exclusive =
+      isExclusive && open instanceof OpenPartitions ? open.exclusiveReady : undefined;
+    return new BlockingQueue(open, exclusive ?? open.ready, new Payloads(queue, settings), {
       consumers,
       takes,
       report: queue.report,
+      exclusive,
       listNamed: (other) => this.#queues.openBeside(open, other, settings).ready,
     });
   }
