@@ -8,7 +8,6 @@ import { DeadLetters } from "../reliable/dead-letters.ts";
 import { Deliverer } from "../reliable/deliverer.ts";
 import type { ReliableSettings } from "../reliable/reliable-options.ts";
 import { ReliableQueue } from "../reliable/reliable-queue.ts";
-import type { ServerClock } from "../time/server-clock.ts";
 import { OpenPartitions } from "./open-partitions.ts";
 import { OpenQueue } from "./open-queue.ts";
 
@@ -20,7 +19,6 @@ import { OpenQueue } from "./open-queue.ts";
 export function openReliable<T>(
   open: OpenQueue | OpenPartitions,
   settings: ReliableSettings<T>,
-  clock: ServerClock,
 ): ReliableQueue<T> {
   const { queue, consumers, takes } = open;
   const { name, report } = queue;
@@ -28,7 +26,7 @@ export function openReliable<T>(
   const payloads = new Payloads(queue, settings.queue);
   const warn = (error: unknown) => report(new HandlerError(name, error, "retry"));
   const delivererOf = (face: GroupFace) =>
-    new Deliverer(face, payloads, settings.retry, { clock, report, warn });
+    new Deliverer(face, payloads, settings.retry, { report, warn });
   const host = { consumers, takes, report };
   return new ReliableQueue(open, messages, payloads, {
     group: settings.group.group,

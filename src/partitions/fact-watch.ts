@@ -2,22 +2,21 @@ import { randomUUID } from "node:crypto";
 import { RedisError } from "../errors.ts";
 import { attend } from "../lua/partitions/attend.ts";
 import { createFact, readFact } from "../lua/partitions/fact.ts";
-import { asNumber } from "../lua/script.ts";
-import type { Queue } from "../queue/queue.ts";
 import type { Listener } from "../redis/subscriber.ts";
 import type { Troubles, Work } from "../redis/troubles.ts";
 import { Pause } from "../time/pause.ts";
-import { formatFact, FROM_ORDINARY, isLater, parseFact, type Fact } from "./fact.ts";
+import { formatFact, FROM_ORDINARY, isLater, ORDINARY, parseFact, type Fact } from "./fact.ts";
 import { formatMember, parseMember, type Member, type Roles } from "./member.ts";
 import type { Part } from "./part.ts";
+import { isInUse, prepare } from "./prepare.ts";
 
 /** How a queue gets partitions that has none yet. Who opens it later may know how many. */
 export interface Creation {
   /** How many; undefined: somebody else has to create them. */
   partitions: number | undefined;
   readonly servers: number;
-  /** The ordinary queue of the same name. If it holds something, it is taken in. */
-  readonly ordinary: Pick<Queue, "call">;
+  /** A partition, or the ordinary queue of the same name. If that is in use, it is taken in. */
+  readonly at: (partition: number) => Part;
 }
 
 /**
@@ -173,26 +172,22 @@ export class FactWatch implements Listener {
   }
 
   async #create(signal?: AbortSignal): Promise<string> {
-    const { partitions, servers, ordinary } = this.#creation;
+    const { partitions, servers, at } = this.#creation;
     if (partitions === undefined) {
       throw new UncreatedError(
         `queue "${this.#queue}" has no partitions yet: say how many it is to have`,
       );
     }
-    const count = await ordinary.call(
-      "look at",
-      (redis, { timeouts, ready, stream, retries }) =>
-        redis.exists(timeouts, ready, stream, retries),
-      signal,
-    );
-    const isThere = asNumber(count) > 0;
-    const fact = formatFact({
+    const isUsed = await isInUse(at(ORDINARY), "used", signal);
+    const first: Fact = {
       epoch: 1,
       to: partitions,
-      from: isThere ? FROM_ORDINARY : partitions,
-      state: isThere ? "moving" : "stable",
+      from: isUsed ? FROM_ORDINARY : partitions,
+      state: isUsed ? "moving" : "stable",
       servers,
-    });
+    };
+    if (isUsed) await prepare(at, first, signal);
+    const fact = formatFact(first);
     return await this.#first.queue.read(
       "create the partitions of",
       createFact,

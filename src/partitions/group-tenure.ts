@@ -124,6 +124,7 @@ export class GroupTenure implements Tenure, ExclusiveSource {
       checkTaking: () => group.checkTaking(),
       take: (max, wait) => group.take(max, wait),
       limit: (held, duration) => group.limit(held, duration),
+      now: (held) => group.now(held),
       leaseEndsAt: (held) => group.leaseEndsAt(held),
       release: (held) => group.release(held),
       giveUp: (held, why) => group.giveUp(held, why),
@@ -133,9 +134,11 @@ export class GroupTenure implements Tenure, ExclusiveSource {
         bury: (held, reason, signal) => settlements.bury(held, reason, signal),
         extend: (held, signal) => settlements.extend(held, signal),
         retry: async (held, delay, _isCounted, signal) => {
-          const next = await group.again(held, signal);
-          if (next !== undefined) this.#next = { held: next, at: performance.now() + delay };
-          return next !== undefined;
+          const entry = await settlements.again(held, signal);
+          if (entry === undefined) return false;
+          const [next] = group.adopt([entry]) as [Held];
+          this.#next = { held: next, at: performance.now() + delay };
+          return true;
         },
       },
     };

@@ -25,6 +25,7 @@ export class Parts {
   readonly #open = new Map<number, Part>();
   readonly #creation: Creation;
   readonly #watch: FactWatch;
+  #ordinary: Part | undefined;
   readonly #listeners = new Set<() => void>();
   readonly #leavings = new Set<Promise<void>>();
   #isTransferring = false;
@@ -40,13 +41,8 @@ export class Parts {
     this.name = name;
     this.#host = host;
     this.#names = new PartitionNames(name);
-    this.#creation = {
-      partitions,
-      servers: host.serverCount,
-      ordinary: {
-        call: (...args: Parameters<Part["queue"]["call"]>) => this.at(ORDINARY).queue.call(...args),
-      },
-    } as Creation;
+    const at = (partition: number) => (partition === ORDINARY ? this.ordinary : this.at(partition));
+    this.#creation = { partitions, servers: host.serverCount, at };
     this.#watch = new FactWatch(name, this.at(0), this.#creation, shared);
     this.#watch.onChange(() => this.#onChange());
   }
@@ -92,6 +88,11 @@ export class Parts {
     return this.at(0);
   }
 
+  /** The ordinary queue of the same name, to look at; {@link at} opens it as a part. */
+  get ordinary(): Part {
+    return this.#open.get(ORDINARY) ?? (this.#ordinary ??= this.#newPart(ORDINARY));
+  }
+
   /** The numbers of those that may hold messages; none before the fact is known. */
   get active(): readonly number[] {
     return this.#active;
@@ -101,13 +102,7 @@ export class Parts {
   at(partition: number): Part {
     let part = this.#open.get(partition);
     if (part === undefined) {
-      const isOrdinary = partition === ORDINARY;
-      const name = isOrdinary ? this.name : this.#names.at(partition);
-      const server = isOrdinary ? 0 : partition % this.#host.serverCount;
-      part = this.#host.open(name, server, {
-        knownFact: () => this.#knownFact,
-        learn: (fact) => this.learn(fact),
-      });
+      part = this.#newPart(partition);
       this.#open.set(partition, part);
       if (this.#isTransferring) part.startTransfer();
     }
@@ -190,7 +185,16 @@ export class Parts {
     for (const listener of this.#listeners) listener();
   }
 
-  /** The ordinary queue has scripts of processes that know of no partitions, too. */
+  #newPart(partition: number): Part {
+    const isOrdinary = partition === ORDINARY;
+    const name = isOrdinary ? this.name : this.#names.at(partition);
+    const server = isOrdinary ? 0 : partition % this.#host.serverCount;
+    return this.#host.open(name, server, {
+      knownFact: () => this.#knownFact,
+      learn: (fact) => this.learn(fact),
+    });
+  }
+
   get #knownFact(): string | undefined {
     const { fact } = this.#watch;
     return fact && formatFact(fact);

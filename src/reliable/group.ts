@@ -1,5 +1,4 @@
 import type { Entry } from "../lua/fragments/entry.ts";
-import { again } from "../lua/reliable/again.ts";
 import { openGroup } from "../lua/reliable/open-group.ts";
 import { leave } from "../lua/reliable/leave.ts";
 import { run } from "../lua/script.ts";
@@ -10,6 +9,7 @@ import type { OnConnected } from "../redis/blocking-client.ts";
 import type { Connections } from "../redis/connections.ts";
 import type { Troubles, Work } from "../redis/troubles.ts";
 import { Pause } from "../time/pause.ts";
+import type { ServerClock } from "../time/server-clock.ts";
 import { ClosedError, QuarantineError, RedisError } from "../errors.ts";
 import { newConsumerName } from "./consumer-name.ts";
 import type { Held } from "./held.ts";
@@ -32,7 +32,15 @@ export interface GroupSettings {
 /** What handles ask of their group, whose queue may be in many partitions. */
 export type GroupFace = Pick<
   Group,
-  "settings" | "checkTaking" | "take" | "limit" | "leaseEndsAt" | "release" | "giveUp" | "persist"
+  | "settings"
+  | "checkTaking"
+  | "take"
+  | "limit"
+  | "now"
+  | "leaseEndsAt"
+  | "release"
+  | "giveUp"
+  | "persist"
 > & {
   readonly settlements: Pick<Settlements, "ack" | "retry" | "bury" | "extend">;
 };
@@ -51,6 +59,7 @@ export class Group {
   readonly #isExclusive: boolean;
   readonly #member: Membership;
   readonly #connections: Connections;
+  readonly #clock: ServerClock;
   readonly #inHand: InHand;
   readonly #reader: Reader;
   readonly #keeper: LeaseKeeper;
@@ -73,6 +82,7 @@ export class Group {
     settings: GroupSettings,
     shared: {
       readonly connections: Connections;
+      readonly clock: ServerClock;
       readonly pauses: Pauses;
       readonly troubles: Troubles;
       readonly closeTimeout: number;
@@ -85,6 +95,7 @@ export class Group {
     this.#queue = queue;
     this.#closeTimeout = shared.closeTimeout;
     this.#connections = shared.connections;
+    this.#clock = shared.clock;
     this.#settles = shared.troubles.work();
     this.#member = {
       group: settings.group,
@@ -146,7 +157,7 @@ export class Group {
   take(max: number, options: WaitOptions): Promise<readonly Held[]> {
     // Not async, nor are others on the way of each message: a frame of an async function is near a kilobyte.
     if (this.#isReading && !this.#isStopped) return this.#reader.wait(max, options);
-    return this.#startReading(options.signal).then(() => this.#reader.wait(max, options));
+    return this.prepare(options.signal).then(() => this.#reader.wait(max, options));
   }
 
   /** Ends the lease of a delivery that was taken by hand in `duration` milliseconds, if nobody settles it. */
@@ -159,9 +170,17 @@ export class Group {
     return this.#member;
   }
 
-  /** Begins to keep leases, as {@link take} does: entries are about to be in flight that it has not read. */
-  prepare(signal?: AbortSignal): Promise<void> {
-    return this.#startReading(signal);
+  /** Begins to keep leases, as {@link take} does. */
+  async prepare(signal: AbortSignal | undefined): Promise<void> {
+    this.checkTaking();
+    await this.made(signal);
+    // It only dates the ends of leases.
+    const { background } = this.#connections;
+    await this.#clock.ready(() => this.#queue.time(background))?.catch(() => {});
+    this.checkTaking();
+    this.#isReading = true;
+    this.#keeper.start();
+    this.#reclaim.start();
   }
 
   /** Takes entries into the hand that are in flight for this consumer. */
@@ -169,18 +188,9 @@ export class Group {
     return entries.map((entry) => this.#inHand.add(entry));
   }
 
-  /** See `again`; returns the delivery that follows, undefined if this one was not ours any more. */
-  async again(held: Held, signal?: AbortSignal): Promise<Held | undefined> {
-    const { entryId: entry, group } = held.entry;
-    const own = group === undefined ? 0 : 1;
-    let next: Held | undefined;
-    await held.settle(async () => {
-      const args = { ...this.#member, inHand: this.#inHand.size, entry, own };
-      const found = await this.#queue.change("keep in hand in", again, args, { signal });
-      if (found !== undefined) [next] = this.adopt([found]);
-      return found !== undefined;
-    });
-    return next;
+  /** The estimated time (epoch ms) of the server that a delivery came from. */
+  now(_held: Held): number {
+    return this.#clock.now();
   }
 
   /** When the lease of a delivery is over unless it is extended, or this process beats again (`performance.now()`). */
@@ -196,10 +206,7 @@ export class Group {
    * The only consumer of a partition leaves it in flight: the next holder begins with it, so that nothing overtakes it.
    */
   release(held: Held): Promise<void> {
-    if (this.#isExclusive) {
-      held.lose();
-      return Promise.resolve();
-    }
+    if (this.#isExclusive) return Promise.resolve(held.lose());
     return this.persist(held, () => this.settlements.giveBack(held, false));
   }
 
@@ -269,15 +276,6 @@ export class Group {
 
   get #isStopped(): boolean {
     return this.#stoppedAt !== Infinity;
-  }
-
-  async #startReading(signal: AbortSignal | undefined): Promise<void> {
-    this.checkTaking();
-    await this.made(signal);
-    this.checkTaking();
-    this.#isReading = true;
-    this.#keeper.start();
-    this.#reclaim.start();
   }
 
   async #make(start: string, signal?: AbortSignal): Promise<void> {
