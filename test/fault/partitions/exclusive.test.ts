@@ -1,0 +1,209 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Redis } from "ioredis";
+import { expect, test } from "vitest";
+import type { Child } from "../../../scripts/child/child.ts";
+import { newLine } from "../../helpers/delayline.ts";
+import { startChild } from "../../helpers/child.ts";
+import { eventually } from "../../helpers/eventually.ts";
+import { newRedis, redisUrl, uniqueName } from "../../helpers/redis.ts";
+
+// Processes that consume a queue exclusively come, go, die and sleep, while messages of 32 keys become ready.
+
+interface Handled {
+  readonly key: string;
+  readonly number: number;
+  /** Milliseconds between the moment when it was due and its handler. */
+  readonly late: number;
+  readonly fence: number;
+  readonly pid: number;
+}
+
+type Kind = "plain" | "reliable";
+
+/** A queue, messages on their way into it, and the ledger of what was done with them. */
+class Scene {
+  readonly name = uniqueName("exclusive");
+  readonly redis: Redis = newRedis();
+  offeredCount = 0;
+  readonly #kind: Kind;
+  readonly #line = newLine({ codec: "json" });
+  readonly #numbers = new Map<string, number>();
+  #isOffering = true;
+  #offering: Promise<void> | undefined;
+
+  constructor(kind: Kind) {
+    this.#kind = kind;
+  }
+
+  /** Offers 32 messages, one of each key; they are due at once. */
+  async offer(partitions = 2): Promise<void> {
+    const at = Date.now();
+    const messages = Array.from({ length: 32 }, (_, i) => {
+      const key = `k${i}`;
+      const number = (this.#numbers.get(key) ?? -1) + 1;
+      this.#numbers.set(key, number);
+      return { payload: { key, number, at }, delay: 0, partitionKey: key };
+    });
+    const queue =
+      this.#kind === "plain"
+        ? this.#line.getDelayedQueue(this.name, { partitions })
+        : this.#line.getReliableQueue(this.name, { partitions });
+    await queue.offerMany(messages);
+    this.offeredCount += messages.length;
+  }
+
+  /** Offers 320 a second until {@link endOffering}. */
+  beginOffering(partitions?: number): void {
+    this.#offering = (async () => {
+      while (this.#isOffering) {
+        await this.offer(partitions);
+        await sleep(100);
+      }
+    })();
+  }
+
+  async endOffering(): Promise<void> {
+    this.#isOffering = false;
+    await this.#offering;
+  }
+
+  async setPartitions(count: number): Promise<void> {
+    await this.#line.setPartitions(this.name, count);
+  }
+
+  /** Starts a process; it joins when it hears "go". */
+  async start(): Promise<Child> {
+    const child = startChild(new URL("../workers/exclusive-worker.ts", import.meta.url), {
+      env: { REDIS: redisUrl(), QUEUE: this.name, KIND: this.#kind },
+    });
+    await child.next((word) => word === "loaded");
+    return child;
+  }
+
+  /** What was in the hands of a process that was killed is in nobody's any more. */
+  async kill(child: Child): Promise<void> {
+    await child.kill();
+    const running = await this.redis.hgetall(`${this.name}:running`);
+    for (const [key, pid] of Object.entries(running)) {
+      if (pid === String(child.pid)) await this.redis.hdel(`${this.name}:running`, key);
+    }
+  }
+
+  async read(): Promise<{ handled: Handled[]; overlaps: string[] }> {
+    const log = await this.redis.lrange(`${this.name}:log`, 0, -1);
+    return {
+      handled: log.filter((one) => one.startsWith("{")).map((one) => JSON.parse(one) as Handled),
+      overlaps: log.filter((one) => !one.startsWith("{")),
+    };
+  }
+
+  /** Waits until a process handles messages. */
+  async handles({ pid }: Child): Promise<void> {
+    await eventually(async () => (await this.read()).handled.some((one) => one.pid === pid));
+  }
+
+  /** The longest wait of a message among those that were handled since `before` were. */
+  async longestSince(before: number): Promise<number> {
+    const { handled } = await this.read();
+    return Math.max(...handled.slice(before).map(({ late }) => late));
+  }
+}
+
+/** Pairs of messages of a key that were not handled in their order; the same one twice is none. */
+function disordered(handled: readonly Handled[]): string[] {
+  const last = new Map<string, number>();
+  return handled.flatMap(({ key, number }) => {
+    const before = last.get(key) ?? -1;
+    last.set(key, Math.max(number, before));
+    return number >= before ? [] : [`${key}: ${number} behind ${before}`];
+  });
+}
+
+const idsOf = (handled: readonly Handled[]) => handled.map(({ key, number }) => `${key}:${number}`);
+
+test.each(["plain", "reliable"] as const)(
+  "%s: no two handlers of one key, whoever joins, leaves or is killed, while the number changes twice",
+  async (kind) => {
+    const scene = new Scene(kind);
+    const [a, b, c, d] = await Promise.all(Array.from({ length: 4 }, () => scene.start()));
+    const [first, second, third, fourth] = [a, b, c, d] as [Child, Child, Child, Child];
+    scene.beginOffering();
+    await first.send("go");
+    await second.send("go");
+    await scene.handles(first);
+    await scene.handles(second);
+
+    // Three join and leave: 6 partitions.
+    await scene.setPartitions(6);
+    const atJoin = (await scene.read()).handled.length;
+    await third.send("go");
+    await scene.handles(third);
+    await sleep(500);
+    const onJoin = await scene.longestSince(atJoin);
+    const atLeave = (await scene.read()).handled.length;
+    await first.send("leave");
+    await first.next((word) => word === "left");
+    await sleep(1000);
+    const onLeave = await scene.longestSince(atLeave);
+
+    const atKill = (await scene.read()).handled.length;
+    await scene.kill(second);
+    await fourth.send("go");
+    await sleep(3500);
+    const onKill = await scene.longestSince(atKill);
+    await scene.setPartitions(3);
+    await scene.endOffering();
+
+    // What a killed process of a plain queue had in hand is lost: one message of each of its partitions.
+    const mayLose = kind === "plain" ? 6 : 0;
+    await eventually(async () => {
+      const { handled } = await scene.read();
+      expect(new Set(idsOf(handled)).size).toBeGreaterThanOrEqual(scene.offeredCount - mayLose);
+    });
+    const { handled, overlaps } = await scene.read();
+    expect(overlaps).toEqual([]);
+    expect(disordered(handled)).toEqual([]);
+    if (kind === "plain") expect(new Set(idsOf(handled)).size).toBe(handled.length);
+    console.log({ onJoin, onLeave, onKill });
+    expect(onJoin).toBeLessThan(1000);
+    expect(onLeave).toBeLessThan(1000);
+    expect(onKill).toBeLessThan(3500);
+  },
+  60_000,
+);
+
+test.each(["plain", "reliable"] as const)(
+  "%s: a holder that is paused swallows nothing, and begins nothing when it wakes",
+  async (kind) => {
+    const scene = new Scene(kind);
+    const [paused, other] = (await Promise.all([scene.start(), scene.start()])) as [Child, Child];
+    await paused.send("go");
+    await scene.offer(1);
+    await scene.handles(paused);
+    await eventually(async () => (await scene.read()).handled.length === scene.offeredCount);
+    process.kill(paused.pid, "SIGSTOP");
+    await other.send("go");
+    // It blocks still, and this goes to it.
+    await scene.offer(1);
+    await eventually(
+      async () => (await scene.read()).handled.some(({ pid }) => pid === other.pid),
+      { within: 4000 },
+    );
+    await scene.offer(1);
+    const mayLack = kind === "plain" ? 1 : 0;
+    await eventually(async () => {
+      expect((await scene.read()).handled.length).toBeGreaterThanOrEqual(
+        scene.offeredCount - mayLack,
+      );
+    });
+    process.kill(paused.pid, "SIGCONT");
+    await eventually(async () => (await scene.read()).handled.length === scene.offeredCount);
+    const { handled, overlaps } = await scene.read();
+    expect(new Set(idsOf(handled)).size).toBe(scene.offeredCount);
+    expect(overlaps).toEqual([]);
+    // None of those that it had taken before it lost the partition is handled with the old fence.
+    const fences = handled.map(({ fence }) => fence);
+    expect(fences).toEqual(fences.toSorted((x, y) => x - y));
+  },
+  30_000,
+);
