@@ -1,0 +1,197 @@
+import { expect, test } from "vitest";
+import {
+  hold,
+  noteHold,
+  releaseHold,
+  renewHold,
+  type Hold,
+} from "../../../src/lua/partitions/hold.ts";
+import { inherit } from "../../../src/lua/partitions/inherit.ts";
+import { isHandled } from "../../../src/lua/partitions/is-handled.ts";
+import { popHeld } from "../../../src/lua/partitions/pop-held.ts";
+import { again } from "../../../src/lua/reliable/again.ts";
+import { beginChange } from "../../../src/lua/partitions/fact.ts";
+import { run } from "../../../src/lua/script.ts";
+import { message, newMoves, type Moves } from "../../helpers/moves.ts";
+import { startOwnServer } from "../../helpers/own-server.ts";
+
+const DURATION = 60_000;
+const take = ({ redis, keys }: Moves, process: string, group = ""): Promise<Hold> =>
+  run(redis, hold, keys, { process, duration: DURATION, group });
+const note = ({ redis, keys }: Moves, process: string, fence: number, connection: string) =>
+  run(redis, noteHold, keys, { process, fence, connection });
+const release = ({ redis, keys }: Moves, process: string, fence: number) =>
+  run(redis, releaseHold, keys, { process, fence });
+const pop = ({ redis, keys }: Moves, process: string, fence: number, epoch = 3) =>
+  run(redis, popHeld, keys, { process, fence, epoch });
+const handled = ({ redis, keys }: Moves, epoch = 3) => run(redis, isHandled, keys, { epoch });
+
+/** The lease is over. */
+const expire = ({ redis, keys }: Moves) => redis.hset(keys.holder, "until", 1);
+
+async function holderOf(queue: Moves): Promise<Record<string, string>> {
+  const { until: _, ...holder } = (await queue.snapshot()).holder ?? {};
+  return holder;
+}
+
+test("one process holds it, until it releases it or the lease is over; the fence grows with each other one", async () => {
+  const queue = await newMoves();
+  const first = { isOurs: true, fence: 1, wait: 0, stale: [], orphans: [], group: "" };
+  expect(await take(queue, "a")).toEqual(first);
+  expect(await take(queue, "a")).toEqual(first);
+  const refused = await take(queue, "b");
+  expect(refused).toEqual({ ...first, isOurs: false, wait: refused.wait });
+  expect(refused.wait).toBeGreaterThan(DURATION - 5000);
+  expect(await release(queue, "b", 1)).toBe(false);
+  expect(await release(queue, "a", 1)).toBe(true);
+  expect(await release(queue, "a", 1)).toBe(false);
+  expect(await holderOf(queue)).toEqual({ fence: "1", group: "", orphans: "", stale: "" });
+  expect(await take(queue, "b")).toEqual({ ...first, fence: 2 });
+  await expire(queue);
+  expect(await take(queue, "a")).toEqual({ ...first, fence: 3 });
+  const { redis, keys } = queue;
+  const renew = (process: string, fence: number) =>
+    run(redis, renewHold, keys, { process, fence, duration: DURATION });
+  expect(await renew("b", 2)).toBe(false);
+  await expire(queue);
+  expect(await renew("a", 3)).toBe(true);
+  // The clock has been set back.
+  await redis.hset(keys.holder, "until", String(Date.now() + 3 * DURATION));
+  expect(await take(queue, "c")).toEqual({ ...first, fence: 4 });
+});
+
+test("connections of those that did not release it are told until they have been ended", async () => {
+  const queue = await newMoves();
+  await take(queue, "a");
+  expect(await note(queue, "a", 1, "5 one")).toBe(true);
+  await expire(queue);
+  expect(await take(queue, "b")).toMatchObject({ fence: 2, stale: ["5 one"] });
+  expect(await note(queue, "a", 1, "5 one")).toBe(false);
+  // It dies before it has ended that; the next one is told, too.
+  await expire(queue);
+  expect(await take(queue, "c")).toMatchObject({ fence: 3, stale: ["5 one"] });
+  expect(await note(queue, "c", 3, "6 two")).toBe(true);
+  await expire(queue);
+  expect(await take(queue, "c")).toMatchObject({ fence: 3, stale: ["6 two"] });
+  await release(queue, "c", 3);
+  expect(await take(queue, "d")).toMatchObject({ fence: 4, stale: ["6 two"] });
+});
+
+test("a holder pops while the number changes, and is idle when nothing is left", async () => {
+  const queue = await newMoves();
+  await queue.seed({ ready: ["x"] });
+  expect(await handled(queue)).toBe(false);
+  await take(queue, "a");
+  expect(await pop(queue, "b", 1)).toEqual({ isOurs: false, payload: undefined });
+  expect(await pop(queue, "a", 2)).toEqual({ isOurs: false, payload: undefined });
+  expect(await pop(queue, "a", 1)).toEqual({ isOurs: true, payload: Buffer.from("x") });
+  expect(await handled(queue)).toBe(false);
+  expect(await pop(queue, "a", 1)).toEqual({ isOurs: true, payload: undefined });
+  expect(await handled(queue, 2)).toBe(false);
+  expect(await handled(queue)).toBe(true);
+  await queue.seed({ ready: ["y"] });
+  expect(await handled(queue)).toBe(false);
+  await pop(queue, "a", 1);
+  expect(await handled(queue)).toBe(false);
+  // It has died.
+  await expire(queue);
+  expect(await handled(queue)).toBe(true);
+});
+
+test("what predecessors had in flight is the holder's, in its order, and handled first", async () => {
+  const queue = await newMoves();
+  const { redis, keys } = queue;
+  const entry = (payload: string, more = {}) => ({
+    a: message(payload, 1).address,
+    p: payload,
+    ...more,
+  });
+  await redis.xgroup("CREATE", keys.stream, "g", "0", "MKSTREAM");
+  await queue.seed({ stream: [entry("a"), entry("b", { n: "2" }), entry("c"), entry("d")] });
+  await redis.xreadgroup("GROUP", "g", "dead", "COUNT", 2, "STREAMS", keys.stream, ">");
+  await redis.xreadgroup("GROUP", "g", "left", "COUNT", 1, "STREAMS", keys.stream, ">");
+  await take(queue, "p", "g");
+  expect(await handled(queue)).toBe(false);
+  const args = { process: "p", fence: 1, group: "g", consumer: "me", maxDeliveries: 3, limit: 10 };
+  const rows = [
+    { orphan: "dead", counted: 1 },
+    { orphan: "left", counted: 0 },
+  ];
+  expect(await run(redis, inherit, keys, { ...args, fence: 2 }, rows)).toMatchObject({
+    isOurs: false,
+  });
+  const { entries } = await run(redis, inherit, keys, args, rows);
+  const told = entries.map(({ payload, attempts, group, isOrphan }) => {
+    return [payload.toString(), attempts, group, isOrphan];
+  });
+  expect(told).toEqual([
+    ["a", 1, "g", true],
+    ["c", 0, "g", false],
+  ]);
+  const pending = (await redis.xpending(keys.stream, "g", "-", "+", 10)) as string[][];
+  expect(pending.map(([id, consumer]) => [id, consumer])).toEqual(
+    entries.map(({ entryId }) => [entryId, "me"]),
+  );
+  // The one that had killed a process three times is dead.
+  const { dead = [], holder } = await queue.snapshot();
+  expect(dead.map((letter) => letter.slice(1, 11))).toEqual([
+    ["a", message("b", 1).address, "p", "b", "n", "3", "g", "g", "r", expect.any(String)],
+  ]);
+  expect(holder).toMatchObject({ consumer: "me" });
+
+  const [first, second] = entries as [(typeof entries)[0], (typeof entries)[0]];
+  const settling = { group: "g", consumer: "me", inHand: 2, own: 1 };
+  const next = await run(redis, again, keys, { ...settling, entry: first.entryId });
+  expect(next).toMatchObject({ attempts: 2, group: "g" });
+  expect(await run(redis, again, keys, { ...settling, entry: first.entryId })).toBeUndefined();
+  // What it leaves in flight is noted for the next holder, and does not count.
+  await release(queue, "p", 1);
+  expect(await take(queue, "q", "g")).toMatchObject({ fence: 2, orphans: ["=me"] });
+  const more = { ...args, process: "q", fence: 2, consumer: "other" };
+  const again2 = await run(redis, inherit, keys, more, [{ orphan: "me", counted: 0 }]);
+  expect(again2.entries.map(({ payload, attempts }) => [payload.toString(), attempts])).toEqual([
+    ["c", second.attempts],
+    ["a", 2],
+  ]);
+});
+
+test("with a full memory nothing is taken, and nothing inherited is lost", async () => {
+  const server = await startOwnServer();
+  const queue = await newMoves(server.url);
+  const { redis, keys } = queue;
+  await redis.xgroup("CREATE", keys.stream, "g", "0", "MKSTREAM");
+  await queue.seed({ stream: [{ a: message("a", 1).address, p: "a" }] });
+  await redis.xreadgroup("GROUP", "g", "dead", "STREAMS", keys.stream, ">");
+  await take(queue, "p", "g");
+  const before = await queue.snapshot();
+  await redis.config("SET", "maxmemory-policy", "noeviction", "maxmemory", "1");
+  const args = { process: "p", fence: 1, group: "g", consumer: "me", maxDeliveries: 3, limit: 10 };
+  const rows = [{ orphan: "dead", counted: 1 }];
+  await expect(run(redis, inherit, keys, args, rows)).rejects.toThrow("OOM");
+  await expect(take(queue, "p", "g")).rejects.toThrow("OOM");
+  expect(await queue.snapshot()).toEqual(before);
+  await redis.config("SET", "maxmemory", "0");
+  expect((await run(redis, inherit, keys, args, rows)).entries).toHaveLength(1);
+});
+
+test("a change holds the messages back if a process consumes exclusively", async () => {
+  const [fact, holding] = ["2:3:2:moving:1", "2:3:2:holding:1"];
+  const begin = ({ redis, keys }: Moves, expected = "1:2:2:stable:1") =>
+    run(redis, beginChange, keys, {
+      fact,
+      holding,
+      expected,
+      notice: keys.channel,
+      timeout: 60_000,
+    });
+  const [none, one, late] = [await newMoves(), await newMoves(), await newMoves()];
+  for (const queue of [none, one, late]) await queue.seed({ partitions: "1:2:2:stable:1" });
+  await none.seed({ members: ["mt:xx", "m:x"] });
+  await one.seed({ members: ["mt:a", "mx:b"] });
+  await late.redis.zadd(late.keys.members, Date.now() - 70_000, "x:b");
+  expect(await begin(none, "1:9:9:stable:1")).toBe("1:2:2:stable:1");
+  expect(await begin(none)).toBe(fact);
+  expect(await begin(one)).toBe(holding);
+  expect(await begin(late)).toBe(fact);
+  expect(await one.snapshot()).toMatchObject({ partitions: holding, channel: [holding] });
+});
