@@ -26,6 +26,12 @@ const pop = ({ redis, keys }: Moves, process: string, fence: number, epoch = 3) 
   run(redis, popHeld, keys, { process, fence, epoch });
 const handled = ({ redis, keys }: Moves, epoch = 3) => run(redis, isHandled, keys, { epoch });
 
+const entry = (payload: string, more = {}) => ({
+  a: message(payload, 1).address,
+  p: payload,
+  ...more,
+});
+
 /** The lease is over. */
 const expire = ({ redis, keys }: Moves) => redis.hset(keys.holder, "until", 1);
 
@@ -101,11 +107,6 @@ test("a holder pops while the number changes, and is idle when nothing is left",
 test("what predecessors had in flight is the holder's, in its order, and handled first", async () => {
   const queue = await newMoves();
   const { redis, keys } = queue;
-  const entry = (payload: string, more = {}) => ({
-    a: message(payload, 1).address,
-    p: payload,
-    ...more,
-  });
   await redis.xgroup("CREATE", keys.stream, "g", "0", "MKSTREAM");
   await queue.seed({ stream: [entry("a"), entry("b", { n: "2" }), entry("c"), entry("d")] });
   await redis.xreadgroup("GROUP", "g", "dead", "COUNT", 2, "STREAMS", keys.stream, ">");
