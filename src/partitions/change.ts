@@ -50,26 +50,34 @@ export class Change {
    */
   async run(count: number): Promise<void> {
     const { signal, keepsOrdinary } = this.#options;
+    let hasComeTrue = false;
     let hasTakenIn = false;
     for (;;) {
       signal?.throwIfAborted();
       const fact = await this.#ask();
+      const { from, to, state } = fact;
       try {
-        if (fact.state !== "stable") {
-          const isPart = fact.from === FROM_ORDINARY;
-          if (isPart && keepsOrdinary && fact.to === count) return await this.#announce(fact);
-          await this.#finish(fact);
-          hasTakenIn ||= isPart;
-        } else if (fact.to !== count) {
-          await this.#begin(fact, count, fact.to);
-        } else if (keepsOrdinary || (!hasTakenIn && (await this.#isOrdinaryLeft()))) {
+        if (state === "stable" && to === count) {
+          if (!keepsOrdinary && (hasTakenIn || !(await this.#isOrdinaryLeft()))) return;
           await this.#begin(fact, count, FROM_ORDINARY);
-        } else {
+        } else if (hasComeTrue && !keepsOrdinary) {
+          // Somebody else wants another number.
           return;
+        } else if (state === "stable") {
+          await this.#begin(fact, count, to);
+        } else if (keepsOrdinary && from === FROM_ORDINARY && to === count) {
+          return await this.#announce(fact);
+        } else {
+          await this.#finish(fact);
         }
       } catch (error) {
         // Somebody else has gone on.
         if (!isRefusedAsOld(error)) throw error;
+      }
+      // Whoever has gone on has finished it before: nothing else follows upon a change.
+      if (state !== "stable") {
+        hasComeTrue ||= to === count;
+        hasTakenIn ||= from === FROM_ORDINARY;
       }
     }
   }

@@ -16,9 +16,9 @@ async function newUser(admin: Redis, name: string): Promise<{ user: string; url:
   const [, section = ""] = /^## Access rules(.*?)^## /ms.exec(page) ?? [];
   // The second block names the keys and channels of a queue in partitions.
   const blocks = Array.from(section.matchAll(/```\n(.*?)```/gs), ([, block = ""]) => block);
-  const rules = blocks.join(" ");
+  const rules = blocks.join(" ").replaceAll("orders", name);
   const user = uniqueName("user");
-  const words = String(rules).replaceAll("orders", name).trim().split(/\s+/);
+  const words = rules.trim().split(/\s+/);
   await admin.call("ACL", "SETUSER", user, "on", ">secret", "resetkeys", "resetchannels", ...words);
   onTestFinished(async () => void (await admin.call("ACL", "DELUSER", user)));
   const url = new URL(redisUrl());

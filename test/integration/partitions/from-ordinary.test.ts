@@ -1,8 +1,10 @@
 import { beforeEach, expect, test } from "vitest";
+import { PartitionNames } from "../../../src/partitions/ring.ts";
+import { queueKeys } from "../../../src/queue/keys.ts";
 import { collect } from "../../helpers/collect.ts";
 import { newLine, newLineThatMayFail } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
-import { uniqueName } from "../../helpers/redis.ts";
+import { newRedis, uniqueName } from "../../helpers/redis.ts";
 
 const LONG = 3_600_000;
 const partitions = 4;
@@ -174,4 +176,15 @@ test("a new queue takes in nothing, and one partition is the least", async () =>
   await line.setPartitions(name, 1);
   expect(await numbersOf()).toEqual([0]);
   expect(await queue.cancel("k")).toBe(true);
+});
+
+test("two who want different numbers: each comes true once", async () => {
+  const lines = [newLine({ transfer: false }), newLine({ transfer: false })] as const;
+  const queue = lines[0].getDelayedQueue<number>(name, { partitions: 2 });
+  await queue.offerMany(upTo(500).map((payload) => ({ payload, delay: LONG })));
+  await Promise.all([lines[0].setPartitions(name, 8), lines[1].setPartitions(name, 3)]);
+  const fact = await newRedis().get(queueKeys(new PartitionNames(name).at(0)).partitions);
+  // The first fact, and two for each change.
+  expect(fact).toMatch(/^5:[83]:[83]:stable:1$/);
+  expect(await queue.size()).toBe(500);
 });
