@@ -5,14 +5,17 @@ import { DelayedQueue } from "../delayed/delayed-queue.ts";
 import { RedisError, type AnyDelaylineError, type DelaylineError } from "../errors.ts";
 import {
   clientSettings,
+  consumerSettings,
   MAX_PARTITIONS,
   queueSettings,
   type CallOptions,
+  type ConsumerOptions,
   type DelaylineOptions,
   type QueueOptions,
 } from "../queue/options.ts";
+import { OpenPartitions } from "./open-partitions.ts";
 import { OpenQueues } from "./open-queues.ts";
-import { shareServers, type Shared } from "./shared.ts";
+import { askServerTime, shareServers, type Shared } from "./shared.ts";
 import { openReliable } from "./open-reliable.ts";
 import { warn, warnOfRecovery } from "./warnings.ts";
 import { callSignal, checkWhole } from "../queue/checks.ts";
@@ -115,17 +118,20 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
    */
   getBlockingQueue<Name extends TypedCodecName>(
     name: string,
-    options: QueueOptions & { readonly codec: Name },
+    options: ConsumerOptions & { readonly codec: Name },
   ): BlockingQueue<BuiltInCodecs[Name]>;
-  getBlockingQueue<T = unknown>(name: string, options?: QueueOptions<T>): BlockingQueue<T>;
-  getBlockingQueue<T = unknown>(name: string, options?: QueueOptions<T>): BlockingQueue<T> {
-    const settings = queueSettings(options, this.#options);
-    const open = this.#queues.open(name, settings);
-    const { queue, ready, consumers, takes } = open;
-    return new BlockingQueue(open, ready, new Payloads(queue, settings), {
+  getBlockingQueue<T = unknown>(name: string, options?: ConsumerOptions<T>): BlockingQueue<T>;
+  getBlockingQueue<T = unknown>(name: string, options: ConsumerOptions<T> = {}): BlockingQueue<T> {
+    const { exclusive: isExclusive, ...settings } = consumerSettings(options, this.#options);
+    const open = this.#queues.open(name, settings, isExclusive);
+    const { queue, consumers, takes } = open;
+    const exclusive =
+      isExclusive && open instanceof OpenPartitions ? open.exclusiveReady : undefined;
+    return new BlockingQueue(open, exclusive ?? open.ready, new Payloads(queue, settings), {
       consumers,
       takes,
       report: queue.report,
+      exclusive,
       listNamed: (other) => this.#queues.openBeside(open, other, settings).ready,
     });
   }
@@ -146,7 +152,7 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
   getReliableQueue<T = unknown>(name: string, options?: ReliableQueueOptions<T>): ReliableQueue<T> {
     const settings = reliableSettings(options, this.#options);
     const open = this.#queues.open(name, settings.queue);
-    return openReliable(open, settings, this.#servers[0].clock);
+    return openReliable(open, settings);
   }
 
   /**
@@ -190,22 +196,20 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
   /**
    * The Redis server's clock in epoch milliseconds, with fractions. Deadlines are judged by it.
    *
-   * It is asked once, and then estimated, to within a round trip; every reply corrects it.
+   * It is asked once, and then estimated, to within a round trip; every reply corrects it. The nodes of a Cluster have
+   * a clock each: there one of them is asked, every time.
    *
    * @throws {RedisError} if the server cannot be asked.
    */
   async serverTime(options?: CallOptions): Promise<number> {
     const signal = callSignal(options);
     this.#queues.checkOpen();
-    const { clock, connections, expiries } = this.#servers[0];
     try {
-      const limit = { expiries, signal };
-      await connections.call("commands", limit, async (redis) => clock.ready(() => redis.time()));
+      return await askServerTime(this.#servers[0], signal);
     } catch (error) {
       signal?.throwIfAborted();
       throw new RedisError("cannot ask for the server's time", error);
     }
-    return clock.now();
   }
 
   /**

@@ -2,6 +2,7 @@ import { LeftRunningError } from "../errors.ts";
 import { Change, type ChangeOptions } from "../partitions/change.ts";
 import { describePartitions, type PartitionInfo } from "../partitions/partition-info.ts";
 import type { PartsHost } from "../partitions/part.ts";
+import { ExclusiveReady } from "../partitions/exclusive-ready.ts";
 import { PartitionedGroup } from "../partitions/partitioned-group.ts";
 import { PartitionedMessages } from "../partitions/partitioned-messages.ts";
 import { PartitionedPauses } from "../partitions/partitioned-pauses.ts";
@@ -30,6 +31,8 @@ export class OpenPartitions {
   readonly quarantine: PartitionedQuarantine;
   readonly delayed: PartitionedMessages;
   readonly ready: PartitionedReady;
+  /** What a handle sees that consumes exclusively. */
+  readonly exclusiveReady: ExclusiveReady;
   readonly consumers = new Set<Consumer>();
   readonly takes: Work;
   readonly #routing: Routing;
@@ -50,6 +53,7 @@ export class OpenPartitions {
     this.quarantine = new PartitionedQuarantine(this.parts);
     this.delayed = new PartitionedMessages(this.parts, this.#routing, ({ delayed }) => delayed);
     this.ready = new PartitionedReady(this.parts);
+    this.exclusiveReady = new ExclusiveReady(this.ready, this.parts);
     this.takes = shared.troubles.work();
     this.parts.onLeaving(async (part, partition) => {
       const { signal } = this.#closing;

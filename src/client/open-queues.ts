@@ -37,14 +37,15 @@ export class OpenQueues {
   }
 
   /**
-   * Opens a queue, which is in partitions if the settings or another handle of this client say so.
+   * Opens a queue, which is in partitions if the settings or another handle of this client say so, or it is consumed
+   * exclusively.
    *
    * @throws {TypeError} if the name cannot name a queue, or the settings contradict what it was opened with.
    */
-  open(name: string, settings: OpenSettings): OpenQueue | OpenPartitions {
+  open(name: string, settings: OpenSettings, isExclusive = false): OpenQueue | OpenPartitions {
     this.checkOpen();
     const { partitions } = settings;
-    const isPartitioned = partitions !== undefined || this.#partitioned.has(name);
+    const isPartitioned = isExclusive || partitions !== undefined || this.#partitioned.has(name);
     const open = isPartitioned
       ? this.openPartitions(name, partitions)
       : this.openOrdinary(name, settings);
@@ -112,6 +113,7 @@ export class OpenQueues {
       open = this.#newPartitions(name, partitions);
       this.#partitioned.set(name, open);
     }
+    open.parts.expect(partitions);
     return open;
   }
 

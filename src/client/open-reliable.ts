@@ -6,7 +6,6 @@ import { DeadLetters } from "../reliable/dead-letters.ts";
 import { Deliverer } from "../reliable/deliverer.ts";
 import type { ReliableSettings } from "../reliable/reliable-options.ts";
 import { ReliableQueue } from "../reliable/reliable-queue.ts";
-import type { ServerClock } from "../time/server-clock.ts";
 import type { OpenPartitions } from "./open-partitions.ts";
 import { OpenQueue } from "./open-queue.ts";
 
@@ -18,14 +17,13 @@ import { OpenQueue } from "./open-queue.ts";
 export function openReliable<T>(
   open: OpenQueue | OpenPartitions,
   settings: ReliableSettings<T>,
-  clock: ServerClock,
 ): ReliableQueue<T> {
   const { queue, consumers, takes } = open;
   const { name, report } = queue;
   const { group, messages } = open.openGroup(settings.group);
   const payloads = new Payloads(queue, settings.queue);
   const warn = (error: unknown) => report(new HandlerError(name, error, "retry"));
-  const deliverer = new Deliverer(group, payloads, settings.retry, { clock, report, warn });
+  const deliverer = new Deliverer(group, payloads, settings.retry, { report, warn });
   return new ReliableQueue(open, messages, payloads, {
     group: settings.group.group,
     deadLetters:

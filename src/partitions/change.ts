@@ -1,8 +1,9 @@
-import { advanceFact, changeFact, readFact } from "../lua/partitions/fact.ts";
+import { advanceFact, beginChange, changeFact, readFact } from "../lua/partitions/fact.ts";
 import { drainPage, type Left } from "../lua/partitions/drain-page.ts";
 import type { Batch } from "../lua/fragments/journal.ts";
 import { Pause } from "../time/pause.ts";
 import { FROM_ORDINARY, formatFact, ORDINARY, parseFact, partitionsOf, type Fact } from "./fact.ts";
+import { MEMBER_TIMEOUT } from "./fact-watch.ts";
 import type { Parts } from "./parts.ts";
 import { isInUse, prepare } from "./prepare.ts";
 import { tableOf } from "./ring.ts";
@@ -109,14 +110,17 @@ export class Change {
   }
 
   async #begin(fact: Fact, count: number, from: number): Promise<void> {
-    const isExclusive = this.#parts.members.some(({ roles }) => roles.isExclusive);
-    await this.#replace(fact, {
-      epoch: fact.epoch + 1,
-      to: count,
-      from,
-      state: isExclusive ? "holding" : "moving",
-      servers: fact.servers,
-    });
+    const { signal } = this.#options;
+    const { first, notice } = this.#parts;
+    const by = { ...fact, epoch: fact.epoch + 1, to: count, from };
+    const args = {
+      expected: formatFact(fact),
+      fact: formatFact({ ...by, state: "moving" }),
+      holding: formatFact({ ...by, state: "holding" }),
+      notice,
+      timeout: MEMBER_TIMEOUT,
+    };
+    this.#learn(await first.queue.read("change the partitions of", beginChange, args, { signal }));
   }
 
   /** From now on every partition is ready for messages, and refuses whoever knows less. */
@@ -134,10 +138,16 @@ export class Change {
       from === FROM_ORDINARY
         ? [ORDINARY]
         : Array.from({ length: from - first }, (_, i) => first + i);
-    await this.#each(sources, (source) => this.#bringAll(fact, source));
+    const bringAll = () => this.#each(sources, (source) => this.#bringAll(fact, source));
+    if (fact.state === "holding") {
+      await Promise.all([bringAll(), this.#allHandled(fact)]);
+      // Those that have failed meanwhile.
+      await this.#each(sources, (source) => this.#bringAll(fact, source, RETRIES));
+    } else {
+      await bringAll();
+    }
     const going = from === FROM_ORDINARY || to < from ? sources : [];
     await this.#each(going, (source) => this.#drain(fact, source, true));
-    if (fact.state === "holding") await this.#allHandled(fact);
     await this.#replace(fact, { ...fact, epoch: fact.epoch + 1, from: to, state: "stable" });
     const stable = this.#parts.fact;
     // What goes is told, too: a slow process must not take anything out of it that nobody accepts any more.
@@ -159,9 +169,9 @@ export class Change {
   }
 
   /** Brings over what is delayed in a partition, and belongs elsewhere. */
-  async #bringAll(fact: Fact, source: number): Promise<void> {
+  async #bringAll(fact: Fact, source: number, first?: Buffer): Promise<void> {
     const { signal } = this.#options;
-    let cursor: Buffer | undefined;
+    let cursor = first;
     do {
       signal?.throwIfAborted();
       const page = await this.#routing.bringOver.bringPage(fact, source, cursor, signal);
@@ -203,7 +213,7 @@ export class Change {
     for (let partition = 0; partition < fact.from; partition++) {
       for (;;) {
         signal?.throwIfAborted();
-        if (await this.#parts.isIdle(partition, fact)) break;
+        if (await this.#parts.isHandled(partition, fact, signal)) break;
         await pause.wait();
       }
     }
@@ -213,7 +223,10 @@ export class Change {
     const { signal } = this.#options;
     const { first, notice } = this.#parts;
     const args = { expected: formatFact(fact), fact: formatFact(by), notice };
-    const found = await first.queue.read("change the partitions of", changeFact, args, { signal });
+    this.#learn(await first.queue.read("change the partitions of", changeFact, args, { signal }));
+  }
+
+  #learn(found: string): void {
     if (parseFact(found) === undefined) throw new TypeError(`no legal fact: ${found}`);
     this.#parts.learn(found);
   }
@@ -238,6 +251,9 @@ export class Change {
 function sum({ delayed, ready, inFlight, dead, quarantined, retrying }: Left): number {
   return delayed + ready + inFlight + dead + quarantined + retrying;
 }
+
+/** The cursor behind the delayed messages of a partition; see `pullOutPage`. */
+const RETRIES = Buffer.from("r");
 
 /** What one script takes out: a millisecond of Redis's time at most. */
 const PAGE = 100;

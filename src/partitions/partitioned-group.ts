@@ -68,6 +68,10 @@ export class PartitionedGroup implements GroupFace {
     this.#of(held).limit(held, duration);
   }
 
+  now(held: Held): number {
+    return this.#of(held).now(held);
+  }
+
   leaseEndsAt(held: Held): number {
     return this.#of(held).leaseEndsAt(held);
   }

@@ -1,6 +1,7 @@
+import { isHandled } from "../lua/partitions/is-handled.ts";
 import type { Troubles } from "../redis/troubles.ts";
 import { formatFact, FROM_ORDINARY, ORDINARY, partitionsOf, type Fact } from "./fact.ts";
-import { FactWatch } from "./fact-watch.ts";
+import { FactWatch, type Creation } from "./fact-watch.ts";
 import type { Member, Roles } from "./member.ts";
 import type { Part, PartsHost } from "./part.ts";
 import { PartitionNames } from "./ring.ts";
@@ -22,6 +23,7 @@ export class Parts {
   readonly #host: PartsHost;
   readonly #names: PartitionNames;
   readonly #open = new Map<number, Part>();
+  readonly #creation: Creation;
   readonly #watch: FactWatch;
   #ordinary: Part | undefined;
   readonly #listeners = new Set<() => void>();
@@ -40,8 +42,8 @@ export class Parts {
     this.#host = host;
     this.#names = new PartitionNames(name);
     const at = (partition: number) => (partition === ORDINARY ? this.ordinary : this.at(partition));
-    const creation = { partitions, servers: host.serverCount, at };
-    this.#watch = new FactWatch(name, this.at(0), creation, shared);
+    this.#creation = { partitions, servers: host.serverCount, at };
+    this.#watch = new FactWatch(name, this.at(0), this.#creation, shared);
     this.#watch.onChange(() => this.#onChange());
   }
 
@@ -65,6 +67,11 @@ export class Parts {
 
   get self(): string {
     return this.#watch.self;
+  }
+
+  /** See {@link FactWatch.exclusive}. */
+  get exclusive(): readonly string[] {
+    return this.#watch.exclusive;
   }
 
   get notice(): string {
@@ -108,9 +115,13 @@ export class Parts {
     return this.#active.map((partition) => this.at(partition));
   }
 
-  /** Calls `listener` whenever the fact or the members have changed; behind that each partition is open. */
-  onChange(listener: () => void): void {
+  /**
+   * Calls `listener` whenever the fact or the members have changed, or somebody has released a partition; behind that
+   * each partition is open. Returns what ends that.
+   */
+  onChange(listener: () => void): () => void {
     this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
   }
 
   /** Says what is to be done before a partition is closed that is none any more. */
@@ -132,9 +143,20 @@ export class Parts {
     this.#watch.attend(roles);
   }
 
+  /** See {@link FactWatch.tellReleased}. */
+  tellReleased(): Promise<void> {
+    return this.#watch.tellReleased();
+  }
+
   /** Whether nothing is ready in a partition, and no handler of an exclusive consumer is at work on it. */
-  async isIdle(partition: number, _fact: Fact): Promise<boolean> {
-    return (await this.at(partition).ready.size()) === 0;
+  isHandled(partition: number, { epoch }: Fact, signal?: AbortSignal): Promise<boolean> {
+    const { queue } = this.at(partition);
+    return queue.read("ask for the holder of", isHandled, { epoch }, { signal });
+  }
+
+  /** If it has no partitions yet, it gets so many. */
+  expect(partitions: number | undefined): void {
+    this.#creation.partitions ??= partitions;
   }
 
   /** Leaves the other processes. */

@@ -7,6 +7,7 @@ import type { WaitOptions } from "../queue/waiters.ts";
 import type { Connections } from "../redis/connections.ts";
 import type { Troubles, Work } from "../redis/troubles.ts";
 import { Pause } from "../time/pause.ts";
+import type { ServerClock } from "../time/server-clock.ts";
 import { ClosedError, QuarantineError, RedisError } from "../errors.ts";
 import { newConsumerName } from "./consumer-name.ts";
 import type { Held } from "./held.ts";
@@ -29,7 +30,15 @@ export interface GroupSettings {
 /** What handles ask of their group, whose queue may be in many partitions. */
 export type GroupFace = Pick<
   Group,
-  "settings" | "checkTaking" | "take" | "limit" | "leaseEndsAt" | "release" | "giveUp" | "persist"
+  | "settings"
+  | "checkTaking"
+  | "take"
+  | "limit"
+  | "now"
+  | "leaseEndsAt"
+  | "release"
+  | "giveUp"
+  | "persist"
 > & {
   readonly settlements: Pick<Settlements, "ack" | "retry" | "bury" | "extend">;
 };
@@ -47,6 +56,7 @@ export class Group {
   readonly #queue: Queue;
   readonly #member: Membership;
   readonly #connections: Connections;
+  readonly #clock: ServerClock;
   readonly #inHand: InHand;
   readonly #reader: Reader;
   readonly #keeper: LeaseKeeper;
@@ -69,6 +79,7 @@ export class Group {
     settings: GroupSettings,
     shared: {
       readonly connections: Connections;
+      readonly clock: ServerClock;
       readonly pauses: Pauses;
       readonly troubles: Troubles;
       readonly closeTimeout: number;
@@ -78,6 +89,7 @@ export class Group {
     this.#queue = queue;
     this.#closeTimeout = shared.closeTimeout;
     this.#connections = shared.connections;
+    this.#clock = shared.clock;
     this.#settles = shared.troubles.work();
     this.#member = {
       group: settings.group,
@@ -144,6 +156,11 @@ export class Group {
   /** Ends the lease of a delivery that was taken by hand in `duration` milliseconds, if nobody settles it. */
   limit(held: Held, duration: number = this.settings.visibilityTimeout): void {
     if (held.isInHand && !this.#isClosed) this.#keeper.limit(held, duration);
+  }
+
+  /** The estimated time (epoch ms) of the server that a delivery came from. */
+  now(_held: Held): number {
+    return this.#clock.now();
   }
 
   /** When the lease of a delivery is over unless it is extended, or this process beats again (`performance.now()`). */
@@ -231,6 +248,9 @@ export class Group {
   async #startReading(signal: AbortSignal | undefined): Promise<void> {
     this.checkTaking();
     await this.made(signal);
+    // It only dates the ends of leases.
+    const { background } = this.#connections;
+    await this.#clock.ready(() => this.#queue.time(background))?.catch(() => {});
     this.checkTaking();
     this.#isReading = true;
     this.#keeper.start();
