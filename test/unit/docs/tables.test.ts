@@ -50,6 +50,7 @@ describe("options", () => {
   });
 
   test.each([
+    ["Consuming exclusively", "ConsumerOptions", "QueueOptions"],
     ["A reliable queue", "ReliableQueueOptions", "QueueOptions"],
     ["One offer to a reliable queue", "ReliableOfferOptions", "OfferOptions"],
     ["Routes", "RouteOptions", "ReliableSubscribeOptions"],
@@ -121,6 +122,7 @@ describe("access rules", () => {
   /** What the library sends itself; what a script calls is found in the scripts. */
   const SENT = `
     hello auth ping info select time client|id client|setname client|unblock
+    client|list client|kill
     evalsha eval lpop lrange llen lindex rpush blpop blmove xlen xreadgroup subscribe
   `;
   const block = /## Access rules.*?```\n(.*?)```/s.exec(OPERATIONS.text)?.[1] ?? "";
