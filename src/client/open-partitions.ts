@@ -1,7 +1,7 @@
 import { LeftRunningError } from "../errors.ts";
 import { Change, type ChangeOptions } from "../partitions/change.ts";
 import { describePartitions, type PartitionInfo } from "../partitions/partition-info.ts";
-import type { PartsHost } from "../partitions/part.ts";
+import type { Part, PartsHost } from "../partitions/part.ts";
 import { ExclusiveReady } from "../partitions/exclusive-ready.ts";
 import { PartitionedGroup } from "../partitions/partitioned-group.ts";
 import { PartitionedMessages } from "../partitions/partitioned-messages.ts";
@@ -46,7 +46,7 @@ export class OpenPartitions {
     this.queue = {
       name,
       report: shared.report,
-      quarantine: (bytes, into) => first.queue.quarantine(bytes, into),
+      quarantine: (bytes, into) => this.#reachable.queue.quarantine(bytes, into),
     };
     this.#routing = new Routing(this.parts);
     this.pauses = new PartitionedPauses(this.parts);
@@ -125,6 +125,13 @@ export class OpenPartitions {
   /** Refuses every call from now on; resolves when the offers that were made are settled. */
   async close(): Promise<void> {
     await Promise.all(this.parts.opened.map((part) => part.close()));
+  }
+
+  /** One of the partitions, whose server is there, as far as is known. */
+  get #reachable(): Part {
+    const parts = this.parts.active.map((partition) => this.parts.at(partition));
+    const isReachable = ({ server }: Part) => server.connections.readiness.wait() === undefined;
+    return parts.find(isReachable) ?? this.parts.first;
   }
 
   #change(options: Partial<ChangeOptions>): Change {

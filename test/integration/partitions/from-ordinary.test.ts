@@ -5,6 +5,7 @@ import { collect } from "../../helpers/collect.ts";
 import { newLine, newLineThatMayFail } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { newRedis, uniqueName } from "../../helpers/redis.ts";
+import { offerAsRedisson } from "../../helpers/redisson.ts";
 
 const LONG = 3_600_000;
 const partitions = 4;
@@ -117,17 +118,21 @@ test("a reliable queue: retries, what is in flight, dead letters, groups", async
 });
 
 test("keepOrdinary: an ordinary queue that is empty, and stays in use", async () => {
-  const old = newLine({ transfer: false });
+  const old = newLine({ transfer: false, codec: "json" });
   const before = old.getDelayedQueue<string>(name);
   const changer = newLine();
   await changer.setPartitions(name, partitions, { keepOrdinary: true });
   expect(await numbersOf()).toEqual([-1, 0, 1, 2, 3]);
-  const line = newLine();
+  const line = newLine({ codec: "json" });
   const queue = line.getDelayedQueue<string>(name, { partitions });
   const ready = line.getBlockingQueue<string>(name, { partitions });
   const taking = ready.take();
   await before.offer("due", 0);
   expect(await taking).toBe("due");
+  // So do Java's services. Their ids tell no bucket.
+  await offerAsRedisson(newRedis(), name, JSON.stringify("java"), 20);
+  expect(await ready.take()).toBe("java");
+  await offerAsRedisson(newRedis(), name, JSON.stringify("java, later"), LONG);
   await before.offer("mine", LONG, { key: "mine" });
   await before.offer("yours", LONG, { key: "yours" });
   // It brings nothing over: those who know of no partitions go on finding what is theirs.
@@ -138,6 +143,9 @@ test("keepOrdinary: an ordinary queue that is empty, and stays in use", async ()
   expect(await before.cancel("yours")).toBe(false);
   await line.setPartitions(name, partitions);
   expect(await numbersOf()).toEqual([0, 1, 2, 3]);
+  const [java] = await collect(queue);
+  expect(java?.payload).toBe("java, later");
+  expect(await queue.cancel(java?.id ?? "")).toBe(true);
 
   // One that was forgotten is no loss.
   await before.offer("late", LONG, { key: "late" });
