@@ -42,7 +42,6 @@ export class OpenPartitions {
   /** `partitions` is how many there are to be, if there are none yet. */
   constructor(name: string, partitions: number | undefined, host: PartsHost, shared: Shared) {
     this.parts = new Parts(name, partitions, host, shared);
-    const { first } = this.parts;
     this.queue = {
       name,
       report: shared.report,
@@ -130,7 +129,6 @@ export class OpenPartitions {
   /** One of the partitions, whose server is there, as far as is known. */
   get #reachable(): Part {
     const parts = this.parts.active.map((partition) => this.parts.at(partition));
-    const isReachable = ({ server }: Part) => server.connections.readiness.wait() === undefined;
     return parts.find(isReachable) ?? this.parts.first;
   }
 
@@ -142,4 +140,8 @@ export class OpenPartitions {
       ...options,
     });
   }
+}
+
+function isReachable({ server }: Part): boolean {
+  return server.connections.readiness.wait() === undefined;
 }
