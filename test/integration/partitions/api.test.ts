@@ -475,6 +475,28 @@ test("a partition key decides the partition, and so does a key alone; ids lead t
   expect(await queue.cancelWhere({ prefix: "k" })).toEqual({ count: 1, keys: ["k"] });
 });
 
+test("their number changes: ids, keys and all messages stay", async () => {
+  const line = newLine();
+  const queue = line.getDelayedQueue<number>(name, { partitions: 2 });
+  const results = await queue.offerMany(
+    upTo(500).map((payload) => ({ payload, delay: LONG, key: `k${payload}` })),
+  );
+  const ready = line.getBlockingQueue<number>(name);
+  await ready.putMany(upTo(300).map((i) => 1000 + i));
+  for (const [i, count] of [8, 3].entries()) {
+    await line.setPartitions(name, count);
+    expect((await line.partitions(name)).map(({ partition }) => partition)).toEqual(upTo(count));
+    expect(await queue.size()).toBe(500 - 2 * i);
+    expect(await queue.cancelMany([`k${i}`, results[100 + i]?.id ?? "", `k${i}`])).toEqual([
+      true,
+      true,
+      false,
+    ]);
+  }
+  expect(await queue.readAll()).toHaveLength(496);
+  expect(ascending(await ready.drain())).toEqual(upTo(300).map((i) => 1000 + i));
+});
+
 test("the number of the first process counts", async () => {
   const [a, b] = [newLine(), newLine({ transfer: false })];
   const queue = a.getDelayedQueue(name, { partitions: 3 });
