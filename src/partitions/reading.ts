@@ -66,8 +66,14 @@ export class Reading {
     );
   }
 
-  /** The partition whose first inserted message is the oldest; undefined if there is none. */
-  async oldest(signal?: AbortSignal): Promise<DelayedMessages | undefined> {
+  /**
+   * The partition whose first inserted message is the oldest, and how many of its messages are older than all others,
+   * `limit` at most; undefined if there is none.
+   */
+  async oldest(
+    limit: number,
+    signal?: AbortSignal,
+  ): Promise<{ readonly messages: DelayedMessages; readonly count: number } | undefined> {
     const parts = await this.#parts.all(signal);
     const heads = await Promise.all(
       parts.map(async (part) => {
@@ -77,7 +83,15 @@ export class Reading {
       }),
     );
     const found = heads.filter((one) => one !== undefined);
-    return found.toSorted((a, b) => compareIds(a.head, b.head))[0]?.messages;
+    const [first, second] = found.toSorted((a, b) => compareIds(a.head, b.head));
+    if (first === undefined) return undefined;
+    let count = 1;
+    if (limit === 1) return { messages: first.messages, count };
+    for await (const message of first.messages.inOrder(undefined, signal)) {
+      if (count === limit || (second && compareIds(message, second.head) > 0)) break;
+      if (compareIds(message, first.head) > 0) count++;
+    }
+    return { messages: first.messages, count };
   }
 
   /** Partition by partition, and once more where messages arrive, if their number was changed meanwhile. */

@@ -193,6 +193,16 @@ describe.each([1, 4])("a queue in %i partition(s)", (partitions) => {
     expect(await queue.readAll()).toEqual(["m7"]);
   });
 
+  test("what is offered in one turn is read and polled in this order", async () => {
+    const { queue } = open<number>();
+    await queue.offer(0, LONG);
+    await queue.offerMany(upTo(400).map((i) => ({ payload: i + 1, delay: LONG })));
+    expect(await queue.readAll()).toEqual(upTo(401));
+    expect(await queue.poll(250)).toEqual(upTo(250));
+    expect(await queue.poll()).toBe(250);
+    expect(await queue.poll(1000)).toEqual(upTo(150).map((i) => i + 251));
+  });
+
   test("due messages are taken in every way", async () => {
     const { queue, ready } = open<number>({}, newLine());
     const put = (...payloads: number[]) =>
