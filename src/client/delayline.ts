@@ -151,7 +151,7 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
   getReliableQueue<T = unknown>(name: string, options?: ReliableQueueOptions<T>): ReliableQueue<T>;
   getReliableQueue<T = unknown>(name: string, options?: ReliableQueueOptions<T>): ReliableQueue<T> {
     const settings = reliableSettings(options, this.#options);
-    const open = this.#queues.open(name, settings.queue);
+    const open = this.#queues.open(name, settings.queue, settings.exclusive);
     return openReliable(open, settings);
   }
 

@@ -2,6 +2,8 @@ import { LeftRunningError } from "../errors.ts";
 import { Change, type ChangeOptions } from "../partitions/change.ts";
 import { describePartitions, type PartitionInfo } from "../partitions/partition-info.ts";
 import type { Part, PartsHost } from "../partitions/part.ts";
+import { Exclusive } from "../partitions/exclusive.ts";
+import { ExclusiveGroup } from "../partitions/exclusive-group.ts";
 import { ExclusiveReady } from "../partitions/exclusive-ready.ts";
 import { PartitionedGroup } from "../partitions/partitioned-group.ts";
 import { PartitionedMessages } from "../partitions/partitioned-messages.ts";
@@ -37,6 +39,7 @@ export class OpenPartitions {
   readonly takes: Work;
   readonly #routing: Routing;
   readonly #groups = new Map<string, OpenGroup>();
+  readonly #exclusive: Exclusive;
   #closing = new AbortController();
 
   /** `partitions` is how many there are to be, if there are none yet. */
@@ -52,7 +55,8 @@ export class OpenPartitions {
     this.quarantine = new PartitionedQuarantine(this.parts);
     this.delayed = new PartitionedMessages(this.parts, this.#routing, ({ delayed }) => delayed);
     this.ready = new PartitionedReady(this.parts);
-    this.exclusiveReady = new ExclusiveReady(this.ready, this.parts);
+    this.#exclusive = new Exclusive(this.parts);
+    this.exclusiveReady = new ExclusiveReady(this.ready, this.parts, this.#exclusive);
     this.takes = shared.troubles.work();
     this.parts.onLeaving(async (part, partition) => {
       const { signal } = this.#closing;
@@ -88,6 +92,11 @@ export class OpenPartitions {
     const opened = { group, messages };
     this.#groups.set(settings.group, opened);
     return opened;
+  }
+
+  /** How a handle takes that consumes a group exclusively; `isStrict`: what fails is not overtaken. */
+  exclusiveGroup(settings: GroupSettings, isStrict: boolean): ExclusiveGroup {
+    return new ExclusiveGroup(this.parts, settings, isStrict, this.#exclusive);
   }
 
   /** Changes the number of partitions; see {@link Change}. */

@@ -14,6 +14,7 @@ import { ReliableMessages } from "../reliable/reliable-messages.ts";
 import { Retries } from "../reliable/retries.ts";
 import { ReadyList } from "../ready/ready-list.ts";
 import { ListWatch } from "../reliable/list-watch.ts";
+import type { OnConnected } from "../redis/blocking-client.ts";
 import { isCluster } from "../redis/client.ts";
 import type { Work } from "../redis/troubles.ts";
 import { ServerClock } from "../time/server-clock.ts";
@@ -120,6 +121,12 @@ export class OpenQueue {
     const opened = { group, messages };
     this.#groups.set(name, opened);
     return opened;
+  }
+
+  /** A consumer of its own for one lease on the partition; who opens it closes it. */
+  openExclusiveGroup(settings: GroupSettings, onConnected: OnConnected): Group {
+    this.openReliable();
+    return new Group(this.queue, settings, { ...this.server, pauses: this.pauses }, onConnected);
   }
 
   /** Stops taking and moving; resolves when nothing is in hand any more, but with users' code. */

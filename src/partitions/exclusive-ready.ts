@@ -1,6 +1,6 @@
 import type { ExclusiveTaking, TakeHeld } from "../ready/exclusive-take.ts";
 import type { ReadyFace } from "../ready/ready-list.ts";
-import { Exclusive } from "./exclusive.ts";
+import type { Exclusive } from "./exclusive.ts";
 import { ListTenure } from "./list-tenure.ts";
 import type { Parts } from "./parts.ts";
 
@@ -8,33 +8,23 @@ import type { Parts } from "./parts.ts";
 export class ExclusiveReady implements ReadyFace, ExclusiveTaking {
   readonly #ready: ReadyFace;
   readonly #parts: Parts;
-  #isRunning = false;
+  readonly #exclusive: Exclusive;
 
-  constructor(ready: ReadyFace, parts: Parts) {
+  constructor(ready: ReadyFace, parts: Parts, exclusive: Exclusive) {
     this.#ready = ready;
     this.#parts = parts;
+    this.#exclusive = exclusive;
   }
 
   check(): void {
-    if (!this.#isRunning) return;
-    throw new TypeError(
-      `queue "${this.#parts.name}" is exclusive: a client may subscribe to it once, and has`,
-    );
+    this.#exclusive.check();
   }
 
-  async run(consume: (take: TakeHeld) => Promise<void>, stopping: AbortSignal): Promise<void> {
-    this.#isRunning = true;
-    const { troubles } = this.#parts.first.server;
-    const exclusive = new Exclusive(this.#parts, {
-      consume: (part, lease) => new ListTenure(part, lease, this.#parts, consume),
-      work: { takes: troubles.work(), renewals: troubles.work() },
-    });
-    await new Promise<void>((resolve) => {
-      if (stopping.aborted) resolve();
-      else stopping.addEventListener("abort", () => resolve(), { once: true });
-    });
-    await exclusive.end();
-    this.#isRunning = false;
+  run(consume: (take: TakeHeld) => Promise<void>, stopping: AbortSignal): Promise<void> {
+    return this.#exclusive.run(
+      (part, lease) => new ListTenure(part, lease, this.#parts, consume),
+      stopping,
+    );
   }
 
   checkTaking(): void {
@@ -47,12 +37,12 @@ export class ExclusiveReady implements ReadyFace, ExclusiveTaking {
 
   /** Only a subscription takes from it. */
   take(): Promise<never> {
-    return Promise.reject(this.#refusal);
+    return Promise.reject(this.#exclusive.refusal);
   }
 
   /** Only a subscription takes from it. */
   pop(): Promise<never> {
-    return Promise.reject(this.#refusal);
+    return Promise.reject(this.#exclusive.refusal);
   }
 
   push(payloads: readonly Buffer[], signal?: AbortSignal): Promise<void> {
@@ -77,11 +67,5 @@ export class ExclusiveReady implements ReadyFace, ExclusiveTaking {
 
   close(): Promise<void> {
     return this.#ready.close();
-  }
-
-  get #refusal(): TypeError {
-    return new TypeError(
-      `queue "${this.#parts.name}" is exclusive: only subscribe takes messages from it`,
-    );
   }
 }

@@ -1,7 +1,10 @@
 import { RedisError } from "../errors.ts";
 import { hold, noteHold, releaseHold, renewHold } from "../lua/partitions/hold.ts";
 import { popHeld } from "../lua/partitions/pop-held.ts";
-import type { Script, ScriptArg } from "../lua/script.ts";
+import { inherit } from "../lua/partitions/inherit.ts";
+import type { Entry } from "../lua/fragments/entry.ts";
+import type { Membership } from "../reliable/settlements.ts";
+import type { Row, Script, ScriptArg } from "../lua/script.ts";
 import type { QueueKeys } from "../queue/keys.ts";
 import type { Work } from "../redis/troubles.ts";
 import { DeadlineTimer } from "../time/deadline-timer.ts";
@@ -31,9 +34,9 @@ export interface Claim {
 export class Lease {
   /** Grows by one each time another process takes the lease of this partition. */
   readonly fence: number;
-  /** The consumers of predecessors that did not release it. */
-  readonly consumers: readonly string[];
   readonly #claim: Claim;
+  /** The consumers of predecessors, as they are noted. */
+  readonly #orphans: readonly string[];
   readonly #over = new AbortController();
   readonly #ending = new DeadlineTimer(() => this.lose("it was not renewed in time"));
   #endsAt: number;
@@ -43,12 +46,12 @@ export class Lease {
 
   private constructor(
     claim: Claim,
-    { fence, consumers }: { readonly fence: number; readonly consumers: readonly string[] },
+    { fence, orphans }: { readonly fence: number; readonly orphans: readonly string[] },
     sentAt: number,
   ) {
     this.#claim = claim;
     this.fence = fence;
-    this.consumers = consumers;
+    this.#orphans = orphans;
     this.#endsAt = sentAt + DURATION;
     this.#ending.reset(this.#endsAt - MARGIN);
     this.#timer = setTimeout(() => this.#renew(), INTERVAL);
@@ -66,7 +69,10 @@ export class Lease {
     const sentAt = performance.now();
     const args = { process: claim.process, duration: DURATION, group: claim.group ?? "" };
     const held = await queue.run(server.connections.background, hold, args);
-    if (!held.isOurs) return held.wait;
+    if (!held.isOurs) {
+      if (held.group === (claim.group ?? "")) return held.wait;
+      throw new Error(`it is consumed exclusively by the group "${held.group}"`);
+    }
     for (const connection of held.stale) {
       await endConnection(server.connections, queue.keys.ready, connection);
     }
@@ -88,9 +94,8 @@ export class Lease {
    *
    * @throws {Error} if the lease is over.
    */
-  async note(id: number, name: string, consumer = ""): Promise<void> {
-    const connection = `${id} ${name}`;
-    const isOurs = await this.#run(noteHold, { ...this.#own, connection, consumer });
+  async note(id: number, name: string): Promise<void> {
+    const isOurs = await this.#run(noteHold, { ...this.#own, connection: `${id} ${name}` });
     if (!isOurs) this.lose("another process has taken it");
     this.#over.signal.throwIfAborted();
   }
@@ -99,9 +104,22 @@ export class Lease {
    * Takes a ready message, checked against the fence; if there is none, says that nothing is in hand for the fact with this epoch.
    */
   async pop(epoch: number): Promise<Buffer | undefined> {
-    const { isOurs, payload } = await this.#run(popHeld, { ...this.#own, epoch });
+    const popping = this.#run(popHeld, { ...this.#own, epoch });
+    const { isOurs, payload } = await this.#told("take from", popping);
     if (!isOurs) this.lose("another process has taken it");
     return payload;
+  }
+
+  /** What is in flight for predecessors, and for this process's consumer from now on; it is to be handled first. */
+  async inherit({ group, consumer }: Membership, maxDeliveries: number): Promise<readonly Entry[]> {
+    const rows = this.#orphans.map((orphan) => ({
+      orphan: orphan.replace(/^=/, ""),
+      counted: orphan.startsWith("=") ? 0 : 1,
+    }));
+    const args = { ...this.#own, group, consumer, maxDeliveries, limit: MAX_INHERITED };
+    const { isOurs, entries } = await this.#told("take from", this.#run(inherit, args, rows));
+    if (!isOurs) this.lose("another process has taken it");
+    return entries;
   }
 
   /** It is over. */
@@ -129,12 +147,22 @@ export class Lease {
     this.#ending.clear();
   }
 
-  #run<Key extends keyof QueueKeys, Arg extends string, Reply>(
-    script: Script<Key, Arg, Reply, never>,
+  #run<Key extends keyof QueueKeys, Arg extends string, Reply, Column extends string = never>(
+    script: Script<Key, Arg, Reply, Column>,
     args: Readonly<Record<Arg, ScriptArg>>,
+    rows?: readonly Row<Column>[],
   ): Promise<Reply> {
     const { queue, server } = this.#claim.part;
-    return queue.run(server.connections.background, script, args);
+    return queue.run(server.connections.background, script, args, rows);
+  }
+
+  /** What Redis replies, or an error without the arguments of the command. */
+  async #told<Reply>(doing: string, reply: Promise<Reply>): Promise<Reply> {
+    try {
+      return await reply;
+    } catch (error) {
+      throw new RedisError(`cannot ${doing} partition "${this.#claim.part.queue.name}"`, error);
+    }
   }
 
   #renew(): void {
@@ -178,3 +206,6 @@ const RETRY = 200;
 
 /** So many milliseconds before others may take it a lease counts as over. */
 const MARGIN = 100;
+
+/** Entries that one holder has in flight at most: one in hand, and what a reply brought that was lost. */
+const MAX_INHERITED = 100;

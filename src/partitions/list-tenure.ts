@@ -79,7 +79,7 @@ export class ListTenure implements Tenure {
 
   async #pop(): Promise<readonly Taken[]> {
     // What was under way is back in the LIST before it is said that nothing is in hand.
-    await this.#taker.close();
+    if (!this.#taker.isClosed) await this.#taker.close();
     const { pauses, queue } = this.#part;
     if (pauses.isPaused === undefined) await pauses.known();
     const { fact } = this.#parts;

@@ -4,8 +4,8 @@ import { asNumber, defineScript } from "../script.ts";
 
 /**
  * Whether all that was ready in an exclusively consumed partition is handled: nothing is ready, nothing is in flight in
- * the group that it is consumed by (in any, if none was ever), and its holder has said for the fact with this `epoch`
- * that it has nothing in hand. It need not if its lease is over.
+ * the group that it is consumed by (in any, if none was ever), and the holder of a plain one has said for the fact with
+ * this `epoch` that it has nothing in hand. It need not if its lease is over.
  */
 export const isHandled = defineScript({
   name: "is-handled",
@@ -30,6 +30,8 @@ if redis.call("XLEN", stream) > 0 then
   end
   if not isKnown then return 0 end
 end
+-- What a consumer of a group has in hand is in flight.
+if (found[4] or "") ~= "" then return 1 end
 local isOver = (tonumber(found[2]) or 0) <= math.floor(clock() / 1000)
 return (not found[1] or isOver or found[3] == epoch) and 1 or 0
 `,
