@@ -114,6 +114,18 @@ it("a queue in partitions needs no more access than docs/operations.md says", as
   await queue.resume();
   expect(await others.partitions(name)).toHaveLength(2);
   expect(await queue.clear()).toBe(2);
+
+  const exclusive = newLine({ redis: url.href });
+  const seen: number[] = [];
+  exclusive
+    .getReliableQueue<number>(name, { partitions: 2, exclusive: true })
+    .subscribe((n) => void seen.push(n));
+  await queue.offer(6, 0);
+  await eventually(() => seen.includes(6));
+  const [user, admin] = [String(url.username), newRedis()];
+  for (const command of ["list", "kill"]) {
+    expect(await admin.call("ACL", "DRYRUN", user, "CLIENT", command, "ID", "1")).toBe("OK");
+  }
 });
 
 it("a reliable queue needs no more access than docs/operations.md says", async () => {
