@@ -122,7 +122,7 @@ it("a queue in partitions needs no more access than docs/operations.md says", as
     .subscribe((n) => void seen.push(n));
   await queue.offer(6, 0);
   await eventually(() => seen.includes(6));
-  const [user, admin] = [String(url.username), newRedis()];
+  const [user, admin] = [url.username, newRedis()];
   for (const command of ["list", "kill"]) {
     expect(await admin.call("ACL", "DRYRUN", user, "CLIENT", command, "ID", "1")).toBe("OK");
   }

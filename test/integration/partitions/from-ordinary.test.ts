@@ -177,6 +177,8 @@ test("a queue that is paused stays so, and one that has resumed is not paused ag
 });
 
 test("a new queue takes in nothing, and one partition is the least", async () => {
+  // No queue, but a key of somebody else's.
+  await newRedis().set(name, "text");
   const line = newLine();
   const queue = line.getDelayedQueue<string>(name, { partitions });
   await queue.offer("a", LONG, { key: "k" });
