@@ -1,11 +1,13 @@
 import { advanceFact, changeFact, readFact } from "../lua/partitions/fact.ts";
 import { drainPage, type Left } from "../lua/partitions/drain-page.ts";
-import { openGroup } from "../lua/reliable/open-group.ts";
-import { setPaused } from "../lua/queue/set-paused.ts";
+import { removeRemains } from "../lua/partitions/remove-remains.ts";
 import type { Batch } from "../lua/fragments/journal.ts";
+import { MAX_PARTITIONS } from "../queue/options.ts";
 import { Pause } from "../time/pause.ts";
-import { FROM_ORDINARY, formatFact, ORDINARY, parseFact, partitionsOf, type Fact } from "./fact.ts";
-import type { Parts } from "./parts.ts";
+import { FROM_ORDINARY, formatFact, ORDINARY, parseFact, type Fact } from "./fact.ts";
+import { activeOf, type Parts } from "./parts.ts";
+import { fewAtOnce } from "./few-at-once.ts";
+import { prepare } from "./preparation.ts";
 import { tableOf } from "./ring.ts";
 import { isRefusedAsOld, type Routing } from "./routing.ts";
 
@@ -46,16 +48,24 @@ export class Change {
 
   /** Resolves when the queue has so many partitions, and all messages are where they belong. */
   async run(count: number): Promise<void> {
-    const { signal, keepsOrdinary } = this.#options;
+    const { signal } = this.#options;
+    /** The last epoch in which it was on its way to this number. */
+    let wasUnderWay = Infinity;
     for (;;) {
       signal?.throwIfAborted();
-      const fact = await this.#ask();
+      const fact = await this.#parts.ask(signal);
+      // It has had the number, and somebody else wants another one by now.
+      if (fact.epoch > wasUnderWay) break;
       try {
         if (fact.state !== "stable") {
-          await this.#finish(fact);
-          if (fact.from === FROM_ORDINARY && keepsOrdinary && fact.to === count) return;
+          const isWanted = fact.to === count;
+          if (isWanted) wasUnderWay = fact.epoch;
+          const keepsOrdinary =
+            isWanted && fact.from === FROM_ORDINARY && this.#options.keepsOrdinary;
+          await this.#finish(fact, keepsOrdinary);
+          if (keepsOrdinary) return;
         } else if (fact.to === count) {
-          return;
+          break;
         } else {
           await this.#begin(fact, count);
         }
@@ -64,26 +74,33 @@ export class Change {
         if (!isRefusedAsOld(error)) throw error;
       }
     }
+    await this.#lookAfter();
   }
 
   /** What is left in a partition that is none any more goes to the others. */
   async drainLate(partition: number): Promise<void> {
     const fact = await this.#parts.known();
-    if (fact.state === "stable" && partition >= fact.to) await this.#drain(fact, partition, false);
+    if (fact.state !== "stable" || partition < fact.to) return;
+    await this.#drain(fact, partition, false);
+    const { queue } = this.#parts.at(partition);
+    const options = { signal: this.#options.signal, knownFact: formatFact(fact) };
+    await queue.read("tidy", removeRemains, {}, options);
   }
 
-  /** Asks partition 0, which knows best. */
-  async #ask(): Promise<Fact> {
+  /**
+   * Brings over what somebody has left who has died: a batch under way, and what was given back to a partition that had
+   * gone. They all know a fact.
+   */
+  async #lookAfter(): Promise<void> {
     const { signal } = this.#options;
-    const known = await this.#parts.known(signal);
-    const text = await this.#parts.first.queue.read(
-      "ask for the partitions of",
-      readFact,
-      {},
-      { signal },
-    );
-    this.#parts.learn(text ?? "");
-    return this.#parts.fact ?? known;
+    const fact = await this.#parts.known(signal);
+    if (fact.state !== "stable") return;
+    await fewAtOnce(activeOf(fact), (partition) => this.#finishBatch(fact, partition));
+    for (let partition = fact.to; partition < MAX_PARTITIONS; partition++) {
+      const { queue } = this.#parts.at(partition);
+      if ((await queue.read("look into", readFact, {}, { signal })) === undefined) return;
+      await this.drainLate(partition);
+    }
   }
 
   async #begin(fact: Fact, count: number): Promise<void> {
@@ -97,49 +114,48 @@ export class Change {
     });
   }
 
-  async #finish(fact: Fact): Promise<void> {
-    await this.#prepare(fact);
+  async #finish(fact: Fact, keepsOrdinary: boolean): Promise<void> {
+    await prepare(this.#parts, fact, this.#options.signal);
     await this.#tellAll(fact);
     const { from, to } = fact;
+    // What is under way since an earlier change goes where it went then.
+    await fewAtOnce(activeOf(fact), (partition) => this.#finishBatch(fact, partition));
     // A growing number takes from all, a shrinking one from those that go.
     const first = to < from ? to : 0;
     const sources =
       from === FROM_ORDINARY
         ? [ORDINARY]
         : Array.from({ length: from - first }, (_, i) => first + i);
-    await this.#each(sources, (source) => this.#bringAll(fact, source));
-    if (from === FROM_ORDINARY && this.#options.keepsOrdinary) return;
+    await fewAtOnce(sources, (source) => this.#bringAll(fact, source));
+    if (keepsOrdinary) return;
     const going = from === FROM_ORDINARY || to < from ? sources : [];
-    await this.#each(going, (source) => this.#drain(fact, source, true));
+    await fewAtOnce(going, (source) => this.#drain(fact, source, true));
     if (fact.state === "holding") await this.#allHandled(fact);
-    await this.#replace(fact, { ...fact, epoch: fact.epoch + 1, from: to, state: "stable" });
-    const stable = this.#parts.fact;
-    if (stable !== undefined) await this.#tellAll({ ...stable }, partitionsOf(fact));
+    await this.#settle(fact);
   }
 
-  /** Lets what holds for partition 0 hold for the new ones, before a message can be in them. */
-  async #prepare({ from, to }: Fact): Promise<void> {
-    const { signal } = this.#options;
-    const model = this.#parts.at(from === FROM_ORDINARY ? ORDINARY : 0);
-    const isPaused = await model.pauses.ask(signal);
-    const groups = await groupsOf(this.#parts, model === this.#parts.first ? 0 : ORDINARY, signal);
-    for (let partition = from; partition < to; partition++) {
-      const { queue } = this.#parts.at(partition);
-      const { channel } = queue.keys;
-      if (isPaused) await queue.read("pause", setPaused, { channel, isPaused: 1 }, { signal });
-      for (const group of groups) {
-        await queue.read("open", openGroup, { channel, group, start: "0" }, { signal });
-      }
-    }
+  /**
+   * The change is done. Partition 0 is told last: nobody takes anything out of the others any more by then, and what
+   * somebody has taken out meanwhile has arrived.
+   */
+  async #settle(fact: Fact): Promise<void> {
+    const stable: Fact = { ...fact, epoch: fact.epoch + 1, from: fact.to, state: "stable" };
+    const others = activeOf(fact).filter((partition) => partition !== 0);
+    await fewAtOnce(others, (partition) => this.#finishBatch(stable, partition));
+    await this.#replace(fact, stable);
+    await this.#finishBatch(stable, 0);
+    await fewAtOnce(others, (partition) => this.drainLate(partition));
+  }
+
+  #finishBatch(fact: Fact, partition: number): Promise<void> {
+    return this.#routing.bringOver.finish(fact, partition, this.#options.signal);
   }
 
   /** From now on every partition refuses whoever knows less. */
-  async #tellAll(fact: Fact, count = partitionsOf(fact)): Promise<void> {
+  async #tellAll(fact: Fact): Promise<void> {
     const { signal } = this.#options;
     const { notice } = this.#parts;
-    const partitions = Array.from({ length: count }, (_, partition) => partition);
-    if (fact.from === FROM_ORDINARY) partitions.push(ORDINARY);
-    await this.#each(partitions, async (partition) => {
+    await fewAtOnce(activeOf(fact), async (partition) => {
       const { queue } = this.#parts.at(partition);
       const args = { fact: formatFact(fact), notice };
       this.#parts.learn(await queue.read("tell the partitions of", advanceFact, args, { signal }));
@@ -206,17 +222,6 @@ export class Change {
     this.#parts.learn(found);
   }
 
-  async #each(
-    partitions: readonly number[],
-    act: (partition: number) => Promise<void>,
-  ): Promise<void> {
-    const left = [...partitions];
-    const work = async () => {
-      for (let next = left.shift(); next !== undefined; next = left.shift()) await act(next);
-    };
-    await Promise.all(Array.from({ length: AT_ONCE }, work));
-  }
-
   #note(moved: number, left: number): void {
     this.#moved += moved;
     if (moved > 0 || left > 0) this.#options.onProgress({ moved: this.#moved, left });
@@ -227,26 +232,9 @@ function sum({ delayed, ready, inFlight, dead, quarantined, retrying }: Left): n
   return delayed + ready + inFlight + dead + quarantined + retrying;
 }
 
-/** The consumer groups of a partition's stream; none if it is plain. */
-async function groupsOf(parts: Parts, partition: number, signal?: AbortSignal): Promise<string[]> {
-  const { queue } = parts.at(partition);
-  const groups = await queue.call(
-    "ask for the groups of",
-    async (redis, { stream }) => {
-      if ((await redis.exists(stream)) === 0) return [];
-      return (await redis.xinfo("GROUPS", stream)) as (string | number)[][];
-    },
-    signal,
-  );
-  return groups.map((group) => String(group[group.indexOf("name") + 1]));
-}
-
 /** What one script takes out: a millisecond of Redis's time at most. */
 const PAGE = 100;
 const PAGE_BYTES = 262_144;
-
-/** So many partitions are worked on at once. */
-const AT_ONCE = 4;
 
 /** After how many milliseconds of silence a consumer is taken for dead whose name does not tell. */
 const FOREIGN_TIMEOUT = 30_000;

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { RedisError } from "../errors.ts";
 import { attend } from "../lua/partitions/attend.ts";
-import { createFact, readFact } from "../lua/partitions/fact.ts";
+import { advanceFact, createFact, readFact } from "../lua/partitions/fact.ts";
 import { asNumber } from "../lua/script.ts";
 import type { Queue } from "../queue/queue.ts";
 import type { Listener } from "../redis/subscriber.ts";
@@ -47,6 +47,8 @@ export class FactWatch implements Listener {
   #loading: Promise<Fact> | undefined;
   #attending: Promise<void> | undefined;
   #isAttendDue = false;
+  /** When the last sign of life was sent that was answered. */
+  #attendedAt = -Infinity;
   #timer: NodeJS.Timeout | undefined;
   #hasBegun = false;
   #isClosed = false;
@@ -97,14 +99,32 @@ export class FactWatch implements Listener {
    */
   known(signal?: AbortSignal): Promise<Fact> {
     if (this.#fact !== undefined) return Promise.resolve(this.#fact);
-    this.#loading ??= this.#load(signal).finally(() => (this.#loading = undefined));
-    return this.#loading;
+    return this.#loaded(signal);
+  }
+
+  /**
+   * The fact as it was a moment ago: asks again unless a sign of life has told it lately. For what no script checks,
+   * such as how many messages there are.
+   */
+  async fresh(signal?: AbortSignal): Promise<Fact> {
+    const isFresh = performance.now() - this.#attendedAt < FRESH;
+    return this.#fact !== undefined && isFresh ? this.#fact : await this.ask(signal);
+  }
+
+  /** The fact as it is now. If Redis knows less than this client, as after a restart from an old copy, it is told. */
+  async ask(signal?: AbortSignal): Promise<Fact> {
+    const known = this.#fact;
+    if (known === undefined) return await this.#loaded(signal);
+    const args = { fact: formatFact(known), notice: this.notice };
+    const { queue } = this.#first;
+    this.learn(await queue.read("ask for the partitions of", advanceFact, args, { signal }));
+    return this.#fact ?? known;
   }
 
   /** Somebody says that this is the fact. */
   learn(text: string): void {
     const fact = parseFact(text);
-    if (fact === undefined || this.#isClosed) return;
+    if (fact === undefined) return;
     if (this.#fact !== undefined && !isLater(fact, this.#fact)) return;
     this.#fact = fact;
     this.#tell();
@@ -142,11 +162,17 @@ export class FactWatch implements Listener {
     }
   }
 
-  async #load(signal?: AbortSignal): Promise<Fact> {
+  /** Asks once for all who ask at the same time; each may leave when its signal is aborted. */
+  #loaded(signal?: AbortSignal): Promise<Fact> {
+    this.#loading ??= this.#load().finally(() => (this.#loading = undefined));
+    if (signal === undefined) return this.#loading;
+    return orAborted(this.#loading, signal);
+  }
+
+  async #load(): Promise<Fact> {
     const { queue } = this.#first;
     const found =
-      (await queue.read("ask for the partitions of", readFact, {}, { signal })) ??
-      (await this.#create(signal));
+      (await queue.read("ask for the partitions of", readFact, {})) ?? (await this.#create());
     const fact = parseFact(found);
     if (fact === undefined)
       throw new TypeError(`queue "${this.#queue}" has no legal number of partitions`);
@@ -159,18 +185,15 @@ export class FactWatch implements Listener {
     return this.#fact as Fact;
   }
 
-  async #create(signal?: AbortSignal): Promise<string> {
+  async #create(): Promise<string> {
     const { partitions, servers, ordinary } = this.#creation;
     if (partitions === undefined) {
       throw new TypeError(
         `queue "${this.#queue}" has no partitions yet: say how many it is to have`,
       );
     }
-    const count = await ordinary.call(
-      "look at",
-      (redis, { timeouts, ready, stream, retries }) =>
-        redis.exists(timeouts, ready, stream, retries),
-      signal,
+    const count = await ordinary.call("look at", (redis, { timeouts, ready, stream, retries }) =>
+      redis.exists(timeouts, ready, stream, retries),
     );
     const isThere = asNumber(count) > 0;
     const fact = formatFact({
@@ -180,12 +203,10 @@ export class FactWatch implements Listener {
       state: isThere ? "moving" : "stable",
       servers,
     });
-    return await this.#first.queue.read(
-      "create the partitions of",
-      createFact,
-      { fact, notice: this.notice },
-      { signal },
-    );
+    return await this.#first.queue.read("create the partitions of", createFact, {
+      fact,
+      notice: this.notice,
+    });
   }
 
   #tell(): void {
@@ -223,8 +244,10 @@ export class FactWatch implements Listener {
     const member = formatMember({ name: this.#id, roles: this.#roles });
     const { background } = server.connections;
     const args = { member, timeout: TIMEOUT, gone: isGone ? 1 : 0 };
+    const sentAt = performance.now();
     const { fact, members } = await queue.run(background, attend, args);
     if (fact !== undefined) this.learn(fact);
+    this.#attendedAt = sentAt;
     // It is only a hint, which the next sign of life replaces.
     if (isGone || member !== this.#announced)
       await background.publish(this.notice, MEMBERS).catch(() => {});
@@ -235,11 +258,24 @@ export class FactWatch implements Listener {
   }
 }
 
+/** Resolves or rejects as `doing` does, or rejects with the reason of `signal` once that is aborted. */
+function orAborted<Result>(doing: Promise<Result>, signal: AbortSignal): Promise<Result> {
+  return new Promise((resolve, reject) => {
+    const onAbort = () => reject(signal.reason as Error);
+    if (signal.aborted) onAbort();
+    signal.addEventListener("abort", onAbort, { once: true });
+    doing.then(resolve, reject).finally(() => signal.removeEventListener("abort", onAbort));
+  });
+}
+
 /** What is published when the members have changed. */
 const MEMBERS = "members";
 
 /** Milliseconds between two signs of life. */
 const INTERVAL = 2000;
+
+/** So many milliseconds after a sign of life was sent what it told is still taken for fresh. */
+const FRESH = 3000;
 
 /** After so many milliseconds without one a process is no member any more. */
 const TIMEOUT = 6000;

@@ -1,3 +1,4 @@
+import { FACT } from "../guarded.ts";
 import { asBuffer, defineScript } from "../script.ts";
 
 /*
@@ -42,7 +43,7 @@ export const createFact = defineChange("create-fact", [], "not found");
 export const advanceFact = defineChange(
   "advance-fact",
   [],
-  `tonumber(fact:match("^(%d+):")) > (tonumber((found or ""):match("^(%d+):")) or -1)`,
+  `tonumber(fact:match("${FACT}")) > (tonumber((found or ""):match("${FACT}")) or -1)`,
 );
 
 /**

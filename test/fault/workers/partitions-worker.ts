@@ -5,7 +5,7 @@
  * It loads, says "loaded", and does what it hears: "produce", "take plain", "take reliable", "finish" (producing; it
  * answers with a {@link PartitionsReport}), "end" (it answers with its {@link Takings}). A changer hears
  * `{ to, dieAfter }`: it changes the numbers of both queues, and is killed by itself so many milliseconds after the first
- * messages have been moved.
+ * messages have been moved, or when it is done.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { Cluster } from "ioredis";
@@ -44,7 +44,7 @@ export interface Takings {
 
 endWithParent();
 const { REDIS = "", QUEUE = "", NAME = "", PARTITIONS = "2", RATE = "300" } = process.env;
-const { DELAY = "1500" } = process.env;
+const { DELAY = "800" } = process.env;
 
 /** Milliseconds by which clocks are judged. */
 const MARGIN = 100;
@@ -59,7 +59,7 @@ line.on("error", (error) => errors.push(String(error)));
 const partitions = Number(PARTITIONS);
 const plainName = `${QUEUE}-plain`;
 const reliableName = `${QUEUE}-reliable`;
-const settings = { partitions, visibilityTimeout: 1500, retry: [150], maxDeliveries: 20 };
+const settings = { partitions, visibilityTimeout: 5000, retry: [150], maxDeliveries: 20 };
 
 const openDelayed = () => line.getDelayedQueue<string>(plainName, { partitions });
 const openReliable = (group = "a") =>
@@ -135,8 +135,10 @@ async function change(entry: Entry, what: string, doing: () => Promise<boolean>)
   return done.answer;
 }
 
-async function cancel(queue: Queue, entry: Entry, idOrKey: string, hint = {}): Promise<void> {
-  if (await change(entry, "cancel", () => queue.cancel(idOrKey, hint))) entry[1] = "never";
+async function cancel(queue: Queue, entry: Entry, idOrKey: string, hint = {}): Promise<boolean> {
+  const wasCancelled = await change(entry, "cancel", () => queue.cancel(idOrKey, hint));
+  if (wasCancelled) entry[1] = "never";
+  return wasCancelled;
 }
 
 /** One message, and what becomes of it. */
@@ -174,10 +176,10 @@ async function live(queue: Queue, key: string): Promise<void> {
     });
     if (found) entry[2] = deadline;
   } else if (isById) {
-    const isSure = await isStillDelayed(entry);
-    await cancel(queue, entry, id);
-    // One group may have handled it, while it waits for a retry of another one.
-    if (isReliable && !isSure && entry[1] === "never") entry[1] = "any";
+    const wasCancelled = await cancel(queue, entry, id);
+    // One group may have handled it by now, while it waited for a retry of another one.
+    const isOver = (await line.serverTime()) > entry[2] - MARGIN;
+    if (isReliable && isOver && wasCancelled) entry[1] = "any";
   } else {
     await change(entry, "get", async () => (await queue.get(key, hint)) !== undefined);
   }
@@ -209,7 +211,14 @@ async function produce(): Promise<void> {
   await Promise.all(running);
 }
 
-const takings: Takings = { plain: [], done: [], failed: [], dead: [], retrying: [], errors };
+const takings: Takings = {
+  plain: [],
+  done: [],
+  failed: [],
+  dead: [],
+  retrying: [],
+  errors,
+};
 const cancelling = new Set<Promise<unknown>>();
 
 function takePlain(): void {
@@ -247,7 +256,10 @@ function takeReliable(): void {
       }
       takings.done.push([group, payload, attempt]);
     };
-    queue.subscribe(handle, { concurrency: 20, onError: () => {} });
+    queue.subscribe(handle, {
+      concurrency: 20,
+      onError: () => {},
+    });
   }
 }
 
@@ -261,14 +273,14 @@ async function cancelRetrying(queue: Queue, id: string, payload: string): Promis
   }
 }
 
-async function changeNumbers(to: number, dieAfter: number | undefined): Promise<void> {
+async function changeNumbers(to: number, dieAfter: number): Promise<void> {
   const onProgress = () => {
-    if (dieAfter !== undefined) setTimeout(() => process.kill(process.pid, "SIGKILL"), dieAfter);
+    setTimeout(() => process.kill(process.pid, "SIGKILL"), dieAfter);
   };
   await Promise.all(
     [plainName, reliableName].map((name) => line.setPartitions(name, to, { onProgress })),
   );
-  await tell("changed");
+  process.kill(process.pid, "SIGKILL");
 }
 
 let producing: Promise<void> | undefined;
@@ -292,7 +304,7 @@ const hears: Record<string, () => Promise<void> | void> = {
     hangUp();
   },
 };
-process.on("message", (word: string | { to: number; dieAfter?: number }) => {
+process.on("message", (word: string | { to: number; dieAfter: number }) => {
   void (typeof word === "string" ? hears[word]?.() : changeNumbers(word.to, word.dieAfter));
 });
 void tell("loaded");
