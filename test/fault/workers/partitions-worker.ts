@@ -221,22 +221,18 @@ const takings: Takings = {
 };
 const cancelling = new Set<Promise<unknown>>();
 
-function takePlain(): void {
-  const take = async () => {
-    const queue = line.getBlockingQueue<string>(plainName, { partitions });
-    for (;;) {
-      try {
-        // They give up now and then, so that messages come for nobody.
-        const signal = AbortSignal.timeout(Math.ceil(20 + Math.random() * 200));
-        takings.plain.push(...(await queue.takeMany({ max: 10, signal })));
-      } catch (error) {
-        if (!(error instanceof Error) || error.name === "ClosedError") return;
-        if (error.name !== "TimeoutError") errors.push(`take: ${String(error)}`);
-      }
+async function takePlain(): Promise<void> {
+  const queue = line.getBlockingQueue<string>(plainName, { partitions });
+  for (;;) {
+    try {
+      // They give up now and then, so that messages come for nobody.
+      const signal = AbortSignal.timeout(Math.ceil(20 + Math.random() * 200));
+      takings.plain.push(...(await queue.takeMany({ max: 10, signal })));
+    } catch (error) {
+      if (!(error instanceof Error) || error.name === "ClosedError") return;
+      if (error.name !== "TimeoutError") errors.push(`take: ${String(error)}`);
     }
-  };
-  void take();
-  void take();
+  }
 }
 
 function takeReliable(): void {
@@ -288,7 +284,9 @@ const hears: Record<string, () => Promise<void> | void> = {
   produce: () => {
     producing = produce();
   },
-  "take plain": takePlain,
+  "take plain": async () => {
+    await Promise.all([takePlain(), takePlain()]);
+  },
   "take reliable": takeReliable,
   finish: async () => {
     stopping.abort();
