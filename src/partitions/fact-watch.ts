@@ -18,12 +18,15 @@ export interface Creation {
   readonly servers: number;
   /** The ordinary queue of the same name. If it holds something, it is taken in. */
   readonly ordinary: Pick<Queue, "call">;
+  /** The first partition on each of the other servers. They are asked if partition 0 cannot be. */
+  readonly others: () => readonly Pick<Queue, "read">[];
 }
 
 /**
  * What this client knows about the partitions of one queue, and about the processes that have it open.
  *
- * Partition 0 knows how many there are. The fact is asked for once; after that it comes by a notice on a channel
+ * Partition 0 knows how many there are. The fact is asked for once, on another server if that of partition 0 cannot be
+ * reached; after that it comes by a notice on a channel
  * of its own, with the reply to each sign of life, and with each script that is refused since Redis knows more. Whoever
  * acts on an old fact is refused, so nobody has to know it at once.
  *
@@ -97,8 +100,8 @@ export class FactWatch implements Listener {
    */
   known(signal?: AbortSignal): Promise<Fact> {
     if (this.#fact !== undefined) return Promise.resolve(this.#fact);
-    this.#loading ??= this.#load(signal).finally(() => (this.#loading = undefined));
-    return this.#loading;
+    this.#loading ??= this.#load().finally(() => (this.#loading = undefined));
+    return unlessAborted(this.#loading, signal);
   }
 
   /** Somebody says that this is the fact. */
@@ -142,11 +145,8 @@ export class FactWatch implements Listener {
     }
   }
 
-  async #load(signal?: AbortSignal): Promise<Fact> {
-    const { queue } = this.#first;
-    const found =
-      (await queue.read("ask for the partitions of", readFact, {}, { signal })) ??
-      (await this.#create(signal));
+  async #load(): Promise<Fact> {
+    const found = (await this.#ask()) ?? (await this.#create());
     const fact = parseFact(found);
     if (fact === undefined)
       throw new TypeError(`queue "${this.#queue}" has no legal number of partitions`);
@@ -159,18 +159,29 @@ export class FactWatch implements Listener {
     return this.#fact as Fact;
   }
 
-  async #create(signal?: AbortSignal): Promise<string> {
+  /** The fact as Redis has it; undefined if there is none. */
+  async #ask(): Promise<string | undefined> {
+    const asked = ask(this.#first.queue);
+    const isAlone = this.#creation.servers === 1;
+    if (isAlone || (await soon(asked, PATIENCE))) return await asked;
+    // An old fact does no harm: whoever acts on it is refused and told.
+    const facts = this.#creation.others().map(async (queue) => {
+      const fact = await ask(queue);
+      if (fact === undefined) throw new Error("nobody knows any partitions here");
+      return fact;
+    });
+    return await Promise.any([asked, ...facts]).catch(() => asked);
+  }
+
+  async #create(): Promise<string> {
     const { partitions, servers, ordinary } = this.#creation;
     if (partitions === undefined) {
       throw new TypeError(
         `queue "${this.#queue}" has no partitions yet: say how many it is to have`,
       );
     }
-    const count = await ordinary.call(
-      "look at",
-      (redis, { timeouts, ready, stream, retries }) =>
-        redis.exists(timeouts, ready, stream, retries),
-      signal,
+    const count = await ordinary.call("look at", (redis, { timeouts, ready, stream, retries }) =>
+      redis.exists(timeouts, ready, stream, retries),
     );
     const isThere = asNumber(count) > 0;
     const fact = formatFact({
@@ -180,12 +191,10 @@ export class FactWatch implements Listener {
       state: isThere ? "moving" : "stable",
       servers,
     });
-    return await this.#first.queue.read(
-      "create the partitions of",
-      createFact,
-      { fact, notice: this.notice },
-      { signal },
-    );
+    return await this.#first.queue.read("create the partitions of", createFact, {
+      fact,
+      notice: this.notice,
+    });
   }
 
   #tell(): void {
@@ -234,6 +243,38 @@ export class FactWatch implements Listener {
     if (this.#members.map(formatMember).join() !== known) this.#tell();
   }
 }
+
+function ask(queue: Pick<Queue, "read">): Promise<string | undefined> {
+  return queue.read("ask for the partitions of", readFact, {});
+}
+
+/** As `promise`; rejects with the signal's reason as soon as it is aborted. */
+function unlessAborted<Value>(promise: Promise<Value>, signal?: AbortSignal): Promise<Value> {
+  if (signal === undefined) return promise;
+  return new Promise((resolve, reject) => {
+    // A signal may be aborted with any reason.
+    // oxlint-disable-next-line typescript/prefer-promise-reject-errors
+    const onAbort = () => reject(signal.reason);
+    const settled = () => signal.removeEventListener("abort", onAbort);
+    signal.addEventListener("abort", onAbort);
+    promise.finally(settled).then(resolve, reject);
+    if (signal.aborted) onAbort();
+  });
+}
+
+/** Whether a promise is fulfilled within so many milliseconds. */
+async function soon(promise: Promise<unknown>, within: number): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<boolean>((resolve) => (timer = setTimeout(resolve, within, false)));
+  const done = promise.then(
+    () => true,
+    () => false,
+  );
+  return await Promise.race([done, late]).finally(() => clearTimeout(timer));
+}
+
+/** Milliseconds until the other servers are asked. */
+const PATIENCE = 1000;
 
 /** What is published when the members have changed. */
 const MEMBERS = "members";

@@ -44,6 +44,7 @@ export class Parts {
       ordinary: {
         call: (...args: Parameters<Part["queue"]["call"]>) => this.at(ORDINARY).queue.call(...args),
       },
+      others: () => Array.from({ length: host.serverCount - 1 }, (_, i) => this.at(i + 1).queue),
     } as ConstructorParameters<typeof FactWatch>[2];
     this.#watch = new FactWatch(name, this.at(0), creation, shared);
     this.#watch.onChange(() => this.#onChange());
