@@ -3,15 +3,31 @@ import { Command, type Cluster, type Redis, type RedisOptions } from "ioredis";
 /** The master that serves a key; without a key, any. */
 export async function nodeOf(cluster: Cluster, key: string | undefined): Promise<Redis> {
   if (cluster.status !== "ready") await ready(cluster);
-  const masters = cluster.nodes("master");
-  const owner =
-    key === undefined ? masters[Math.floor(Math.random() * masters.length)] : ownerOf(cluster, key);
+  let owner = find(cluster, key);
   if (owner === undefined) {
-    // The sooner it knows the new slots, the sooner the next attempt finds the node.
-    cluster.refreshSlotsCache();
-    throw new Error("no master of the cluster serves this key");
+    // It may be another one by now.
+    await refreshed(cluster);
+    owner = find(cluster, key);
   }
+  if (owner === undefined) throw new Error("no master of the cluster serves this key");
   return owner;
+}
+
+/** Resolves when it has asked once more who serves which slots, or a second later. */
+async function refreshed(cluster: Cluster): Promise<void> {
+  await new Promise<void>((resolve) => {
+    const timeout = setTimeout(resolve, 1000);
+    cluster.refreshSlotsCache(() => {
+      clearTimeout(timeout);
+      resolve();
+    });
+  });
+}
+
+function find(cluster: Cluster, key: string | undefined): Redis | undefined {
+  if (key !== undefined) return ownerOf(cluster, key);
+  const masters = cluster.nodes("master");
+  return masters[Math.floor(Math.random() * masters.length)];
 }
 
 /** The master that serves a key, as far as `cluster` knows, and is connected to it. */

@@ -7,9 +7,14 @@ const SLOTS = 16_384;
 
 /** Starts a Redis Cluster of three masters, with a replica each if wanted, for this test alone. */
 export async function startCluster(
-  options: { readonly withReplicas?: boolean } = {},
+  options: {
+    readonly withReplicas?: boolean;
+    /** Whether all slots are out of service while some are: Redis's default. */
+    readonly isWhole?: boolean;
+  } = {},
 ): Promise<TestCluster> {
   const args = ["--cluster-enabled", "yes", "--cluster-node-timeout", "2000"];
+  if (options.isWhole === false) args.push("--cluster-require-full-coverage", "no");
   const start = async (): Promise<OwnServer> => {
     const node = await OwnServer.start({ args });
     onTestFinished(() => node.stop());

@@ -41,7 +41,8 @@ export class ClusterTraffic {
       this.receivedAt.set(n, [...(this.receivedAt.get(n) ?? []), performance.now()]);
     };
     if (kind === "plain") this.line.getBlockingQueue<number>(this.name, options).subscribe(receive);
-    else this.line.getReliableQueue<number>(this.name, options).subscribe(receive, { concurrency: 8 });
+    else
+      this.line.getReliableQueue<number>(this.name, options).subscribe(receive, { concurrency: 8 });
     // The consumer alone moves plain messages.
     const producer = newLineThatMayFail({ redis, transfer: false, callTimeout });
     const queue =
@@ -100,7 +101,9 @@ export class ClusterTraffic {
   lateness(partition: number, from: number, to: number): number[] {
     return [...this.acknowledgedAt.keys()]
       .filter((n) => this.partitionOf(n) === partition)
-      .map((n) => [this.receivedAt.get(n)?.[0] ?? NaN, (this.offeredAt.get(n) ?? 0) + DELAY] as const)
+      .map(
+        (n) => [this.receivedAt.get(n)?.[0] ?? NaN, (this.offeredAt.get(n) ?? 0) + DELAY] as const,
+      )
       .filter(([, due]) => from < due && due < to)
       .map(([received, due]) => received - due)
       .toSorted((a, b) => a - b);
