@@ -51,7 +51,9 @@ export class Seats {
   }
 
   #choose(count: number): void {
-    this.#partition = Math.floor(Math.random() * count);
+    // In turn, so that all get equally many; each process begins somewhere else.
+    const last = this.#partition < 0 ? Math.floor(Math.random() * count) : this.#partition;
+    this.#partition = (last + 1) % count;
     if (count > 1 && !isReplying(this.#parts.at(this.#partition))) {
       const others = Array.from({ length: count }, (_, partition) => partition);
       const replying = others.filter((partition) => isReplying(this.#parts.at(partition)));
