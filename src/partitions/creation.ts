@@ -29,9 +29,7 @@ export async function loadFact(
   creation: Creation,
   notice: string,
 ): Promise<string> {
-  const found =
-    (await queue.read("ask for the partitions of", readFact, {})) ??
-    (await create(name, queue, creation, notice));
+  const found = (await askAny(queue, creation)) ?? (await create(name, queue, creation, notice));
   const fact = parseFact(found);
   if (fact === undefined) throw new TypeError(`queue "${name}" has no legal number of partitions`);
   if (fact.servers !== creation.servers) {
@@ -41,6 +39,42 @@ export async function loadFact(
   }
   return found;
 }
+
+/**
+ * The fact as Redis has it; undefined if there is none. If partition 0 does not reply soon, the first partitions on the
+ * other servers are asked as well. An old fact does no harm: whoever acts on it is refused, and told.
+ */
+async function askAny(
+  first: Part["queue"],
+  { servers, at }: Creation,
+): Promise<string | undefined> {
+  const asked = ask(first);
+  if (servers === 1 || (await isSoon(asked, PATIENCE))) return await asked;
+  const others = Array.from({ length: servers - 1 }, async (_, i) => {
+    const fact = await ask(at(i + 1).queue);
+    if (fact === undefined) throw new Error("nobody knows any partitions here");
+    return fact;
+  });
+  return await Promise.any([asked, ...others]).catch(() => asked);
+}
+
+function ask(queue: Part["queue"]): Promise<string | undefined> {
+  return queue.read("ask for the partitions of", readFact, {});
+}
+
+/** Whether a promise is fulfilled within so many milliseconds. */
+async function isSoon(promise: Promise<unknown>, within: number): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<boolean>((resolve) => (timer = setTimeout(resolve, within, false)));
+  const done = promise.then(
+    () => true,
+    () => false,
+  );
+  return await Promise.race([done, late]).finally(() => clearTimeout(timer));
+}
+
+/** Milliseconds until the other servers are asked. */
+const PATIENCE = 1000;
 
 async function create(
   name: string,

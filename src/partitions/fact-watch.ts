@@ -13,7 +13,8 @@ import type { Part } from "./part.ts";
 /**
  * What this client knows about the partitions of one queue, and about the processes that have it open.
  *
- * Partition 0 knows how many there are. The fact is asked for once; after that it comes by a notice on a channel
+ * Partition 0 knows how many there are. The fact is asked for once, on another server if that of partition 0 cannot be
+ * reached; after that it comes by a notice on a channel
  * of its own, with the reply to each sign of life, and with each script that is refused since Redis knows more. Whoever
  * acts on an old fact is refused, so nobody has to know it at once.
  *

@@ -49,6 +49,8 @@ export class PartitionedMessages implements DelayedFace {
     const sentAs = {};
     try {
       await this.#parts.known(signal);
+      const connecting = offering.bucket === undefined ? this.#seats.ready() : undefined;
+      if (connecting !== undefined) await connecting;
       const bucket = offering.bucket ?? this.#seats.next();
       const act: Act<OfferResult> = (part, knownFact) =>
         this.#messagesOf(part).offer({ ...offering, bucket, sentAs, knownFact }, signal);
