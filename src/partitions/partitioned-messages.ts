@@ -32,7 +32,7 @@ export class PartitionedMessages implements DelayedFace {
     this.#routing = routing;
     this.#messagesOf = messagesOf;
     this.#seats = new Seats(parts);
-    this.#reading = new Reading(parts, messagesOf);
+    this.#reading = new Reading(parts, messagesOf, routing.bringOver);
   }
 
   get takesHeaders(): boolean {
@@ -47,8 +47,11 @@ export class PartitionedMessages implements DelayedFace {
   async offer(offering: Offering, signal?: AbortSignal): Promise<OfferResult> {
     this.checkOpen();
     try {
-      const fact = await this.#parts.known(signal);
+      await this.#parts.known(signal);
+      const connecting = offering.bucket === undefined ? this.#seats.ready() : undefined;
+      if (connecting !== undefined) await connecting;
       const bucket = offering.bucket ?? this.#seats.next();
+      const fact = this.#parts.fact ?? (await this.#parts.known(signal));
       const { clock } = this.#parts.at(destinationOf(fact, bucket)).server;
       // An offer that is refused may have been stored by an earlier attempt: the next one is the same message. Its id is
       // made now, and not when it is sent, since each partition sends by itself and the ids tell the order of the offers.
