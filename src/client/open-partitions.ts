@@ -1,7 +1,7 @@
 import { LeftRunningError } from "../errors.ts";
 import { Change, type ChangeOptions } from "../partitions/change.ts";
 import { describePartitions, type PartitionInfo } from "../partitions/partition-info.ts";
-import type { PartsHost } from "../partitions/part.ts";
+import type { Part, PartsHost } from "../partitions/part.ts";
 import { Exclusive } from "../partitions/exclusive.ts";
 import { ExclusiveGroup } from "../partitions/exclusive-group.ts";
 import { ExclusiveReady } from "../partitions/exclusive-ready.ts";
@@ -45,11 +45,10 @@ export class OpenPartitions {
   /** `partitions` is how many there are to be, if there are none yet. */
   constructor(name: string, partitions: number | undefined, host: PartsHost, shared: Shared) {
     this.parts = new Parts(name, partitions, host, shared);
-    const { first } = this.parts;
     this.queue = {
       name,
       report: shared.report,
-      quarantine: (bytes, into) => first.queue.quarantine(bytes, into),
+      quarantine: (bytes, into) => this.#reachable.queue.quarantine(bytes, into),
     };
     this.#routing = new Routing(this.parts);
     this.pauses = new PartitionedPauses(this.parts);
@@ -63,12 +62,12 @@ export class OpenPartitions {
       const { signal } = this.#closing;
       await this.ready.left();
       await part.stopTaking();
+      await part.leaveGroups();
       // Its messages are safe where they are. Whoever changes the number next finds them.
       if (!signal.aborted)
         await this.#change({ signal })
           .drainLate(partition)
           .catch(() => {});
-      await part.close();
     });
   }
 
@@ -136,6 +135,12 @@ export class OpenPartitions {
     await Promise.all(this.parts.opened.map((part) => part.close()));
   }
 
+  /** One of the partitions, whose server is there, as far as is known. */
+  get #reachable(): Part {
+    const parts = this.parts.active.map((partition) => this.parts.at(partition));
+    return parts.find(isReachable) ?? this.parts.first;
+  }
+
   #change(options: Partial<ChangeOptions>): Change {
     return new Change(this.parts, this.#routing, {
       signal: undefined,
@@ -144,4 +149,8 @@ export class OpenPartitions {
       ...options,
     });
   }
+}
+
+function isReachable({ server }: Part): boolean {
+  return server.connections.readiness.wait() === undefined;
 }

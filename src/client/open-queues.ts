@@ -102,7 +102,7 @@ export class OpenQueues {
     }
   }
 
-  /** @throws {TypeError} if it is open as an ordinary queue. */
+  /** @throws {TypeError} if it is open as an ordinary queue, or the name or a `keyPrefix` is not legal for partitions. */
   openPartitions(name: string, partitions: number | undefined): OpenPartitions {
     this.checkOpen();
     if (this.#ordinary.has(name)) {
@@ -121,6 +121,7 @@ export class OpenQueues {
     // An illegal name is refused before anything is opened.
     queueKeys(name);
     const servers = this.#servers;
+    for (const { connections } of servers) checkPrefix(connections.commands.options.keyPrefix);
     const host = {
       serverCount: servers.length,
       open: (part: string, server: number, membership: Membership) =>
@@ -128,4 +129,12 @@ export class OpenQueues {
     };
     return new OpenPartitions(name, partitions, host, servers[0]);
   }
+}
+
+/** @throws {TypeError} if a key prefix would decide in which Cluster slot a key is: then all had the same. */
+function checkPrefix(keyPrefix = ""): void {
+  if (!keyPrefix.includes("{")) return;
+  throw new TypeError(
+    `keyPrefix must not have a brace in it for a queue in partitions, got ${JSON.stringify(keyPrefix)}`,
+  );
 }

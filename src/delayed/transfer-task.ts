@@ -290,7 +290,7 @@ export class TransferTask implements Listener {
 }
 
 /** The longest pause after a failure that passes by itself, in milliseconds. */
-const PASSING = 1000;
+const PASSING = 500;
 
 /** Milliseconds until it tries again what was refused, and was somebody's affair. */
 const REFUSED = 100;

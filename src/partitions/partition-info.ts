@@ -1,6 +1,6 @@
 import { readFact } from "../lua/partitions/fact.ts";
 import { asNumber } from "../lua/script.ts";
-import { nodeOf } from "../redis/cluster-node.ts";
+import { nodeOf, serverOf } from "../redis/cluster-node.ts";
 import { isCluster } from "../redis/client.ts";
 import type { Part } from "./part.ts";
 import type { Parts } from "./parts.ts";
@@ -36,8 +36,8 @@ export async function describePartitions(
       { signal },
     );
     if (fact === undefined) return [];
-    await parts.known(signal);
   }
+  await parts.fresh(signal);
   return await Promise.all(
     parts.active.map(async (partition) => {
       const part = parts.at(partition);
@@ -85,8 +85,9 @@ async function addressOf({ queue, server }: Part): Promise<string | undefined> {
   try {
     const { background } = server.connections;
     const client = isCluster(background) ? await nodeOf(background, queue.keys.ready) : background;
-    const { host, port, path } = client.options;
-    return path ?? `${host}:${port}`;
+    const { host, port, path, sentinels } = client.options;
+    // Behind Sentinel the options name no server.
+    return path ?? (sentinels ? serverOf(client) : `${host}:${port}`);
   } catch {
     return undefined;
   }

@@ -21,7 +21,7 @@ export class PartitionedGroup implements GroupFace {
   readonly #gathering: Gathering<Held>;
   /** Where a delivery comes from. */
   readonly #origins = new WeakMap<Held, Group>();
-  readonly #sources = new Map<Part, GatheringSource<Held>>();
+  readonly #sources = new WeakMap<Part, GatheringSource<Held>>();
   #isTaking = false;
   #isClosed = false;
 
@@ -120,6 +120,7 @@ export class PartitionedGroup implements GroupFace {
     if (known !== undefined) return known;
     const group = this.groupOf(part);
     const source: GatheringSource<Held> = {
+      work: part.server.troubles.work(),
       wait: async (max, options) => {
         const taken = await group.take(max, options);
         for (const held of taken) this.#origins.set(held, group);

@@ -5,8 +5,9 @@ import { OfferError, OfferManyError, RedisError } from "../errors.ts";
 import type { SearchHit } from "../lua/delayed/search-page.ts";
 import { bucketOfKey } from "../queue/bucket.ts";
 import type { Hint } from "../queue/find-options.ts";
-import { isMessageId } from "../queue/message.ts";
+import { createId, isMessageId } from "../queue/message.ts";
 import { grouped } from "./grouped.ts";
+import { destinationOf } from "./fact.ts";
 import type { Parts } from "./parts.ts";
 import { Reading, type MessagesOf } from "./reading.ts";
 import { bucketOfId, type Act, type Routing } from "./routing.ts";
@@ -31,7 +32,7 @@ export class PartitionedMessages implements DelayedFace {
     this.#routing = routing;
     this.#messagesOf = messagesOf;
     this.#seats = new Seats(parts);
-    this.#reading = new Reading(parts, messagesOf);
+    this.#reading = new Reading(parts, messagesOf, routing.bringOver);
   }
 
   get takesHeaders(): boolean {
@@ -45,11 +46,16 @@ export class PartitionedMessages implements DelayedFace {
   /** @throws {OfferError} if Redis did not accept it. */
   async offer(offering: Offering, signal?: AbortSignal): Promise<OfferResult> {
     this.checkOpen();
-    // An offer that is refused may have been stored by an earlier attempt: the next one is the same message.
-    const sentAs = {};
     try {
       await this.#parts.known(signal);
+      const connecting = offering.bucket === undefined ? this.#seats.ready() : undefined;
+      if (connecting !== undefined) await connecting;
       const bucket = offering.bucket ?? this.#seats.next();
+      const fact = this.#parts.fact ?? (await this.#parts.known(signal));
+      const { clock } = this.#parts.at(destinationOf(fact, bucket)).server;
+      // An offer that is refused may have been stored by an earlier attempt: the next one is the same message. Its id is
+      // made now, and not when it is sent, since each partition sends by itself and the ids tell the order of the offers.
+      const sentAs = clock.isSet ? { id: createId(clock.nextStamp(), bucket) } : {};
       const act: Act<OfferResult> = (part, knownFact) =>
         this.#messagesOf(part).offer({ ...offering, bucket, sentAs, knownFact }, signal);
       return await this.#routing.at(bucket, offering.key, act, signal);
@@ -150,9 +156,9 @@ export class PartitionedMessages implements DelayedFace {
   async poll(limit: number, signal?: AbortSignal): Promise<Buffer[]> {
     const payloads: Buffer[] = [];
     while (payloads.length < limit) {
-      const oldest = await this.#reading.oldest(signal);
+      const oldest = await this.#reading.oldest(limit - payloads.length, signal);
       if (oldest === undefined) break;
-      payloads.push(...(await oldest.poll(1, signal)));
+      payloads.push(...(await oldest.messages.poll(oldest.count, signal)));
     }
     return payloads;
   }

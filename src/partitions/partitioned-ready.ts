@@ -5,14 +5,19 @@ import type { ReadyFace } from "../ready/ready-list.ts";
 import { Taker } from "../ready/taker.ts";
 import { isCluster } from "../redis/client.ts";
 import type { WaitOptions } from "../queue/waiters.ts";
+import { grouped } from "./grouped.ts";
 import { Gathering, type GatheringSource } from "./gathering.ts";
+import { formatFact } from "./fact.ts";
 import type { Part } from "./part.ts";
 import type { Parts } from "./parts.ts";
+import { isRefusedAsOld } from "./routing.ts";
 import { sharesOf } from "./shares.ts";
 
 /** A taker, and what it takes from. */
 interface Lane extends GatheringSource<Taken> {
   readonly taker: Taker;
+  /** The partition that it is for alone; undefined if it is for all of a server. */
+  readonly partition: number | undefined;
 }
 
 /**
@@ -26,7 +31,7 @@ export class PartitionedReady implements ReadyFace {
   readonly #parts: Parts;
   readonly #name: string;
   readonly #gathering: Gathering<Taken>;
-  readonly #lanes = new Map<number, Lane>();
+  readonly #lanes = new Map<string, Lane>();
   readonly #closings = new Set<Promise<void>>();
   /** Where the next message is put, and where the next pop begins. */
   #turn = 0;
@@ -65,9 +70,10 @@ export class PartitionedReady implements ReadyFace {
       this.#parts.attend({ takes: true });
       this.#onChange();
     }
-    // One lane is asked directly: it serves many at once with fewer commands.
+    // One lane is asked directly: it serves many at once with fewer commands. Of several servers or partitions of a
+    // Cluster one may come that has no lane yet.
     const [only] = this.#lanes.values();
-    if (only !== undefined && this.#lanes.size === 1 && !this.#isOnCluster) {
+    if (only !== undefined && this.#parts.serverCount === 1 && only.partition === undefined) {
       return await only.wait(max, options);
     }
     return await this.#gathering.wait(max, options);
@@ -89,8 +95,15 @@ export class PartitionedReady implements ReadyFace {
   }
 
   async push(payloads: readonly Buffer[], signal?: AbortSignal): Promise<void> {
-    const { to } = await this.#parts.known(signal);
-    await this.#parts.at(this.#turn++ % to).ready.push(payloads, signal);
+    for (;;) {
+      const fact = await this.#parts.known(signal);
+      const { ready } = this.#parts.at(this.#turn++ % fact.to);
+      try {
+        return await ready.push(payloads, signal, formatFact(fact));
+      } catch (error) {
+        if (!isRefusedAsOld(error) || fact === this.#parts.fact) throw error;
+      }
+    }
   }
 
   async peek(signal?: AbortSignal): Promise<Buffer | undefined> {
@@ -137,62 +150,71 @@ export class PartitionedReady implements ReadyFace {
     return counts.reduce((sum, one) => sum + one, 0);
   }
 
-  get #isOnCluster(): boolean {
-    return isCluster(this.#parts.first.server.connections.background);
-  }
-
   #onChange(): void {
     if (!this.#isTaking || this.#isClosed) return;
-    if (this.#isOnCluster) this.#takeShare();
-    else this.#takeAll();
+    const { active } = this.#parts;
+    const parts = active.map((partition) => [partition, this.#parts.at(partition)] as const);
+    this.#takeAll(parts.filter(([, part]) => !isOnCluster(part)));
+    this.#takeShare(parts.filter(([, part]) => isOnCluster(part)));
     this.#gathering.setSources([...this.#lanes.values()]);
   }
 
   /** A lane for each server, with all its partitions. */
-  #takeAll(): void {
-    const byServer = new Map<number, Part[]>();
-    const { serverCount } = this.#parts;
-    for (const partition of this.#parts.active) {
-      const server = Math.max(0, partition) % serverCount;
-      byServer.set(server, [...(byServer.get(server) ?? []), this.#parts.at(partition)]);
+  #takeAll(all: readonly (readonly [number, Part])[]): void {
+    const byServer = grouped(
+      all,
+      ([partition]) => `server ${Math.max(0, partition) % this.#parts.serverCount}`,
+    );
+    for (const [name, { taker, partition }] of this.#lanes) {
+      // None of its partitions is left.
+      if (partition === undefined && !byServer.has(name)) taker.setSources([]);
     }
-    for (const [server, parts] of byServer) {
+    for (const [name, some] of byServer) {
+      const parts = some.map(([, part]) => part);
       const sources = parts.map(sourceOf);
-      const lane = this.#lanes.get(server);
+      const lane = this.#lanes.get(name);
       if (lane !== undefined) lane.taker.setSources(sources);
-      else this.#lanes.set(server, this.#newLane(sources, parts[0] as Part));
+      else this.#lanes.set(name, this.#newLane(sources, parts[0] as Part));
     }
   }
 
   /** A lane for each partition of this process's share. */
-  #takeShare(): void {
-    const { active, members, self } = this.#parts;
+  #takeShare(all: readonly (readonly [number, Part])[]): void {
+    const { members, self } = this.#parts;
     const takers = members.filter(({ roles }) => roles.takes).map(({ name }) => name);
-    const share = sharesOf(takers, self, active.length, PROCESSES).map((i) => active[i] as number);
-    for (const [partition, lane] of this.#lanes) {
-      if (share.includes(partition)) continue;
-      this.#lanes.delete(partition);
-      const closing = lane.taker.close().finally(() => this.#closings.delete(closing));
+    const indexes = all.length > 0 ? sharesOf(takers, self, all.length, PROCESSES) : [];
+    const share = new Map(indexes.map((i) => all[i] as readonly [number, Part]));
+    for (const [name, { taker, partition }] of this.#lanes) {
+      if (partition === undefined || share.has(partition)) continue;
+      this.#lanes.delete(name);
+      const closing = taker.close().finally(() => this.#closings.delete(closing));
       this.#closings.add(closing);
     }
-    for (const partition of share) {
-      if (this.#lanes.has(partition)) continue;
-      const part = this.#parts.at(partition);
-      this.#lanes.set(partition, this.#newLane([sourceOf(part)], part));
+    for (const [partition, part] of share) {
+      const name = `partition ${partition}`;
+      if (!this.#lanes.has(name)) {
+        this.#lanes.set(name, this.#newLane([sourceOf(part)], part, partition));
+      }
     }
   }
 
-  #newLane(sources: readonly PausableSource[], { server }: Part): Lane {
+  #newLane(sources: readonly PausableSource[], { server }: Part, partition?: number): Lane {
     const taker = new Taker(sources, server, {
       order: "rotating",
       name: this.#name,
     });
     return {
       taker,
+      partition,
+      work: server.troubles.work(),
       wait: (max, options) => taker.wait(max, options),
       putBack: (messages) => taker.putBack(messages),
     };
   }
+}
+
+function isOnCluster({ server }: Part): boolean {
+  return isCluster(server.connections.commands);
 }
 
 function sourceOf({ queue: { keys }, pauses }: Part): PausableSource {

@@ -1,3 +1,4 @@
+import { replyOf } from "../failure.ts";
 import { setPaused } from "../lua/queue/set-paused.ts";
 import { openGroup } from "../lua/reliable/open-group.ts";
 import { asNumber } from "../lua/script.ts";
@@ -44,10 +45,15 @@ export async function isInUse(
     async (redis, keys) => {
       const { timeouts, ready, retries, journal, quarantine, unreadable } = keys;
       const { stream, dead, mover, paused } = keys;
-      const held = [timeouts, ready, retries, quarantine, unreadable];
+      const held = [timeouts, retries, quarantine, unreadable];
       const signs = asked === "used" ? [stream, mover, paused] : [];
       const counts = await Promise.all([
         redis.exists(...held, ...signs),
+        // The key with the bare name may be anything of somebody else's.
+        redis.llen(ready).catch((error: unknown) => {
+          if (replyOf(error) === "WRONGTYPE") return 0;
+          throw error;
+        }),
         redis.xlen(stream),
         redis.xlen(dead),
         redis.hexists(journal, "rows"),

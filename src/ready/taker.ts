@@ -68,7 +68,7 @@ export class Taker {
   readonly #waiters: Waiters<Taken>;
   readonly #rhythm: PopRhythm;
   readonly #giveBack: GiveBack;
-  readonly #pause = new Pause(100, 1000);
+  readonly #pause = new Pause(100, 500);
 
   #mode: TakerMode = "idle";
   /** What the block that is under way was sent for. */

@@ -1,21 +1,42 @@
-import { Command, type Cluster, type Redis } from "ioredis";
+import { Command, type Cluster, type Redis, type RedisOptions } from "ioredis";
 
 /** The master that serves a key; without a key, any. */
 export async function nodeOf(cluster: Cluster, key: string | undefined): Promise<Redis> {
   if (cluster.status !== "ready") await ready(cluster);
-  const masters = cluster.nodes("master");
-  let owner: Redis | undefined = masters[Math.floor(Math.random() * masters.length)];
-  if (key !== undefined) {
-    const slot = new Command("lpop", [`${cluster.options.keyPrefix ?? ""}${key}`]).getSlot();
-    const [address] = cluster.slots[slot ?? 0] ?? [];
-    owner = masters.find((node) => `${node.options.host}:${node.options.port}` === address);
-  }
+  let owner = find(cluster, key);
   if (owner === undefined) {
-    // The sooner it knows the new slots, the sooner the next attempt finds the node.
-    cluster.refreshSlotsCache();
-    throw new Error("no master of the cluster serves this key");
+    // It may be another one by now.
+    await refreshed(cluster);
+    owner = find(cluster, key);
   }
+  if (owner === undefined) throw new Error("no master of the cluster serves this key");
   return owner;
+}
+
+/** Resolves when it has asked once more who serves which slots, or a second later. */
+async function refreshed(cluster: Cluster): Promise<void> {
+  await new Promise<void>((resolve) => {
+    const timeout = setTimeout(resolve, 1000);
+    cluster.refreshSlotsCache(() => {
+      clearTimeout(timeout);
+      resolve();
+    });
+  });
+}
+
+function find(cluster: Cluster, key: string | undefined): Redis | undefined {
+  if (key !== undefined) return ownerOf(cluster, key);
+  const masters = cluster.nodes("master");
+  return masters[Math.floor(Math.random() * masters.length)];
+}
+
+/** The master that serves a key, as far as `cluster` knows, and is connected to it. */
+export function ownerOf(cluster: Cluster, key: string): Redis | undefined {
+  const slot = new Command("lpop", [`${cluster.options.keyPrefix ?? ""}${key}`]).getSlot();
+  const [address] = cluster.slots[slot ?? 0] ?? [];
+  return cluster
+    .nodes("master")
+    .find((node) => `${node.options.host}:${node.options.port}` === address);
 }
 
 async function ready(cluster: Cluster): Promise<void> {
@@ -34,9 +55,16 @@ async function ready(cluster: Cluster): Promise<void> {
 /** A connection of `cluster` to the node that `connection` is connected to. */
 export function peerOf(cluster: Cluster, connection: Redis): Redis {
   const { host, port } = connection.options;
-  const peer = cluster
-    .nodes("master")
-    .find((node) => node.options.host === host && node.options.port === port);
+  const peer = cluster.nodes("master").find((node) => isSameNode(node.options, connection.options));
   if (peer === undefined) throw new Error(`${host}:${port} is no master of the cluster any more`);
   return peer;
+}
+
+export function isSameNode(a: RedisOptions, b: RedisOptions): boolean {
+  return a.host === b.host && a.port === b.port;
+}
+
+/** The address of the server at the other end, as "host:port". */
+export function serverOf({ stream }: Redis): string {
+  return `${stream.remoteAddress}:${stream.remotePort}`;
 }

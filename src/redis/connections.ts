@@ -1,5 +1,5 @@
-import type { Redis, RedisOptions } from "ioredis";
-import { nodeOf, peerOf } from "./cluster-node.ts";
+import type { Redis } from "ioredis";
+import { isSameNode, nodeOf, peerOf, serverOf } from "./cluster-node.ts";
 import { ClosedError } from "../errors.ts";
 import { isGivenUp, isNotLetIn, messageOf, UnansweredError } from "../failure.ts";
 import { callWithin, type CallLimit } from "./call.ts";
@@ -16,6 +16,7 @@ import {
   type ConnectionOptions,
   type RedisClient,
 } from "./client.ts";
+import { isReplying } from "./replying.ts";
 import { Readiness } from "./readiness.ts";
 import { ServerClock } from "../time/server-clock.ts";
 import type { Troubles } from "./troubles.ts";
@@ -97,6 +98,16 @@ export class Connections {
     if (isGivenUp(error)) return new Error(`Redis cannot be reached: ${why}`);
     if (!(error instanceof UnansweredError) || error.cause !== undefined) return error;
     return new UnansweredError(`${error.message}: ${why}`, error.wasSent);
+  }
+
+  /** Whether the server, or the Cluster node that serves `key`, can be reached and replies, as far as is known. */
+  isReplying(key: string): boolean {
+    // Nothing watches a client that was lent, but the background client.
+    const clients = [
+      this.commands,
+      ...(this.#background?.status === "ready" ? [this.#background] : []),
+    ];
+    return clients.every((client) => isReplying(client, key, this.#heartbeats));
   }
 
   get background(): RedisClient {
@@ -276,15 +287,6 @@ export class Connections {
 async function askTime(client: Redis, onTime: ConnectionsListener["onTime"]): Promise<void> {
   const sentAt = performance.now();
   onTime(ServerClock.fromTime(await client.time()), sentAt);
-}
-
-/** The address of the server at the other end, as "host:port". */
-function serverOf({ stream }: Redis): string {
-  return `${stream.remoteAddress}:${stream.remotePort}`;
-}
-
-function isSameNode(a: RedisOptions, b: RedisOptions): boolean {
-  return a.host === b.host && a.port === b.port;
 }
 
 /** Milliseconds until a connection of ours is ready, at most. */

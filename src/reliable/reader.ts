@@ -64,7 +64,7 @@ export class Reader {
   readonly #reads: Work;
   readonly #unblocking: Unblocking;
   readonly #waiters: Waiters<Held>;
-  readonly #pause = new Pause(100, 1000);
+  readonly #pause = new Pause(100, 500);
 
   /** When the read that is under way was sent (`performance.now()`); Infinity if there is none. */
   readingSince = Infinity;

@@ -5,18 +5,25 @@ import { OwnServer } from "./own-server.ts";
 
 const SLOTS = 16_384;
 
-/** Starts a Redis Cluster of three masters, with a replica each if wanted, for this test alone. */
+/** Starts a Redis Cluster of three masters, or more, with a replica each if wanted, for this test alone. */
 export async function startCluster(
-  options: { readonly withReplicas?: boolean } = {},
+  options: {
+    readonly withReplicas?: boolean;
+    readonly masters?: number;
+    /** Whether all slots are out of service while some are: Redis's default. */
+    readonly isWhole?: boolean;
+  } = {},
 ): Promise<TestCluster> {
   const args = ["--cluster-enabled", "yes", "--cluster-node-timeout", "2000"];
+  if (options.isWhole === false) args.push("--cluster-require-full-coverage", "no");
   const start = async (): Promise<OwnServer> => {
     const node = await OwnServer.start({ args });
     onTestFinished(() => node.stop());
     return node;
   };
-  const masters = await Promise.all([1, 2, 3].map(start));
-  const replicas = options.withReplicas === true ? await Promise.all([1, 2, 3].map(start)) : [];
+  const each = Array.from({ length: options.masters ?? 3 });
+  const masters = await Promise.all(each.map(start));
+  const replicas = options.withReplicas === true ? await Promise.all(each.map(start)) : [];
   const nodes = [...masters, ...replicas];
   const clients = nodes.map(({ port }) => new Redis(port, "127.0.0.1"));
   await Promise.all(

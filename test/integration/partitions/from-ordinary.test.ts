@@ -1,8 +1,11 @@
 import { beforeEach, expect, test } from "vitest";
+import { PartitionNames } from "../../../src/partitions/ring.ts";
+import { queueKeys } from "../../../src/queue/keys.ts";
 import { collect } from "../../helpers/collect.ts";
 import { newLine, newLineThatMayFail } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
-import { uniqueName } from "../../helpers/redis.ts";
+import { newRedis, uniqueName } from "../../helpers/redis.ts";
+import { offerAsRedisson } from "../../helpers/redisson.ts";
 
 const LONG = 3_600_000;
 const partitions = 4;
@@ -115,17 +118,21 @@ test("a reliable queue: retries, what is in flight, dead letters, groups", async
 });
 
 test("keepOrdinary: an ordinary queue that is empty, and stays in use", async () => {
-  const old = newLine({ transfer: false });
+  const old = newLine({ transfer: false, codec: "json" });
   const before = old.getDelayedQueue<string>(name);
   const changer = newLine();
   await changer.setPartitions(name, partitions, { keepOrdinary: true });
   expect(await numbersOf()).toEqual([-1, 0, 1, 2, 3]);
-  const line = newLine();
+  const line = newLine({ codec: "json" });
   const queue = line.getDelayedQueue<string>(name, { partitions });
   const ready = line.getBlockingQueue<string>(name, { partitions });
   const taking = ready.take();
   await before.offer("due", 0);
   expect(await taking).toBe("due");
+  // So do Java's services. Their ids tell no bucket.
+  await offerAsRedisson(newRedis(), name, JSON.stringify("java"), 20);
+  expect(await ready.take()).toBe("java");
+  await offerAsRedisson(newRedis(), name, JSON.stringify("java, later"), LONG);
   await before.offer("mine", LONG, { key: "mine" });
   await before.offer("yours", LONG, { key: "yours" });
   // It brings nothing over: those who know of no partitions go on finding what is theirs.
@@ -136,6 +143,9 @@ test("keepOrdinary: an ordinary queue that is empty, and stays in use", async ()
   expect(await before.cancel("yours")).toBe(false);
   await line.setPartitions(name, partitions);
   expect(await numbersOf()).toEqual([0, 1, 2, 3]);
+  const [java] = await collect(queue);
+  expect(java?.payload).toBe("java, later");
+  expect(await queue.cancel(java?.id ?? "")).toBe(true);
 
   // One that was forgotten is no loss.
   await before.offer("late", LONG, { key: "late" });
@@ -167,6 +177,8 @@ test("a queue that is paused stays so, and one that has resumed is not paused ag
 });
 
 test("a new queue takes in nothing, and one partition is the least", async () => {
+  // No queue, but a key of somebody else's.
+  await newRedis().set(name, "text");
   const line = newLine();
   const queue = line.getDelayedQueue<string>(name, { partitions });
   await queue.offer("a", LONG, { key: "k" });
@@ -174,4 +186,15 @@ test("a new queue takes in nothing, and one partition is the least", async () =>
   await line.setPartitions(name, 1);
   expect(await numbersOf()).toEqual([0]);
   expect(await queue.cancel("k")).toBe(true);
+});
+
+test("two who want different numbers: each comes true once", async () => {
+  const lines = [newLine({ transfer: false }), newLine({ transfer: false })] as const;
+  const queue = lines[0].getDelayedQueue<number>(name, { partitions: 2 });
+  await queue.offerMany(upTo(500).map((payload) => ({ payload, delay: LONG })));
+  await Promise.all([lines[0].setPartitions(name, 8), lines[1].setPartitions(name, 3)]);
+  const fact = await newRedis().get(queueKeys(new PartitionNames(name).at(0)).partitions);
+  // The first fact, and two for each change.
+  expect(fact).toMatch(/^5:[83]:[83]:stable:1$/);
+  expect(await queue.size()).toBe(500);
 });

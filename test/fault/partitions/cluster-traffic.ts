@@ -1,0 +1,129 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Cluster } from "ioredis";
+import { onTestFinished } from "vitest";
+import { bucketOfKey } from "../../../src/queue/bucket.ts";
+import { tableOf } from "../../../src/partitions/ring.ts";
+import { newLineThatMayFail, type TestLine } from "../../helpers/delayline.ts";
+import { eventually } from "../../helpers/eventually.ts";
+import type { OwnServer } from "../../helpers/own-server.ts";
+import { uniqueName } from "../../helpers/redis.ts";
+
+/** How many partitions there are. */
+export const PARTITIONS = 6;
+
+/** Milliseconds between two offers: a hundred a second. */
+const INTERVAL = 10;
+
+/** Milliseconds until a message is due. */
+const DELAY = 100;
+
+/** Milliseconds for which a master may be ahead of its replica. */
+const UNREPLICATED = 500;
+
+/** A producer and a consumer of a queue in partitions, and what became of each message, by `performance.now()`. */
+export class ClusterTraffic {
+  readonly name = uniqueName("partitions");
+  readonly kind: "plain" | "reliable";
+  /** The consumer. */
+  readonly line: TestLine;
+  readonly offeredAt = new Map<number, number>();
+  readonly acknowledgedAt = new Map<number, number>();
+  readonly rejected = new Map<number, unknown>();
+  readonly receivedAt = new Map<number, number[]>();
+  readonly #timer: NodeJS.Timeout;
+
+  /** Begins at once; ends with the test. */
+  constructor(redis: Cluster, kind: "plain" | "reliable", callTimeout = 60_000) {
+    this.kind = kind;
+    this.line = newLineThatMayFail({ redis });
+    const options = { partitions: PARTITIONS };
+    const receive = (n: number) => {
+      this.receivedAt.set(n, [...(this.receivedAt.get(n) ?? []), performance.now()]);
+    };
+    if (kind === "plain") this.line.getBlockingQueue<number>(this.name, options).subscribe(receive);
+    else
+      this.line.getReliableQueue<number>(this.name, options).subscribe(receive, { concurrency: 8 });
+    // The consumer alone moves plain messages.
+    const producer = newLineThatMayFail({ redis, transfer: false, callTimeout });
+    const queue =
+      kind === "plain"
+        ? producer.getDelayedQueue<number>(this.name, options)
+        : producer.getReliableQueue<number>(this.name, options);
+    if (kind === "plain") this.line.getDelayedQueue(this.name, options);
+    this.#timer = setInterval(() => {
+      const n = this.offeredAt.size;
+      this.offeredAt.set(n, performance.now());
+      queue.offer(n, DELAY, { key: String(n) }).then(
+        () => this.acknowledgedAt.set(n, performance.now()),
+        (error: unknown) => this.rejected.set(n, error),
+      );
+    }, INTERVAL);
+    onTestFinished(() => clearInterval(this.#timer));
+  }
+
+  /** The partition that a message goes to. */
+  partitionOf(n: number): number {
+    return tableOf(PARTITIONS)[bucketOfKey(String(n))] as number;
+  }
+
+  /** Resolves when some messages have arrived. */
+  async isFlowing(): Promise<void> {
+    await eventually(() => this.receivedAt.size >= 100, { within: 20_000 });
+  }
+
+  /** The partitions that a server has. */
+  async partitionsOn({ port }: OwnServer): Promise<number[]> {
+    const all = await this.line.partitions(this.name);
+    return all.flatMap(({ partition, node }) => (node === `127.0.0.1:${port}` ? [partition] : []));
+  }
+
+  /** Stops offering, and waits until every offer is settled, and for a second nothing more arrives. */
+  async end(): Promise<void> {
+    clearInterval(this.#timer);
+    const settled = () => this.acknowledgedAt.size + this.rejected.size;
+    await eventually(() => settled() === this.offeredAt.size, { within: 30_000 });
+    let count = -1;
+    while (count < this.receivedAt.size) {
+      count = this.receivedAt.size;
+      await sleep(1000);
+    }
+  }
+
+  /** Milliseconds from `at` until a partition delivers a message that was offered after that. */
+  untilDelivered(partition: number, at: number): number {
+    const times = [...this.receivedAt]
+      .filter(([n]) => this.partitionOf(n) === partition && (this.offeredAt.get(n) ?? 0) > at)
+      .map(([, [first]]) => first as number);
+    return Math.min(...times) - at;
+  }
+
+  /** By how many milliseconds a partition's messages came too late that were due between two instants; ascending. */
+  lateness(partition: number, from: number, to: number): number[] {
+    return [...this.acknowledgedAt.keys()]
+      .filter((n) => this.partitionOf(n) === partition)
+      .map(
+        (n) => [this.receivedAt.get(n)?.[0] ?? NaN, (this.offeredAt.get(n) ?? 0) + DELAY] as const,
+      )
+      .filter(([, due]) => from < due && due < to)
+      .map(([received, due]) => received - due)
+      .toSorted((a, b) => a - b);
+  }
+
+  /** Those that were acknowledged but did not arrive; without what a master that died may not have handed on. */
+  lost(diedAt = -Infinity): number[] {
+    return [...this.acknowledgedAt]
+      .filter(([n, at]) => !this.receivedAt.has(n) && !isUnsure(at, diedAt))
+      .map(([n]) => n);
+  }
+
+  /** Those that arrived twice; likewise. */
+  twice(diedAt = -Infinity): number[] {
+    return [...this.receivedAt]
+      .filter(([, [first, second]]) => second !== undefined && !isUnsure(first as number, diedAt))
+      .map(([n]) => n);
+  }
+}
+
+function isUnsure(at: number, diedAt: number): boolean {
+  return diedAt - UNREPLICATED < at && at < diedAt + UNREPLICATED;
+}

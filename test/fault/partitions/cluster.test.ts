@@ -1,0 +1,100 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect, test } from "vitest";
+import { masterOf, startCluster, type TestCluster } from "../../helpers/cluster.ts";
+import { eventually } from "../../helpers/eventually.ts";
+import { newRedis } from "../../helpers/redis.ts";
+import { replaced } from "../replaced.ts";
+import { partitionName } from "../../../src/partitions/ring.ts";
+import type { OwnServer } from "../../helpers/own-server.ts";
+import type { Redis } from "ioredis";
+import { ClusterTraffic, PARTITIONS } from "./cluster-traffic.ts";
+
+/* A queue in partitions on a Cluster: a master dies, a partition moves from one to another. */
+
+test("kill -9 of a master: the other partitions go on, and all are back soon after the failover", async () => {
+  const cluster = await startCluster({ withReplicas: true, isWhole: false });
+  const kinds = ["plain", "reliable"] as const;
+  const both = kinds.map((kind) => new ClusterTraffic(cluster.cluster, kind));
+  for (const traffic of both) await traffic.isFlowing();
+  const [{ name }] = (await both[0]!.line.partitions(both[0]!.name)) as { name: string }[] as [
+    { name: string },
+  ];
+  const victim = await masterOf(cluster, name);
+  const gone = await Promise.all(both.map((traffic) => traffic.partitionsOn(victim)));
+  // 6 partitions are on 3 masters.
+  expect(gone.map(({ length }) => length)).toEqual([2, 2]);
+
+  const replacing = replaced(cluster, victim, name);
+  const killedAt = performance.now();
+  await victim.kill();
+  const at = await replacing;
+  for (const [i, traffic] of both.entries()) {
+    for (const partition of gone[i]!) {
+      await eventually(() => traffic.untilDelivered(partition, at) < Infinity, { within: 20_000 });
+    }
+  }
+  await Promise.all(both.map((traffic) => traffic.end()));
+
+  for (const [i, traffic] of both.entries()) {
+    for (let partition = 0; partition < PARTITIONS; partition++) {
+      if (gone[i]!.includes(partition)) {
+        expect(traffic.untilDelivered(partition, at)).toBeLessThan(1500);
+        continue;
+      }
+      const lateness = traffic.lateness(partition, killedAt, at);
+      expect(lateness.length).toBeGreaterThan(10);
+      // The slots were out of service for 3 s or so. This much is left to a busy machine.
+      expect(Math.max(...lateness)).toBeLessThan(1000);
+    }
+    expect(traffic.lost(killedAt)).toEqual([]);
+    expect(traffic.twice(killedAt)).toEqual([]);
+    expect([...traffic.rejected.values()].map(String)).toEqual([]);
+    // The new master is known by its address.
+    expect((await traffic.line.partitions(traffic.name)).map(({ node }) => node)).not.toContain(
+      `127.0.0.1:${victim.port}`,
+    );
+    await eventually(() => traffic.line.recoveries.length === traffic.line.errors.length);
+  }
+}, 90_000);
+
+test("a partition's slot is moved to another master under load: nothing is lost, nothing comes twice", async () => {
+  const cluster = await startCluster();
+  const kinds = ["plain", "reliable"] as const;
+  const both = kinds.map((kind) => new ClusterTraffic(cluster.cluster, kind, 5000));
+  for (const traffic of both) await traffic.isFlowing();
+
+  const moved = both.map(({ name }) => partitionName(name, 1));
+  for (const name of moved) await moveSlotOf(cluster, name);
+  const movedAt = performance.now();
+  for (const traffic of both) {
+    await eventually(() => traffic.untilDelivered(1, movedAt) < Infinity);
+  }
+  await Promise.all(both.map((traffic) => traffic.end()));
+
+  for (const traffic of both) {
+    expect(traffic.lost()).toEqual([]);
+    expect(traffic.twice()).toEqual([]);
+    expect(traffic.rejected.size).toBeLessThanOrEqual(traffic.offeredAt.size / 100);
+  }
+}, 60_000);
+
+/** Moves a slot with all its keys to another master, as `redis-cli --cluster reshard` does. */
+async function moveSlotOf(cluster: TestCluster, key: string): Promise<void> {
+  const slot = await cluster.cluster.cluster("KEYSLOT", key);
+  const from = await masterOf(cluster, key);
+  const to = cluster.nodes.find((node) => node !== from) as OwnServer;
+  const nodes = cluster.nodes.map(({ url }) => newRedis(url));
+  const [source, target] = [from, to].map(({ url }) => newRedis(url)) as [Redis, Redis];
+  const ids = await Promise.all([source, target].map((node) => node.cluster("MYID")));
+  await target.cluster("SETSLOT", slot, "IMPORTING", String(ids[0]));
+  await source.cluster("SETSLOT", slot, "MIGRATING", String(ids[1]));
+  for (;;) {
+    // A few at a time: meanwhile some are here and some there.
+    const keys = (await source.cluster("GETKEYSINSLOT", slot, 2)) as string[];
+    if (keys.length === 0) break;
+    await source.call("MIGRATE", "127.0.0.1", to.port, "", 0, 5000, "KEYS", ...keys);
+    await sleep(50);
+  }
+  await target.cluster("SETSLOT", slot, "NODE", String(ids[1]));
+  for (const node of nodes) await node.cluster("SETSLOT", slot, "NODE", String(ids[1]));
+}
