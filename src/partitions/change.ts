@@ -74,7 +74,12 @@ export class Change {
         if (!isRefusedAsOld(error)) throw error;
       }
     }
-    await this.#lookAfter();
+    try {
+      await this.#lookAfter();
+    } catch (error) {
+      // Whoever changes it again does the same.
+      if (!isRefusedAsOld(error)) throw error;
+    }
   }
 
   /** What is left in a partition that is none any more goes to the others. */
