@@ -1,13 +1,14 @@
-import { advanceFact, changeFact, readFact } from "../lua/partitions/fact.ts";
+import { advanceFact, beginChange, changeFact, readFact } from "../lua/partitions/fact.ts";
 import { drainPage, type Left } from "../lua/partitions/drain-page.ts";
 import { removeRemains } from "../lua/partitions/remove-remains.ts";
 import type { Batch } from "../lua/fragments/journal.ts";
 import { MAX_PARTITIONS } from "../queue/options.ts";
 import { Pause } from "../time/pause.ts";
 import { FROM_ORDINARY, formatFact, ORDINARY, parseFact, type Fact } from "./fact.ts";
-import { activeOf, type Parts } from "./parts.ts";
+import { MEMBER_TIMEOUT } from "./fact-watch.ts";
 import { fewAtOnce } from "./few-at-once.ts";
-import { prepare } from "./preparation.ts";
+import { activeOf, type Parts } from "./parts.ts";
+import { isInUse, prepare } from "./prepare.ts";
 import { tableOf } from "./ring.ts";
 import { isRefusedAsOld, type Routing } from "./routing.ts";
 
@@ -23,7 +24,7 @@ export interface Progress {
 export interface ChangeOptions {
   readonly signal: AbortSignal | undefined;
   readonly onProgress: (progress: Progress) => void;
-  /** Whether the ordinary queue stays a part, for processes that offer to it still. */
+  /** Whether the ordinary queue becomes a part, or stays one, for processes that still use it. */
   readonly keepsOrdinary: boolean;
 }
 
@@ -46,32 +47,41 @@ export class Change {
     this.#options = options;
   }
 
-  /** Resolves when the queue has so many partitions, and all messages are where they belong. */
+  /**
+   * Resolves when the queue has so many partitions, and all messages are where they belong. What is in the ordinary
+   * queue of the same name is taken in, even if the number stays; with `keepsOrdinary` it becomes a part, and keeps
+   * what is in it.
+   */
   async run(count: number): Promise<void> {
-    const { signal } = this.#options;
-    /** The last epoch in which it was on its way to this number. */
-    let wasUnderWay = Infinity;
+    const { signal, keepsOrdinary } = this.#options;
+    let hasComeTrue = false;
+    let hasTakenIn = false;
     for (;;) {
       signal?.throwIfAborted();
       const fact = await this.#parts.ask(signal);
-      // It has had the number, and somebody else wants another one by now.
-      if (fact.epoch > wasUnderWay) break;
+      const { from, to, state } = fact;
       try {
-        if (fact.state !== "stable") {
-          const isWanted = fact.to === count;
-          if (isWanted) wasUnderWay = fact.epoch;
-          const keepsOrdinary =
-            isWanted && fact.from === FROM_ORDINARY && this.#options.keepsOrdinary;
-          await this.#finish(fact, keepsOrdinary);
-          if (keepsOrdinary) return;
-        } else if (fact.to === count) {
+        if (state === "stable" && to === count) {
+          if (!keepsOrdinary && (hasTakenIn || !(await this.#isOrdinaryLeft()))) break;
+          await this.#begin(fact, count, FROM_ORDINARY);
+        } else if (hasComeTrue && !keepsOrdinary) {
+          // Somebody else wants another number.
           break;
+        } else if (state === "stable") {
+          await this.#begin(fact, count, to);
+        } else if (keepsOrdinary && from === FROM_ORDINARY && to === count) {
+          return await this.#announce(fact);
         } else {
-          await this.#begin(fact, count);
+          await this.#finish(fact);
         }
       } catch (error) {
         // Somebody else has gone on.
         if (!isRefusedAsOld(error)) throw error;
+      }
+      // Whoever has gone on has finished it before: nothing else follows upon a change.
+      if (state !== "stable") {
+        hasComeTrue ||= to === count;
+        hasTakenIn ||= from === FROM_ORDINARY;
       }
     }
     try {
@@ -85,8 +95,10 @@ export class Change {
   /** What is left in a partition that is none any more goes to the others. */
   async drainLate(partition: number): Promise<void> {
     const fact = await this.#parts.known();
-    if (fact.state !== "stable" || partition < fact.to) return;
+    const isGone = partition === ORDINARY || partition >= fact.to;
+    if (fact.state !== "stable" || !isGone) return;
     await this.#drain(fact, partition, false);
+    if (partition === ORDINARY) return;
     const { queue } = this.#parts.at(partition);
     const options = { signal: this.#options.signal, knownFact: formatFact(fact) };
     await queue.read("tidy", removeRemains, {}, options);
@@ -108,20 +120,33 @@ export class Change {
     }
   }
 
-  async #begin(fact: Fact, count: number): Promise<void> {
-    const isExclusive = this.#parts.members.some(({ roles }) => roles.isExclusive);
-    await this.#replace(fact, {
-      epoch: fact.epoch + 1,
-      to: count,
-      from: fact.to,
-      state: isExclusive ? "holding" : "moving",
-      servers: fact.servers,
-    });
+  /** Whether processes that know of no partitions have left something behind. */
+  #isOrdinaryLeft(): Promise<boolean> {
+    return isInUse(this.#parts.ordinary, "left", this.#options.signal);
   }
 
-  async #finish(fact: Fact, keepsOrdinary: boolean): Promise<void> {
-    await prepare(this.#parts, fact, this.#options.signal);
+  async #begin(fact: Fact, count: number, from: number): Promise<void> {
+    const { signal } = this.#options;
+    const { first, notice } = this.#parts;
+    const by = { ...fact, epoch: fact.epoch + 1, to: count, from };
+    const args = {
+      expected: formatFact(fact),
+      fact: formatFact({ ...by, state: "moving" }),
+      holding: formatFact({ ...by, state: "holding" }),
+      notice,
+      timeout: MEMBER_TIMEOUT,
+    };
+    this.#learn(await first.queue.read("change the partitions of", beginChange, args, { signal }));
+  }
+
+  /** From now on every partition is ready for messages, and refuses whoever knows less. */
+  async #announce(fact: Fact): Promise<void> {
+    await prepare((partition) => this.#parts.at(partition), fact, this.#options.signal);
     await this.#tellAll(fact);
+  }
+
+  async #finish(fact: Fact): Promise<void> {
+    await this.#announce(fact);
     const { from, to } = fact;
     // What is under way since an earlier change goes where it went then.
     await fewAtOnce(activeOf(fact), (partition) => this.#finishBatch(fact, partition));
@@ -131,11 +156,16 @@ export class Change {
       from === FROM_ORDINARY
         ? [ORDINARY]
         : Array.from({ length: from - first }, (_, i) => first + i);
-    await fewAtOnce(sources, (source) => this.#bringAll(fact, source));
-    if (keepsOrdinary) return;
+    const bringAll = () => fewAtOnce(sources, (source) => this.#bringAll(fact, source));
+    if (fact.state === "holding") {
+      await Promise.all([bringAll(), this.#allHandled(fact)]);
+      // Those that have failed meanwhile.
+      await fewAtOnce(sources, (source) => this.#bringAll(fact, source, RETRIES));
+    } else {
+      await bringAll();
+    }
     const going = from === FROM_ORDINARY || to < from ? sources : [];
     await fewAtOnce(going, (source) => this.#drain(fact, source, true));
-    if (fact.state === "holding") await this.#allHandled(fact);
     await this.#settle(fact);
   }
 
@@ -156,7 +186,6 @@ export class Change {
     return this.#routing.bringOver.finish(fact, partition, this.#options.signal);
   }
 
-  /** From now on every partition refuses whoever knows less. */
   async #tellAll(fact: Fact): Promise<void> {
     const { signal } = this.#options;
     const { notice } = this.#parts;
@@ -168,9 +197,9 @@ export class Change {
   }
 
   /** Brings over what is delayed in a partition, and belongs elsewhere. */
-  async #bringAll(fact: Fact, source: number): Promise<void> {
+  async #bringAll(fact: Fact, source: number, first?: Buffer): Promise<void> {
     const { signal } = this.#options;
-    let cursor: Buffer | undefined;
+    let cursor = first;
     do {
       signal?.throwIfAborted();
       const page = await this.#routing.bringOver.bringPage(fact, source, cursor, signal);
@@ -212,7 +241,7 @@ export class Change {
     for (let partition = 0; partition < fact.from; partition++) {
       for (;;) {
         signal?.throwIfAborted();
-        if (await this.#parts.isIdle(partition, fact)) break;
+        if (await this.#parts.isHandled(partition, fact, signal)) break;
         await pause.wait();
       }
     }
@@ -222,7 +251,10 @@ export class Change {
     const { signal } = this.#options;
     const { first, notice } = this.#parts;
     const args = { expected: formatFact(fact), fact: formatFact(by), notice };
-    const found = await first.queue.read("change the partitions of", changeFact, args, { signal });
+    this.#learn(await first.queue.read("change the partitions of", changeFact, args, { signal }));
+  }
+
+  #learn(found: string): void {
     if (parseFact(found) === undefined) throw new TypeError(`no legal fact: ${found}`);
     this.#parts.learn(found);
   }
@@ -236,6 +268,9 @@ export class Change {
 function sum({ delayed, ready, inFlight, dead, quarantined, retrying }: Left): number {
   return delayed + ready + inFlight + dead + quarantined + retrying;
 }
+
+/** The cursor behind the delayed messages of a partition; see `pullOutPage`. */
+const RETRIES = Buffer.from("r");
 
 /** What one script takes out: a millisecond of Redis's time at most. */
 const PAGE = 100;

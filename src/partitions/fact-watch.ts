@@ -1,24 +1,14 @@
 import { randomUUID } from "node:crypto";
 import { RedisError } from "../errors.ts";
 import { attend } from "../lua/partitions/attend.ts";
-import { advanceFact, createFact, readFact } from "../lua/partitions/fact.ts";
-import { asNumber } from "../lua/script.ts";
-import type { Queue } from "../queue/queue.ts";
+import { advanceFact } from "../lua/partitions/fact.ts";
 import type { Listener } from "../redis/subscriber.ts";
 import type { Troubles, Work } from "../redis/troubles.ts";
 import { Pause } from "../time/pause.ts";
-import { formatFact, FROM_ORDINARY, isLater, parseFact, type Fact } from "./fact.ts";
+import { loadFact, UncreatedError, type Creation } from "./creation.ts";
+import { formatFact, isLater, parseFact, type Fact } from "./fact.ts";
 import { formatMember, parseMember, type Member, type Roles } from "./member.ts";
 import type { Part } from "./part.ts";
-
-/** How a queue gets partitions that has none yet. */
-export interface Creation {
-  /** How many; undefined: somebody else has to create them. */
-  readonly partitions: number | undefined;
-  readonly servers: number;
-  /** The ordinary queue of the same name. If it holds something, it is taken in. */
-  readonly ordinary: Pick<Queue, "call">;
-}
 
 /**
  * What this client knows about the partitions of one queue, and about the processes that have it open.
@@ -27,8 +17,9 @@ export interface Creation {
  * of its own, with the reply to each sign of life, and with each script that is refused since Redis knows more. Whoever
  * acts on an old fact is refused, so nobody has to know it at once.
  *
- * A sign of life is sent every two seconds once {@link attend} was called. Who joins or leaves says so on the
- * channel, too. So all processes share out the partitions in the same way, but for a moment; that is only advice.
+ * A sign of life is sent every two seconds once {@link attend} was called, or oftener by who consumes exclusively. Who
+ * joins or leaves says so on the channel, too. So all processes share out the partitions in the same way, but for a
+ * moment; that is only advice.
  */
 export class FactWatch implements Listener {
   readonly #queue: string;
@@ -41,6 +32,7 @@ export class FactWatch implements Listener {
 
   #fact: Fact | undefined;
   #members: readonly Member[] = [];
+  #exclusive: readonly string[] = [];
   #roles: Roles = {};
   /** The member of which the others were told. */
   #announced = "";
@@ -73,6 +65,11 @@ export class FactWatch implements Listener {
   /** The processes that have the queue open, this one among them if it attends. */
   get members(): readonly Member[] {
     return this.#members;
+  }
+
+  /** The names of those among them who consume exclusively and were seen within {@link LATE} milliseconds. */
+  get exclusive(): readonly string[] {
+    return this.#exclusive;
   }
 
   /** This process's name among the members. */
@@ -146,7 +143,13 @@ export class FactWatch implements Listener {
 
   onMessage(message: string): void {
     if (message === MEMBERS) this.#attendNow();
+    else if (message === RELEASED) this.#tell();
     else this.learn(message);
+  }
+
+  /** Tells the others that a partition was released. It is only a hint: it never rejects. */
+  async tellReleased(): Promise<void> {
+    await this.#first.server.connections.background.publish(this.notice, RELEASED).catch(() => {});
   }
 
   /** Leaves; resolves when Redis knows, or could not be told. */
@@ -170,43 +173,8 @@ export class FactWatch implements Listener {
   }
 
   async #load(): Promise<Fact> {
-    const { queue } = this.#first;
-    const found =
-      (await queue.read("ask for the partitions of", readFact, {})) ?? (await this.#create());
-    const fact = parseFact(found);
-    if (fact === undefined)
-      throw new TypeError(`queue "${this.#queue}" has no legal number of partitions`);
-    if (fact.servers !== this.#creation.servers) {
-      throw new TypeError(
-        `queue "${this.#queue}" is on ${fact.servers} server(s), got ${this.#creation.servers} in redis`,
-      );
-    }
-    this.learn(found);
+    this.learn(await loadFact(this.#queue, this.#first, this.#creation, this.notice));
     return this.#fact as Fact;
-  }
-
-  async #create(): Promise<string> {
-    const { partitions, servers, ordinary } = this.#creation;
-    if (partitions === undefined) {
-      throw new TypeError(
-        `queue "${this.#queue}" has no partitions yet: say how many it is to have`,
-      );
-    }
-    const count = await ordinary.call("look at", (redis, { timeouts, ready, stream, retries }) =>
-      redis.exists(timeouts, ready, stream, retries),
-    );
-    const isThere = asNumber(count) > 0;
-    const fact = formatFact({
-      epoch: 1,
-      to: partitions,
-      from: isThere ? FROM_ORDINARY : partitions,
-      state: isThere ? "moving" : "stable",
-      servers,
-    });
-    return await this.#first.queue.read("create the partitions of", createFact, {
-      fact,
-      notice: this.notice,
-    });
   }
 
   #tell(): void {
@@ -230,20 +198,38 @@ export class FactWatch implements Listener {
         this.#pause.reset();
       } catch (error) {
         if (this.#isClosed) return;
+        if (error instanceof UncreatedError && this.#roles.isExclusive === true) {
+          this.#timer = setTimeout(() => this.#attendNow(), CREATION);
+          return;
+        }
         const doing = `cannot ask for the partitions of queue "${this.#queue}"`;
         this.#work.failed(error instanceof RedisError ? error : new RedisError(doing, error));
         await this.#pause.wait();
         this.#isAttendDue = true;
       }
     }
-    if (!this.#isClosed) this.#timer = setTimeout(() => this.#attendNow(), INTERVAL);
+    if (!this.#isClosed) this.#timer = setTimeout(() => this.#attendNow(), this.#interval);
+  }
+
+  /** Until the next sign of life: no later than it may turn out that another one has died. */
+  get #interval(): number {
+    if (this.#roles.isExclusive !== true) return INTERVAL;
+    const left = this.#members.flatMap(({ name, idle }) =>
+      this.#exclusive.includes(name) ? [LATE - idle] : [],
+    );
+    return Math.max(MIN_INTERVAL, Math.min(EXCLUSIVE_INTERVAL, ...left));
   }
 
   async #sendAttendance(isGone: boolean): Promise<void> {
     const { queue, server } = this.#first;
     const member = formatMember({ name: this.#id, roles: this.#roles });
     const { background } = server.connections;
-    const args = { member, timeout: TIMEOUT, gone: isGone ? 1 : 0 };
+    const args = { member, timeout: MEMBER_TIMEOUT, gone: isGone ? 1 : 0 };
+    // Its former roles stand there as another member.
+    const former = this.#announced;
+    if (former !== "" && former !== member) {
+      await queue.run(background, attend, { ...args, member: former, gone: 1 });
+    }
     const sentAt = performance.now();
     const { fact, members } = await queue.run(background, attend, args);
     if (fact !== undefined) this.learn(fact);
@@ -252,9 +238,12 @@ export class FactWatch implements Listener {
     if (isGone || member !== this.#announced)
       await background.publish(this.notice, MEMBERS).catch(() => {});
     this.#announced = member;
-    const known = this.#members.map(formatMember).join();
+    const known = [...this.#members.map(formatMember), "", ...this.#exclusive].join();
     this.#members = members.flatMap((one) => parseMember(one.member, one.idle) ?? []);
-    if (this.#members.map(formatMember).join() !== known) this.#tell();
+    this.#exclusive = this.#members
+      .filter(({ roles, idle }) => roles.isExclusive === true && idle < LATE)
+      .map(({ name }) => name);
+    if ([...this.#members.map(formatMember), "", ...this.#exclusive].join() !== known) this.#tell();
   }
 }
 
@@ -271,11 +260,23 @@ function orAborted<Result>(doing: Promise<Result>, signal: AbortSignal): Promise
 /** What is published when the members have changed. */
 const MEMBERS = "members";
 
+/** What is published when a partition was released that is consumed exclusively. */
+const RELEASED = "released";
+
 /** Milliseconds between two signs of life. */
 const INTERVAL = 2000;
 
+/** The same for who consumes exclusively: others wait until it is known to be dead. */
+const EXCLUSIVE_INTERVAL = 800;
+const MIN_INTERVAL = 20;
+
+/** Milliseconds without a sign of life after which others take the partitions of who consumes exclusively. */
+const LATE = 2500;
 /** So many milliseconds after a sign of life was sent what it told is still taken for fresh. */
 const FRESH = 3000;
 
 /** After so many milliseconds without one a process is no member any more. */
-const TIMEOUT = 6000;
+export const MEMBER_TIMEOUT = 6000;
+
+/** Milliseconds until it is looked again whether somebody has created the partitions. */
+const CREATION = 1000;
