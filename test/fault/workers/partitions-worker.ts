@@ -53,12 +53,17 @@ const places = JSON.parse(REDIS) as { ports?: number[]; urls?: string[] };
 const cluster =
   places.ports && new Cluster(places.ports.map((port) => ({ host: "127.0.0.1", port })));
 cluster?.on("error", () => {});
-const options = { redis: cluster ?? places.urls ?? [], codec: "string" } as const;
+const options = {
+  redis: cluster ?? places.urls ?? [],
+  codec: "string",
+  // Longer than it may sleep.
+  callTimeout: 30_000,
+} as const;
 const line = new Delayline(options);
 /** It takes and moves nothing: so nobody tells it of a change but Redis, by refusing what it asks for. */
 const producer = new Delayline({ ...options, transfer: false });
 const errors: string[] = [];
-for (const one of [line, producer]) one.on("error", (error) => errors.push(String(error)));
+for (const one of [line, producer]) one.on("error", (error) => errors.push(`${String(error)}: ${String(error.cause)}`));
 const partitions = Number(PARTITIONS);
 const plainName = `${QUEUE}-plain`;
 const reliableName = `${QUEUE}-reliable`;
@@ -204,9 +209,9 @@ async function produce(): Promise<void> {
     // A process that slept does not make up for it.
     const due = Math.min(made + 100, ((performance.now() - begun) / 1000) * Number(RATE));
     for (; made < due; made++) {
-      const isReliable = made % 3 === 0;
+      const isReliable = made % 4 === 0;
       const queue = isReliable ? reliable : plain;
-      if (made % 2 === 0) start(live(queue, `${NAME}:${n}:${made}`));
+      if (made % 8 < 4) start(live(queue, `${NAME}:${n}:${made}`));
       else start(offer(queue, isReliable ? "r" : "p"));
     }
     await sleep(5);

@@ -312,3 +312,19 @@ test("one of two who ask for the number may leave", async () => {
   const [one, other] = await Promise.allSettled([queue.size({ signal: leaving }), queue.size()]);
   expect([one.status, other.status]).toEqual(["rejected", "fulfilled"]);
 });
+
+test("a signal may be listened to by all partitions at once", async () => {
+  const warnings: Error[] = [];
+  const note = (warning: Error) => warnings.push(warning);
+  process.on("warning", note);
+  const name = uniqueName();
+  const line = newLine();
+  const queue = line.getDelayedQueue<number>(name, { partitions: 16 });
+  const { signal } = new AbortController();
+  await queue.size({ signal });
+  await queue.cancel("nothing", { signal });
+  await line.setPartitions(name, 1, { signal });
+  await eventually(async () => (await line.partitions(name)).length === 1);
+  process.off("warning", note);
+  expect(warnings).toEqual([]);
+});
