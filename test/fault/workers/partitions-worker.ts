@@ -63,7 +63,8 @@ const line = new Delayline(options);
 /** It takes and moves nothing: so nobody tells it of a change but Redis, by refusing what it asks for. */
 const producer = new Delayline({ ...options, transfer: false });
 const errors: string[] = [];
-for (const one of [line, producer]) one.on("error", (error) => errors.push(`${String(error)}: ${String(error.cause)}`));
+for (const one of [line, producer])
+  one.on("error", (error) => errors.push(`${String(error)}: ${String(error.cause)}`));
 const partitions = Number(PARTITIONS);
 const plainName = `${QUEUE}-plain`;
 const reliableName = `${QUEUE}-reliable`;
