@@ -53,15 +53,15 @@ const places = JSON.parse(REDIS) as { ports?: number[]; urls?: string[] };
 const cluster =
   places.ports && new Cluster(places.ports.map((port) => ({ host: "127.0.0.1", port })));
 cluster?.on("error", () => {});
-const options = {
+const connecting = {
   redis: cluster ?? places.urls ?? [],
   codec: "string",
   // Longer than it may sleep.
   callTimeout: 30_000,
 } as const;
-const line = new Delayline(options);
+const line = new Delayline(connecting);
 /** It takes and moves nothing: so nobody tells it of a change but Redis, by refusing what it asks for. */
-const producer = new Delayline({ ...options, transfer: false });
+const producer = new Delayline({ ...connecting, transfer: false });
 const errors: string[] = [];
 for (const one of [line, producer])
   one.on("error", (error) => errors.push(`${String(error)}: ${String(error.cause)}`));
