@@ -1,3 +1,4 @@
+import { setMaxListeners } from "node:events";
 import { advanceFact, beginChange, changeFact, readFact } from "../lua/partitions/fact.ts";
 import { drainPage, type Left } from "../lua/partitions/drain-page.ts";
 import { removeRemains } from "../lua/partitions/remove-remains.ts";
@@ -45,6 +46,8 @@ export class Change {
     this.#parts = parts;
     this.#routing = routing;
     this.#options = options;
+    // Several steps listen at once.
+    if (options.signal !== undefined) setMaxListeners(0, options.signal);
   }
 
   /**
@@ -84,7 +87,12 @@ export class Change {
         hasTakenIn ||= from === FROM_ORDINARY;
       }
     }
-    await this.#lookAfter();
+    try {
+      await this.#lookAfter();
+    } catch (error) {
+      // Whoever changes it again does the same.
+      if (!isRefusedAsOld(error)) throw error;
+    }
   }
 
   /** What is left in a partition that is none any more goes to the others. */

@@ -1,3 +1,4 @@
+import { setMaxListeners } from "node:events";
 import { isHandled } from "../lua/partitions/is-handled.ts";
 import type { Troubles } from "../redis/troubles.ts";
 import { formatFact, FROM_ORDINARY, ORDINARY, partitionsOf, type Fact } from "./fact.ts";
@@ -125,6 +126,8 @@ export class Parts {
 
   /** Those that may hold messages, as was known a moment ago. */
   async all(signal?: AbortSignal): Promise<Part[]> {
+    // Each of them listens.
+    if (signal !== undefined) setMaxListeners(0, signal);
     await this.fresh(signal);
     return this.#active.map((partition) => this.at(partition));
   }

@@ -1,3 +1,4 @@
+import { setMaxListeners } from "node:events";
 import { RedisError } from "../errors.ts";
 import { REFUSAL } from "../lua/guarded.ts";
 import { bucketOf, isMessageId, parseMessageId } from "../queue/message.ts";
@@ -51,6 +52,8 @@ export class Routing {
     isHit: (result: Result) => boolean,
     signal?: AbortSignal,
   ): Promise<Result[]> {
+    // Each of them listens.
+    if (signal !== undefined) setMaxListeners(0, signal);
     return this.#withFact(async (fact) => {
       const { active } = this.#parts;
       if (idOrKey !== undefined && fact.state !== "stable") {

@@ -53,17 +53,26 @@ const places = JSON.parse(REDIS) as { ports?: number[]; urls?: string[] };
 const cluster =
   places.ports && new Cluster(places.ports.map((port) => ({ host: "127.0.0.1", port })));
 cluster?.on("error", () => {});
-const line = new Delayline({ redis: cluster ?? places.urls ?? [], codec: "string" });
+const connecting = {
+  redis: cluster ?? places.urls ?? [],
+  codec: "string",
+  // Longer than it may sleep.
+  callTimeout: 30_000,
+} as const;
+const line = new Delayline(connecting);
+/** It takes and moves nothing: so nobody tells it of a change but Redis, by refusing what it asks for. */
+const producer = new Delayline({ ...connecting, transfer: false });
 const errors: string[] = [];
-line.on("error", (error) => errors.push(String(error)));
+for (const one of [line, producer])
+  one.on("error", (error) => errors.push(`${String(error)}: ${String(error.cause)}`));
 const partitions = Number(PARTITIONS);
 const plainName = `${QUEUE}-plain`;
 const reliableName = `${QUEUE}-reliable`;
 const settings = { partitions, visibilityTimeout: 5000, retry: [150], maxDeliveries: 20 };
 
-const openDelayed = () => line.getDelayedQueue<string>(plainName, { partitions });
-const openReliable = (group = "a") =>
-  line.getReliableQueue<string>(reliableName, { ...settings, group });
+const openDelayed = () => producer.getDelayedQueue<string>(plainName, { partitions });
+const openReliable = (client: Delayline, group = "a") =>
+  client.getReliableQueue<string>(reliableName, { ...settings, group });
 type Queue = ReturnType<typeof openDelayed> | ReturnType<typeof openReliable>;
 
 const entries: Entry[] = [];
@@ -194,16 +203,16 @@ function start(task: Promise<unknown>): void {
 
 async function produce(): Promise<void> {
   const plain = openDelayed();
-  const reliable = openReliable();
+  const reliable = openReliable(producer);
   const begun = performance.now();
   let made = 0;
   for (let n = 0; !stopping.signal.aborted; n++) {
     // A process that slept does not make up for it.
     const due = Math.min(made + 100, ((performance.now() - begun) / 1000) * Number(RATE));
     for (; made < due; made++) {
-      const isReliable = made % 3 === 0;
+      const isReliable = made % 4 === 0;
       const queue = isReliable ? reliable : plain;
-      if (made % 2 === 0) start(live(queue, `${NAME}:${n}:${made}`));
+      if (made % 8 < 4) start(live(queue, `${NAME}:${n}:${made}`));
       else start(offer(queue, isReliable ? "r" : "p"));
     }
     await sleep(5);
@@ -237,7 +246,7 @@ async function takePlain(): Promise<void> {
 
 function takeReliable(): void {
   for (const group of ["a", "b"]) {
-    const queue = openReliable(group);
+    const queue = openReliable(line, group);
     const handle = async (payload: string, { id, attempt }: Delivery<string>) => {
       await sleep(Math.random() * 20);
       const luck = Math.random();
@@ -296,7 +305,7 @@ const hears: Record<string, () => Promise<void> | void> = {
   },
   end: async () => {
     await Promise.all(cancelling);
-    await line.close();
+    await Promise.all([line.close(), producer.close()]);
     cluster?.disconnect();
     await tell(takings);
     hangUp();

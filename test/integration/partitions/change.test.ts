@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { guarded } from "../../../src/lua/guarded.ts";
 import { pullOutKeys } from "../../../src/lua/partitions/pull-out.ts";
+import { pushIn } from "../../../src/lua/partitions/push-in.ts";
 import { run } from "../../../src/lua/script.ts";
 import { ClosedError } from "../../../src/index.ts";
 import { partitionName, tableOf } from "../../../src/partitions/ring.ts";
@@ -41,6 +42,7 @@ async function newMovingQueue() {
     const rows = keys.map((wanted) => ({ wanted }));
     const batch = await run(redis, guarded(pullOutKeys), keysOf(name, 0), args, rows);
     expect(batch.rows).toHaveLength(keys.length);
+    return batch;
   };
   const other = newLine({ transfer: false }).getDelayedQueue<number>(name, { partitions: 5 });
   return { name, redis, old, other, begin, pull };
@@ -75,6 +77,22 @@ for (const who of ["old", "other"] as const) {
     expect(await queue.other.size()).toBe(0);
   });
 }
+
+test("who has died over a batch that had arrived brings nothing twice", async () => {
+  const { name, redis, old, begin, pull } = await newMovingQueue();
+  await old.offer(1, 300, { key });
+  await begin();
+  const { number, rows } = await pull(key);
+  const keys = keysOf(name, rows[0]?.to as number);
+  const args = { channel: keys.channel, source: 0, number, knownFact: MOVING };
+  await run(redis, guarded(pushIn), keys, args, rows);
+  const line = newLine();
+  const ready = line.getBlockingQueue<number>(name, { partitions: 2 });
+  expect(await ready.take()).toBe(1);
+  await line.setPartitions(name, 8);
+  expect(await old.size()).toBe(0);
+  expect(await ready.size()).toBe(0);
+});
 
 test("what is looked for in no order is found on its way, once", async () => {
   const queue = await newMovingQueue();
@@ -124,7 +142,9 @@ test("a client is closed while it changes the number", async () => {
   await queue.offerMany(numbers(2000).map((payload) => ({ payload, delay: MINUTE })));
   const line = newLineThatMayFail();
   let closing: Promise<void> | undefined;
-  const onProgress = () => (closing ??= line.close());
+  const onProgress = () => {
+    closing ??= line.close();
+  };
   await expect(line.setPartitions(name, 8, { onProgress })).rejects.toThrow(ClosedError);
   await closing;
   await newLine().setPartitions(name, 8);
@@ -142,9 +162,9 @@ test("who knows an old number is told, and answers as the others do", async () =
   const line = newLine({ transfer: false });
   const change = (count: number) => line.setPartitions(name, count);
   const here = line.getDelayedQueue<number>(name, { partitions: 8 });
-  await change(3);
+  await change(16);
   expect(await queue.size()).toBe(100);
-  await change(8);
+  expect((await queue.readAll()).length).toBe(100);
   expect(await queue.cancel(offered[0]?.id as string)).toBe(true);
   await change(2);
   expect(await queue.reschedule("k1", 2 * MINUTE)).toBeDefined();
@@ -165,6 +185,21 @@ test("an iteration goes on while its partition goes", async () => {
   const name = uniqueName();
   const line = newLine();
   const queue = line.getDelayedQueue<number>(name, { partitions: 8 });
+  // In pages, of which one has been read of each partition.
+  const large = line.getDelayedQueue<string>(`${name}-large`, { partitions: 2 });
+  await large.offerMany(
+    numbers(40).map((i) => ({ payload: `${i}`.repeat(50_000), delay: MINUTE })),
+  );
+  const redis = newRedis();
+  let read = 0;
+  for await (const message of large) {
+    expect(message).toBeDefined();
+    if (read++ > 0) continue;
+    await line.setPartitions(`${name}-large`, 1);
+    await eventually(async () => {
+      expect(await redis.exists(keysOf(`${name}-large`, 1).order)).toBe(0);
+    });
+  }
   await queue.offerMany(
     numbers(400).map((payload) => ({ payload, delay: MINUTE, key: `n:${payload}` })),
   );
@@ -276,4 +311,20 @@ test("one of two who ask for the number may leave", async () => {
   const leaving = AbortSignal.abort(new Error("left"));
   const [one, other] = await Promise.allSettled([queue.size({ signal: leaving }), queue.size()]);
   expect([one.status, other.status]).toEqual(["rejected", "fulfilled"]);
+});
+
+test("a signal may be listened to by all partitions at once", async () => {
+  const warnings: Error[] = [];
+  const note = (warning: Error) => warnings.push(warning);
+  process.on("warning", note);
+  const name = uniqueName();
+  const line = newLine();
+  const queue = line.getDelayedQueue<number>(name, { partitions: 16 });
+  const { signal } = new AbortController();
+  await queue.size({ signal });
+  await queue.cancel("nothing", { signal });
+  await line.setPartitions(name, 1, { signal });
+  await eventually(async () => (await line.partitions(name)).length === 1);
+  process.off("warning", note);
+  expect(warnings).toEqual([]);
 });
