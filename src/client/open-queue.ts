@@ -14,6 +14,7 @@ import { ReliableMessages } from "../reliable/reliable-messages.ts";
 import { Retries } from "../reliable/retries.ts";
 import { ReadyList } from "../ready/ready-list.ts";
 import { ListWatch } from "../reliable/list-watch.ts";
+import type { OnConnected } from "../redis/blocking-client.ts";
 import { isCluster } from "../redis/client.ts";
 import type { Work } from "../redis/troubles.ts";
 import { ServerClock } from "../time/server-clock.ts";
@@ -122,6 +123,12 @@ export class OpenQueue {
     return opened;
   }
 
+  /** A consumer of its own for one lease on the partition; who opens it closes it. */
+  openExclusiveGroup(settings: GroupSettings, onConnected: OnConnected): Group {
+    this.openReliable();
+    return new Group(this.queue, settings, { ...this.server, pauses: this.pauses }, onConnected);
+  }
+
   /** Stops taking and moving; resolves when nothing is in hand any more, but with users' code. */
   async stopTaking(): Promise<void> {
     for (const consumer of this.consumers) consumer.stop();
@@ -181,10 +188,15 @@ export class OpenQueue {
     if (count > 0) this.server.report(new LeftRunningError(this.queue.name, count));
   }
 
+  /** Gives back what consumers have in hand, and leaves their groups. */
+  async leaveGroups(): Promise<void> {
+    await Promise.all(Array.from(this.#groups.values(), ({ group }) => group.close()));
+  }
+
   /** Refuses every call from now on; resolves when the offers that were made are settled. */
   async close(): Promise<void> {
     const groups = [...this.#groups.values()];
-    await Promise.all(groups.map(({ group }) => group.close()));
+    await this.leaveGroups();
     // What was made in this turn is sent before the queue refuses to send.
     const all = [this.delayed, ...groups.map(({ messages }) => messages)];
     const settled = Promise.all(all.map((messages) => messages.settled()));

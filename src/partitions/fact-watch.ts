@@ -1,26 +1,14 @@
 import { randomUUID } from "node:crypto";
 import { RedisError } from "../errors.ts";
 import { attend } from "../lua/partitions/attend.ts";
-import { createFact, readFact } from "../lua/partitions/fact.ts";
-import { asNumber } from "../lua/script.ts";
-import type { Queue } from "../queue/queue.ts";
+import { advanceFact } from "../lua/partitions/fact.ts";
 import type { Listener } from "../redis/subscriber.ts";
 import type { Troubles, Work } from "../redis/troubles.ts";
 import { Pause } from "../time/pause.ts";
-import { formatFact, FROM_ORDINARY, isLater, parseFact, type Fact } from "./fact.ts";
+import { loadFact, UncreatedError, type Creation } from "./creation.ts";
+import { formatFact, isLater, parseFact, type Fact } from "./fact.ts";
 import { formatMember, parseMember, type Member, type Roles } from "./member.ts";
 import type { Part } from "./part.ts";
-
-/** How a queue gets partitions that has none yet. */
-export interface Creation {
-  /** How many; undefined: somebody else has to create them. */
-  readonly partitions: number | undefined;
-  readonly servers: number;
-  /** The ordinary queue of the same name. If it holds something, it is taken in. */
-  readonly ordinary: Pick<Queue, "call">;
-  /** The first partition on each of the other servers. They are asked if partition 0 cannot be. */
-  readonly others: () => readonly Pick<Queue, "read">[];
-}
 
 /**
  * What this client knows about the partitions of one queue, and about the processes that have it open.
@@ -30,8 +18,9 @@ export interface Creation {
  * of its own, with the reply to each sign of life, and with each script that is refused since Redis knows more. Whoever
  * acts on an old fact is refused, so nobody has to know it at once.
  *
- * A sign of life is sent every two seconds once {@link attend} was called. Who joins or leaves says so on the
- * channel, too. So all processes share out the partitions in the same way, but for a moment; that is only advice.
+ * A sign of life is sent every two seconds once {@link attend} was called, or oftener by who consumes exclusively. Who
+ * joins or leaves says so on the channel, too. So all processes share out the partitions in the same way, but for a
+ * moment; that is only advice.
  */
 export class FactWatch implements Listener {
   readonly #queue: string;
@@ -44,12 +33,15 @@ export class FactWatch implements Listener {
 
   #fact: Fact | undefined;
   #members: readonly Member[] = [];
+  #exclusive: readonly string[] = [];
   #roles: Roles = {};
   /** The member of which the others were told. */
   #announced = "";
   #loading: Promise<Fact> | undefined;
   #attending: Promise<void> | undefined;
   #isAttendDue = false;
+  /** When the last sign of life was sent that was answered. */
+  #attendedAt = -Infinity;
   #timer: NodeJS.Timeout | undefined;
   #hasBegun = false;
   #isClosed = false;
@@ -76,6 +68,11 @@ export class FactWatch implements Listener {
     return this.#members;
   }
 
+  /** The names of those among them who consume exclusively and were seen within {@link LATE} milliseconds. */
+  get exclusive(): readonly string[] {
+    return this.#exclusive;
+  }
+
   /** This process's name among the members. */
   get self(): string {
     return this.#id;
@@ -100,14 +97,32 @@ export class FactWatch implements Listener {
    */
   known(signal?: AbortSignal): Promise<Fact> {
     if (this.#fact !== undefined) return Promise.resolve(this.#fact);
-    this.#loading ??= this.#load().finally(() => (this.#loading = undefined));
-    return unlessAborted(this.#loading, signal);
+    return this.#loaded(signal);
+  }
+
+  /**
+   * The fact as it was a moment ago: asks again unless a sign of life has told it lately. For what no script checks,
+   * such as how many messages there are.
+   */
+  async fresh(signal?: AbortSignal): Promise<Fact> {
+    const isFresh = performance.now() - this.#attendedAt < FRESH;
+    return this.#fact !== undefined && isFresh ? this.#fact : await this.ask(signal);
+  }
+
+  /** The fact as it is now. If Redis knows less than this client, as after a restart from an old copy, it is told. */
+  async ask(signal?: AbortSignal): Promise<Fact> {
+    const known = this.#fact;
+    if (known === undefined) return await this.#loaded(signal);
+    const args = { fact: formatFact(known), notice: this.notice };
+    const { queue } = this.#first;
+    this.learn(await queue.read("ask for the partitions of", advanceFact, args, { signal }));
+    return this.#fact ?? known;
   }
 
   /** Somebody says that this is the fact. */
   learn(text: string): void {
     const fact = parseFact(text);
-    if (fact === undefined || this.#isClosed) return;
+    if (fact === undefined) return;
     if (this.#fact !== undefined && !isLater(fact, this.#fact)) return;
     this.#fact = fact;
     this.#tell();
@@ -129,7 +144,13 @@ export class FactWatch implements Listener {
 
   onMessage(message: string): void {
     if (message === MEMBERS) this.#attendNow();
+    else if (message === RELEASED) this.#tell();
     else this.learn(message);
+  }
+
+  /** Tells the others that a partition was released. It is only a hint: it never rejects. */
+  async tellReleased(): Promise<void> {
+    await this.#first.server.connections.background.publish(this.notice, RELEASED).catch(() => {});
   }
 
   /** Leaves; resolves when Redis knows, or could not be told. */
@@ -145,56 +166,16 @@ export class FactWatch implements Listener {
     }
   }
 
+  /** Asks once for all who ask at the same time; each may leave when its signal is aborted. */
+  #loaded(signal?: AbortSignal): Promise<Fact> {
+    this.#loading ??= this.#load().finally(() => (this.#loading = undefined));
+    if (signal === undefined) return this.#loading;
+    return orAborted(this.#loading, signal);
+  }
+
   async #load(): Promise<Fact> {
-    const found = (await this.#ask()) ?? (await this.#create());
-    const fact = parseFact(found);
-    if (fact === undefined)
-      throw new TypeError(`queue "${this.#queue}" has no legal number of partitions`);
-    if (fact.servers !== this.#creation.servers) {
-      throw new TypeError(
-        `queue "${this.#queue}" is on ${fact.servers} server(s), got ${this.#creation.servers} in redis`,
-      );
-    }
-    this.learn(found);
+    this.learn(await loadFact(this.#queue, this.#first, this.#creation, this.notice));
     return this.#fact as Fact;
-  }
-
-  /** The fact as Redis has it; undefined if there is none. */
-  async #ask(): Promise<string | undefined> {
-    const asked = ask(this.#first.queue);
-    const isAlone = this.#creation.servers === 1;
-    if (isAlone || (await soon(asked, PATIENCE))) return await asked;
-    // An old fact does no harm: whoever acts on it is refused and told.
-    const facts = this.#creation.others().map(async (queue) => {
-      const fact = await ask(queue);
-      if (fact === undefined) throw new Error("nobody knows any partitions here");
-      return fact;
-    });
-    return await Promise.any([asked, ...facts]).catch(() => asked);
-  }
-
-  async #create(): Promise<string> {
-    const { partitions, servers, ordinary } = this.#creation;
-    if (partitions === undefined) {
-      throw new TypeError(
-        `queue "${this.#queue}" has no partitions yet: say how many it is to have`,
-      );
-    }
-    const count = await ordinary.call("look at", (redis, { timeouts, ready, stream, retries }) =>
-      redis.exists(timeouts, ready, stream, retries),
-    );
-    const isThere = asNumber(count) > 0;
-    const fact = formatFact({
-      epoch: 1,
-      to: partitions,
-      from: isThere ? FROM_ORDINARY : partitions,
-      state: isThere ? "moving" : "stable",
-      servers,
-    });
-    return await this.#first.queue.read("create the partitions of", createFact, {
-      fact,
-      notice: this.notice,
-    });
   }
 
   #tell(): void {
@@ -218,69 +199,85 @@ export class FactWatch implements Listener {
         this.#pause.reset();
       } catch (error) {
         if (this.#isClosed) return;
+        if (error instanceof UncreatedError && this.#roles.isExclusive === true) {
+          this.#timer = setTimeout(() => this.#attendNow(), CREATION);
+          return;
+        }
         const doing = `cannot ask for the partitions of queue "${this.#queue}"`;
         this.#work.failed(error instanceof RedisError ? error : new RedisError(doing, error));
         await this.#pause.wait();
         this.#isAttendDue = true;
       }
     }
-    if (!this.#isClosed) this.#timer = setTimeout(() => this.#attendNow(), INTERVAL);
+    if (!this.#isClosed) this.#timer = setTimeout(() => this.#attendNow(), this.#interval);
+  }
+
+  /** Until the next sign of life: no later than it may turn out that another one has died. */
+  get #interval(): number {
+    if (this.#roles.isExclusive !== true) return INTERVAL;
+    const left = this.#members.flatMap(({ name, idle }) =>
+      this.#exclusive.includes(name) ? [LATE - idle] : [],
+    );
+    return Math.max(MIN_INTERVAL, Math.min(EXCLUSIVE_INTERVAL, ...left));
   }
 
   async #sendAttendance(isGone: boolean): Promise<void> {
     const { queue, server } = this.#first;
     const member = formatMember({ name: this.#id, roles: this.#roles });
     const { background } = server.connections;
-    const args = { member, timeout: TIMEOUT, gone: isGone ? 1 : 0 };
+    const args = { member, timeout: MEMBER_TIMEOUT, gone: isGone ? 1 : 0 };
+    // Its former roles stand there as another member.
+    const former = this.#announced;
+    if (former !== "" && former !== member) {
+      await queue.run(background, attend, { ...args, member: former, gone: 1 });
+    }
+    const sentAt = performance.now();
     const { fact, members } = await queue.run(background, attend, args);
     if (fact !== undefined) this.learn(fact);
+    this.#attendedAt = sentAt;
     // It is only a hint, which the next sign of life replaces.
     if (isGone || member !== this.#announced)
       await background.publish(this.notice, MEMBERS).catch(() => {});
     this.#announced = member;
-    const known = this.#members.map(formatMember).join();
+    const known = [...this.#members.map(formatMember), "", ...this.#exclusive].join();
     this.#members = members.flatMap((one) => parseMember(one.member, one.idle) ?? []);
-    if (this.#members.map(formatMember).join() !== known) this.#tell();
+    this.#exclusive = this.#members
+      .filter(({ roles, idle }) => roles.isExclusive === true && idle < LATE)
+      .map(({ name }) => name);
+    if ([...this.#members.map(formatMember), "", ...this.#exclusive].join() !== known) this.#tell();
   }
 }
 
-function ask(queue: Pick<Queue, "read">): Promise<string | undefined> {
-  return queue.read("ask for the partitions of", readFact, {});
-}
-
-/** As `promise`; rejects with the signal's reason as soon as it is aborted. */
-function unlessAborted<Value>(promise: Promise<Value>, signal?: AbortSignal): Promise<Value> {
-  if (signal === undefined) return promise;
+/** Resolves or rejects as `doing` does, or rejects with the reason of `signal` once that is aborted. */
+function orAborted<Result>(doing: Promise<Result>, signal: AbortSignal): Promise<Result> {
   return new Promise((resolve, reject) => {
-    // A signal may be aborted with any reason.
-    // oxlint-disable-next-line typescript/prefer-promise-reject-errors
-    const onAbort = () => reject(signal.reason);
-    const settled = () => signal.removeEventListener("abort", onAbort);
-    signal.addEventListener("abort", onAbort);
-    promise.finally(settled).then(resolve, reject);
+    const onAbort = () => reject(signal.reason as Error);
     if (signal.aborted) onAbort();
+    signal.addEventListener("abort", onAbort, { once: true });
+    doing.then(resolve, reject).finally(() => signal.removeEventListener("abort", onAbort));
   });
 }
-
-/** Whether a promise is fulfilled within so many milliseconds. */
-async function soon(promise: Promise<unknown>, within: number): Promise<boolean> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<boolean>((resolve) => (timer = setTimeout(resolve, within, false)));
-  const done = promise.then(
-    () => true,
-    () => false,
-  );
-  return await Promise.race([done, late]).finally(() => clearTimeout(timer));
-}
-
-/** Milliseconds until the other servers are asked. */
-const PATIENCE = 1000;
 
 /** What is published when the members have changed. */
 const MEMBERS = "members";
 
+/** What is published when a partition was released that is consumed exclusively. */
+const RELEASED = "released";
+
 /** Milliseconds between two signs of life. */
 const INTERVAL = 2000;
 
+/** The same for who consumes exclusively: others wait until it is known to be dead. */
+const EXCLUSIVE_INTERVAL = 800;
+const MIN_INTERVAL = 20;
+
+/** Milliseconds without a sign of life after which others take the partitions of who consumes exclusively. */
+const LATE = 2500;
+/** So many milliseconds after a sign of life was sent what it told is still taken for fresh. */
+const FRESH = 3000;
+
 /** After so many milliseconds without one a process is no member any more. */
-const TIMEOUT = 6000;
+export const MEMBER_TIMEOUT = 6000;
+
+/** Milliseconds until it is looked again whether somebody has created the partitions. */
+const CREATION = 1000;

@@ -21,7 +21,7 @@ export class PartitionedGroup implements GroupFace {
   readonly #gathering: Gathering<Held>;
   /** Where a delivery comes from. */
   readonly #origins = new WeakMap<Held, Group>();
-  readonly #sources = new Map<Part, GatheringSource<Held>>();
+  readonly #sources = new WeakMap<Part, GatheringSource<Held>>();
   #isTaking = false;
   #isClosed = false;
 
@@ -38,6 +38,8 @@ export class PartitionedGroup implements GroupFace {
     // The settings are checked, and the queue is reliable from now on.
     this.groupOf(parts.first);
     parts.onChange(() => this.#onChange());
+    // The partitions may be known already.
+    this.#onChange();
   }
 
   /** This client's consumer in the group, in one partition. */

@@ -1,12 +1,14 @@
+import { isHandled } from "../lua/partitions/is-handled.ts";
 import type { Troubles } from "../redis/troubles.ts";
 import { formatFact, FROM_ORDINARY, ORDINARY, partitionsOf, type Fact } from "./fact.ts";
+import type { Creation } from "./creation.ts";
 import { FactWatch } from "./fact-watch.ts";
 import type { Member, Roles } from "./member.ts";
 import type { Part, PartsHost } from "./part.ts";
 import { PartitionNames } from "./ring.ts";
 import { movers } from "./shares.ts";
 
-/** Who leaves a partition that is none any more, before it is closed here. */
+/** Leaves a partition that is none any more. */
 export type Leaving = (part: Part, partition: number) => Promise<void>;
 
 /**
@@ -22,8 +24,11 @@ export class Parts {
   readonly #host: PartsHost;
   readonly #names: PartitionNames;
   readonly #open = new Map<number, Part>();
+  readonly #creation: Creation;
   readonly #watch: FactWatch;
+  #ordinary: Part | undefined;
   readonly #listeners = new Set<() => void>();
+  readonly #left = new Set<Part>();
   readonly #leavings = new Set<Promise<void>>();
   #isTransferring = false;
   #leave: Leaving = () => Promise.resolve();
@@ -38,15 +43,9 @@ export class Parts {
     this.name = name;
     this.#host = host;
     this.#names = new PartitionNames(name);
-    const creation = {
-      partitions,
-      servers: host.serverCount,
-      ordinary: {
-        call: (...args: Parameters<Part["queue"]["call"]>) => this.at(ORDINARY).queue.call(...args),
-      },
-      others: () => Array.from({ length: host.serverCount - 1 }, (_, i) => this.at(i + 1).queue),
-    } as ConstructorParameters<typeof FactWatch>[2];
-    this.#watch = new FactWatch(name, this.at(0), creation, shared);
+    const at = (partition: number) => (partition === ORDINARY ? this.ordinary : this.at(partition));
+    this.#creation = { partitions, servers: host.serverCount, at };
+    this.#watch = new FactWatch(name, this.at(0), this.#creation, shared);
     this.#watch.onChange(() => this.#onChange());
   }
 
@@ -72,6 +71,11 @@ export class Parts {
     return this.#watch.self;
   }
 
+  /** See {@link FactWatch.exclusive}. */
+  get exclusive(): readonly string[] {
+    return this.#watch.exclusive;
+  }
+
   get notice(): string {
     return this.#watch.notice;
   }
@@ -86,40 +90,55 @@ export class Parts {
     return this.at(0);
   }
 
+  /** The ordinary queue of the same name, to look at; {@link at} opens it as a part. */
+  get ordinary(): Part {
+    return this.#open.get(ORDINARY) ?? (this.#ordinary ??= this.#newPart(ORDINARY));
+  }
+
   /** The numbers of those that may hold messages; none before the fact is known. */
   get active(): readonly number[] {
     return this.#active;
   }
 
-  /** One of them, or {@link ORDINARY}. It is opened when it is first asked for. */
+  /**
+   * One of them, or {@link ORDINARY}. It is opened when it is first asked for. One that is none any more may be asked for
+   * as well; then nothing is taken and moved there.
+   */
   at(partition: number): Part {
     let part = this.#open.get(partition);
     if (part === undefined) {
-      const isOrdinary = partition === ORDINARY;
-      const name = isOrdinary ? this.name : this.#names.at(partition);
-      const server = isOrdinary ? 0 : partition % this.#host.serverCount;
-      part = this.#host.open(name, server, {
-        knownFact: () => this.#knownFact,
-        learn: (fact) => this.learn(fact),
-      });
+      part = this.#newPart(partition);
       this.#open.set(partition, part);
-      if (this.#isTransferring) part.startTransfer();
     }
     return part;
   }
 
-  /** Those that may hold messages, once the fact is known. */
+  /** See {@link FactWatch.fresh}. */
+  fresh(signal?: AbortSignal): Promise<Fact> {
+    return this.#watch.fresh(signal);
+  }
+
+  /** See {@link FactWatch.ask}. */
+  ask(signal?: AbortSignal): Promise<Fact> {
+    return this.#watch.ask(signal);
+  }
+
+  /** Those that may hold messages, as was known a moment ago. */
   async all(signal?: AbortSignal): Promise<Part[]> {
-    await this.known(signal);
+    await this.fresh(signal);
     return this.#active.map((partition) => this.at(partition));
   }
 
-  /** Calls `listener` whenever the fact or the members have changed; behind that each partition is open. */
-  onChange(listener: () => void): void {
+  /**
+   * Calls `listener` whenever the fact or the members have changed, or somebody has released a partition; behind that
+   * each partition is open. Returns what ends that.
+   */
+  onChange(listener: () => void): () => void {
     this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
   }
 
-  /** Says what is to be done before a partition is closed that is none any more. */
+  /** Says what is to be done with a partition that is none any more. */
   onLeaving(leave: Leaving): void {
     this.#leave = leave;
   }
@@ -129,7 +148,6 @@ export class Parts {
     this.attend({ moves: true });
     if (this.#isTransferring) return;
     this.#isTransferring = true;
-    for (const part of this.#open.values()) part.startTransfer();
     this.#shareOut();
   }
 
@@ -138,38 +156,56 @@ export class Parts {
     this.#watch.attend(roles);
   }
 
-  /** Whether nothing is ready in a partition, and no handler of an exclusive consumer is at work on it. */
-  async isIdle(partition: number, _fact: Fact): Promise<boolean> {
-    return (await this.at(partition).ready.size()) === 0;
+  /** See {@link FactWatch.tellReleased}. */
+  tellReleased(): Promise<void> {
+    return this.#watch.tellReleased();
   }
 
-  /** Leaves the other processes. */
+  /** Whether nothing is ready in a partition, and no handler of an exclusive consumer is at work on it. */
+  isHandled(partition: number, { epoch }: Fact, signal?: AbortSignal): Promise<boolean> {
+    const { queue } = this.at(partition);
+    return queue.read("ask for the holder of", isHandled, { epoch }, { signal });
+  }
+
+  /** If it has no partitions yet, it gets so many. */
+  expect(partitions: number | undefined): void {
+    this.#creation.partitions ??= partitions;
+  }
+
+  /** Leaves the other processes. The fact is learned still: handlers that run may offer. */
   async stop(): Promise<void> {
+    this.#isTransferring = false;
     await this.#watch.close();
     await Promise.all(this.#leavings);
   }
 
-  /** Every part that this client has open. */
+  /** Every part that this client has open, and those that it has left. */
   get opened(): readonly Part[] {
-    return [...this.#open.values()];
+    return [...this.#open.values(), ...this.#left];
   }
 
   #onChange(): void {
     const { fact } = this.#watch;
     if (fact === undefined) return;
     const active = activeOf(fact);
-    if (active.join() !== this.#active.join()) {
-      this.#active = active;
-      for (const partition of active) this.at(partition);
-      for (const [partition, part] of this.#open) {
-        if (!active.includes(partition)) this.#close(partition, part);
-      }
-    }
+    const before = this.#active;
+    this.#active = active;
+    for (const partition of active) this.at(partition);
+    for (const partition of before) if (!active.includes(partition)) this.#leaveOne(partition);
     this.#shareOut();
     for (const listener of this.#listeners) listener();
   }
 
-  /** The ordinary queue has scripts of processes that know of no partitions, too. */
+  #newPart(partition: number): Part {
+    const isOrdinary = partition === ORDINARY;
+    const name = isOrdinary ? this.name : this.#names.at(partition);
+    const server = isOrdinary ? 0 : partition % this.#host.serverCount;
+    return this.#host.open(name, server, {
+      knownFact: () => this.#knownFact,
+      learn: (fact) => this.learn(fact),
+    });
+  }
+
   get #knownFact(): string | undefined {
     const { fact } = this.#watch;
     return fact && formatFact(fact);
@@ -181,6 +217,7 @@ export class Parts {
     const names = members.filter(({ roles }) => roles.moves).map(({ name }) => name);
     for (const partition of this.#active) {
       const part = this.at(partition);
+      part.startTransfer();
       // As long as nobody is known, everybody moves.
       const isOnDuty = names.length === 0 || movers(names, partition + 1).includes(self);
       part.setDuty(isOnDuty);
@@ -188,8 +225,11 @@ export class Parts {
     }
   }
 
-  #close(partition: number, part: Part): void {
+  /** Calls that are under way on it end as they would have; it is closed with the client. */
+  #leaveOne(partition: number): void {
+    const part = this.at(partition);
     this.#open.delete(partition);
+    this.#left.add(part);
     const leaving = this.#leave(part, partition).finally(() => this.#leavings.delete(leaving));
     this.#leavings.add(leaving);
   }

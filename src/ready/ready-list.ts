@@ -1,9 +1,11 @@
 import { ClosedError, type DelaylineError } from "../errors.ts";
 import { clearReady } from "../lua/ready/clear-ready.ts";
+import { pushReady } from "../lua/ready/push-ready.ts";
 import { asNumber } from "../lua/script.ts";
 import type { Pauses } from "../queue/pause-watch.ts";
 import type { QueueKeys } from "../queue/keys.ts";
 import type { Queue } from "../queue/queue.ts";
+import type { OnConnected } from "../redis/blocking-client.ts";
 import type { RedisClient } from "../redis/client.ts";
 import type { Connections } from "../redis/connections.ts";
 import type { Taken } from "./blocking-connection.ts";
@@ -77,7 +79,7 @@ export class ReadyList {
    * Makes a taker of its own for this list, over a connection of its own; `onConnected` is as a taker knows it.
    * Who has it may close it; {@link close} does otherwise.
    */
-  exclusive(onConnected: (id: number) => Promise<void>): Taker {
+  exclusive(onConnected: OnConnected): Taker {
     this.checkTaking();
     for (const taker of this.#exclusive) if (taker.isClosed) this.#exclusive.delete(taker);
     const taker = new Taker([this.#source], this.#shared, { onConnected });
@@ -103,8 +105,16 @@ export class ReadyList {
     return (await this.#queue.callOnce("take from", take, { signal, onLate })) ?? [];
   }
 
-  /** Puts payloads at the end. If it is sent a second time they are there twice. */
-  async push(payloads: readonly Buffer[], signal?: AbortSignal): Promise<void> {
+  /**
+   * Puts payloads at the end. If it is sent a second time they are there twice. Of a partition: `knownFact` is what
+   * was known when it was chosen; see {@link Queue.run}.
+   */
+  async push(payloads: readonly Buffer[], signal?: AbortSignal, knownFact?: string): Promise<void> {
+    if (knownFact !== undefined) {
+      const rows = payloads.map((payload) => ({ payload }));
+      await this.#queue.read("put into", pushReady, {}, { rows, signal, knownFact });
+      return;
+    }
     await this.#queue.call(
       "put into",
       (redis, { ready }) => redis.rpush(ready, ...payloads),

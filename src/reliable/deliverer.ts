@@ -54,7 +54,7 @@ export class Deliverer<T> implements DeliveryHost {
     for (;;) {
       const left = Math.max(0, endsAt - performance.now());
       const taken = await this.#group.take(max, { signal, timeout: left });
-      const delivered = taken.flatMap((held) => this.#open(held));
+      const delivered = taken.flatMap((held) => this.open(held));
       if (delivered.length > 0 || taken.length === 0) return delivered;
     }
   }
@@ -124,7 +124,8 @@ export class Deliverer<T> implements DeliveryHost {
     return this.#group.giveUp(held, why);
   }
 
-  #open(held: Held): Delivered<T>[] {
+  /** The delivery that a message makes; none if the codec cannot read it: then it becomes a dead letter. */
+  open(held: Held): Delivered<T>[] {
     const { address, payload, trailer } = held.entry;
     try {
       const { key, headers = {} } = trailer.length > 0 ? unpackTrailer(trailer) : BARE;

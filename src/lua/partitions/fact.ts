@@ -1,3 +1,5 @@
+import { clock } from "../fragments/clock.ts";
+import { FACT } from "../guarded.ts";
 import { asBuffer, defineScript } from "../script.ts";
 
 /*
@@ -42,7 +44,7 @@ export const createFact = defineChange("create-fact", [], "not found");
 export const advanceFact = defineChange(
   "advance-fact",
   [],
-  `tonumber(fact:match("^(%d+):")) > (tonumber((found or ""):match("^(%d+):")) or -1)`,
+  `tonumber(fact:match("${FACT}")) > (tonumber((found or ""):match("${FACT}")) or -1)`,
 );
 
 /**
@@ -50,3 +52,27 @@ export const advanceFact = defineChange(
  * none.
  */
 export const changeFact = defineChange("change-fact", ["expected"], "found == expected");
+
+/**
+ * As {@link changeFact}, for the fact with which a change of the number begins; it writes `holding` instead of `fact` if a
+ * process consumes the queue exclusively: one was seen within `timeout` milliseconds. Whoever joins later learns the
+ * fact as it joins; so nobody consumes exclusively while that is not held to.
+ */
+export const beginChange = defineScript({
+  name: "begin-change",
+  keys: ["partitions", "members"],
+  args: ["fact", "holding", "notice", "expected", "timeout"],
+  needs: [clock],
+  lua: /* lua */ `
+local found = redis.call("GET", partitions)
+if found ~= expected then return found or "" end
+local now = math.floor(clock() / 1000)
+for _, member in ipairs(redis.call("ZRANGEBYSCORE", members, now - timeout, now + timeout)) do
+  if member:match("^%a*x%a*:") then fact = holding end
+end
+redis.call("SET", partitions, fact)
+redis.pcall("PUBLISH", notice, fact)
+return fact
+`,
+  reply: (raw) => asBuffer(raw).toString(),
+});
