@@ -87,7 +87,8 @@ async function addressOf({ queue, server }: Part): Promise<string | undefined> {
     const client = isCluster(background) ? await nodeOf(background, queue.keys.ready) : background;
     const { host, port, path, sentinels } = client.options;
     // Behind Sentinel the options name no server.
-    return path ?? (sentinels ? serverOf(client) : `${host}:${port}`);
+    if (sentinels) return client.status === "ready" ? serverOf(client) : undefined;
+    return path ?? `${host}:${port}`;
   } catch {
     return undefined;
   }

@@ -66,5 +66,7 @@ export function isSameNode(a: RedisOptions, b: RedisOptions): boolean {
 
 /** The address of the server at the other end, as "host:port". */
 export function serverOf({ stream }: Redis): string {
-  return `${stream.remoteAddress}:${stream.remotePort}`;
+  // There is none yet while ioredis asks the Sentinels.
+  const { remoteAddress, remotePort } = (stream as Redis["stream"] | undefined) ?? {};
+  return `${remoteAddress}:${remotePort}`;
 }

@@ -103,11 +103,8 @@ export class Connections {
   /** Whether the server, or the Cluster node that serves `key`, can be reached and replies, as far as is known. */
   isReplying(key: string): boolean {
     // Nothing watches a client that was lent, but the background client.
-    const clients = [
-      this.commands,
-      ...(this.#background?.status === "ready" ? [this.#background] : []),
-    ];
-    return clients.every((client) => isReplying(client, key, this.#heartbeats));
+    const clients = [this.commands, this.#background?.status === "ready" && this.#background];
+    return clients.every((one) => !one || isReplying(one, key, this.#heartbeats));
   }
 
   get background(): RedisClient {

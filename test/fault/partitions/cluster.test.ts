@@ -42,7 +42,7 @@ test("kill -9 of a master: the other partitions go on, and all are back soon aft
         continue;
       }
       const lateness = traffic.lateness(partition, killedAt, at);
-      expect(lateness.length).toBeGreaterThan(10);
+      expect(lateness.length).toBeGreaterThan(3);
       // The slots were out of service for 3 s or so. This much is left to a busy machine.
       expect(Math.max(...lateness)).toBeLessThan(1000);
     }
@@ -90,7 +90,7 @@ async function moveSlotOf(cluster: TestCluster, key: string): Promise<void> {
   await source.cluster("SETSLOT", slot, "MIGRATING", String(ids[1]));
   for (;;) {
     // A few at a time: meanwhile some are here and some there.
-    const keys = (await source.cluster("GETKEYSINSLOT", slot, 2)) as string[];
+    const keys = await source.cluster("GETKEYSINSLOT", slot, 2);
     if (keys.length === 0) break;
     await source.call("MIGRATE", "127.0.0.1", to.port, "", 0, 5000, "KEYS", ...keys);
     await sleep(50);

@@ -109,8 +109,8 @@ const cases = [
   {
     dead: 0,
     what: "hangs",
-    go: (server: OwnServer) => server.pause(),
-    back: (server: OwnServer) => server.resume(),
+    go: async (server: OwnServer) => server.pause(),
+    back: async (server: OwnServer) => server.resume(),
   },
   {
     dead: 1,
@@ -183,7 +183,7 @@ test("a keyPrefix stands in front of every key; one with a brace is refused", as
   const ready = line.getBlockingQueue<number>(name);
   const taken: number[] = [];
   while (taken.length < 9) taken.push(...(await ready.takeMany({ max: 9 })));
-  expect(taken.toSorted()).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8]);
+  expect(taken.toSorted((a, b) => a - b)).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8]);
 
   const braced = new Redis(redisUrl(), { keyPrefix: "{app}:", lazyConnect: true });
   const other = newLine({ redis: braced });

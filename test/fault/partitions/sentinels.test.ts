@@ -1,0 +1,88 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect, test } from "vitest";
+import { bucketOfKey } from "../../../src/queue/bucket.ts";
+import { tableOf } from "../../../src/partitions/ring.ts";
+import type { OfferError } from "../../../src/index.ts";
+import { newLineThatMayFail } from "../../helpers/delayline.ts";
+import { eventually } from "../../helpers/eventually.ts";
+import { startOwnServer } from "../../helpers/own-server.ts";
+import { newRedis, uniqueName } from "../../helpers/redis.ts";
+import { startSentinel } from "../../helpers/sentinel.ts";
+import { missing, repeated } from "../ledger.ts";
+
+/** A master with a replica behind a Sentinel. */
+async function startGroup(name: string) {
+  const [master, replica] = await Promise.all([startOwnServer(), startOwnServer()]);
+  const redis = newRedis(replica.url);
+  await redis.call("REPLICAOF", "127.0.0.1", master.port);
+  await eventually(async () => (await redis.info()).includes("master_link_status:up"), {
+    within: 20_000,
+  });
+  const sentinel = await startSentinel(name, master.port);
+  return { master, replica, options: { sentinels: [{ host: "127.0.0.1", port: sentinel }], name } };
+}
+
+test("two Sentinel set-ups in one list: the master of one dies, the other's partitions go on", async () => {
+  const [dying, living] = await Promise.all([startGroup("one"), startGroup("two")]);
+  const name = uniqueName("partitions");
+  const redis = [dying.options, living.options];
+  const line = newLineThatMayFail({ redis });
+  const arrived: number[] = [];
+  const lateness = new Map<number, number>();
+  const options = { partitions: 4 };
+  line.getBlockingQueue<{ n: number; due: number }>(name, options).subscribe(({ n, due }) => {
+    arrived.push(n);
+    lateness.set(n, performance.now() - due);
+  });
+  const queue = newLineThatMayFail({ redis, callTimeout: 20_000 }).getDelayedQueue<{
+    n: number;
+    due: number;
+  }>(name, options);
+  const offered: Promise<number>[] = [];
+  const offer = () => {
+    const n = offered.length;
+    const message = { n, due: performance.now() + 100 };
+    offered.push(queue.offer(message, 100, { key: `key-${n}` }).then(() => n));
+  };
+  for (let i = 0; i < 40; i++) offer();
+  await Promise.all(offered);
+  await eventually(() => arrived.length === 40);
+  const nodes = async () =>
+    (await line.partitions(name)).map(({ node }) => Number(node?.split(":")[1]));
+  const { port } = living.master;
+  expect(await nodes()).toEqual([dying.master.port, port, dying.master.port, port]);
+  // What was not handed on to the replica is none of our affair.
+  await newRedis(dying.master.url).wait(1, 1000);
+
+  await dying.master.kill();
+  const replica = newRedis(dying.replica.url);
+  const isReplaced = async () => (await replica.info("replication")).includes("role:master");
+  while (!(await isReplaced())) {
+    offer();
+    await sleep(20);
+  }
+  for (let i = 0; i < 20; i++) offer();
+  const settled = await Promise.allSettled(offered);
+  const sent = settled.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
+  for (const one of settled) {
+    // What was under way while it died may be there or not.
+    if (one.status === "rejected") expect((one.reason as OfferError).stored).toBe("unknown");
+  }
+  expect(sent.length).toBeGreaterThan(0.9 * offered.length);
+  await eventually(() => missing(sent, arrived).length === 0, { within: 5_000 });
+
+  expect(repeated(arrived)).toEqual([]);
+  const late = sent
+    .filter((n) => n >= 40 && serverOf(`key-${n}`) === 1)
+    .map((n) => lateness.get(n) ?? NaN);
+  // It took 1 s or more to replace the other one. This much is left to a busy machine.
+  expect(Math.max(...late)).toBeLessThan(500);
+  expect(await nodes()).toEqual([dying.replica.port, port, dying.replica.port, port]);
+  await eventually(() => line.recoveries.length === line.errors.length);
+  expect(line.errors.length).toBe(1);
+}, 60_000);
+
+/** Which of two servers has the messages with this key. */
+function serverOf(key: string): number {
+  return (tableOf(4)[bucketOfKey(key)] as number) % 2;
+}
