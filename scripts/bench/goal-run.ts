@@ -14,6 +14,9 @@ import { mainJob } from "./workloads/main-job.ts";
 import { memory } from "./workloads/memory.ts";
 import { partitionCommands, partitionCrowd } from "./workloads/partition-commands.ts";
 import { partitionIdle } from "./workloads/partition-idle.ts";
+import { partitionNodes } from "./workloads/partition-nodes.ts";
+import { partitionPrice } from "./workloads/partition-price.ts";
+import { partitionChange, partitionScripts } from "./workloads/partition-scripts.ts";
 import { reliable } from "./workloads/reliable.ts";
 import { offers, takes } from "./workloads/throughput.ts";
 
@@ -35,6 +38,10 @@ export const WORKLOADS: readonly Workload[] = [
   partitionCommands,
   partitionCrowd,
   partitionIdle,
+  partitionScripts,
+  partitionChange,
+  partitionNodes,
+  partitionPrice,
 ];
 
 export interface GoalPlan {
