@@ -66,6 +66,12 @@ local function readKeys()
   end
   return mine
 end
+local function removeAll(command, key, items)
+  -- Lua's stack holds some thousand values.
+  for from = 1, #items, 1000 do
+    redis.call(command, key, unpack(items, from, math.min(from + 999, #items)))
+  end
+end
 local function depart()
   if #rows == 0 then return 0, "" end
   local mine = readKeys()
@@ -79,11 +85,9 @@ local function depart()
   local packed = {}
   for i, row in ipairs(rows) do packed[i] = packRow(unpack(row)) end
   local number, all = writeBatch(packed)
-  if #leaving.members > 0 then redis.call("ZREM", timeouts, unpack(leaving.members)) end
-  if #leaving.names > 0 then
-    redis.call("ZREM", retries, unpack(leaving.names))
-    redis.call("HDEL", retrying, unpack(leaving.names))
-  end
+  removeAll("ZREM", timeouts, leaving.members)
+  removeAll("ZREM", retries, leaving.names)
+  removeAll("HDEL", retrying, leaving.names)
   if #mine > 0 then redis.pcall("HDEL", businessKeys, unpack(mine)) end
   return number, all
 end

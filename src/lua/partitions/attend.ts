@@ -24,10 +24,10 @@ export const attend = defineScript({
   lua: /* lua */ `
 local fact = redis.call("GET", partitions)
 local now = math.floor(clock() / 1000)
-redis.call("ZREMRANGEBYSCORE", members, "-inf", now - timeout)
-redis.call("ZREMRANGEBYSCORE", members, now + timeout, "inf")
+redis.call("ZREM", members, "", unpack(redis.call("ZRANGEBYSCORE", members, "-inf", now - timeout, "LIMIT", 0, 1000)))
+redis.call("ZREM", members, "", unpack(redis.call("ZRANGEBYSCORE", members, now + timeout, "inf", "LIMIT", 0, 1000)))
 if gone == "1" then redis.call("ZREM", members, member) else redis.call("ZADD", members, now, member) end
-redis.call("PEXPIRE", members, 10 * timeout)
+redis.call("EXPIRE", members, math.ceil(timeout / 100))
 return { fact, redis.call("ZRANGE", members, 0, -1, "WITHSCORES"), now }
 `,
   reply: (raw: RawReply): Attendance => {

@@ -30,8 +30,8 @@ export interface DrainedPage extends Batch {
 }
 
 /**
- * Takes what is not delayed out of a partition that goes, `limit` things at most and about `maxBytes`: first the ready
- * LIST, from its head, the quarantine, and what nobody could unpack, all of which goes to the partition `into`; then
+ * Takes what is not delayed out of a partition that goes, `limit` things at most (a thousand, or Lua's stack may be too
+ * small) and about `maxBytes`: first the ready LIST, from its head, the quarantine, and what nobody could unpack, all of which goes to the partition `into`; then
  * dead letters and ready entries, each to its bucket's partition in `buckets`.
  *
  * An entry travels for each group by itself. What is in flight for a consumer that has died goes, too, with the
@@ -151,6 +151,7 @@ local function takeUnread(group, last)
     redis.call("XDEL", stream, "0-0")
     if not group then return end
     mayFinish(group)
+    inFlight(group, "-", "+", 1)
     redis.call("XGROUP", "SETID", stream, group, before)
   end
   removals[#removals + 1] = function()

@@ -61,11 +61,14 @@ local function push(list, element)
   elements[list][#elements[list] + 1] = element
 end
 
+local added = {}
 local function putMessage(score, member, behind)
   local at, id, _, key = tonumber(score), unpackMember(member)
   if not id or not at or at ~= at then return push("unreadable", member) end
-  local function takeBack(isNew) if isNew == 1 then redis.pcall("ZREM", timeouts, member) end end
-  if write(takeBack, "ZADD", timeouts, "NX", string.format("%.17g", at), member) ~= 1 then return end
+  local isNew = redis.pcall("ZADD", timeouts, "NX", at, member)
+  if type(isNew) == "table" then failure = isNew end
+  if isNew ~= 1 then return end
+  added[#added + 1] = member
   first = math.min(first, at)
   local element = #id == 16 and addressOf(at, id) or member
   push("order", isAddress(element) and element or member)
@@ -83,8 +86,8 @@ local function putRetry(due, name, value)
   end
   local function forget(isNew) if isNew == 1 then redis.pcall("HDEL", retrying, name) end end
   local function takeBack(isNew) if isNew == 1 then redis.pcall("ZREM", retries, name) end end
-  write(forget, "HSETNX", retrying, name, value)
-  if write(takeBack, "ZADD", retries, "NX", string.format("%.17g", at), name) == 1 then first = math.min(first, at) end
+  if redis.call("HEXISTS", retrying, name) == 0 then write(forget, "HSET", retrying, name, value) end
+  if write(takeBack, "ZADD", retries, "NX", at, name) == 1 then first = math.min(first, at) end
 end
 
 local isThere = {}
@@ -112,17 +115,26 @@ local function putDead(value)
   write(function(id) redis.pcall("XDEL", dead, id) end, "XADD", dead, "*", unpack(fields))
 end
 
-for each row do
-  if kind == "message" then putMessage(score, name, value)
-  elseif kind == "retry" then putRetry(score, name, value)
-  elseif kind == "entry" then putEntry(score, name, value)
-  elseif kind == "dead" then putDead(value)
-  elseif elements[kind] then push(kind, value)
-  else push("unreadable", value) end
-end
+-- Something that is only read may be refused, too, behind what was written.
+local isRead, refusal = pcall(function()
+  for each row do
+    if failure then break end
+    if kind == "message" then putMessage(score, name, value)
+    elseif kind == "retry" then putRetry(score, name, value)
+    elseif kind == "entry" then putEntry(score, name, value)
+    elseif kind == "dead" then putDead(value)
+    elseif elements[kind] then push(kind, value)
+    else push("unreadable", value) end
+  end
+end)
+-- Redis 6.2 raises a text.
+if not isRead then failure = type(refusal) == "table" and refusal or { err = "ERR " .. tostring(refusal) } end
 for list, all in pairs(elements) do
-  if #all > 0 then
-    write(function() redis.pcall("LTRIM", lists[list], 0, -#all - 1) end, "RPUSH", lists[list], unpack(all))
+  -- Lua's stack holds some thousand values.
+  for from = 1, #all, 1000 do
+    local last = math.min(from + 999, #all)
+    local function takeBack() redis.pcall("LTRIM", lists[list], 0, from - last - 2) end
+    write(takeBack, "RPUSH", lists[list], unpack(all, from, last))
   end
 end
 -- Publish for a new head only, as in offer. Nobody who listens expects what is no deadline.
@@ -130,6 +142,7 @@ if first < earliest then write(function() end, "PUBLISH", channel, math.max(firs
 write(function() end, "HSET", arrivals, source, number)
 if failure then
   for i = #undo, 1, -1 do undo[i]() end
+  for _, member in ipairs(added) do redis.pcall("ZREM", timeouts, member) end
   return failure
 end
 return 1

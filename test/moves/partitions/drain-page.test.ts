@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import { drainPage, type DrainedPage } from "../../../src/lua/partitions/drain-page.ts";
 import { run } from "../../../src/lua/script.ts";
 import type { RedisClient } from "../../../src/redis/client.ts";
+import { Random } from "../../fault/garbage.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import {
   message,
@@ -194,13 +195,57 @@ test("the greatest of all ids, in every key", async () => {
   expect((await drain(queue)).left).toEqual(NOTHING);
 });
 
+test("any bytes in the streams: nothing is raised, and nothing is left", async () => {
+  const random = new Random(Date.now() % 1_000_000_000);
+  const values = [
+    () => random.bytes(random.pick([0, 1, 7, 8, 16, 24, 255, 256])),
+    () => Buffer.from(random.pick(["1", "-1", "1e9", "nan", "g", "h", "99999999999"])),
+  ];
+  for (let i = 0; i < 20; i++) {
+    const [queue, other] = [await newMoves(), await newMoves()];
+    const { redis, keys } = queue;
+    await queue.seed({ groups: ["g", "h"] });
+    for (let n = 0; n < 8; n++) {
+      const fields = [
+        "a",
+        "p",
+        ...random.some(4, () => random.pick(["a", "t", "n", "g", "d", "?"])),
+      ];
+      const words = fields.flatMap((field) => [Buffer.from(field), random.pick(values)()]);
+      await redis.xadd(random.pick([keys.stream, keys.dead]), "*", ...words);
+    }
+    const name = DEAD.replace(":1:", ":0:");
+    await redis.xreadgroup("GROUP", "g", name, "COUNT", 3, "STREAMS", keys.stream, ">");
+    for (let isMore = true; isMore;) {
+      const batch = await drain(queue, 3);
+      for (const to of [1, INTO]) if (batch.number > 0) await push(other, batch, to);
+      await drop(queue, batch);
+      isMore = batch.isMore;
+      if (!isMore) expect(batch.left).toEqual(NOTHING);
+    }
+    // What arrived goes on, as well.
+    while ((await drain(other, 3)).isMore) await other.redis.hdel(other.keys.journal, "rows");
+    await redis.unlink(...Object.values(keys), ...Object.values(other.keys));
+  }
+});
+
 test("what is refused changes nothing: a command, a type, a full memory", async () => {
   const server = await startOwnServer();
   const admin = newRedis(server.url);
-  const state = { ...lists, groups: ["g"] };
+  const state = { ...lists, groups: ["g", "h"] };
   const all = "ACL SETUSER limited reset on >secret ~* &* +@all".split(" ");
   const stream = [entryOf(a)];
-  const refusals = ["-hset", "-ltrim", "-xdel", "-xack", "-xgroup", "-lrange", "OOM", "WRONGTYPE"];
+  const refusals = [
+    "-hset",
+    "-ltrim",
+    "-xdel",
+    "-xack",
+    "-xpending",
+    "-xgroup",
+    "-lrange",
+    "OOM",
+    "WRONGTYPE",
+  ];
   for (const refusal of refusals) {
     const queue = await newMoves(server.url);
     await queue.seed(state);
@@ -219,7 +264,7 @@ test("what is refused changes nothing: a command, a type, a full memory", async 
     const { journal, ...rest } = await queue.snapshot();
     expect(rest, refusal).toEqual({ ...state, stream });
     expect(journal?.["rows"], refusal).toBeUndefined();
-    expect((await drain(queue)).rows, refusal).toHaveLength(8);
+    expect((await drain(queue)).rows, refusal).toHaveLength(9);
     if (client !== admin) client.disconnect();
   }
 });

@@ -67,8 +67,12 @@ test("who may not publish writes it all the same", async () => {
 });
 
 const TIMEOUT = 60_000;
-const come = ({ redis, keys }: Moves, member: string, gone = 0): Promise<Attendance> =>
+const attending = ({ redis, keys }: Moves, member: string, gone = 0): Promise<Attendance> =>
   run(redis, attend, keys, { member, timeout: TIMEOUT, gone });
+async function come(...args: Parameters<typeof attending>) {
+  const { fact, members } = await attending(...args);
+  return { fact, members: members.map(({ member }) => member) };
+}
 
 test("processes come and go; whoever was not seen lately is dropped", async () => {
   const queue = await newMoves();
@@ -78,6 +82,9 @@ test("processes come and go; whoever was not seen lately is dropped", async () =
   await redis.zadd(keys.members, now - TIMEOUT - 2000, "old", now - TIMEOUT / 2, "here");
   await redis.zadd(keys.members, now + 2 * TIMEOUT, "of the future", "inf", "for ever");
   expect(await come(queue, "me")).toEqual({ fact: undefined, members: ["here", "me"] });
+  const [here, me] = (await attending(queue, "me")).members;
+  expect(here?.idle).toBeGreaterThanOrEqual(TIMEOUT / 2);
+  expect(me?.idle).toBe(0);
   expect(Number(await redis.zscore(keys.members, "me"))).toBeGreaterThanOrEqual(now);
   expect(await redis.pttl(keys.members)).toBeGreaterThan(9 * TIMEOUT);
   await create(queue, first);

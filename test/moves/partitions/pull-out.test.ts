@@ -3,6 +3,7 @@ import type { Batch } from "../../../src/lua/fragments/journal.ts";
 import { pullOutPage, type PulledPage } from "../../../src/lua/partitions/pull-out-page.ts";
 import { pullOutIds, pullOutKeys } from "../../../src/lua/partitions/pull-out.ts";
 import { run } from "../../../src/lua/script.ts";
+import { packAddress, packMember } from "../../../src/queue/message.ts";
 import type { RedisClient } from "../../../src/redis/client.ts";
 import {
   bytes,
@@ -117,6 +118,22 @@ test("what belongs here stays, and so does the journal", async () => {
   );
 });
 
+test("more at once than Lua's stack holds; and by ids of Java's", async () => {
+  const queue = await newMoves();
+  const ids = Array.from({ length: 9000 }, (_, i) => Buffer.from(String(i).padStart(8, "0")));
+  const java = ids.map((id) => packMember(id, Buffer.from("x")));
+  await queue.redis.zadd(queue.keys.timeouts, ...java.flatMap((member) => [5, member]));
+  const wanted = ids.map((id) => ({ address: packAddress(5, id).toString("latin1") }));
+  const batch = await byId("list", ...wanted)(queue.redis, queue.keys);
+  expect(batch.rows).toHaveLength(9000);
+  expect(Object.keys(await queue.snapshot())).toEqual(["journal"]);
+  const other = await newMoves();
+  await push(other, batch);
+  // Their elements in the insertion order are members.
+  expect(await other.redis.lrange(other.keys.order, 0, -1)).toEqual(java.map(String));
+  expect(await other.redis.zcard(other.keys.timeouts)).toBe(9000);
+});
+
 const retrying: QueueState = {
   groups: ["g"],
   retries: [
@@ -161,36 +178,39 @@ test("pages go through the retries behind the messages", async () => {
   expect(await queue.snapshot()).toEqual({ order, groups, journal: expect.anything() });
 });
 
-test("no page skips what stays, among equal deadlines and equal beginnings", async () => {
-  const queue = await newMoves();
-  const { redis, keys } = queue;
-  const twins = Array.from({ length: 40 }, (_, i) => `${"x".repeat(40)}${i % 7}${i}`);
-  for (const member of twins) await redis.zadd(keys.timeouts, 5, member);
-  // What belongs here stays in the ZSET; what else is looked at leaves for the `unreadable` of partition 1.
-  const buckets = allTo(0);
-  for (const member of twins.slice(0, 20)) {
-    const [high = 0, low = 0] = bytes(member.slice(-2));
-    buckets[(high % 4) * 256 + low] = 1;
-  }
-  let cursor: Buffer | undefined = Buffer.alloc(0);
-  const gone: string[] = [];
-  for (let page = 0; cursor; page++) {
-    const pulled: PulledPage = await byPage(cursor, 3)(redis, keys, buckets);
-    gone.push(...rowsOf(pulled).map(({ value }) => value));
-    cursor = pulled.next;
-    await drop(queue, pulled);
-    // Others come and go.
-    await redis.zadd(keys.timeouts, 5, `${"x".repeat(40)}9${page}`);
-    await redis.zrem(keys.timeouts, `${"x".repeat(40)}9${page - 2}`);
-    expect(page).toBeLessThan(60);
-  }
-  const leaving = twins.filter((member) => {
-    const [high = 0, low = 0] = bytes(member.slice(-2));
-    return buckets[(high % 4) * 256 + low] === 1;
-  });
-  expect(leaving.length).toBeGreaterThan(10);
-  expect(gone.toSorted()).toEqual(expect.arrayContaining(leaving.toSorted()));
-});
+test.each([1, 3])(
+  "no page of %i skips or stays, among equal deadlines and equal beginnings",
+  async (limit) => {
+    const queue = await newMoves();
+    const { redis, keys } = queue;
+    const twins = Array.from({ length: 40 }, (_, i) => `${"x".repeat(40)}${i % 7}${i}`);
+    for (const member of twins) await redis.zadd(keys.timeouts, 5, member);
+    // What belongs here stays in the ZSET; what else is looked at leaves for the `unreadable` of partition 1.
+    const buckets = allTo(0);
+    for (const member of twins.slice(0, 20)) {
+      const [high = 0, low = 0] = bytes(member.slice(-2));
+      buckets[(high % 4) * 256 + low] = 1;
+    }
+    let cursor: Buffer | undefined = Buffer.alloc(0);
+    const gone: string[] = [];
+    for (let page = 0; cursor; page++) {
+      const pulled: PulledPage = await byPage(cursor, limit)(redis, keys, buckets);
+      gone.push(...rowsOf(pulled).map(({ value }) => value));
+      cursor = pulled.next;
+      await drop(queue, pulled);
+      // Others come and go.
+      await redis.zadd(keys.timeouts, 5, `${"x".repeat(40)}9${page}`);
+      await redis.zrem(keys.timeouts, `${"x".repeat(40)}9${page - 2}`);
+      expect(page).toBeLessThan(100);
+    }
+    const leaving = twins.filter((member) => {
+      const [high = 0, low = 0] = bytes(member.slice(-2));
+      return buckets[(high % 4) * 256 + low] === 1;
+    });
+    expect(leaving.length).toBeGreaterThan(10);
+    expect(gone.toSorted()).toEqual(expect.arrayContaining(leaving.toSorted()));
+  },
+);
 
 test("what nobody can unpack goes, too", async () => {
   const queue = await newMoves();

@@ -19,6 +19,7 @@ import { newRedis } from "../../helpers/redis.ts";
 const FAR = 5_000_000_000_000;
 const a = message("a", FAR, "key a");
 const b = message("b", FAR + 1);
+const c = message("c", FAR + 2);
 const behindA = indexEntry(a, 2, 7).slice(24);
 
 const row = (kind: Kind, score: number | string, name: string, value: string): Traveller => ({
@@ -59,7 +60,7 @@ test("messages: in the ZSET, the insertion order and the index, and a new head i
   expect(await push(queue, batch(4, ...both))).toBe(false);
   expect(await queue.snapshot()).toEqual({ ...arrived, timeouts: [b.delayed] });
   // The next one, behind a head; and from another partition. A message that is here stays as it is.
-  expect(await push(queue, batch(6, { ...travels(b), score: "7" }))).toBe(true);
+  expect(await push(queue, batch(6, { ...travels(b), score: "7" }, travels(c)))).toBe(true);
   const { redis, keys } = queue;
   const { channel } = keys;
   expect(await run(redis, pushIn, keys, { channel, source: 2, number: 4 }, [travels(a)])).toBe(
@@ -67,8 +68,9 @@ test("messages: in the ZSET, the insertion order and the index, and a new head i
   );
   expect(await queue.snapshot()).toEqual({
     ...arrived,
+    timeouts: [a.delayed, b.delayed, c.delayed],
     channel: [String(FAR), String(FAR)],
-    order: [b.address, a.address, a.address],
+    order: [b.address, a.address, c.address, a.address],
     arrivals: { 0: "6", 2: "4" },
   });
 });
@@ -172,7 +174,7 @@ test("what is refused half way is taken back, and can be sent again", async () =
   const seeded: QueueState = {
     groups: ["g"],
     ready: ["r0"],
-    businessKeys: { [a.key]: "leads to nothing" },
+    businessKeys: { [a.key]: indexEntry(b) },
     arrivals: { 0: "1" },
   };
   const rows = [
@@ -183,12 +185,28 @@ test("what is refused half way is taken back, and can be sent again", async () =
     letter("a", "x"),
   ];
   const all = "ACL SETUSER limited reset on >secret ~* &* +@all".split(" ");
-  const refusals = ["-zadd", "-rpush", "-xadd", "-publish", "-hset", "-hsetnx", "-xgroup"];
-  for (const refusal of [...refusals, "WRONGTYPE dead", "WRONGTYPE arrivals", "OOM"]) {
+  const refusals = [
+    "-zadd",
+    "-rpush",
+    "-xadd",
+    "-publish",
+    "-hset",
+    "-hget",
+    "-hexists",
+    "-zrangebyscore",
+    "-xgroup",
+  ];
+  for (const refusal of [
+    ...refusals,
+    "WRONGTYPE dead",
+    "WRONGTYPE arrivals",
+    "WRONGTYPE businessKeys",
+    "OOM",
+  ]) {
     const queue = await newMoves(server.url);
     await queue.seed(seeded);
     let client = admin;
-    const [what, key] = refusal.split(" ") as [string, "dead" | "arrivals"];
+    const [what, key] = refusal.split(" ") as [string, "dead" | "arrivals" | "businessKeys"];
     if (what === "WRONGTYPE") {
       await admin.del(queue.keys[key]);
       await admin.set(queue.keys[key], "another type");
@@ -202,8 +220,8 @@ test("what is refused half way is taken back, and can be sent again", async () =
     await admin.config("SET", "maxmemory", "0");
     if (key) await admin.del(queue.keys[key]);
     const { channel: _heard, ...after } = await queue.snapshot();
-    const { arrivals, ...others } = seeded;
-    expect(after, refusal).toEqual(key === "arrivals" ? others : { ...others, arrivals });
+    const others = Object.entries(seeded).filter(([name]) => name !== key);
+    expect(after, refusal).toEqual(Object.fromEntries(others));
     expect(await push(queue, batch(2, ...rows)), refusal).toBe(true);
     expect(await queue.snapshot(), refusal).toMatchObject({
       timeouts: [a.delayed],
