@@ -41,8 +41,10 @@ export class Staff implements AsyncDisposable {
     await Promise.all(
       programs.map((program) => program.call("open", { ...queue, address: site.address })),
     );
+    // The first who comes makes the partitions.
+    await staff.producer.call("offerSteadily", 1, 500, 50, 200);
     await staff.#all((worker) => worker.call("consume", clientsPerProcess, concurrency));
-    await staff.producer.call("offerSteadily", WARM_UP, 500, 50, 200);
+    await staff.producer.call("offerSteadily", WARM_UP - 1, 500, 50, 200);
     await staff.handled(WARM_UP);
     // All have heard of all.
     await sleep(SETTLED);

@@ -27,7 +27,7 @@ export interface Creation {
  * of its own, with the reply to each sign of life, and with each script that is refused since Redis knows more. Whoever
  * acts on an old fact is refused, so nobody has to know it at once.
  *
- * A sign of life is sent every two seconds once {@link attend} was called. Who joins or leaves says so on the
+ * A sign of life is sent every three seconds once {@link attend} was called. Who joins or leaves says so on the
  * channel, too. So all processes share out the partitions in the same way, but for a moment; that is only advice.
  */
 export class FactWatch implements Listener {
@@ -144,9 +144,13 @@ export class FactWatch implements Listener {
 
   async #load(signal?: AbortSignal): Promise<Fact> {
     const { queue } = this.#first;
-    const found =
-      (await queue.read("ask for the partitions of", readFact, {}, { signal })) ??
-      (await this.#create(signal));
+    const doing = "ask for the partitions of";
+    const ask = () => queue.read(doing, readFact, {}, { signal });
+    // Who attends has the other connection open anyway. A process that only takes needs none for calls then.
+    const asking = this.#hasBegun
+      ? queue.change(doing, readFact, {}, { signal }).catch(ask)
+      : ask();
+    const found = (await asking) ?? (await this.#create(signal));
     const fact = parseFact(found);
     if (fact === undefined)
       throw new TypeError(`queue "${this.#queue}" has no legal number of partitions`);
@@ -239,7 +243,7 @@ export class FactWatch implements Listener {
 const MEMBERS = "members";
 
 /** Milliseconds between two signs of life. */
-const INTERVAL = 2000;
+const INTERVAL = 3000;
 
 /** After so many milliseconds without one a process is no member any more. */
-const TIMEOUT = 6000;
+const TIMEOUT = 7000;

@@ -52,13 +52,13 @@ export class PartitionedGroup implements GroupFace {
 
   async take(max: number, options: WaitOptions): Promise<readonly Held[]> {
     this.checkTaking();
-    await this.#parts.known(options.signal);
-    this.checkTaking();
     if (!this.#isTaking) {
       this.#isTaking = true;
       this.#parts.attend({ takes: true });
       this.#onChange();
     }
+    await this.#parts.known(options.signal);
+    this.checkTaking();
     return await this.#gathering.wait(max, options);
   }
 

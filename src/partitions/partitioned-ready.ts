@@ -13,6 +13,7 @@ import { sharesOf } from "./shares.ts";
 /** A taker, and what it takes from. */
 interface Lane extends GatheringSource<Taken> {
   readonly taker: Taker;
+  parts: readonly Part[];
 }
 
 /**
@@ -58,13 +59,13 @@ export class PartitionedReady implements ReadyFace {
     if (others.length > 0) {
       throw new TypeError(`${this.#name} is in partitions: it cannot be polled with others`);
     }
-    await this.#parts.known(options.signal);
-    this.checkTaking();
     if (!this.#isTaking) {
       this.#isTaking = true;
       this.#parts.attend({ takes: true });
       this.#onChange();
     }
+    await this.#parts.known(options.signal);
+    this.checkTaking();
     // One lane is asked directly: it serves many at once with fewer commands.
     const [only] = this.#lanes.values();
     if (only !== undefined && this.#lanes.size === 1 && !this.#isOnCluster) {
@@ -156,11 +157,15 @@ export class PartitionedReady implements ReadyFace {
       const server = Math.max(0, partition) % serverCount;
       byServer.set(server, [...(byServer.get(server) ?? []), this.#parts.at(partition)]);
     }
-    for (const [server, parts] of byServer) {
-      const sources = parts.map(sourceOf);
+    for (const server of new Set([...byServer.keys(), ...this.#lanes.keys()])) {
+      const parts = byServer.get(server) ?? [];
       const lane = this.#lanes.get(server);
-      if (lane !== undefined) lane.taker.setSources(sources);
-      else this.#lanes.set(server, this.#newLane(sources, parts[0] as Part));
+      if (lane === undefined) this.#lanes.set(server, this.#newLane(parts, parts[0] as Part));
+      // The same ones would end the block, too.
+      else if (!isSame(lane.parts, parts)) {
+        lane.parts = parts;
+        lane.taker.setSources(parts.map(sourceOf));
+      }
     }
   }
 
@@ -178,17 +183,18 @@ export class PartitionedReady implements ReadyFace {
     for (const partition of share) {
       if (this.#lanes.has(partition)) continue;
       const part = this.#parts.at(partition);
-      this.#lanes.set(partition, this.#newLane([sourceOf(part)], part));
+      this.#lanes.set(partition, this.#newLane([part], part));
     }
   }
 
-  #newLane(sources: readonly PausableSource[], { server }: Part): Lane {
-    const taker = new Taker(sources, server, {
+  #newLane(parts: readonly Part[], { server }: Part): Lane {
+    const taker = new Taker(parts.map(sourceOf), server, {
       order: "rotating",
       name: this.#name,
     });
     return {
       taker,
+      parts,
       wait: (max, options) => taker.wait(max, options),
       putBack: (messages) => taker.putBack(messages),
     };
@@ -197,6 +203,10 @@ export class PartitionedReady implements ReadyFace {
 
 function sourceOf({ queue: { keys }, pauses }: Part): PausableSource {
   return { ready: keys.ready, receipts: keys.receipts, pauses };
+}
+
+function isSame(a: readonly Part[], b: readonly Part[]): boolean {
+  return a.length === b.length && a.every((part, i) => part === b[i]);
 }
 
 /** By so many processes each partition is waited for on a Cluster. */

@@ -181,8 +181,9 @@ export class Parts {
     for (const partition of this.#active) {
       const part = this.at(partition);
       // As long as nobody is known, everybody moves.
-      const isOnDuty = names.length === 0 || movers(names, partition + 1).includes(self);
-      part.setDuty(isOnDuty);
+      const onDuty = names.length === 0 ? [self] : movers(names, partition + 1);
+      if (!onDuty.includes(self)) part.setDuty("off");
+      else part.setDuty(onDuty.length === 1 ? "alone" : "shared");
       part.setHeld(fact.state === "holding");
     }
   }
