@@ -106,7 +106,7 @@ export class PartitionedGroup implements GroupFace {
     if (!this.#isTaking) return;
     const takers = members.filter(({ roles }) => roles.takes).map(({ name }) => name);
     const share = sharesOf(takers, self, active.length, PROCESSES).map((i) => parts[i] as Part);
-    this.#gathering.setSources(share.map((part) => this.#sourceOf(part)));
+    void this.#gathering.setSources(share.map((part) => this.#sourceOf(part)));
   }
 
   #sourceOf(part: Part): GatheringSource<Held> {

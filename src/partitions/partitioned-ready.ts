@@ -117,8 +117,10 @@ export class PartitionedReady implements ReadyFace {
 
   async close(): Promise<void> {
     this.#isClosed = true;
+    // In this order: a taker that is closed puts nothing back.
+    await this.#gathering.close();
     const takers = Array.from(this.#lanes.values(), ({ taker }) => taker.close());
-    await Promise.all([this.#gathering.close(), ...takers, ...this.#closings]);
+    await Promise.all([...takers, ...this.#closings]);
   }
 
   /** Resolves when nothing that was taken from a partition is in the hands of a taker. */
@@ -144,13 +146,17 @@ export class PartitionedReady implements ReadyFace {
 
   #onChange(): void {
     if (!this.#isTaking || this.#isClosed) return;
-    if (this.#isOnCluster) this.#takeShare();
-    else this.#takeAll();
-    this.#gathering.setSources([...this.#lanes.values()]);
+    const former = this.#isOnCluster ? this.#takeShare() : this.#takeAll();
+    const left = this.#gathering.setSources([...this.#lanes.values()]);
+    for (const { taker } of former) {
+      // First what it has brought is out of our hands: a taker that is closed puts nothing back.
+      const closing = left.then(() => taker.close()).finally(() => this.#closings.delete(closing));
+      this.#closings.add(closing);
+    }
   }
 
   /** A lane for each server, with all its partitions. */
-  #takeAll(): void {
+  #takeAll(): Lane[] {
     const byServer = new Map<number, Part[]>();
     const { serverCount } = this.#parts;
     for (const partition of this.#parts.active) {
@@ -167,24 +173,22 @@ export class PartitionedReady implements ReadyFace {
         lane.taker.setSources(parts.map(sourceOf));
       }
     }
+    return [];
   }
 
-  /** A lane for each partition of this process's share. */
-  #takeShare(): void {
+  /** A lane for each partition of this process's share. Returns those of the others. */
+  #takeShare(): Lane[] {
     const { active, members, self } = this.#parts;
     const takers = members.filter(({ roles }) => roles.takes).map(({ name }) => name);
     const share = sharesOf(takers, self, active.length, PROCESSES).map((i) => active[i] as number);
-    for (const [partition, lane] of this.#lanes) {
-      if (share.includes(partition)) continue;
-      this.#lanes.delete(partition);
-      const closing = lane.taker.close().finally(() => this.#closings.delete(closing));
-      this.#closings.add(closing);
-    }
+    const former = [...this.#lanes].filter(([partition]) => !share.includes(partition));
+    for (const [partition] of former) this.#lanes.delete(partition);
     for (const partition of share) {
       if (this.#lanes.has(partition)) continue;
       const part = this.#parts.at(partition);
       this.#lanes.set(partition, this.#newLane([part], part));
     }
+    return former.map(([, lane]) => lane);
   }
 
   #newLane(parts: readonly Part[], { server }: Part): Lane {

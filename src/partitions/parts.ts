@@ -160,12 +160,13 @@ export class Parts {
     if (active.join() !== this.#active.join()) {
       this.#active = active;
       for (const partition of active) this.at(partition);
-      for (const [partition, part] of this.#open) {
-        if (!active.includes(partition)) this.#close(partition, part);
-      }
     }
     this.#shareOut();
     for (const listener of this.#listeners) listener();
+    // Nobody takes from these any more.
+    for (const [partition, part] of this.#open) {
+      if (!active.includes(partition)) this.#close(partition, part);
+    }
   }
 
   /** The ordinary queue has scripts of processes that know of no partitions, too. */
