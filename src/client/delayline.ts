@@ -5,14 +5,17 @@ import { DelayedQueue } from "../delayed/delayed-queue.ts";
 import { RedisError, type AnyDelaylineError, type DelaylineError } from "../errors.ts";
 import {
   clientSettings,
+  consumerSettings,
   MAX_PARTITIONS,
   queueSettings,
   type CallOptions,
+  type ConsumerOptions,
   type DelaylineOptions,
   type QueueOptions,
 } from "../queue/options.ts";
+import { OpenPartitions } from "./open-partitions.ts";
 import { OpenQueues } from "./open-queues.ts";
-import { shareServers, type Shared } from "./shared.ts";
+import { askServerTime, shareServers, type Shared } from "./shared.ts";
 import { openReliable } from "./open-reliable.ts";
 import { warn, warnOfRecovery } from "./warnings.ts";
 import { callSignal, checkWhole } from "../queue/checks.ts";
@@ -115,22 +118,21 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
    */
   getBlockingQueue<Name extends TypedCodecName>(
     name: string,
-    options: QueueOptions & { readonly codec: Name },
+    options: ConsumerOptions & { readonly codec: Name },
   ): BlockingQueue<BuiltInCodecs[Name]>;
-  getBlockingQueue<T = unknown>(name: string, options?: QueueOptions<T>): BlockingQueue<T>;
-  getBlockingQueue<T = unknown>(name: string, options?: QueueOptions<T>): BlockingQueue<T> {
-    const settings = queueSettings(options, this.#options);
-    const open = this.#queues.open(name, settings);
-    const { queue, ready, consumers, takes } = open;
-    return new BlockingQueue(open, ready, new Payloads(queue, settings), {
+  getBlockingQueue<T = unknown>(name: string, options?: ConsumerOptions<T>): BlockingQueue<T>;
+  getBlockingQueue<T = unknown>(name: string, options: ConsumerOptions<T> = {}): BlockingQueue<T> {
+    const { exclusive: isExclusive, ...settings } = consumerSettings(options, this.#options);
+    const open = this.#queues.open(name, settings, isExclusive);
+    const { queue, consumers, takes } = open;
+    const exclusive =
+      isExclusive && open instanceof OpenPartitions ? open.exclusiveReady : undefined;
+    return new BlockingQueue(open, exclusive ?? open.ready, new Payloads(queue, settings), {
       consumers,
       takes,
       report: queue.report,
-      listNamed: (other) => {
-        const found = this.#queues.openOrdinary(other, settings);
-        if (settings.transfer) found.startTransfer();
-        return found.ready;
-      },
+      exclusive,
+      listNamed: (other) => this.#queues.openBeside(open, other, settings).ready,
     });
   }
 
@@ -149,22 +151,23 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
   getReliableQueue<T = unknown>(name: string, options?: ReliableQueueOptions<T>): ReliableQueue<T>;
   getReliableQueue<T = unknown>(name: string, options?: ReliableQueueOptions<T>): ReliableQueue<T> {
     const settings = reliableSettings(options, this.#options);
-    const open = this.#queues.open(name, settings.queue);
-    return openReliable(open, settings, this.#servers[0].clock);
+    const open = this.#queues.open(name, settings.queue, settings.exclusive);
+    return openReliable(open, settings);
   }
 
   /**
    * Gives a queue another number of partitions, while it runs; resolves when all messages are where they belong. One that
-   * has none yet gets them, and what is in the ordinary queue of that name is taken in.
+   * has none yet gets them. What is in the ordinary queue of that name is taken in, even if the number stays.
    *
    * Any process may call it, and any may finish it: what one that died has left is finished first, whatever
-   * number it was for. If the number is the same already, nothing changes. While it works, calls go on as usual; a
+   * number it was for. While it works, calls go on as usual; a
    * message that is looked for is brought over first. A message that is in the hands of a consumer of a
    * partition that goes is waited for. Up to 4 scripts of a millisecond run at once.
    *
    * While the number of a queue changes that is consumed exclusively, nothing becomes ready.
    *
-   * @throws {RangeError | TypeError} if `count` is no whole number from 1 to 256, or an option is not legal.
+   * @throws {RangeError | TypeError} if `count` is no whole number from 1 to 256, an option is not legal, or this
+   * client has the ordinary queue open.
    * @throws {RedisError} if Redis refuses a step, or its reply is lost; the next call goes on.
    * @throws the signal's reason, if it is aborted; the next call goes on.
    */
@@ -179,31 +182,34 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
     await open.setPartitions(count, checked);
   }
 
-  /** The partitions of a queue, and what is in each; none if it is an ordinary queue. O(log N) for each. */
+  /**
+   * The partitions of a queue, and what is in each; none if it is an ordinary queue. It need not be open in this
+   * client. O(log N) for each.
+   *
+   * @throws {TypeError} if the name cannot name a queue, or the queue is on another number of servers.
+   */
   async partitions(name: string, options?: CallOptions): Promise<PartitionInfo[]> {
     const signal = callSignal(options);
-    return await this.#queues.openPartitions(name, undefined).describe(signal);
+    return await this.#queues.describePartitions(name, signal);
   }
 
   /**
    * The Redis server's clock in epoch milliseconds, with fractions. Deadlines are judged by it.
    *
-   * It is asked once, and then estimated, to within a round trip; every reply corrects it.
+   * It is asked once, and then estimated, to within a round trip; every reply corrects it. The nodes of a Cluster have
+   * a clock each: there one of them is asked, every time.
    *
    * @throws {RedisError} if the server cannot be asked.
    */
   async serverTime(options?: CallOptions): Promise<number> {
     const signal = callSignal(options);
     this.#queues.checkOpen();
-    const { clock, connections, expiries } = this.#servers[0];
     try {
-      const limit = { expiries, signal };
-      await connections.call("commands", limit, async (redis) => clock.ready(() => redis.time()));
+      return await askServerTime(this.#servers[0], signal);
     } catch (error) {
       signal?.throwIfAborted();
       throw new RedisError("cannot ask for the server's time", error);
     }
-    return clock.now();
   }
 
   /**

@@ -1,7 +1,10 @@
 import { LeftRunningError } from "../errors.ts";
 import { Change, type ChangeOptions } from "../partitions/change.ts";
 import { describePartitions, type PartitionInfo } from "../partitions/partition-info.ts";
-import type { PartsHost } from "../partitions/part.ts";
+import type { Part, PartsHost } from "../partitions/part.ts";
+import { Exclusive } from "../partitions/exclusive.ts";
+import { ExclusiveGroup } from "../partitions/exclusive-group.ts";
+import { ExclusiveReady } from "../partitions/exclusive-ready.ts";
 import { PartitionedGroup } from "../partitions/partitioned-group.ts";
 import { PartitionedMessages } from "../partitions/partitioned-messages.ts";
 import { PartitionedPauses } from "../partitions/partitioned-pauses.ts";
@@ -30,26 +33,30 @@ export class OpenPartitions {
   readonly quarantine: PartitionedQuarantine;
   readonly delayed: PartitionedMessages;
   readonly ready: PartitionedReady;
+  /** What a handle sees that consumes exclusively. */
+  readonly exclusiveReady: ExclusiveReady;
   readonly consumers = new Set<Consumer>();
   readonly takes: Work;
   readonly #routing: Routing;
   readonly #groups = new Map<string, OpenGroup>();
+  readonly #exclusive: Exclusive;
   #closing = new AbortController();
 
   /** `partitions` is how many there are to be, if there are none yet. */
   constructor(name: string, partitions: number | undefined, host: PartsHost, shared: Shared) {
     this.parts = new Parts(name, partitions, host, shared);
-    const { first } = this.parts;
     this.queue = {
       name,
       report: shared.report,
-      quarantine: (bytes, into) => first.queue.quarantine(bytes, into),
+      quarantine: (bytes, into) => this.#reachable.queue.quarantine(bytes, into),
     };
     this.#routing = new Routing(this.parts);
     this.pauses = new PartitionedPauses(this.parts);
     this.quarantine = new PartitionedQuarantine(this.parts);
     this.delayed = new PartitionedMessages(this.parts, this.#routing, ({ delayed }) => delayed);
     this.ready = new PartitionedReady(this.parts);
+    this.#exclusive = new Exclusive(this.parts);
+    this.exclusiveReady = new ExclusiveReady(this.ready, this.parts, this.#exclusive);
     this.takes = shared.troubles.work();
     this.parts.onLeaving(async (part, partition) => {
       const { signal } = this.#closing;
@@ -85,6 +92,11 @@ export class OpenPartitions {
     const opened = { group, messages };
     this.#groups.set(settings.group, opened);
     return opened;
+  }
+
+  /** How a handle takes that consumes a group exclusively; `isStrict`: what fails is not overtaken. */
+  exclusiveGroup(settings: GroupSettings, isStrict: boolean): ExclusiveGroup {
+    return new ExclusiveGroup(this.parts, settings, isStrict, this.#exclusive);
   }
 
   /** Changes the number of partitions; see {@link Change}. */
@@ -123,6 +135,12 @@ export class OpenPartitions {
     await Promise.all(this.parts.opened.map((part) => part.close()));
   }
 
+  /** One of the partitions, whose server is there, as far as is known. */
+  get #reachable(): Part {
+    const parts = this.parts.active.map((partition) => this.parts.at(partition));
+    return parts.find(isReachable) ?? this.parts.first;
+  }
+
   #change(options: Partial<ChangeOptions>): Change {
     return new Change(this.parts, this.#routing, {
       signal: undefined,
@@ -131,4 +149,8 @@ export class OpenPartitions {
       ...options,
     });
   }
+}
+
+function isReachable({ server }: Part): boolean {
+  return server.connections.readiness.wait() === undefined;
 }

@@ -15,7 +15,10 @@ import { ReliableMessages } from "../reliable/reliable-messages.ts";
 import { Retries } from "../reliable/retries.ts";
 import { ReadyList } from "../ready/ready-list.ts";
 import { ListWatch } from "../reliable/list-watch.ts";
+import type { OnConnected } from "../redis/blocking-client.ts";
+import { isCluster } from "../redis/client.ts";
 import type { Work } from "../redis/troubles.ts";
+import { ServerClock } from "../time/server-clock.ts";
 
 import type { Membership } from "../partitions/part.ts";
 import type { Shared } from "./shared.ts";
@@ -47,7 +50,10 @@ export class OpenQueue {
   #isHeld = false;
 
   /** @throws {TypeError} if the name cannot name a queue. */
-  constructor(name: string, elements: Elements, shared: Shared, membership?: Membership) {
+  constructor(name: string, elements: Elements, server: Shared, membership?: Membership) {
+    // The nodes of a Cluster have a clock each. As one clock they would seem to be set all the time.
+    const isOnCluster = isCluster(server.connections.commands);
+    const shared = isOnCluster ? { ...server, clock: new ServerClock() } : server;
     const layout = { elements, into: "list" } as const;
     this.queue = new Queue(name, queueKeys(name), layout, shared, membership?.learn);
     this.#membership = membership;
@@ -116,6 +122,12 @@ export class OpenQueue {
     const opened = { group, messages };
     this.#groups.set(name, opened);
     return opened;
+  }
+
+  /** A consumer of its own for one lease on the partition; who opens it closes it. */
+  openExclusiveGroup(settings: GroupSettings, onConnected: OnConnected): Group {
+    this.openReliable();
+    return new Group(this.queue, settings, { ...this.server, pauses: this.pauses }, onConnected);
   }
 
   /** Stops taking and moving; resolves when nothing is in hand any more, but with users' code. */

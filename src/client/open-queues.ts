@@ -1,5 +1,6 @@
 import { ClosedError } from "../errors.ts";
 import type { Membership } from "../partitions/part.ts";
+import type { PartitionInfo } from "../partitions/partition-info.ts";
 import { queueKeys } from "../queue/keys.ts";
 import type { QueueSettings } from "../queue/options.ts";
 import { OpenPartitions } from "./open-partitions.ts";
@@ -36,14 +37,15 @@ export class OpenQueues {
   }
 
   /**
-   * Opens a queue, which is in partitions if the settings or another handle of this client say so.
+   * Opens a queue, which is in partitions if the settings or another handle of this client say so, or it is consumed
+   * exclusively.
    *
    * @throws {TypeError} if the name cannot name a queue, or the settings contradict what it was opened with.
    */
-  open(name: string, settings: OpenSettings): OpenQueue | OpenPartitions {
+  open(name: string, settings: OpenSettings, isExclusive = false): OpenQueue | OpenPartitions {
     this.checkOpen();
     const { partitions } = settings;
-    const isPartitioned = partitions !== undefined || this.#partitioned.has(name);
+    const isPartitioned = isExclusive || partitions !== undefined || this.#partitioned.has(name);
     const open = isPartitioned
       ? this.openPartitions(name, partitions)
       : this.openOrdinary(name, settings);
@@ -69,6 +71,37 @@ export class OpenQueues {
     return open;
   }
 
+  /**
+   * Opens another queue to be polled together with one that is open.
+   *
+   * @throws {TypeError} if either is in partitions.
+   */
+  openBeside(open: OpenQueue | OpenPartitions, name: string, settings: OpenSettings): OpenQueue {
+    if (open instanceof OpenPartitions) {
+      const { queue } = open;
+      throw new TypeError(
+        `queue "${queue.name}" is in partitions: it cannot be polled with others`,
+      );
+    }
+    const other = this.openOrdinary(name, settings);
+    if (settings.transfer) other.startTransfer();
+    return other;
+  }
+
+  /** What is in each partition of a queue. One that is not open in partitions stays so. */
+  async describePartitions(name: string, signal?: AbortSignal): Promise<PartitionInfo[]> {
+    this.checkOpen();
+    const open = this.#partitioned.get(name);
+    if (open !== undefined) return await open.describe(signal);
+    const briefly = this.#newPartitions(name, undefined);
+    try {
+      return await briefly.describe(signal);
+    } finally {
+      await briefly.stopTaking();
+      await briefly.close();
+    }
+  }
+
   /** @throws {TypeError} if it is open as an ordinary queue. */
   openPartitions(name: string, partitions: number | undefined): OpenPartitions {
     this.checkOpen();
@@ -77,17 +110,22 @@ export class OpenQueues {
     }
     let open = this.#partitioned.get(name);
     if (open === undefined) {
-      // An illegal name is refused before anything is opened.
-      queueKeys(name);
-      const servers = this.#servers;
-      const host = {
-        serverCount: servers.length,
-        open: (part: string, server: number, membership: Membership) =>
-          new OpenQueue(part, "addresses", servers[server] as Shared, membership),
-      };
-      open = new OpenPartitions(name, partitions, host, servers[0]);
+      open = this.#newPartitions(name, partitions);
       this.#partitioned.set(name, open);
     }
+    open.parts.expect(partitions);
     return open;
+  }
+
+  #newPartitions(name: string, partitions: number | undefined): OpenPartitions {
+    // An illegal name is refused before anything is opened.
+    queueKeys(name);
+    const servers = this.#servers;
+    const host = {
+      serverCount: servers.length,
+      open: (part: string, server: number, membership: Membership) =>
+        new OpenQueue(part, "addresses", servers[server] as Shared, membership),
+    };
+    return new OpenPartitions(name, partitions, host, servers[0]);
   }
 }

@@ -2,12 +2,13 @@ import { HandlerError } from "../errors.ts";
 import { Payloads } from "../queue/payloads.ts";
 import { PartitionedDeadLetters } from "../partitions/partitioned-dead-letters.ts";
 import { Consuming } from "../reliable/consuming.ts";
+import { ExclusiveConsuming } from "../reliable/exclusive-consuming.ts";
+import type { GroupFace } from "../reliable/group.ts";
 import { DeadLetters } from "../reliable/dead-letters.ts";
 import { Deliverer } from "../reliable/deliverer.ts";
 import type { ReliableSettings } from "../reliable/reliable-options.ts";
 import { ReliableQueue } from "../reliable/reliable-queue.ts";
-import type { ServerClock } from "../time/server-clock.ts";
-import type { OpenPartitions } from "./open-partitions.ts";
+import { OpenPartitions } from "./open-partitions.ts";
 import { OpenQueue } from "./open-queue.ts";
 
 /**
@@ -18,20 +19,29 @@ import { OpenQueue } from "./open-queue.ts";
 export function openReliable<T>(
   open: OpenQueue | OpenPartitions,
   settings: ReliableSettings<T>,
-  clock: ServerClock,
 ): ReliableQueue<T> {
   const { queue, consumers, takes } = open;
   const { name, report } = queue;
   const { group, messages } = open.openGroup(settings.group);
   const payloads = new Payloads(queue, settings.queue);
   const warn = (error: unknown) => report(new HandlerError(name, error, "retry"));
-  const deliverer = new Deliverer(group, payloads, settings.retry, { clock, report, warn });
+  const delivererOf = (face: GroupFace) =>
+    new Deliverer(face, payloads, settings.retry, { report, warn });
+  const host = { consumers, takes, report };
   return new ReliableQueue(open, messages, payloads, {
     group: settings.group.group,
     deadLetters:
       open instanceof OpenQueue
         ? new DeadLetters(open.queue, payloads)
         : new PartitionedDeadLetters(open.parts, payloads),
-    consuming: new Consuming(name, group, deliverer, { consumers, takes, report }),
+    consuming:
+      settings.exclusive && open instanceof OpenPartitions
+        ? new ExclusiveConsuming(
+            name,
+            open.exclusiveGroup(settings.group, settings.strict),
+            delivererOf,
+            host,
+          )
+        : new Consuming(name, group, delivererOf(group), host),
   });
 }

@@ -1,6 +1,7 @@
 import type { OfferBatch } from "../delayed/offer-batch.ts";
 import type { DelaylineError } from "../errors.ts";
 import { DEFAULTS, type DelaylineOptions } from "../queue/options.ts";
+import { isCluster } from "../redis/client.ts";
 import { Connections } from "../redis/connections.ts";
 import { Subscriber } from "../redis/subscriber.ts";
 import { Troubles, type TroublesListener } from "../redis/troubles.ts";
@@ -54,4 +55,23 @@ export function shareServers(
     };
   };
   return [share(first), ...others.map(share)];
+}
+
+/**
+ * The clock of a server, or of some node of a Cluster (epoch ms).
+ *
+ * Rejects with what ioredis rejects with.
+ */
+export async function askServerTime(
+  { connections, clock, expiries }: Shared,
+  signal?: AbortSignal,
+): Promise<number> {
+  const limit = { expiries, signal };
+  return await connections.call("commands", limit, async (redis) => {
+    const ask = async () => ServerClock.fromTime(await redis.time());
+    // Nothing else hears of a Cluster's clocks in this place.
+    if (isCluster(redis)) return await ask();
+    await clock.ready(ask);
+    return clock.now();
+  });
 }

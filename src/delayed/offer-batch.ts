@@ -145,7 +145,7 @@ export class OfferBatch {
       const { commands, readiness } = this.#connections;
       const connecting = readiness.wait();
       if (connecting !== undefined) await connecting;
-      const asking = this.#clock.ready(() => commands.time());
+      const asking = this.#clock.ready(() => this.#queue.time(commands));
       if (asking !== undefined) await asking;
       const offerings = batch.claim();
       if (offerings.length === 0) return [];

@@ -1,11 +1,11 @@
-import { advanceFact, changeFact, readFact } from "../lua/partitions/fact.ts";
+import { advanceFact, beginChange, changeFact, readFact } from "../lua/partitions/fact.ts";
 import { drainPage, type Left } from "../lua/partitions/drain-page.ts";
-import { openGroup } from "../lua/reliable/open-group.ts";
-import { setPaused } from "../lua/queue/set-paused.ts";
 import type { Batch } from "../lua/fragments/journal.ts";
 import { Pause } from "../time/pause.ts";
 import { FROM_ORDINARY, formatFact, ORDINARY, parseFact, partitionsOf, type Fact } from "./fact.ts";
+import { MEMBER_TIMEOUT } from "./fact-watch.ts";
 import type { Parts } from "./parts.ts";
+import { isInUse, prepare } from "./prepare.ts";
 import { tableOf } from "./ring.ts";
 import { isRefusedAsOld, type Routing } from "./routing.ts";
 
@@ -21,7 +21,7 @@ export interface Progress {
 export interface ChangeOptions {
   readonly signal: AbortSignal | undefined;
   readonly onProgress: (progress: Progress) => void;
-  /** Whether the ordinary queue stays a part, for processes that offer to it still. */
+  /** Whether the ordinary queue becomes a part, or stays one, for processes that still use it. */
   readonly keepsOrdinary: boolean;
 }
 
@@ -44,24 +44,41 @@ export class Change {
     this.#options = options;
   }
 
-  /** Resolves when the queue has so many partitions, and all messages are where they belong. */
+  /**
+   * Resolves when the queue has so many partitions, and all messages are where they belong. What is in the ordinary
+   * queue of the same name is taken in, even if the number stays; with `keepsOrdinary` it becomes a part, and keeps
+   * what is in it.
+   */
   async run(count: number): Promise<void> {
     const { signal, keepsOrdinary } = this.#options;
+    let hasComeTrue = false;
+    let hasTakenIn = false;
     for (;;) {
       signal?.throwIfAborted();
       const fact = await this.#ask();
+      const { from, to, state } = fact;
       try {
-        if (fact.state !== "stable") {
-          await this.#finish(fact);
-          if (fact.from === FROM_ORDINARY && keepsOrdinary && fact.to === count) return;
-        } else if (fact.to === count) {
+        if (state === "stable" && to === count) {
+          if (!keepsOrdinary && (hasTakenIn || !(await this.#isOrdinaryLeft()))) return;
+          await this.#begin(fact, count, FROM_ORDINARY);
+        } else if (hasComeTrue && !keepsOrdinary) {
+          // Somebody else wants another number.
           return;
+        } else if (state === "stable") {
+          await this.#begin(fact, count, to);
+        } else if (keepsOrdinary && from === FROM_ORDINARY && to === count) {
+          return await this.#announce(fact);
         } else {
-          await this.#begin(fact, count);
+          await this.#finish(fact);
         }
       } catch (error) {
         // Somebody else has gone on.
         if (!isRefusedAsOld(error)) throw error;
+      }
+      // Whoever has gone on has finished it before: nothing else follows upon a change.
+      if (state !== "stable") {
+        hasComeTrue ||= to === count;
+        hasTakenIn ||= from === FROM_ORDINARY;
       }
     }
   }
@@ -69,7 +86,8 @@ export class Change {
   /** What is left in a partition that is none any more goes to the others. */
   async drainLate(partition: number): Promise<void> {
     const fact = await this.#parts.known();
-    if (fact.state === "stable" && partition >= fact.to) await this.#drain(fact, partition, false);
+    const isGone = partition === ORDINARY || partition >= fact.to;
+    if (fact.state === "stable" && isGone) await this.#drain(fact, partition, false);
   }
 
   /** Asks partition 0, which knows best. */
@@ -86,20 +104,33 @@ export class Change {
     return this.#parts.fact ?? known;
   }
 
-  async #begin(fact: Fact, count: number): Promise<void> {
-    const isExclusive = this.#parts.members.some(({ roles }) => roles.isExclusive);
-    await this.#replace(fact, {
-      epoch: fact.epoch + 1,
-      to: count,
-      from: fact.to,
-      state: isExclusive ? "holding" : "moving",
-      servers: fact.servers,
-    });
+  /** Whether processes that know of no partitions have left something behind. */
+  #isOrdinaryLeft(): Promise<boolean> {
+    return isInUse(this.#parts.ordinary, "left", this.#options.signal);
+  }
+
+  async #begin(fact: Fact, count: number, from: number): Promise<void> {
+    const { signal } = this.#options;
+    const { first, notice } = this.#parts;
+    const by = { ...fact, epoch: fact.epoch + 1, to: count, from };
+    const args = {
+      expected: formatFact(fact),
+      fact: formatFact({ ...by, state: "moving" }),
+      holding: formatFact({ ...by, state: "holding" }),
+      notice,
+      timeout: MEMBER_TIMEOUT,
+    };
+    this.#learn(await first.queue.read("change the partitions of", beginChange, args, { signal }));
+  }
+
+  /** From now on every partition is ready for messages, and refuses whoever knows less. */
+  async #announce(fact: Fact): Promise<void> {
+    await prepare((partition) => this.#parts.at(partition), fact, this.#options.signal);
+    await this.#tellAll(fact, partitionsOf(fact), fact.from === FROM_ORDINARY);
   }
 
   async #finish(fact: Fact): Promise<void> {
-    await this.#prepare(fact);
-    await this.#tellAll(fact);
+    await this.#announce(fact);
     const { from, to } = fact;
     // A growing number takes from all, a shrinking one from those that go.
     const first = to < from ? to : 0;
@@ -107,38 +138,29 @@ export class Change {
       from === FROM_ORDINARY
         ? [ORDINARY]
         : Array.from({ length: from - first }, (_, i) => first + i);
-    await this.#each(sources, (source) => this.#bringAll(fact, source));
-    if (from === FROM_ORDINARY && this.#options.keepsOrdinary) return;
+    const bringAll = () => this.#each(sources, (source) => this.#bringAll(fact, source));
+    if (fact.state === "holding") {
+      await Promise.all([bringAll(), this.#allHandled(fact)]);
+      // Those that have failed meanwhile.
+      await this.#each(sources, (source) => this.#bringAll(fact, source, RETRIES));
+    } else {
+      await bringAll();
+    }
     const going = from === FROM_ORDINARY || to < from ? sources : [];
     await this.#each(going, (source) => this.#drain(fact, source, true));
-    if (fact.state === "holding") await this.#allHandled(fact);
     await this.#replace(fact, { ...fact, epoch: fact.epoch + 1, from: to, state: "stable" });
     const stable = this.#parts.fact;
-    if (stable !== undefined) await this.#tellAll({ ...stable }, partitionsOf(fact));
-  }
-
-  /** Lets what holds for partition 0 hold for the new ones, before a message can be in them. */
-  async #prepare({ from, to }: Fact): Promise<void> {
-    const { signal } = this.#options;
-    const model = this.#parts.at(from === FROM_ORDINARY ? ORDINARY : 0);
-    const isPaused = await model.pauses.ask(signal);
-    const groups = await groupsOf(this.#parts, model === this.#parts.first ? 0 : ORDINARY, signal);
-    for (let partition = from; partition < to; partition++) {
-      const { queue } = this.#parts.at(partition);
-      const { channel } = queue.keys;
-      if (isPaused) await queue.read("pause", setPaused, { channel, isPaused: 1 }, { signal });
-      for (const group of groups) {
-        await queue.read("open", openGroup, { channel, group, start: "0" }, { signal });
-      }
+    // What goes is told, too: a slow process must not take anything out of it that nobody accepts any more.
+    if (stable !== undefined) {
+      await this.#tellAll(stable, partitionsOf(fact), from === FROM_ORDINARY);
     }
   }
 
-  /** From now on every partition refuses whoever knows less. */
-  async #tellAll(fact: Fact, count = partitionsOf(fact)): Promise<void> {
+  async #tellAll(fact: Fact, count: number, isOrdinaryToo: boolean): Promise<void> {
     const { signal } = this.#options;
     const { notice } = this.#parts;
     const partitions = Array.from({ length: count }, (_, partition) => partition);
-    if (fact.from === FROM_ORDINARY) partitions.push(ORDINARY);
+    if (isOrdinaryToo) partitions.push(ORDINARY);
     await this.#each(partitions, async (partition) => {
       const { queue } = this.#parts.at(partition);
       const args = { fact: formatFact(fact), notice };
@@ -147,9 +169,9 @@ export class Change {
   }
 
   /** Brings over what is delayed in a partition, and belongs elsewhere. */
-  async #bringAll(fact: Fact, source: number): Promise<void> {
+  async #bringAll(fact: Fact, source: number, first?: Buffer): Promise<void> {
     const { signal } = this.#options;
-    let cursor: Buffer | undefined;
+    let cursor = first;
     do {
       signal?.throwIfAborted();
       const page = await this.#routing.bringOver.bringPage(fact, source, cursor, signal);
@@ -191,7 +213,7 @@ export class Change {
     for (let partition = 0; partition < fact.from; partition++) {
       for (;;) {
         signal?.throwIfAborted();
-        if (await this.#parts.isIdle(partition, fact)) break;
+        if (await this.#parts.isHandled(partition, fact, signal)) break;
         await pause.wait();
       }
     }
@@ -201,7 +223,10 @@ export class Change {
     const { signal } = this.#options;
     const { first, notice } = this.#parts;
     const args = { expected: formatFact(fact), fact: formatFact(by), notice };
-    const found = await first.queue.read("change the partitions of", changeFact, args, { signal });
+    this.#learn(await first.queue.read("change the partitions of", changeFact, args, { signal }));
+  }
+
+  #learn(found: string): void {
     if (parseFact(found) === undefined) throw new TypeError(`no legal fact: ${found}`);
     this.#parts.learn(found);
   }
@@ -227,19 +252,8 @@ function sum({ delayed, ready, inFlight, dead, quarantined, retrying }: Left): n
   return delayed + ready + inFlight + dead + quarantined + retrying;
 }
 
-/** The consumer groups of a partition's stream; none if it is plain. */
-async function groupsOf(parts: Parts, partition: number, signal?: AbortSignal): Promise<string[]> {
-  const { queue } = parts.at(partition);
-  const groups = await queue.call(
-    "ask for the groups of",
-    async (redis, { stream }) => {
-      if ((await redis.exists(stream)) === 0) return [];
-      return (await redis.xinfo("GROUPS", stream)) as (string | number)[][];
-    },
-    signal,
-  );
-  return groups.map((group) => String(group[group.indexOf("name") + 1]));
-}
+/** The cursor behind the delayed messages of a partition; see `pullOutPage`. */
+const RETRIES = Buffer.from("r");
 
 /** What one script takes out: a millisecond of Redis's time at most. */
 const PAGE = 100;

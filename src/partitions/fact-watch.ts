@@ -2,22 +2,21 @@ import { randomUUID } from "node:crypto";
 import { RedisError } from "../errors.ts";
 import { attend } from "../lua/partitions/attend.ts";
 import { createFact, readFact } from "../lua/partitions/fact.ts";
-import { asNumber } from "../lua/script.ts";
-import type { Queue } from "../queue/queue.ts";
 import type { Listener } from "../redis/subscriber.ts";
 import type { Troubles, Work } from "../redis/troubles.ts";
 import { Pause } from "../time/pause.ts";
-import { formatFact, FROM_ORDINARY, isLater, parseFact, type Fact } from "./fact.ts";
+import { formatFact, FROM_ORDINARY, isLater, ORDINARY, parseFact, type Fact } from "./fact.ts";
 import { formatMember, parseMember, type Member, type Roles } from "./member.ts";
 import type { Part } from "./part.ts";
+import { isInUse, prepare } from "./prepare.ts";
 
-/** How a queue gets partitions that has none yet. */
+/** How a queue gets partitions that has none yet. Who opens it later may know how many. */
 export interface Creation {
   /** How many; undefined: somebody else has to create them. */
-  readonly partitions: number | undefined;
+  partitions: number | undefined;
   readonly servers: number;
-  /** The ordinary queue of the same name. If it holds something, it is taken in. */
-  readonly ordinary: Pick<Queue, "call">;
+  /** A partition, or the ordinary queue of the same name. If that is in use, it is taken in. */
+  readonly at: (partition: number) => Part;
 }
 
 /**
@@ -27,8 +26,9 @@ export interface Creation {
  * of its own, with the reply to each sign of life, and with each script that is refused since Redis knows more. Whoever
  * acts on an old fact is refused, so nobody has to know it at once.
  *
- * A sign of life is sent every three seconds once {@link attend} was called. Who joins or leaves says so on the
- * channel, too. So all processes share out the partitions in the same way, but for a moment; that is only advice.
+ * A sign of life is sent every three seconds once {@link attend} was called, or oftener by who consumes exclusively. Who
+ * joins or leaves says so on the channel, too. So all processes share out the partitions in the same way, but for a
+ * moment; that is only advice.
  */
 export class FactWatch implements Listener {
   readonly #queue: string;
@@ -41,6 +41,7 @@ export class FactWatch implements Listener {
 
   #fact: Fact | undefined;
   #members: readonly Member[] = [];
+  #exclusive: readonly string[] = [];
   #roles: Roles = {};
   /** The member of which the others were told. */
   #announced = "";
@@ -71,6 +72,11 @@ export class FactWatch implements Listener {
   /** The processes that have the queue open, this one among them if it attends. */
   get members(): readonly Member[] {
     return this.#members;
+  }
+
+  /** The names of those among them who consume exclusively and were seen within {@link LATE} milliseconds. */
+  get exclusive(): readonly string[] {
+    return this.#exclusive;
   }
 
   /** This process's name among the members. */
@@ -126,7 +132,13 @@ export class FactWatch implements Listener {
 
   onMessage(message: string): void {
     if (message === MEMBERS) this.#attendNow();
+    else if (message === RELEASED) this.#tell();
     else this.learn(message);
+  }
+
+  /** Tells the others that a partition was released. It is only a hint: it never rejects. */
+  async tellReleased(): Promise<void> {
+    await this.#first.server.connections.background.publish(this.notice, RELEASED).catch(() => {});
   }
 
   /** Leaves; resolves when Redis knows, or could not be told. */
@@ -164,26 +176,22 @@ export class FactWatch implements Listener {
   }
 
   async #create(signal?: AbortSignal): Promise<string> {
-    const { partitions, servers, ordinary } = this.#creation;
+    const { partitions, servers, at } = this.#creation;
     if (partitions === undefined) {
-      throw new TypeError(
+      throw new UncreatedError(
         `queue "${this.#queue}" has no partitions yet: say how many it is to have`,
       );
     }
-    const count = await ordinary.call(
-      "look at",
-      (redis, { timeouts, ready, stream, retries }) =>
-        redis.exists(timeouts, ready, stream, retries),
-      signal,
-    );
-    const isThere = asNumber(count) > 0;
-    const fact = formatFact({
+    const isUsed = await isInUse(at(ORDINARY), "used", signal);
+    const first: Fact = {
       epoch: 1,
       to: partitions,
-      from: isThere ? FROM_ORDINARY : partitions,
-      state: isThere ? "moving" : "stable",
+      from: isUsed ? FROM_ORDINARY : partitions,
+      state: isUsed ? "moving" : "stable",
       servers,
-    });
+    };
+    if (isUsed) await prepare(at, first, signal);
+    const fact = formatFact(first);
     return await this.#first.queue.read(
       "create the partitions of",
       createFact,
@@ -213,37 +221,74 @@ export class FactWatch implements Listener {
         this.#pause.reset();
       } catch (error) {
         if (this.#isClosed) return;
+        if (error instanceof UncreatedError && this.#roles.isExclusive === true) {
+          this.#timer = setTimeout(() => this.#attendNow(), CREATION);
+          return;
+        }
         const doing = `cannot ask for the partitions of queue "${this.#queue}"`;
         this.#work.failed(error instanceof RedisError ? error : new RedisError(doing, error));
         await this.#pause.wait();
         this.#isAttendDue = true;
       }
     }
-    if (!this.#isClosed) this.#timer = setTimeout(() => this.#attendNow(), INTERVAL);
+    if (!this.#isClosed) this.#timer = setTimeout(() => this.#attendNow(), this.#interval);
+  }
+
+  /** Until the next sign of life: no later than it may turn out that another one has died. */
+  get #interval(): number {
+    if (this.#roles.isExclusive !== true) return INTERVAL;
+    const left = this.#members.flatMap(({ name, idle }) =>
+      this.#exclusive.includes(name) ? [LATE - idle] : [],
+    );
+    return Math.max(MIN_INTERVAL, Math.min(EXCLUSIVE_INTERVAL, ...left));
   }
 
   async #sendAttendance(isGone: boolean): Promise<void> {
     const { queue, server } = this.#first;
     const member = formatMember({ name: this.#id, roles: this.#roles });
     const { background } = server.connections;
-    const args = { member, timeout: TIMEOUT, gone: isGone ? 1 : 0 };
+    const args = { member, timeout: MEMBER_TIMEOUT, gone: isGone ? 1 : 0 };
+    // Its former roles stand there as another member.
+    const former = this.#announced;
+    if (former !== "" && former !== member) {
+      await queue.run(background, attend, { ...args, member: former, gone: 1 });
+    }
     const { fact, members } = await queue.run(background, attend, args);
     if (fact !== undefined) this.learn(fact);
     // It is only a hint, which the next sign of life replaces.
     if (isGone || member !== this.#announced)
       await background.publish(this.notice, MEMBERS).catch(() => {});
     this.#announced = member;
-    const known = this.#members.map(formatMember).join();
+    const known = [...this.#members.map(formatMember), "", ...this.#exclusive].join();
     this.#members = members.flatMap((one) => parseMember(one.member, one.idle) ?? []);
-    if (this.#members.map(formatMember).join() !== known) this.#tell();
+    this.#exclusive = this.#members
+      .filter(({ roles, idle }) => roles.isExclusive === true && idle < LATE)
+      .map(({ name }) => name);
+    if ([...this.#members.map(formatMember), "", ...this.#exclusive].join() !== known) this.#tell();
   }
 }
+
+/** There are no partitions, and this client does not say how many there are to be. */
+class UncreatedError extends TypeError {}
 
 /** What is published when the members have changed. */
 const MEMBERS = "members";
 
+/** What is published when a partition was released that is consumed exclusively. */
+const RELEASED = "released";
+
 /** Milliseconds between two signs of life. */
 const INTERVAL = 3000;
 
+/** The same for who consumes exclusively: others wait until it is known to be dead. */
+const EXCLUSIVE_INTERVAL = 800;
+const MIN_INTERVAL = 20;
+
+/** Milliseconds without a sign of life after which others take the partitions of who consumes exclusively. */
+const LATE = 2500;
+
 /** After so many milliseconds without one a process is no member any more. */
-const TIMEOUT = 7000;
+export const MEMBER_TIMEOUT = 7000;
+
+/** Milliseconds until it is looked again whether somebody has created the partitions. */
+const CREATION = 1000;

@@ -4,6 +4,7 @@ import type { PauseWatch } from "../queue/pause-watch.ts";
 import type { Quarantine } from "../queue/quarantine.ts";
 import type { Queue } from "../queue/queue.ts";
 import type { ReadyList } from "../ready/ready-list.ts";
+import type { OnConnected } from "../redis/blocking-client.ts";
 import type { Connections } from "../redis/connections.ts";
 import type { Subscriber } from "../redis/subscriber.ts";
 import type { Troubles } from "../redis/troubles.ts";
@@ -40,6 +41,8 @@ export interface Part {
     readonly group: Group;
     readonly messages: ReliableMessages;
   };
+  /** A consumer of its own for one lease on the partition; who opens it closes it. */
+  openExclusiveGroup(settings: GroupSettings, onConnected: OnConnected): Group;
   /** Stops taking and moving; resolves when nothing is in hand any more, but with users' code. */
   stopTaking(): Promise<void>;
   /** Refuses every call from now on; resolves when the offers that were made are settled. */

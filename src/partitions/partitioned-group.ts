@@ -38,6 +38,8 @@ export class PartitionedGroup implements GroupFace {
     // The settings are checked, and the queue is reliable from now on.
     this.groupOf(parts.first);
     parts.onChange(() => this.#onChange());
+    // The partitions may be known already.
+    this.#onChange();
   }
 
   /** This client's consumer in the group, in one partition. */
@@ -64,6 +66,10 @@ export class PartitionedGroup implements GroupFace {
 
   limit(held: Held, duration?: number): void {
     this.#of(held).limit(held, duration);
+  }
+
+  now(held: Held): number {
+    return this.#of(held).now(held);
   }
 
   leaseEndsAt(held: Held): number {

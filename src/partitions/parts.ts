@@ -1,6 +1,7 @@
+import { isHandled } from "../lua/partitions/is-handled.ts";
 import type { Troubles } from "../redis/troubles.ts";
 import { formatFact, FROM_ORDINARY, ORDINARY, partitionsOf, type Fact } from "./fact.ts";
-import { FactWatch } from "./fact-watch.ts";
+import { FactWatch, type Creation } from "./fact-watch.ts";
 import type { Member, Roles } from "./member.ts";
 import type { Part, PartsHost } from "./part.ts";
 import { PartitionNames } from "./ring.ts";
@@ -22,7 +23,9 @@ export class Parts {
   readonly #host: PartsHost;
   readonly #names: PartitionNames;
   readonly #open = new Map<number, Part>();
+  readonly #creation: Creation;
   readonly #watch: FactWatch;
+  #ordinary: Part | undefined;
   readonly #listeners = new Set<() => void>();
   readonly #leavings = new Set<Promise<void>>();
   #isTransferring = false;
@@ -38,14 +41,9 @@ export class Parts {
     this.name = name;
     this.#host = host;
     this.#names = new PartitionNames(name);
-    const creation = {
-      partitions,
-      servers: host.serverCount,
-      ordinary: {
-        call: (...args: Parameters<Part["queue"]["call"]>) => this.at(ORDINARY).queue.call(...args),
-      },
-    } as ConstructorParameters<typeof FactWatch>[2];
-    this.#watch = new FactWatch(name, this.at(0), creation, shared);
+    const at = (partition: number) => (partition === ORDINARY ? this.ordinary : this.at(partition));
+    this.#creation = { partitions, servers: host.serverCount, at };
+    this.#watch = new FactWatch(name, this.at(0), this.#creation, shared);
     this.#watch.onChange(() => this.#onChange());
   }
 
@@ -71,6 +69,11 @@ export class Parts {
     return this.#watch.self;
   }
 
+  /** See {@link FactWatch.exclusive}. */
+  get exclusive(): readonly string[] {
+    return this.#watch.exclusive;
+  }
+
   get notice(): string {
     return this.#watch.notice;
   }
@@ -85,6 +88,11 @@ export class Parts {
     return this.at(0);
   }
 
+  /** The ordinary queue of the same name, to look at; {@link at} opens it as a part. */
+  get ordinary(): Part {
+    return this.#open.get(ORDINARY) ?? (this.#ordinary ??= this.#newPart(ORDINARY));
+  }
+
   /** The numbers of those that may hold messages; none before the fact is known. */
   get active(): readonly number[] {
     return this.#active;
@@ -94,13 +102,7 @@ export class Parts {
   at(partition: number): Part {
     let part = this.#open.get(partition);
     if (part === undefined) {
-      const isOrdinary = partition === ORDINARY;
-      const name = isOrdinary ? this.name : this.#names.at(partition);
-      const server = isOrdinary ? 0 : partition % this.#host.serverCount;
-      part = this.#host.open(name, server, {
-        knownFact: () => this.#knownFact,
-        learn: (fact) => this.learn(fact),
-      });
+      part = this.#newPart(partition);
       this.#open.set(partition, part);
       if (this.#isTransferring) part.startTransfer();
     }
@@ -113,9 +115,13 @@ export class Parts {
     return this.#active.map((partition) => this.at(partition));
   }
 
-  /** Calls `listener` whenever the fact or the members have changed; behind that each partition is open. */
-  onChange(listener: () => void): void {
+  /**
+   * Calls `listener` whenever the fact or the members have changed, or somebody has released a partition; behind that
+   * each partition is open. Returns what ends that.
+   */
+  onChange(listener: () => void): () => void {
     this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
   }
 
   /** Says what is to be done before a partition is closed that is none any more. */
@@ -137,9 +143,20 @@ export class Parts {
     this.#watch.attend(roles);
   }
 
+  /** See {@link FactWatch.tellReleased}. */
+  tellReleased(): Promise<void> {
+    return this.#watch.tellReleased();
+  }
+
   /** Whether nothing is ready in a partition, and no handler of an exclusive consumer is at work on it. */
-  async isIdle(partition: number, _fact: Fact): Promise<boolean> {
-    return (await this.at(partition).ready.size()) === 0;
+  isHandled(partition: number, { epoch }: Fact, signal?: AbortSignal): Promise<boolean> {
+    const { queue } = this.at(partition);
+    return queue.read("ask for the holder of", isHandled, { epoch }, { signal });
+  }
+
+  /** If it has no partitions yet, it gets so many. */
+  expect(partitions: number | undefined): void {
+    this.#creation.partitions ??= partitions;
   }
 
   /** Leaves the other processes. */
@@ -169,7 +186,16 @@ export class Parts {
     }
   }
 
-  /** The ordinary queue has scripts of processes that know of no partitions, too. */
+  #newPart(partition: number): Part {
+    const isOrdinary = partition === ORDINARY;
+    const name = isOrdinary ? this.name : this.#names.at(partition);
+    const server = isOrdinary ? 0 : partition % this.#host.serverCount;
+    return this.#host.open(name, server, {
+      knownFact: () => this.#knownFact,
+      learn: (fact) => this.learn(fact),
+    });
+  }
+
   get #knownFact(): string | undefined {
     const { fact } = this.#watch;
     return fact && formatFact(fact);

@@ -27,7 +27,7 @@ export class PartitionNames {
 }
 
 /**
- * The name of the queue that is a partition of `queue`: `{orders/3/157}` is partition 3 of `orders`.
+ * The name of the queue that is a partition of `queue`: `{orders/3/72}` is partition 3 of `orders`.
  *
  * The last number is the smallest that brings the partition to its place among the slots of Redis Cluster.
  * The name depends on nothing else, so it can never change. To find that number takes about 160 tries,

@@ -7,9 +7,10 @@ export interface SetPartitionsOptions extends CallOptions {
   /** Is called after each step that has brought something over. Costs nothing. Defaults to nobody. */
   readonly onProgress?: (progress: Progress) => void;
   /**
-   * Keeps the ordinary queue of the same name as a part: what processes offer to it that do not know of the partitions is
-   * taken from there, and found there by all others. Call again without it when the last of them has gone.
-   * Defaults to false.
+   * Makes the ordinary queue of the same name a part, and keeps it one, for processes that do not know of the
+   * partitions: what they offer is taken by all, and found by those that know. Nothing is brought over, but what is
+   * looked for. Call again without it when the last of them has gone. Costs one partition more, and a script more for
+   * each call that looks for a message. Defaults to false.
    */
   readonly keepOrdinary?: boolean;
 }

@@ -4,9 +4,16 @@ import { HandlerError, type DelaylineError } from "../errors.ts";
 export interface HandlerContext {
   /**
    * Aborted when the subscription or the client begins to close, which then waits for the handler. For
-   * work that can be cut short: what the handler has in hand has left Redis.
+   * work that can be cut short: what the handler has in hand has left Redis. In a queue that is consumed exclusively also
+   * when this process loses the partition: another one may handle messages of the same key now.
    */
   readonly signal: AbortSignal;
+  /**
+   * Of a queue that is consumed exclusively: the fence of the partition that the message is from. It grows each time
+   * another process takes the partition. Give it to whatever you write to, which can then refuse a process that was
+   * paused and does not know yet that it has lost the partition. Otherwise undefined.
+   */
+  readonly fence?: number | undefined;
 }
 
 /** Called with each payload; the next follows when it has returned and its promise is settled. */

@@ -67,6 +67,24 @@ export interface QueueOptions<T = unknown> {
   readonly partitions?: number;
 }
 
+/** Options of a handle that takes messages. */
+export interface ConsumerOptions<T = unknown> extends QueueOptions<T> {
+  /**
+   * Whether each partition is consumed by one process at a time, by one handler: so messages of one `partitionKey` are
+   * handled one after another, across all processes that say so. All who consume the queue have to.
+   *
+   * Messages are taken by `subscribe` alone, once in each client. The partitions are shared out among the processes
+   * evenly; who takes one over from a process that has died does so within 3 seconds. A process that was paused for
+   * longer than that, with a handler at work, is told by the handler's `signal`, and its `fence` tells others. While the
+   * number of partitions changes nothing becomes ready, and what is ready is handled first.
+   *
+   * The queue is in partitions: without `partitions` this client waits until another one creates them. It costs a
+   * connection for each partition that the process holds, and with 8 partitions and 3 processes some 10 commands a second in
+   * each. User names with rights of their own need CLIENT LIST and CLIENT KILL. Defaults to `false`.
+   */
+  readonly exclusive?: boolean;
+}
+
 /** Where one Redis, or one Cluster, is. */
 export type RedisAddress = string | ConnectionOptions | LentClient;
 
@@ -171,6 +189,26 @@ export function queueSettings<T>(
     maxPayloadBytes,
     partitions,
   };
+}
+
+/**
+ * The settings of a handle that takes messages.
+ *
+ * @throws {TypeError | RangeError} naming the option, the rule and the value, if one is not legal.
+ */
+export function consumerSettings<T>(
+  { exclusive = false, ...options }: ConsumerOptions<T> = {},
+  client: DelaylineOptions = {},
+): QueueSettings<T> & { readonly exclusive: boolean } {
+  const settings = queueSettings(options, client);
+  if (typeof exclusive !== "boolean") {
+    throw new TypeError(`exclusive must be a boolean, got ${shown(exclusive)}`);
+  }
+  const { interop } = settings;
+  if (exclusive && interop !== "none") {
+    throw new TypeError(`interop must be "none" for a queue in partitions, got "${interop}"`);
+  }
+  return { ...settings, exclusive };
 }
 
 /** The client's own options, complete and checked. The address is left to the connections. */

@@ -1,11 +1,13 @@
 import { ClosedError, RedisError, type DelaylineError } from "../errors.ts";
 import { pick, type Family, type Into, type Layout } from "../lua/family.ts";
+import { tellTime } from "../lua/queue/tell-time.ts";
 import { setAside } from "../lua/ready/set-aside.ts";
 import { guarded, newerFact } from "../lua/guarded.ts";
 import { run, type Row, type Script, type ScriptArg } from "../lua/script.ts";
-import type { RedisClient } from "../redis/client.ts";
+import { isCluster, type RedisClient } from "../redis/client.ts";
 import type { Connections } from "../redis/connections.ts";
 import type { Expiries } from "../time/expiries.ts";
+import { ServerClock } from "../time/server-clock.ts";
 import type { QueueKeys } from "./keys.ts";
 import type { CallOptions } from "./options.ts";
 
@@ -161,6 +163,16 @@ export class Queue {
       if (fact !== undefined) this.#learn(fact);
       throw error;
     });
+  }
+
+  /**
+   * Asks the server that the queue is on for its time (epoch ms), through one of the client's connections.
+   *
+   * Rejects with what ioredis rejects with.
+   */
+  async time(redis: RedisClient): Promise<number> {
+    if (isCluster(redis)) return await run(redis, tellTime, this.keys, {});
+    return ServerClock.fromTime(await redis.time());
   }
 
   /**

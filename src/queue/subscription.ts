@@ -5,15 +5,26 @@ import { Patience } from "../time/patience.ts";
 import { Pause } from "../time/pause.ts";
 import { checkCloseOptions, type CloseOptions, type Consumer } from "./consumer.ts";
 
+/** Takes items of work. */
+type Take<Item> = (wait: {
+  readonly signal: AbortSignal;
+  readonly timeout: number;
+}) => Promise<readonly Item[]>;
+
 /** What a {@link Subscription} needs. */
 export interface Handling<Item> {
   /** The queue's name. */
   readonly queue: string;
   /** Takes one item of work, or none if none came within `timeout` milliseconds. */
-  readonly take: (wait: {
-    readonly signal: AbortSignal;
-    readonly timeout: number;
-  }) => Promise<readonly Item[]>;
+  readonly take: Take<Item>;
+  /**
+   * Begins and ends the loops, instead of `concurrency` equal ones that take by {@link Handling.take}. A loop resolves
+   * when its take has rejected with a `ClosedError`, or `stopping` was aborted and its handler has finished.
+   */
+  readonly run?: (
+    loop: (take: Take<Item>) => Promise<void>,
+    stopping: AbortSignal,
+  ) => Promise<unknown>;
   /** How the takes get on. */
   readonly takes: Work;
   /** Calls the user's handler. `closing` is aborted when the subscription begins to close. Never rejects. */
@@ -39,14 +50,16 @@ export class Subscription implements Consumer, AsyncDisposable {
   readonly ended: Promise<unknown>;
 
   /** @internal Use `subscribe` of a queue. */
-  constructor(handling: Handling<unknown>) {
+  constructor(handling: Handling<any>) {
     this.#queue = handling.queue;
     // Each handler that runs may listen; Node takes more than ten listeners for a leak.
     setMaxListeners(0, this.#stopping.signal);
     this.#report = handling.report;
     this.#abandon = handling.abandon ?? (() => {});
-    const loops = Array.from({ length: handling.concurrency }, () => this.#loop(handling));
-    this.ended = Promise.all(loops);
+    const loop = (take = handling.take) => this.#loop({ ...handling, take });
+    this.ended =
+      handling.run?.(loop, this.#stopping.signal) ??
+      Promise.all(Array.from({ length: handling.concurrency }, () => loop()));
   }
 
   /** How many handlers run now; one whose `onError` runs counts. */

@@ -55,5 +55,20 @@ export function checkSubscribe<T>(
   return { ...options, concurrency };
 }
 
+/**
+ * Checks the options of a subscription that consumes exclusively.
+ *
+ * @throws {TypeError} if they name a concurrency: there is one handler for each partition that is held.
+ */
+export function checkExclusiveSubscribe(
+  queue: string,
+  options: { readonly concurrency?: number },
+): void {
+  if (options.concurrency === undefined) return;
+  throw new TypeError(
+    `concurrency must be left out, since queue "${queue}" is exclusive; got ${options.concurrency}`,
+  );
+}
+
 /** The most that one call takes: what a single pop may cost Redis. */
 export const MAX_AT_ONCE = 10_000;

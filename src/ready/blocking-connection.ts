@@ -1,6 +1,6 @@
 import { popFromMany } from "../lua/ready/pop-from-many.ts";
 import { run } from "../lua/script.ts";
-import { BlockingClient } from "../redis/blocking-client.ts";
+import { BlockingClient, type OnConnected } from "../redis/blocking-client.ts";
 import type { Connections } from "../redis/connections.ts";
 import type { Source, SourceOrder } from "./open-sources.ts";
 import type { Step } from "./pop-rhythm.ts";
@@ -22,22 +22,16 @@ export class BlockingConnection {
   }
 
   /**
-   * Opens a connection. `onConnected` is called with its id on the server before anything is taken; if that
-   * rejects, the connection is ended, and this rejects.
+   * Opens a connection; `onConnected` is as {@link BlockingClient.open} knows it.
    */
   static async open(
     connections: Connections,
     sources: readonly Source[],
-    onConnected?: (id: number) => Promise<void>,
+    onConnected?: OnConnected,
   ): Promise<BlockingConnection> {
-    const client = await BlockingClient.open(connections, sources[0]?.ready);
-    try {
-      await onConnected?.(client.id);
-    } catch (error) {
-      client.disconnect();
-      throw error;
-    }
-    return new BlockingConnection(client);
+    return new BlockingConnection(
+      await BlockingClient.open(connections, sources[0]?.ready, onConnected),
+    );
   }
 
   get isLost(): boolean {

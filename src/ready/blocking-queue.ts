@@ -13,9 +13,12 @@ import { QueueHandle, type HandleOptions } from "../queue/queue-handle.ts";
 import { tellFailure, type Handler } from "../queue/handler.ts";
 import { Subscription } from "../queue/subscription.ts";
 import type { Work } from "../redis/troubles.ts";
+import { exclusiveHandling } from "./exclusive-handling.ts";
+import type { ExclusiveTaking } from "./exclusive-take.ts";
 import { Iteration } from "../queue/iteration.ts";
 import type { ReadyFace, ReadyList } from "./ready-list.ts";
 import {
+  checkExclusiveSubscribe,
   checkSubscribe,
   checkTakeMany,
   type SubscribeOptions,
@@ -37,6 +40,8 @@ interface Host {
   /** How the takes of subscriptions get on: nobody awaits them. */
   readonly takes: Work;
   readonly report: (error: DelaylineError) => void;
+  /** How messages are taken, if the handle consumes exclusively. */
+  readonly exclusive?: ExclusiveTaking | undefined;
   /** Another queue of the client; opens it. */
   readonly listNamed: (name: string) => ReadyList;
 }
@@ -176,6 +181,12 @@ export class BlockingQueue<T = unknown> extends QueueHandle {
     const { takes, report } = this.#host;
     const take = (wait: WaitOptions) => this.#takeOne(wait);
     const host = { queue: this.name, onError, report };
+    const { exclusive } = this.#host;
+    if (exclusive !== undefined) {
+      checkExclusiveSubscribe(this.name, options);
+      const handling = exclusiveHandling(handler, this.#payloads, { ...host, takes, exclusive });
+      return this.#attend(new Subscription(handling));
+    }
     const handle = async (payload: T, closing: AbortSignal) => {
       try {
         await handler(payload, { signal: closing });

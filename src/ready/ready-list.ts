@@ -4,6 +4,7 @@ import { asNumber } from "../lua/script.ts";
 import type { Pauses } from "../queue/pause-watch.ts";
 import type { QueueKeys } from "../queue/keys.ts";
 import type { Queue } from "../queue/queue.ts";
+import type { OnConnected } from "../redis/blocking-client.ts";
 import type { RedisClient } from "../redis/client.ts";
 import type { Connections } from "../redis/connections.ts";
 import type { Taken } from "./blocking-connection.ts";
@@ -77,7 +78,7 @@ export class ReadyList {
    * Makes a taker of its own for this list, over a connection of its own; `onConnected` is as a taker knows it.
    * Who has it may close it; {@link close} does otherwise.
    */
-  exclusive(onConnected: (id: number) => Promise<void>): Taker {
+  exclusive(onConnected: OnConnected): Taker {
     this.checkTaking();
     for (const taker of this.#exclusive) if (taker.isClosed) this.#exclusive.delete(taker);
     const taker = new Taker([this.#source], this.#shared, { onConnected });

@@ -1,3 +1,4 @@
+import type { OnConnected } from "../redis/blocking-client.ts";
 import type { SourceOrder } from "./open-sources.ts";
 
 /** What may be said of a taker. */
@@ -7,8 +8,9 @@ export interface TakerOptions {
   /** What errors call the queue. Defaults to the names of the LISTs. */
   readonly name?: string | undefined;
   /**
-   * Is called with the id on the server of each connection that was opened, before anything is taken on it. If it
-   * rejects, the connection is ended, and that is a failure to take. It has to end in any case: `close` awaits it.
+   * Is called with the id and the name on the server of each connection that was opened, before anything is taken
+   * on it. If it rejects, the connection is ended, and that is a failure to take. It has to end in any case: `close`
+   * awaits it.
    */
-  readonly onConnected?: ((id: number) => Promise<void>) | undefined;
+  readonly onConnected?: OnConnected | undefined;
 }

@@ -1,6 +1,10 @@
+import { randomUUID } from "node:crypto";
 import type { Redis } from "ioredis";
 import type { Connections } from "./connections.ts";
 import { hasDied } from "./watchdog.ts";
+
+/** Is told the id and the name of a connection on its server, before anything is taken on it. */
+export type OnConnected = (id: number, name: string) => Promise<void>;
 
 /**
  * A connection for commands that block. It lives once: after it was lost, its owner opens the next.
@@ -24,14 +28,23 @@ export class BlockingClient {
   }
 
   /**
-   * Opens a connection. `key` tells which Cluster node it has to reach; any node will do without it.
+   * Opens a connection. `key` tells which Cluster node it has to reach; any node will do without it. With
+   * `onConnected` its name is one that no other connection has, and that is awaited first; if it rejects, the
+   * connection is ended.
    *
-   * Rejects with what ioredis rejects with.
+   * Rejects with what ioredis rejects with, and what `onConnected` rejects with.
    */
-  static async open(connections: Connections, key?: string): Promise<BlockingClient> {
-    const redis = await connections.open("blocking", key);
+  static async open(
+    connections: Connections,
+    key?: string,
+    onConnected?: OnConnected,
+  ): Promise<BlockingClient> {
+    const id = onConnected && randomUUID();
+    const redis = await connections.open("blocking", key, undefined, id);
     try {
-      return new BlockingClient(connections, key, redis, await redis.client("ID"));
+      const client = new BlockingClient(connections, key, redis, await redis.client("ID"));
+      await onConnected?.(client.id, redis.options.connectionName ?? "");
+      return client;
     } catch (error) {
       redis.disconnect();
       throw error;

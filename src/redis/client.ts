@@ -131,9 +131,10 @@ export function duplicateForOneLife(
   });
 }
 
-/** Shown by CLIENT LIST. A name must not hold spaces. */
-export function connectionName(role: string, key?: string): string {
-  return `delayline:${role}${key === undefined ? "" : `:${encodeURIComponent(key)}`}`;
+/** Shown by CLIENT LIST. A name must not hold spaces. With an `id` no other connection has it. */
+export function connectionName(role: string, key?: string, id?: string): string {
+  const parts = [key, id].filter((part) => part !== undefined).map(encodeURIComponent);
+  return ["delayline", role, ...parts].join(":");
 }
 
 /** Ends a client in whatever state it is. What has no reply yet is rejected. */

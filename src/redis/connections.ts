@@ -106,12 +106,13 @@ export class Connections {
 
   /**
    * Opens a connection that does one thing. `key` tells which Cluster node it has to reach; any node
-   * will do without it. It has to be ready within `timeout` milliseconds.
+   * will do without it. It has to be ready within `timeout` milliseconds. With an `id` its name is one that no other
+   * connection has.
    */
-  async open(role: Role, key?: string, timeout = CONNECT): Promise<Redis> {
+  async open(role: Role, key?: string, timeout = CONNECT, id?: string): Promise<Redis> {
     if (this.#isClosed) throw new ClosedError("the client");
     const { background } = this;
-    const name = connectionName(role, key);
+    const name = connectionName(role, key, id);
     return await this.#connect(
       isCluster(background)
         ? duplicateForOneLife(await nodeOf(background, key), name, background.options.keyPrefix)
@@ -133,6 +134,12 @@ export class Connections {
   peerOf(connection: Redis): Redis {
     const background = this.background;
     return isCluster(background) ? peerOf(background, connection) : background;
+  }
+
+  /** A client that reaches the master which serves a key. Rejects if the Cluster has none now. */
+  async nodeOf(key: string): Promise<Redis> {
+    const { background } = this;
+    return isCluster(background) ? await nodeOf(background, key) : background;
   }
 
   /** Ends what takes and moves, but not what carries the calls that users await. */

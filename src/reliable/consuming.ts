@@ -22,6 +22,9 @@ import {
 } from "./subscribe-options.ts";
 import { UnknownCounts } from "./unknown-counts.ts";
 
+/** What a handle of a reliable queue asks of it. */
+export type ConsumingFace<T> = Pick<Consuming<T>, keyof Consuming<T>>;
+
 /** The ways in which one handle of a reliable queue brings deliveries to the user's code. */
 export class Consuming<T> {
   readonly #queue: string;

@@ -3,7 +3,6 @@ import { messageIdAt } from "../queue/message.ts";
 import type { Payloads } from "../queue/payloads.ts";
 import { unpackTrailer, type Trailer } from "../queue/trailer.ts";
 import type { WaitOptions } from "../queue/waiters.ts";
-import type { ServerClock } from "../time/server-clock.ts";
 import { Delivery, type Content, type DeliveryHost, type Failure } from "./delivery.ts";
 import type { GroupFace } from "./group.ts";
 import type { Held } from "./held.ts";
@@ -26,7 +25,6 @@ export class Deliverer<T> implements DeliveryHost {
   readonly #group: GroupFace;
   readonly #payloads: Payloads<T>;
   readonly #retry: RetryLadder;
-  readonly #clock: ServerClock;
   readonly #report: (error: DelaylineError) => void;
   readonly #warn: (error: unknown) => void;
 
@@ -35,7 +33,6 @@ export class Deliverer<T> implements DeliveryHost {
     payloads: Payloads<T>,
     retry: RetryLadder,
     host: {
-      readonly clock: ServerClock;
       readonly report: (error: DelaylineError) => void;
       /** The function that was given as `retry` has failed. */
       readonly warn: (error: unknown) => void;
@@ -44,7 +41,6 @@ export class Deliverer<T> implements DeliveryHost {
     this.#group = group;
     this.#payloads = payloads;
     this.#retry = retry;
-    this.#clock = host.clock;
     this.#report = host.report;
     this.#warn = host.warn;
   }
@@ -58,7 +54,7 @@ export class Deliverer<T> implements DeliveryHost {
     for (;;) {
       const left = Math.max(0, endsAt - performance.now());
       const taken = await this.#group.take(max, { signal, timeout: left });
-      const delivered = taken.flatMap((held) => this.#open(held));
+      const delivered = taken.flatMap((held) => this.open(held));
       if (delivered.length > 0 || taken.length === 0) return delivered;
     }
   }
@@ -79,7 +75,7 @@ export class Deliverer<T> implements DeliveryHost {
   }
 
   deadlineOf(held: Held): number {
-    return this.#clock.now() + (this.#group.leaseEndsAt(held) - performance.now());
+    return this.#group.now(held) + (this.#group.leaseEndsAt(held) - performance.now());
   }
 
   ack(held: Held, signal?: AbortSignal): Promise<boolean> {
@@ -128,7 +124,8 @@ export class Deliverer<T> implements DeliveryHost {
     return this.#group.giveUp(held, why);
   }
 
-  #open(held: Held): Delivered<T>[] {
+  /** The delivery that a message makes; none if the codec cannot read it: then it becomes a dead letter. */
+  open(held: Held): Delivered<T>[] {
     const { address, payload, trailer } = held.entry;
     try {
       const { key, headers = {} } = trailer.length > 0 ? unpackTrailer(trailer) : BARE;

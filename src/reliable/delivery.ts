@@ -89,11 +89,20 @@ export class Delivery<T = unknown> implements Content<T> {
   }
 
   /**
-   * Aborted when the lease is lost or over, and in a handler when the subscription begins to close. One that was
+   * Aborted when the lease is lost or over, of the message or of its partition, and in a handler when the subscription begins to close. One that was
    * taken by hand is aborted when the client, having waited for the handlers, gives it back.
    */
   get signal(): AbortSignal {
     return this.#held.signal;
+  }
+
+  /**
+   * Of a queue that is consumed exclusively: the fence of the partition that the message is from. It grows each time
+   * another process takes the partition. Give it to whatever you write to, which can then refuse a process that was
+   * paused and does not know yet that it has lost the partition. Otherwise undefined.
+   */
+  get fence(): number | undefined {
+    return this.#held.fence;
   }
 
   /** Says that the message is done. */

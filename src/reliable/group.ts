@@ -1,12 +1,15 @@
+import type { Entry } from "../lua/fragments/entry.ts";
 import { openGroup } from "../lua/reliable/open-group.ts";
 import { leave } from "../lua/reliable/leave.ts";
 import { run } from "../lua/script.ts";
 import type { Pauses } from "../queue/pause-watch.ts";
 import type { Queue } from "../queue/queue.ts";
 import type { WaitOptions } from "../queue/waiters.ts";
+import type { OnConnected } from "../redis/blocking-client.ts";
 import type { Connections } from "../redis/connections.ts";
 import type { Troubles, Work } from "../redis/troubles.ts";
 import { Pause } from "../time/pause.ts";
+import type { ServerClock } from "../time/server-clock.ts";
 import { ClosedError, QuarantineError, RedisError } from "../errors.ts";
 import { newConsumerName } from "./consumer-name.ts";
 import type { Held } from "./held.ts";
@@ -29,7 +32,15 @@ export interface GroupSettings {
 /** What handles ask of their group, whose queue may be in many partitions. */
 export type GroupFace = Pick<
   Group,
-  "settings" | "checkTaking" | "take" | "limit" | "leaseEndsAt" | "release" | "giveUp" | "persist"
+  | "settings"
+  | "checkTaking"
+  | "take"
+  | "limit"
+  | "now"
+  | "leaseEndsAt"
+  | "release"
+  | "giveUp"
+  | "persist"
 > & {
   readonly settlements: Pick<Settlements, "ack" | "retry" | "bury" | "extend">;
 };
@@ -45,8 +56,10 @@ export class Group {
   readonly settings: GroupSettings;
   readonly settlements: Settlements;
   readonly #queue: Queue;
+  readonly #isExclusive: boolean;
   readonly #member: Membership;
   readonly #connections: Connections;
+  readonly #clock: ServerClock;
   readonly #inHand: InHand;
   readonly #reader: Reader;
   readonly #keeper: LeaseKeeper;
@@ -69,15 +82,20 @@ export class Group {
     settings: GroupSettings,
     shared: {
       readonly connections: Connections;
+      readonly clock: ServerClock;
       readonly pauses: Pauses;
       readonly troubles: Troubles;
       readonly closeTimeout: number;
     },
+    /** Of the only consumer of a partition: is told of each connection before anything is read on it. */
+    onConnected?: OnConnected,
   ) {
+    this.#isExclusive = onConnected !== undefined;
     this.settings = settings;
     this.#queue = queue;
     this.#closeTimeout = shared.closeTimeout;
     this.#connections = shared.connections;
+    this.#clock = shared.clock;
     this.#settles = shared.troubles.work();
     this.#member = {
       group: settings.group,
@@ -99,6 +117,7 @@ export class Group {
     });
     this.#reclaim = new ReclaimTask(queue, this.#member, settings, shared);
     const host = {
+      onConnected,
       inHand: this.#inHand,
       remakeGroup: () => this.#make("0"),
       checkStrangers: () => this.#keeper.checkStrangers(),
@@ -138,12 +157,40 @@ export class Group {
   take(max: number, options: WaitOptions): Promise<readonly Held[]> {
     // Not async, nor are others on the way of each message: a frame of an async function is near a kilobyte.
     if (this.#isReading && !this.#isStopped) return this.#reader.wait(max, options);
-    return this.#startReading(options.signal).then(() => this.#reader.wait(max, options));
+    return this.prepare(options.signal).then(() => this.#reader.wait(max, options));
   }
 
   /** Ends the lease of a delivery that was taken by hand in `duration` milliseconds, if nobody settles it. */
   limit(held: Held, duration: number = this.settings.visibilityTimeout): void {
     if (held.isInHand && !this.#isClosed) this.#keeper.limit(held, duration);
+  }
+
+  /** This process's consumer. */
+  get member(): Membership {
+    return this.#member;
+  }
+
+  /** Begins to keep leases, as {@link take} does. */
+  async prepare(signal: AbortSignal | undefined): Promise<void> {
+    this.checkTaking();
+    await this.made(signal);
+    // It only dates the ends of leases.
+    const { background } = this.#connections;
+    await this.#clock.ready(() => this.#queue.time(background))?.catch(() => {});
+    this.checkTaking();
+    this.#isReading = true;
+    this.#keeper.start();
+    this.#reclaim.start();
+  }
+
+  /** Takes entries into the hand that are in flight for this consumer. */
+  adopt(entries: readonly Entry[]): Held[] {
+    return entries.map((entry) => this.#inHand.add(entry));
+  }
+
+  /** The estimated time (epoch ms) of the server that a delivery came from. */
+  now(_held: Held): number {
+    return this.#clock.now();
   }
 
   /** When the lease of a delivery is over unless it is extended, or this process beats again (`performance.now()`). */
@@ -155,8 +202,11 @@ export class Group {
    * Lets a delivery come back to whoever takes next as if it had not been made, however often it has to try. Never
    * rejects; resolves when it has left this process, or the queue is closed. While the client closes it tries for
    * `closeTimeout`.
+   *
+   * The only consumer of a partition leaves it in flight: the next holder begins with it, so that nothing overtakes it.
    */
   release(held: Held): Promise<void> {
+    if (this.#isExclusive) return Promise.resolve(held.lose());
     return this.persist(held, () => this.settlements.giveBack(held, false));
   }
 
@@ -226,15 +276,6 @@ export class Group {
 
   get #isStopped(): boolean {
     return this.#stoppedAt !== Infinity;
-  }
-
-  async #startReading(signal: AbortSignal | undefined): Promise<void> {
-    this.checkTaking();
-    await this.made(signal);
-    this.checkTaking();
-    this.#isReading = true;
-    this.#keeper.start();
-    this.#reclaim.start();
   }
 
   async #make(start: string, signal?: AbortSignal): Promise<void> {

@@ -17,6 +17,8 @@ export class Held {
    * lasts as long as the process beats.
    */
   leaseEndsAt = Infinity;
+  /** The fence of the lease on its partition, if that is consumed exclusively. */
+  fence: number | undefined;
   /** Whether the user's code has been given it. */
   isGiven = false;
   readonly #onLeft: (held: Held) => void;

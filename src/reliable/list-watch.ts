@@ -153,7 +153,7 @@ export class ListWatch {
 
   async #takeOver(): Promise<void> {
     const { background } = this.#connections;
-    await this.#clock.ready(() => background.time());
+    await this.#clock.ready(() => this.#queue.time(background));
     // Mostly it is the one message that has ended the block.
     let count = 1;
     for (;;) {

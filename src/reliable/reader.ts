@@ -3,6 +3,7 @@ import { isPassing } from "../failure.ts";
 import type { Pauses } from "../queue/pause-watch.ts";
 import type { Queue } from "../queue/queue.ts";
 import { Waiters, type WaitOptions } from "../queue/waiters.ts";
+import type { OnConnected } from "../redis/blocking-client.ts";
 import type { Connections } from "../redis/connections.ts";
 import type { Troubles, Work } from "../redis/troubles.ts";
 import { Unblocking } from "../redis/unblocking.ts";
@@ -27,6 +28,8 @@ export interface ReaderHost {
   readonly skip: (entryId: string) => Promise<void>;
   /** Keeps an entry that is none of ours. Never rejects. */
   readonly setAside: (entryId: string, fields: readonly Buffer[]) => Promise<void>;
+  /** Is told of each connection before anything is read on it. */
+  readonly onConnected: OnConnected | undefined;
 }
 
 /**
@@ -215,7 +218,12 @@ export class Reader {
   async #connect(): Promise<void> {
     this.#enter("connecting");
     const { stream } = this.#queue.keys;
-    this.#connection = await StreamConnection.open(this.#connections, stream, this.#member);
+    this.#connection = await StreamConnection.open(
+      this.#connections,
+      stream,
+      this.#member,
+      this.#host.onConnected,
+    );
     // A reply may have been lost with the last one.
     if (this.#hasLostConnection) await this.#host.checkStrangers();
     this.#hasLostConnection = true;

@@ -1,16 +1,16 @@
 import { checkOptions, checkWhole } from "../queue/checks.ts";
 import {
+  consumerSettings,
   QUEUE_OPTIONS,
-  queueSettings,
+  type ConsumerOptions,
   type DelaylineOptions,
-  type QueueOptions,
   type QueueSettings,
 } from "../queue/options.ts";
 import type { GroupSettings } from "./group.ts";
 import { checkRetry, type RetryLadder, type RetryOptions } from "./retry-ladder.ts";
 
-/** Options of a reliable queue. Those of {@link QueueOptions} are the same for any handle of the queue. */
-export interface ReliableQueueOptions<T = unknown> extends QueueOptions<T> {
+/** Options of a reliable queue. Those of `QueueOptions` are the same for any handle of the queue. */
+export interface ReliableQueueOptions<T = unknown> extends ConsumerOptions<T> {
   /**
    * The consumer group of this handle. Each group gets every message, and inside a group one consumer does.
    *
@@ -52,6 +52,16 @@ export interface ReliableQueueOptions<T = unknown> extends QueueOptions<T> {
    * `{ initial: 1000, factor: 2, max: 3_600_000, jitter: 0.2 }`.
    */
   readonly retry?: RetryOptions;
+
+  /**
+   * Whether a message that failed holds up those behind it, in a queue that is consumed exclusively: it stays in hand
+   * for its pause and is handed out again, until it succeeds, is rejected or becomes a dead letter. Then the order of
+   * the messages of one key is kept even if some of them fail.
+   *
+   * The price: one message that fails holds up its whole partition, so all keys in it, for the sum of its pauses. Give
+   * `retry` short ones. Defaults to `false`: it waits aside, and later ones overtake it.
+   */
+  readonly strict?: boolean;
 }
 
 /** What holds where nothing is said; `DEFAULT_RETRY` of the ladder stands beside it. */
@@ -67,6 +77,8 @@ export interface ReliableSettings<T> {
   readonly queue: QueueSettings<T>;
   readonly group: GroupSettings;
   readonly retry: RetryLadder;
+  readonly exclusive: boolean;
+  readonly strict: boolean;
 }
 
 /**
@@ -85,13 +97,23 @@ export function reliableSettings<T>(
     visibilityTimeout = RELIABLE_DEFAULTS.visibilityTimeout,
     maxDeliveries = RELIABLE_DEFAULTS.maxDeliveries,
     retry,
+    strict = false,
     ...rest
   } = options;
   checkGroup(group);
   checkWhole("visibilityTimeout", visibilityTimeout, 100, DAY);
   checkWhole("maxDeliveries", maxDeliveries, 1, 1_000_000);
+  const { exclusive, ...queue } = consumerSettings(rest, client);
+  if (typeof strict !== "boolean") {
+    throw new TypeError(`strict must be a boolean, got ${typeof strict}`);
+  }
+  if (strict && !exclusive) {
+    throw new TypeError("strict must be left out of a queue that is not exclusive, got true");
+  }
   return {
-    queue: queueSettings(rest, client),
+    queue,
+    exclusive,
+    strict,
     group: { group, start: startId(start), visibilityTimeout, maxDeliveries },
     retry: checkRetry(retry),
   };
@@ -125,6 +147,14 @@ function startId(start: unknown): string {
 /** The greatest number that the second half of an entry's id can be. */
 const LAST = "18446744073709551615";
 
-const OWN_OPTIONS = ["group", "start", "visibilityTimeout", "maxDeliveries", "retry"];
+const OWN_OPTIONS = [
+  "group",
+  "start",
+  "visibilityTimeout",
+  "maxDeliveries",
+  "retry",
+  "exclusive",
+  "strict",
+];
 
 const DAY = 86_400_000;

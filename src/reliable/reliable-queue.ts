@@ -9,7 +9,7 @@ import type { Payloads } from "../queue/payloads.ts";
 import type { HandleOptions } from "../queue/queue-handle.ts";
 import { Subscription } from "../queue/subscription.ts";
 import { checkTakeMany, type TakeManyOptions, type TakeOptions } from "../queue/take-options.ts";
-import type { Consuming } from "./consuming.ts";
+import type { ConsumingFace } from "./consuming.ts";
 import type { DeadLetters } from "./dead-letters.ts";
 import type { Delivery } from "./delivery.ts";
 import type { BatchHandler, ReliableHandler } from "./handling.ts";
@@ -44,7 +44,7 @@ export class ReliableQueue<T = unknown> extends DelayedCollection<T> {
   /** The consumer group of this handle. */
   readonly group: string;
   readonly #messages: DelayedFace;
-  readonly #consuming: Consuming<T>;
+  readonly #consuming: ConsumingFace<T>;
 
   /** @internal Use `Delayline.getReliableQueue`. */
   constructor(
@@ -54,7 +54,7 @@ export class ReliableQueue<T = unknown> extends DelayedCollection<T> {
     reliable: {
       readonly group: string;
       readonly deadLetters: DeadLetters<T>;
-      readonly consuming: Consuming<T>;
+      readonly consuming: ConsumingFace<T>;
     },
   ) {
     super(open, messages, payloads);

@@ -1,4 +1,6 @@
+import type { Entry } from "../lua/fragments/entry.ts";
 import { ack } from "../lua/reliable/ack.ts";
+import { again } from "../lua/reliable/again.ts";
 import { bury } from "../lua/reliable/bury.ts";
 import { extend } from "../lua/reliable/extend.ts";
 import { giveBackEntries } from "../lua/reliable/give-back.ts";
@@ -66,6 +68,17 @@ export class Settlements {
   /** Lets a message come back in `delay` milliseconds. */
   retry(held: Held, delay: number, isCounted: boolean, signal?: AbortSignal): Promise<boolean> {
     return held.settle(() => this.#retries.add({ ...of(held), delay, isCounted }, signal));
+  }
+
+  /** See `again`; returns the entry that the message has now, undefined if the delivery was not ours any more. */
+  async again(held: Held, signal?: AbortSignal): Promise<Entry | undefined> {
+    const args = { ...this.#args, ...rowOf(of(held)) };
+    let found: Entry | undefined;
+    await held.settle(async () => {
+      found = await this.#queue.change("keep in hand in", again, args, { signal });
+      return found !== undefined;
+    });
+    return found;
   }
 
   /** Puts a message to the dead letters. */

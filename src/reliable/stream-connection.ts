@@ -1,5 +1,5 @@
 import { unpackEntry, type Entry } from "../lua/fragments/entry.ts";
-import { BlockingClient } from "../redis/blocking-client.ts";
+import { BlockingClient, type OnConnected } from "../redis/blocking-client.ts";
 import type { Connections } from "../redis/connections.ts";
 import type { Membership } from "./settlements.ts";
 
@@ -18,13 +18,15 @@ export class StreamConnection {
     this.#member = member;
   }
 
-  /** Rejects with what ioredis rejects with. */
+  /** Rejects with what ioredis rejects with, and what `onConnected` does; see {@link BlockingClient.open}. */
   static async open(
     connections: Connections,
     stream: string,
     member: Membership,
+    onConnected?: OnConnected,
   ): Promise<StreamConnection> {
-    return new StreamConnection(await BlockingClient.open(connections, stream), stream, member);
+    const client = await BlockingClient.open(connections, stream, onConnected);
+    return new StreamConnection(client, stream, member);
   }
 
   get isLost(): boolean {

@@ -59,15 +59,14 @@ export class ServerClock {
   }
 
   /**
-   * Returns undefined if the server has been heard. If it has not, asks it, with a function that
-   * sends TIME, and returns a promise for that. All who come meanwhile wait for the same promise, and
-   * so keep their order.
+   * Returns undefined if the server has been heard. If it has not, asks it for its time (epoch ms), and returns a
+   * promise for that. All who come meanwhile wait for the same promise, and so keep their order.
    */
-  ready(time: () => Promise<readonly (number | string)[]>): Promise<void> | undefined {
+  ready(ask: () => Promise<number>): Promise<void> | undefined {
     if (this.#asking === undefined && !this.isSet) {
       const end = () => (this.#asking = undefined);
       // Not at once: whoever comes before those who waited have gone on has to wait behind them.
-      this.#asking = this.#ask(time).then(() => {
+      this.#asking = this.#ask(ask).then(() => {
         process.nextTick(end);
       });
       this.#asking.catch(end);
@@ -91,11 +90,11 @@ export class ServerClock {
     return deadline - this.now();
   }
 
-  async #ask(time: () => Promise<readonly (number | string)[]>): Promise<void> {
+  async #ask(ask: () => Promise<number>): Promise<void> {
     // Twice: the first reply may have waited for the connection.
     for (let i = 0; i < 2; i++) {
       const sentAt = performance.now();
-      this.observe(ServerClock.fromTime(await time()), sentAt);
+      this.observe(await ask(), sentAt);
     }
   }
 }

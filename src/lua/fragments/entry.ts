@@ -1,4 +1,5 @@
 import { defineFragment } from "../fragment.ts";
+import { asArray, asBuffer, type RawReply } from "../script.ts";
 
 /** An address has 24 bytes. The name of a retry has one byte for the length of it. */
 const MAX_ADDRESS = 255;
@@ -83,6 +84,14 @@ export function unpackEntry(entryId: string, fields: readonly Buffer[]): Entry |
     group: valueOf("g", fields)?.toString(),
     isOrphan: valueOf("d", fields) !== undefined,
   };
+}
+
+/** An entry that we have written. */
+export function asEntry(raw: RawReply): Entry {
+  const [id, fields] = asArray(raw);
+  const found = unpackEntry(asBuffer(id).toString(), asArray(fields).map(asBuffer));
+  if (found === undefined) throw new TypeError("unexpected reply of a script: no entry");
+  return found;
 }
 
 /** The last value of a field whose name is one letter. */

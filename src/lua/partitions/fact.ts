@@ -1,3 +1,4 @@
+import { clock } from "../fragments/clock.ts";
 import { asBuffer, defineScript } from "../script.ts";
 
 /*
@@ -50,3 +51,27 @@ export const advanceFact = defineChange(
  * none.
  */
 export const changeFact = defineChange("change-fact", ["expected"], "found == expected");
+
+/**
+ * As {@link changeFact}, for the fact with which a change of the number begins; it writes `holding` instead of `fact` if a
+ * process consumes the queue exclusively: one was seen within `timeout` milliseconds. Whoever joins later learns the
+ * fact as it joins; so nobody consumes exclusively while that is not held to.
+ */
+export const beginChange = defineScript({
+  name: "begin-change",
+  keys: ["partitions", "members"],
+  args: ["fact", "holding", "notice", "expected", "timeout"],
+  needs: [clock],
+  lua: /* lua */ `
+local found = redis.call("GET", partitions)
+if found ~= expected then return found or "" end
+local now = math.floor(clock() / 1000)
+for _, member in ipairs(redis.call("ZRANGEBYSCORE", members, now - timeout, now + timeout)) do
+  if member:match("^%a*x%a*:") then fact = holding end
+end
+redis.call("SET", partitions, fact)
+redis.pcall("PUBLISH", notice, fact)
+return fact
+`,
+  reply: (raw) => asBuffer(raw).toString(),
+});

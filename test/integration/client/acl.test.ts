@@ -13,9 +13,12 @@ import { offerAsRedisson, transferAsRedisson, type Layout } from "../../helpers/
 /** A user who may do to the queue `name` what docs/operations.md says, and no more. */
 async function newUser(admin: Redis, name: string): Promise<{ user: string; url: URL }> {
   const page = await readFile(new URL("../../../docs/operations.md", import.meta.url), "utf8");
-  const rules = /^## Access rules.*?```\n(.*?)```/ms.exec(page)?.[1];
+  const [, section = ""] = /^## Access rules(.*?)^## /ms.exec(page) ?? [];
+  // The second block names the keys and channels of a queue in partitions.
+  const blocks = Array.from(section.matchAll(/```\n(.*?)```/gs), ([, block = ""]) => block);
+  const rules = blocks.join(" ").replaceAll("orders", name);
   const user = uniqueName("user");
-  const words = String(rules).replaceAll("orders", name).trim().split(/\s+/);
+  const words = rules.trim().split(/\s+/);
   await admin.call("ACL", "SETUSER", user, "on", ">secret", "resetkeys", "resetchannels", ...words);
   onTestFinished(async () => void (await admin.call("ACL", "DELUSER", user)));
   const url = new URL(redisUrl());
@@ -85,6 +88,32 @@ it("needs no more access than docs/operations.md says", async () => {
   }
   expect(await scripts.ping()).toBe("PONG");
   expect(errors).toEqual([]);
+});
+
+it("a queue in partitions needs no more access than docs/operations.md says", async () => {
+  const name = uniqueName("acl");
+  const { url } = await newUser(newRedis(), name);
+  const line = newLine({ redis: url.href });
+  const before = line.getDelayedQueue<number>(name);
+  await before.offerMany([1, 2].map((n) => ({ payload: n, delay: 60_000, key: `k${n}` })));
+  await line.close();
+
+  const others = newLine({ redis: url.href });
+  const queue = others.getReliableQueue<number>(name, { partitions: 3 });
+  expect(await queue.cancel("k1")).toBe(true);
+  await others.setPartitions(name, 5);
+  await queue.offerMany([3, 4, 5].map((n) => ({ payload: n, delay: 0 })));
+  await (await queue.take()).reject();
+  await (await queue.take()).nack({ delay: 60_000 });
+  const changing = others.setPartitions(name, 2);
+  await (await queue.take()).ack();
+  await changing;
+  expect(await queue.size()).toBe(2);
+  expect(await queue.deadLetters.size()).toBe(1);
+  await queue.pause();
+  await queue.resume();
+  expect(await others.partitions(name)).toHaveLength(2);
+  expect(await queue.clear()).toBe(2);
 });
 
 it("a reliable queue needs no more access than docs/operations.md says", async () => {

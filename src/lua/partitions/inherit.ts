@@ -1,0 +1,67 @@
+import { deadLetter } from "../fragments/dead-letter.ts";
+import { asEntry, type Entry } from "../fragments/entry.ts";
+import { holds } from "../fragments/holds.ts";
+import { keepInHand } from "../fragments/keep-in-hand.ts";
+import { settle } from "../fragments/settle.ts";
+import { asArray, asNumber, defineScript, type RawReply } from "../script.ts";
+
+/** What a holder has inherited. */
+export interface Inheritance {
+  /** Whether the lease is still the caller's. */
+  readonly isOurs: boolean;
+  /** In flight for the holder now, in the order in which they have to be handled. */
+  readonly entries: readonly Entry[];
+}
+
+/**
+ * Notes the holder's consumer, and gives it what is in flight for its predecessors', `limit` entries of each at most, so that it is
+ * handled before anything that nobody was given yet. `counted` (1 or 0): whether that counts as an attempt; one
+ * that has had `maxDeliveries` becomes a dead letter.
+ *
+ * A message gets another entry, which has the attempts. It is in flight though the group has not come to it: it has
+ * to be settled before the next read.
+ */
+export const inherit = defineScript({
+  name: "inherit",
+  keys: ["stream", "dead", "holder"],
+  args: ["process", "fence", "group", "consumer", "maxDeliveries", "limit"],
+  each: ["orphan", "counted"],
+  needs: [deadLetter, holds, keepInHand, settle],
+  lua: /* lua */ `
+if not holds(process, fence) then return { 0, {} } end
+redis.call("HSET", holder, "consumer", consumer)
+mayKeep(group, consumer)
+local kept, isLeft, refused = {}, false, nil
+for each row do
+  local ids, isOwn, ours = {}, {}, {}
+  for i, found in ipairs(inFlight(group, "-", "+", limit, orphan)) do ids[i] = found[1] end
+  local _, refusal = finishWritten(group, ids, isOwn, function(entry, i)
+    isOwn[ids[i]] = entry.g == group
+    if entry.g and entry.g ~= group then return false end
+    entry.n = entry.n + counted
+    if counted == "1" then
+      if entry.n >= tonumber(maxDeliveries) then
+        return appendDead(entry, group, "its consumer died in delivery " .. entry.n)
+      end
+      entry.d = "1"
+    end
+    entry.g = group
+    local id = appendEntry(entry)
+    if type(id) == "string" then ours[#ours + 1] = id end
+    return id
+  end)
+  keep(group, consumer, ours)
+  for _, id in ipairs(ours) do kept[#kept + 1] = redis.call("XRANGE", stream, id, id)[1] end
+  if #inFlight(group, "-", "+", 1, orphan) > 0 then isLeft = true
+  else redis.call("XGROUP", "DELCONSUMER", stream, group, orphan) end
+  refused = refused or refusal
+end
+if refused and #kept == 0 then return refused end
+if not isLeft then redis.call("HDEL", holder, "orphans") end
+return { 1, kept }
+`,
+  reply: (raw: RawReply): Inheritance => {
+    const [isOurs, kept] = asArray(raw);
+    return { isOurs: asNumber(isOurs) === 1, entries: asArray(kept).map(asEntry) };
+  },
+});

@@ -1,0 +1,39 @@
+import { clock } from "../fragments/clock.ts";
+import { info } from "../fragments/info.ts";
+import { asNumber, defineScript } from "../script.ts";
+
+/**
+ * Whether all that was ready in an exclusively consumed partition is handled: nothing is ready, nothing is in flight in
+ * the group that it is consumed by (in any, if none was ever), and the holder of a plain one has said for the fact with
+ * this `epoch` that it has nothing in hand. It need not if its lease is over.
+ */
+export const isHandled = defineScript({
+  name: "is-handled",
+  keys: ["ready", "stream", "holder"],
+  args: ["epoch"],
+  needs: [clock, info],
+  lua: /* lua */ `
+if redis.call("LLEN", ready) > 0 then return 0 end
+local found = redis.call("HMGET", holder, "holder", "until", "idle", "group")
+if redis.call("XLEN", stream) > 0 then
+  local only = found[4] or ""
+  local isKnown = false
+  for _, fields in ipairs(redis.call("XINFO", "GROUPS", stream)) do
+    local group = infoOf(fields)
+    if only == "" or group.name == only then
+      isKnown = true
+      if group.pending > 0 then return 0 end
+      local last = group["last-delivered-id"]
+      local isAtEnd = last == "18446744073709551615-18446744073709551615"
+      if not isAtEnd and #redis.call("XRANGE", stream, "(" .. last, "+", "COUNT", 1) > 0 then return 0 end
+    end
+  end
+  if not isKnown then return 0 end
+end
+-- What a consumer of a group has in hand is in flight.
+if (found[4] or "") ~= "" then return 1 end
+local isOver = (tonumber(found[2]) or 0) <= math.floor(clock() / 1000)
+return (not found[1] or isOver or found[3] == epoch) and 1 or 0
+`,
+  reply: (raw) => asNumber(raw) === 1,
+});

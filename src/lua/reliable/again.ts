@@ -1,0 +1,36 @@
+import { asEntry, type Entry } from "../fragments/entry.ts";
+import { keepInHand } from "../fragments/keep-in-hand.ts";
+import { settle } from "../fragments/settle.ts";
+import { asArray, asNumber, defineScript, type RawReply } from "../script.ts";
+
+/**
+ * Counts a failed delivery, and leaves the message in flight for the consumer, which is to handle it again before it
+ * reads another one; returns the entry that it has now, undefined if it was not in flight for the consumer.
+ *
+ * `own` (1 or 0): whether the entry is for this group only.
+ */
+export const again = defineScript({
+  name: "again",
+  keys: ["stream"],
+  args: ["group", "consumer", "inHand", "entry", "own"],
+  needs: [keepInHand, settle],
+  lua: /* lua */ `
+mayKeep(group, consumer)
+local kept = {}
+local _, refused = settle(group, consumer, inHand, { entry }, { [entry] = own == "1" }, function(found)
+  if found.g and found.g ~= group then return false end
+  found.n = found.n + 1
+  found.g = group
+  local id = appendEntry(found)
+  if type(id) == "string" then kept[1] = id end
+  return id
+end)
+if refused then return refused end
+keep(group, consumer, kept)
+return { #kept, kept[1] and redis.call("XRANGE", stream, kept[1], kept[1])[1] }
+`,
+  reply: (raw: RawReply): Entry | undefined => {
+    const [count, entry] = asArray(raw);
+    return asNumber(count) === 1 ? asEntry(entry ?? null) : undefined;
+  },
+});

@@ -1,0 +1,61 @@
+import type { DelaylineError } from "../errors.ts";
+import { tellFailure, type Handler, type OnHandlerError } from "../queue/handler.ts";
+import type { Payloads } from "../queue/payloads.ts";
+import type { Handling } from "../queue/subscription.ts";
+import type { Work } from "../redis/troubles.ts";
+import type { ExclusiveTaking, HeldTaken, TakeHeld } from "./exclusive-take.ts";
+
+/** A message, and how it was taken. */
+interface Item<T> {
+  readonly payload: T;
+  readonly held: HeldTaken;
+}
+
+/**
+ * What a subscription to an exclusively consumed queue does: a loop for each partition that this process holds.
+ *
+ * A message whose lease is over before the handler has begun goes back.
+ *
+ * @throws {TypeError} if this client has such a subscription already.
+ */
+export function exclusiveHandling<T>(
+  handler: Handler<T>,
+  payloads: Payloads<T>,
+  host: {
+    readonly queue: string;
+    readonly onError: OnHandlerError<T> | undefined;
+    readonly report: (error: DelaylineError) => void;
+    readonly takes: Work;
+    readonly exclusive: ExclusiveTaking;
+  },
+): Handling<Item<T>> {
+  const { queue, report, takes, exclusive } = host;
+  exclusive.check();
+  const openingOf =
+    (take: TakeHeld): Handling<Item<T>>["take"] =>
+    async (wait) => {
+      const [held] = await take(wait);
+      if (held === undefined) return [];
+      return [{ payload: await payloads.decodeTaken(held.payload), held }];
+    };
+  return {
+    queue,
+    report,
+    takes,
+    concurrency: 1,
+    take: () => Promise.resolve([]),
+    run: (loop, stopping) => exclusive.run((take) => loop(openingOf(take)), stopping),
+    handle: async ({ payload, held }, closing) => {
+      if (!held.isOurs) {
+        held.putBack();
+        return;
+      }
+      const signal = AbortSignal.any([closing, held.signal]);
+      try {
+        await handler(payload, { signal, fence: held.fence });
+      } catch (error) {
+        await tellFailure(error, payload, host);
+      }
+    },
+  };
+}

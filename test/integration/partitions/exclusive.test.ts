@@ -1,0 +1,240 @@
+import type { Redis } from "ioredis";
+import { expect, test } from "vitest";
+import { PartitionNames } from "../../../src/partitions/ring.ts";
+import { queueKeys } from "../../../src/queue/keys.ts";
+import { newLine, type TestLine } from "../../helpers/delayline.ts";
+import { eventually } from "../../helpers/eventually.ts";
+import { newRedis, redisUrl, uniqueName } from "../../helpers/redis.ts";
+
+// Two clients of one process are two processes to each other.
+
+interface Order {
+  readonly key: string;
+  readonly number: number;
+}
+
+/** Notes who handles what, and whether two handlers of one key overlap. */
+class Ledger {
+  readonly handled: (Order & { readonly by: string; readonly fence: number | undefined })[] = [];
+  readonly overlaps: string[] = [];
+  readonly #running = new Set<string>();
+
+  async note(by: string, order: Order, fence: number | undefined, duration = 1): Promise<void> {
+    if (this.#running.has(order.key)) this.overlaps.push(`${by} ${order.key}`);
+    this.#running.add(order.key);
+    await new Promise((resolve) => setTimeout(resolve, duration));
+    this.#running.delete(order.key);
+    this.handled.push({ ...order, by, fence });
+  }
+
+  /** The keys whose messages were not handled in the order of their numbers. */
+  get disordered(): string[] {
+    const last = new Map<string, number>();
+    return this.handled.flatMap(({ key, number }) => {
+      const before = last.get(key) ?? -1;
+      last.set(key, number);
+      return number > before ? [] : [key];
+    });
+  }
+}
+
+function consume(line: TestLine, name: string, ledger: Ledger, by: string, duration?: number) {
+  return line
+    .getBlockingQueue<Order>(name, { partitions: 4, exclusive: true })
+    .subscribe((order, { fence }) => ledger.note(by, order, fence, duration));
+}
+
+/** Offers messages of 20 keys, `count` of each in their order. */
+async function offer(line: TestLine, name: string, first: number, count: number): Promise<void> {
+  const queue = line.getDelayedQueue<Order>(name, { partitions: 4 });
+  for (let number = first; number < first + count; number++) {
+    await queue.offerMany(
+      Array.from({ length: 20 }, (_, i) => ({
+        payload: { key: `k${i}`, number },
+        delay: 0,
+        partitionKey: `k${i}`,
+      })),
+    );
+  }
+}
+
+test("order per key, while a process joins, one leaves, and the number changes twice", async () => {
+  const name = uniqueName("exclusive");
+  const ledger = new Ledger();
+  const [one, two] = [newLine(), newLine()];
+  consume(one, name, ledger, "one");
+  const offering = offer(one, name, 0, 100);
+  await eventually(() => ledger.handled.length > 100);
+  consume(two, name, ledger, "two");
+  await eventually(() => ledger.handled.some(({ by }) => by === "two"));
+  await one.setPartitions(name, 7);
+  await one.setPartitions(name, 3);
+  await offering;
+  await offer(two, name, 100, 10);
+  await eventually(() => ledger.handled.length === 2200);
+  expect(ledger.overlaps).toEqual([]);
+  expect(ledger.disordered).toEqual([]);
+}, 30_000);
+
+/** A lease on the only partition of a queue whose holder has died just now. */
+async function leaveHolder(redis: Redis, name: string, fields: Record<string, string>) {
+  const { holder } = queueKeys(new PartitionNames(name).at(0));
+  await redis.hset(holder, { holder: "dead", fence: "7", until: "1", ...fields });
+}
+
+test("whoever takes over ends the connection of its predecessor, and no other", async () => {
+  const name = uniqueName("exclusive");
+  const redis = newRedis();
+  const { ready } = queueKeys(new PartitionNames(name).at(0));
+  const connectionName = uniqueName("predecessor");
+  const paused = newRedis(redisUrl(), { connectionName, retryStrategy: () => null });
+  const other = newRedis();
+  const swallowed: unknown[] = [];
+  paused.blpop(ready, 0).then(
+    (found) => swallowed.push(found),
+    () => {},
+  );
+  const stale = ["999999999 gone", `${await other.client("ID")} another`];
+  const list = String(await redis.client("LIST"));
+  const id = /id=(\d+) /.exec(list.split("\n").find((one) => one.includes(connectionName)) ?? "");
+  await leaveHolder(redis, name, {
+    connection: `${id?.[1]} ${connectionName}`,
+    stale: stale.join("\n"),
+  });
+  const line = newLine();
+  const options = { partitions: 1, exclusive: true };
+  const fences: unknown[] = [];
+  line.getBlockingQueue<number>(name, options).subscribe((_, { fence }) => void fences.push(fence));
+  await eventually(async () => !String(await redis.client("LIST")).includes(connectionName));
+  await line.getDelayedQueue<number>(name, { partitions: 1 }).offer(1, 0);
+  await eventually(() => fences.length === 1);
+  expect({ fences, swallowed }).toEqual({ fences: [8], swallowed: [] });
+  expect(await other.ping()).toBe("PONG");
+});
+
+test("what a predecessor had in flight comes first, and counts", async () => {
+  const name = uniqueName("exclusive");
+  const redis = newRedis();
+  const { stream } = queueKeys(new PartitionNames(name).at(0));
+  const line = newLine();
+  const queue = line.getReliableQueue<number>(name, { partitions: 1, exclusive: true });
+  await queue.offerMany(Array.from({ length: 6 }, (_, i) => ({ payload: i, delay: 0 })));
+  await eventually(async () => (await redis.xlen(stream)) === 6);
+  await redis.xreadgroup("GROUP", "default", "dead", "COUNT", 2, "STREAMS", stream, ">");
+  await redis.xreadgroup("GROUP", "default", "left", "COUNT", 1, "STREAMS", stream, ">");
+  await leaveHolder(redis, name, { consumer: "dead", orphans: "=left", group: "default" });
+  const handled: [number, number, number | undefined][] = [];
+  queue.subscribe((payload, { attempt, fence }) => {
+    handled.push([payload, attempt, fence]);
+  });
+  await eventually(async () => handled.length >= 6 && (await redis.xlen(stream)) === 0);
+  expect(handled).toEqual([
+    [0, 2, 8],
+    [1, 2, 8],
+    [2, 1, 8],
+    [3, 1, 8],
+    [4, 1, 8],
+    [5, 1, 8],
+  ]);
+});
+
+test("strict: what has failed is not overtaken, also by way of a hand-over", async () => {
+  const name = uniqueName("exclusive");
+  const [one, two] = [newLine(), newLine()];
+  const options = {
+    partitions: 1,
+    exclusive: true,
+    strict: true,
+    retry: [50],
+    maxDeliveries: 3,
+  };
+  const handled: string[] = [];
+  const open = (line: TestLine) => line.getReliableQueue<number>(name, options);
+  const subscribe = (line: TestLine) =>
+    open(line).subscribe(
+      async (payload, delivery) => {
+        handled.push(`${payload}:${delivery.attempt}`);
+        if (payload === 1) throw new Error("never");
+        if (payload === 2 && delivery.attempt === 1) await delivery.nack({ delay: 600_000 });
+      },
+      { onError: () => {} },
+    );
+  await open(one).offerMany(Array.from({ length: 4 }, (_, i) => ({ payload: i, delay: 0 })));
+  const subscription = subscribe(one);
+  await eventually(() => handled.includes("2:1"));
+  await subscription.close();
+  subscribe(two);
+  await eventually(() => handled.includes("3:1"));
+  expect(handled).toEqual(["0:1", "1:1", "1:2", "1:3", "2:1", "2:2", "3:1"]);
+  expect(await open(two).deadLetters.size()).toBe(1);
+});
+
+test("reliable: order per key while processes come and go and the number changes", async () => {
+  const name = uniqueName("exclusive");
+  const ledger = new Ledger();
+  const [one, two] = [newLine(), newLine()];
+  const open = (line: TestLine) =>
+    line.getReliableQueue<Order>(name, { partitions: 2, exclusive: true });
+  const subscribe = (line: TestLine, by: string) =>
+    open(line).subscribe((order, { fence }) => ledger.note(by, order, fence));
+  const offerSome = async (first: number) => {
+    for (let number = first; number < first + 20; number++) {
+      const messages = Array.from({ length: 10 }, (_, i) => {
+        return { payload: { key: `k${i}`, number }, delay: 0, partitionKey: `k${i}` };
+      });
+      await open(two).offerMany(messages);
+    }
+  };
+  const first = subscribe(one, "one");
+  const offering = offerSome(0);
+  await eventually(() => ledger.handled.length > 20);
+  subscribe(two, "two");
+  await one.setPartitions(name, 5);
+  await eventually(() => ledger.handled.some(({ by }) => by === "two"));
+  await first.close();
+  await offering;
+  await two.setPartitions(name, 2);
+  await offerSome(20);
+  await eventually(() => ledger.handled.length === 400);
+  expect(ledger.overlaps).toEqual([]);
+  expect(ledger.disordered).toEqual([]);
+}, 30_000);
+
+test("only subscribe takes, once in a client, one message at a time", async () => {
+  const name = uniqueName("exclusive");
+  const line = newLine();
+  const options = { partitions: 2, exclusive: true };
+  const plain = line.getBlockingQueue(name, options);
+  const refusals = [
+    plain.take(),
+    plain.poll(),
+    plain.poll(10),
+    plain.takeMany({ max: 2 }),
+    plain.drain(),
+    plain[Symbol.asyncIterator]().next(),
+    plain.pollFromAny([]),
+  ];
+  for (const refused of refusals) await expect(refused).rejects.toThrow("only subscribe");
+  expect(() => plain.subscribe(() => {}, { concurrency: 2 })).toThrow("concurrency");
+  plain.subscribe(() => {});
+  expect(() => plain.subscribe(() => {})).toThrow("once");
+  const reliable = line.getReliableQueue(uniqueName("exclusive"), options);
+  await expect(reliable.take()).rejects.toThrow("only subscribe");
+  await expect(reliable[Symbol.asyncIterator]().next()).rejects.toThrow("only subscribe");
+  expect(() => reliable.subscribeBatch(() => {}, { max: 2 })).toThrow("only subscribe");
+  expect(() => reliable.route({})).toThrow("only subscribe");
+  expect(() => reliable.subscribe(() => {}, { concurrency: 1 })).toThrow("concurrency");
+  expect(() => line.getReliableQueue("q", { partitions: 1, strict: true })).toThrow("strict");
+  expect(() => line.getBlockingQueue("q", { exclusive: 1 as never })).toThrow("exclusive");
+});
+
+test("without a number it waits for the partitions that another process creates", async () => {
+  const name = uniqueName("exclusive");
+  const [one, two] = [newLine(), newLine()];
+  const handled: unknown[] = [];
+  one
+    .getBlockingQueue<number>(name, { exclusive: true })
+    .subscribe((payload) => void handled.push(payload));
+  await two.getDelayedQueue<number>(name, { partitions: 2 }).offer(5, 0);
+  await eventually(() => handled.length === 1);
+});

@@ -1,0 +1,52 @@
+import { expect, test } from "vitest";
+import { DecodeError, type Codec } from "../../../src/index.ts";
+import { bucketOfKey } from "../../../src/queue/bucket.ts";
+import { PartitionNames, tableOf } from "../../../src/partitions/ring.ts";
+import { queueKeys } from "../../../src/queue/keys.ts";
+import { newLine, newLineThatMayFail } from "../../helpers/delayline.ts";
+import { eventually } from "../../helpers/eventually.ts";
+import { startOwnServer } from "../../helpers/own-server.ts";
+import { newRedis, redisUrl, uniqueName } from "../../helpers/redis.ts";
+
+const broken: Codec<string> = {
+  name: "broken",
+  encode: (text) => Buffer.from(text),
+  decode: () => {
+    throw new Error("broken");
+  },
+};
+
+test("partitions are shared out to the servers of a list; the living go on without the first", async () => {
+  const server = await startOwnServer();
+  const name = uniqueName("servers");
+  const redis = [server.url, redisUrl()];
+  const line = newLineThatMayFail({ redis, codec: "string" });
+  const queue = line.getDelayedQueue<string>(name, { partitions: 4 });
+  const ready = line.getBlockingQueue<string>(name, { partitions: 4, codec: broken });
+  await queue.offer("first", 0);
+  await expect(ready.take()).rejects.toThrow(DecodeError);
+  const infos = await line.partitions(name);
+  const [a, b] = redis.map((url) => new URL(url).host);
+  expect(infos.map(({ node }) => node)).toEqual([a, b, a, b]);
+
+  // Another list is refused.
+  const other = newLine({ redis: redisUrl(), transfer: false });
+  await newRedis().set(queueKeys(new PartitionNames(name).at(0)).partitions, "1:4:4:stable:2");
+  await expect(other.getDelayedQueue(name, { partitions: 4 }).size()).rejects.toThrow(
+    /2 server\(s\), got 1/,
+  );
+
+  await server.kill();
+  await eventually(() => line.errors.length > 0);
+  const partitionKey = ["a", "b", "c", "d", "e", "f", "g", "h"].find(
+    (key) => tableOf(4)[bucketOfKey(key)] === 1,
+  ) as string;
+  const { id } = await queue.offer("kept", 60_000, { partitionKey });
+  expect(await queue.cancel(id)).toBe(true);
+  // What may be in any partition is offered to one that is there.
+  await Promise.all(Array.from({ length: 20 }, () => queue.offer("any", 60_000)));
+  await queue.offer("unreadable", 0, { partitionKey });
+  await expect(ready.take()).rejects.toThrow(DecodeError);
+  const { quarantine } = queueKeys(new PartitionNames(name).at(1));
+  expect(await newRedis().lrange(quarantine, 0, -1)).toEqual(["unreadable"]);
+});
