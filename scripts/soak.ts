@@ -22,6 +22,9 @@ const MESSAGES_PER_MINUTE = 3_333;
 /** What part of the time the storm takes. It may begin after other tests. */
 const STORM_SHARE = 0.5;
 
+/** Seconds between two changes of the number of partitions, per minute of the whole: 30 in half an hour. */
+const PARTITIONS_SECONDS_PER_MINUTE = 1;
+
 /** What the tests take that have no long form, and some more. */
 const MIN_MINUTES = 4;
 
@@ -33,6 +36,7 @@ if (!(minutes >= MIN_MINUTES)) {
 
 const lengths = {
   FUZZ_CASES: String(Math.ceil(minutes * CASES_PER_MINUTE)),
+  PARTITIONS_SECONDS: String(Math.ceil(minutes * PARTITIONS_SECONDS_PER_MINUTE)),
   // A multiple of what its tests divide it by.
   RELIABLE_MESSAGES: String(Math.ceil((minutes * MESSAGES_PER_MINUTE) / 100) * 100),
   STORM_SECONDS: String(Math.ceil(minutes * 60 * STORM_SHARE)),

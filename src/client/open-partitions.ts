@@ -62,12 +62,12 @@ export class OpenPartitions {
       const { signal } = this.#closing;
       await this.ready.left();
       await part.stopTaking();
+      await part.leaveGroups();
       // Its messages are safe where they are. Whoever changes the number next finds them.
       if (!signal.aborted)
         await this.#change({ signal })
           .drainLate(partition)
           .catch(() => {});
-      await part.close();
     });
   }
 

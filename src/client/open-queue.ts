@@ -189,10 +189,15 @@ export class OpenQueue {
     if (count > 0) this.server.report(new LeftRunningError(this.queue.name, count));
   }
 
+  /** Gives back what consumers have in hand, and leaves their groups. */
+  async leaveGroups(): Promise<void> {
+    await Promise.all(Array.from(this.#groups.values(), ({ group }) => group.close()));
+  }
+
   /** Refuses every call from now on; resolves when the offers that were made are settled. */
   async close(): Promise<void> {
     const groups = [...this.#groups.values()];
-    await Promise.all(groups.map(({ group }) => group.close()));
+    await this.leaveGroups();
     // What was made in this turn is sent before the queue refuses to send.
     const all = [this.delayed, ...groups.map(({ messages }) => messages)];
     const settled = Promise.all(all.map((messages) => messages.settled()));

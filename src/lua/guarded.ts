@@ -6,8 +6,8 @@ import { defineScript, type Script } from "./script.ts";
  * partitions (`knownFact`) with what Redis knows.
  *
  * A caller that knows less is refused with `PARTITIONS <fact>`, and nothing has been done: the messages that it means
- * may be elsewhere by now. One that knows more writes it down, so that nobody who knows less comes behind it. A fact
- * begins with its epoch, a whole number. The ordinary form has none of this and pays for none of it.
+ * may be elsewhere by now. One that knows more writes it down, so that nobody who knows less comes behind it. What is
+ * no fact is written over. The ordinary form has none of this and pays for none of it.
  */
 export function guarded<Key extends string, Arg extends string, Reply, Column extends string>(
   script: Script<Key, Arg, Reply, Column>,
@@ -35,6 +35,9 @@ export function newerFact(error: unknown): string | undefined {
   return (error as Error).message.slice(REFUSAL.length + 1);
 }
 
+/** The pattern of Lua of a fact; it catches the epoch. */
+export const FACT = "^(%d+):%d+:%d+:%a+:%d+$";
+
 /** The first word of that refusal. */
 export const REFUSAL = "PARTITIONS";
 
@@ -44,7 +47,7 @@ const GUARD = /* lua */ `
 do
   local held = redis.call("GET", partitions)
   if held ~= knownFact then
-    local function epochOf(fact) return tonumber(fact and fact:match("^%d+") or -1) end
+    local function epochOf(fact) return tonumber(fact and fact:match("${FACT}") or -1) end
     if epochOf(held) > epochOf(knownFact) then return redis.error_reply("${REFUSAL} " .. held) end
     redis.call("SET", partitions, knownFact)
   end

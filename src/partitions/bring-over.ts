@@ -65,6 +65,17 @@ export class BringOver {
     return { next: page.next, count: page.isOld ? 0 : page.rows.length };
   }
 
+  /**
+   * Finishes the batch that is under way from `source`, if there is one: somebody may have died over it. After that
+   * whoever knows less than `fact` takes nothing out of it any more.
+   */
+  async finish(fact: Fact, source: number, signal?: AbortSignal): Promise<void> {
+    const { queue } = this.#parts.at(source);
+    const options = { signal, rows: [], knownFact: formatFact(fact) };
+    const batch = await queue.read("look into", pullOutKeys, argsOf(fact, source), options);
+    await this.deliver(fact, source, batch);
+  }
+
   /** Puts what a batch holds where it goes, and drops it. */
   async deliver(fact: Fact, source: number, { number, rows }: Batch): Promise<void> {
     if (number === 0) return;

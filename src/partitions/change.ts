@@ -1,10 +1,13 @@
 import { advanceFact, beginChange, changeFact, readFact } from "../lua/partitions/fact.ts";
 import { drainPage, type Left } from "../lua/partitions/drain-page.ts";
+import { removeRemains } from "../lua/partitions/remove-remains.ts";
 import type { Batch } from "../lua/fragments/journal.ts";
+import { MAX_PARTITIONS } from "../queue/options.ts";
 import { Pause } from "../time/pause.ts";
-import { FROM_ORDINARY, formatFact, ORDINARY, parseFact, partitionsOf, type Fact } from "./fact.ts";
+import { FROM_ORDINARY, formatFact, ORDINARY, parseFact, type Fact } from "./fact.ts";
 import { MEMBER_TIMEOUT } from "./fact-watch.ts";
-import type { Parts } from "./parts.ts";
+import { fewAtOnce } from "./few-at-once.ts";
+import { activeOf, type Parts } from "./parts.ts";
 import { isInUse, prepare } from "./prepare.ts";
 import { tableOf } from "./ring.ts";
 import { isRefusedAsOld, type Routing } from "./routing.ts";
@@ -55,15 +58,15 @@ export class Change {
     let hasTakenIn = false;
     for (;;) {
       signal?.throwIfAborted();
-      const fact = await this.#ask();
+      const fact = await this.#parts.ask(signal);
       const { from, to, state } = fact;
       try {
         if (state === "stable" && to === count) {
-          if (!keepsOrdinary && (hasTakenIn || !(await this.#isOrdinaryLeft()))) return;
+          if (!keepsOrdinary && (hasTakenIn || !(await this.#isOrdinaryLeft()))) break;
           await this.#begin(fact, count, FROM_ORDINARY);
         } else if (hasComeTrue && !keepsOrdinary) {
           // Somebody else wants another number.
-          return;
+          break;
         } else if (state === "stable") {
           await this.#begin(fact, count, to);
         } else if (keepsOrdinary && from === FROM_ORDINARY && to === count) {
@@ -81,27 +84,35 @@ export class Change {
         hasTakenIn ||= from === FROM_ORDINARY;
       }
     }
+    await this.#lookAfter();
   }
 
   /** What is left in a partition that is none any more goes to the others. */
   async drainLate(partition: number): Promise<void> {
     const fact = await this.#parts.known();
     const isGone = partition === ORDINARY || partition >= fact.to;
-    if (fact.state === "stable" && isGone) await this.#drain(fact, partition, false);
+    if (fact.state !== "stable" || !isGone) return;
+    await this.#drain(fact, partition, false);
+    if (partition === ORDINARY) return;
+    const { queue } = this.#parts.at(partition);
+    const options = { signal: this.#options.signal, knownFact: formatFact(fact) };
+    await queue.read("tidy", removeRemains, {}, options);
   }
 
-  /** Asks partition 0, which knows best. */
-  async #ask(): Promise<Fact> {
+  /**
+   * Brings over what somebody has left who has died: a batch under way, and what was given back to a partition that had
+   * gone. They all know a fact.
+   */
+  async #lookAfter(): Promise<void> {
     const { signal } = this.#options;
-    const known = await this.#parts.known(signal);
-    const text = await this.#parts.first.queue.read(
-      "ask for the partitions of",
-      readFact,
-      {},
-      { signal },
-    );
-    this.#parts.learn(text ?? "");
-    return this.#parts.fact ?? known;
+    const fact = await this.#parts.known(signal);
+    if (fact.state !== "stable") return;
+    await fewAtOnce(activeOf(fact), (partition) => this.#finishBatch(fact, partition));
+    for (let partition = fact.to; partition < MAX_PARTITIONS; partition++) {
+      const { queue } = this.#parts.at(partition);
+      if ((await queue.read("look into", readFact, {}, { signal })) === undefined) return;
+      await this.drainLate(partition);
+    }
   }
 
   /** Whether processes that know of no partitions have left something behind. */
@@ -126,42 +137,54 @@ export class Change {
   /** From now on every partition is ready for messages, and refuses whoever knows less. */
   async #announce(fact: Fact): Promise<void> {
     await prepare((partition) => this.#parts.at(partition), fact, this.#options.signal);
-    await this.#tellAll(fact, partitionsOf(fact), fact.from === FROM_ORDINARY);
+    await this.#tellAll(fact);
   }
 
   async #finish(fact: Fact): Promise<void> {
     await this.#announce(fact);
     const { from, to } = fact;
+    // What is under way since an earlier change goes where it went then.
+    await fewAtOnce(activeOf(fact), (partition) => this.#finishBatch(fact, partition));
     // A growing number takes from all, a shrinking one from those that go.
     const first = to < from ? to : 0;
     const sources =
       from === FROM_ORDINARY
         ? [ORDINARY]
         : Array.from({ length: from - first }, (_, i) => first + i);
-    const bringAll = () => this.#each(sources, (source) => this.#bringAll(fact, source));
+    const bringAll = () => fewAtOnce(sources, (source) => this.#bringAll(fact, source));
     if (fact.state === "holding") {
       await Promise.all([bringAll(), this.#allHandled(fact)]);
       // Those that have failed meanwhile.
-      await this.#each(sources, (source) => this.#bringAll(fact, source, RETRIES));
+      await fewAtOnce(sources, (source) => this.#bringAll(fact, source, RETRIES));
     } else {
       await bringAll();
     }
     const going = from === FROM_ORDINARY || to < from ? sources : [];
-    await this.#each(going, (source) => this.#drain(fact, source, true));
-    await this.#replace(fact, { ...fact, epoch: fact.epoch + 1, from: to, state: "stable" });
-    const stable = this.#parts.fact;
-    // What goes is told, too: a slow process must not take anything out of it that nobody accepts any more.
-    if (stable !== undefined) {
-      await this.#tellAll(stable, partitionsOf(fact), from === FROM_ORDINARY);
-    }
+    await fewAtOnce(going, (source) => this.#drain(fact, source, true));
+    await this.#settle(fact);
   }
 
-  async #tellAll(fact: Fact, count: number, isOrdinaryToo: boolean): Promise<void> {
+  /**
+   * The change is done. Partition 0 is told last: nobody takes anything out of the others any more by then, and what
+   * somebody has taken out meanwhile has arrived.
+   */
+  async #settle(fact: Fact): Promise<void> {
+    const stable: Fact = { ...fact, epoch: fact.epoch + 1, from: fact.to, state: "stable" };
+    const others = activeOf(fact).filter((partition) => partition !== 0);
+    await fewAtOnce(others, (partition) => this.#finishBatch(stable, partition));
+    await this.#replace(fact, stable);
+    await this.#finishBatch(stable, 0);
+    await fewAtOnce(others, (partition) => this.drainLate(partition));
+  }
+
+  #finishBatch(fact: Fact, partition: number): Promise<void> {
+    return this.#routing.bringOver.finish(fact, partition, this.#options.signal);
+  }
+
+  async #tellAll(fact: Fact): Promise<void> {
     const { signal } = this.#options;
     const { notice } = this.#parts;
-    const partitions = Array.from({ length: count }, (_, partition) => partition);
-    if (isOrdinaryToo) partitions.push(ORDINARY);
-    await this.#each(partitions, async (partition) => {
+    await fewAtOnce(activeOf(fact), async (partition) => {
       const { queue } = this.#parts.at(partition);
       const args = { fact: formatFact(fact), notice };
       this.#parts.learn(await queue.read("tell the partitions of", advanceFact, args, { signal }));
@@ -231,17 +254,6 @@ export class Change {
     this.#parts.learn(found);
   }
 
-  async #each(
-    partitions: readonly number[],
-    act: (partition: number) => Promise<void>,
-  ): Promise<void> {
-    const left = [...partitions];
-    const work = async () => {
-      for (let next = left.shift(); next !== undefined; next = left.shift()) await act(next);
-    };
-    await Promise.all(Array.from({ length: AT_ONCE }, work));
-  }
-
   #note(moved: number, left: number): void {
     this.#moved += moved;
     if (moved > 0 || left > 0) this.#options.onProgress({ moved: this.#moved, left });
@@ -258,9 +270,6 @@ const RETRIES = Buffer.from("r");
 /** What one script takes out: a millisecond of Redis's time at most. */
 const PAGE = 100;
 const PAGE_BYTES = 262_144;
-
-/** So many partitions are worked on at once. */
-const AT_ONCE = 4;
 
 /** After how many milliseconds of silence a consumer is taken for dead whose name does not tell. */
 const FOREIGN_TIMEOUT = 30_000;

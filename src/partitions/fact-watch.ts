@@ -1,23 +1,14 @@
 import { randomUUID } from "node:crypto";
 import { RedisError } from "../errors.ts";
 import { attend } from "../lua/partitions/attend.ts";
-import { createFact, readFact } from "../lua/partitions/fact.ts";
+import { advanceFact } from "../lua/partitions/fact.ts";
 import type { Listener } from "../redis/subscriber.ts";
 import type { Troubles, Work } from "../redis/troubles.ts";
 import { Pause } from "../time/pause.ts";
-import { formatFact, FROM_ORDINARY, isLater, ORDINARY, parseFact, type Fact } from "./fact.ts";
+import { loadFact, UncreatedError, type Creation } from "./creation.ts";
+import { formatFact, isLater, parseFact, type Fact } from "./fact.ts";
 import { formatMember, parseMember, type Member, type Roles } from "./member.ts";
 import type { Part } from "./part.ts";
-import { isInUse, prepare } from "./prepare.ts";
-
-/** How a queue gets partitions that has none yet. Who opens it later may know how many. */
-export interface Creation {
-  /** How many; undefined: somebody else has to create them. */
-  partitions: number | undefined;
-  readonly servers: number;
-  /** A partition, or the ordinary queue of the same name. If that is in use, it is taken in. */
-  readonly at: (partition: number) => Part;
-}
 
 /**
  * What this client knows about the partitions of one queue, and about the processes that have it open.
@@ -48,6 +39,8 @@ export class FactWatch implements Listener {
   #loading: Promise<Fact> | undefined;
   #attending: Promise<void> | undefined;
   #isAttendDue = false;
+  /** When the last sign of life was sent that was answered. */
+  #attendedAt = -Infinity;
   #timer: NodeJS.Timeout | undefined;
   #hasBegun = false;
   #isClosed = false;
@@ -103,14 +96,32 @@ export class FactWatch implements Listener {
    */
   known(signal?: AbortSignal): Promise<Fact> {
     if (this.#fact !== undefined) return Promise.resolve(this.#fact);
-    this.#loading ??= this.#load(signal).finally(() => (this.#loading = undefined));
-    return this.#loading;
+    return this.#loaded(signal);
+  }
+
+  /**
+   * The fact as it was a moment ago: asks again unless a sign of life has told it lately. For what no script checks,
+   * such as how many messages there are.
+   */
+  async fresh(signal?: AbortSignal): Promise<Fact> {
+    const isFresh = performance.now() - this.#attendedAt < FRESH;
+    return this.#fact !== undefined && isFresh ? this.#fact : await this.ask(signal);
+  }
+
+  /** The fact as it is now. If Redis knows less than this client, as after a restart from an old copy, it is told. */
+  async ask(signal?: AbortSignal): Promise<Fact> {
+    const known = this.#fact;
+    if (known === undefined) return await this.#loaded(signal);
+    const args = { fact: formatFact(known), notice: this.notice };
+    const { queue } = this.#first;
+    this.learn(await queue.read("ask for the partitions of", advanceFact, args, { signal }));
+    return this.#fact ?? known;
   }
 
   /** Somebody says that this is the fact. */
   learn(text: string): void {
     const fact = parseFact(text);
-    if (fact === undefined || this.#isClosed) return;
+    if (fact === undefined) return;
     if (this.#fact !== undefined && !isLater(fact, this.#fact)) return;
     this.#fact = fact;
     this.#tell();
@@ -154,50 +165,18 @@ export class FactWatch implements Listener {
     }
   }
 
-  async #load(signal?: AbortSignal): Promise<Fact> {
-    const { queue } = this.#first;
-    const doing = "ask for the partitions of";
-    const ask = () => queue.read(doing, readFact, {}, { signal });
-    // Who attends has the other connection open anyway. A process that only takes needs none for calls then.
-    const asking = this.#hasBegun
-      ? queue.change(doing, readFact, {}, { signal }).catch(ask)
-      : ask();
-    const found = (await asking) ?? (await this.#create(signal));
-    const fact = parseFact(found);
-    if (fact === undefined)
-      throw new TypeError(`queue "${this.#queue}" has no legal number of partitions`);
-    if (fact.servers !== this.#creation.servers) {
-      throw new TypeError(
-        `queue "${this.#queue}" is on ${fact.servers} server(s), got ${this.#creation.servers} in redis`,
-      );
-    }
-    this.learn(found);
-    return this.#fact as Fact;
+  /** Asks once for all who ask at the same time; each may leave when its signal is aborted. */
+  #loaded(signal?: AbortSignal): Promise<Fact> {
+    this.#loading ??= this.#load().finally(() => (this.#loading = undefined));
+    if (signal === undefined) return this.#loading;
+    return orAborted(this.#loading, signal);
   }
 
-  async #create(signal?: AbortSignal): Promise<string> {
-    const { partitions, servers, at } = this.#creation;
-    if (partitions === undefined) {
-      throw new UncreatedError(
-        `queue "${this.#queue}" has no partitions yet: say how many it is to have`,
-      );
-    }
-    const isUsed = await isInUse(at(ORDINARY), "used", signal);
-    const first: Fact = {
-      epoch: 1,
-      to: partitions,
-      from: isUsed ? FROM_ORDINARY : partitions,
-      state: isUsed ? "moving" : "stable",
-      servers,
-    };
-    if (isUsed) await prepare(at, first, signal);
-    const fact = formatFact(first);
-    return await this.#first.queue.read(
-      "create the partitions of",
-      createFact,
-      { fact, notice: this.notice },
-      { signal },
-    );
+  async #load(): Promise<Fact> {
+    // Who attends has the connection of the background open anyway. Who only takes opens no other one then.
+    const through = this.#hasBegun ? "background" : "commands";
+    this.learn(await loadFact(this.#queue, this.#first, this.#creation, this.notice, through));
+    return this.#fact as Fact;
   }
 
   #tell(): void {
@@ -253,8 +232,10 @@ export class FactWatch implements Listener {
     if (former !== "" && former !== member) {
       await queue.run(background, attend, { ...args, member: former, gone: 1 });
     }
+    const sentAt = performance.now();
     const { fact, members } = await queue.run(background, attend, args);
     if (fact !== undefined) this.learn(fact);
+    this.#attendedAt = sentAt;
     // It is only a hint, which the next sign of life replaces.
     if (isGone || member !== this.#announced)
       await background.publish(this.notice, MEMBERS).catch(() => {});
@@ -268,8 +249,15 @@ export class FactWatch implements Listener {
   }
 }
 
-/** There are no partitions, and this client does not say how many there are to be. */
-class UncreatedError extends TypeError {}
+/** Resolves or rejects as `doing` does, or rejects with the reason of `signal` once that is aborted. */
+function orAborted<Result>(doing: Promise<Result>, signal: AbortSignal): Promise<Result> {
+  return new Promise((resolve, reject) => {
+    const onAbort = () => reject(signal.reason as Error);
+    if (signal.aborted) onAbort();
+    signal.addEventListener("abort", onAbort, { once: true });
+    doing.then(resolve, reject).finally(() => signal.removeEventListener("abort", onAbort));
+  });
+}
 
 /** What is published when the members have changed. */
 const MEMBERS = "members";
@@ -286,6 +274,8 @@ const MIN_INTERVAL = 20;
 
 /** Milliseconds without a sign of life after which others take the partitions of who consumes exclusively. */
 const LATE = 2500;
+/** So many milliseconds after a sign of life was sent what it told is still taken for fresh. */
+const FRESH = 3000;
 
 /** After so many milliseconds without one a process is no member any more. */
 export const MEMBER_TIMEOUT = 7000;

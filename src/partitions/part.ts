@@ -45,6 +45,8 @@ export interface Part {
   openExclusiveGroup(settings: GroupSettings, onConnected: OnConnected): Group;
   /** Stops taking and moving; resolves when nothing is in hand any more, but with users' code. */
   stopTaking(): Promise<void>;
+  /** Gives back what consumers have in hand, and leaves their groups. */
+  leaveGroups(): Promise<void>;
   /** Refuses every call from now on; resolves when the offers that were made are settled. */
   close(): Promise<void>;
 }

@@ -36,8 +36,8 @@ export async function describePartitions(
       { signal },
     );
     if (fact === undefined) return [];
-    await parts.known(signal);
   }
+  await parts.fresh(signal);
   return await Promise.all(
     parts.active.map(async (partition) => {
       const part = parts.at(partition);

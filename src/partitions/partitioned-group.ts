@@ -21,7 +21,7 @@ export class PartitionedGroup implements GroupFace {
   readonly #gathering: Gathering<Held>;
   /** Where a delivery comes from. */
   readonly #origins = new WeakMap<Held, Group>();
-  readonly #sources = new Map<Part, GatheringSource<Held>>();
+  readonly #sources = new WeakMap<Part, GatheringSource<Held>>();
   #isTaking = false;
   #isClosed = false;
 

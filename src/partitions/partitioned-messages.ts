@@ -31,7 +31,7 @@ export class PartitionedMessages implements DelayedFace {
     this.#routing = routing;
     this.#messagesOf = messagesOf;
     this.#seats = new Seats(parts);
-    this.#reading = new Reading(parts, messagesOf);
+    this.#reading = new Reading(parts, messagesOf, routing.bringOver);
   }
 
   get takesHeaders(): boolean {

@@ -10,13 +10,11 @@ export class PartitionedPauses implements Pick<PauseWatch, "pause" | "resume" | 
   }
 
   async pause(signal?: AbortSignal): Promise<void> {
-    const parts = await this.#parts.all(signal);
-    await Promise.all(parts.map(({ pauses }) => pauses.pause(signal)));
+    await this.#onAll((pauses) => pauses.pause(signal), signal);
   }
 
   async resume(signal?: AbortSignal): Promise<void> {
-    const parts = await this.#parts.all(signal);
-    await Promise.all(parts.map(({ pauses }) => pauses.resume(signal)));
+    await this.#onAll((pauses) => pauses.resume(signal), signal);
   }
 
   /** Whether any is paused: a call that has failed half way may have left some. */
@@ -24,5 +22,15 @@ export class PartitionedPauses implements Pick<PauseWatch, "pause" | "resume" | 
     const parts = await this.#parts.all(signal);
     const flags = await Promise.all(parts.map(({ pauses }) => pauses.ask(signal)));
     return flags.includes(true);
+  }
+
+  /** Acts once more if there are others by then: who makes them does as partition 0 says at that moment. */
+  async #onAll(act: (pauses: PauseWatch) => Promise<void>, signal?: AbortSignal): Promise<void> {
+    let epoch: number;
+    do {
+      ({ epoch } = await this.#parts.ask(signal));
+      const parts = this.#parts.active.map((partition) => this.#parts.at(partition));
+      await Promise.all(parts.map(({ pauses }) => act(pauses)));
+    } while ((await this.#parts.ask(signal)).epoch !== epoch);
   }
 }

@@ -6,8 +6,10 @@ import { Taker } from "../ready/taker.ts";
 import { isCluster } from "../redis/client.ts";
 import type { WaitOptions } from "../queue/waiters.ts";
 import { Gathering, type GatheringSource } from "./gathering.ts";
+import { formatFact } from "./fact.ts";
 import type { Part } from "./part.ts";
 import type { Parts } from "./parts.ts";
+import { isRefusedAsOld } from "./routing.ts";
 import { sharesOf } from "./shares.ts";
 
 /** A taker, and what it takes from. */
@@ -90,8 +92,15 @@ export class PartitionedReady implements ReadyFace {
   }
 
   async push(payloads: readonly Buffer[], signal?: AbortSignal): Promise<void> {
-    const { to } = await this.#parts.known(signal);
-    await this.#parts.at(this.#turn++ % to).ready.push(payloads, signal);
+    for (;;) {
+      const fact = await this.#parts.known(signal);
+      const { ready } = this.#parts.at(this.#turn++ % fact.to);
+      try {
+        return await ready.push(payloads, signal, formatFact(fact));
+      } catch (error) {
+        if (!isRefusedAsOld(error) || fact === this.#parts.fact) throw error;
+      }
+    }
   }
 
   async peek(signal?: AbortSignal): Promise<Buffer | undefined> {

@@ -1,13 +1,14 @@
 import { isHandled } from "../lua/partitions/is-handled.ts";
 import type { Troubles } from "../redis/troubles.ts";
 import { formatFact, FROM_ORDINARY, ORDINARY, partitionsOf, type Fact } from "./fact.ts";
-import { FactWatch, type Creation } from "./fact-watch.ts";
+import type { Creation } from "./creation.ts";
+import { FactWatch } from "./fact-watch.ts";
 import type { Member, Roles } from "./member.ts";
 import type { Part, PartsHost } from "./part.ts";
 import { PartitionNames } from "./ring.ts";
 import { movers } from "./shares.ts";
 
-/** Who leaves a partition that is none any more, before it is closed here. */
+/** Leaves a partition that is none any more. */
 export type Leaving = (part: Part, partition: number) => Promise<void>;
 
 /**
@@ -27,6 +28,7 @@ export class Parts {
   readonly #watch: FactWatch;
   #ordinary: Part | undefined;
   readonly #listeners = new Set<() => void>();
+  readonly #left = new Set<Part>();
   readonly #leavings = new Set<Promise<void>>();
   #isTransferring = false;
   #leave: Leaving = () => Promise.resolve();
@@ -98,20 +100,32 @@ export class Parts {
     return this.#active;
   }
 
-  /** One of them, or {@link ORDINARY}. It is opened when it is first asked for. */
+  /**
+   * One of them, or {@link ORDINARY}. It is opened when it is first asked for. One that is none any more may be asked for
+   * as well; then nothing is taken and moved there.
+   */
   at(partition: number): Part {
     let part = this.#open.get(partition);
     if (part === undefined) {
       part = this.#newPart(partition);
       this.#open.set(partition, part);
-      if (this.#isTransferring) part.startTransfer();
     }
     return part;
   }
 
-  /** Those that may hold messages, once the fact is known. */
+  /** See {@link FactWatch.fresh}. */
+  fresh(signal?: AbortSignal): Promise<Fact> {
+    return this.#watch.fresh(signal);
+  }
+
+  /** See {@link FactWatch.ask}. */
+  ask(signal?: AbortSignal): Promise<Fact> {
+    return this.#watch.ask(signal);
+  }
+
+  /** Those that may hold messages, as was known a moment ago. */
   async all(signal?: AbortSignal): Promise<Part[]> {
-    await this.known(signal);
+    await this.fresh(signal);
     return this.#active.map((partition) => this.at(partition));
   }
 
@@ -124,7 +138,7 @@ export class Parts {
     return () => this.#listeners.delete(listener);
   }
 
-  /** Says what is to be done before a partition is closed that is none any more. */
+  /** Says what is to be done with a partition that is none any more. */
   onLeaving(leave: Leaving): void {
     this.#leave = leave;
   }
@@ -134,7 +148,6 @@ export class Parts {
     this.attend({ moves: true });
     if (this.#isTransferring) return;
     this.#isTransferring = true;
-    for (const part of this.#open.values()) part.startTransfer();
     this.#shareOut();
   }
 
@@ -159,31 +172,29 @@ export class Parts {
     this.#creation.partitions ??= partitions;
   }
 
-  /** Leaves the other processes. */
+  /** Leaves the other processes. The fact is learned still: handlers that run may offer. */
   async stop(): Promise<void> {
+    this.#isTransferring = false;
     await this.#watch.close();
     await Promise.all(this.#leavings);
   }
 
-  /** Every part that this client has open. */
+  /** Every part that this client has open, and those that it has left. */
   get opened(): readonly Part[] {
-    return [...this.#open.values()];
+    return [...this.#open.values(), ...this.#left];
   }
 
   #onChange(): void {
     const { fact } = this.#watch;
     if (fact === undefined) return;
     const active = activeOf(fact);
-    if (active.join() !== this.#active.join()) {
-      this.#active = active;
-      for (const partition of active) this.at(partition);
-    }
+    const before = this.#active;
+    this.#active = active;
+    for (const partition of active) this.at(partition);
     this.#shareOut();
     for (const listener of this.#listeners) listener();
-    // Nobody takes from these any more.
-    for (const [partition, part] of this.#open) {
-      if (!active.includes(partition)) this.#close(partition, part);
-    }
+    // The listeners take from these no more.
+    for (const partition of before) if (!active.includes(partition)) this.#leaveOne(partition);
   }
 
   #newPart(partition: number): Part {
@@ -207,6 +218,7 @@ export class Parts {
     const names = members.filter(({ roles }) => roles.moves).map(({ name }) => name);
     for (const partition of this.#active) {
       const part = this.at(partition);
+      part.startTransfer();
       // As long as nobody is known, everybody moves.
       const onDuty = names.length === 0 ? [self] : movers(names, partition + 1);
       if (!onDuty.includes(self)) part.setDuty("off");
@@ -215,8 +227,11 @@ export class Parts {
     }
   }
 
-  #close(partition: number, part: Part): void {
+  /** Calls that are under way on it end as they would have; it is closed with the client. */
+  #leaveOne(partition: number): void {
+    const part = this.at(partition);
     this.#open.delete(partition);
+    this.#left.add(part);
     const leaving = this.#leave(part, partition).finally(() => this.#leavings.delete(leaving));
     this.#leavings.add(leaving);
   }

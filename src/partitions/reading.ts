@@ -1,8 +1,10 @@
 import type { DelayedBytes, DelayedMessages } from "../delayed/delayed-messages.ts";
 import { parseMessageId } from "../queue/message.ts";
+import type { BringOver } from "./bring-over.ts";
 import type { Fact } from "./fact.ts";
 import type { Part } from "./part.ts";
-import type { Parts } from "./parts.ts";
+import { activeOf, type Parts } from "./parts.ts";
+import { isRefusedAsOld } from "./routing.ts";
 
 /** The delayed messages of a partition, as one kind of handle sees them. */
 export type MessagesOf = (part: Part) => DelayedMessages;
@@ -16,9 +18,11 @@ export type MessagesOf = (part: Part) => DelayedMessages;
 export class Reading {
   readonly #parts: Parts;
   readonly #messagesOf: MessagesOf;
+  readonly #bringOver: BringOver;
 
-  constructor(parts: Parts, messagesOf: MessagesOf) {
+  constructor(parts: Parts, messagesOf: MessagesOf, bringOver: BringOver) {
     this.#parts = parts;
+    this.#bringOver = bringOver;
     this.#messagesOf = messagesOf;
   }
 
@@ -80,18 +84,23 @@ export class Reading {
     return found.toSorted((a, b) => compareIds(a.head, b.head))[0]?.messages;
   }
 
-  /** Partition by partition, and once more where messages arrive, if their number was changed meanwhile. */
+  /** Partition by partition, and once more if their number was changed meanwhile. */
   async *#oneByOne<Item>(
     read: (messages: DelayedMessages) => AsyncGenerator<Item, void, void>,
     signal?: AbortSignal,
   ): AsyncGenerator<Item, void, void> {
     let isChanged = true;
-    let fact = await this.#parts.known(signal);
+    let fact = await this.#parts.fresh(signal);
     while (isChanged) {
-      for (const partition of leavingFirst(fact, this.#parts.active)) {
-        yield* read(this.#messagesOf(this.#parts.at(partition)));
+      const { leaving, arriving } = sidesOf(fact);
+      for (const partition of leaving) yield* read(this.#messagesOf(this.#parts.at(partition)));
+      // What had left before it was read there is no more on its way then.
+      if (fact.state !== "stable") {
+        const finishing = leaving.map((source) => this.#bringOver.finish(fact, source, signal));
+        await ignoreOld(Promise.all(finishing));
       }
-      const now = await this.#parts.known(signal);
+      for (const partition of arriving) yield* read(this.#messagesOf(this.#parts.at(partition)));
+      const now = await this.#parts.fresh(signal);
       isChanged = now.epoch !== fact.epoch;
       fact = now;
     }
@@ -110,11 +119,24 @@ export class Reading {
   }
 }
 
-/** Where messages leave comes before where they arrive. */
-function leavingFirst({ to, from }: Fact, active: readonly number[]): number[] {
-  // A growing number gives to the new ones, a shrinking one to those that stay.
-  const isArrival = (partition: number) => (to > from ? partition >= from : partition < to);
-  return active.toSorted((a, b) => Number(isArrival(a)) - Number(isArrival(b)));
+/** The partitions that messages leave, and the others. A growing number gives to the new ones only. */
+function sidesOf(fact: Fact): { readonly leaving: number[]; readonly arriving: number[] } {
+  const { to, from } = fact;
+  const isArriving = (partition: number) => (to > from ? partition >= from : partition < to);
+  const active = activeOf(fact);
+  return {
+    leaving: active.filter((partition) => !isArriving(partition)),
+    arriving: active.filter(isArriving),
+  };
+}
+
+/** Where Redis knows more, the number has changed: then it is read once more. */
+async function ignoreOld(doing: Promise<unknown>): Promise<void> {
+  try {
+    await doing;
+  } catch (error) {
+    if (!isRefusedAsOld(error)) throw error;
+  }
 }
 
 /** Several ordered sequences in one order. */

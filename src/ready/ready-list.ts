@@ -1,5 +1,6 @@
 import { ClosedError, type DelaylineError } from "../errors.ts";
 import { clearReady } from "../lua/ready/clear-ready.ts";
+import { pushReady } from "../lua/ready/push-ready.ts";
 import { asNumber } from "../lua/script.ts";
 import type { Pauses } from "../queue/pause-watch.ts";
 import type { QueueKeys } from "../queue/keys.ts";
@@ -104,8 +105,16 @@ export class ReadyList {
     return (await this.#queue.callOnce("take from", take, { signal, onLate })) ?? [];
   }
 
-  /** Puts payloads at the end. If it is sent a second time they are there twice. */
-  async push(payloads: readonly Buffer[], signal?: AbortSignal): Promise<void> {
+  /**
+   * Puts payloads at the end. If it is sent a second time they are there twice. Of a partition: `knownFact` is what
+   * was known when it was chosen; see {@link Queue.run}.
+   */
+  async push(payloads: readonly Buffer[], signal?: AbortSignal, knownFact?: string): Promise<void> {
+    if (knownFact !== undefined) {
+      const rows = payloads.map((payload) => ({ payload }));
+      await this.#queue.read("put into", pushReady, {}, { rows, signal, knownFact });
+      return;
+    }
     await this.#queue.call(
       "put into",
       (redis, { ready }) => redis.rpush(ready, ...payloads),

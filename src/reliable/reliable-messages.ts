@@ -65,7 +65,8 @@ export class ReliableMessages extends DelayedMessages {
 
   override async cancel(idOrKey: string, signal?: AbortSignal, hint?: Hint): Promise<boolean> {
     const wasDelayed = await super.cancel(idOrKey, signal, hint);
-    return wasDelayed || (isMessageId(idOrKey) && (await this.#retries.cancel(idOrKey, signal)));
+    if (wasDelayed || !isMessageId(idOrKey)) return wasDelayed;
+    return await this.#retries.cancel(idOrKey, signal, hint);
   }
 
   override async get(
@@ -75,7 +76,7 @@ export class ReliableMessages extends DelayedMessages {
   ): Promise<DelayedBytes | undefined> {
     const delayed = await super.get(idOrKey, signal, hint);
     if (delayed !== undefined || !isMessageId(idOrKey)) return delayed;
-    return await this.#retries.get(idOrKey, signal);
+    return await this.#retries.get(idOrKey, signal, hint);
   }
 
   override async reschedule(
@@ -86,7 +87,7 @@ export class ReliableMessages extends DelayedMessages {
   ): Promise<Pick<DelayedBytes, "id" | "deadline"> | undefined> {
     const delayed = await super.reschedule(idOrKey, due, signal, hint);
     if (delayed !== undefined || !isMessageId(idOrKey)) return delayed;
-    return await this.#retries.reschedule(idOrKey, due, signal);
+    return await this.#retries.reschedule(idOrKey, due, signal, hint);
   }
 
   override size(signal?: AbortSignal): Promise<number> {

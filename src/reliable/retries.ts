@@ -6,6 +6,7 @@ import { nextDue } from "../lua/reliable/next-due.ts";
 import { removeRetries } from "../lua/reliable/remove-retries.ts";
 import { rescheduleRetries } from "../lua/reliable/reschedule-retries.ts";
 import { sizeWithRetries } from "../lua/reliable/size-with-retries.ts";
+import type { Hint } from "../queue/find-options.ts";
 import { parseMessageId, type MessageId } from "../queue/message.ts";
 import type { Queue } from "../queue/queue.ts";
 import { unpackTrailer } from "../queue/trailer.ts";
@@ -28,25 +29,34 @@ export class Retries {
   }
 
   /** Takes a message out, for every group; returns whether it waited. */
-  async cancel(id: MessageId, signal?: AbortSignal): Promise<boolean> {
-    return (await this.cancelMany([id], signal)).includes(true);
+  async cancel(id: MessageId, signal?: AbortSignal, hint?: Hint): Promise<boolean> {
+    return (await this.cancelMany([id], signal, hint)).includes(true);
   }
 
   /** Takes many out, a hundred per script; returns a verdict for each. */
-  async cancelMany(ids: readonly MessageId[], signal?: AbortSignal): Promise<boolean[]> {
+  async cancelMany(
+    ids: readonly MessageId[],
+    signal?: AbortSignal,
+    { knownFact }: Hint = {},
+  ): Promise<boolean[]> {
     const flags: boolean[] = [];
     for (let i = 0; i < ids.length; i += STEP) {
       const rows = ids.slice(i, i + STEP).map((id) => ({ wanted: parseMessageId(id) }));
-      const some = await this.#queue.change("cancel in", removeRetries, {}, { rows, signal });
+      const options = { rows, signal, knownFact };
+      const some = await this.#queue.change("cancel in", removeRetries, {}, options);
       flags.push(...some);
     }
     return flags;
   }
 
   /** A message that waits, with its deadline: when it is due again, for the first of several groups. */
-  async get(id: MessageId, signal?: AbortSignal): Promise<DelayedBytes | undefined> {
+  async get(
+    id: MessageId,
+    signal?: AbortSignal,
+    { knownFact }: Hint = {},
+  ): Promise<DelayedBytes | undefined> {
     const args = { wanted: parseMessageId(id) };
-    const found = await this.#queue.read("look into", getRetries, args, { signal });
+    const found = await this.#queue.read("look into", getRetries, args, { signal, knownFact });
     const [first] = found.toSorted((a, b) => a.due - b.due);
     if (first === undefined) return undefined;
     const { key, headers } = unpackTrailer(first.trailer);
@@ -61,6 +71,7 @@ export class Retries {
     id: MessageId,
     due: Due | "now",
     signal?: AbortSignal,
+    { knownFact }: Hint = {},
   ): Promise<Pick<DelayedBytes, "id" | "deadline"> | undefined> {
     const args = {
       channel: this.#queue.keys.channel,
@@ -69,7 +80,8 @@ export class Retries {
       deadline: "",
       ...(due !== "now" && due),
     };
-    const deadline = await this.#queue.change("reschedule in", rescheduleRetries, args, { signal });
+    const options = { signal, knownFact };
+    const deadline = await this.#queue.change("reschedule in", rescheduleRetries, args, options);
     return deadline === undefined ? undefined : { id, deadline };
   }
 

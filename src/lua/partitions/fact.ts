@@ -1,4 +1,5 @@
 import { clock } from "../fragments/clock.ts";
+import { FACT } from "../guarded.ts";
 import { asBuffer, defineScript } from "../script.ts";
 
 /*
@@ -43,7 +44,7 @@ export const createFact = defineChange("create-fact", [], "not found");
 export const advanceFact = defineChange(
   "advance-fact",
   [],
-  `tonumber(fact:match("^(%d+):")) > (tonumber((found or ""):match("^(%d+):")) or -1)`,
+  `tonumber(fact:match("${FACT}")) > (tonumber((found or ""):match("${FACT}")) or -1)`,
 );
 
 /**

@@ -1,11 +1,6 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { fileURLToPath, pathToFileURL } from "node:url";
-import { build } from "esbuild";
-import { onTestFinished } from "vitest";
 import type { Child } from "../../../scripts/child/child.ts";
 import { startChild } from "../../helpers/child.ts";
+import { bundle } from "../workers/bundle.ts";
 
 /** How many messages the short forms use; `npm run soak` raises it. */
 export const { RELIABLE_MESSAGES } = process.env;
@@ -26,7 +21,7 @@ export class Crew {
 
   /** Starts `count` workers, whose environment is `env`; resolves when they work. They end with the test. */
   static async start(count: number, env: NodeJS.ProcessEnv, spares = 0): Promise<Crew> {
-    const crew = new Crew(await bundle(), env);
+    const crew = new Crew(await bundle("reliable-worker"), env);
     for (let i = 0; i < count + spares; i++) crew.#spare();
     for (let i = 0; i < count; i++) await crew.#engage();
     return crew;
@@ -70,20 +65,4 @@ export class Crew {
     await child.send("go");
     this.#working.push(child);
   }
-}
-
-/** The worker in one file: it loads in a fifth of the time, so that many may die. */
-async function bundle(): Promise<URL> {
-  const directory = await mkdtemp(join(tmpdir(), "delayline-crew-"));
-  onTestFinished(() => rm(directory, { recursive: true, force: true }));
-  const outfile = join(directory, "worker.cjs");
-  await build({
-    entryPoints: [fileURLToPath(new URL("../workers/reliable-worker.ts", import.meta.url))],
-    outfile,
-    bundle: true,
-    platform: "node",
-    format: "cjs",
-    alias: process.env["IOREDIS"] === "5" ? { ioredis: "ioredis5" } : {},
-  });
-  return pathToFileURL(outfile);
 }

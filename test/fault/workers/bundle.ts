@@ -1,0 +1,22 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { build } from "esbuild";
+import { onTestFinished } from "vitest";
+
+/** A worker in one file, which is there until the test has finished: it loads in a fifth of the time. */
+export async function bundle(worker: string): Promise<URL> {
+  const directory = await mkdtemp(join(tmpdir(), "delayline-worker-"));
+  onTestFinished(() => rm(directory, { recursive: true, force: true }));
+  const outfile = join(directory, "worker.cjs");
+  await build({
+    entryPoints: [fileURLToPath(new URL(`${worker}.ts`, import.meta.url))],
+    outfile,
+    bundle: true,
+    platform: "node",
+    format: "cjs",
+    alias: process.env["IOREDIS"] === "5" ? { ioredis: "ioredis5" } : {},
+  });
+  return pathToFileURL(outfile);
+}

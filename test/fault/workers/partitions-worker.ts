@@ -1,0 +1,308 @@
+/**
+ * A process that works on two queues in partitions while their number changes: a plain one, and a reliable one with two
+ * groups. It offers, cancels, puts off and replaces messages, and takes them; in the end it hands over what it knows.
+ *
+ * It loads, says "loaded", and does what it hears: "produce", "take plain", "take reliable", "finish" (producing; it
+ * answers with a {@link PartitionsReport}), "end" (it answers with its {@link Takings}). A changer hears
+ * `{ to, dieAfter }`: it changes the numbers of both queues, and is killed by itself so many milliseconds after the first
+ * messages have been moved, or when it is done.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import { Cluster } from "ioredis";
+import { endWithParent, hangUp, tell } from "../../../scripts/child/parent.ts";
+import {
+  Delayline,
+  OfferError,
+  RedisError,
+  RejectError,
+  type Delivery,
+  type OfferOptions,
+} from "../../../src/index.ts";
+import type { Entry } from "./storm-producer.ts";
+
+/** What a producer hands over. */
+export interface PartitionsReport {
+  readonly entries: Entry[];
+  /** How often each answer was given. */
+  readonly answers: Record<string, number>;
+  /** Answers that cannot be true: what was delayed for certain was not found, or a key was delayed twice. */
+  readonly wrong: string[];
+  readonly calls: number;
+  readonly rejected: string[];
+}
+
+/** What was taken from the plain queue, and what the groups of the reliable one did. */
+export interface Takings {
+  readonly plain: string[];
+  readonly done: [group: string, payload: string, attempt: number][];
+  readonly failed: [group: string, payload: string, attempt: number][];
+  readonly dead: [group: string, payload: string][];
+  /** Retrying messages that were cancelled: whether they were. */
+  readonly retrying: [payload: string, wasCancelled: boolean][];
+  readonly errors: string[];
+}
+
+endWithParent();
+const { REDIS = "", QUEUE = "", NAME = "", PARTITIONS = "2", RATE = "300" } = process.env;
+const { DELAY = "800" } = process.env;
+
+/** Milliseconds by which clocks are judged. */
+const MARGIN = 100;
+
+const places = JSON.parse(REDIS) as { ports?: number[]; urls?: string[] };
+const cluster =
+  places.ports && new Cluster(places.ports.map((port) => ({ host: "127.0.0.1", port })));
+cluster?.on("error", () => {});
+const line = new Delayline({ redis: cluster ?? places.urls ?? [], codec: "string" });
+const errors: string[] = [];
+line.on("error", (error) => errors.push(String(error)));
+const partitions = Number(PARTITIONS);
+const plainName = `${QUEUE}-plain`;
+const reliableName = `${QUEUE}-reliable`;
+const settings = { partitions, visibilityTimeout: 5000, retry: [150], maxDeliveries: 20 };
+
+const openDelayed = () => line.getDelayedQueue<string>(plainName, { partitions });
+const openReliable = (group = "a") =>
+  line.getReliableQueue<string>(reliableName, { ...settings, group });
+type Queue = ReturnType<typeof openDelayed> | ReturnType<typeof openReliable>;
+
+const entries: Entry[] = [];
+const answers: Record<string, number> = {};
+const wrong: string[] = [];
+const rejected: string[] = [];
+let calls = 0;
+
+const newDelay = () => Math.random() * Number(DELAY);
+
+function note(answer: string): void {
+  answers[answer] = (answers[answer] ?? 0) + 1;
+}
+
+/** Makes a call; undefined if it was rejected. */
+async function call<Answer>(doing: () => Promise<Answer>): Promise<{ answer: Answer } | undefined> {
+  calls++;
+  try {
+    return { answer: await doing() };
+  } catch (error) {
+    if (!(error instanceof RedisError)) throw error;
+    rejected.push(`${error.message}: ${String(error.cause)}`);
+    return undefined;
+  }
+}
+
+/** Whether a message was delayed for certain when a call ended just now. */
+async function isStillDelayed([, delivered, notBefore]: Entry): Promise<boolean> {
+  return delivered === "once" && (await line.serverTime()) < notBefore - MARGIN;
+}
+
+async function offer(
+  queue: Queue,
+  label: string,
+  options: OfferOptions = {},
+  holder?: Entry,
+): Promise<{ entry: Entry; id: string }> {
+  const entry: Entry = [`${NAME} ${label} ${entries.length}`, "once", 0];
+  entries.push(entry);
+  calls++;
+  try {
+    const { deadline, outcome, id } = await queue.offer(entry[0], newDelay(), options);
+    note(`offer: ${outcome}`);
+    if (holder !== undefined && outcome === "added" && (await isStillDelayed(holder))) {
+      wrong.push(`${options.key} is delayed twice: ${holder[0]}, ${entry[0]}`);
+    }
+    entry[2] = deadline;
+    if (outcome === "rejected") entry[1] = "never";
+    if (holder !== undefined && (outcome === "replaced" || outcome === "kept")) holder[1] = "never";
+    return { entry, id };
+  } catch (error) {
+    if (!(error instanceof OfferError)) throw error;
+    rejected.push(`${error.message}: ${String(error.cause)}`);
+    entry[1] = error.stored === "unknown" ? "unknown" : "never";
+    if (error.stored === "unknown" && holder !== undefined) holder[1] = "unknown";
+    return { entry, id: "" };
+  }
+}
+
+/** Asks for a change of a message that is there as far as its deadline tells; returns whether it was found. */
+async function change(entry: Entry, what: string, doing: () => Promise<boolean>): Promise<boolean> {
+  const done = await call(doing);
+  if (done === undefined) {
+    entry[1] = "unknown";
+    return false;
+  }
+  note(`${what}: ${done.answer}`);
+  if (!done.answer && (await isStillDelayed(entry))) wrong.push(`${what}: false for ${entry[0]}`);
+  return done.answer;
+}
+
+async function cancel(queue: Queue, entry: Entry, idOrKey: string, hint = {}): Promise<boolean> {
+  const wasCancelled = await change(entry, "cancel", () => queue.cancel(idOrKey, hint));
+  if (wasCancelled) entry[1] = "never";
+  return wasCancelled;
+}
+
+/** One message, and what becomes of it. */
+async function live(queue: Queue, key: string): Promise<void> {
+  const isReliable = queue.name === reliableName;
+  const label = isReliable ? "r" : "p";
+  const choice = Math.random();
+  const withKey = choice < 0.8;
+  const partitionKey = Math.random() < 0.3 ? `customer ${key}` : undefined;
+  const own = withKey
+    ? { key, ...(partitionKey && { partitionKey }) }
+    : { ...(partitionKey && { partitionKey }) };
+  const hint = partitionKey && Math.random() < 0.5 ? { partitionKey } : {};
+  const { entry, id } = await offer(queue, label, own);
+  if (entry[1] !== "once") return;
+  const isById = choice >= 0.8;
+  // Somewhere in its life, or about when it is due; before that where it might be found while it waits for a retry.
+  const remaining = entry[2] - (await line.serverTime());
+  const isSharp = !(isById && isReliable) && Math.random() < 0.3;
+  const wait = isSharp
+    ? remaining + Math.random() * 4 - 2
+    : remaining * Math.random() * (isById && isReliable ? 0.8 : 1.2);
+  await sleep(Math.max(0, wait));
+  if (choice < 0.4) {
+    const onDuplicate = (["replace", "keep", "reject"] as const)[Math.floor(choice / 0.14)];
+    await offer(queue, label, { ...own, onDuplicate: onDuplicate ?? "reject" }, entry);
+  } else if (choice < 0.6) {
+    await cancel(queue, entry, key, hint);
+  } else if (choice < 0.7) {
+    let deadline = 0;
+    const found = await change(entry, "reschedule", async () => {
+      const reply = await queue.reschedule(key, newDelay(), hint);
+      deadline = reply?.deadline ?? 0;
+      return reply !== undefined;
+    });
+    if (found) entry[2] = deadline;
+  } else if (isById) {
+    const wasCancelled = await cancel(queue, entry, id);
+    // One group may have handled it by now, while it waited for a retry of another one.
+    const isOver = (await line.serverTime()) > entry[2] - MARGIN;
+    if (isReliable && isOver && wasCancelled) entry[1] = "any";
+  } else {
+    await change(entry, "get", async () => (await queue.get(key, hint)) !== undefined);
+  }
+}
+
+const stopping = new AbortController();
+const running = new Set<Promise<unknown>>();
+function start(task: Promise<unknown>): void {
+  running.add(task);
+  void task.then(() => running.delete(task));
+}
+
+async function produce(): Promise<void> {
+  const plain = openDelayed();
+  const reliable = openReliable();
+  const begun = performance.now();
+  let made = 0;
+  for (let n = 0; !stopping.signal.aborted; n++) {
+    // A process that slept does not make up for it.
+    const due = Math.min(made + 100, ((performance.now() - begun) / 1000) * Number(RATE));
+    for (; made < due; made++) {
+      const isReliable = made % 3 === 0;
+      const queue = isReliable ? reliable : plain;
+      if (made % 2 === 0) start(live(queue, `${NAME}:${n}:${made}`));
+      else start(offer(queue, isReliable ? "r" : "p"));
+    }
+    await sleep(5);
+  }
+  await Promise.all(running);
+}
+
+const takings: Takings = {
+  plain: [],
+  done: [],
+  failed: [],
+  dead: [],
+  retrying: [],
+  errors,
+};
+const cancelling = new Set<Promise<unknown>>();
+
+async function takePlain(): Promise<void> {
+  const queue = line.getBlockingQueue<string>(plainName, { partitions });
+  for (;;) {
+    try {
+      // They give up now and then, so that messages come for nobody.
+      const signal = AbortSignal.timeout(Math.ceil(20 + Math.random() * 200));
+      takings.plain.push(...(await queue.takeMany({ max: 10, signal })));
+    } catch (error) {
+      if (!(error instanceof Error) || error.name === "ClosedError") return;
+      if (error.name !== "TimeoutError") errors.push(`take: ${String(error)}`);
+    }
+  }
+}
+
+function takeReliable(): void {
+  for (const group of ["a", "b"]) {
+    const queue = openReliable(group);
+    const handle = async (payload: string, { id, attempt }: Delivery<string>) => {
+      await sleep(Math.random() * 20);
+      const luck = Math.random();
+      if (group === "a" && attempt < 3 && luck < 0.2) {
+        takings.failed.push([group, payload, attempt]);
+        if (luck < 0.05) cancelling.add(cancelRetrying(queue, id, payload));
+        if (luck > 0.18) {
+          takings.dead.push([group, payload]);
+          throw new RejectError("hopeless");
+        }
+        throw new Error("bad luck");
+      }
+      takings.done.push([group, payload, attempt]);
+    };
+    queue.subscribe(handle, {
+      concurrency: 20,
+      onError: () => {},
+    });
+  }
+}
+
+/** Cancels a message by its id while it waits for its retry, for the one group that has failed. */
+async function cancelRetrying(queue: Queue, id: string, payload: string): Promise<void> {
+  await sleep(20 + Math.random() * 140);
+  try {
+    takings.retrying.push([payload, await queue.cancel(id)]);
+  } catch (error) {
+    errors.push(`cancel of a retry: ${String(error)}`);
+  }
+}
+
+async function changeNumbers(to: number, dieAfter: number): Promise<void> {
+  const onProgress = () => {
+    setTimeout(() => process.kill(process.pid, "SIGKILL"), dieAfter);
+  };
+  await Promise.all(
+    [plainName, reliableName].map((name) => line.setPartitions(name, to, { onProgress })),
+  );
+  process.kill(process.pid, "SIGKILL");
+}
+
+let producing: Promise<void> | undefined;
+const hears: Record<string, () => Promise<void> | void> = {
+  produce: () => {
+    producing = produce();
+  },
+  "take plain": async () => {
+    await Promise.all([takePlain(), takePlain()]);
+  },
+  "take reliable": takeReliable,
+  finish: async () => {
+    stopping.abort();
+    await producing;
+    const report: PartitionsReport = { entries, answers, wrong, calls, rejected };
+    await tell(report);
+  },
+  end: async () => {
+    await Promise.all(cancelling);
+    await line.close();
+    cluster?.disconnect();
+    await tell(takings);
+    hangUp();
+  },
+};
+process.on("message", (word: string | { to: number; dieAfter: number }) => {
+  void (typeof word === "string" ? hears[word]?.() : changeNumbers(word.to, word.dieAfter));
+});
+void tell("loaded");

@@ -1,0 +1,279 @@
+import { expect, test } from "vitest";
+import { guarded } from "../../../src/lua/guarded.ts";
+import { pullOutKeys } from "../../../src/lua/partitions/pull-out.ts";
+import { run } from "../../../src/lua/script.ts";
+import { ClosedError } from "../../../src/index.ts";
+import { partitionName, tableOf } from "../../../src/partitions/ring.ts";
+import { bucketOfKey } from "../../../src/queue/bucket.ts";
+import { queueKeys, type QueueKeys } from "../../../src/queue/keys.ts";
+import { newLine, newLineThatMayFail } from "../../helpers/delayline.ts";
+import { eventually } from "../../helpers/eventually.ts";
+import { newRedis, uniqueName } from "../../helpers/redis.ts";
+import { expectEachOnce, numbers } from "../../fault/ledger.ts";
+
+/* Single moments of a change of the number of partitions, held still. */
+
+const MINUTE = 60_000;
+const MOVING = "2:8:2:moving:1";
+
+/** A key that belongs to partition 0 of 2, and to another one of 8. */
+const key = numbers(100)
+  .map((i) => `key ${i}`)
+  .find((one) => {
+    const bucket = bucketOfKey(one);
+    return tableOf(2)[bucket] === 0 && (tableOf(8)[bucket] ?? 0) > 1;
+  }) as string;
+
+const keysOf = (name: string, partition: number): QueueKeys =>
+  queueKeys(partitionName(name, partition));
+
+/** A queue in two partitions, of which the process that changes their number to 8 has died. */
+async function newMovingQueue() {
+  const name = uniqueName();
+  const redis = newRedis();
+  // It knows of the two only.
+  const old = newLine({ transfer: false }).getDelayedQueue<number>(name, { partitions: 2 });
+  await old.size();
+  const begin = async () => redis.set(keysOf(name, 0).partitions, MOVING);
+  /** Somebody takes the messages with these keys out of partition 0, and dies. */
+  const pull = async (...keys: string[]) => {
+    const args = { own: 0, buckets: Buffer.from(tableOf(8)), knownFact: MOVING };
+    const rows = keys.map((wanted) => ({ wanted }));
+    const batch = await run(redis, guarded(pullOutKeys), keysOf(name, 0), args, rows);
+    expect(batch.rows).toHaveLength(keys.length);
+  };
+  const other = newLine({ transfer: false }).getDelayedQueue<number>(name, { partitions: 5 });
+  return { name, redis, old, other, begin, pull };
+}
+
+for (const who of ["old", "other"] as const) {
+  test(`an offer finds its key's message on its way (${who})`, async () => {
+    const queue = await newMovingQueue();
+    const first = await queue.old.offer(1, MINUTE, { key });
+    await queue.begin();
+    await queue.pull(key);
+    expect(await queue[who].offer(2, MINUTE, { key, onDuplicate: "reject" })).toMatchObject({
+      outcome: "rejected",
+      id: first.id,
+    });
+    expect(await queue[who].offer(3, MINUTE, { key, onDuplicate: "replace" })).toMatchObject({
+      outcome: "replaced",
+    });
+    expect(await queue.other.readAll()).toEqual([3]);
+  });
+
+  test(`a message on its way is put off and cancelled, once (${who})`, async () => {
+    const queue = await newMovingQueue();
+    const { id } = await queue.old.offer(1, MINUTE, { key });
+    await queue.begin();
+    await queue.pull(key);
+    expect(await queue[who].get(id)).toMatchObject({ payload: 1 });
+    const later = await queue[who].reschedule(key, 2 * MINUTE);
+    expect(later).toBeDefined();
+    expect(await Promise.all([1, 2].map(() => queue[who].cancel(key)))).toContain(true);
+    expect(await queue[who].cancel(key)).toBe(false);
+    expect(await queue.other.size()).toBe(0);
+  });
+}
+
+test("what is looked for in no order is found on its way, once", async () => {
+  const queue = await newMovingQueue();
+  const keys = numbers(200).map((i) => `n:${i}`);
+  await queue.old.offerMany(keys.map((one, i) => ({ payload: i, delay: MINUTE, key: one })));
+  await queue.begin();
+  await queue.pull(
+    ...keys.filter((one) => {
+      const bucket = bucketOfKey(one);
+      return tableOf(2)[bucket] === 0 && tableOf(8)[bucket] !== 0;
+    }),
+  );
+  const found: string[] = [];
+  for await (const message of queue.other.find({ prefix: "n:" })) found.push(message.key as string);
+  expectEachOnce(keys, found);
+  expect(await queue.other.cancelWhere({ prefix: "n:" })).toMatchObject({ count: 200 });
+  expect(await queue.other.size()).toBe(0);
+});
+
+test("two change it at once: both resolve, one number holds, nothing is lost", async () => {
+  const name = uniqueName();
+  const [one, other] = [newLine(), newLine()];
+  const queue = one.getDelayedQueue<number>(name, { partitions: 2 });
+  await queue.offerMany(numbers(500).map((payload) => ({ payload, delay: MINUTE })));
+  await Promise.all([one.setPartitions(name, 5), other.setPartitions(name, 7)]);
+  expect([5, 7]).toContain((await one.partitions(name)).length);
+  expectEachOnce(numbers(500), await queue.readAll());
+});
+
+test("a change that is aborted is finished by the next call", async () => {
+  const name = uniqueName();
+  const line = newLine();
+  const queue = line.getDelayedQueue<number>(name, { partitions: 2 });
+  await queue.offerMany(numbers(2000).map((payload) => ({ payload, delay: MINUTE })));
+  const stopping = new AbortController();
+  const onProgress = () => stopping.abort(new Error("enough"));
+  const { signal } = stopping;
+  await expect(line.setPartitions(name, 8, { signal, onProgress })).rejects.toThrow("enough");
+  expect(await queue.size()).toBeGreaterThanOrEqual(1900);
+  await newLine().setPartitions(name, 8);
+  expectEachOnce(numbers(2000), await queue.readAll());
+});
+
+test("a client is closed while it changes the number", async () => {
+  const name = uniqueName();
+  const queue = newLine().getDelayedQueue<number>(name, { partitions: 2 });
+  await queue.offerMany(numbers(2000).map((payload) => ({ payload, delay: MINUTE })));
+  const line = newLineThatMayFail();
+  let closing: Promise<void> | undefined;
+  const onProgress = () => (closing ??= line.close());
+  await expect(line.setPartitions(name, 8, { onProgress })).rejects.toThrow(ClosedError);
+  await closing;
+  await newLine().setPartitions(name, 8);
+  expectEachOnce(numbers(2000), await queue.readAll());
+});
+
+test("who knows an old number is told, and answers as the others do", async () => {
+  const name = uniqueName();
+  const old = newLine({ transfer: false });
+  const queue = old.getDelayedQueue<number>(name, { partitions: 8 });
+  const ready = old.getBlockingQueue<number>(name, { partitions: 8, transfer: false });
+  const offered = await queue.offerMany(
+    numbers(100).map((payload) => ({ payload, delay: MINUTE, key: `k${payload}` })),
+  );
+  const line = newLine({ transfer: false });
+  const change = (count: number) => line.setPartitions(name, count);
+  const here = line.getDelayedQueue<number>(name, { partitions: 8 });
+  await change(3);
+  expect(await queue.size()).toBe(100);
+  await change(8);
+  expect(await queue.cancel(offered[0]?.id as string)).toBe(true);
+  await change(2);
+  expect(await queue.reschedule("k1", 2 * MINUTE)).toBeDefined();
+  await change(7);
+  expect(await queue.offer(200, MINUTE, { key: "k2" })).toMatchObject({ outcome: "rejected" });
+  await change(3);
+  expect((await queue.readAll()).length).toBe(99);
+  await change(8);
+  await ready.putMany(numbers(20));
+  await change(1);
+  await ready.putMany(numbers(20));
+  expect(await ready.size()).toBe(40);
+  expect(await line.getBlockingQueue(name, { partitions: 1, transfer: false }).size()).toBe(40);
+  expect(await here.clear()).toBe(99);
+});
+
+test("an iteration goes on while its partition goes", async () => {
+  const name = uniqueName();
+  const line = newLine();
+  const queue = line.getDelayedQueue<number>(name, { partitions: 8 });
+  await queue.offerMany(
+    numbers(400).map((payload) => ({ payload, delay: MINUTE, key: `n:${payload}` })),
+  );
+  const found: (string | undefined)[] = [];
+  for await (const message of queue.find({ prefix: "n:" })) {
+    if (found.length === 0) await line.setPartitions(name, 1);
+    found.push(message.key);
+  }
+  expectEachOnce(
+    numbers(400).map((i) => `n:${i}`),
+    found,
+  );
+});
+
+test("a message that comes back is read once", async () => {
+  const name = uniqueName();
+  const line = newLine();
+  const queue = line.getDelayedQueue<number>(name, { partitions: 2 });
+  await queue.offerMany(numbers(300).map((payload) => ({ payload, delay: MINUTE })));
+  for (const count of [8, 3, 8, 2]) await line.setPartitions(name, count);
+  expectEachOnce(numbers(300), await queue.readAll());
+  expect(await queue.size()).toBe(300);
+  expect(await queue.clear()).toBe(300);
+});
+
+test("new partitions are paused as the others are, whatever they were before", async () => {
+  const name = uniqueName();
+  const line = newLine();
+  const ready = line.getBlockingQueue<number>(name, { partitions: 2 });
+  const redis = newRedis();
+  const paused = async () => {
+    const parts = await line.partitions(name);
+    const flags = parts.map((_, partition) => redis.exists(keysOf(name, partition).paused));
+    return (await Promise.all(flags)).join("");
+  };
+  await ready.pause();
+  await line.setPartitions(name, 4);
+  expect(await paused()).toBe("1111");
+  // One that nobody has tidied up.
+  await line.setPartitions(name, 2);
+  await redis.set(keysOf(name, 3).paused, "1");
+  await ready.resume();
+  await line.setPartitions(name, 4);
+  expect(await paused()).toBe("0000");
+});
+
+test("groups are there before anything is ready in a new partition", async () => {
+  const name = uniqueName();
+  const line = newLine({ transfer: false });
+  for (const group of ["a", "b"]) {
+    await line.getReliableQueue(name, { partitions: 1, group }).offer(1, MINUTE);
+  }
+  const changer = newLine({ transfer: false });
+  await changer.setPartitions(name, 3);
+  const redis = newRedis();
+  for (const partition of [1, 2]) {
+    const { stream } = keysOf(name, partition);
+    const groups = (await redis.xinfo("GROUPS", stream)) as string[][];
+    expect(groups.map((group) => group[1])).toEqual(["a", "b"]);
+  }
+});
+
+test("what somebody who has died gave back to a partition that had gone is found by the next call", async () => {
+  const name = uniqueName();
+  const line = newLine({ codec: "string" });
+  await line.getDelayedQueue(name, { partitions: 8 }).size();
+  await line.setPartitions(name, 2);
+  const redis = newRedis();
+  await redis.rpush(keysOf(name, 6).ready, "left behind");
+  await newLine({ transfer: false }).setPartitions(name, 2);
+  expect(await line.getBlockingQueue(name, { partitions: 2 }).take()).toBe("left behind");
+});
+
+test("nobody moves or looks after a partition that has gone", async () => {
+  const name = uniqueName();
+  const line = newLine();
+  const redis = newRedis();
+  const queue = line.getDelayedQueue<number>(name, { partitions: 4 });
+  const taken: number[] = [];
+  line.getBlockingQueue<number>(name, { partitions: 4 }).subscribe((payload) => {
+    taken.push(payload);
+  });
+  await queue.offerMany(numbers(40).map((payload) => ({ payload, delay: 50 })));
+  await eventually(() => taken.length === 40);
+  await line.setPartitions(name, 1);
+  const channels = async () => await redis.pubsub("CHANNELS", `*{${name}/[123]/*`);
+  await eventually(async () => expect(await channels()).toEqual([]));
+});
+
+test("a fact that was lost, or is none, is written again", async () => {
+  const name = uniqueName();
+  const line = newLine();
+  const redis = newRedis();
+  const queue = line.getDelayedQueue<number>(name, { partitions: 2 });
+  const { id } = await queue.offer(1, MINUTE, { key });
+  await redis.del(keysOf(name, 0).partitions, keysOf(name, 1).partitions);
+  await line.setPartitions(name, 4);
+  expect(await queue.get(id)).toMatchObject({ payload: 1 });
+  for (const fact of ["nonsense", "999999:nonsense", "999999:0:0:none:1:1"]) {
+    for (const partition of numbers(4)) await redis.set(keysOf(name, partition).partitions, fact);
+    expect(await queue.get(key)).toMatchObject({ payload: 1 });
+    expect((await line.partitions(name)).length).toBe(4);
+  }
+});
+
+test("one of two who ask for the number may leave", async () => {
+  const name = uniqueName();
+  const queue = newLine().getDelayedQueue<number>(name, { partitions: 2 });
+  const leaving = AbortSignal.abort(new Error("left"));
+  const [one, other] = await Promise.allSettled([queue.size({ signal: leaving }), queue.size()]);
+  expect([one.status, other.status]).toEqual(["rejected", "fulfilled"]);
+});
