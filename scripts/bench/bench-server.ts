@@ -22,17 +22,22 @@ export class BenchServer implements AsyncDisposable {
     this.redis = new Redis(server.url);
   }
 
-  static async start(): Promise<BenchServer> {
+  /** @param more arguments for redis-server. */
+  static async start(more: readonly string[] = []): Promise<BenchServer> {
     // Without REDIS_URL: statistics are reset here, and data flushed.
     const env = { ...process.env, REDIS_URL: "" };
-    const args = ["--slowlog-log-slower-than", String(SLOW), "--slowlog-max-len", "10000"];
-    const server = new BenchServer(await startRedis({ args, env }));
+    const slowLog = ["--slowlog-log-slower-than", String(SLOW), "--slowlog-max-len", "10000"];
+    const server = new BenchServer(await startRedis({ args: [...slowLog, ...more], env }));
     await server.redis.ping();
     return server;
   }
 
   get url(): string {
     return this.#server.url;
+  }
+
+  get port(): number {
+    return this.#server.port;
   }
 
   get description(): string {
@@ -82,6 +87,20 @@ export class BenchServer implements AsyncDisposable {
   /** The longest run of a single script since {@link resetStats}, in ms; short ones count as 0.5. */
   async longestScript(): Promise<number> {
     return Math.max(SLOW, ...(await this.scriptTimes())) / 1000;
+  }
+
+  /**
+   * How long scripts took since {@link resetStats}, in microseconds: so many percent of them were no longer. NaN before
+   * Redis 7.0.
+   */
+  async scriptPercentile(percent: 50 | 99 | 99.9): Promise<number> {
+    const info = await this.redis.info("latencystats");
+    const line = /^latency_percentiles_usec_evalsha:(.*)$/m.exec(info)?.[1] ?? "";
+    const field = line
+      .trim()
+      .split(",")
+      .find((one) => one.startsWith(`p${percent}=`));
+    return Number(field?.slice(field.indexOf("=") + 1) ?? NaN);
   }
 
   /** From now on {@link scriptTimes} knows the short ones as well. */

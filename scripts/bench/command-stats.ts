@@ -5,15 +5,17 @@
 export class CommandStats {
   readonly #commands: ReadonlyMap<string, { readonly calls: number; readonly usec: number }>;
 
-  /** @param info the answer of `INFO commandstats`. */
-  constructor(info: string) {
-    const lines = info.matchAll(/^cmdstat_([^:]+):calls=(\d+),usec=(\d+)/gm);
-    this.#commands = new Map(
-      Array.from(lines, ([, name = "", calls, usec]) => [
-        name,
-        { calls: Number(calls), usec: Number(usec) },
-      ]),
-    );
+  /** @param infos what servers answered to `INFO commandstats`. They are added up. */
+  constructor(...infos: readonly string[]) {
+    const commands = new Map<string, { calls: number; usec: number }>();
+    for (const info of infos) {
+      for (const line of info.matchAll(/^cmdstat_([^:]+):calls=(\d+),usec=(\d+)/gm)) {
+        const [, name = "", calls, usec] = line;
+        const sum = commands.get(name) ?? { calls: 0, usec: 0 };
+        commands.set(name, { calls: sum.calls + Number(calls), usec: sum.usec + Number(usec) });
+      }
+    }
+    this.#commands = commands;
   }
 
   /** How many commands there were, without those by which the benchmark asks. */

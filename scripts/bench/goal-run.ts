@@ -12,6 +12,11 @@ import { keyMemory, keys } from "./workloads/keys.ts";
 import { idle, lateness, workers } from "./workloads/lateness.ts";
 import { mainJob } from "./workloads/main-job.ts";
 import { memory } from "./workloads/memory.ts";
+import { partitionCommands, partitionCrowd } from "./workloads/partition-commands.ts";
+import { partitionIdle } from "./workloads/partition-idle.ts";
+import { partitionNodes } from "./workloads/partition-nodes.ts";
+import { partitionPrice } from "./workloads/partition-price.ts";
+import { partitionChange, partitionScripts } from "./workloads/partition-scripts.ts";
 import { reliable } from "./workloads/reliable.ts";
 import { offers, takes } from "./workloads/throughput.ts";
 
@@ -30,6 +35,13 @@ export const WORKLOADS: readonly Workload[] = [
   takes,
   drain,
   reliable,
+  partitionCommands,
+  partitionCrowd,
+  partitionIdle,
+  partitionScripts,
+  partitionChange,
+  partitionNodes,
+  partitionPrice,
 ];
 
 export interface GoalPlan {
@@ -60,7 +72,7 @@ export async function checkGoals(plan: GoalPlan): Promise<void> {
   );
   const results = [];
   for (const workload of WORKLOADS) {
-    if (names.length > 0 && !names.includes(workload.name)) continue;
+    if (names.length > 0 && !names.some((name) => isNamed(workload, name))) continue;
     const figures = summarize(await runRounds(workload, plan));
     const { name } = workload;
     const title = isQuick ? (workload.quickTitle ?? workload.title) : workload.title;
@@ -71,6 +83,14 @@ export async function checkGoals(plan: GoalPlan): Promise<void> {
     const report = { at: new Date(), machine, isQuick, rounds, results };
     await writeFile(jsonFile, `${JSON.stringify(report, undefined, 2)}\n`);
   }
+}
+
+/** Whether this is the workload's name, or its group's. */
+export function isNamed(
+  { name, group }: Pick<Workload, "name" | "group">,
+  wanted: string,
+): boolean {
+  return wanted === name || wanted === group;
 }
 
 async function runRounds(

@@ -1,9 +1,10 @@
 import { parseArgs } from "node:util";
 import { BenchServer } from "./bench-server.ts";
 import { compare, CONTESTS } from "./comparison.ts";
-import { checkGoals, WORKLOADS } from "./goal-run.ts";
+import { checkGoals, isNamed, WORKLOADS } from "./goal-run.ts";
 import { describeMachine } from "./machine.ts";
 import { putServerOnPath } from "../server/on-path.ts";
+import type { Workload } from "./workload.ts";
 
 /*
  * `npm run bench` holds Delayline against its own goals; `npm run bench -- compare` holds it against
@@ -12,7 +13,7 @@ import { putServerOnPath } from "../server/on-path.ts";
 
 const USAGE = `
 npm run bench -- [name ...] [--quick] [--rounds N] [--json FILE]
-    Delayline and its goals.
+    Delayline and its goals; "partitions" is all of those about partitions.
 
 ${list(WORKLOADS)}
 
@@ -76,8 +77,8 @@ function readArguments() {
 }
 
 function findProblem(): string | undefined {
-  const known: readonly { readonly name: string }[] = isComparison ? CONTESTS : WORKLOADS;
-  const unknown = names.find((name) => !known.some((each) => each.name === name));
+  const known: readonly Pick<Workload, "name" | "group">[] = isComparison ? CONTESTS : WORKLOADS;
+  const unknown = names.find((wanted) => !known.some((each) => isNamed(each, wanted)));
   if (unknown !== undefined) return `nothing is called "${unknown}"`;
   if (!Number.isInteger(rounds) || rounds < 1) return "--rounds takes a whole number";
   if (!isComparison && (options.markdown ?? options.plots) !== undefined) {
@@ -93,5 +94,5 @@ async function inspectMachine() {
 }
 
 function list(all: readonly { readonly name: string; readonly title: string }[]): string {
-  return all.map(({ name, title }) => `  ${name.padEnd(10)}${title}`).join("\n");
+  return all.map(({ name, title }) => `  ${name.padEnd(20)}${title}`).join("\n");
 }

@@ -5,6 +5,8 @@ import type { ByPeer, PeerName } from "./peers/load.ts";
 export interface Workload {
   /** What it is called on the command line. */
   readonly name: string;
+  /** What it is called together with others on the command line. */
+  readonly group?: string;
   /** What it does, in one line. */
   readonly title: string;
   /** The same for a quick round, where the numbers are smaller. */

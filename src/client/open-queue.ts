@@ -1,4 +1,5 @@
 import { DelayedMessages } from "../delayed/delayed-messages.ts";
+import type { Duty } from "../delayed/sweep-rhythm.ts";
 import { TransferTask } from "../delayed/transfer-task.ts";
 import { LeftRunningError } from "../errors.ts";
 import type { TransferReply } from "../lua/delayed/transfer.ts";
@@ -45,7 +46,7 @@ export class OpenQueue {
   #transferTask: TransferTask | undefined;
   /** Where this client moves messages of a reliable queue. */
   #listWatch: ListWatch | undefined;
-  #isOnDuty = true;
+  #duty: Duty = "alone";
   #isHeld = false;
 
   /** @throws {TypeError} if the name cannot name a queue. */
@@ -75,15 +76,15 @@ export class OpenQueue {
       onRefused: (error) => newerFact(error) !== undefined,
       knownFact: this.#membership?.knownFact,
     });
-    this.#transferTask.setDuty(this.#isOnDuty);
+    this.#transferTask.setDuty(this.#duty);
     this.#transferTask.setHeld(this.#isHeld);
     if (this.#isReliable) this.#watchList();
   }
 
   /** Whether this client is one of those that move its due messages as soon as they are due. */
-  setDuty(isOnDuty: boolean): void {
-    this.#isOnDuty = isOnDuty;
-    this.#transferTask?.setDuty(isOnDuty);
+  setDuty(duty: Duty): void {
+    this.#duty = duty;
+    this.#transferTask?.setDuty(duty);
     this.#switchListWatch();
   }
 

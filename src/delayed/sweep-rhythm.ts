@@ -6,15 +6,18 @@ export interface Sweeps {
   readonly deaf: number;
 }
 
+/** Whether a task looks after its queue: nobody else does, others do as well, or others do instead. */
+export type Duty = "alone" | "shared" | "off";
+
 /**
- * How often a transfer task sweeps though nobody has called it: every half minute on duty, twice as seldom off
- * duty, and every second while it is deaf.
+ * How often a transfer task sweeps though nobody has called it: every half minute if it is alone on duty, twice as
+ * seldom if it shares the duty or is off duty, and every second while it is deaf.
  */
 export class SweepRhythm {
   readonly #timer: SpreadInterval;
   readonly #sweeps: Sweeps;
   #isDeaf = false;
-  #isOnDuty = true;
+  #duty: Duty = "alone";
   #isClosed = false;
 
   constructor(onTurn: () => void, sweeps: Sweeps = SWEEPS) {
@@ -29,19 +32,20 @@ export class SweepRhythm {
   }
 
   get isOnDuty(): boolean {
-    return this.#isOnDuty;
+    return this.#duty !== "off";
   }
 
   /** A task off duty knows of no deadline, and so it cannot tell that it is deaf. */
   setDeaf(isDeaf: boolean): void {
-    if (isDeaf === this.#isDeaf || (isDeaf && !this.#isOnDuty)) return;
+    if (isDeaf === this.#isDeaf || (isDeaf && !this.isOnDuty)) return;
     this.#isDeaf = isDeaf;
     this.#arm();
   }
 
-  setDuty(isOnDuty: boolean): void {
-    this.#isOnDuty = isOnDuty;
-    if (!isOnDuty) this.#isDeaf = false;
+  setDuty(duty: Duty): void {
+    if (duty === this.#duty) return;
+    this.#duty = duty;
+    if (duty === "off") this.#isDeaf = false;
     this.#arm();
   }
 
@@ -54,7 +58,7 @@ export class SweepRhythm {
     if (this.#isClosed) return;
     const { ordinary, deaf } = this.#sweeps;
     if (this.#isDeaf) this.#timer.reset(deaf);
-    else this.#timer.reset(this.#isOnDuty ? ordinary : ordinary * 2);
+    else this.#timer.reset(this.#duty === "alone" ? ordinary : ordinary * 2);
   }
 }
 

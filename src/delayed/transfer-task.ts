@@ -12,7 +12,7 @@ import type { ServerClock } from "../time/server-clock.ts";
 import type { Listener, Subscriber } from "../redis/subscriber.ts";
 import type { Troubles, Work } from "../redis/troubles.ts";
 import { StandBy } from "./stand-by.ts";
-import { SweepRhythm, type Sweeps } from "./sweep-rhythm.ts";
+import { SweepRhythm, type Duty, type Sweeps } from "./sweep-rhythm.ts";
 import { Tidier } from "./tidier.ts";
 
 /**
@@ -26,23 +26,21 @@ import { Tidier } from "./tidier.ts";
  * - the timer fires: transfer now;
  * - every 30 s or so: sweep. It is only a backstop, for wake-ups that got lost.
  *
- * A sweep is a transfer that also tells whether there is something to tidy and whether the queue is
- * paused, in one script. If it moves messages of which this task did not know, wake-ups do not arrive (a
- * proxy that filters, a Cluster whose nodes do not reach each other), and the task is deaf: then it sweeps
- * every second, until it hears a wake-up. One that is still under way makes a task deaf for a moment,
- * which does no harm.
+ * A sweep is a transfer that also tells whether there is something to tidy and whether the queue is paused, in one
+ * script. If it moves messages of which this task did not know, wake-ups do not arrive (a proxy that filters, a
+ * Cluster whose nodes do not reach each other), and the task is deaf: then it sweeps every second, until it hears a
+ * wake-up. One that is still under way makes a task deaf for a moment, which does no harm.
  *
- * A transfer moves one batch. While batches are full the next follows at once; then the timer is set for
- * the first message that is left. A wake-up that is heard while a transfer is under way may be about a
- * message that came after it, so both are merged by minimum.
+ * A transfer moves one batch. While batches are full the next follows at once; then the timer is set for the first
+ * message that is left. A wake-up that is heard while a transfer is under way may be about a message that came
+ * after it, so both are merged by minimum.
  *
  * It is active or stands by while another task moves; see {@link StandBy}.
  *
- * On duty, or off duty. Where processes share out many queues, a task may be told that others look after this
- * one. Then it knows of no deadlines: it only sweeps, half as often, and moves what is overdue.
+ * On duty, or off duty. Where processes share out many queues, a task may be told that others look after this one.
+ * Then it knows of no deadlines: it only sweeps, and moves what is overdue. See {@link SweepRhythm}.
  *
  * Held. While it is held it sends nothing, not even a sweep. It sweeps as soon as it is let go.
- *
  * Paused. While the queue is paused the task sweeps on the same occasions, which moves nothing, and does
  * nothing else: the timer is not armed. Who pauses or resumes says so by a wake-up of `0`.
  *
@@ -127,10 +125,13 @@ export class TransferTask implements Listener {
     return this.#standBy.isOn || !this.#sweeps.isOnDuty;
   }
 
-  /** Whether this task is one of those that look after the queue; see above. It is at first. */
-  setDuty(isOnDuty: boolean): void {
-    if (isOnDuty === this.#sweeps.isOnDuty || this.#isClosed) return;
-    this.#sweeps.setDuty(isOnDuty);
+  /** Whether this task looks after the queue; see above. At first it is alone on duty. */
+  setDuty(duty: Duty): void {
+    if (this.#isClosed) return;
+    const wasOnDuty = this.#sweeps.isOnDuty;
+    this.#sweeps.setDuty(duty);
+    const { isOnDuty } = this.#sweeps;
+    if (isOnDuty === wasOnDuty) return;
     this.#standBy.setDuty(isOnDuty);
     if (isOnDuty) this.lookAgain();
     else if (!this.#isFailing) this.#await(Infinity);
@@ -261,12 +262,12 @@ export class TransferTask implements Listener {
     };
     const { background } = this.#connections;
     const reply = await this.#queue.run(background, script, args, [], this.#knownFact());
-    if (isClaiming && reply.moved > 0) this.#standBy.onClaimed(sentAt);
+    const { moved, quarantined } = reply;
+    if (isClaiming && moved > 0) this.#standBy.onClaimed(sentAt);
     this.#clock.observe(reply.serverTime, sentAt);
     if (reply.isPaused !== undefined) this.#pauses.note(reply.isPaused);
-    this.#tidier.note(reply.moved, reply.untidy);
-    if (reply.quarantined > 0)
-      this.#report(new QuarantineError(this.#queue.name, reply.quarantined));
+    this.#tidier.note(moved, reply.untidy);
+    if (quarantined > 0) this.#report(new QuarantineError(this.#queue.name, quarantined));
     if (sweepDue === "time" && !this.#isAnnounced(reply, told)) this.#sweeps.setDeaf(true);
     this.#standBy.onTransferred(reply, this.#awaited);
     this.#onTransferred(reply);

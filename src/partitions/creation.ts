@@ -28,8 +28,10 @@ export async function loadFact(
   { queue }: Part,
   creation: Creation,
   notice: string,
+  through: "commands" | "background" = "commands",
 ): Promise<string> {
-  const found = (await askAny(queue, creation)) ?? (await create(name, queue, creation, notice));
+  const found =
+    (await askAny(queue, creation, through)) ?? (await create(name, queue, creation, notice));
   const fact = parseFact(found);
   if (fact === undefined) throw new TypeError(`queue "${name}" has no legal number of partitions`);
   if (fact.servers !== creation.servers) {
@@ -47,8 +49,12 @@ export async function loadFact(
 async function askAny(
   first: Part["queue"],
   { servers, at }: Creation,
+  through: "commands" | "background",
 ): Promise<string | undefined> {
-  const asked = ask(first);
+  const doing = "ask for the partitions of";
+  // What is lost on the background connection is not sent again.
+  const asked =
+    through === "commands" ? ask(first) : first.change(doing, readFact, {}).catch(() => ask(first));
   if (servers === 1 || (await isSoon(asked, PATIENCE))) return await asked;
   const others = Array.from({ length: servers - 1 }, async (_, i) => {
     const fact = await ask(at(i + 1).queue);

@@ -18,7 +18,7 @@ import type { Part } from "./part.ts";
  * of its own, with the reply to each sign of life, and with each script that is refused since Redis knows more. Whoever
  * acts on an old fact is refused, so nobody has to know it at once.
  *
- * A sign of life is sent every two seconds once {@link attend} was called, or oftener by who consumes exclusively. Who
+ * A sign of life is sent every three seconds once {@link attend} was called, or oftener by who consumes exclusively. Who
  * joins or leaves says so on the channel, too. So all processes share out the partitions in the same way, but for a
  * moment; that is only advice.
  */
@@ -174,7 +174,9 @@ export class FactWatch implements Listener {
   }
 
   async #load(): Promise<Fact> {
-    this.learn(await loadFact(this.#queue, this.#first, this.#creation, this.notice));
+    // Who attends has the connection of the background open anyway. Who only takes opens no other one then.
+    const through = this.#hasBegun ? "background" : "commands";
+    this.learn(await loadFact(this.#queue, this.#first, this.#creation, this.notice, through));
     return this.#fact as Fact;
   }
 
@@ -265,7 +267,7 @@ const MEMBERS = "members";
 const RELEASED = "released";
 
 /** Milliseconds between two signs of life. */
-const INTERVAL = 2000;
+const INTERVAL = 3000;
 
 /** The same for who consumes exclusively: others wait until it is known to be dead. */
 const EXCLUSIVE_INTERVAL = 800;
@@ -277,7 +279,7 @@ const LATE = 2500;
 const FRESH = 3000;
 
 /** After so many milliseconds without one a process is no member any more. */
-export const MEMBER_TIMEOUT = 6000;
+export const MEMBER_TIMEOUT = 7000;
 
 /** Milliseconds until it is looked again whether somebody has created the partitions. */
 const CREATION = 1000;

@@ -1,12 +1,12 @@
-import { setTimeout as sleep } from "node:timers/promises";
-import { Waiters, type WaitOptions } from "../queue/waiters.ts";
 import { ClosedError, RedisError } from "../errors.ts";
+import { Waiters, type WaitOptions } from "../queue/waiters.ts";
 import type { Work } from "../redis/troubles.ts";
 import { Pause } from "../time/pause.ts";
+import { grouped } from "./grouped.ts";
 
 /** Where messages can be waited for, such as one partition. */
 export interface GatheringSource<Item> {
-  /** Is told that it cannot be taken from, while others can. */
+  /** How the waits get on, while there are other sources. */
   readonly work: Work;
   /** Waits for messages, `max` at most; rejects if Redis refuses, or when it is closed. */
   wait(max: number, options: WaitOptions): Promise<readonly Item[]>;
@@ -19,25 +19,25 @@ export interface GatheringSource<Item> {
  *
  * While anybody waits, every source is waited for. What comes is given to whoever has waited longest. When nobody waits any
  * more the waits are ended, a moment later: handlers are often done within a few milliseconds, and to end a wait and
- * begin it again costs several commands. What a source brings for nobody goes back to it. Then that source is asked
- * before the others when somebody waits again. Otherwise the one that replies soonest would be served every time.
+ * begin it again costs several commands. What a source brings for nobody is kept for that moment, and then goes back.
+ * That source is asked before the others when somebody waits again. Otherwise the one that replies soonest would be
+ * served every time.
  *
  * A source that fails is tried again after a growing pause, and the others are waited for meanwhile. Only if all
  * fail, those who wait are told.
  */
 export class Gathering<Item> {
   readonly #waiters: Waiters<Item>;
-  readonly #pumps = new Map<GatheringSource<Item>, Pump>();
+  readonly #waits = new Map<GatheringSource<Item>, Wait>();
   #sources: readonly GatheringSource<Item>[] = [];
   #lingering: NodeJS.Timeout | undefined;
   /** What has come while nobody waited. */
-  readonly #left: { readonly item: Item; readonly source: GatheringSource<Item> }[] = [];
+  #left: readonly Left<Item>[] = [];
   /** Where something went back to; the first comes first. */
   readonly #owed = new Set<GatheringSource<Item>>();
   #isServingOwed = false;
   /** Those that have failed, and have not succeeded since. */
   readonly #failing = new Map<GatheringSource<Item>, { readonly pause: Pause; until: number }>();
-  #isClosed = false;
 
   /** `queue` is what errors call it. */
   constructor(queue: string) {
@@ -52,47 +52,68 @@ export class Gathering<Item> {
     return this.#waiters.wait(max, options);
   }
 
-  /** From now on these are waited for. What the others bring that were before is still handed out. */
-  setSources(sources: readonly GatheringSource<Item>[]): void {
+  /**
+   * From now on these are waited for. Resolves when nothing is in hand any more of those that were waited for before
+   * and are not among them; what they bring until then is handed out, or goes back. Never rejects.
+   */
+  async setSources(sources: readonly GatheringSource<Item>[]): Promise<void> {
     this.#sources = sources;
-    for (const [source, pump] of this.#pumps) if (!sources.includes(source)) pump.abort();
+    this.#giveBack(({ source }) => !sources.includes(source));
     for (const known of [this.#owed, this.#failing]) {
       for (const source of known.keys()) if (!sources.includes(source)) known.delete(source);
     }
+    const former = [...this.#waits].filter(([source]) => !sources.includes(source));
+    for (const [, wait] of former) wait.abort();
     this.#onChange();
+    await Promise.all(former.map(([, { ended }]) => ended));
   }
 
   /** Ends every wait with a `ClosedError`; resolves when nothing is in hand any more. */
   async close(): Promise<void> {
-    this.#isClosed = true;
     this.#waiters.close();
     this.#stop();
-    await Promise.all(Array.from(this.#pumps.values(), ({ ended }) => ended));
+    await Promise.all(Array.from(this.#waits.values(), ({ ended }) => ended));
   }
 
   #onChange(): void {
-    if (this.#waiters.waitingCount === 0) {
-      this.#lingering ??= setTimeout(() => this.#stop(), LINGER);
-      if (this.#pumps.size === 0) this.#waiters.dismissExpired();
-      return;
+    if (this.#waiters.waitingCount > 0) {
+      clearTimeout(this.#lingering);
+      this.#lingering = undefined;
+      this.#handOut();
+      this.#waitForAll();
     }
-    clearTimeout(this.#lingering);
-    this.#lingering = undefined;
-    this.#handOut();
-    if (this.#owed.size > 0 && !this.#isServingOwed) void this.#serveOwed();
-    if (this.#isServingOwed) return;
-    for (const source of this.#sources) {
-      if (this.#waiters.waitingCount > 0 && !this.#pumps.has(source))
-        void this.#start(source, Infinity);
-    }
+    // Also if what was left has just served the last one.
+    if (this.#waiters.waitingCount > 0) return;
+    this.#lingering ??= setTimeout(() => this.#stop(), LINGER);
+    if (this.#waits.size === 0) this.#waiters.dismissExpired();
   }
 
   /** Nobody has waited for a moment. */
   #stop(): void {
     clearTimeout(this.#lingering);
     this.#lingering = undefined;
-    for (const pump of this.#pumps.values()) pump.abort();
-    for (const { item, source } of this.#left.splice(0)) this.#putBack(source, [item]);
+    for (const wait of this.#waits.values()) wait.abort();
+    this.#giveBack(() => true);
+  }
+
+  #handOut(): void {
+    while (this.#waiters.waitingCount > 0) {
+      const [first, ...others] = this.#left;
+      if (first === undefined || this.#waiters.give([first.item]).length > 0) return;
+      this.#left = others;
+    }
+  }
+
+  /** Gives back of what is left what goes. Of each source it goes back in the order in which it came. */
+  #giveBack(goes: (left: Left<Item>) => boolean): void {
+    const going = this.#left.filter(goes);
+    this.#left = this.#left.filter((left) => !goes(left));
+    for (const [source, some] of grouped(going, (left) => left.source)) {
+      this.#putBack(
+        source,
+        some.map(({ item }) => item),
+      );
+    }
   }
 
   #putBack(source: GatheringSource<Item>, items: readonly Item[]): void {
@@ -100,11 +121,12 @@ export class Gathering<Item> {
     if (this.#sources.includes(source)) this.#owed.add(source);
   }
 
-  #handOut(): void {
-    while (this.#left.length > 0 && this.#waiters.waitingCount > 0) {
-      const [first] = this.#left;
-      if (first === undefined || this.#waiters.give([first.item]).length > 0) return;
-      this.#left.shift();
+  #waitForAll(): void {
+    if (this.#owed.size > 0 && !this.#isServingOwed) void this.#serveOwed();
+    if (this.#isServingOwed) return;
+    for (const source of this.#sources) {
+      if (this.#waiters.waitingCount > 0 && !this.#waits.has(source))
+        void this.#start(source, Infinity);
     }
   }
 
@@ -115,7 +137,7 @@ export class Gathering<Item> {
       const [source] = this.#owed;
       if (source === undefined) break;
       this.#owed.delete(source);
-      if (this.#pumps.has(source) || this.#failing.has(source)) continue;
+      if (this.#waits.has(source) || this.#failing.has(source)) continue;
       // Nobody waits long for one that does not reply.
       await Promise.race([this.#start(source, 0), sleep(LATE)]);
     }
@@ -123,50 +145,52 @@ export class Gathering<Item> {
     if (this.#waiters.waitingCount > 0) this.#onChange();
   }
 
-  /** Waits for a source: once for `timeout` milliseconds, or as long as anybody waits. Resolves at the end. */
+  /** Waits for a source once, for `timeout` milliseconds at most. Resolves at the end. */
   #start(source: GatheringSource<Item>, timeout: number): Promise<void> {
     const stopping = new AbortController();
-    const ended = this.#pump(source, stopping.signal, timeout).finally(() => {
-      this.#pumps.delete(source);
-      if (this.#failing.has(source)) source.work.stopped();
-      if (this.#pumps.size === 0) this.#waiters.dismissExpired();
-      // Somebody may have come while it was being ended.
-      if (this.#waiters.waitingCount > 0 && !this.#isClosed) this.#onChange();
+    const ended = this.#waitFor(source, stopping.signal, timeout).finally(() => {
+      this.#waits.delete(source);
+      if (stopping.signal.aborted && this.#failing.has(source)) source.work.stopped();
+      // Somebody may wait still, or may have come while it was being ended.
+      if (!this.#waiters.isClosed) this.#onChange();
     });
-    this.#pumps.set(source, { ended, abort: () => stopping.abort() });
+    this.#waits.set(source, { ended, abort: () => stopping.abort() });
     return ended;
   }
 
   /** Never rejects. */
-  async #pump(source: GatheringSource<Item>, signal: AbortSignal, timeout: number): Promise<void> {
-    while (!signal.aborted) {
-      try {
-        const { until = 0 } = this.#failing.get(source) ?? {};
-        if (!this.#areAllFailing) await paused(until - performance.now(), signal);
-        if (signal.aborted) return;
-        const wanted = this.#waiters.wanted.reduce((sum, max) => sum + max, 0);
-        const share = Math.max(1, Math.ceil(wanted / Math.max(1, this.#sources.length)));
-        const items = await source.wait(share, { signal, timeout });
-        if (this.#failing.delete(source)) source.work.succeeded();
-        const left = this.#waiters.give(items);
-        if (signal.aborted && left.length > 0) this.#putBack(source, left);
-        else this.#left.push(...left.map((item) => ({ item, source })));
-        if (this.#waiters.waitingCount > 0 && timeout > 0) continue;
-        // Nothing more is fetched until somebody waits. Other sources are waited for a moment longer.
-        this.#onChange();
-        return;
-      } catch (error) {
-        if (signal.aborted || this.#isClosed) return;
-        this.#onFailure(source, error);
+  async #waitFor(
+    source: GatheringSource<Item>,
+    signal: AbortSignal,
+    timeout: number,
+  ): Promise<void> {
+    try {
+      const failure = this.#failing.get(source);
+      if (failure !== undefined && !this.#areAllFailing) {
+        await sleep(failure.until - performance.now(), signal);
       }
+      if (signal.aborted) return;
+      const wanted = this.#waiters.wanted.reduce((sum, max) => sum + max, 0);
+      const share = Math.max(1, Math.ceil(wanted / this.#sources.length));
+      const items = await source.wait(share, { signal, timeout });
+      if (this.#failing.delete(source)) source.work.succeeded();
+      const left = this.#waiters.give(items);
+      // Nothing more is fetched until somebody waits. Other sources are waited for a moment longer.
+      if (!signal.aborted) this.#left = [...this.#left, ...left.map((item) => ({ item, source }))];
+      else if (left.length > 0) this.#putBack(source, left);
+    } catch (error) {
+      if (!signal.aborted && !this.#waiters.isClosed) this.#onFailure(source, error);
     }
   }
 
   #onFailure(source: GatheringSource<Item>, error: unknown): void {
+    if (error instanceof ClosedError) {
+      // It would be closed the next time, too.
+      this.#sources = this.#sources.filter((one) => one !== source);
+      return;
+    }
     const { pause } = this.#failing.get(source) ?? { pause: new Pause(100, 1000) };
     this.#failing.set(source, { pause, until: performance.now() + pause.take() });
-    // A source that is closed is about to be taken away.
-    if (error instanceof ClosedError) return;
     if (this.#areAllFailing || !(error instanceof RedisError)) this.#waiters.failAll(error);
     else source.work.failed(error);
   }
@@ -176,15 +200,28 @@ export class Gathering<Item> {
   }
 }
 
-/** Waits for so many milliseconds, or until the signal is aborted. */
-async function paused(length: number, signal: AbortSignal): Promise<void> {
-  if (length > 0) await sleep(length, undefined, { signal }).catch(() => {});
+/** Resolves after so many milliseconds, or when the signal is aborted. */
+function sleep(length: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const end = () => {
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", end);
+      resolve();
+    };
+    const timer = setTimeout(end, length);
+    signal?.addEventListener("abort", end);
+  });
 }
 
-interface Pump {
-  /** Resolves when it waits no more. Never rejects. */
+interface Wait {
+  /** Never rejects. */
   readonly ended: Promise<void>;
   readonly abort: () => void;
+}
+
+interface Left<Item> {
+  readonly item: Item;
+  readonly source: GatheringSource<Item>;
 }
 
 /** Milliseconds for which the sources are waited for once nobody waits. */

@@ -1,4 +1,5 @@
 import type { DelayedMessages } from "../delayed/delayed-messages.ts";
+import type { Duty } from "../delayed/sweep-rhythm.ts";
 import type { PauseWatch } from "../queue/pause-watch.ts";
 import type { Quarantine } from "../queue/quarantine.ts";
 import type { Queue } from "../queue/queue.ts";
@@ -33,7 +34,7 @@ export interface Part {
   /** From now on this client moves its due messages, as far as it is on duty. */
   startTransfer(): void;
   /** Whether this client is one of those that move its due messages as soon as they are due. */
-  setDuty(isOnDuty: boolean): void;
+  setDuty(duty: Duty): void;
   /** While it is held this client moves nothing. */
   setHeld(isHeld: boolean): void;
   openGroup(settings: GroupSettings): {

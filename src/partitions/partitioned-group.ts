@@ -54,13 +54,13 @@ export class PartitionedGroup implements GroupFace {
 
   async take(max: number, options: WaitOptions): Promise<readonly Held[]> {
     this.checkTaking();
-    await this.#parts.known(options.signal);
-    this.checkTaking();
     if (!this.#isTaking) {
       this.#isTaking = true;
       this.#parts.attend({ takes: true });
       this.#onChange();
     }
+    await this.#parts.known(options.signal);
+    this.checkTaking();
     return await this.#gathering.wait(max, options);
   }
 
@@ -112,7 +112,7 @@ export class PartitionedGroup implements GroupFace {
     if (!this.#isTaking) return;
     const takers = members.filter(({ roles }) => roles.takes).map(({ name }) => name);
     const share = sharesOf(takers, self, active.length, PROCESSES).map((i) => parts[i] as Part);
-    this.#gathering.setSources(share.map((part) => this.#sourceOf(part)));
+    void this.#gathering.setSources(share.map((part) => this.#sourceOf(part)));
   }
 
   #sourceOf(part: Part): GatheringSource<Held> {

@@ -18,6 +18,7 @@ interface Lane extends GatheringSource<Taken> {
   readonly taker: Taker;
   /** The partition that it is for alone; undefined if it is for all of a server. */
   readonly partition: number | undefined;
+  parts: readonly Part[];
 }
 
 /**
@@ -155,8 +156,13 @@ export class PartitionedReady implements ReadyFace {
     const { active } = this.#parts;
     const parts = active.map((partition) => [partition, this.#parts.at(partition)] as const);
     this.#takeAll(parts.filter(([, part]) => !isOnCluster(part)));
-    this.#takeShare(parts.filter(([, part]) => isOnCluster(part)));
-    this.#gathering.setSources([...this.#lanes.values()]);
+    const former = this.#takeShare(parts.filter(([, part]) => isOnCluster(part)));
+    const left = this.#gathering.setSources([...this.#lanes.values()]);
+    for (const { taker } of former) {
+      // First what it has brought is out of our hands: a taker that is closed puts nothing back.
+      const closing = left.then(() => taker.close()).finally(() => this.#closings.delete(closing));
+      this.#closings.add(closing);
+    }
   }
 
   /** A lane for each server, with all its partitions. */
@@ -165,47 +171,45 @@ export class PartitionedReady implements ReadyFace {
       all,
       ([partition]) => `server ${Math.max(0, partition) % this.#parts.serverCount}`,
     );
-    for (const [name, { taker, partition }] of this.#lanes) {
+    for (const [name, lane] of this.#lanes) {
       // None of its partitions is left.
-      if (partition === undefined && !byServer.has(name)) taker.setSources([]);
+      if (lane.partition === undefined && !byServer.has(name)) setParts(lane, []);
     }
     for (const [name, some] of byServer) {
       const parts = some.map(([, part]) => part);
-      const sources = parts.map(sourceOf);
       const lane = this.#lanes.get(name);
-      if (lane !== undefined) lane.taker.setSources(sources);
-      else this.#lanes.set(name, this.#newLane(sources, parts[0] as Part));
+      if (lane === undefined) this.#lanes.set(name, this.#newLane(parts, parts[0] as Part));
+      else setParts(lane, parts);
     }
   }
 
-  /** A lane for each partition of this process's share. */
-  #takeShare(all: readonly (readonly [number, Part])[]): void {
+  /** A lane for each partition of this process's share. Returns those of the others. */
+  #takeShare(all: readonly (readonly [number, Part])[]): Lane[] {
     const { members, self } = this.#parts;
     const takers = members.filter(({ roles }) => roles.takes).map(({ name }) => name);
     const indexes = all.length > 0 ? sharesOf(takers, self, all.length, PROCESSES) : [];
     const share = new Map(indexes.map((i) => all[i] as readonly [number, Part]));
-    for (const [name, { taker, partition }] of this.#lanes) {
-      if (partition === undefined || share.has(partition)) continue;
-      this.#lanes.delete(name);
-      const closing = taker.close().finally(() => this.#closings.delete(closing));
-      this.#closings.add(closing);
-    }
+    const former = [...this.#lanes].filter(
+      ([, { partition }]) => partition !== undefined && !share.has(partition),
+    );
+    for (const [name] of former) this.#lanes.delete(name);
     for (const [partition, part] of share) {
       const name = `partition ${partition}`;
-      if (!this.#lanes.has(name)) {
-        this.#lanes.set(name, this.#newLane([sourceOf(part)], part, partition));
-      }
+      if (this.#lanes.has(name)) continue;
+      this.#lanes.set(name, this.#newLane([part], part, partition));
     }
+    return former.map(([, lane]) => lane);
   }
 
-  #newLane(sources: readonly PausableSource[], { server }: Part, partition?: number): Lane {
-    const taker = new Taker(sources, server, {
+  #newLane(parts: readonly Part[], { server }: Part, partition?: number): Lane {
+    const taker = new Taker(parts.map(sourceOf), server, {
       order: "rotating",
       name: this.#name,
     });
     return {
       taker,
       partition,
+      parts,
       work: server.troubles.work(),
       wait: (max, options) => taker.wait(max, options),
       putBack: (messages) => taker.putBack(messages),
@@ -217,8 +221,19 @@ function isOnCluster({ server }: Part): boolean {
   return isCluster(server.connections.commands);
 }
 
+/** To take from the same ones anew would end the block under way. */
+function setParts(lane: Lane, parts: readonly Part[]): void {
+  if (isSame(lane.parts, parts)) return;
+  lane.parts = parts;
+  lane.taker.setSources(parts.map(sourceOf));
+}
+
 function sourceOf({ queue: { keys }, pauses }: Part): PausableSource {
   return { ready: keys.ready, receipts: keys.receipts, pauses };
+}
+
+function isSame(a: readonly Part[], b: readonly Part[]): boolean {
+  return a.length === b.length && a.every((part, i) => part === b[i]);
 }
 
 /** By so many processes each partition is waited for on a Cluster. */

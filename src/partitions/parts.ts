@@ -194,9 +194,10 @@ export class Parts {
     const before = this.#active;
     this.#active = active;
     for (const partition of active) this.at(partition);
-    for (const partition of before) if (!active.includes(partition)) this.#leaveOne(partition);
     this.#shareOut();
     for (const listener of this.#listeners) listener();
+    // The listeners take from these no more.
+    for (const partition of before) if (!active.includes(partition)) this.#leaveOne(partition);
   }
 
   #newPart(partition: number): Part {
@@ -222,8 +223,9 @@ export class Parts {
       const part = this.at(partition);
       part.startTransfer();
       // As long as nobody is known, everybody moves.
-      const isOnDuty = names.length === 0 || movers(names, partition + 1).includes(self);
-      part.setDuty(isOnDuty);
+      const onDuty = names.length === 0 ? [self] : movers(names, partition + 1);
+      if (!onDuty.includes(self)) part.setDuty("off");
+      else part.setDuty(onDuty.length === 1 ? "alone" : "shared");
       part.setHeld(fact.state === "holding");
     }
   }

@@ -47,7 +47,7 @@ async function othersMoved(delay = 30): Promise<void> {
 test("off duty it looks when it is called, and at no deadline; on duty again it looks at once", async () => {
   await delayed.offer("known before", 300);
   const task = await startResting();
-  task.setDuty(false);
+  task.setDuty("off");
   expect(task.isStandingBy).toBe(true);
   const watched = await watchCommands(keys.mover);
   await othersMoved(300);
@@ -62,7 +62,7 @@ test("off duty it looks when it is called, and at no deadline; on duty again it 
   await eventually(async () => (await watched()).length === 2);
   await othersMoved();
   expect(await watched()).toHaveLength(2);
-  task.setDuty(true);
+  task.setDuty("alone");
   await eventually(async () => expect(await ready()).toHaveLength(3));
   expect(task.isStandingBy).toBe(false);
   await delayed.offer("later", 20);
@@ -71,7 +71,7 @@ test("off duty it looks when it is called, and at no deadline; on duty again it 
 
 test("off duty it sweeps when it is called, and takes all that is overdue", async () => {
   const task = await startResting();
-  task.setDuty(false);
+  task.setDuty("off");
   const watched = await watchCommands(keys.mover);
   await delayed.offerMany(Array.from({ length: 250 }, () => ({ payload: "x", delay: 0 })));
   await eventually(async () => {

@@ -25,11 +25,13 @@ function turnsInFour(): number {
   return turns;
 }
 
-test("comes half as often off duty, and often while it is deaf", () => {
+test("comes half as often where the duty is shared, or off duty, and often while it is deaf", () => {
   expect(turnsInFour()).toBe(4);
-  rhythm.setDuty(false);
+  rhythm.setDuty("shared");
+  expect([turnsInFour(), rhythm.isOnDuty]).toEqual([2, true]);
+  rhythm.setDuty("off");
   expect([turnsInFour(), rhythm.isOnDuty]).toEqual([2, false]);
-  rhythm.setDuty(true);
+  rhythm.setDuty("alone");
   rhythm.setDeaf(true);
   expect([turnsInFour(), rhythm.isDeaf]).toEqual([40, true]);
   rhythm.setDeaf(false);
@@ -38,11 +40,11 @@ test("comes half as often off duty, and often while it is deaf", () => {
 
 test("cannot tell off duty that it is deaf", () => {
   rhythm.setDeaf(true);
-  rhythm.setDuty(false);
+  rhythm.setDuty("off");
   expect(rhythm.isDeaf).toBe(false);
   rhythm.setDeaf(true);
   expect([turnsInFour(), rhythm.isDeaf]).toEqual([2, false]);
-  rhythm.setDuty(true);
+  rhythm.setDuty("alone");
   expect([turnsInFour(), rhythm.isDeaf]).toEqual([4, false]);
 });
 
@@ -56,8 +58,8 @@ test("a message that is heard does not put off the next sweep", () => {
 
 test("closed, it never comes again, whatever is set", () => {
   rhythm.close();
-  rhythm.setDuty(false);
-  rhythm.setDuty(true);
+  rhythm.setDuty("off");
+  rhythm.setDuty("alone");
   rhythm.setDeaf(true);
   expect(turnsInFour()).toBe(0);
 });

@@ -1,0 +1,144 @@
+import { setImmediate, setTimeout as sleep } from "node:timers/promises";
+import type { Delayline } from "delayline";
+import { Cluster } from "ioredis";
+import { makeOrder, type Order } from "../order.ts";
+import type { Address } from "../site.ts";
+import { serve } from "./serve.ts";
+
+/** A queue, and what a process does with it. */
+export interface MemberPlan {
+  readonly address: Address;
+  readonly kind: "plain" | "reliable";
+  /** Undefined: an ordinary queue. */
+  readonly partitions?: number | undefined;
+  /** The file of another build of the library. Defaults to the one at hand. */
+  readonly library?: string | undefined;
+}
+
+/** What has been taken since the last question. */
+export interface Handled {
+  readonly count: number;
+  /** How many milliseconds after its deadline each was handed out. */
+  readonly lateness: readonly number[];
+}
+
+interface Message extends Order {
+  readonly dueAt: number;
+}
+
+/** A process that offers to a queue, or takes from it as several clients with connections of their own. */
+let lines: Delayline[] = [];
+let clusters: Cluster[] = [];
+let plan: MemberPlan;
+let lateness: number[] = [];
+
+async function openLine(): Promise<Delayline> {
+  const { address, library } = plan;
+  const from = (await import(library ?? "delayline")) as typeof import("delayline");
+  const nodes = address.ports.map((port) => ({ host: "127.0.0.1", port }));
+  let redis: Cluster | string = `redis://127.0.0.1:${address.ports[0]}`;
+  if (address.isCluster) clusters.push((redis = new Cluster(nodes)));
+  const line = new from.Delayline({ redis });
+  lines.push(line);
+  return line;
+}
+
+function offersOf(line: Delayline) {
+  const { kind, partitions } = plan;
+  const options = { ...(partitions !== undefined && { partitions }), transfer: false };
+  return kind === "plain"
+    ? line.getDelayedQueue<Message>("orders", options)
+    : line.getReliableQueue<Message>("orders", options);
+}
+
+const messageOf = (number: number, delay: number): Message => ({
+  ...makeOrder(number),
+  dueAt: Date.now() + delay,
+});
+
+const methods = {
+  open(itsPlan: MemberPlan): void {
+    plan = itsPlan;
+  },
+
+  /** Takes and moves messages as so many clients. */
+  async consume(clients: number, concurrency: number): Promise<void> {
+    const { kind, partitions } = plan;
+    const options = partitions === undefined ? {} : { partitions };
+    for (let i = 0; i < clients; i++) {
+      const line = await openLine();
+      const handle = ({ dueAt }: Message) => void lateness.push(Date.now() - dueAt);
+      if (kind === "reliable") {
+        line.getReliableQueue<Message>("orders", options).subscribe(handle, { concurrency });
+      } else {
+        line.getDelayedQueue("orders", options);
+        line.getBlockingQueue<Message>("orders", options).subscribe(handle, { concurrency });
+      }
+    }
+  },
+
+  /** Offers at a steady pace, each message alone, with delays from `minDelay` to `maxDelay` milliseconds. */
+  async offerSteadily(
+    count: number,
+    perSecond: number,
+    minDelay: number,
+    maxDelay: number,
+  ): Promise<void> {
+    const queue = offersOf(lines[0] ?? (await openLine()));
+    const startedAt = performance.now();
+    const offers: Promise<unknown>[] = [];
+    for (let number = 0; number < count; number++) {
+      const wait = startedAt + (number / perSecond) * 1000 - performance.now();
+      if (wait > 1) await sleep(wait);
+      const delay = minDelay + Math.floor(Math.random() * (maxDelay - minDelay + 1));
+      offers.push(queue.offer(messageOf(number, delay), delay));
+      // Those of one turn would share a script, and more so the slower the machine is.
+      await setImmediate();
+    }
+    await Promise.all(offers);
+  },
+
+  /** Offers 1,000 messages at a time, one call after the other, all with delays from `minDelay` to `maxDelay`. */
+  async offerInBulk(count: number, minDelay: number, maxDelay: number): Promise<void> {
+    const queue = offersOf(lines[0] ?? (await openLine()));
+    for (let first = 0; first < count; first += 1000) {
+      await queue.offerMany(
+        Array.from({ length: Math.min(1000, count - first) }, (_, i) => {
+          const delay = minDelay + Math.floor(Math.random() * (maxDelay - minDelay + 1));
+          return { payload: messageOf(first + i, delay), delay };
+        }),
+      );
+    }
+  },
+
+  /** Changes the number of partitions; returns how many messages were brought over, and how long it took (ms). */
+  async setPartitions(count: number): Promise<{ moved: number; duration: number }> {
+    const line = lines[0] ?? (await openLine());
+    let moved = 0;
+    const startedAt = performance.now();
+    await line.setPartitions("orders", count, {
+      onProgress: (progress) => (moved = progress.moved),
+    });
+    return { moved, duration: performance.now() - startedAt };
+  },
+
+  handledCount: (): number => lateness.length,
+
+  handled(): Handled {
+    const handled = { count: lateness.length, lateness };
+    lateness = [];
+    return handled;
+  },
+
+  async close(): Promise<void> {
+    await Promise.all(lines.map((line) => line.close()));
+    for (const cluster of clusters) cluster.disconnect();
+    lines = [];
+    clusters = [];
+  },
+};
+
+/** What the program answers to. */
+export type MemberMethods = typeof methods;
+
+serve(methods);

@@ -1,0 +1,67 @@
+import type { Redis } from "ioredis";
+import type { Site } from "./site.ts";
+
+/**
+ * Counts the commands that clients send, by `MONITOR`: those that scripts run are not among them, unlike in
+ * `INFO commandstats`. It costs the servers something, so times are measured without it.
+ */
+export class SentCommands {
+  readonly #site: Site;
+  readonly #monitors: readonly Redis[];
+  readonly #counts = new Map<string, number>();
+
+  private constructor(site: Site, monitors: readonly Redis[]) {
+    this.#site = site;
+    this.#monitors = monitors;
+    for (const monitor of monitors) {
+      monitor.on("monitor", (_time, [command = ""]: string[], source: string) => {
+        if (source !== "lua") this.#add(command.toLowerCase());
+      });
+    }
+  }
+
+  /** Counts from now on. */
+  static async start(site: Site): Promise<SentCommands> {
+    const monitors = await Promise.all(site.servers.map(({ redis }) => redis.monitor()));
+    await site.resetStats();
+    return new SentCommands(site, monitors);
+  }
+
+  /** Ends counting; returns how often each command was sent. */
+  async end(): Promise<ReadonlyMap<string, number>> {
+    const stats = await this.#site.stats();
+    // The last ones are still on their way.
+    await Promise.all(this.#site.servers.map(({ redis }) => redis.ping()));
+    for (const monitor of this.#monitors) monitor.disconnect();
+    const counts = new Map(this.#counts);
+    // Redis shows no command of an administrator.
+    const unblocks = stats.calls("client|unblock");
+    if (unblocks > 0) counts.set("client unblock", unblocks);
+    // By these the benchmark asks.
+    for (const command of ["info", "config", "slowlog"]) counts.delete(command);
+    return counts;
+  }
+
+  #add(command: string): void {
+    this.#counts.set(command, (this.#counts.get(command) ?? 0) + 1);
+  }
+}
+
+/** Commands that wait for messages. */
+const BLOCKS: ReadonlySet<string> = new Set(["blpop", "xreadgroup"]);
+const SCRIPTS: ReadonlySet<string> = new Set(["evalsha", "eval"]);
+
+/** How many scripts, blocks and others there are. */
+export function kindsOf(counts: ReadonlyMap<string, number>): {
+  readonly scripts: number;
+  readonly blocks: number;
+  readonly others: number;
+} {
+  const sum = { scripts: 0, blocks: 0, others: 0 };
+  for (const [command, count] of counts) {
+    if (SCRIPTS.has(command)) sum.scripts += count;
+    else if (BLOCKS.has(command)) sum.blocks += count;
+    else sum.others += count;
+  }
+  return sum;
+}

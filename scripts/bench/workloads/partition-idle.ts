@@ -1,0 +1,47 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Figure } from "../figure.ts";
+import { SentCommands } from "../sent-commands.ts";
+import { Staff } from "../staff.ts";
+import type { Workload } from "../workload.ts";
+
+/**
+ * What processes send that wait. Every client asks each of its connections for a sign of life once a second, which is
+ * `time` and `ping`, and sends a block every two seconds: the ordinary queue shows how much that is. Exclusive
+ * consumers come to this table, too: their goal is 20.
+ */
+export const partitionIdle: Workload = {
+  name: "partition-idle",
+  group: "partitions",
+  title: "what a process sends in a second that waits, 3 processes, 1 server",
+  async round({ isQuick, progress }) {
+    const figures: Figure[] = [];
+    const seconds = isQuick ? 20 : 60;
+    for (const kind of ["plain", "reliable"] as const) {
+      for (const partitions of [8, undefined]) {
+        const of = `${kind}, ${partitions === undefined ? "ordinary" : `P = ${partitions}`}`;
+        progress(`${of}: waiting for ${seconds} s`);
+        const plan = { masters: 1, processes: PROCESSES, concurrency: 10, kind, partitions };
+        await using staff = await Staff.start(plan);
+        // It has a connection that gives signs of life, too.
+        await staff.producer.call("close");
+        const commands = await SentCommands.start(staff.site);
+        await sleep(seconds * 1000);
+        const sent = await commands.end();
+        const each = Array.from(
+          sent,
+          ([name, count]) => [name, count / seconds / PROCESSES] as const,
+        );
+        figures.push({
+          name: `${of}: commands per second`,
+          value: each.reduce((sum, [, count]) => sum + count, 0),
+          unit: "",
+          parts: Object.fromEntries(each),
+          ...(partitions === 8 && kind === "plain" && { goal: { atMost: 3 } }),
+        });
+      }
+    }
+    return figures;
+  },
+};
+
+const PROCESSES = 3;
