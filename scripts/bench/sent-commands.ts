@@ -14,6 +14,8 @@ export class SentCommands {
     this.#site = site;
     this.#monitors = monitors;
     for (const monitor of monitors) {
+      // ioredis may take a line that comes with others for a reply. One command is not counted then.
+      monitor.on("error", () => {});
       monitor.on("monitor", (_time, [command = ""]: string[], source: string) => {
         if (source !== "lua") this.#add(command.toLowerCase());
       });

@@ -22,6 +22,7 @@ export interface Step {
  */
 export class PopRhythm {
   readonly #mayPop: boolean;
+  readonly #isSparing: boolean;
   #isPopDue = true;
   /** How many blocks bring a message between two pops. */
   #blocksBetween = 0;
@@ -30,15 +31,17 @@ export class PopRhythm {
 
   /**
    * `mayPop`: false if there are several LISTs in a fixed order, since only a block knows which of them comes
-   * first.
+   * first. `isSparing`: true if the only one who waits does without a pop as the others do, since he waits elsewhere
+   * at the same time.
    */
-  constructor(mayPop: boolean) {
+  constructor(mayPop: boolean, isSparing = false) {
     this.#mayPop = mayPop;
+    this.#isSparing = isSparing;
   }
 
   /** The first starts to wait: messages may have come while nobody did. */
   restart(): void {
-    this.#isPopDue = true;
+    this.#isPopDue = !this.#isSparing || this.#blocksLeft === 0;
   }
 
   /** Decides what to send. `wanted`: how many messages each of those who wait takes at most. */
@@ -53,12 +56,11 @@ export class PopRhythm {
 
   /** The pop of a step has brought `count` messages. */
   onPop({ pop, isBlocking }: Step, count: number): void {
-    if (isBlocking) {
+    if (isBlocking || this.#isSparing) {
       this.#blocksBetween = count === 0 ? Math.min(2 * this.#blocksBetween + 1, BLOCKS_BETWEEN) : 0;
       this.#blocksLeft = this.#blocksBetween;
-    } else {
-      this.#isPopDue = count === pop;
     }
+    if (!isBlocking) this.#isPopDue = count === pop;
   }
 
   /** The block of a step has brought `count` messages: 0 or 1. */

@@ -103,7 +103,8 @@ export class Taker {
       isConnected: () => this.#openConnection !== undefined || this.#mode === "paused",
       onChange: () => this.#onChange(),
     });
-    this.#rhythm = new PopRhythm(options.order === "rotating" || sources.length === 1);
+    const mayPop = options.order === "rotating" || sources.length === 1;
+    this.#rhythm = new PopRhythm(mayPop, options.isSparing);
     this.#giveBack = new GiveBack(this.#queue, this.#waiters, shared);
     this.#sources.set(sources);
   }

@@ -124,3 +124,18 @@ describe("several who wait", () => {
     expect(1 + blocksUntilPop()).toBe(8);
   });
 });
+
+test("sparing: after a pop in vain who takes many is left to blocks, too, also when he comes again", () => {
+  rhythm = new PopRhythm(true, true);
+  const blocks = Array.from({ length: 5 }, () => {
+    expect(send([10], 0).pop).toBe(10);
+    for (let count = 0; ; count++) {
+      rhythm.restart();
+      if (rhythm.next([10]).pop > 0) return count;
+      send([10], 1);
+    }
+  });
+  expect(blocks).toEqual([1, 3, 7, 15, 15]);
+  send([10], 10);
+  expect(send([10], 10).pop).toBe(10);
+});
