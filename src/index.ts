@@ -38,7 +38,12 @@ export type { CloseOptions } from "./queue/consumer.ts";
 export { Subscription } from "./queue/subscription.ts";
 export type { Handler, HandlerContext, OnHandlerError } from "./queue/handler.ts";
 export type { FindOptions } from "./queue/find-options.ts";
-export type { CallOptions, DelaylineOptions, QueueOptions } from "./queue/options.ts";
+export type {
+  CallOptions,
+  ConsumerOptions,
+  DelaylineOptions,
+  QueueOptions,
+} from "./queue/options.ts";
 export type { ConnectionOptions } from "./redis/client.ts";
 export type { LentClient } from "./redis/lent-client.ts";
 export type { Codec } from "./codecs/codec.ts";

@@ -114,8 +114,7 @@ export class Connections {
 
   /**
    * Opens a connection that does one thing. `key` tells which Cluster node it has to reach; any node
-   * will do without it. It has to be ready within `timeout` milliseconds. With an `id` its name is one that no other
-   * connection has.
+   * will do without it. It has to be ready within `timeout` milliseconds. With an `id` its name is its own.
    */
   async open(role: Role, key?: string, timeout = CONNECT, id?: string): Promise<Redis> {
     if (this.#isClosed) throw new ClosedError("the client");
