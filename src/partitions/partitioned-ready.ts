@@ -204,7 +204,7 @@ export class PartitionedReady implements ReadyFace {
   #newLane(parts: readonly Part[], { server }: Part, partition?: number): Lane {
     const taker = new Taker(parts.map(sourceOf), server, {
       order: "rotating",
-      isSparing: this.#isOnCluster,
+      isSparing: partition !== undefined,
       name: this.#name,
     });
     return {
