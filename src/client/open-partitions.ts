@@ -132,6 +132,8 @@ export class OpenPartitions {
 
   /** Refuses every call from now on; resolves when the offers that were made are settled. */
   async close(): Promise<void> {
+    // What was refused as old, and is tried again, needs its partition still.
+    await this.#routing.close();
     await Promise.all(this.parts.opened.map((part) => part.close()));
   }
 

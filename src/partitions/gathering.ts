@@ -36,6 +36,8 @@ export class Gathering<Item> {
   /** Where something went back to; the first comes first. */
   readonly #owed = new Set<GatheringSource<Item>>();
   #isServingOwed = false;
+  /** Whether each source has replied once. */
+  #hasLooked = false;
   /** Those that have failed, and have not succeeded since. */
   readonly #failing = new Map<GatheringSource<Item>, { readonly pause: Pause; until: number }>();
 
@@ -47,9 +49,50 @@ export class Gathering<Item> {
     });
   }
 
+  /**
+   * Waits for messages as {@link Waiters.wait} does. Who comes first may find that no connection is open yet, and its
+   * time may be over before one is: so it looks once into all sources, however long that takes.
+   */
+  async take(max: number, { signal, timeout }: WaitOptions): Promise<readonly Item[]> {
+    const startedAt = performance.now();
+    if (!this.#hasLooked && timeout < Infinity) {
+      const found = await this.look(max, this.#sources, signal);
+      if (found.length > 0) return found;
+    }
+    const left = Math.max(0, timeout - (performance.now() - startedAt));
+    return await this.wait(max, { signal, timeout: left });
+  }
+
   /** See {@link Waiters.wait}. */
   wait(max: number, options: WaitOptions): Promise<readonly Item[]> {
     return this.#waiters.wait(max, options);
+  }
+
+  /**
+   * Looks once into one source after another; returns what the first has that has any.
+   *
+   * @throws what the first has rejected with, if none has any and one has failed.
+   */
+  async look(
+    max: number,
+    sources: readonly GatheringSource<Item>[],
+    signal?: AbortSignal,
+  ): Promise<readonly Item[]> {
+    let failure: unknown;
+    for (const source of sources) {
+      try {
+        const items = await source.wait(max, { signal, timeout: 0 });
+        if (items.length > 0) return items;
+      } catch (error) {
+        signal?.throwIfAborted();
+        failure ??= error;
+      }
+    }
+    // What one rejects with is an error of ours.
+    // oxlint-disable-next-line typescript/only-throw-error
+    if (failure !== undefined) throw failure;
+    this.#hasLooked = true;
+    return [];
   }
 
   /**

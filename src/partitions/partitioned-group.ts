@@ -61,7 +61,9 @@ export class PartitionedGroup implements GroupFace {
     }
     await this.#parts.known(options.signal);
     this.checkTaking();
-    return await this.#gathering.wait(max, options);
+    if (options.timeout > 0) return await this.#gathering.take(max, options);
+    const all = this.#parts.active.map((partition) => this.#sourceOf(this.#parts.at(partition)));
+    return await this.#gathering.look(max, all, options.signal);
   }
 
   limit(held: Held, duration?: number): void {

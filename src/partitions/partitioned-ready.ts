@@ -64,34 +64,36 @@ export class PartitionedReady implements ReadyFace {
     if (others.length > 0) {
       throw new TypeError(`${this.#name} is in partitions: it cannot be polled with others`);
     }
-    await this.#parts.known(options.signal);
-    this.checkTaking();
     if (!this.#isTaking) {
       this.#isTaking = true;
+      // First, so that the fact is asked for on the connection that it needs.
       this.#parts.attend({ takes: true });
       this.#onChange();
     }
+    await this.#parts.known(options.signal);
+    this.checkTaking();
     // One lane is asked directly: it serves many at once with fewer commands. Of several servers or partitions of a
     // Cluster one may come that has no lane yet.
     const [only] = this.#lanes.values();
     if (only !== undefined && this.#parts.serverCount === 1 && only.partition === undefined) {
       return await only.wait(max, options);
     }
-    return await this.#gathering.wait(max, options);
+    return await this.#gathering.take(max, options);
   }
 
   async pop(max: number, signal?: AbortSignal): Promise<readonly Buffer[]> {
     const payloads: Buffer[] = [];
+    let failure: unknown;
     for (const part of await this.#inTurn(signal)) {
       if (payloads.length >= max) break;
       try {
         payloads.push(...(await part.ready.pop(max - payloads.length, signal)));
       } catch (error) {
-        // What has been taken is in nobody's hands but ours.
-        if (payloads.length === 0) throw error;
-        break;
+        // What has been taken is in nobody's hands but ours; and others may be reached.
+        failure ??= error;
       }
     }
+    if (payloads.length === 0 && failure !== undefined) throw failure;
     return payloads;
   }
 
@@ -160,8 +162,7 @@ export class PartitionedReady implements ReadyFace {
     const left = this.#gathering.setSources([...this.#lanes.values()]);
     for (const { taker } of former) {
       // First what it has brought is out of our hands: a taker that is closed puts nothing back.
-      const closing = left.then(() => taker.close()).finally(() => this.#closings.delete(closing));
-      this.#closings.add(closing);
+      this.#awaitClosing(left.then(() => taker.close()));
     }
   }
 
@@ -173,13 +174,13 @@ export class PartitionedReady implements ReadyFace {
     );
     for (const [name, lane] of this.#lanes) {
       // None of its partitions is left.
-      if (lane.partition === undefined && !byServer.has(name)) setParts(lane, []);
+      if (lane.partition === undefined && !byServer.has(name)) this.#setParts(lane, []);
     }
     for (const [name, some] of byServer) {
       const parts = some.map(([, part]) => part);
       const lane = this.#lanes.get(name);
       if (lane === undefined) this.#lanes.set(name, this.#newLane(parts, parts[0] as Part));
-      else setParts(lane, parts);
+      else this.#setParts(lane, parts);
     }
   }
 
@@ -201,6 +202,18 @@ export class PartitionedReady implements ReadyFace {
     return former.map(([, lane]) => lane);
   }
 
+  /** To take from the same ones anew would end the block under way. */
+  #setParts(lane: Lane, parts: readonly Part[]): void {
+    if (isSame(lane.parts, parts)) return;
+    lane.parts = parts;
+    this.#awaitClosing(lane.taker.setSources(parts.map(sourceOf)));
+  }
+
+  #awaitClosing(closing: Promise<void>): void {
+    const closed = closing.finally(() => this.#closings.delete(closed));
+    this.#closings.add(closed);
+  }
+
   #newLane(parts: readonly Part[], { server }: Part, partition?: number): Lane {
     const taker = new Taker(parts.map(sourceOf), server, {
       order: "rotating",
@@ -220,13 +233,6 @@ export class PartitionedReady implements ReadyFace {
 
 function isOnCluster({ server }: Part): boolean {
   return isCluster(server.connections.commands);
-}
-
-/** To take from the same ones anew would end the block under way. */
-function setParts(lane: Lane, parts: readonly Part[]): void {
-  if (isSame(lane.parts, parts)) return;
-  lane.parts = parts;
-  lane.taker.setSources(parts.map(sourceOf));
 }
 
 function sourceOf({ queue: { keys }, pauses }: Part): PausableSource {

@@ -1,5 +1,5 @@
 import { setMaxListeners } from "node:events";
-import { RedisError } from "../errors.ts";
+import { ClosedError, RedisError } from "../errors.ts";
 import { REFUSAL } from "../lua/guarded.ts";
 import { bucketOf, isMessageId, parseMessageId } from "../queue/message.ts";
 import { BringOver } from "./bring-over.ts";
@@ -20,6 +20,8 @@ export type Act<Result> = (part: Part, knownFact: string, partition: number) => 
 export class Routing {
   readonly bringOver: BringOver;
   readonly #parts: Parts;
+  readonly #underWay = new Set<Promise<unknown>>();
+  #isClosed = false;
 
   constructor(parts: Parts) {
     this.#parts = parts;
@@ -72,7 +74,22 @@ export class Routing {
     }, signal);
   }
 
-  async #withFact<Result>(
+  /** Refuses every call from now on; resolves when those that were made are settled. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await Promise.allSettled(this.#underWay);
+  }
+
+  #withFact<Result>(act: (fact: Fact) => Promise<Result>, signal?: AbortSignal): Promise<Result> {
+    if (this.#isClosed) return Promise.reject(new ClosedError("the client"));
+    const doing = this.#retrying(act, signal);
+    this.#underWay.add(doing);
+    const end = () => this.#underWay.delete(doing);
+    doing.then(end, end);
+    return doing;
+  }
+
+  async #retrying<Result>(
     act: (fact: Fact) => Promise<Result>,
     signal?: AbortSignal,
   ): Promise<Result> {

@@ -80,6 +80,7 @@ export class Taker {
   #left: readonly Taken[] = [];
   /** All that happens between idle and idle. */
   #working: Promise<void> | undefined;
+  #stepping: Promise<void> | undefined;
   #puttingBack: Promise<unknown> | undefined;
 
   constructor(
@@ -115,10 +116,8 @@ export class Taker {
   }
 
   /**
-   * Waits for messages as {@link Waiters.wait} does.
-   *
-   * @throws {RedisError} also if Redis refuses the pop (WRONGTYPE, NOPERM). A lost connection does not
-   * reject: it is reported, and the wait goes on.
+   * Waits for messages as {@link Waiters.wait} does; rejects with {@link RedisError} also if Redis refuses the pop
+   * (WRONGTYPE, NOPERM). A lost connection does not reject: it is reported, and the wait goes on.
    */
   wait(max: number, options: WaitOptions): Promise<readonly Taken[]> {
     return this.#waiters.wait(max, options);
@@ -132,11 +131,12 @@ export class Taker {
   }
 
   /**
-   * From now on it takes from these; while there are none, all wait. What is under way from others is still
-   * delivered. Only for a taker with a rotating order.
+   * From now on it takes from these; while there are none, all wait. Resolves when what was under way from others is
+   * delivered, or has gone back. Only for a taker with a rotating order.
    */
-  setSources(sources: readonly PausableSource[]): void {
+  async setSources(sources: readonly PausableSource[]): Promise<void> {
     this.#sources.set(sources);
+    if (this.#mode !== "paused") await this.#stepping?.catch(() => {});
   }
 
   /** Ends every wait with a `ClosedError`; resolves when nothing is in hand any more. */
@@ -190,7 +190,7 @@ export class Taker {
       await new Promise<void>((resolve) => process.nextTick(resolve));
       if (!this.#waiters.areThere) break;
       try {
-        await this.#step();
+        await (this.#stepping = this.#step());
       } catch (error) {
         await this.#recover(error);
       }
