@@ -90,8 +90,8 @@ test("other sources while it waits: it takes from these, and no more from those 
   expect(await first).toEqual(["stays"]);
 
   const second = take(taker);
-  taker.setSources([]);
-  taker.setSources([stays, joins]);
+  void taker.setSources([]);
+  void taker.setSources([stays, joins]);
   await redis.rpush(joins.ready, "joins");
   expect(await second).toEqual(["joins"]);
   await redis.rpush(left.ready, "left");

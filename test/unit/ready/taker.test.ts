@@ -214,7 +214,7 @@ describe("of several sources in rotating order", () => {
     const calls = [new Call()];
     await reply("connect");
     const others = [{ ready: "four", receipts: "r", pauses: new KnownPause(false) }];
-    taker.setSources(others);
+    void taker.setSources(others);
     expect(pauses.map(({ listenerCount }) => listenerCount)).toEqual([0, 0, 0]);
     await reply("UNBLOCK", 1);
     await reply("BLPOP", blocked("a", "two"));
@@ -225,13 +225,13 @@ describe("of several sources in rotating order", () => {
   });
 
   test("none: all wait, until there are some of which it has asked whether they are paused", async () => {
-    taker.setSources([]);
+    void taker.setSources([]);
     const call = new Call();
     await pass(60_000);
     expect(wire.names).toEqual([]);
     const pause = new KnownPause();
     pause.ask = async () => void (pause.isPaused = false);
-    taker.setSources([{ ready: "four", receipts: "r", pauses: pause }]);
+    void taker.setSources([{ ready: "four", receipts: "r", pauses: pause }]);
     await reply("connect");
     await reply("BLPOP", blocked("a", "four"));
     expect(call.outcome).toEqual(["a"]);
