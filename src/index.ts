@@ -43,7 +43,11 @@ export type {
   ConsumerOptions,
   DelaylineOptions,
   QueueOptions,
+  RedisAddress,
 } from "./queue/options.ts";
+export type { ChangeProgress } from "./partitions/change.ts";
+export type { PartitionInfo } from "./partitions/partition-info.ts";
+export type { SetPartitionsOptions } from "./partitions/set-partitions-options.ts";
 export type { ConnectionOptions } from "./redis/client.ts";
 export type { LentClient } from "./redis/lent-client.ts";
 export type { Codec } from "./codecs/codec.ts";

@@ -14,7 +14,7 @@ import { tableOf } from "./ring.ts";
 import { isRefusedAsOld, type Routing } from "./routing.ts";
 
 /** How far a change of the number of partitions has come. */
-export interface Progress {
+export interface ChangeProgress {
   /** How many messages this call has brought over. */
   readonly moved: number;
   /** How many are left in partitions that go, as far as is known. */
@@ -24,7 +24,7 @@ export interface Progress {
 /** How a change is made. */
 export interface ChangeOptions {
   readonly signal: AbortSignal | undefined;
-  readonly onProgress: (progress: Progress) => void;
+  readonly onProgress: (progress: ChangeProgress) => void;
   /** Whether the ordinary queue becomes a part, or stays one, for processes that still use it. */
   readonly keepsOrdinary: boolean;
 }

@@ -1,11 +1,11 @@
 import { checkFunction, checkOptions, checkSignal } from "../queue/checks.ts";
 import type { CallOptions } from "../queue/options.ts";
-import type { ChangeOptions, Progress } from "./change.ts";
+import type { ChangeOptions, ChangeProgress } from "./change.ts";
 
 /** Options of `setPartitions`. */
 export interface SetPartitionsOptions extends CallOptions {
   /** Is called after each step that has brought something over. Costs nothing. Defaults to nobody. */
-  readonly onProgress?: (progress: Progress) => void;
+  readonly onProgress?: (progress: ChangeProgress) => void;
   /**
    * Makes the ordinary queue of the same name a part, and keeps it one, for processes that do not know of the
    * partitions: what they offer is taken by all, and found by those that know. Nothing is brought over, but what is

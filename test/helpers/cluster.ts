@@ -65,10 +65,13 @@ export interface TestCluster {
 /** The master that serves a key, as the client knows it. */
 export async function masterOf({ cluster, nodes }: TestCluster, key: string): Promise<OwnServer> {
   const slot = await cluster.cluster("KEYSLOT", key);
-  const port = Number(cluster.slots[slot]?.[0]?.split(":")[1]);
-  const node = nodes.find((candidate) => candidate.port === port);
-  if (node === undefined) throw new Error(`no master serves slot ${slot}`);
-  return node;
+  const find = () => {
+    const port = Number(cluster.slots[slot]?.[0]?.split(":")[1]);
+    return nodes.find((candidate) => candidate.port === port);
+  };
+  // A client that has asked a node which did not know them all yet asks again soon.
+  await eventually(() => find() !== undefined, { what: `a master serves slot ${slot}` });
+  return find() as OwnServer;
 }
 
 async function infoHas(client: Redis, text: string): Promise<void> {

@@ -18,7 +18,7 @@ export interface Row {
   readonly value: Bytes;
 }
 
-export function asRow({ to, kind, score, name, value }: Traveller): Row {
+function asRow({ to, kind, score, name, value }: Traveller): Row {
   return { to, kind, score, name: name.toString("latin1"), value: value.toString("latin1") };
 }
 

@@ -81,7 +81,7 @@ describe.each(Object.keys(places))("on %s", (where) => {
     async () => {
       const { REDIS, options, redisFor } = await (places[where] as () => Promise<Place>)();
       const name = uniqueName();
-      const program = await bundle("partitions-worker");
+      const program = await bundle(new URL("../workers/partitions-worker.ts", import.meta.url));
       const startWorker = (own: NodeJS.ProcessEnv) =>
         startChild(program, {
           env: { REDIS, QUEUE: name, RATE: String(RATE / 3), DELAY, ...own },

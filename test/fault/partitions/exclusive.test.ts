@@ -185,7 +185,6 @@ test.each(["plain", "reliable"] as const)(
     expect(overlaps).toEqual([]);
     expect(disordered(handled)).toEqual([]);
     if (kind === "plain") expect(new Set(idsOf(handled)).size).toBe(handled.length);
-    console.log(kind, { onJoin, onLeave, onKill, u: [atJoin.usual, atLeave.usual, atKill.usual] });
     expect(onJoin).toBeLessThan(1000 + atJoin.usual);
     expect(onLeave).toBeLessThan(1000 + atLeave.usual);
     expect(onKill).toBeLessThan(3000 + atKill.usual);

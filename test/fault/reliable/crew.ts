@@ -21,7 +21,10 @@ export class Crew {
 
   /** Starts `count` workers, whose environment is `env`; resolves when they work. They end with the test. */
   static async start(count: number, env: NodeJS.ProcessEnv, spares = 0): Promise<Crew> {
-    const crew = new Crew(await bundle("reliable-worker"), env);
+    const crew = new Crew(
+      await bundle(new URL("../workers/reliable-worker.ts", import.meta.url)),
+      env,
+    );
     for (let i = 0; i < count + spares; i++) crew.#spare();
     for (let i = 0; i < count; i++) await crew.#engage();
     return crew;

@@ -6,12 +6,12 @@ import { build } from "esbuild";
 import { onTestFinished } from "vitest";
 
 /** A worker in one file, which is there until the test has finished: it loads in a fifth of the time. */
-export async function bundle(worker: string): Promise<URL> {
+export async function bundle(worker: URL): Promise<URL> {
   const directory = await mkdtemp(join(tmpdir(), "delayline-worker-"));
   onTestFinished(() => rm(directory, { recursive: true, force: true }));
   const outfile = join(directory, "worker.cjs");
   await build({
-    entryPoints: [fileURLToPath(new URL(`${worker}.ts`, import.meta.url))],
+    entryPoints: [fileURLToPath(worker)],
     outfile,
     bundle: true,
     platform: "node",

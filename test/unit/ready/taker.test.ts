@@ -406,7 +406,7 @@ describe("a failure", () => {
   test("that passes is reported, and the wait goes on over a new connection after a pause", async () => {
     await connect();
     const call = new Call();
-    for (const [i, pause] of [100, 200, 400, 800, 1000, 1000].entries()) {
+    for (const [i, pause] of [100, 200, 400, 500, 500, 500].entries()) {
       await fail(i === 0 ? "BLPOP" : "connect", new Error("lost"));
       await pass(pause - 1);
       expect(wire.open).toEqual([]);
