@@ -27,7 +27,7 @@ export const FROM_ORDINARY = 0;
 /** Stands for the ordinary queue where the number of a partition is expected. */
 export const ORDINARY = -1;
 
-/** Batches are numbered epoch * 2^32 + counter, in Lua's doubles: they are exact up to 2^53. */
+/** So many changes of one queue are enough for ever. */
 export const MAX_EPOCH = 2 ** 21 - 1;
 
 const FACT = /^([1-9]\d*):([1-9]\d*):(0|[1-9]\d*):(stable|moving|holding):([1-9]\d*)$/;

@@ -61,7 +61,7 @@ export interface QueueOptions<T = unknown> {
    * queue have to say that it is in partitions.
    *
    * What concerns one message costs as much as in an ordinary queue; what concerns all goes to each partition. A
-   * process has one key more to look at in each script, and sends a sign of life every two seconds. Defaults to an
+   * process has one key more to look at in each script, and sends a sign of life every three seconds. Defaults to an
    * ordinary queue, which is in one place.
    */
   readonly partitions?: number;
