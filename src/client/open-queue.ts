@@ -203,5 +203,6 @@ export class OpenQueue {
     const settled = Promise.all(all.map((messages) => messages.settled()));
     this.queue.close();
     await settled;
+    for (const messages of all) messages.leave();
   }
 }

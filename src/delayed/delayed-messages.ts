@@ -35,7 +35,7 @@ export interface DelayedBytes {
 }
 
 /** What a handle asks of the delayed messages of its queue, which may be in many partitions. */
-export type DelayedFace = Pick<DelayedMessages, keyof DelayedMessages>;
+export type DelayedFace = Omit<Pick<DelayedMessages, keyof DelayedMessages>, "leave">;
 
 /**
  * The delayed messages of one queue, as bytes. There is one such object per queue and client, however
@@ -241,6 +241,11 @@ export class DelayedMessages {
   /** Drops all; returns how many. */
   clear(signal?: AbortSignal): Promise<number> {
     return this.#queue.change("clear", clearDelayed, {}, { signal });
+  }
+
+  /** Nothing is asked of it any more, while the client goes on without this queue. */
+  leave(): void {
+    this.#offers.leave();
   }
 
   /** Resolves when every offer and every cancellation made so far is settled. */

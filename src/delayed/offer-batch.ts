@@ -111,6 +111,11 @@ export class OfferBatch {
     return this.#batch.settled();
   }
 
+  /** No offer is added any more, while the client goes on without this queue. */
+  leave(): void {
+    this.#all.delete(this);
+  }
+
   /** Decides for what is sent now; see above. The other batches of the same turn follow suit. */
   #chooseScript(): "plain" | "keyed" {
     const { isUnderWay } = this.#batch;

@@ -43,7 +43,6 @@ import { Tidier } from "./tidier.ts";
  * Held. While it is held it sends nothing, not even a sweep. It sweeps as soon as it is let go.
  * Paused. While the queue is paused the task sweeps on the same occasions, which moves nothing, and does
  * nothing else: the timer is not armed. Who pauses or resumes says so by a wake-up of `0`.
- *
  * No error ends the task. It is told to the client's troubles, and tried again after a growing pause.
  */
 export class TransferTask implements Listener {
@@ -186,6 +185,7 @@ export class TransferTask implements Listener {
 
   /** Stops as {@link close} does, and leaves the channel, while the client goes on without this queue. */
   async leave(): Promise<void> {
+    this.#work.stopped();
     this.#subscriber.unlisten(this.#queue.keys.channel, this);
     await this.close();
   }

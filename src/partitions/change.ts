@@ -132,6 +132,8 @@ export class Change {
     const { signal } = this.#options;
     const { first, notice } = this.#parts;
     const by = { ...fact, epoch: fact.epoch + 1, to: count, from };
+    // Before anybody can know of the new ones, and again when it goes on: others may have been slower to pause them.
+    await prepare((partition) => this.#parts.at(partition), { ...by, state: "moving" }, signal);
     const args = {
       expected: formatFact(fact),
       fact: formatFact({ ...by, state: "moving" }),

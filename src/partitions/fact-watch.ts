@@ -158,6 +158,7 @@ export class FactWatch implements Listener {
     this.#isClosed = true;
     clearTimeout(this.#timer);
     this.#pause.end();
+    this.#work.stopped();
     await this.#attending;
     if (!this.#hasBegun) return;
     this.#first.server.subscriber.unlisten(this.notice, this);
@@ -228,13 +229,14 @@ export class FactWatch implements Listener {
     const member = formatMember({ name: this.#id, roles: this.#roles });
     const { background } = server.connections;
     const args = { member, timeout: MEMBER_TIMEOUT, gone: isGone ? 1 : 0 };
-    // Its former roles stand there as another member.
+    const sentAt = performance.now();
+    let attendance = await queue.run(background, attend, args);
+    // Its former roles stand there as another member; never is there none.
     const former = this.#announced;
     if (former !== "" && former !== member) {
-      await queue.run(background, attend, { ...args, member: former, gone: 1 });
+      attendance = await queue.run(background, attend, { ...args, member: former, gone: 1 });
     }
-    const sentAt = performance.now();
-    const { fact, members } = await queue.run(background, attend, args);
+    const { fact, members } = attendance;
     if (fact !== undefined) this.learn(fact);
     this.#attendedAt = sentAt;
     // It is only a hint, which the next sign of life replaces.

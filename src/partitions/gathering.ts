@@ -36,7 +36,7 @@ export class Gathering<Item> {
   /** Where something went back to; the first comes first. */
   readonly #owed = new Set<GatheringSource<Item>>();
   #isServingOwed = false;
-  /** Whether each source has replied once. */
+  /** Whether somebody has looked into all sources. */
   #hasLooked = false;
   /** Those that have failed, and have not succeeded since. */
   readonly #failing = new Map<GatheringSource<Item>, { readonly pause: Pause; until: number }>();
@@ -56,7 +56,10 @@ export class Gathering<Item> {
   async take(max: number, { signal, timeout }: WaitOptions): Promise<readonly Item[]> {
     const startedAt = performance.now();
     if (!this.#hasLooked && timeout < Infinity) {
-      const found = await this.look(max, this.#sources, signal);
+      this.#hasLooked = true;
+      // What is refused is found again by the wait.
+      const found = await this.look(max, this.#sources, signal).catch(() => []);
+      signal?.throwIfAborted();
       if (found.length > 0) return found;
     }
     const left = Math.max(0, timeout - (performance.now() - startedAt));
@@ -91,7 +94,6 @@ export class Gathering<Item> {
     // What one rejects with is an error of ours.
     // oxlint-disable-next-line typescript/only-throw-error
     if (failure !== undefined) throw failure;
-    this.#hasLooked = true;
     return [];
   }
 
@@ -102,8 +104,11 @@ export class Gathering<Item> {
   async setSources(sources: readonly GatheringSource<Item>[]): Promise<void> {
     this.#sources = sources;
     this.#giveBack(({ source }) => !sources.includes(source));
-    for (const known of [this.#owed, this.#failing]) {
-      for (const source of known.keys()) if (!sources.includes(source)) known.delete(source);
+    for (const source of this.#owed) if (!sources.includes(source)) this.#owed.delete(source);
+    for (const source of this.#failing.keys()) {
+      if (sources.includes(source)) continue;
+      this.#failing.delete(source);
+      source.work.stopped();
     }
     const former = [...this.#waits].filter(([source]) => !sources.includes(source));
     for (const [, wait] of former) wait.abort();

@@ -58,6 +58,8 @@ export class GroupTenure implements Tenure, ExclusiveSource {
   end(): void {
     this.#isEnded = true;
     this.#ending.abort();
+    // What its handlers settle is tried for so long as the client may take to close.
+    void this.#own.stop();
   }
 
   onChange(): void {
@@ -101,8 +103,14 @@ export class GroupTenure implements Tenure, ExclusiveSource {
     if (this.#inherited === undefined) {
       await this.#own.prepare(signal);
       const { member, settings } = this.#own;
-      const entries = await this.#lease.inherit(member, settings.maxDeliveries);
-      this.#inherited = this.#own.adopt(entries);
+      try {
+        const entries = await this.#lease.inherit(member, settings.maxDeliveries);
+        this.#inherited = this.#own.adopt(entries);
+      } catch (error) {
+        // Perhaps they are this consumer's by now: then the next tenure inherits them, in order.
+        this.end();
+        throw error;
+      }
     }
     if (this.#next !== undefined) {
       await until(this.#next.at, signal);
@@ -134,7 +142,11 @@ export class GroupTenure implements Tenure, ExclusiveSource {
         bury: (held, reason, signal) => settlements.bury(held, reason, signal),
         extend: (held, signal) => settlements.extend(held, signal),
         retry: async (held, delay, _isCounted, signal) => {
-          const entry = await settlements.again(held, signal);
+          const entry = await settlements.again(held, signal).catch((error: unknown) => {
+            // Perhaps it is in flight anew: then the next tenure inherits it, before any other.
+            this.end();
+            throw error;
+          });
           if (entry === undefined) return false;
           const [next] = group.adopt([entry]) as [Held];
           this.#next = { held: next, at: performance.now() + delay };
@@ -149,15 +161,13 @@ export class GroupTenure implements Tenure, ExclusiveSource {
 async function until(at: number, signal: AbortSignal): Promise<void> {
   if (signal.aborted) return;
   await new Promise<void>((resolve) => {
-    const timer = new DeadlineTimer(() => resolve());
+    const end = () => {
+      timer.clear();
+      signal.removeEventListener("abort", end);
+      resolve();
+    };
+    const timer = new DeadlineTimer(end);
     timer.reset(at);
-    signal.addEventListener(
-      "abort",
-      () => {
-        timer.clear();
-        resolve();
-      },
-      { once: true },
-    );
+    signal.addEventListener("abort", end);
   });
 }

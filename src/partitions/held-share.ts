@@ -54,9 +54,11 @@ export class HeldShare {
   async end(): Promise<void> {
     this.#isEnded = true;
     this.#unlisten();
-    this.#parts.attend({ isExclusive: false });
+    // A change that begins meanwhile has to wait for the handlers.
+    this.#parts.attend({ isExclusive: false, isReleasing: true });
     for (const partition of this.#holdings.keys()) this.#end(partition);
     await Promise.all(this.#endings.values());
+    this.#parts.attend({ isReleasing: false });
   }
 
   #onChange(): void {

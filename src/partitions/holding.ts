@@ -62,10 +62,11 @@ export class Holding {
     while (!this.#isEnded) {
       const lease = await this.#take();
       if (lease === undefined) continue;
-      this.#tenure = this.#begin(lease);
-      if (this.#isEnded) this.#tenure.end();
-      await this.#tenure.done;
-      this.#tenure = undefined;
+      if (!this.#isEnded) {
+        this.#tenure = this.#begin(lease);
+        await this.#tenure.done;
+        this.#tenure = undefined;
+      }
       await lease.release();
       await this.#onReleased();
     }
@@ -78,7 +79,7 @@ export class Holding {
       const lease = await Lease.take(this.#claim);
       this.#takes.succeeded();
       if (typeof lease !== "number") return lease;
-      wait = Math.max(lease, MIN_WAIT);
+      wait = Math.min(Math.max(lease, MIN_WAIT), MAX_WAIT);
     } catch (error) {
       const doing = `cannot take the lease on partition "${this.#claim.part.queue.name}"`;
       this.#takes.failed(new RedisError(doing, error));
@@ -104,3 +105,6 @@ const RETRY = 500;
 
 /** Milliseconds until it is tried again, at least. */
 const MIN_WAIT = 10;
+
+/** The same at most: it may be released without a word. */
+const MAX_WAIT = 500;

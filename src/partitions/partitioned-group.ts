@@ -6,6 +6,7 @@ import { Gathering, type GatheringSource } from "./gathering.ts";
 import type { Part } from "./part.ts";
 import type { Parts } from "./parts.ts";
 import { sharesOf } from "./shares.ts";
+import { Taking } from "./taking.ts";
 
 /**
  * A consumer group of a reliable queue in partitions, and this process's consumers in it: what {@link Group} is for an
@@ -22,12 +23,18 @@ export class PartitionedGroup implements GroupFace {
   /** Where a delivery comes from. */
   readonly #origins = new WeakMap<Held, Group>();
   readonly #sources = new WeakMap<Part, GatheringSource<Held>>();
+  readonly #taking: Taking;
+  /** The partitions in which the group is known to be there. */
+  #madeFor: readonly number[] | undefined;
+  /** Where the next look begins. */
+  #turn = 0;
   #isTaking = false;
   #isClosed = false;
 
   constructor(parts: Parts, settings: GroupSettings) {
     this.settings = settings;
     this.#parts = parts;
+    this.#taking = new Taking(parts, settings.group);
     this.#gathering = new Gathering(`queue "${parts.name}"`);
     this.settlements = {
       ack: (held, signal) => this.#of(held).settlements.ack(held, signal),
@@ -54,16 +61,26 @@ export class PartitionedGroup implements GroupFace {
 
   async take(max: number, options: WaitOptions): Promise<readonly Held[]> {
     this.checkTaking();
-    if (!this.#isTaking) {
-      this.#isTaking = true;
-      this.#parts.attend({ takes: true });
-      this.#onChange();
-    }
+    return await this.#taking.during(() => this.#take(max, options));
+  }
+
+  async #take(max: number, options: WaitOptions): Promise<readonly Held[]> {
+    this.#isTaking = true;
     await this.#parts.known(options.signal);
     this.checkTaking();
+    // Another group would let go of what this one has not been given, where this one does not exist.
+    const { active } = this.#parts;
+    if (this.#madeFor !== active) {
+      const groups = active.map((partition) => this.groupOf(this.#parts.at(partition)));
+      await Promise.all(groups.map((group) => group.made(options.signal)));
+      this.#madeFor = active;
+      this.#onChange();
+    }
     if (options.timeout > 0) return await this.#gathering.take(max, options);
-    const all = this.#parts.active.map((partition) => this.#sourceOf(this.#parts.at(partition)));
-    return await this.#gathering.look(max, all, options.signal);
+    const all = active.map((partition) => this.#sourceOf(this.#parts.at(partition)));
+    const first = this.#turn++ % all.length;
+    const inTurn = [...all.slice(first), ...all.slice(0, first)];
+    return await this.#gathering.look(max, inTurn, options.signal);
   }
 
   limit(held: Held, duration?: number): void {
@@ -93,6 +110,7 @@ export class PartitionedGroup implements GroupFace {
   /** Ends every wait. What is in hand is left to the partitions. */
   async stop(): Promise<void> {
     this.#isClosed = true;
+    this.#taking.close();
     await this.#gathering.close();
   }
 
@@ -107,13 +125,14 @@ export class PartitionedGroup implements GroupFace {
 
   #onChange(): void {
     if (this.#isClosed) return;
-    const { active, members, self } = this.#parts;
+    const { active, self } = this.#parts;
     // Whoever offers makes the group, so that no message passes it by.
     const parts = active.map((partition) => this.#parts.at(partition));
     for (const part of parts) this.groupOf(part);
     if (!this.#isTaking) return;
-    const takers = members.filter(({ roles }) => roles.takes).map(({ name }) => name);
-    const share = sharesOf(takers, self, active.length, PROCESSES).map((i) => parts[i] as Part);
+    const share = sharesOf(this.#taking.members, self, active.length, PROCESSES).map(
+      (i) => parts[i] as Part,
+    );
     void this.#gathering.setSources(share.map((part) => this.#sourceOf(part)));
   }
 

@@ -1,13 +1,14 @@
 import type { DelayedBytes, DelayedFace, DelayedMessages } from "../delayed/delayed-messages.ts";
 import type { Due, Offering, OfferResult } from "../delayed/offer-batch.ts";
 import type { PlainResult } from "../delayed/plain-result.ts";
-import { OfferError, OfferManyError, RedisError } from "../errors.ts";
+import { ClosedError, OfferError, OfferManyError, RedisError } from "../errors.ts";
 import type { SearchHit } from "../lua/delayed/search-page.ts";
 import { bucketOfKey } from "../queue/bucket.ts";
 import type { Hint } from "../queue/find-options.ts";
 import { createId, isMessageId } from "../queue/message.ts";
 import { grouped } from "./grouped.ts";
 import { destinationOf } from "./fact.ts";
+import { aborted } from "../redis/call.ts";
 import type { Parts } from "./parts.ts";
 import { Reading, type MessagesOf } from "./reading.ts";
 import { bucketOfId, type Act, type Routing } from "./routing.ts";
@@ -60,8 +61,12 @@ export class PartitionedMessages implements DelayedFace {
         this.#messagesOf(part).offer({ ...offering, bucket, sentAs, knownFact }, signal);
       return await this.#routing.at(bucket, offering.key, act, signal);
     } catch (error) {
-      if (error instanceof OfferError || !(error instanceof RedisError)) throw error;
       const doing = `cannot offer to queue "${this.#parts.name}"`;
+      const isKnown = error instanceof OfferError || error instanceof ClosedError;
+      if (signal?.aborted === true && !isKnown) {
+        throw new OfferError(doing, aborted(signal, false), "none");
+      }
+      if (isKnown || !(error instanceof RedisError)) throw error;
       // It failed before the offer itself was sent.
       throw new OfferError(doing, error.cause, "none");
     }
@@ -156,9 +161,15 @@ export class PartitionedMessages implements DelayedFace {
   async poll(limit: number, signal?: AbortSignal): Promise<Buffer[]> {
     const payloads: Buffer[] = [];
     while (payloads.length < limit) {
-      const oldest = await this.#reading.oldest(limit - payloads.length, signal);
-      if (oldest === undefined) break;
-      payloads.push(...(await oldest.messages.poll(oldest.count, signal)));
+      try {
+        const oldest = await this.#reading.oldest(limit - payloads.length, signal);
+        if (oldest === undefined) break;
+        payloads.push(...(await oldest.messages.poll(oldest.count, signal)));
+      } catch (error) {
+        // What has been taken out is in nobody's hands but ours.
+        if (payloads.length > 0) break;
+        throw error;
+      }
     }
     return payloads;
   }

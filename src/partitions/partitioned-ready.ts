@@ -12,6 +12,7 @@ import type { Part } from "./part.ts";
 import type { Parts } from "./parts.ts";
 import { isRefusedAsOld } from "./routing.ts";
 import { sharesOf } from "./shares.ts";
+import { Taking } from "./taking.ts";
 
 /** A taker, and what it takes from. */
 interface Lane extends GatheringSource<Taken> {
@@ -36,12 +37,14 @@ export class PartitionedReady implements ReadyFace {
   readonly #closings = new Set<Promise<void>>();
   /** Where the next message is put, and where the next pop begins. */
   #turn = 0;
+  readonly #taking: Taking;
   #isTaking = false;
   #isClosed = false;
 
   constructor(parts: Parts) {
     this.#parts = parts;
     this.#name = `queue "${parts.name}"`;
+    this.#taking = new Taking(parts);
     this.#gathering = new Gathering(this.#name);
     parts.onChange(() => this.#onChange());
   }
@@ -64,10 +67,12 @@ export class PartitionedReady implements ReadyFace {
     if (others.length > 0) {
       throw new TypeError(`${this.#name} is in partitions: it cannot be polled with others`);
     }
+    return await this.#taking.during(() => this.#take(max, options));
+  }
+
+  async #take(max: number, options: WaitOptions): Promise<readonly Taken[]> {
     if (!this.#isTaking) {
       this.#isTaking = true;
-      // First, so that the fact is asked for on the connection that it needs.
-      this.#parts.attend({ takes: true });
       this.#onChange();
     }
     await this.#parts.known(options.signal);
@@ -132,6 +137,7 @@ export class PartitionedReady implements ReadyFace {
 
   async close(): Promise<void> {
     this.#isClosed = true;
+    this.#taking.close();
     const takers = Array.from(this.#lanes.values(), ({ taker }) => taker.close());
     await Promise.all([this.#gathering.close(), ...takers, ...this.#closings]);
   }
@@ -186,9 +192,9 @@ export class PartitionedReady implements ReadyFace {
 
   /** A lane for each partition of this process's share. Returns those of the others. */
   #takeShare(all: readonly (readonly [number, Part])[]): Lane[] {
-    const { members, self } = this.#parts;
-    const takers = members.filter(({ roles }) => roles.takes).map(({ name }) => name);
-    const indexes = all.length > 0 ? sharesOf(takers, self, all.length, PROCESSES) : [];
+    const { members } = this.#taking;
+    const { self } = this.#parts;
+    const indexes = all.length > 0 ? sharesOf(members, self, all.length, PROCESSES) : [];
     const share = new Map(indexes.map((i) => all[i] as readonly [number, Part]));
     const former = [...this.#lanes].filter(
       ([, { partition }]) => partition !== undefined && !share.has(partition),

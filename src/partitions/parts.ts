@@ -29,6 +29,7 @@ export class Parts {
   readonly #watch: FactWatch;
   #ordinary: Part | undefined;
   readonly #listeners = new Set<() => void>();
+  readonly #takes = new Set<string>();
   readonly #left = new Set<Part>();
   readonly #leavings = new Set<Promise<void>>();
   #isTransferring = false;
@@ -157,6 +158,13 @@ export class Parts {
   /** From now on this client counts as one that does this. */
   attend(roles: Roles): void {
     this.#watch.attend(roles);
+  }
+
+  /** Whether this client takes from this; see {@link takeOf}. */
+  attendTaking(what: string, isTaking: boolean): void {
+    if (isTaking) this.#takes.add(what);
+    else this.#takes.delete(what);
+    this.attend({ takes: [...this.#takes] });
   }
 
   /** See {@link FactWatch.tellReleased}. */

@@ -11,17 +11,21 @@ import type { Part } from "./part.ts";
  */
 export async function prepare(
   at: (partition: number) => Part,
-  { from, to }: Fact,
+  { epoch, from, to }: Fact,
   signal?: AbortSignal,
 ): Promise<void> {
-  const model = at(from === FROM_ORDINARY ? ORDINARY : 0);
+  const isOrdinaryToo = from === FROM_ORDINARY;
+  const model = at(isOrdinaryToo ? ORDINARY : 0);
   const fresh = Array.from({ length: Math.max(0, to - from) }, (_, i) => at(from + i));
+  // Of an ordinary queue that joins partitions which are there already, these know whether all is paused.
+  const isLate = isOrdinaryToo && epoch > 1;
+  const pausedAs = isLate ? at(0) : model;
   let isPaused: boolean;
   do {
-    isPaused = await model.pauses.ask(signal);
-    for (const part of fresh) await setPausedOf(part, isPaused, signal);
+    isPaused = await pausedAs.pauses.ask(signal);
+    for (const part of isLate ? [model] : fresh) await setPausedOf(part, isPaused, signal);
     // Somebody may have paused the queue meanwhile.
-  } while (isPaused !== (await model.pauses.ask(signal)));
+  } while (isPaused !== (await pausedAs.pauses.ask(signal)));
   const groups = await groupsOf(model, signal);
   for (const { queue } of fresh) {
     const { channel } = queue.keys;

@@ -116,6 +116,8 @@ export class PauseWatch implements Pauses, Listener {
     this.#isClosed = true;
     this.#timer.clear();
     this.#pause.end();
+    this.#work.stopped();
+    if (this.#watching === "watch") this.#subscriber.unlisten(this.#queue.keys.channel, this);
   }
 
   async #set(isPaused: boolean, signal?: AbortSignal): Promise<void> {

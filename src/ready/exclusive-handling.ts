@@ -38,6 +38,13 @@ export function exclusiveHandling<T>(
       if (held === undefined) return [];
       return [{ payload: await payloads.decodeTaken(held.payload), held }];
     };
+  // One for each lease, not for each message: Node keeps what it has combined as long as either lives.
+  const combined = new WeakMap<AbortSignal, AbortSignal>();
+  const eitherOf = (closing: AbortSignal, lease: AbortSignal): AbortSignal => {
+    const known = combined.get(lease) ?? AbortSignal.any([closing, lease]);
+    combined.set(lease, known);
+    return known;
+  };
   return {
     queue,
     report,
@@ -50,7 +57,7 @@ export function exclusiveHandling<T>(
         held.putBack();
         return;
       }
-      const signal = AbortSignal.any([closing, held.signal]);
+      const signal = eitherOf(closing, held.signal);
       try {
         await handler(payload, { signal, fence: held.fence });
       } catch (error) {

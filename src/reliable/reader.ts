@@ -75,6 +75,7 @@ export class Reader {
   readonly #size = new ReadSize();
   /** Ends the mode *resting*. */
   #wake = () => {};
+  readonly #unlisten: () => void;
   /** All that happens between idle and idle. */
   #working: Promise<void> | undefined;
 
@@ -100,7 +101,7 @@ export class Reader {
       onChange: () => this.onChange(),
     });
     this.#suspects = new Suspects(host.inHand);
-    this.#pauses.onChange(() => this.onChange());
+    this.#unlisten = this.#pauses.onChange(() => this.onChange());
   }
 
   /**
@@ -115,6 +116,7 @@ export class Reader {
 
   /** Ends every wait with a `ClosedError`; resolves when nothing that it has read is left with it. */
   async close(): Promise<void> {
+    this.#unlisten();
     this.#waiters.close();
     this.#pause.end();
     await this.#working;

@@ -68,7 +68,7 @@ local found = redis.call("GET", partitions)
 if found ~= expected then return found or "" end
 local now = math.floor(clock() / 1000)
 for _, member in ipairs(redis.call("ZRANGEBYSCORE", members, now - timeout, now + timeout)) do
-  if member:match("^%a*x%a*:") then fact = holding end
+  if member:match("^%a*[xr]%a*:") then fact = holding end
 end
 redis.call("SET", partitions, fact)
 redis.pcall("PUBLISH", notice, fact)

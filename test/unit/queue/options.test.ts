@@ -57,11 +57,11 @@ describe("a queue's settings", () => {
     ],
     [
       { tranfser: true },
-      'queue option must be one of codec, transfer, interop, maxPayloadBytes, got "tranfser"',
+      'queue option must be one of codec, transfer, interop, maxPayloadBytes, partitions, got "tranfser"',
     ],
     [
       { closeTimeout: 1 },
-      'queue option must be one of codec, transfer, interop, maxPayloadBytes, got "closeTimeout"',
+      'queue option must be one of codec, transfer, interop, maxPayloadBytes, partitions, got "closeTimeout"',
     ],
   ])("refuse %j with a TypeError", (options, message) => {
     expect(() => queueSettings(options as never)).toThrow(new TypeError(message));
@@ -134,7 +134,7 @@ describe("a client's settings", () => {
   test.each<[unknown, string]>([
     [6379, "number"],
     [true, "boolean"],
-    [["redis://localhost"], "object"],
+    [[["redis://localhost"]], "object"],
     [() => {}, "function"],
   ])("refuse an address of no known form: %s", (redis, type) => {
     expect(() => new Delayline({ redis } as never)).toThrow(
