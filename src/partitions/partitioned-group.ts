@@ -72,7 +72,7 @@ export class PartitionedGroup implements GroupFace {
     const { active } = this.#parts;
     if (this.#madeFor !== active) {
       const groups = active.map((partition) => this.groupOf(this.#parts.at(partition)));
-      await Promise.all(groups.map((group) => group.made(options.signal)));
+      await Promise.all(groups.map(async (group) => await group.made(options.signal)));
       this.#madeFor = active;
       this.#onChange();
     }
