@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { Parts } from "../../../src/partitions/parts.ts";
+import { Gate } from "../../helpers/gate.ts";
 import { Taking } from "../../../src/partitions/taking.ts";
 
 let told: (readonly [string, boolean])[];
@@ -42,12 +43,12 @@ test("it is told with the first wait, and withdrawn when nobody has waited for a
 });
 
 test("it is not withdrawn while anybody waits, however long", async () => {
-  let end = () => {};
-  const waiting = taking.during(() => new Promise<void>((resolve) => (end = resolve)));
+  const gate = new Gate();
+  const waiting = taking.during(() => gate.opened);
   await taking.during(() => Promise.resolve());
   await vi.advanceTimersByTimeAsync(60_000);
   expect(told).toEqual([["group mail", true]]);
-  end();
+  gate.open();
   await waiting;
   await vi.advanceTimersByTimeAsync(5_000);
   expect(told.at(-1)).toEqual(["group mail", false]);
