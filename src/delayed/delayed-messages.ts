@@ -1,4 +1,4 @@
-import { OfferError, OfferManyError, RedisError } from "../errors.ts";
+import { RedisError } from "../errors.ts";
 import { UnansweredError } from "../failure.ts";
 import { clearDelayed } from "../lua/delayed/clear-delayed.ts";
 import type { DelayedMember } from "../lua/delayed/get.ts";
@@ -20,6 +20,7 @@ import { DeadlineOrder } from "./deadline-order.ts";
 import { InsertionOrder, PAGE_BYTES, STEP } from "./insertion-order.ts";
 import { Lookup } from "./lookup.ts";
 import type { PlainResult } from "./plain-result.ts";
+import { offerEach } from "./offer-each.ts";
 import { OfferBatch, type Due, type Offering, type OfferResult } from "./offer-batch.ts";
 
 /** A delayed message, as bytes. */
@@ -107,16 +108,9 @@ export class DelayedMessages {
 
   /** @throws {OfferManyError} if Redis did not accept some of them. */
   async offerMany(offerings: readonly Offering[], signal?: AbortSignal): Promise<OfferResult[]> {
-    const results = await Promise.all(
-      offerings.map((offering) =>
-        this.#offers.add(offering, signal).catch((error: unknown) => {
-          if (error instanceof OfferError) return error;
-          throw error;
-        }),
-      ),
+    return await offerEach(this.#queue.name, offerings, (offering) =>
+      this.#offers.add(offering, signal),
     );
-    if (!results.some((result) => result instanceof OfferError)) return results as OfferResult[];
-    throw new OfferManyError(this.#queue.name, results);
   }
 
   /** Cancels a message; returns whether it was delayed. */

@@ -24,7 +24,7 @@ export class PartitionedGroup implements GroupFace {
   readonly #origins = new WeakMap<Held, Group>();
   readonly #sources = new WeakMap<Part, GatheringSource<Held>>();
   readonly #taking: Taking;
-  /** The partitions in which the group is known to be there. */
+  /** The partitions in which the group has been made, or is being made. */
   #madeFor: readonly number[] | undefined;
   /** Where the next look begins. */
   #turn = 0;
@@ -68,19 +68,29 @@ export class PartitionedGroup implements GroupFace {
     this.#isTaking = true;
     await this.#parts.known(options.signal);
     this.checkTaking();
-    // Another group would let go of what this one has not been given, where this one does not exist.
     const { active } = this.#parts;
-    if (this.#madeFor !== active) {
-      const groups = active.map((partition) => this.groupOf(this.#parts.at(partition)));
-      await Promise.all(groups.map(async (group) => await group.made(options.signal)));
-      this.#madeFor = active;
-      this.#onChange();
-    }
+    if (this.#madeFor !== active) void this.#make(active);
     if (options.timeout > 0) return await this.#gathering.take(max, options);
     const all = active.map((partition) => this.#sourceOf(this.#parts.at(partition)));
     const first = this.#turn++ % all.length;
     const inTurn = [...all.slice(first), ...all.slice(0, first)];
     return await this.#gathering.look(max, inTurn, options.signal);
+  }
+
+  /**
+   * Makes the group in all partitions, those that others read among them: where it is not there, another group would
+   * let go of what this one has not been given. Nobody waits for it, since a server may be down. Never rejects.
+   */
+  async #make(active: readonly number[]): Promise<void> {
+    this.#madeFor = active;
+    this.#onChange();
+    const groups = active.map((partition) => this.groupOf(this.#parts.at(partition)));
+    try {
+      await Promise.all(groups.map(async (group) => await group.made()));
+    } catch {
+      // Who reads there reports it. The next take tries again.
+      this.#madeFor = undefined;
+    }
   }
 
   limit(held: Held, duration?: number): void {

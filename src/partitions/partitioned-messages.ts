@@ -1,7 +1,8 @@
 import type { DelayedBytes, DelayedFace, DelayedMessages } from "../delayed/delayed-messages.ts";
 import type { Due, Offering, OfferResult } from "../delayed/offer-batch.ts";
+import { offerEach } from "../delayed/offer-each.ts";
 import type { PlainResult } from "../delayed/plain-result.ts";
-import { ClosedError, OfferError, OfferManyError, RedisError } from "../errors.ts";
+import { ClosedError, OfferError, RedisError } from "../errors.ts";
 import type { SearchHit } from "../lua/delayed/search-page.ts";
 import { bucketOfKey } from "../queue/bucket.ts";
 import type { Hint } from "../queue/find-options.ts";
@@ -73,16 +74,7 @@ export class PartitionedMessages implements DelayedFace {
   }
 
   async offerMany(offerings: readonly Offering[], signal?: AbortSignal): Promise<OfferResult[]> {
-    const results = await Promise.all(
-      offerings.map((offering) =>
-        this.offer(offering, signal).catch((error: unknown) => {
-          if (error instanceof OfferError) return error;
-          throw error;
-        }),
-      ),
-    );
-    if (!results.some((result) => result instanceof OfferError)) return results as OfferResult[];
-    throw new OfferManyError(this.#parts.name, results);
+    return await offerEach(this.#parts.name, offerings, (offering) => this.offer(offering, signal));
   }
 
   async cancel(idOrKey: string, signal?: AbortSignal, hint?: Hint): Promise<boolean> {

@@ -198,8 +198,10 @@ export class Parts {
   #onChange(): void {
     const { fact } = this.#watch;
     if (fact === undefined) return;
-    const active = activeOf(fact);
     const before = this.#active;
+    const now = activeOf(fact);
+    // The same array, so that whoever has it knows that nothing has changed.
+    const active = now.join() === before.join() ? before : now;
     this.#active = active;
     for (const partition of active) this.at(partition);
     this.#shareOut();

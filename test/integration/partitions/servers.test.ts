@@ -50,3 +50,21 @@ test("partitions are shared out to the servers of a list; the living go on witho
   const { quarantine } = queueKeys(new PartitionNames(name).at(1));
   expect(await newRedis().lrange(quarantine, 0, -1)).toEqual(["unreadable"]);
 });
+
+test("a reliable queue is consumed where a server is there, by a process that comes when another is dead", async () => {
+  const dead = await startOwnServer();
+  const name = uniqueName("servers");
+  const redis = [redisUrl(), dead.url];
+  const options = { partitions: 4 };
+  await newLineThatMayFail({ redis }).getReliableQueue<number>(name, options).offer(0, 0);
+  await dead.kill();
+  const line = newLineThatMayFail({ redis });
+  const queue = line.getReliableQueue<number>(name, { ...options, group: "late" });
+  const taken: number[] = [];
+  queue.subscribe((payload) => void taken.push(payload));
+  const partitionKey = ["a", "b", "c", "d", "e", "f", "g", "h"].find(
+    (key) => tableOf(4)[bucketOfKey(key)] === 2,
+  ) as string;
+  await queue.offer(1, 0, { partitionKey });
+  await eventually(() => taken.includes(1), { within: 3_000 });
+});
