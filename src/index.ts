@@ -15,7 +15,17 @@ export type { Outcome } from "./lua/delayed/offer-keyed.ts";
 export type { OfferResult } from "./delayed/offer-batch.ts";
 export type { PlainResult } from "./delayed/plain-result.ts";
 export type { Quarantine } from "./queue/quarantine.ts";
-export type { QueueHandle } from "./queue/queue-handle.ts";
+export type { Forecast, ForecastOptions, QueueHandle } from "./queue/queue-handle.ts";
+export type { PartitionStats, QueueNumbers, QueueStats } from "./observe/queue-stats.ts";
+export type { QueueCounters } from "./observe/counters.ts";
+export type { HistogramSnapshot } from "./observe/histogram.ts";
+export type {
+  DeliveredMessage,
+  HandleEvent,
+  OfferEvent,
+  SettleEvent,
+  TakeEvent,
+} from "./observe/events.ts";
 export type { MessageId } from "./queue/message.ts";
 export { BlockingQueue, type FromQueue } from "./ready/blocking-queue.ts";
 export type { SubscribeOptions, TakeManyOptions, TakeOptions } from "./queue/take-options.ts";

@@ -7,11 +7,13 @@ import { ExclusiveGroup } from "../partitions/exclusive-group.ts";
 import { ExclusiveReady } from "../partitions/exclusive-ready.ts";
 import { PartitionedGroup } from "../partitions/partitioned-group.ts";
 import { PartitionedMessages } from "../partitions/partitioned-messages.ts";
+import { PartitionedNumbers } from "../partitions/partitioned-numbers.ts";
 import { PartitionedPauses } from "../partitions/partitioned-pauses.ts";
 import { PartitionedQuarantine } from "../partitions/partitioned-quarantine.ts";
 import { PartitionedReady } from "../partitions/partitioned-ready.ts";
 import { Parts } from "../partitions/parts.ts";
 import { Routing } from "../partitions/routing.ts";
+import type { Counters } from "../observe/counters.ts";
 import type { Consumer } from "../queue/consumer.ts";
 import type { Queue } from "../queue/queue.ts";
 import type { GroupSettings } from "../reliable/group.ts";
@@ -31,6 +33,8 @@ export class OpenPartitions {
   readonly parts: Parts;
   readonly pauses: PartitionedPauses;
   readonly quarantine: PartitionedQuarantine;
+  readonly numbers: PartitionedNumbers;
+  readonly counters: Counters;
   readonly delayed: PartitionedMessages;
   readonly ready: PartitionedReady;
   /** What a handle sees that consumes exclusively. */
@@ -53,6 +57,8 @@ export class OpenPartitions {
     this.#routing = new Routing(this.parts);
     this.pauses = new PartitionedPauses(this.parts);
     this.quarantine = new PartitionedQuarantine(this.parts);
+    this.numbers = new PartitionedNumbers(this.parts);
+    this.counters = this.parts.counters;
     this.delayed = new PartitionedMessages(this.parts, this.#routing, ({ delayed }) => delayed);
     this.ready = new PartitionedReady(this.parts);
     this.#exclusive = new Exclusive(this.parts);

@@ -7,6 +7,8 @@ import type { Elements, Into } from "../lua/family.ts";
 import { newerFact } from "../lua/guarded.ts";
 import type { Consumer } from "../queue/consumer.ts";
 import { queueKeys } from "../queue/keys.ts";
+import { Numbers } from "../queue/numbers.ts";
+import { Counters } from "../observe/counters.ts";
 import { PauseWatch } from "../queue/pause-watch.ts";
 import { Quarantine } from "../queue/quarantine.ts";
 import { Queue } from "../queue/queue.ts";
@@ -34,6 +36,8 @@ export class OpenQueue {
   readonly queue: Queue;
   readonly pauses: PauseWatch;
   readonly quarantine: Quarantine;
+  readonly numbers: Numbers;
+  readonly counters: Counters;
   readonly delayed: DelayedMessages;
   readonly ready: ReadyList;
   readonly consumers = new Set<Consumer>();
@@ -55,7 +59,9 @@ export class OpenQueue {
     const isOnCluster = isCluster(server.connections.commands);
     const shared = isOnCluster ? { ...server, clock: new ServerClock() } : server;
     const layout = { elements, into: "list" } as const;
+    this.counters = membership?.counters ?? new Counters();
     this.queue = new Queue(name, queueKeys(name), layout, shared, membership?.learn);
+    this.numbers = new Numbers(this.queue, isOnCluster);
     this.#membership = membership;
     this.pauses = new PauseWatch(this.queue, shared);
     this.quarantine = new Quarantine(this.queue);

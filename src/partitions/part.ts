@@ -1,5 +1,7 @@
 import type { DelayedMessages } from "../delayed/delayed-messages.ts";
 import type { Duty } from "../delayed/sweep-rhythm.ts";
+import type { Counters } from "../observe/counters.ts";
+import type { Numbers } from "../queue/numbers.ts";
 import type { PauseWatch } from "../queue/pause-watch.ts";
 import type { Quarantine } from "../queue/quarantine.ts";
 import type { Queue } from "../queue/queue.ts";
@@ -29,6 +31,7 @@ export interface Part {
   readonly server: Server;
   readonly pauses: PauseWatch;
   readonly quarantine: Quarantine;
+  readonly numbers: Numbers;
   readonly delayed: DelayedMessages;
   readonly ready: ReadyList;
   /** From now on this client moves its due messages, as far as it is on duty. */
@@ -53,6 +56,8 @@ export interface Part {
 
 /** What a partition has to do with the others. */
 export interface Membership {
+  /** Those of the whole queue. */
+  readonly counters: Counters;
   /** What is known about the partitions by now. */
   readonly knownFact: () => string | undefined;
   /** Is told what Redis knows, when it refuses a script since it knows more. */

@@ -1,5 +1,6 @@
 import { setMaxListeners } from "node:events";
 import { isHandled } from "../lua/partitions/is-handled.ts";
+import { Counters } from "../observe/counters.ts";
 import type { Troubles } from "../redis/troubles.ts";
 import { formatFact, FROM_ORDINARY, ORDINARY, partitionsOf, type Fact } from "./fact.ts";
 import type { Creation } from "./creation.ts";
@@ -22,6 +23,7 @@ export type Leaving = (part: Part, partition: number) => Promise<void>;
 export class Parts {
   /** The queue's name. */
   readonly name: string;
+  readonly counters = new Counters();
   readonly #host: PartsHost;
   readonly #names: PartitionNames;
   readonly #open = new Map<number, Part>();
@@ -215,6 +217,7 @@ export class Parts {
     const name = isOrdinary ? this.name : this.#names.at(partition);
     const server = isOrdinary ? 0 : partition % this.#host.serverCount;
     return this.#host.open(name, server, {
+      counters: this.counters,
       knownFact: () => this.#knownFact,
       learn: (fact) => this.learn(fact),
     });

@@ -1,4 +1,7 @@
-import { callSignal } from "./checks.ts";
+import type { Counters, QueueCounters } from "../observe/counters.ts";
+import type { QueueStats } from "../observe/queue-stats.ts";
+import { callSignal, checkInstant, checkOptions, checkSignal, checkWhole } from "./checks.ts";
+import type { NumbersFace } from "./numbers.ts";
 import type { CallOptions } from "./options.ts";
 import type { PauseWatch } from "./pause-watch.ts";
 import type { Quarantine } from "./quarantine.ts";
@@ -9,6 +12,28 @@ export interface HandleOptions {
   readonly queue: Pick<Queue, "name">;
   readonly pauses: Pick<PauseWatch, "pause" | "resume" | "ask">;
   readonly quarantine: Quarantine;
+  readonly numbers: NumbersFace;
+  readonly counters: Counters;
+}
+
+/** Options of {@link QueueHandle.forecast}. */
+export interface ForecastOptions extends CallOptions {
+  /** Where the first span begins: a date, or an instant in epoch milliseconds. Defaults to now, on the server's clock. */
+  readonly from?: Date | number;
+  /** How long each span is, in milliseconds; a whole number, 1 at least. */
+  readonly step: number;
+  /** How many spans: 1 to 1,000. */
+  readonly count: number;
+}
+
+/** What falls due when. */
+export interface Forecast {
+  /** Where the first span begins (epoch ms on the server's clock). */
+  readonly from: number;
+  /** How long each span is (ms). */
+  readonly step: number;
+  /** How many messages and retries fall due in each span. */
+  readonly counts: readonly number[];
 }
 
 /** What every handle of a queue can do, whichever side of the queue it is about. */
@@ -20,12 +45,48 @@ export abstract class QueueHandle {
   readonly quarantine: Quarantine;
 
   readonly #pauses: HandleOptions["pauses"];
+  readonly #numbers: NumbersFace;
+  readonly #counters: Counters;
 
   /** @internal */
-  protected constructor({ queue, pauses, quarantine }: HandleOptions) {
+  protected constructor({ queue, pauses, quarantine, numbers, counters }: HandleOptions) {
     this.name = queue.name;
     this.quarantine = quarantine;
     this.#pauses = pauses;
+    this.#numbers = numbers;
+    this.#counters = counters;
+  }
+
+  /**
+   * How many messages are where, and how late: of the whole queue, and of each partition. Messages are not read.
+   * O(log N), one script for each partition.
+   */
+  async stats(options?: CallOptions): Promise<QueueStats> {
+    return await this.#numbers.stats(callSignal(options));
+  }
+
+  /**
+   * What falls due when: how many messages and retries in each of `count` spans of `step` milliseconds. O(log N) for
+   * each span, a hundred per script.
+   *
+   * @throws {RangeError | TypeError} if an option is not legal.
+   */
+  async forecast(options: ForecastOptions): Promise<Forecast> {
+    checkOptions("forecast option", options, ["from", "step", "count", "signal"]);
+    const { step, count, signal } = options;
+    checkWhole("step", step, 1, Number.MAX_SAFE_INTEGER);
+    checkWhole("count", count, 1, 1000);
+    checkSignal(signal);
+    const from =
+      options.from === undefined
+        ? Math.floor((await this.#numbers.stats(signal)).serverTime)
+        : checkInstant("from", options.from);
+    return { from, step, counts: await this.#numbers.forecast({ from, step, count }, signal) };
+  }
+
+  /** What this client has done with the queue since it opened it, all its handles together. Redis is not asked. */
+  get counters(): QueueCounters {
+    return this.#counters.snapshot();
   }
 
   /**

@@ -14,6 +14,7 @@ const FLOORS = [
   ["reliable"],
   ["delayed", "ready"],
   ["queue"],
+  ["observe"],
   ["lua/delayed", "lua/ready", "lua/reliable", "lua/queue", "lua/partitions"],
   ["lua/fragments"],
   ["lua"],
@@ -25,8 +26,40 @@ const FLOORS = [
 /** Pure code: every room may import it, and it imports nothing of the others. */
 const FOUNDATIONS = ["time", "codecs"];
 
-/** Entry points of their own, which no room imports, and what they import. */
-const ANNEXES: Readonly<Record<string, readonly string[]>> = { redisson: ["codecs"], testing: [] };
+/** What stands on top of the queues, optional, which no other room imports, and what each may import. */
+const ANNEXES: Readonly<Record<string, readonly string[]>> = {
+  redisson: ["codecs"],
+  testing: [],
+  inspect: [
+    "client",
+    "reliable",
+    "delayed",
+    "ready",
+    "queue",
+    "observe",
+    "redis",
+    "errors.ts",
+    "codecs",
+    "time",
+  ],
+  doctor: ["inspect", "client", "queue", "observe", "redis", "errors.ts", "time", "partitions"],
+  dashboard: ["inspect", "client", "delayed", "reliable", "queue", "observe", "errors.ts", "time"],
+  cli: [
+    "dashboard",
+    "doctor",
+    "inspect",
+    "client",
+    "delayed",
+    "reliable",
+    "queue",
+    "observe",
+    "errors.ts",
+    "time",
+  ],
+  opentelemetry: ["client", "observe", "errors.ts"],
+  prometheus: ["client", "queue", "observe", "errors.ts"],
+  nestjs: ["client", "delayed", "ready", "reliable", "queue", "errors.ts"],
+};
 
 /** Places of messages, each with its scripts. A move between them is a script. */
 const PLACES = ["delayed", "ready", "reliable"];

@@ -1,0 +1,52 @@
+import { DeadlineTimer } from "../time/deadline-timer.ts";
+import type { Patience } from "../time/patience.ts";
+import type { OpenQueues } from "./open-queues.ts";
+import type { Shared } from "./shared.ts";
+
+/**
+ * Ends a client. First it stops taking and moving; then it waits for handlers, as long as `patience` lasts; then it
+ * refuses every call, settles the offers under way and ends the connections. Never rejects.
+ */
+export async function closeClient(
+  open: OpenQueues,
+  servers: readonly [Shared, ...Shared[]],
+  patience: Patience,
+): Promise<void> {
+  const { closeTimeout } = servers[0];
+  open.close();
+  const queues = open.all;
+
+  const startedAt = performance.now();
+  const abandoning = new DeadlineTimer(() => {
+    for (const { connections } of servers) connections.abandon();
+  });
+  abandoning.reset(startedAt + closeTimeout);
+  await Promise.all(queues.map((queue) => queue.stopTaking()));
+  abandoning.clear();
+  const timeLeft = Math.max(0, startedAt + closeTimeout - performance.now());
+
+  const handled = Promise.all(queues.map((queue) => queue.handled()));
+  if (!(await patience.waitFor(handled))) for (const queue of queues) queue.reportRunning();
+
+  // Offers may be waiting for a Redis that is down; then ending the connections rejects them.
+  let givingUp: DeadlineTimer | undefined;
+  const givenUp = new Promise<void>((resolve) => {
+    givingUp = new DeadlineTimer(() => {
+      for (const { connections } of servers) connections.close();
+      // A client that was lent to us may keep them for ever: nobody waits for that.
+      setImmediate(resolve);
+    });
+    givingUp.reset(performance.now() + timeLeft);
+  });
+  await Promise.race([Promise.all(queues.map((queue) => queue.close())), givenUp]);
+  givingUp?.clear();
+
+  // What fails from now on fails since we end it.
+  for (const { troubles, subscriber, connections } of servers) {
+    troubles.close();
+    subscriber.close();
+    connections.close();
+  }
+  // What was reported last is emitted before this resolves: the caller may end the process then.
+  await new Promise((resolve) => setImmediate(resolve));
+}

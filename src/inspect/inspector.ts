@@ -1,0 +1,103 @@
+import type { DeadLetters } from "../reliable/dead-letters.ts";
+import type { DelayedQueue } from "../delayed/delayed-queue.ts";
+import type { BlockingQueue } from "../ready/blocking-queue.ts";
+import type { ReliableQueue } from "../reliable/reliable-queue.ts";
+import { Delayline } from "../client/delayline.ts";
+import type { DelaylineOptions } from "../queue/options.ts";
+import type { QueueStats } from "../observe/queue-stats.ts";
+
+/** A queue as it was found in Redis, opened to look at: nothing is moved and nothing is taken. Payloads are bytes. */
+export interface InspectedQueue {
+  readonly name: string;
+  /** How many partitions it has; 0: it is an ordinary queue. */
+  readonly partitions: number;
+  /** Finds, cancels and reschedules; offers, for who imports. */
+  readonly messages: DelayedQueue<Uint8Array> | ReliableQueue<Uint8Array>;
+  /** Of a plain queue: what is ready. */
+  readonly ready: BlockingQueue<Uint8Array> | undefined;
+  /** Of a reliable queue. */
+  readonly deadLetters: DeadLetters<Uint8Array> | undefined;
+  /** What was in it when it was opened. */
+  readonly stats: QueueStats;
+}
+
+/** Options of an {@link Inspector}. */
+export type InspectorOptions = Pick<DelaylineOptions, "redis" | "callTimeout" | "closeTimeout">;
+
+/**
+ * Opens whatever queue there is under a name: plain or reliable, ordinary or in partitions. It takes part in nothing: it
+ * moves no messages and takes none.
+ */
+export class Inspector implements AsyncDisposable {
+  readonly #options: InspectorOptions;
+  readonly #former = new Set<Promise<void>>();
+  #line: Delayline;
+  /** Whether each queue that is open in the client is open as one in partitions. */
+  readonly #open = new Map<string, boolean>();
+
+  constructor(options: InspectorOptions) {
+    this.#options = options;
+    this.#line = this.#connect();
+  }
+
+  /** The client that it looks through. It may be another one after {@link open}. */
+  get line(): Delayline {
+    return this.#line;
+  }
+
+  /** The names of all queues, in alphabetical order. Reads the names of all keys. */
+  async names(signal?: AbortSignal): Promise<string[]> {
+    const names: string[] = [];
+    for await (const name of this.#line.queues({ signal })) names.push(name);
+    return names.toSorted();
+  }
+
+  /**
+   * Opens a queue as it is now. One that does not exist is an empty plain queue.
+   *
+   * @throws {TypeError} if the name cannot name a queue.
+   * @throws {RedisError} if Redis cannot be asked.
+   */
+  async open(name: string, signal?: AbortSignal): Promise<InspectedQueue> {
+    const partitions = await this.#countPartitions(name, signal);
+    const isPartitioned = partitions > 0;
+    // What a client has open as the one, it does not open as the other.
+    if ((this.#open.get(name) ?? isPartitioned) !== isPartitioned) this.#startAgain();
+    this.#open.set(name, isPartitioned);
+    const options = { codec: "bytes", ...(isPartitioned && { partitions }) } as const;
+    const delayed = this.#line.getDelayedQueue(name, options);
+    const stats = await delayed.stats({ signal });
+    const isReliable = stats.kind === "reliable" || stats.dead > 0 || stats.retries > 0;
+    if (!isReliable) {
+      const ready = this.#line.getBlockingQueue(name, options);
+      return { name, partitions, messages: delayed, ready, deadLetters: undefined, stats };
+    }
+    const messages = this.#line.getReliableQueue(name, options);
+    const { deadLetters } = messages;
+    return { name, partitions, messages, ready: undefined, deadLetters, stats };
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#former, this.#line.close()]);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  async #countPartitions(name: string, signal?: AbortSignal): Promise<number> {
+    const partitions = await this.#line.partitions(name, { signal });
+    return partitions.filter(({ partition }) => partition >= 0).length;
+  }
+
+  #connect(): Delayline {
+    return new Delayline({ ...this.#options, transfer: false });
+  }
+
+  #startAgain(): void {
+    const former = this.#line.close().finally(() => this.#former.delete(former));
+    this.#former.add(former);
+    this.#open.clear();
+    this.#line = this.#connect();
+  }
+}

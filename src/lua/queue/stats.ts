@@ -1,0 +1,113 @@
+import { asInstant, clock } from "../fragments/clock.ts";
+import { info } from "../fragments/info.ts";
+import { asDeadline, replied } from "../fragments/replied.ts";
+import { asArray, asNumber, defineScript, type RawReply } from "../script.ts";
+
+export interface StatsReply {
+  /** The server's clock (epoch ms). */
+  readonly serverTime: number;
+  readonly isReliable: boolean;
+  readonly isPaused: boolean;
+  readonly delayed: number;
+  readonly overdue: number;
+  readonly ready: number;
+  readonly inFlight: number;
+  readonly retries: number;
+  readonly dead: number;
+  readonly quarantined: number;
+  readonly nextDeadline: number | undefined;
+  readonly oldestReadyAge: number | undefined;
+  readonly consumers: number;
+  readonly listeners: number;
+}
+
+/**
+ * What is in a queue, in one step. O(log N), and O(1) for each consumer group; it reads no message but the oldest that
+ * is ready, of which Redis has to send the fields along.
+ *
+ * What is ready in a stream: an entry that one group has finished is deleted, so it is what is not in flight. With
+ * several groups it is what each of them has not read yet, if Redis tells (7.0).
+ */
+export const stats = defineScript({
+  name: "stats",
+  keys: ["timeouts", "ready", "paused", "quarantine", "unreadable", "stream", "retries", "dead"],
+  args: ["channel"],
+  needs: [clock, info, replied],
+  lua: /* lua */ `
+local now = clock()
+local latest = math.floor(now / 1000)
+local count = redis.call("ZCARD", timeouts)
+local waiting = redis.call("ZCARD", retries)
+local overdue, next = 0, false
+for _, key in ipairs({ timeouts, retries }) do
+  local head = tonumber(redis.call("ZRANGE", key, 0, 0, "WITHSCORES")[2])
+  if head then
+    next = math.min(next or head, head)
+    if head <= latest then overdue = overdue + redis.call("ZCOUNT", key, "-inf", latest) end
+  end
+end
+local listed, length = redis.call("LLEN", ready), redis.call("XLEN", stream)
+local readable, inFlight, consumers, oldest = 0, 0, 0, false
+local isReliable = redis.call("EXISTS", stream)
+if isReliable == 1 then
+  local groups = redis.call("XINFO", "GROUPS", stream)
+  if #groups == 0 then readable = length end
+  local function look(from)
+    local first = redis.call("XRANGE", stream, from, "+", "COUNT", 1)[1]
+    local at = first and tonumber(first[1]:match("^(%d+)-"))
+    if at then oldest = math.min(oldest or at, at) end
+  end
+  if #groups == 0 then look("-") end
+  for _, fields in ipairs(groups) do
+    local group = infoOf(fields)
+    inFlight = inFlight + group.pending
+    consumers = consumers + group.consumers
+    local rest = math.max(0, length - group.pending)
+    if #groups > 1 and group.lag then rest = math.min(rest, group.lag) end
+    readable = readable + rest
+    if rest > 0 then look("(" .. group["last-delivered-id"]) end
+  end
+end
+local age = oldest and math.max(0, math.floor(now / 1000 - oldest))
+local subscribed = redis.pcall("PUBSUB", "NUMSUB", channel)
+return {
+  now,
+  isReliable,
+  redis.call("EXISTS", paused),
+  count,
+  overdue,
+  listed + readable,
+  inFlight,
+  waiting,
+  redis.call("XLEN", dead),
+  redis.call("LLEN", quarantine) + redis.call("LLEN", unreadable),
+  next and replied(next),
+  age,
+  consumers,
+  subscribed[2] or -1,
+}
+`,
+  reply: (raw: RawReply): StatsReply => {
+    const [serverTime, isReliable, isPaused, ...others] = asArray(raw);
+    const [delayed, overdue, ready, inFlight, retries, dead, quarantined] = others
+      .slice(0, 7)
+      .map(asNumber) as [number, number, number, number, number, number, number];
+    const [next, age, consumers, listeners] = others.slice(7);
+    return {
+      serverTime: asInstant(serverTime),
+      isReliable: asNumber(isReliable) === 1,
+      isPaused: asNumber(isPaused) === 1,
+      delayed,
+      overdue,
+      ready,
+      inFlight,
+      retries,
+      dead,
+      quarantined,
+      nextDeadline: next === null ? undefined : asDeadline(next),
+      oldestReadyAge: age === null ? undefined : asNumber(age),
+      consumers: asNumber(consumers),
+      listeners: asNumber(listeners),
+    };
+  },
+});

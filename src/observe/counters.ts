@@ -1,0 +1,76 @@
+import { Histogram, type HistogramSnapshot } from "./histogram.ts";
+
+/** What one client has done with a queue since it opened it. */
+export interface QueueCounters {
+  /** Messages that Redis has stored. */
+  readonly offered: number;
+  /** Messages that this client has moved to where they are ready. Retries count, too. */
+  readonly transferred: number;
+  /** Messages that were handed out: to a caller, a loop or a handler. */
+  readonly taken: number;
+  /** Deliveries that were acknowledged. */
+  readonly acknowledged: number;
+  /** Deliveries that failed, and whose message comes back. */
+  readonly retried: number;
+  /** Messages that were taken from a consumer that died. */
+  readonly reclaimed: number;
+  /** Deliveries whose message became a dead letter. */
+  readonly dead: number;
+  /** Messages that were cancelled. */
+  readonly cancelled: number;
+  /** Handlers that threw or rejected. */
+  readonly failed: number;
+  /**
+   * From the deadline until the message was moved (ms), of those that this client moved. The messages of one batch count
+   * as late as the oldest of them.
+   */
+  readonly systemLateness: HistogramSnapshot;
+  /** From when the message became ready until it was taken (ms); of a reliable queue only. */
+  readonly backlogLateness: HistogramSnapshot;
+  /** How long handlers ran (ms). */
+  readonly handling: HistogramSnapshot;
+}
+
+/** Counts what a client does with a queue. Whoever does it adds to the number. */
+export class Counters {
+  offered = 0;
+  transferred = 0;
+  taken = 0;
+  acknowledged = 0;
+  retried = 0;
+  reclaimed = 0;
+  dead = 0;
+  cancelled = 0;
+  failed = 0;
+  readonly systemLateness = new Histogram();
+  readonly backlogLateness = new Histogram();
+  readonly handling = new Histogram();
+
+  snapshot(): QueueCounters {
+    const {
+      offered,
+      transferred,
+      taken,
+      acknowledged,
+      retried,
+      reclaimed,
+      dead,
+      cancelled,
+      failed,
+    } = this;
+    return {
+      offered,
+      transferred,
+      taken,
+      acknowledged,
+      retried,
+      reclaimed,
+      dead,
+      cancelled,
+      failed,
+      systemLateness: this.systemLateness.snapshot(),
+      backlogLateness: this.backlogLateness.snapshot(),
+      handling: this.handling.snapshot(),
+    };
+  }
+}

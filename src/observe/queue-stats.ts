@@ -1,0 +1,81 @@
+/** Numbers of a queue, or of one of its partitions, as Redis tells them. */
+export interface QueueNumbers {
+  /** Messages that wait for their deadline, or are due and not moved yet. */
+  readonly delayed: number;
+  /** Messages and retries that are due, and not moved yet. */
+  readonly overdue: number;
+  /**
+   * Messages that can be taken: in the LIST, or in the stream and in nobody's hands. Several groups count each their own;
+   * then Redis 6.2, which does not tell how far a group is behind, lets us count too many.
+   */
+  readonly ready: number;
+  /** Messages of a reliable queue that are in the hands of consumers, of all groups. */
+  readonly inFlight: number;
+  /** Messages of a reliable queue that wait for their next attempt. */
+  readonly retries: number;
+  /** Dead letters of a reliable queue. */
+  readonly dead: number;
+  /** What nobody could read. */
+  readonly quarantined: number;
+  /** The earliest deadline of a message or retry (epoch ms), which may be past; undefined if there is none. */
+  readonly nextDeadline: number | undefined;
+  /**
+   * For how many milliseconds the oldest ready message has been ready; undefined if none is, and of a plain queue, whose
+   * ready LIST holds payloads and no times.
+   */
+  readonly oldestReadyAge: number | undefined;
+  /**
+   * Consumers that the groups of a reliable queue know, the dead among them until they are struck out; undefined of a plain
+   * queue: Redis does not tell who waits for a LIST.
+   */
+  readonly consumers: number | undefined;
+  /**
+   * Processes that hear the queue's wake-ups, which are those that move its messages, and those that only take, to learn of a
+   * pause. Undefined on a Cluster, where no node knows it alone.
+   */
+  readonly listeners: number | undefined;
+}
+
+/** The numbers of one partition. */
+export interface PartitionStats extends QueueNumbers {
+  /** Its number; -1: the ordinary queue, while it is taken in. */
+  readonly partition: number;
+}
+
+/** What is in a queue now. */
+export interface QueueStats extends QueueNumbers {
+  /** Whether messages are acknowledged. A queue is reliable as soon as its stream exists. */
+  readonly kind: "plain" | "reliable";
+  readonly isPaused: boolean;
+  /** The server's clock when it was asked (epoch ms). */
+  readonly serverTime: number;
+  /** Of a queue in partitions; empty otherwise. */
+  readonly perPartition: readonly PartitionStats[];
+}
+
+/** The numbers of a queue that is in several places. */
+export function mergeStats(all: readonly QueueStats[]): Omit<QueueStats, "perPartition"> {
+  const sum = (count: (one: QueueStats) => number) =>
+    all.reduce((total, one) => total + count(one), 0);
+  const known = (value: (one: QueueStats) => number | undefined) =>
+    all.map(value).filter((one) => one !== undefined);
+  const [deadlines, ages] = [known((one) => one.nextDeadline), known((one) => one.oldestReadyAge)];
+  const [consumers, listeners] = [known((one) => one.consumers), known((one) => one.listeners)];
+  return {
+    kind: all.some(({ kind }) => kind === "reliable") ? "reliable" : "plain",
+    isPaused: all.some(({ isPaused }) => isPaused),
+    serverTime: Math.max(...all.map(({ serverTime }) => serverTime)),
+    delayed: sum(({ delayed }) => delayed),
+    overdue: sum(({ overdue }) => overdue),
+    ready: sum(({ ready }) => ready),
+    inFlight: sum(({ inFlight }) => inFlight),
+    retries: sum(({ retries }) => retries),
+    dead: sum(({ dead }) => dead),
+    quarantined: sum(({ quarantined }) => quarantined),
+    nextDeadline: deadlines.length > 0 ? Math.min(...deadlines) : undefined,
+    oldestReadyAge: ages.length > 0 ? Math.max(...ages) : undefined,
+    // One process may be a consumer of each partition.
+    consumers: consumers.length > 0 ? Math.max(...consumers) : undefined,
+    listeners: listeners.length > 0 ? Math.min(...listeners) : undefined,
+  };
+}

@@ -1,0 +1,41 @@
+import { mergeStats, type QueueStats } from "../observe/queue-stats.ts";
+import type { NumbersFace, Spans } from "../queue/numbers.ts";
+import type { Part } from "./part.ts";
+import type { Parts } from "./parts.ts";
+
+/** The numbers of a queue in partitions: the sums, and those of each. */
+export class PartitionedNumbers implements NumbersFace {
+  readonly #parts: Parts;
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+  }
+
+  async stats(signal?: AbortSignal): Promise<QueueStats> {
+    const all = await this.#onAll(async (part) => await part.numbers.stats(signal), signal);
+    const perPartition = all.map(({ partition, result }) => {
+      const { kind: _, isPaused: __, serverTime: ___, perPartition: ____, ...numbers } = result;
+      return { partition, ...numbers };
+    });
+    return { ...mergeStats(all.map(({ result }) => result)), perPartition };
+  }
+
+  async forecast(spans: Spans, signal?: AbortSignal): Promise<number[]> {
+    const all = await this.#onAll((part) => part.numbers.forecast(spans, signal), signal);
+    return Array.from({ length: spans.count }, (_, i) =>
+      all.reduce((sum, { result }) => sum + (result[i] ?? 0), 0),
+    );
+  }
+
+  async #onAll<Result>(
+    act: (part: Part) => Promise<Result>,
+    signal?: AbortSignal,
+  ): Promise<{ partition: number; result: Result }[]> {
+    await this.#parts.all(signal);
+    return await Promise.all(
+      this.#parts.active.map(async (partition) => {
+        return { partition, result: await act(this.#parts.at(partition)) };
+      }),
+    );
+  }
+}
