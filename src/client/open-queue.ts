@@ -59,8 +59,9 @@ export class OpenQueue {
     const isOnCluster = isCluster(server.connections.commands);
     const shared = isOnCluster ? { ...server, clock: new ServerClock() } : server;
     const layout = { elements, into: "list" } as const;
-    this.counters = membership?.counters ?? new Counters();
-    this.queue = new Queue(name, queueKeys(name), layout, shared, membership?.learn);
+    this.counters = membership?.counters ?? new Counters(name);
+    const counting = { ...shared, counters: this.counters };
+    this.queue = new Queue(name, queueKeys(name), layout, counting, membership?.learn);
     this.numbers = new Numbers(this.queue, isOnCluster);
     this.#membership = membership;
     this.pauses = new PauseWatch(this.queue, shared);

@@ -28,7 +28,13 @@ export class CancelBatch {
     return this.#batch.settled();
   }
 
-  #send(wanted: readonly Wanted[]): Promise<boolean[]> {
+  async #send(wanted: readonly Wanted[]): Promise<boolean[]> {
+    const flags = await this.#remove(wanted);
+    for (const wasDelayed of flags) if (wasDelayed) this.#queue.counters.cancelled++;
+    return flags;
+  }
+
+  #remove(wanted: readonly Wanted[]): Promise<boolean[]> {
     const knownFact = wanted[0]?.knownFact;
     const all = wanted.map(({ idOrKey }) => idOrKey);
     const ids = all.filter(isMessageId);

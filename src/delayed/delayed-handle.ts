@@ -1,3 +1,4 @@
+import { offers } from "../observe/events.ts";
 import type { MessageId } from "../queue/message.ts";
 import {
   callSignal,
@@ -25,6 +26,7 @@ import {
 } from "./delayed-message.ts";
 import type { DelayedFace } from "./delayed-messages.ts";
 import type { Due, OfferResult, Offering } from "./offer-batch.ts";
+import { tellOffers } from "./told-offers.ts";
 import { checkNewMessage, offerRule, type OfferOptions } from "./offer-options.ts";
 
 /** What every handle can do with delayed messages: offer, find, cancel and reschedule them. */
@@ -93,7 +95,9 @@ export abstract class DelayedHandle<T> extends QueueHandle {
       const encoded = this.#payloads.encode(payload);
       return { payload: encoded, due: { delay }, ...offerRule(rule, takesHeaders) };
     });
-    return await this.#messages.offerMany(offerings, signal);
+    const offer = (all: readonly Offering[]) => this.#messages.offerMany(all, signal);
+    if (!offers.hasSubscribers) return await offer(offerings);
+    return await tellOffers({ queue: this.name, takesHeaders }, offerings, offer);
   }
 
   /**
@@ -286,6 +290,9 @@ export abstract class DelayedHandle<T> extends QueueHandle {
     const { takesHeaders } = this.#messages;
     const rule = options === undefined ? undefined : offerRule(options, takesHeaders);
     const offering = { payload: this.#payloads.encode(payload), due, ...rule };
-    return this.#messages.offer(offering, options?.signal);
+    if (!offers.hasSubscribers) return this.#messages.offer(offering, options?.signal);
+    return tellOffers({ queue: this.name, takesHeaders }, [offering], ([told]) =>
+      this.#messages.offer(told ?? offering, options?.signal),
+    );
   }
 }

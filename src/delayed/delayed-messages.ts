@@ -178,8 +178,10 @@ export class DelayedMessages {
   }
 
   /** Removes the messages that these elements stand for; returns how many were still there. */
-  remove(elements: readonly Buffer[], signal?: AbortSignal): Promise<number> {
-    return this.#order.remove(elements, signal);
+  async remove(elements: readonly Buffer[], signal?: AbortSignal): Promise<number> {
+    const removed = await this.#order.remove(elements, signal);
+    this.#queue.counters.cancelled += removed;
+    return removed;
   }
 
   /** Takes out the messages that were inserted first, `limit` at most; returns their payloads. */
@@ -201,9 +203,10 @@ export class DelayedMessages {
       hasMore = reply.hasMore;
       for (const member of reply.members) {
         const message = unpackMember(member);
-        if (message !== undefined) payloads.push(message.payload);
-        else await this.#queue.quarantine(member, "unreadable");
+        if (message === undefined) await this.#queue.quarantine(member, "unreadable");
+        else payloads.push(message.payload);
       }
+      this.#queue.counters.taken += reply.members.length;
     }
     return payloads;
   }
@@ -233,8 +236,10 @@ export class DelayedMessages {
   }
 
   /** Drops all; returns how many. */
-  clear(signal?: AbortSignal): Promise<number> {
-    return this.#queue.change("clear", clearDelayed, {}, { signal });
+  async clear(signal?: AbortSignal): Promise<number> {
+    const dropped = await this.#queue.change("clear", clearDelayed, {}, { signal });
+    this.#queue.counters.cancelled += dropped;
+    return dropped;
   }
 
   /** Nothing is asked of it any more, while the client goes on without this queue. */

@@ -161,7 +161,9 @@ export class OfferBatch {
         script === "plain"
           ? this.#sendPlain(commands, offerings, ids)
           : this.#sendKeyed(commands, offerings, ids);
-      return await retrying(send, mayRetry, batch.endsAt);
+      const results = await retrying(send, mayRetry, batch.endsAt);
+      for (const { outcome } of results) if (outcome !== "rejected") this.#queue.counters.offered++;
+      return results;
     } catch (error) {
       throw this.#failure(error, isUnknown ? "unknown" : "none");
     }

@@ -9,11 +9,13 @@ import { sweep, transfer, type TransferReply } from "../lua/delayed/transfer.ts"
 import { LAST_DEADLINE } from "../lua/fragments/replied.ts";
 import { Pause } from "../time/pause.ts";
 import type { ServerClock } from "../time/server-clock.ts";
+import { transfers } from "../observe/events.ts";
 import type { Listener, Subscriber } from "../redis/subscriber.ts";
-import type { Troubles, Work } from "../redis/troubles.ts";
+import type { Work } from "../redis/troubles.ts";
 import { StandBy } from "./stand-by.ts";
 import { SweepRhythm, type Duty, type Sweeps } from "./sweep-rhythm.ts";
 import { Tidier } from "./tidier.ts";
+import type { TransferOptions } from "./transfer-options.ts";
 
 /**
  * The transfer task moves due messages of one queue to its ready LIST, or to its stream if it is reliable. There is
@@ -75,24 +77,7 @@ export class TransferTask implements Listener {
   /** Why the next transfer is a sweep, if it is one. */
   #sweepDue: "subscribed" | "called" | "time" | undefined;
 
-  constructor(
-    queue: Queue,
-    shared: {
-      readonly connections: Connections;
-      readonly subscriber: Subscriber;
-      readonly clock: ServerClock;
-      readonly pauses: Pick<PauseWatch, "isPaused" | "note">;
-      readonly report: (error: DelaylineError) => void;
-      readonly troubles: Troubles;
-      /** Is told what each transfer has found. It must not throw. */
-      readonly onTransferred?: (reply: TransferReply) => void;
-      /** Is told why a script has failed. True: it was its affair, so try again, and tell nobody. It must not throw. */
-      readonly onRefused?: (error: unknown) => boolean;
-      /** Of a partition: what is known by now; see {@link Queue.run}. */
-      readonly knownFact?: (() => string | undefined) | undefined;
-    },
-    sweeps?: Sweeps,
-  ) {
+  constructor(queue: Queue, shared: TransferOptions, sweeps?: Sweeps) {
     this.#queue = queue;
     this.#connections = shared.connections;
     this.#clock = shared.clock;
@@ -270,10 +255,20 @@ export class TransferTask implements Listener {
     if (quarantined > 0) this.#report(new QuarantineError(this.#queue.name, quarantined));
     if (sweepDue === "time" && !this.#isAnnounced(reply, told)) this.#sweeps.setDeaf(true);
     this.#standBy.onTransferred(reply, this.#awaited);
+    if (moved > 0) this.#count(reply);
     this.#onTransferred(reply);
     const deadline = Math.min(reply.next, this.#heard);
     // Whole milliseconds, as in the script: a fraction of one, which only others write, is not due yet.
     return { deadline, isDue: deadline <= Math.floor(reply.serverTime) - this.#standBy.grace };
+  }
+
+  #count({ moved, dueSince = NaN, serverTime }: TransferReply): void {
+    const { counters } = this.#queue;
+    const lateness = Math.max(0, serverTime - dueSince);
+    counters.transferred += moved;
+    counters.systemLateness.record(lateness, moved);
+    if (!transfers.hasSubscribers) return;
+    transfers.publish({ queue: counters.queue, count: moved, lateness });
   }
 
   /** Whether a wake-up or an earlier reply told of the messages that a transfer has moved, if any. */

@@ -2,7 +2,7 @@ import { Histogram, type HistogramSnapshot } from "./histogram.ts";
 
 /** What one client has done with a queue since it opened it. */
 export interface QueueCounters {
-  /** Messages that Redis has stored. */
+  /** Messages that Redis has stored: what was offered and not rejected, and what was put to the ready messages. */
   readonly offered: number;
   /** Messages that this client has moved to where they are ready. Retries count, too. */
   readonly transferred: number;
@@ -16,13 +16,13 @@ export interface QueueCounters {
   readonly reclaimed: number;
   /** Deliveries whose message became a dead letter. */
   readonly dead: number;
-  /** Messages that were cancelled. */
+  /** Messages that were cancelled, removed or cleared while they were delayed, or waited for a retry. */
   readonly cancelled: number;
   /** Handlers that threw or rejected. */
   readonly failed: number;
   /**
-   * From the deadline until the message was moved (ms), of those that this client moved. The messages of one batch count
-   * as late as the oldest of them.
+   * From the deadline until the message was moved (ms), of those that this client moved; of one that was offered with a
+   * deadline in the past, from its offer. The messages of one batch count as late as the oldest of them.
    */
   readonly systemLateness: HistogramSnapshot;
   /** From when the message became ready until it was taken (ms); of a reliable queue only. */
@@ -31,8 +31,10 @@ export interface QueueCounters {
   readonly handling: HistogramSnapshot;
 }
 
-/** Counts what a client does with a queue. Whoever does it adds to the number. */
+/** Counts what a client does with a queue, all its partitions together. Whoever does it adds to the number. */
 export class Counters {
+  /** The queue's name; of one in partitions that of the whole queue. */
+  readonly queue: string;
   offered = 0;
   transferred = 0;
   taken = 0;
@@ -45,6 +47,10 @@ export class Counters {
   readonly systemLateness = new Histogram();
   readonly backlogLateness = new Histogram();
   readonly handling = new Histogram();
+
+  constructor(queue: string) {
+    this.queue = queue;
+  }
 
   snapshot(): QueueCounters {
     const {

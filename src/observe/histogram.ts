@@ -22,8 +22,9 @@ export class Histogram {
   #count = 0;
   #sum = 0;
 
-  /** Counts a duration (ms), which several may have had; one below 0 counts as 0. */
+  /** Counts a duration (ms), which several may have had. One below 0 counts as 0, and one that is not finite is left out. */
   record(duration: number, count = 1): void {
+    if (!Number.isFinite(duration)) return;
     const value = Math.max(0, duration);
     let bucket = 0;
     while (bucket < BOUNDS.length && value > (BOUNDS[bucket] as number)) bucket++;

@@ -1,4 +1,5 @@
 import { ClosedError } from "../errors.ts";
+import type { Counters } from "../observe/counters.ts";
 import type { ExclusiveSource } from "../reliable/exclusive-deliveries.ts";
 import type { Group, GroupFace, GroupSettings } from "../reliable/group.ts";
 import type { Held } from "../reliable/held.ts";
@@ -23,6 +24,7 @@ export class GroupTenure implements Tenure, ExclusiveSource {
   readonly group: GroupFace;
   readonly #lease: Lease;
   readonly #own: Group;
+  readonly #counters: Counters;
   /** What was handed out last. */
   #current: Held | undefined;
   #isConnected = false;
@@ -42,6 +44,7 @@ export class GroupTenure implements Tenure, ExclusiveSource {
     consume: (source: ExclusiveSource) => Promise<void>,
   ) {
     this.#lease = lease;
+    this.#counters = part.queue.counters;
     this.#own = part.openExclusiveGroup(settings, (id, name) => this.#onConnected(id, name));
     this.group = isStrict ? this.#strictly(this.#own) : this.#own;
     lease.signal.addEventListener("abort", () => {
@@ -106,6 +109,7 @@ export class GroupTenure implements Tenure, ExclusiveSource {
       try {
         const entries = await this.#lease.inherit(member, settings.maxDeliveries);
         this.#inherited = this.#own.adopt(entries);
+        this.#counters.reclaimed += entries.filter(({ isOrphan }) => isOrphan).length;
       } catch (error) {
         // Perhaps they are this consumer's by now: then the next tenure inherits them, in order.
         this.end();

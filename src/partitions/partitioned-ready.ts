@@ -67,7 +67,9 @@ export class PartitionedReady implements ReadyFace {
     if (others.length > 0) {
       throw new TypeError(`${this.#name} is in partitions: it cannot be polled with others`);
     }
-    return await this.#taking.during(() => this.#take(max, options));
+    const taken = await this.#taking.during(() => this.#take(max, options));
+    this.#parts.counters.taken += taken.length;
+    return taken;
   }
 
   async #take(max: number, options: WaitOptions): Promise<readonly Taken[]> {

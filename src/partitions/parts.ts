@@ -23,7 +23,7 @@ export type Leaving = (part: Part, partition: number) => Promise<void>;
 export class Parts {
   /** The queue's name. */
   readonly name: string;
-  readonly counters = new Counters();
+  readonly counters: Counters;
   readonly #host: PartsHost;
   readonly #names: PartitionNames;
   readonly #open = new Map<number, Part>();
@@ -45,6 +45,7 @@ export class Parts {
     shared: { readonly troubles: Troubles },
   ) {
     this.name = name;
+    this.counters = new Counters(name);
     this.#host = host;
     this.#names = new PartitionNames(name);
     const at = (partition: number) => (partition === ORDINARY ? this.ordinary : this.at(partition));

@@ -1,4 +1,6 @@
 import { HandlerError, type DelaylineError } from "../errors.ts";
+import type { Counters } from "../observe/counters.ts";
+import { handlings, PLAIN_MESSAGE, traced, type HandleEvent } from "../observe/events.ts";
 
 /** What a handler is told besides its payload. */
 export interface HandlerContext {
@@ -21,6 +23,33 @@ export type Handler<T> = (payload: T, context: HandlerContext) => unknown;
 
 /** Called with what a handler threw, and with the payload that it was given. */
 export type OnHandlerError<T> = (error: unknown, payload: T) => unknown;
+
+/**
+ * Runs a handler, `work`: counts how long it took, and tells who listens. Rejects as it does.
+ *
+ * `describe` is called only if somebody listens.
+ */
+export async function runHandler(
+  work: () => unknown,
+  counters: Counters,
+  describe: () => Pick<HandleEvent, "group" | "messages">,
+): Promise<void> {
+  const startedAt = performance.now();
+  try {
+    if (!handlings.hasSubscribers) await work();
+    else {
+      const event = { queue: counters.queue, ...describe() };
+      await traced(handlings, event, async () => await work());
+    }
+  } finally {
+    counters.handling.record(performance.now() - startedAt);
+  }
+}
+
+/** What is told of a handler of a plain queue. */
+export function describePlain(): Pick<HandleEvent, "group" | "messages"> {
+  return { group: undefined, messages: [PLAIN_MESSAGE] };
+}
 
 /** Tells of a handler's failure: `onError`, or else an `error` event. Never rejects. */
 export async function tellFailure<T>(

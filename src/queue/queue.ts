@@ -1,6 +1,7 @@
 import { ClosedError, RedisError, type DelaylineError } from "../errors.ts";
 import { pick, type Family, type Into, type Layout } from "../lua/family.ts";
 import { tellTime } from "../lua/queue/tell-time.ts";
+import { Counters } from "../observe/counters.ts";
 import { setAside } from "../lua/ready/set-aside.ts";
 import { guarded, newerFact } from "../lua/guarded.ts";
 import { run, type Row, type Script, type ScriptArg } from "../lua/script.ts";
@@ -36,6 +37,8 @@ export class Queue {
   readonly name: string;
   readonly keys: QueueKeys;
   readonly report: (error: DelaylineError) => void;
+  /** What this client does with it; of a partition: with the whole queue. */
+  readonly counters: Counters;
   readonly #connections: Connections;
   readonly #expiries: Expiries;
   #layout: Layout;
@@ -51,6 +54,8 @@ export class Queue {
       readonly connections: Connections;
       readonly expiries: Expiries;
       readonly report: (error: DelaylineError) => void;
+      /** Defaults to new ones. */
+      readonly counters?: Counters;
     },
     /** Of a partition: is told what a script has been refused for. */
     learn: (fact: string) => void = () => {},
@@ -59,6 +64,7 @@ export class Queue {
     this.keys = keys;
     this.#layout = layout;
     this.report = shared.report;
+    this.counters = shared.counters ?? new Counters(name);
     this.#connections = shared.connections;
     this.#expiries = shared.expiries;
     this.#learn = learn;

@@ -1,21 +1,18 @@
 import type { DelaylineError } from "../errors.ts";
-import {
-  callSignal,
-  checkDuration,
-  checkFunction,
-  checkIterable,
-  checkWhole,
-} from "../queue/checks.ts";
+import type { Counters } from "../observe/counters.ts";
+import { PLAIN_MESSAGE, takes, traced, type TakeEvent } from "../observe/events.ts";
+import { callSignal, checkDuration, checkFunction, checkWhole } from "../queue/checks.ts";
 import type { Consumer } from "../queue/consumer.ts";
 import type { CallOptions } from "../queue/options.ts";
 import type { Payloads } from "../queue/payloads.ts";
-import { QueueHandle, type HandleOptions } from "../queue/queue-handle.ts";
-import { tellFailure, type Handler } from "../queue/handler.ts";
+import type { HandleOptions } from "../queue/queue-handle.ts";
+import { describePlain, runHandler, tellFailure, type Handler } from "../queue/handler.ts";
 import { Subscription } from "../queue/subscription.ts";
 import type { Work } from "../redis/troubles.ts";
 import { exclusiveHandling } from "./exclusive-handling.ts";
 import type { ExclusiveTaking } from "./exclusive-take.ts";
 import { Iteration } from "../queue/iteration.ts";
+import { ReadyHandle } from "./ready-handle.ts";
 import type { ReadyFace, ReadyList } from "./ready-list.ts";
 import {
   checkExclusiveSubscribe,
@@ -61,14 +58,16 @@ interface Host {
  * on. Otherwise every method rejects with {@link RedisError} if Redis refuses a command or its reply
  * is lost, and with {@link ClosedError} after `close()`.
  */
-export class BlockingQueue<T = unknown> extends QueueHandle {
+export class BlockingQueue<T = unknown> extends ReadyHandle<T> {
   readonly #list: ReadyFace;
   readonly #payloads: Payloads<T>;
   readonly #host: Host;
+  readonly #counters: Counters;
 
   /** @internal Use `Delayline.getBlockingQueue`. */
   constructor(open: HandleOptions, list: ReadyFace, payloads: Payloads<T>, host: Host) {
-    super(open);
+    super(open, list, payloads);
+    this.#counters = open.counters;
     this.#list = list;
     this.#payloads = payloads;
     this.#host = host;
@@ -87,7 +86,7 @@ export class BlockingQueue<T = unknown> extends QueueHandle {
   async take(options: TakeOptions = {}): Promise<T> {
     const signal = callSignal(options, "take option");
     for (;;) {
-      const taken = await this.#takeOne({ signal, timeout: Infinity });
+      const taken = await this.#told(() => this.#takeOne({ signal, timeout: Infinity }));
       if (taken.length > 0) return taken[0] as T;
     }
   }
@@ -103,12 +102,10 @@ export class BlockingQueue<T = unknown> extends QueueHandle {
   async poll(timeout = 0, options?: CallOptions): Promise<T | undefined> {
     checkDuration("timeout", timeout);
     const signal = callSignal(options);
-    if (timeout === 0) {
-      const [payload] = await this.#list.pop(1, signal);
-      return payload && (await this.#payloads.decodeTaken(payload));
-    }
-    const [taken] = await this.#list.take(1, { timeout, signal });
-    return taken && (await this.#payloads.decodeTaken(taken.payload));
+    const [taken] = await this.#told(() =>
+      timeout === 0 ? this.#popOne(signal) : this.#takeOne({ timeout, signal }),
+    );
+    return taken;
   }
 
   /**
@@ -123,10 +120,12 @@ export class BlockingQueue<T = unknown> extends QueueHandle {
   async takeMany(options: TakeManyOptions): Promise<T[]> {
     const { max, timeout, signal } = checkTakeMany(options);
     signal?.throwIfAborted();
-    if (timeout === 0)
-      return await this.#payloads.decodeAllTaken(await this.#list.pop(max, signal));
-    const taken = await this.#list.take(max, { signal, timeout: timeout ?? Infinity });
-    return await this.#payloads.decodeAllTaken(taken.map(({ payload }) => payload));
+    return await this.#told(async () => {
+      if (timeout === 0)
+        return await this.#payloads.decodeAllTaken(await this.#list.pop(max, signal));
+      const taken = await this.#list.take(max, { signal, timeout: timeout ?? Infinity });
+      return await this.#payloads.decodeAllTaken(taken.map(({ payload }) => payload));
+    });
   }
 
   /**
@@ -148,21 +147,9 @@ export class BlockingQueue<T = unknown> extends QueueHandle {
     const signal = callSignal(options);
     if (!Array.isArray(names)) throw new TypeError(`names must be an array, got ${typeof names}`);
     const others = names.map((name) => this.#host.listNamed(name));
-    if (timeout === 0) {
-      for (const [i, list] of [this.#list, ...others].entries()) {
-        const [payload] = await list.pop(1, signal);
-        if (payload === undefined) continue;
-        const queue = names[i - 1] ?? this.name;
-        return { queue, payload: await this.#payloads.decodeTaken(payload) };
-      }
-      return undefined;
-    }
-    const [taken] = await this.#list.take(1, { timeout, signal }, others);
-    if (taken === undefined) return undefined;
-    return {
-      queue: taken.source.ready,
-      payload: await this.#payloads.decodeTaken(taken.payload),
-    };
+    const wait = { timeout, signal };
+    const [taken] = await this.#told(() => this.#takeFromAny(wait, others, names));
+    return taken;
   }
 
   /**
@@ -178,23 +165,31 @@ export class BlockingQueue<T = unknown> extends QueueHandle {
     checkFunction("handler", handler);
     const { concurrency, onError } = checkSubscribe(options);
     this.#list.checkTaking();
-    const { takes, report } = this.#host;
+    const { takes: work, report } = this.#host;
+    const counters = this.#counters;
     const take = (wait: WaitOptions) => this.#takeOne(wait);
     const host = { queue: this.name, onError, report };
     const { exclusive } = this.#host;
     if (exclusive !== undefined) {
       checkExclusiveSubscribe(this.name, options);
-      const handling = exclusiveHandling(handler, this.#payloads, { ...host, takes, exclusive });
+      const handling = exclusiveHandling(handler, this.#payloads, {
+        ...host,
+        takes: work,
+        exclusive,
+        counters,
+      });
       return this.#attend(new Subscription(handling));
     }
     const handle = async (payload: T, closing: AbortSignal) => {
       try {
-        await handler(payload, { signal: closing });
+        const run = () => handler(payload, { signal: closing });
+        await runHandler(run, counters, describePlain);
       } catch (error) {
+        counters.failed++;
         await tellFailure(error, payload, host);
       }
     };
-    const handling = { queue: this.name, take, takes, handle, concurrency, report };
+    const handling = { queue: this.name, take, takes: work, handle, concurrency, report };
     return this.#attend(new Subscription(handling));
   }
 
@@ -210,49 +205,6 @@ export class BlockingQueue<T = unknown> extends QueueHandle {
   }
 
   /**
-   * Puts a message at the end of the ready messages, without a delay.
-   *
-   * If the connection is lost before the reply comes, ioredis may send it again, and it may be there
-   * twice: a ready message has no id. `DelayedQueue.offer` with a delay of 0 is stored once.
-   *
-   * @throws {EncodeError | PayloadTooLargeError} if the payload has no legal form; nothing was sent.
-   */
-  async put(payload: T, options?: CallOptions): Promise<void> {
-    await this.putMany([payload], options);
-  }
-
-  /** Puts messages at the end of the ready messages, in this order. Otherwise as {@link put}. */
-  async putMany(payloads: Iterable<T>, options?: CallOptions): Promise<void> {
-    checkIterable("payloads", payloads);
-    const signal = callSignal(options);
-    this.#list.checkOpen();
-    const encoded = Array.from(payloads, (payload) => this.#payloads.encode(payload));
-    for (let i = 0; i < encoded.length; i += PUT_BATCH) {
-      await this.#list.push(encoded.slice(i, i + PUT_BATCH), signal);
-    }
-  }
-
-  /** The oldest ready payload, which stays there; undefined if there is none. */
-  async peek(options?: CallOptions): Promise<T | undefined> {
-    const payload = await this.#list.peek(callSignal(options));
-    return payload && this.#payloads.decode(payload);
-  }
-
-  /** How many messages are ready. O(1). */
-  async size(options?: CallOptions): Promise<number> {
-    return await this.#list.size(callSignal(options));
-  }
-
-  /**
-   * All ready payloads, oldest first, which stay there. One snapshot: O(N) in a single command.
-   *
-   * What the codec cannot read is left out, and reported by an `error` event.
-   */
-  async readAll(options?: CallOptions): Promise<T[]> {
-    return this.#payloads.decodeAll(await this.#list.readAll(callSignal(options)));
-  }
-
-  /**
    * Takes everything that is ready, or up to `max` messages, without waiting.
    *
    * What the codec cannot read is left out, put into the quarantine, and reported by an `error` event.
@@ -261,6 +213,10 @@ export class BlockingQueue<T = unknown> extends QueueHandle {
     const signal = callSignal(options);
     checkWhole("max", max, 0, Number.MAX_SAFE_INTEGER);
     this.#list.checkOpen();
+    return await this.#told(() => this.#drain(max, signal));
+  }
+
+  async #drain(max: number, signal: AbortSignal | undefined): Promise<T[]> {
     const payloads: Buffer[] = [];
     while (payloads.length < max) {
       const wanted = Math.min(max - payloads.length, DRAIN_BATCH);
@@ -275,15 +231,47 @@ export class BlockingQueue<T = unknown> extends QueueHandle {
     return await this.#payloads.decodeAllTaken(payloads);
   }
 
-  /** Drops all ready messages; returns how many. Those that are still delayed stay. */
-  async clear(options?: CallOptions): Promise<number> {
-    return await this.#list.clear(callSignal(options));
-  }
-
   /** Takes one message, or none if none came within the timeout. */
   async #takeOne(wait: WaitOptions): Promise<T[]> {
     const [taken] = await this.#list.take(1, wait);
     return taken === undefined ? [] : [await this.#payloads.decodeTaken(taken.payload)];
+  }
+
+  /** Takes one message that is there, or none. */
+  async #popOne(signal: AbortSignal | undefined): Promise<T[]> {
+    const [payload] = await this.#list.pop(1, signal);
+    return payload === undefined ? [] : [await this.#payloads.decodeTaken(payload)];
+  }
+
+  async #takeFromAny(
+    wait: WaitOptions,
+    others: readonly ReadyList[],
+    names: readonly string[],
+  ): Promise<FromQueue<T>[]> {
+    if (wait.timeout === 0) {
+      for (const [i, list] of [this.#list, ...others].entries()) {
+        const [payload] = await list.pop(1, wait.signal);
+        if (payload === undefined) continue;
+        const queue = names[i - 1] ?? this.name;
+        return [{ queue, payload: await this.#payloads.decodeTaken(payload) }];
+      }
+      return [];
+    }
+    const [taken] = await this.#list.take(1, wait, others);
+    if (taken === undefined) return [];
+    const payload = await this.#payloads.decodeTaken(taken.payload);
+    return [{ queue: taken.source.ready, payload }];
+  }
+
+  /** Takes messages, and tells who listens. */
+  #told<Message>(take: () => Promise<Message[]>): Promise<Message[]> {
+    if (!takes.hasSubscribers) return take();
+    const event: TakeEvent = { queue: this.name, group: undefined };
+    return traced(takes, event, async () => {
+      const taken = await take();
+      event.messages = taken.map(() => PLAIN_MESSAGE);
+      return taken;
+    });
   }
 
   /** From now on the client's `close()` waits for it. */
@@ -296,4 +284,3 @@ export class BlockingQueue<T = unknown> extends QueueHandle {
 }
 
 const DRAIN_BATCH = 1000;
-const PUT_BATCH = 100;

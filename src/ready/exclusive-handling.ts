@@ -1,5 +1,12 @@
 import type { DelaylineError } from "../errors.ts";
-import { tellFailure, type Handler, type OnHandlerError } from "../queue/handler.ts";
+import type { Counters } from "../observe/counters.ts";
+import {
+  describePlain,
+  runHandler,
+  tellFailure,
+  type Handler,
+  type OnHandlerError,
+} from "../queue/handler.ts";
 import type { Payloads } from "../queue/payloads.ts";
 import type { Handling } from "../queue/subscription.ts";
 import type { Work } from "../redis/troubles.ts";
@@ -27,9 +34,10 @@ export function exclusiveHandling<T>(
     readonly report: (error: DelaylineError) => void;
     readonly takes: Work;
     readonly exclusive: ExclusiveTaking;
+    readonly counters: Counters;
   },
 ): Handling<Item<T>> {
-  const { queue, report, takes, exclusive } = host;
+  const { queue, report, takes, exclusive, counters } = host;
   exclusive.check();
   const openingOf =
     (take: TakeHeld): Handling<Item<T>>["take"] =>
@@ -57,10 +65,13 @@ export function exclusiveHandling<T>(
         held.putBack();
         return;
       }
+      counters.taken++;
       const signal = eitherOf(closing, held.signal);
       try {
-        await handler(payload, { signal, fence: held.fence });
+        const work = () => handler(payload, { signal, fence: held.fence });
+        await runHandler(work, counters, describePlain);
       } catch (error) {
+        counters.failed++;
         await tellFailure(error, payload, host);
       }
     },

@@ -72,7 +72,12 @@ export class ReadyList {
     options: WaitOptions,
     others: readonly ReadyList[] = [],
   ): Promise<readonly Taken[]> {
-    return await this.#taker(others).wait(max, options);
+    const taken = await this.#taker(others).wait(max, options);
+    for (const { source } of taken) {
+      const from = others.find((list) => list.#queue.keys.ready === source.ready) ?? this;
+      from.#queue.counters.taken++;
+    }
+    return taken;
   }
 
   /**
@@ -102,7 +107,9 @@ export class ReadyList {
         (payloads ?? []).map((payload) => ({ payload, source: this.#source })),
       );
     };
-    return (await this.#queue.callOnce("take from", take, { signal, onLate })) ?? [];
+    const taken = (await this.#queue.callOnce("take from", take, { signal, onLate })) ?? [];
+    this.#queue.counters.taken += taken.length;
+    return taken;
   }
 
   /**
@@ -113,13 +120,14 @@ export class ReadyList {
     if (knownFact !== undefined) {
       const rows = payloads.map((payload) => ({ payload }));
       await this.#queue.read("put into", pushReady, {}, { rows, signal, knownFact });
-      return;
+    } else {
+      await this.#queue.call(
+        "put into",
+        (redis, { ready }) => redis.rpush(ready, ...payloads),
+        signal,
+      );
     }
-    await this.#queue.call(
-      "put into",
-      (redis, { ready }) => redis.rpush(ready, ...payloads),
-      signal,
-    );
+    this.#queue.counters.offered += payloads.length;
   }
 
   /** The oldest payload, which stays there; undefined if there is none. */

@@ -110,7 +110,7 @@ export class Consuming<T> {
     const take = async () => {
       limitLast();
       for (;;) {
-        [last] = await this.#deliverer.take(1, { timeout: Infinity });
+        [last] = await this.#deliverer.takeForUser(1, { timeout: Infinity });
         if (last !== undefined) {
           last.held.isGiven = true;
           return last.delivery;

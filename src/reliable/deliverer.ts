@@ -1,5 +1,7 @@
 import type { DecodeError, DelaylineError } from "../errors.ts";
 import { messageIdAt } from "../queue/message.ts";
+import type { Counters } from "../observe/counters.ts";
+import { takes, traced, type DeliveredMessage, type TakeEvent } from "../observe/events.ts";
 import type { Payloads } from "../queue/payloads.ts";
 import { unpackTrailer, type Trailer } from "../queue/trailer.ts";
 import type { WaitOptions } from "../queue/waiters.ts";
@@ -12,6 +14,13 @@ import { checkRetry, type RetryLadder } from "./retry-ladder.ts";
 export interface Delivered<T> {
   readonly delivery: Delivery<T>;
   readonly held: Held;
+}
+
+/** A delivery as it is told to who listens. */
+export function toldOf({ delivery, held }: Delivered<unknown>): DeliveredMessage {
+  const { id, key, headers, attempt } = delivery;
+  const { readyAt, takenAt } = held;
+  return { id, key, headers, attempt, readyAt, takenAt };
 }
 
 /** What most messages carry besides: nothing. */
@@ -27,6 +36,8 @@ export class Deliverer<T> implements DeliveryHost {
   readonly #retry: RetryLadder;
   readonly #report: (error: DelaylineError) => void;
   readonly #warn: (error: unknown) => void;
+  /** Where what it does is counted. */
+  readonly counters: Counters;
 
   constructor(
     group: GroupFace,
@@ -36,6 +47,7 @@ export class Deliverer<T> implements DeliveryHost {
       readonly report: (error: DelaylineError) => void;
       /** The function that was given as `retry` has failed. */
       readonly warn: (error: unknown) => void;
+      readonly counters: Counters;
     },
   ) {
     this.#group = group;
@@ -43,6 +55,7 @@ export class Deliverer<T> implements DeliveryHost {
     this.#retry = retry;
     this.#report = host.report;
     this.#warn = host.warn;
+    this.counters = host.counters;
   }
 
   /**
@@ -59,9 +72,30 @@ export class Deliverer<T> implements DeliveryHost {
     }
   }
 
-  /** As {@link take}, for deliveries that the user settles, whose leases end by themselves. */
+  /** The consumer group. */
+  get group(): string {
+    return this.#group.settings.group;
+  }
+
+  /** The queue's name. */
+  get queue(): string {
+    return this.counters.queue;
+  }
+
+  /** As {@link take}, for deliveries that the user settles. Who listens is told. */
+  async takeForUser(max: number, wait: WaitOptions): Promise<Delivered<T>[]> {
+    if (!takes.hasSubscribers) return await this.take(max, wait);
+    const event: TakeEvent = { queue: this.queue, group: this.group };
+    return await traced(takes, event, async () => {
+      const taken = await this.take(max, wait);
+      event.messages = taken.map(toldOf);
+      return taken;
+    });
+  }
+
+  /** As {@link takeForUser}, for deliveries whose leases end by themselves. */
   async takeByHand(max: number, wait: WaitOptions): Promise<Delivery<T>[]> {
-    const taken = await this.take(max, wait);
+    const taken = await this.takeForUser(max, wait);
     for (const { held } of taken) {
       held.isGiven = true;
       this.#group.limit(held);
@@ -135,6 +169,9 @@ export class Deliverer<T> implements DeliveryHost {
         key,
         headers,
       };
+      this.counters.taken++;
+      held.takenAt = this.#group.now(held);
+      this.counters.backlogLateness.record(held.takenAt - held.readyAt);
       return [{ held, delivery: new Delivery(content, held, this) }];
     } catch (error) {
       this.#report(error as DecodeError);

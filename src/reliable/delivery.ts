@@ -1,3 +1,4 @@
+import { settlements, traced, type SettleEvent } from "../observe/events.ts";
 import { callSignal, checkDuration, checkOptions, checkSignal } from "../queue/checks.ts";
 import type { MessageHeaders } from "../queue/headers.ts";
 import type { MessageId } from "../queue/message.ts";
@@ -17,6 +18,10 @@ export interface NackOptions extends CallOptions {
 
 /** What a delivery needs of the queue that made it. */
 export interface DeliveryHost {
+  /** The queue's name. */
+  readonly queue: string;
+  /** The consumer group. */
+  readonly group: string;
   /** Epoch milliseconds on the server's clock when its lease is over. */
   readonly deadlineOf: (held: Held) => number;
   readonly ack: (held: Held, signal?: AbortSignal) => Promise<boolean>;
@@ -107,7 +112,8 @@ export class Delivery<T = unknown> implements Content<T> {
 
   /** Says that the message is done. */
   async ack(options?: CallOptions): Promise<boolean> {
-    return await this.#host.ack(this.#held, callSignal(options));
+    const signal = callSignal(options);
+    return await this.#told("ack", () => this.#host.ack(this.#held, signal));
   }
 
   /**
@@ -122,7 +128,8 @@ export class Delivery<T = unknown> implements Content<T> {
     checkSignal(signal);
     if (delay !== undefined) checkDuration("delay", delay);
     checkReason(reason);
-    return await this.#host.nack(this.#held, { delay, reason, error: new Error(reason) }, signal);
+    const failure = { delay, reason, error: new Error(reason) };
+    return await this.#told("nack", () => this.#host.nack(this.#held, failure, signal));
   }
 
   /**
@@ -132,7 +139,8 @@ export class Delivery<T = unknown> implements Content<T> {
    */
   async reject(reason = "rejected", options?: CallOptions): Promise<boolean> {
     checkReason(reason);
-    return await this.#host.reject(this.#held, reason, callSignal(options));
+    const signal = callSignal(options);
+    return await this.#told("reject", () => this.#host.reject(this.#held, reason, signal));
   }
 
   /**
@@ -144,7 +152,18 @@ export class Delivery<T = unknown> implements Content<T> {
    */
   async extend(duration: number, options?: CallOptions): Promise<boolean> {
     checkDuration("duration", duration);
-    return await this.#host.extend(this.#held, duration, callSignal(options));
+    const signal = callSignal(options);
+    return await this.#told("extend", () => this.#host.extend(this.#held, duration, signal));
+  }
+
+  /** Tells who listens. */
+  #told(operation: SettleEvent["operation"], run: () => Promise<boolean>): Promise<boolean> {
+    if (!settlements.hasSubscribers) return run();
+    const { queue, group } = this.#host;
+    const { id, key, headers, attempt } = this;
+    const { readyAt, takenAt } = this.#held;
+    const message = { id, key, headers, attempt, readyAt, takenAt };
+    return traced(settlements, { queue, group, operation, message }, run);
   }
 }
 

@@ -1,6 +1,6 @@
 import type { DelaylineError } from "../errors.ts";
-import { tellFailure, type OnHandlerError } from "../queue/handler.ts";
-import type { Deliverer, Delivered } from "./deliverer.ts";
+import { runHandler, tellFailure, type OnHandlerError } from "../queue/handler.ts";
+import { toldOf, type Deliverer, type Delivered } from "./deliverer.ts";
 import type { Delivery } from "./delivery.ts";
 import type { Held } from "./held.ts";
 import { RejectError } from "./reject-error.ts";
@@ -36,6 +36,7 @@ export async function handle<T, Input>(
   },
 ): Promise<void> {
   const { deliverer } = host;
+  const { counters } = deliverer;
   // It had to wait for another one of its key.
   if (closing.aborted) {
     await each(delivered, (held) => deliverer.release(held));
@@ -43,12 +44,17 @@ export async function handle<T, Input>(
   }
   for (const { held } of delivered) held.isGiven = true;
   try {
-    await work();
+    await runHandler(work, counters, () => ({
+      group: deliverer.group,
+      messages: delivered.map(toldOf),
+    }));
     await each(delivered, (held) => deliverer.finish(held));
   } catch (error) {
+    const isCutShort = closing.aborted && isOfAbort(error, closing.reason);
+    if (error instanceof RejectError || !isCutShort) counters.failed++;
     if (error instanceof RejectError) {
       await each(delivered, (held) => deliverer.bury(held, textOf(error)));
-    } else if (closing.aborted && isOfAbort(error, closing.reason)) {
+    } else if (isCutShort) {
       await each(delivered, (held) => deliverer.release(held));
     } else {
       const failure = { error, reason: textOf(error) };

@@ -19,6 +19,8 @@ export class Held {
   leaseEndsAt = Infinity;
   /** The fence of the lease on its partition, if that is consumed exclusively. */
   fence: number | undefined;
+  /** When it was handed out (epoch ms on the server's clock, as far as that is known). */
+  takenAt = NaN;
   /** Whether the user's code has been given it. */
   isGiven = false;
   readonly #onLeft: (held: Held) => void;
@@ -40,6 +42,12 @@ export class Held {
    */
   get isSuspect(): boolean {
     return this.entry.isOrphan && this.entry.attempts >= SUSPECT_AFTER;
+  }
+
+  /** When the message became ready, for this attempt (epoch ms on the server's clock). */
+  get readyAt(): number {
+    // The id of an entry begins with the instant at which it was added.
+    return Number.parseInt(this.entry.entryId, 10);
   }
 
   get isInHand(): boolean {

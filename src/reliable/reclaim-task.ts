@@ -94,7 +94,7 @@ export class ReclaimTask {
   /** Returns in how many milliseconds to look again. */
   async #reclaimDead(): Promise<number> {
     const { background } = this.#connections;
-    const { keys } = this.#queue;
+    const { keys, counters } = this.#queue;
     const { group } = this.#member;
     const found = await run(background, consumers, keys, { group });
     const { dead, lookIn } = this.#watch.look(found, performance.now());
@@ -102,7 +102,10 @@ export class ReclaimTask {
       const args = { group, consumer, idle, maxDeliveries: this.#maxDeliveries, limit: BATCH };
       let isLeft = true;
       while (isLeft && !this.#isClosed) {
-        ({ isLeft } = await run(background, reclaim, keys, args));
+        const reply = await run(background, reclaim, keys, args);
+        counters.reclaimed += reply.reclaimed;
+        counters.dead += reply.buried;
+        ({ isLeft } = reply);
       }
     }
     const isLongGone = ({ inFlight, idle }: { inFlight: number; idle: number }) =>

@@ -45,6 +45,7 @@ export class Retries {
       const options = { rows, signal, knownFact };
       const some = await this.#queue.change("cancel in", removeRetries, {}, options);
       flags.push(...some);
+      for (const didWait of some) if (didWait) this.#queue.counters.cancelled++;
     }
     return flags;
   }
@@ -86,8 +87,10 @@ export class Retries {
   }
 
   /** Drops all; returns how many, each group's counted. */
-  clear(signal?: AbortSignal): Promise<number> {
-    return this.#queue.change("clear", clearRetries, {}, { signal });
+  async clear(signal?: AbortSignal): Promise<number> {
+    const dropped = await this.#queue.change("clear", clearRetries, {}, { signal });
+    this.#queue.counters.cancelled += dropped;
+    return dropped;
   }
 
   /** How many messages are delayed or wait for a retry, each group's counted. O(1). */

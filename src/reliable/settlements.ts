@@ -5,6 +5,7 @@ import { bury } from "../lua/reliable/bury.ts";
 import { extend } from "../lua/reliable/extend.ts";
 import { giveBackEntries } from "../lua/reliable/give-back.ts";
 import { retryLater } from "../lua/reliable/retry-later.ts";
+import type { Counters } from "../observe/counters.ts";
 import type { Queue } from "../queue/queue.ts";
 import { TurnBatch } from "../queue/turn-batch.ts";
 import type { Held } from "./held.ts";
@@ -62,12 +63,14 @@ export class Settlements {
 
   /** Finishes a delivery. */
   ack(held: Held, signal?: AbortSignal): Promise<boolean> {
-    return held.settle(() => this.#acks.add({ ...of(held), bytes: 0 }, signal));
+    const settlement = { ...of(held), bytes: 0, counter: "acknowledged" } as const;
+    return held.settle(() => this.#acks.add(settlement, signal));
   }
 
   /** Lets a message come back in `delay` milliseconds. */
   retry(held: Held, delay: number, isCounted: boolean, signal?: AbortSignal): Promise<boolean> {
-    return held.settle(() => this.#retries.add({ ...of(held), delay, isCounted }, signal));
+    const settlement = { ...of(held), delay, isCounted, counter: failureIf(isCounted) };
+    return held.settle(() => this.#retries.add(settlement, signal));
   }
 
   /** See `again`; returns the entry that the message has now, undefined if the delivery was not ours any more. */
@@ -76,6 +79,7 @@ export class Settlements {
     let found: Entry | undefined;
     await held.settle(async () => {
       found = await this.#queue.change("keep in hand in", again, args, { signal });
+      if (found !== undefined) this.#queue.counters.retried++;
       return found !== undefined;
     });
     return found;
@@ -84,12 +88,14 @@ export class Settlements {
   /** Puts a message to the dead letters. */
   bury(held: Held, reason: string, signal?: AbortSignal): Promise<boolean> {
     const text = reason.toWellFormed().slice(0, MAX_REASON);
-    return held.settle(() => this.#burials.add({ ...of(held), reason: text }, signal));
+    const settlement = { ...of(held), reason: text, counter: "dead" } as const;
+    return held.settle(() => this.#burials.add(settlement, signal));
   }
 
   /** Lets a message come back at once, to whoever takes next. */
   giveBack(held: Held, isCounted: boolean): Promise<boolean> {
-    return held.settle(() => this.#giveBacks.add({ ...of(held), isCounted }));
+    const settlement = { ...of(held), isCounted, counter: failureIf(isCounted) };
+    return held.settle(() => this.#giveBacks.add(settlement));
   }
 
   /** Gives back an entry that is in flight for this consumer though nobody here has it in hand. */
@@ -121,7 +127,15 @@ export class Settlements {
     send: (requests: readonly Request[]) => Promise<readonly boolean[]>,
   ): TurnBatch<Request, boolean> {
     return new TurnBatch({
-      send: (batch) => send(batch.claim()),
+      send: async (batch) => {
+        const requests = batch.claim();
+        const flags = await send(requests);
+        const { counters } = this.#queue;
+        for (const [i, { counter }] of requests.entries()) {
+          if (counter !== undefined && flags[i] === true) counters[counter]++;
+        }
+        return flags;
+      },
       sizeOf: ({ bytes }) => bytes,
       giveUp: ({ cause }) => cause,
     });
@@ -135,6 +149,13 @@ interface Settlement {
   readonly isOwn: boolean;
   /** How many the script has to read and write again. */
   readonly bytes: number;
+  /** What is counted if it is carried out. */
+  readonly counter?: keyof Pick<Counters, "acknowledged" | "retried" | "dead"> | undefined;
+}
+
+/** A delivery that does not count as an attempt has not failed. */
+function failureIf(isCounted: boolean): "retried" | undefined {
+  return isCounted ? "retried" : undefined;
 }
 
 function of({ entry }: Held): Settlement {

@@ -308,6 +308,20 @@ describe.each(forms)("$name to a stream, a LIST of $order", ({ name, order, elem
     expect(await queue.snapshot()).toMatchObject({ timeouts: [far.delayed], mover: "me" });
   });
 
+  test("the reply tells since when the oldest was due, retry or message", async () => {
+    const queue = await newMoves();
+    await queue.seed({
+      timeouts: [a.delayed],
+      retries: [[back.name, 900]],
+      retrying: { [back.name]: back.value },
+    });
+    const args = { limit: 100, grace: 0, claim: 0, task: "me", makes: 1 };
+    expect(await run(queue.redis, toStream, queue.keys, args)).toMatchObject({
+      moved: 2,
+      dueSince: 900,
+    });
+  });
+
   test("who knows the plain queue only leaves the retries alone", async () => {
     const queue = await newMoves();
     const waiting = {

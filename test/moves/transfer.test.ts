@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { sweep, transfer } from "../../src/lua/delayed/transfer.ts";
 import { run } from "../../src/lua/script.ts";
+import { createId, packMember } from "../../src/queue/message.ts";
 import {
   asAddress,
   indexEntry,
@@ -49,6 +50,21 @@ describe.each([
     name === "sweep" ? { untidy: found } : { untidy: undefined };
   const tidy = untidy({ order: false, businessKeys: false });
   const dead = untidy({ order: !isExact, businessKeys: false });
+
+  test("the reply tells since when the oldest was due, but not before its offer", async () => {
+    const args = { limit: 100, grace: 0, claim: 0, task: "me", makes: 0 };
+    const { redis, keys } = await newMoves();
+    const offered = (at: number) => packMember(createId(at * 1000), Buffer.from("payload"));
+    const java = packMember(Buffer.alloc(16, 0xff), Buffer.from("payload"));
+    const since = async (...members: [number, Buffer | string][]) => {
+      await redis.zadd(keys.timeouts, ...members.flat());
+      return (await run(redis, script, keys, args)).dueSince;
+    };
+    expect(await since([500, poison], [2000, offered(1500)], [3000, offered(1)])).toBe(2000);
+    expect(await since([1000, offered(1500)])).toBe(1500);
+    expect(await since([1000, java])).toBe(1000);
+    expect(await since([FAR, java])).toBeUndefined();
+  });
 
   test("what is due goes to the target, with its key; the rest stays", async () => {
     const queue = await newMoves();

@@ -12,6 +12,9 @@ import { unpackMember } from "../fragments/unpack-member.ts";
 import { asArray, asNumber, defineScript, type RawReply } from "../script.ts";
 import { asUntidy, untidy, type Untidy } from "../fragments/untidy.ts";
 
+/** Length of the ids that begin with the instant of the offer in microseconds; see `message.ts`. */
+const ID_BYTES = 16;
+
 /** How many members the first look takes in. */
 const LOOK = 4;
 
@@ -20,6 +23,11 @@ export interface TransferReply {
   readonly moved: number;
   /** Where they went; undefined if nothing was due, and so nobody has looked whether there is a stream. */
   readonly wentInto: Into | undefined;
+  /**
+   * Since when the oldest of them was due (epoch ms): its deadline, but not before it was offered, as far as its id tells.
+   * Undefined if none was moved.
+   */
+  readonly dueSince: number | undefined;
   /** How many went to the quarantine, since nobody can unpack them. */
   readonly quarantined: number;
   /** The server's clock (epoch ms), to the microsecond. */
@@ -84,23 +92,31 @@ const defineTransfer = (name: "transfer" | "sweep", into: Into, elements: Elemen
     ],
     lua: /* lua */ `
 local now = clock()
-local head, wentInto = false, 0
-${ifStream("local names, _, retryHead = {}, {}, false")}
+local head, wentInto, dueSince = false, 0, math.huge
+${ifStream("local names, retryDues, retryHead = {}, {}, false")}
 local function reply(moved, quarantined, isOutrun)
   local next = head
   ${ifStream("if retryHead then next = math.min(retryHead, head or retryHead) end")}
   -- A task that is active watches the LIST besides.
   local listed = ${ifStream(`(${isSweep} or grace ~= "0") and wentInto ~= 1 and redis.call("EXISTS", ready) or 0`, "0")}
-  return { moved, quarantined, now, next and replied(next), isOutrun, wentInto, listed${isSweep ? ", untidy(), 0" : ""} }
+  local since = moved > 0 and dueSince < math.huge and replied(dueSince)
+  return { moved, quarantined, now, next and replied(next), isOutrun, wentInto, listed, since${isSweep ? ", untidy(), 0" : ""} }
 end
-${isSweep ? `if redis.call("EXISTS", paused) == 1 then return { 0, 0, now, false, 0, 0, 0, untidy(), 1 } end` : ""}
+${isSweep ? `if redis.call("EXISTS", paused) == 1 then return { 0, 0, now, false, 0, 0, 0, false, untidy(), 1 } end` : ""}
+-- What was offered with a deadline in the past was not late before.
+local function sinceWhen(deadline, id)
+  if #id ~= ${ID_BYTES} then return deadline end
+  local high, low = struct.unpack(">I4I4", id)
+  local stamp = math.floor((high * 4294967296 + low) / 1000)
+  return stamp < now / 1000 and math.max(deadline, stamp) or deadline
+end
 local latest = math.floor(now / 1000) - grace
 -- One look at the first few mostly shows all that are due and the first that is left.
 local few = math.min(${LOOK}, limit)
 local due, scores
 due, scores, head = firstDue(timeouts, latest, few)
 local isMore = #due == few
-${ifStream(`names, _, retryHead = firstDue(retries, latest, few)
+${ifStream(`names, retryDues, retryHead = firstDue(retries, latest, few)
 local areMoreRetries = #names == few`)}
 if #due == 0 ${ifStream("and #names == 0")} then
   local mover = redis.pcall("GET", mover)
@@ -120,6 +136,7 @@ local messages, readable, poison, keyed, ids = {}, {}, {}, {}, {}
 for i, member in ipairs(due) do
   local id, payload, key, trailer = unpackMember(member)
   if payload then
+    if #messages == 0 and scores[i] then dueSince = sinceWhen(scores[i], id) end
     messages[#messages + 1] = isStream and { a = addressOf(scores[i], id), p = payload, t = trailer } or payload
     readable[#readable + 1] = member
   else
@@ -154,6 +171,7 @@ end
 ${ifStream(`if not refusal and #names > 0 then
   local back
   back, refusal = bringBack(found)
+  if back > 0 then dueSince = math.min(dueSince, retryDues[1]) end
   moved, quarantined = moved + back, quarantined + #found.unreadable
   areMoreRetries = areMoreRetries or refusal
 end`)}
@@ -171,11 +189,13 @@ end
 return reply(moved, quarantined, 0)
 `,
     reply: (raw: RawReply): TransferReply => {
-      const [moved, quarantined, serverTime, head, isOutrun, wentInto, hasListed, found, isPaused] =
+      const [moved, quarantined, serverTime, head, isOutrun, wentInto, hasListed, ...rest] =
         asArray(raw);
+      const [since, found, isPaused] = rest;
       const next = head === null ? Infinity : asDeadline(head);
       return {
         moved: asNumber(moved),
+        dueSince: since === null ? undefined : asDeadline(since),
         wentInto: WENT_INTO[asNumber(wentInto)],
         quarantined: asNumber(quarantined),
         serverTime: asInstant(serverTime),

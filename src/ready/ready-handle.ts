@@ -1,0 +1,68 @@
+import { callSignal, checkIterable } from "../queue/checks.ts";
+import type { CallOptions } from "../queue/options.ts";
+import type { Payloads } from "../queue/payloads.ts";
+import { QueueHandle, type HandleOptions } from "../queue/queue-handle.ts";
+import type { ReadyFace } from "./ready-list.ts";
+
+/** What a handle can do with ready messages besides taking them: put, read and drop them. */
+export abstract class ReadyHandle<T> extends QueueHandle {
+  readonly #list: ReadyFace;
+  readonly #payloads: Payloads<T>;
+
+  /** @internal */
+  protected constructor(open: HandleOptions, list: ReadyFace, payloads: Payloads<T>) {
+    super(open);
+    this.#list = list;
+    this.#payloads = payloads;
+  }
+
+  /**
+   * Puts a message at the end of the ready messages, without a delay.
+   *
+   * If the connection is lost before the reply comes, ioredis may send it again, and it may be there
+   * twice: a ready message has no id. `DelayedQueue.offer` with a delay of 0 is stored once.
+   *
+   * @throws {EncodeError | PayloadTooLargeError} if the payload has no legal form; nothing was sent.
+   */
+  async put(payload: T, options?: CallOptions): Promise<void> {
+    await this.putMany([payload], options);
+  }
+
+  /** Puts messages at the end of the ready messages, in this order. Otherwise as {@link put}. */
+  async putMany(payloads: Iterable<T>, options?: CallOptions): Promise<void> {
+    checkIterable("payloads", payloads);
+    const signal = callSignal(options);
+    this.#list.checkOpen();
+    const encoded = Array.from(payloads, (payload) => this.#payloads.encode(payload));
+    for (let i = 0; i < encoded.length; i += PUT_BATCH) {
+      await this.#list.push(encoded.slice(i, i + PUT_BATCH), signal);
+    }
+  }
+
+  /** The oldest ready payload, which stays there; undefined if there is none. */
+  async peek(options?: CallOptions): Promise<T | undefined> {
+    const payload = await this.#list.peek(callSignal(options));
+    return payload && this.#payloads.decode(payload);
+  }
+
+  /** How many messages are ready. O(1). */
+  async size(options?: CallOptions): Promise<number> {
+    return await this.#list.size(callSignal(options));
+  }
+
+  /**
+   * All ready payloads, oldest first, which stay there. One snapshot: O(N) in a single command.
+   *
+   * What the codec cannot read is left out, and reported by an `error` event.
+   */
+  async readAll(options?: CallOptions): Promise<T[]> {
+    return this.#payloads.decodeAll(await this.#list.readAll(callSignal(options)));
+  }
+
+  /** Drops all ready messages; returns how many. Those that are still delayed stay. */
+  async clear(options?: CallOptions): Promise<number> {
+    return await this.#list.clear(callSignal(options));
+  }
+}
+
+const PUT_BATCH = 100;
