@@ -8,6 +8,7 @@ import { ExclusiveReady } from "../partitions/exclusive-ready.ts";
 import { PartitionedGroup } from "../partitions/partitioned-group.ts";
 import { PartitionedMessages } from "../partitions/partitioned-messages.ts";
 import { PartitionedNumbers } from "../partitions/partitioned-numbers.ts";
+import { PartitionedPlaces } from "../partitions/partitioned-places.ts";
 import { PartitionedPauses } from "../partitions/partitioned-pauses.ts";
 import { PartitionedQuarantine } from "../partitions/partitioned-quarantine.ts";
 import { PartitionedReady } from "../partitions/partitioned-ready.ts";
@@ -35,6 +36,7 @@ export class OpenPartitions {
   readonly quarantine: PartitionedQuarantine;
   readonly numbers: PartitionedNumbers;
   readonly counters: Counters;
+  readonly places: PartitionedPlaces;
   readonly delayed: PartitionedMessages;
   readonly ready: PartitionedReady;
   /** What a handle sees that consumes exclusively. */
@@ -58,6 +60,7 @@ export class OpenPartitions {
     this.pauses = new PartitionedPauses(this.parts);
     this.quarantine = new PartitionedQuarantine(this.parts);
     this.numbers = new PartitionedNumbers(this.parts);
+    this.places = new PartitionedPlaces(this.parts);
     this.counters = this.parts.counters;
     this.delayed = new PartitionedMessages(this.parts, this.#routing, ({ delayed }) => delayed);
     this.ready = new PartitionedReady(this.parts);

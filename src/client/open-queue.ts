@@ -10,6 +10,7 @@ import { queueKeys } from "../queue/keys.ts";
 import { Numbers } from "../queue/numbers.ts";
 import { Counters } from "../observe/counters.ts";
 import { PauseWatch } from "../queue/pause-watch.ts";
+import { OnePlace } from "../queue/places.ts";
 import { Quarantine } from "../queue/quarantine.ts";
 import { Queue } from "../queue/queue.ts";
 import { Group, type GroupSettings } from "../reliable/group.ts";
@@ -38,6 +39,7 @@ export class OpenQueue {
   readonly quarantine: Quarantine;
   readonly numbers: Numbers;
   readonly counters: Counters;
+  readonly places: OnePlace;
   readonly delayed: DelayedMessages;
   readonly ready: ReadyList;
   readonly consumers = new Set<Consumer>();
@@ -62,6 +64,7 @@ export class OpenQueue {
     this.counters = membership?.counters ?? new Counters();
     this.queue = new Queue(name, queueKeys(name), layout, shared, membership?.learn);
     this.numbers = new Numbers(this.queue, isOnCluster);
+    this.places = new OnePlace(this.queue);
     this.#membership = membership;
     this.pauses = new PauseWatch(this.queue, shared);
     this.quarantine = new Quarantine(this.queue);

@@ -3,6 +3,7 @@ import type { QueueStats } from "../observe/queue-stats.ts";
 import { callSignal, checkInstant, checkOptions, checkSignal, checkWhole } from "./checks.ts";
 import type { NumbersFace } from "./numbers.ts";
 import type { CallOptions } from "./options.ts";
+import type { PlacesFace } from "./places.ts";
 import type { PauseWatch } from "./pause-watch.ts";
 import type { Quarantine } from "./quarantine.ts";
 import type { Queue } from "./queue.ts";
@@ -14,6 +15,7 @@ export interface HandleOptions {
   readonly quarantine: Quarantine;
   readonly numbers: NumbersFace;
   readonly counters: Counters;
+  readonly places: PlacesFace;
 }
 
 /** Options of {@link QueueHandle.forecast}. */
@@ -36,6 +38,9 @@ export interface Forecast {
   readonly counts: readonly number[];
 }
 
+/** Where the messages of a handle's queue are. It is for those who look past its methods, and not for users. */
+export let placesOf: (handle: QueueHandle) => PlacesFace;
+
 /** What every handle of a queue can do, whichever side of the queue it is about. */
 export abstract class QueueHandle {
   /** The queue's name, which is also the Redis key of its ready messages. */
@@ -47,14 +52,21 @@ export abstract class QueueHandle {
   readonly #pauses: HandleOptions["pauses"];
   readonly #numbers: NumbersFace;
   readonly #counters: Counters;
+  readonly #places: PlacesFace;
+
+  static {
+    placesOf = (handle) => handle.#places;
+  }
 
   /** @internal */
-  protected constructor({ queue, pauses, quarantine, numbers, counters }: HandleOptions) {
+  protected constructor(open: HandleOptions) {
+    const { queue, pauses, quarantine, numbers, counters, places } = open;
     this.name = queue.name;
     this.quarantine = quarantine;
     this.#pauses = pauses;
     this.#numbers = numbers;
     this.#counters = counters;
+    this.#places = places;
   }
 
   /**

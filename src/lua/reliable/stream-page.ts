@@ -1,0 +1,118 @@
+import { entry, unpackEntry, type Entry } from "../fragments/entry.ts";
+import { inFlight } from "../fragments/in-flight.ts";
+import { info } from "../fragments/info.ts";
+import { keyOf } from "../fragments/key-of.ts";
+import { streamId } from "../fragments/stream-id.ts";
+import { asArray, asBuffer, asNumber, defineScript, type RawReply } from "../script.ts";
+
+/** For whom an entry is in the stream. */
+export interface Claim {
+  /** The group; undefined where the stream has none yet. */
+  readonly group: string | undefined;
+  /** The consumer that has it in hand; undefined: it is ready. */
+  readonly consumer: string | undefined;
+  /** For how many milliseconds the consumer has had it, since its lease was last renewed. */
+  readonly idle: number;
+  /** How often this entry was delivered. */
+  readonly deliveries: number;
+}
+
+/** An entry of the stream, and who is to have it still. */
+export interface ClaimedEntry {
+  readonly entry: Entry;
+  /** Empty if every group has finished it. */
+  readonly claims: readonly Claim[];
+}
+
+/** Some entries of the stream. */
+export interface StreamPage {
+  readonly entries: readonly ClaimedEntry[];
+  /** The entry behind which the next page begins; undefined after the last. */
+  readonly next: string | undefined;
+  /** How many groups the stream has. */
+  readonly groupCount: number;
+}
+
+/**
+ * The entries behind `after`, `limit` at most and about `maxBytes`, each with the groups that have not finished it. With
+ * an address `wanted` or a business key `key`, only those of that message. Entries that are none of ours are left out.
+ */
+export const streamPage = defineScript({
+  name: "stream-page",
+  keys: ["stream"],
+  args: ["wanted", "key", "after", "limit", "maxBytes"],
+  needs: [entry, inFlight, info, keyOf, streamId],
+  lua: /* lua */ `
+limit, maxBytes = tonumber(limit), tonumber(maxBytes)
+-- Nothing is behind the greatest of all ids, and it may not be asked for.
+local greatest = "18446744073709551615-18446744073709551615"
+local found, ids, seen, size, isMore = {}, {}, 0, 0, redis.call("EXISTS", stream) == 1
+local groups = isMore and redis.call("XINFO", "GROUPS", stream) or {}
+while isMore and seen < limit and size < maxBytes do
+  -- A few at a time, since each may be large.
+  local count = math.min(10, limit - seen)
+  local some = after == greatest and {}
+    or redis.call("XRANGE", stream, after == "" and "-" or "(" .. after, "+", "COUNT", count)
+  for _, pair in ipairs(some) do
+    after = pair[1]
+    for _, word in ipairs(pair[2]) do size = size + #word end
+    local entry = entryOf(pair[2])
+    local isOfKey = key ~= "" and entry and keyOf(entry.t or "") == key
+    if entry and (wanted == "" and key == "" or entry.a == wanted or isOfKey) then
+      ids[#ids + 1] = pair[1]
+      found[#found + 1] = { pair[1], pair[2], {}, entry.g or false }
+    end
+  end
+  seen = seen + #some
+  isMore = #some == count
+end
+for _, fields in ipairs(#ids > 0 and groups or {}) do
+  local group, held = infoOf(fields), {}
+  if group.pending > 0 then
+    local all = 2 * #ids + 16
+    local rows = inFlight(group.name, ids[1], ids[#ids], all)
+    for _, row in ipairs(rows) do held[row[1]] = row end
+    for _, id in ipairs(#rows == all and ids or {}) do
+      held[id] = held[id] or inFlight(group.name, id, id, 1)[1]
+    end
+  end
+  for _, row in ipairs(found) do
+    local claim = held[row[1]]
+    if row[4] and row[4] ~= group.name then claim = nil
+    elseif claim then claim = { group.name, claim[2], claim[3], claim[4] }
+    elseif compareIds(row[1], group["last-delivered-id"]) > 0 then claim = { group.name, false, 0, 0 } end
+    row[3][#row[3] + 1] = claim
+  end
+end
+for _, row in ipairs(#groups == 0 and found or {}) do row[3][1] = { row[4], false, 0, 0 } end
+return { isMore and after, found, #groups }
+`,
+  reply: (raw): StreamPage => {
+    const [next, rows, groupCount] = asArray(raw);
+    return {
+      groupCount: asNumber(groupCount),
+      next: Buffer.isBuffer(next) ? next.toString() : undefined,
+      entries: asArray(rows).flatMap((row) => {
+        const [id, fields, claims] = asArray(row);
+        const found = unpackEntry(asBuffer(id).toString(), asArray(fields).map(asBuffer));
+        return found === undefined
+          ? []
+          : [{ entry: found, claims: asArray(claims).map((claim) => asClaim(claim)) }];
+      }),
+    };
+  },
+});
+
+function asClaim(raw: RawReply): Claim {
+  const [group, consumer, idle, deliveries] = asArray(raw);
+  return {
+    group: textOf(group),
+    consumer: textOf(consumer),
+    idle: asNumber(idle),
+    deliveries: asNumber(deliveries),
+  };
+}
+
+function textOf(raw: RawReply | undefined): string | undefined {
+  return Buffer.isBuffer(raw) ? raw.toString() : undefined;
+}

@@ -1,0 +1,27 @@
+import type { Place, PlacesFace } from "../queue/places.ts";
+import { destinationOf, formatFact, type Fact } from "./fact.ts";
+import type { Parts } from "./parts.ts";
+
+/** The partitions of a queue, as places of messages. */
+export class PartitionedPlaces implements PlacesFace {
+  readonly #parts: Parts;
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+  }
+
+  async all(signal?: AbortSignal): Promise<readonly Place[]> {
+    const fact = await this.#parts.fresh(signal);
+    return this.#parts.active.map((partition) => this.#at(partition, fact));
+  }
+
+  async of(bucket: number, signal?: AbortSignal): Promise<Place> {
+    const fact = this.#parts.fact ?? (await this.#parts.known(signal));
+    return this.#at(destinationOf(fact, bucket), fact);
+  }
+
+  #at(partition: number, fact: Fact): Place {
+    const { queue } = this.#parts.at(partition);
+    return { partition, queue, knownFact: formatFact(fact) };
+  }
+}

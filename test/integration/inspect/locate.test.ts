@@ -1,0 +1,114 @@
+import { expect, onTestFinished, test } from "vitest";
+import type { ReliableQueue } from "../../../src/index.ts";
+import { consumers } from "../../../src/inspect/consumers.ts";
+import { Inspector } from "../../../src/inspect/inspector.ts";
+import { locate } from "../../../src/inspect/locate.ts";
+import { eventually } from "../../helpers/eventually.ts";
+import { newLine } from "../../helpers/delayline.ts";
+import { redisUrl, uniqueName } from "../../helpers/redis.ts";
+
+const HOUR = 3_600_000;
+
+function newInspector(): Inspector {
+  const inspector = new Inspector({ redis: redisUrl() });
+  onTestFinished(() => inspector.close());
+  return inspector;
+}
+
+/** Where a message is, as an inspector sees it that opens the queue anew. */
+async function look(name: string, idOrKey: string, inspector = newInspector()) {
+  return await locate(await inspector.open(name), idOrKey);
+}
+
+test("a delayed message is found by its id and by its key", async () => {
+  const name = uniqueName();
+  const queue = newLine().getDelayedQueue<string>(name, { codec: "string" });
+  const before = Date.now();
+  const { id, deadline } = await queue.offer("x", HOUR, { key: "order:42" });
+  const inspector = newInspector();
+  for (const idOrKey of [id, "order:42"]) {
+    const { sightings } = await look(name, idOrKey, inspector);
+    expect(sightings).toMatchObject([
+      { state: "delayed", queue: name, id, key: "order:42", deadline, attempts: 0, size: 1 },
+    ]);
+    expect(sightings[0]?.payload.toString()).toBe("x");
+    expect(Math.abs((sightings[0]?.offeredAt ?? 0) - before)).toBeLessThan(5000);
+  }
+  expect(await look(name, "order:43", inspector)).toEqual({ sightings: [], mayBeReady: false });
+});
+
+test("what is ready in a LIST has no id any more: it is gone or ready", async () => {
+  const name = uniqueName();
+  const queue = newLine().getDelayedQueue(name);
+  const { id } = await queue.offer("x", 0, { key: "order:42" });
+  await eventually(async () => (await queue.stats()).ready === 1);
+  expect(await look(name, id)).toEqual({ sightings: [], mayBeReady: true });
+});
+
+test.each([
+  ["an ordinary", {}],
+  ["a partitioned", { partitions: 3 }],
+])(
+  "%s reliable queue: ready, in flight, retrying and dead, each with its key",
+  async (_, options) => {
+    const name = uniqueName();
+    const [line, inspector] = [newLine(), newInspector()];
+    const queue: ReliableQueue = line.getReliableQueue(name, {
+      ...options,
+      retry: () => HOUR,
+      maxDeliveries: 3,
+    });
+    const offer = async (key: string) =>
+      await queue.offer("x", 0, { key, headers: { trace: key } });
+    const seen = async (idOrKey: string) => {
+      const { sightings } = await look(name, idOrKey, inspector);
+      return sightings.map(({ state, id, key, headers, attempts }) => {
+        return { state, id, key, headers, attempts };
+      });
+    };
+    const dead = await offer("dead");
+    await (await queue.take()).reject("no such customer");
+    const late = await offer("late");
+    await (await queue.take()).nack();
+    const held = await offer("held");
+    const delivery = await queue.take();
+    const ready = await offer("ready");
+    await eventually(async () => (await queue.stats()).ready === 1);
+    const rows = [
+      [dead.id, "dead", 1, "dead"],
+      [late.id, "late", 1, "retrying"],
+      [held.id, "held", 1, "in flight"],
+      [ready.id, "ready", 0, "ready"],
+    ] as const;
+    for (const [id, key, attempts, state] of rows) {
+      const expected = [{ state, id, key, headers: { trace: key }, attempts }];
+      expect(await seen(id)).toEqual(expected);
+      expect(await seen(key)).toEqual(expected);
+    }
+    const [grave] = (await look(name, "dead", inspector)).sightings;
+    expect(grave).toMatchObject({ group: "default", reason: "no such customer" });
+    const [hand] = (await look(name, "held", inspector)).sightings;
+    const [owner] = (await consumers(await inspector.open(name))).filter((one) => one.inFlight > 0);
+    expect(owner).toMatchObject({ group: "default", name: hand?.consumer, inFlight: 1 });
+    expect(hand?.heldFor).toBeLessThan(10_000);
+    const [waiting] = (await look(name, "late", inspector)).sightings;
+    expect(waiting?.deadline).toBeGreaterThan(Date.now() + HOUR / 2);
+    await delivery.ack();
+    expect(await seen("held")).toEqual([]);
+  },
+);
+
+test("of two groups, each has the message where it is", async () => {
+  const name = uniqueName();
+  const line = newLine();
+  const [one, two] = ["one", "two"].map((group) => line.getReliableQueue(name, { group }));
+  await two?.poll();
+  const { id } = await (one as ReliableQueue).offer("x", 0);
+  await (await one?.take())?.ack();
+  const states = async () =>
+    (await look(name, id)).sightings.map(({ group, state }) => ({ group, state }));
+  expect(await states()).toEqual([{ group: "two", state: "ready" }]);
+  const delivery = await two?.take();
+  expect(await states()).toEqual([{ group: "two", state: "in flight" }]);
+  await delivery?.ack();
+});
