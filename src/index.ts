@@ -1,4 +1,5 @@
-export { Delayline, type DelaylineEvents } from "./client/delayline.ts";
+export { Delayline } from "./client/delayline.ts";
+export type { DelaylineEvents } from "./client/delayline-events.ts";
 export type { Recovery } from "./redis/troubles.ts";
 export { DelayedQueue } from "./delayed/delayed-queue.ts";
 export type { DelayedCollection } from "./delayed/delayed-collection.ts";

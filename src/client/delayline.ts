@@ -2,6 +2,8 @@ import { EventEmitter } from "node:events";
 import { BlockingQueue } from "../ready/blocking-queue.ts";
 import type { BuiltInCodecs, TypedCodecName } from "../codecs/built-in.ts";
 import { DelayedQueue } from "../delayed/delayed-queue.ts";
+import type { QueueCounters } from "../observe/counters.ts";
+import type { QueueStats } from "../observe/queue-stats.ts";
 import { RedisError, type AnyDelaylineError, type DelaylineError } from "../errors.ts";
 import {
   clientSettings,
@@ -13,6 +15,7 @@ import {
   type DelaylineOptions,
   type QueueOptions,
 } from "../queue/options.ts";
+import type { DelaylineEvents } from "./delayline-events.ts";
 import { OpenPartitions } from "./open-partitions.ts";
 import { OpenQueues } from "./open-queues.ts";
 import { askServerTime, shareServers, type Shared } from "./shared.ts";
@@ -32,28 +35,6 @@ import { Payloads } from "../queue/payloads.ts";
 import { reliableSettings, type ReliableQueueOptions } from "../reliable/reliable-options.ts";
 import type { ReliableQueue } from "../reliable/reliable-queue.ts";
 import type { Recovery } from "../redis/troubles.ts";
-
-/** The events of a {@link Delayline}. */
-export interface DelaylineEvents {
-  /**
-   * Something failed that nobody awaits: a transfer, a wait for messages, a handler, a message that
-   * cannot be read. No error ends the work: what can be tried again is.
-   *
-   * What lasts is reported once, when it begins: that Redis cannot be reached, once for the whole client;
-   * what Redis refuses, once for each work on each queue, and again if the reason changes. Handlers that
-   * fail and messages that cannot be read are reported each time.
-   *
-   * With no listener the error becomes a process warning (`process.on("warning")`, printed on stderr
-   * by default), so it is neither lost nor does it end the process.
-   */
-  error: [error: AnyDelaylineError];
-  /**
-   * What was reported as an error and has lasted is over: once for each such state.
-   *
-   * Where nobody listens to `error` or to this, it becomes a process warning, too.
-   */
-  recovered: [recovery: Recovery];
-}
 
 /**
  * A client: queues by name, on one Redis.
@@ -195,6 +176,20 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
   }
 
   /**
+   * What is in a queue, in whatever form it is there; it need not be open in this client. Otherwise as `stats()` of a
+   * handle.
+   */
+  async stats(name: string, options?: CallOptions): Promise<QueueStats> {
+    const signal = callSignal(options);
+    return await this.#queues.stats(name, signal);
+  }
+
+  /** What this client has done with each queue that it has open, by its name. Redis is not asked. */
+  get counters(): ReadonlyMap<string, QueueCounters> {
+    return this.#queues.counters;
+  }
+
+  /**
    * The names of the queues that are in Redis, each once, in no order: `for await (const name of line.queues())`. One in
    * partitions is one queue. No snapshot.
    *
@@ -237,6 +232,21 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
       signal?.throwIfAborted();
       throw new RedisError("cannot ask for the server's time", error);
     }
+  }
+
+  /**
+   * Ends all subscriptions and `for await` loops, and resolves when their handlers and bodies have finished: for a process
+   * that goes on offering before it closes. What is due is still moved. What `take` and `poll` wait for goes on.
+   *
+   * Must not be awaited by a handler, which would wait for itself.
+   *
+   * @throws {TypeError | RangeError} if an option is not legal; nothing was stopped.
+   */
+  async stopConsuming(options: CloseOptions = {}): Promise<void> {
+    checkCloseOptions(options);
+    const patience = new Patience();
+    if (options.timeout !== undefined) patience.limit(options.timeout);
+    await this.#queues.stopConsuming(patience);
   }
 
   /**

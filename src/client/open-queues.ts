@@ -1,8 +1,11 @@
 import { ClosedError } from "../errors.ts";
+import type { QueueCounters } from "../observe/counters.ts";
+import type { QueueStats } from "../observe/queue-stats.ts";
 import type { Membership } from "../partitions/part.ts";
-import type { PartitionInfo } from "../partitions/partition-info.ts";
+import { arePartitions, type PartitionInfo } from "../partitions/partition-info.ts";
 import { queueKeys } from "../queue/keys.ts";
 import type { QueueSettings } from "../queue/options.ts";
+import type { Patience } from "../time/patience.ts";
 import { OpenPartitions } from "./open-partitions.ts";
 import { OpenQueue } from "./open-queue.ts";
 import type { Shared } from "./shared.ts";
@@ -93,13 +96,42 @@ export class OpenQueues {
     this.checkOpen();
     const open = this.#partitioned.get(name);
     if (open !== undefined) return await open.describe(signal);
-    const briefly = this.#newPartitions(name, undefined);
-    try {
-      return await briefly.describe(signal);
-    } finally {
-      await briefly.stopTaking();
-      await briefly.close();
+    const parts = this.#newPartitions(name, undefined);
+    return await briefly(parts, () => parts.describe(signal));
+  }
+
+  /** What is in a queue, in whatever form it is there. One that is not open stays so. */
+  async stats(name: string, signal?: AbortSignal): Promise<QueueStats> {
+    this.checkOpen();
+    const open = this.#ordinary.get(name) ?? this.#partitioned.get(name);
+    if (open !== undefined) return await open.numbers.stats(signal);
+    // With a brace in a key prefix no queue has partitions.
+    if (this.#servers.every(({ connections }) => mayBeParted(connections))) {
+      const parts = this.#newPartitions(name, undefined);
+      const stats = await briefly(parts, async () =>
+        (await arePartitions(parts.parts, signal)) ? await parts.numbers.stats(signal) : undefined,
+      );
+      if (stats !== undefined) return stats;
     }
+    const ordinary = new OpenQueue(name, "addresses", this.#servers[0]);
+    return await briefly(ordinary, () => ordinary.numbers.stats(signal));
+  }
+
+  /** What was done with each queue that is open, by its name. */
+  get counters(): Map<string, QueueCounters> {
+    const named = [...this.#ordinary, ...this.#partitioned];
+    return new Map(named.map(([name, { counters }]) => [name, counters.snapshot()]));
+  }
+
+  /**
+   * Ends subscriptions and loops; resolves when the handlers and the bodies of loops that run have finished. Those for which
+   * `patience` does not last are reported.
+   */
+  async stopConsuming(patience: Patience): Promise<void> {
+    const queues = this.all;
+    for (const { consumers } of queues) for (const consumer of consumers) consumer.stop();
+    const handled = Promise.all(queues.map((queue) => queue.handled()));
+    if (!(await patience.waitFor(handled))) for (const queue of queues) queue.reportRunning();
   }
 
   /** @throws {TypeError} if it is open as an ordinary queue, or the name or a `keyPrefix` is not legal for partitions. */
@@ -121,7 +153,7 @@ export class OpenQueues {
     // An illegal name is refused before anything is opened.
     queueKeys(name);
     const servers = this.#servers;
-    for (const { connections } of servers) checkPrefix(connections.commands.options.keyPrefix);
+    for (const { connections } of servers) checkPrefix(connections);
     const host = {
       serverCount: servers.length,
       open: (part: string, server: number, membership: Membership) =>
@@ -131,9 +163,28 @@ export class OpenQueues {
   }
 }
 
+/** Looks into what was opened for this alone, and closes it. */
+async function briefly<Result>(
+  open: OpenQueue | OpenPartitions,
+  look: () => Promise<Result>,
+): Promise<Result> {
+  try {
+    return await look();
+  } finally {
+    await open.stopTaking();
+    await open.close();
+  }
+}
+
+/** Whether a key prefix leaves it to the queue's name in which Cluster slot a key is. */
+function mayBeParted({ commands }: Shared["connections"]): boolean {
+  return commands.options.keyPrefix?.includes("{") !== true;
+}
+
 /** @throws {TypeError} if a key prefix would decide in which Cluster slot a key is: then all had the same. */
-function checkPrefix(keyPrefix = ""): void {
-  if (!keyPrefix.includes("{")) return;
+function checkPrefix(connections: Shared["connections"]): void {
+  if (mayBeParted(connections)) return;
+  const { keyPrefix } = connections.commands.options;
   throw new TypeError(
     `keyPrefix must not have a brace in it for a queue in partitions, got ${JSON.stringify(keyPrefix)}`,
   );

@@ -28,15 +28,7 @@ export async function describePartitions(
   parts: Parts,
   signal?: AbortSignal,
 ): Promise<PartitionInfo[]> {
-  if (parts.fact === undefined) {
-    const fact = await parts.first.queue.read(
-      "ask for the partitions of",
-      readFact,
-      {},
-      { signal },
-    );
-    if (fact === undefined) return [];
-  }
+  if (!(await arePartitions(parts, signal))) return [];
   await parts.fresh(signal);
   return await Promise.all(
     parts.active.map(async (partition) => {
@@ -49,6 +41,14 @@ export async function describePartitions(
       };
     }),
   );
+}
+
+/** Whether the queue has partitions. None are made. */
+export async function arePartitions(parts: Parts, signal?: AbortSignal): Promise<boolean> {
+  if (parts.fact !== undefined) return true;
+  const { queue } = parts.first;
+  const fact = await queue.read("ask for the partitions of", readFact, {}, { signal });
+  return fact !== undefined;
 }
 
 async function countsOf(

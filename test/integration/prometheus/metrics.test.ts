@@ -1,0 +1,199 @@
+import { Registry } from "prom-client";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { collectMetrics, type CollectMetricsOptions } from "../../../src/prometheus/index.ts";
+import type { Delayline } from "../../../src/index.ts";
+import { newLine, newLineThatMayFail } from "../../helpers/delayline.ts";
+import { eventually } from "../../helpers/eventually.ts";
+import { startOwnServer } from "../../helpers/own-server.ts";
+import { newRedis, uniqueName } from "../../helpers/redis.ts";
+import { scrape } from "./exposition.ts";
+
+/** Metrics in a registry of their own, until the test has finished. */
+function collect(line: Delayline, options: Partial<CollectMetricsOptions> = {}) {
+  const registry = new Registry();
+  const metrics = collectMetrics(line, { registry, queues: [], ...options });
+  onTestFinished(() => metrics.close());
+  return { registry, metrics };
+}
+
+describe("the numbers of queues", () => {
+  test("a plain queue, read by a client that does not have it open", async () => {
+    const name = uniqueName();
+    const orders = newLine({ transfer: false }).getDelayedQueue<number>(name);
+    await orders.offer(1, 0);
+    await orders.offer(2, 60_000);
+    const { registry } = collect(newLine(), { queues: [name] });
+    const deadline = (await orders.stats()).nextDeadline ?? 0;
+
+    const first = await scrape(registry);
+
+    expect(Object.fromEntries(first)).toEqual({
+      [`delayline_delayed{queue="${name}"}`]: 2,
+      [`delayline_overdue{queue="${name}"}`]: 1,
+      [`delayline_overdue_seconds{queue="${name}"}`]: expect.closeTo(0, 0),
+      [`delayline_next_deadline_timestamp_seconds{queue="${name}"}`]: deadline / 1000,
+      [`delayline_ready{queue="${name}"}`]: 0,
+      [`delayline_in_flight{queue="${name}"}`]: 0,
+      [`delayline_retries{queue="${name}"}`]: 0,
+      [`delayline_dead{queue="${name}"}`]: 0,
+      [`delayline_quarantined{queue="${name}"}`]: 0,
+      [`delayline_listeners{queue="${name}"}`]: 0,
+      [`delayline_paused{queue="${name}"}`]: 0,
+      delayline_scrape_errors_total: 0,
+      [`delayline_scrape_errors_total{queue="${name}"}`]: 0,
+    });
+    // Each scrape reads anew.
+    await eventually(async () => {
+      const late = (await scrape(registry)).get(`delayline_overdue_seconds{queue="${name}"}`);
+      return (late ?? 0) > 0.05;
+    });
+  });
+
+  test("a reliable queue that is paused", async () => {
+    const line = newLine();
+    const notices = line.getReliableQueue<number>(uniqueName());
+    const { registry } = collect(line, { queues: [notices.name] });
+    await notices.offerMany([1, 2, 3].map((payload) => ({ payload, delay: 0 })));
+    const delivery = await notices.take();
+    await delivery.reject("no");
+    await notices.take();
+    await notices.pause();
+
+    const found = await scrape(registry);
+
+    const label = `{queue="${notices.name}"}`;
+    expect(found.get(`delayline_in_flight${label}`)).toBe(1);
+    expect(found.get(`delayline_dead${label}`)).toBe(1);
+    expect(found.get(`delayline_consumers${label}`)).toBe(1);
+    expect(found.get(`delayline_oldest_ready_age_seconds${label}`)).toBeGreaterThan(0);
+    expect(found.get(`delayline_paused${label}`)).toBe(1);
+  });
+
+  test("a queue in partitions, one by one; the client may still open it in any form", async () => {
+    const name = uniqueName();
+    const orders = newLine({ transfer: false }).getDelayedQueue<number>(name, { partitions: 2 });
+    for (let i = 0; i < 20; i++) await orders.offer(i, 60_000, { key: `order:${i}` });
+    const line = newLine();
+    const { registry } = collect(line, { queues: [name, `${name}-other`] });
+
+    const found = await scrape(registry);
+
+    const of = (partition: string) =>
+      found.get(`delayline_delayed{queue="${name}",partition="${partition}"}`) ?? 0;
+    expect(of("0")).toBeGreaterThan(0);
+    expect(of("1")).toBeGreaterThan(0);
+    expect(of("0") + of("1")).toBe(20);
+    expect(found.has(`delayline_delayed{queue="${name}"}`)).toBe(false);
+    expect(found.get(`delayline_delayed{queue="${name}-other"}`)).toBe(0);
+    expect(await line.getDelayedQueue(name, { partitions: 2 }).size()).toBe(20);
+    expect(await line.getDelayedQueue(`${name}-other`, { partitions: 2 }).size()).toBe(0);
+  });
+
+  test('"all": those that are there, and those that are open', async () => {
+    const server = await startOwnServer();
+    const line = newLine({ redis: server.url });
+    await newLine({ redis: server.url }).getDelayedQueue("there").offer(1, 60_000);
+    line.getDelayedQueue("open");
+    const { registry } = collect(line, { queues: "all" });
+
+    const found = await scrape(registry);
+
+    expect(found.get('delayline_delayed{queue="there"}')).toBe(1);
+    expect(found.get('delayline_delayed{queue="open"}')).toBe(0);
+  });
+});
+
+describe("trouble", () => {
+  test("a queue that Redis refuses is left out, and counted; the others are there", async () => {
+    const [good, bad] = [uniqueName(), uniqueName()];
+    const redis = newRedis();
+    await redis.set(`delayline_quarantine:{${bad}}`, "no list");
+    const errors: unknown[][] = [];
+    const { registry } = collect(newLine(), {
+      queues: [bad, good],
+      onError: (error, queue) => {
+        errors.push([String(error), queue]);
+        throw new Error("of the user");
+      },
+    });
+
+    await scrape(registry);
+    const found = await scrape(registry);
+
+    expect(found.get(`delayline_delayed{queue="${good}"}`)).toBe(0);
+    expect(found.has(`delayline_delayed{queue="${bad}"}`)).toBe(false);
+    expect(found.get(`delayline_scrape_errors_total{queue="${bad}"}`)).toBe(2);
+    expect(found.get(`delayline_scrape_errors_total{queue="${good}"}`)).toBe(0);
+    expect(errors).toEqual(Array(2).fill([expect.stringContaining("WRONGTYPE"), bad]));
+    await redis.del(`delayline_quarantine:{${bad}}`);
+  });
+
+  test.each(["all", ["a", "b"]] as const)(
+    "Redis hangs: a scrape ends with its timeout, and the next one is as before: %s",
+    async (queues) => {
+      const server = await startOwnServer();
+      const line = newLineThatMayFail({ redis: server.url });
+      await line.getDelayedQueue("a").offer(1, 60_000);
+      const { registry } = collect(line, { queues, timeout: 300 });
+      expect((await scrape(registry)).get('delayline_delayed{queue="a"}')).toBe(1);
+
+      server.pause();
+      const startedAt = performance.now();
+      const found = await scrape(registry);
+      expect(performance.now() - startedAt).toBeLessThan(1500);
+      expect(found.has('delayline_delayed{queue="a"}')).toBe(false);
+      expect(found.get('delayline_offered_total{queue="a"}')).toBeDefined();
+      expect(found.get('delayline_scrape_errors_total{queue="a"}')).toBe(1);
+
+      server.resume();
+      await eventually(async () => {
+        expect((await scrape(registry)).get('delayline_delayed{queue="a"}')).toBe(1);
+      });
+    },
+  );
+
+  test("close ends a scrape that hangs, and takes the metrics out; then others may come", async () => {
+    const server = await startOwnServer();
+    const line = newLineThatMayFail({ redis: server.url });
+    const { registry, metrics } = collect(line, { queues: ["a"], timeout: 60_000 });
+    expect(() => collect(line, { registry })).toThrow("delayline_delayed already");
+    await scrape(registry);
+    server.pause();
+    const hanging = registry.metrics();
+
+    await metrics.close();
+    await metrics.close();
+
+    expect(await hanging).not.toContain('delayline_delayed{queue="a"}');
+    expect(await registry.metrics()).toBe("\n");
+    collect(line, { registry });
+    server.resume();
+  });
+});
+
+test("an OpenMetrics registry, its own labels, and another prefix", async () => {
+  const line = newLine();
+  const { name } = line.getDelayedQueue(uniqueName());
+  const registry = new Registry(Registry.OPENMETRICS_CONTENT_TYPE);
+  registry.setDefaultLabels({ app: "shop" });
+  collect(line, { registry, queues: [name], prefix: "shop_" });
+
+  const found = await scrape(registry);
+  const text = await registry.metrics();
+
+  expect(found.get(`shop_delayed{queue="${name}",app="shop"}`)).toBe(0);
+  expect(found.get(`shop_offered_total{queue="${name}",app="shop"}`)).toBeDefined();
+  const families = text.match(/^# TYPE \S+/gm) ?? [];
+  expect(new Set(families).size).toBe(families.length);
+});
+
+test.each([
+  [{ queues: "some" }, "queues must be an array"],
+  [{ queues: ["a}b"] }, "a}b"],
+  [{ prefix: "1st" }, 'prefix must be the beginning of a metric\'s name, got "1st"'],
+  [{ timeout: 0 }, "timeout must be a whole number between 1 and 60000, got 0"],
+  [{ registry: {} }, "registry must be a Registry of prom-client, got object"],
+  [{ labels: [] }, 'got "labels"'],
+])("what is not legal is refused: %o", (options, message) => {
+  expect(() => collect(newLine(), options as object)).toThrow(message);
+});
