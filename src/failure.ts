@@ -26,6 +26,11 @@ export function isLostInCluster(error: unknown): boolean {
   return error instanceof Error && error.message.startsWith(REDIRECTIONS);
 }
 
+/** Whether ioredis gave up a client, or a command, since it has ended the client. */
+export function isEnded(error: unknown): boolean {
+  return error instanceof Error && error.message === "Connection is closed.";
+}
+
 /** Whether a connection that was there is gone, and nothing says why. */
 export function isConnectionCut(error: unknown): boolean {
   return error instanceof Error && "code" in error && CUT.has(String(error.code));

@@ -1,6 +1,6 @@
 import type { Connections } from "../redis/connections.ts";
 import { OfferError, type Effect } from "../errors.ts";
-import { isLostInCluster, isRefusedForNow, replyOf } from "../failure.ts";
+import { isLostInCluster, replyOf } from "../failure.ts";
 import { headersBytes, type MessageHeaders } from "../queue/headers.ts";
 import type { Queue } from "../queue/queue.ts";
 import { offer } from "../lua/delayed/offer.ts";
@@ -140,7 +140,7 @@ export class OfferBatch {
     const mayRetry = (error: unknown): boolean => {
       isUnknown ||= replyOf(error) === undefined;
       // Sent twice, an offer is stored once.
-      const isRetried = isRefusedForNow(error) || isLostInCluster(error);
+      const isRetried = this.#connections.mayRetry(error) || isLostInCluster(error);
       // Whatever comes now has to wait behind it.
       if (isRetried) this.#hold();
       return isRetried;

@@ -1,4 +1,4 @@
-import { isRefusedForNow, UnansweredError } from "../failure.ts";
+import { UnansweredError } from "../failure.ts";
 import type { Expiries } from "../time/expiries.ts";
 import { Pause } from "../time/pause.ts";
 
@@ -12,7 +12,7 @@ export interface CallLimit {
 
 /**
  * Sends a command that somebody awaits: waits until `ready` says that it can be sent, sends it, and sends
- * it again while Redis refuses it for now, as in the course of a failover.
+ * it again as long as `mayRetry` says of its error that it may be, as in the course of a failover.
  *
  * It is never sent after the limit.
  *
@@ -24,6 +24,7 @@ export function callWithin<Reply>(
   { expiries, signal }: CallLimit,
   ready: () => Promise<void> | undefined,
   send: () => Promise<Reply>,
+  mayRetry: (error: unknown) => boolean,
   onLate: (reply: Reply) => void = () => {},
 ): Promise<Reply> {
   return new Promise((resolve, reject) => {
@@ -53,7 +54,7 @@ export function callWithin<Reply>(
       if (waiting !== undefined) await waiting;
       if (isOver) return undefined;
       isSent = true;
-      return await retrying(send, isRefusedForNow, expiry.endsAt);
+      return await retrying(send, mayRetry, expiry.endsAt);
     };
     call().then(
       (reply) => {

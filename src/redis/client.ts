@@ -148,6 +148,18 @@ export function end(client: RedisClient): void {
   client.disconnect();
 }
 
+/**
+ * Connects a client again, to be called when it emits the error that ioredis has ended it.
+ *
+ * ioredis ends a client for good when a Sentinel announces a failover while the client asks for the master.
+ */
+export function revive(client: Redis): void {
+  // It ends once it has told the error, and before anybody who awaits a command of its goes on.
+  queueMicrotask(() => {
+    if (client.status === "end") client.connect().catch(() => {});
+  });
+}
+
 /** A master that became a replica stays connected. Leave it, and ask again who is the master. */
 function hasBecomeReplica(error: Error): boolean {
   return error.message.startsWith("READONLY");

@@ -1,9 +1,16 @@
 import type { Redis } from "ioredis";
 import { isSameNode, nodeOf, peerOf, serverOf } from "./cluster-node.ts";
 import { ClosedError } from "../errors.ts";
-import { isGivenUp, isNotLetIn, messageOf, UnansweredError } from "../failure.ts";
+import {
+  isEnded,
+  isGivenUp,
+  isNotLetIn,
+  isRefusedForNow,
+  messageOf,
+  UnansweredError,
+} from "../failure.ts";
 import { callWithin, type CallLimit } from "./call.ts";
-import { Heartbeat } from "./heartbeat.ts";
+import type { Heartbeat } from "./heartbeat.ts";
 import { warnOfMissingOptions, type LentClient } from "./lent-client.ts";
 import {
   connectForCalls,
@@ -13,6 +20,7 @@ import {
   end,
   isClient,
   isCluster,
+  revive,
   type ConnectionOptions,
   type RedisClient,
 } from "./client.ts";
@@ -20,7 +28,7 @@ import { isReplying } from "./replying.ts";
 import { Readiness } from "./readiness.ts";
 import { ServerClock } from "../time/server-clock.ts";
 import type { Troubles } from "./troubles.ts";
-import { hasDied } from "./watchdog.ts";
+import { watchOver } from "./watchdog.ts";
 
 /** What a dedicated connection is for. */
 export type Role = "subscriber" | "blocking" | "probe";
@@ -84,12 +92,18 @@ export class Connections {
         limit,
         () => readiness?.wait(),
         () => send(client),
+        through === "commands" ? this.mayRetry : isRefusedForNow,
         onLate,
       );
     } catch (error) {
       throw this.explain(error);
     }
   }
+
+  /** Whether a command of `commands` that failed so may be sent again, if nothing changes when it is sent twice. */
+  readonly mayRetry = (error: unknown): boolean =>
+    // A client of ours that has ended lives on, unless we have ended it.
+    isRefusedForNow(error) || (isEnded(error) && !this.#isLent && !this.#isClosed);
 
   /** The error of a command; it says why Redis cannot be reached, if that is what made the call fail. */
   explain(error: unknown): unknown {
@@ -177,6 +191,10 @@ export class Connections {
       work.succeeded();
     });
     client.on("error", (error: Error) => {
+      if (isEnded(error) && !isCluster(client)) {
+        revive(client);
+        return;
+      }
       this.#unreachable = messageOf(error);
       if (isNotLetIn(error)) Readiness.of(client).fail(error);
       if (!this.#isClosed) work.unreachable(error);
@@ -255,28 +273,10 @@ export class Connections {
     }
   }
 
-  /**
-   * Gives a connection up when it has died silently. What was under way on `commands` is sent again by
-   * ioredis; on `background` it is rejected.
-   */
-  #watch(connection: Redis, ask: () => Promise<unknown>, onSilence: () => void = ignore): void {
-    let isDeciding = false;
-    const decide = async (): Promise<void> => {
-      isDeciding = true;
-      const isDead = await hasDied({
-        isSilent: () => heartbeat.isSilent && connection.status === "ready",
-        probe: () => this.#probeBeside(connection),
-        grace: GRACE,
-      });
-      isDeciding = false;
-      // With `true`: a plain disconnect() would be final.
-      if (isDead) connection.disconnect(true);
-    };
-    const heartbeat = new Heartbeat(connection, ask, () => {
-      onSilence();
-      if (!isDeciding) void decide();
-    });
-    this.#heartbeats.set(connection, heartbeat);
+  /** Gives a connection up when it has died silently. See {@link watchOver}. */
+  #watch(connection: Redis, ask: () => Promise<unknown>, onSilence?: () => void): void {
+    const probe = () => this.#probeBeside(connection);
+    this.#heartbeats.set(connection, watchOver(connection, ask, probe, onSilence));
   }
 }
 
@@ -290,8 +290,3 @@ const CONNECT = 5000;
 
 /** Milliseconds until a connection is ready that is only to show that Redis replies. */
 const PROBE = 1500;
-
-/** Milliseconds that a reply may be late while Redis replies to others. */
-const GRACE = 500;
-
-function ignore(): void {}

@@ -1,4 +1,39 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import type { Redis } from "ioredis";
+import { Heartbeat } from "./heartbeat.ts";
+
+/**
+ * Gives a connection up when it has died silently. What was under way is sent again, or rejected, as the
+ * connection's options say.
+ *
+ * @param ask sends a command to which Redis replies at once.
+ * @param probe resolves when Redis has replied to another connection to the same address.
+ * @param onSilence is called each second in which a reply is overdue.
+ */
+export function watchOver(
+  connection: Redis,
+  ask: () => Promise<unknown>,
+  probe: () => Promise<void>,
+  onSilence?: () => void,
+): Heartbeat {
+  let isDeciding = false;
+  const decide = async (): Promise<void> => {
+    isDeciding = true;
+    const isDead = await hasDied({
+      isSilent: () => heartbeat.isSilent && connection.status === "ready",
+      probe,
+      grace: GRACE,
+    });
+    isDeciding = false;
+    // With `true`: a plain disconnect() would be final.
+    if (isDead) connection.disconnect(true);
+  };
+  const heartbeat = new Heartbeat(connection, ask, () => {
+    onSilence?.();
+    if (!isDeciding) void decide();
+  });
+  return heartbeat;
+}
 
 /** What a watch is about. */
 export interface Watch {
@@ -30,3 +65,6 @@ export async function hasDied({ isSilent, probe, grace }: Watch): Promise<boolea
   }
   return false;
 }
+
+/** Milliseconds that a reply may be late while Redis replies to others. */
+const GRACE = 500;

@@ -6,6 +6,8 @@ import { findServer } from "../../src/testing/find-server.ts";
 import { freePort } from "../../src/testing/free-port.ts";
 import { ServerProcess } from "../../src/testing/server-process.ts";
 import { eventually } from "./eventually.ts";
+import { startOwnServer, type OwnServer } from "./own-server.ts";
+import { newRedis } from "./redis.ts";
 
 /** Starts a Sentinel for this test alone, with these lines of configuration. Returns its port. */
 export async function spawnSentinel(monitoring: readonly string[]): Promise<number> {
@@ -19,6 +21,33 @@ export async function spawnSentinel(monitoring: readonly string[]): Promise<numb
   });
   onTestFinished(() => sentinel.stop());
   return port;
+}
+
+/** A master with a replica in step, behind a Sentinel, for this test alone. */
+export interface SentinelPair {
+  readonly master: OwnServer;
+  readonly replica: OwnServer;
+  readonly sentinelPort: number;
+  /** Resolves when the replica has what was written until now. */
+  handOver(): Promise<void>;
+}
+
+export async function startSentinelPair(name: string): Promise<SentinelPair> {
+  const [master, replica] = await Promise.all([startOwnServer(), startOwnServer()]);
+  const follower = newRedis(replica.url);
+  await follower.call("REPLICAOF", "127.0.0.1", master.port);
+  await eventually(async () => (await follower.info()).includes("master_link_status:up"), {
+    within: 20_000,
+    what: "the replica is in step with its master",
+  });
+  const sentinelPort = await startSentinel(name, master.port);
+  const leader = newRedis(master.url);
+  const handOver = async () => {
+    // WAIT waits for what its own connection has written, and with it for all that was before.
+    await leader.incr("delayline-test:handed-over");
+    await eventually(async () => (await leader.wait(1, 1000)) === 1);
+  };
+  return { master, replica, sentinelPort, handOver };
 }
 
 /** Starts a Sentinel for this test alone, which alone decides on a failover. Returns its port. */

@@ -5,21 +5,15 @@ import { tableOf } from "../../../src/partitions/ring.ts";
 import type { OfferError } from "../../../src/index.ts";
 import { newLineThatMayFail } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
-import { startOwnServer } from "../../helpers/own-server.ts";
 import { newRedis, uniqueName } from "../../helpers/redis.ts";
-import { startSentinel } from "../../helpers/sentinel.ts";
+import { startSentinelPair } from "../../helpers/sentinel.ts";
 import { missing, repeated } from "../ledger.ts";
 
-/** A master with a replica behind a Sentinel. */
+/** One of the two set-ups, and what a client is made from to find it. */
 async function startGroup(name: string) {
-  const [master, replica] = await Promise.all([startOwnServer(), startOwnServer()]);
-  const redis = newRedis(replica.url);
-  await redis.call("REPLICAOF", "127.0.0.1", master.port);
-  await eventually(async () => (await redis.info()).includes("master_link_status:up"), {
-    within: 20_000,
-  });
-  const sentinel = await startSentinel(name, master.port);
-  return { master, replica, options: { sentinels: [{ host: "127.0.0.1", port: sentinel }], name } };
+  const pair = await startSentinelPair(name);
+  const sentinels = [{ host: "127.0.0.1", port: pair.sentinelPort }];
+  return { ...pair, options: { sentinels, name } };
 }
 
 test("two Sentinel set-ups in one list: the master of one dies, the other's partitions go on", async () => {
@@ -52,7 +46,7 @@ test("two Sentinel set-ups in one list: the master of one dies, the other's part
   const { port } = living.master;
   expect(await nodes()).toEqual([dying.master.port, port, dying.master.port, port]);
   // What was not handed on to the replica is none of our affair.
-  await newRedis(dying.master.url).wait(1, 1000);
+  await dying.handOver();
 
   await dying.master.kill();
   const replica = newRedis(dying.replica.url);
