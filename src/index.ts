@@ -26,9 +26,12 @@ export type {
   OfferEvent,
   SettleEvent,
   TakeEvent,
+  TransferEvent,
 } from "./observe/events.ts";
+export type { ScriptRun } from "./lua/script.ts";
 export type { MessageId } from "./queue/message.ts";
 export { BlockingQueue, type FromQueue } from "./ready/blocking-queue.ts";
+export type { ReadyHandle } from "./ready/ready-handle.ts";
 export type { SubscribeOptions, TakeManyOptions, TakeOptions } from "./queue/take-options.ts";
 export { ReliableQueue } from "./reliable/reliable-queue.ts";
 export type { ReliableQueueOptions } from "./reliable/reliable-options.ts";

@@ -1,0 +1,97 @@
+import {
+  context,
+  propagation,
+  trace,
+  TraceFlags,
+  type Attributes,
+  type TextMapPropagator,
+} from "@opentelemetry/api";
+import { AsyncLocalStorageContextManager } from "@opentelemetry/context-async-hooks";
+import {
+  AggregationTemporality,
+  InMemoryMetricExporter,
+  MeterProvider,
+  PeriodicExportingMetricReader,
+} from "@opentelemetry/sdk-metrics";
+import {
+  BasicTracerProvider,
+  InMemorySpanExporter,
+  SimpleSpanProcessor,
+  type ReadableSpan,
+} from "@opentelemetry/sdk-trace-base";
+import { onTestFinished } from "vitest";
+import { instrument, type InstrumentOptions } from "../../src/opentelemetry/index.ts";
+
+/** A point of a metric. */
+interface Point {
+  readonly attributes: Attributes;
+  /** A number, or a histogram. */
+  readonly value: number | { readonly count: number; readonly sum?: number };
+}
+
+/** The real SDK, which keeps what it is told, with our instrumentation. Ends with the test. */
+export class Telemetry {
+  readonly tracerProvider: BasicTracerProvider;
+  readonly #spans = new InMemorySpanExporter();
+  readonly #points = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE);
+  readonly #meterProvider: MeterProvider;
+
+  constructor(options: Pick<InstrumentOptions, "queues"> = {}) {
+    context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
+    propagation.setGlobalPropagator(w3c);
+    const processor = new SimpleSpanProcessor(this.#spans);
+    this.tracerProvider = new BasicTracerProvider({ spanProcessors: [processor] });
+    const reader = new PeriodicExportingMetricReader({ exporter: this.#points });
+    this.#meterProvider = new MeterProvider({ readers: [reader] });
+    const { tracerProvider } = this;
+    const instrumented = instrument({
+      ...options,
+      tracerProvider,
+      meterProvider: this.#meterProvider,
+    });
+    onTestFinished(async () => {
+      instrumented.close();
+      context.disable();
+      propagation.disable();
+      await Promise.all([this.tracerProvider.shutdown(), this.#meterProvider.shutdown()]);
+    });
+  }
+
+  /** The spans that have ended and have this name. */
+  named(name: string): ReadableSpan[] {
+    return this.#spans.getFinishedSpans().filter((span) => span.name === name);
+  }
+
+  /** The names of all spans that have ended, in that order. */
+  get names(): string[] {
+    return this.#spans.getFinishedSpans().map(({ name }) => name);
+  }
+
+  /** What a metric says now. */
+  async points(metric: string): Promise<readonly Point[]> {
+    this.#points.reset();
+    await this.#meterProvider.forceFlush();
+    const metrics = this.#points
+      .getMetrics()
+      .flatMap(({ scopeMetrics }) => scopeMetrics)
+      .flatMap((scope) => scope.metrics);
+    const found = metrics.find(({ descriptor }) => descriptor.name === metric);
+    return (found?.dataPoints ?? []) as readonly Point[];
+  }
+}
+
+/** What goes with messages: `traceparent`, as in the W3C's Trace Context. */
+const w3c: TextMapPropagator = {
+  inject: (from, carrier, { set }) => {
+    const span = trace.getSpanContext(from);
+    if (span === undefined) return;
+    set(carrier, "traceparent", `00-${span.traceId}-${span.spanId}-01`);
+  },
+  extract: (into, carrier, { get }) => {
+    const [, traceId, spanId] = String(get(carrier, "traceparent")).split("-");
+    if (traceId === undefined || spanId === undefined) return into;
+    const span = { traceId, spanId, traceFlags: TraceFlags.SAMPLED, isRemote: true };
+    return trace.setSpanContext(into, span);
+  },
+  fields: () => ["traceparent"],
+};

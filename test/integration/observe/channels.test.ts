@@ -1,0 +1,157 @@
+import { channel, tracingChannel } from "node:diagnostics_channel";
+import { AsyncLocalStorage } from "node:async_hooks";
+import { expect, onTestFinished, test } from "vitest";
+import type { HandleEvent, OfferEvent, SettleEvent, TakeEvent } from "../../../src/index.ts";
+import { newLine, newLineThatMayFail } from "../../helpers/delayline.ts";
+import { eventually } from "../../helpers/eventually.ts";
+import { uniqueName } from "../../helpers/redis.ts";
+
+/** Listens to a tracing channel until the test has finished; returns what has ended. */
+function hear<Event extends object>(
+  name: "offer" | "take" | "handle" | "settle",
+  onStart: (event: Event) => void = () => {},
+): Event[] {
+  const ended: Event[] = [];
+  const { start, asyncEnd } = tracingChannel(`delayline:${name}`);
+  const [starting, ending] = [
+    (event: unknown) => onStart(event as Event),
+    (event: unknown) => void ended.push({ ...(event as Event) }),
+  ];
+  start.subscribe(starting);
+  asyncEnd.subscribe(ending);
+  onTestFinished(() => {
+    start.unsubscribe(starting);
+    asyncEnd.unsubscribe(ending);
+  });
+  return ended;
+}
+
+test("an offer: who listens may add headers, behind the message's own, if there is room", async () => {
+  const offers = hear<OfferEvent>("offer", ({ headers }) => {
+    if (headers !== undefined) headers["trace"] = "added";
+  });
+  const queue = newLine().getReliableQueue<number>(uniqueName());
+  const one = await queue.offer(1, 60_000, { key: "k" });
+  const large = { a: "x".repeat(8_190) };
+  const many = await queue.offerMany([
+    { payload: 2, delay: 60_000, headers: { trace: "own" } },
+    { payload: 3, delay: 60_000, headers: large },
+    { payload: 4, delay: 60_000, headers: { other: "1" } },
+  ]);
+  const ids = [one, ...many].map(({ id }) => id);
+  const found = await Promise.all(ids.map((id) => queue.get(id)));
+  expect(found.map((message) => message?.headers)).toEqual([
+    { trace: "added" },
+    { trace: "own" },
+    large,
+    { trace: "added", other: "1" },
+  ]);
+  expect(offers).toMatchObject([
+    { queue: queue.name, count: 1, key: "k", result: one },
+    { queue: queue.name, count: 3, key: undefined, result: many },
+  ]);
+});
+
+test("an offer to a plain queue has no headers; one that fails tells why; illegal headers are left out", async () => {
+  const offers = hear<OfferEvent>("offer", ({ headers }) => Object.assign(headers ?? {}, { n: 1 }));
+  const line = newLine();
+  const plain = line.getDelayedQueue<number>(uniqueName());
+  await plain.offerAt(1, Date.now() + 60_000);
+  const signal = AbortSignal.abort(new Error("no time"));
+  await expect(plain.offer(2, 0, { signal })).rejects.toThrow();
+  const reliable = line.getReliableQueue<number>(uniqueName());
+  const { id } = await reliable.offer(3, 60_000);
+  expect(await reliable.get(id)).toMatchObject({ headers: undefined });
+  expect(offers).toMatchObject([
+    { queue: plain.name, headers: undefined },
+    { queue: plain.name, error: { code: "OFFER" } },
+    { queue: reliable.name },
+  ]);
+});
+
+test("a handler runs within what listeners set, however many, and what it throws is told", async () => {
+  const storage = new AsyncLocalStorage<string>();
+  const within = (name: string) => (event: HandleEvent) => {
+    const { around = (run) => run() } = event;
+    event.around = (run) => storage.run(`${storage.getStore() ?? ""}${name}`, () => around(run));
+  };
+  const handled = hear<HandleEvent>("handle", within("inner"));
+  hear<HandleEvent>("handle", within("outer "));
+  const line = newLineThatMayFail();
+  const stores: (string | undefined)[] = [];
+  const note = () => {
+    stores.push(storage.getStore());
+    throw new Error("bad");
+  };
+  const plain = line.getBlockingQueue<number>(uniqueName());
+  plain.subscribe(note);
+  await plain.put(1);
+  const single = line.getReliableQueue<number>(uniqueName());
+  single.route({ k: note });
+  const batch = line.getReliableQueue<number>(uniqueName());
+  batch.subscribeBatch(note, { max: 10 });
+  const { id } = await single.offer(2, 0, { key: "k", headers: { a: "1" } });
+  await batch.offer(3, 0);
+  await eventually(() => handled.length === 3);
+  expect(stores).toEqual(Array.from({ length: 3 }, () => "outer inner"));
+  const error = { message: "bad" };
+  const of = ({ name }: { readonly name: string }) => handled.find(({ queue }) => queue === name);
+  const unknown = { id: undefined, key: undefined, headers: {}, readyAt: undefined };
+  expect(of(plain)).toMatchObject({ group: undefined, messages: [unknown], error });
+  expect(of(single)).toMatchObject({
+    group: "default",
+    messages: [{ id, key: "k", headers: { a: "1" }, attempt: 1 }],
+    error,
+  });
+  expect(of(batch)).toMatchObject({ messages: [{ attempt: 1 }], error });
+  const [{ readyAt = NaN, takenAt = NaN } = {}] = of(single)?.messages ?? [];
+  expect(takenAt - readyAt).toBeLessThan(2000);
+});
+
+test("takes and settlements by hand are told; what handlers take and the library settles is not", async () => {
+  const [taken, settled] = [hear<TakeEvent>("take"), hear<SettleEvent>("settle")];
+  const line = newLine();
+  const plain = line.getBlockingQueue<number>(uniqueName());
+  await plain.putMany([1, 2, 3, 4, 5, 6]);
+  await plain.take();
+  await plain.poll();
+  await plain.poll(1000);
+  await plain.takeMany({ max: 1 });
+  await plain.pollFromAny([]);
+  await plain.drain();
+  await plain.drain();
+  expect(taken.map(({ messages }) => messages?.length)).toEqual([1, 1, 1, 1, 1, 1, 0]);
+
+  const queue = line.getReliableQueue<number>(uniqueName(), { group: "g" });
+  await queue.offerMany([1, 2].map((payload) => ({ payload, delay: 0 })));
+  const first = await queue.take();
+  await first.ack();
+  await first.ack();
+  for await (const delivery of queue) {
+    await delivery.nack({ delay: 0 });
+    break;
+  }
+  expect(taken.slice(7)).toMatchObject([
+    { queue: queue.name, group: "g", messages: [{ id: first.id }] },
+    { queue: queue.name, group: "g", messages: [{ attempt: 1 }] },
+  ]);
+  queue.subscribe(() => {});
+  await eventually(() => queue.counters.acknowledged === 2);
+  expect(settled).toMatchObject([
+    { queue: queue.name, group: "g", operation: "ack", message: { id: first.id }, result: true },
+    { operation: "ack", result: false },
+    { operation: "nack", result: true },
+  ]);
+  expect(taken).toHaveLength(9);
+});
+
+test("moves are told, with how late the oldest was", async () => {
+  const events: unknown[] = [];
+  const listener = (event: unknown) => void events.push(event);
+  channel("delayline:transfer").subscribe(listener);
+  onTestFinished(() => void channel("delayline:transfer").unsubscribe(listener));
+  const queue = newLine().getReliableQueue<number>(uniqueName(), { partitions: 1 });
+  await queue.offer(1, 0);
+  await queue.take();
+  expect(events).toEqual([{ queue: queue.name, count: 1, lateness: expect.any(Number) }]);
+});
