@@ -28,9 +28,15 @@ interface Watcher {
   readonly queue: string | undefined;
 }
 
-/** How often the numbers are read while somebody watches (ms), and how often queues are looked for. */
-const ROUND = 2_000;
-const SEARCH = 30_000;
+/** How often something is done at most, while somebody watches (ms). */
+interface Rhythm {
+  /** The numbers are read. */
+  readonly round: number;
+  /** Queues are looked for. */
+  readonly search: number;
+}
+
+const RHYTHM: Rhythm = { round: 2_000, search: 30_000 };
 
 /** What takes longer than it should is done less often: it may take 2 % of the time, and the search for queues 0.5 %. */
 const REST = 50;
@@ -46,6 +52,7 @@ const AT_ONCE = 8;
  */
 export class Sampler {
   readonly #inspector: Inspector;
+  readonly #rhythm: Rhythm;
   readonly #watchers = new Set<Watcher>();
   readonly #open = new Map<string, InspectedQueue>();
   readonly #histories = new Histories();
@@ -59,11 +66,13 @@ export class Sampler {
   #running: Promise<Round> | undefined;
   #timer: NodeJS.Timeout | undefined;
   /** How long to rest behind the last round (ms). */
-  #rest = ROUND;
+  #rest: number;
   #isClosed = false;
 
-  constructor(inspector: Inspector) {
+  constructor(inspector: Inspector, rhythm = RHYTHM) {
     this.#inspector = inspector;
+    this.#rhythm = rhythm;
+    this.#rest = rhythm.round;
   }
 
   /** The time on the clock of Redis (epoch ms), as far as it is known. */
@@ -148,12 +157,12 @@ export class Sampler {
     const endedAt = Date.now();
     const at = this.now;
     for (const [name, { row }] of samples) this.#histories.add(name, at, row);
-    this.#rest = Math.max(ROUND, (endedAt - searched) * REST);
+    this.#rest = Math.max(this.#rhythm.round, (endedAt - searched) * REST);
     if (mayBeOther) {
       for (const name of this.#open.keys()) if (!samples.has(name)) this.#open.delete(name);
       this.#histories.sweep(at);
       // Redis is asked again soon where it could not be asked.
-      const pause = error === undefined ? SEARCH : ROUND;
+      const pause = error === undefined ? this.#rhythm.search : this.#rhythm.round;
       this.#searchAt = endedAt + Math.max(pause, (searched - startedAt) * SEARCH_REST);
     }
     const round = { at, samples, ...(error !== undefined && { error }) };
