@@ -14,7 +14,8 @@ export default async function setup(project: TestProject): Promise<() => Promise
   const executablePath = findChromium();
   if (executablePath === undefined) {
     const notice = "there is no Chromium on the PATH, and CHROMIUM is not set";
-    if (process.env["CI"]) throw new Error(`The tests of the dashboard's page cannot run: ${notice}.`);
+    if (process.env["CI"])
+      throw new Error(`The tests of the dashboard's page cannot run: ${notice}.`);
     console.log(`The tests of the dashboard's page are skipped: ${notice}.`);
     project.provide("browserUrl", "");
     return async () => {};
