@@ -1,4 +1,5 @@
 import type { InspectedQueue, Inspector } from "../inspect/inspector.ts";
+import { checkKey } from "../queue/checks.ts";
 import { queueKeys } from "../queue/keys.ts";
 import { isMessageId, type MessageId } from "../queue/message.ts";
 import type { EventStreams } from "./event-stream.ts";
@@ -97,6 +98,19 @@ export class Call {
       throw new HttpError(403, "payloads are not shown: the option payloads is not true");
     }
     return wants;
+  }
+
+  /** The id or the key of the message that is looked for. */
+  get idOrKey(): string {
+    const [id, key] = [this.value("id"), this.value("key")];
+    if (id !== undefined && isMessageId(id)) return id;
+    if (id !== undefined) throw new HttpError(400, "id must be the id of a message");
+    try {
+      checkKey(key);
+      return key;
+    } catch (error) {
+      throw new HttpError(400, error instanceof Error ? error.message : "give id or key");
+    }
   }
 
   /** The id of the message that is to be changed. */

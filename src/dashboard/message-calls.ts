@@ -1,6 +1,9 @@
 import type { DelayedMessage, Rescheduled } from "../delayed/delayed-message.ts";
+import { locate } from "../inspect/locate.ts";
+import type { Sighting } from "../inspect/sighting.ts";
 import type { Call } from "./call.ts";
 import { HttpError } from "./http-error.ts";
+import { shownPayload } from "./shown-payload.ts";
 
 interface Found {
   readonly id: string;
@@ -26,14 +29,37 @@ async function* foundOf(
 
 /** `GET queues/:q/message`: one message, by its id or its key, wherever it is. */
 export async function locateMessage(call: Call): Promise<unknown> {
-  const idOrKey = call.value("id") ?? call.value("key");
-  if (idOrKey === undefined) throw new HttpError(400, "give id or key");
-  const { messages } = await call.open();
-  const message = await messages.get(idOrKey, { signal: call.signal });
-  return message === undefined
-    ? { state: "gone" }
-    : { state: "delayed", id: message.id, key: message.key, deadline: message.deadline };
+  const { idOrKey, wantsPayload, signal } = call;
+  const { sightings, mayBeReady } = await locate(await call.open(), idOrKey, { signal });
+  const { now } = call.running.sampler;
+  const [first, ...others] = sightings.map((sighting) => located(sighting, now, wantsPayload));
+  return { ...(first ?? GONE), others, mayBeReady };
 }
+
+/** A message as the page shows it. */
+function located(sighting: Sighting, now: number, withPayload: boolean): object {
+  const { queue: _, payload, trailer: __, headers = {}, readyAt, heldFor, ...others } = sighting;
+  const since = heldFor === undefined ? readyAt : now - heldFor;
+  return { ...others, headers, since, ...(withPayload && { payload: shownPayload(payload) }) };
+}
+
+/** What is said of a message that is nowhere. */
+const GONE = {
+  state: "gone",
+  id: null,
+  key: null,
+  headers: {},
+  deadline: null,
+  offeredAt: null,
+  attempts: 0,
+  consumer: null,
+  since: null,
+  reason: null,
+  group: null,
+  diedAt: null,
+  size: null,
+  partition: null,
+};
 
 /** `POST queues/:q/message/cancel`. */
 export async function cancel(call: Call): Promise<unknown> {

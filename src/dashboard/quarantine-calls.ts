@@ -1,13 +1,14 @@
 import type { Call } from "./call.ts";
+import { listedPayload } from "./shown-payload.ts";
 
 /** `GET queues/:q/quarantine`: what nobody could read, the oldest of it. */
 export async function showQuarantine(call: Call): Promise<unknown> {
-  const { signal } = call;
+  const { signal, wantsPayload } = call;
   const { limit } = call.part;
   const { quarantine } = (await call.open()).messages;
   const items: unknown[] = [];
   for await (const bytes of quarantine) {
-    items.push({ size: bytes.length });
+    items.push({ size: bytes.length, ...(wantsPayload && { payload: listedPayload(bytes) }) });
     if (items.length >= limit) break;
   }
   return { size: await quarantine.size({ signal }), items };

@@ -1,3 +1,4 @@
+import { consumers } from "../inspect/consumers.ts";
 import type { Call } from "./call.ts";
 import { HttpError } from "./http-error.ts";
 
@@ -46,8 +47,8 @@ export async function forecast(call: Call): Promise<unknown> {
 }
 
 /** `GET queues/:q/consumers`: who takes from a reliable queue. */
-export function showConsumers(): unknown {
-  return { consumers: [] };
+export async function showConsumers(call: Call): Promise<unknown> {
+  return { consumers: await consumers(await call.open(), { signal: call.signal }) };
 }
 
 /** `POST queues/:q/pause`. */

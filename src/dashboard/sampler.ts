@@ -28,13 +28,22 @@ interface Watcher {
   readonly queue: string | undefined;
 }
 
-/** How often the numbers are read while somebody watches (ms), and how often queues are looked for. */
-const ROUND = 2_000;
-const SEARCH = 30_000;
+/** How often something is done at most, while somebody watches (ms). */
+interface Rhythm {
+  /** The numbers are read. */
+  readonly round: number;
+  /** Queues are looked for. */
+  readonly search: number;
+}
 
-/** What takes longer than it should is done less often: it may take 2 % of the time, and the search for queues 0.5 %. */
-const REST = 50;
+const RHYTHM: Rhythm = { round: 2_000, search: 30_000 };
+
+/** A script of numbers takes Redis some 50 us. They may take 1 % of its time, so each asks for this rest (ms). */
+const REST = 5;
+
+/** The search for queues may take 0.5 % of the time, and is put off for ten minutes at most (ms). */
 const SEARCH_REST = 200;
+const LONGEST_SEARCH_REST = 600_000;
 
 /** Queues that are asked at once. */
 const AT_ONCE = 8;
@@ -46,6 +55,7 @@ const AT_ONCE = 8;
  */
 export class Sampler {
   readonly #inspector: Inspector;
+  readonly #rhythm: Rhythm;
   readonly #watchers = new Set<Watcher>();
   readonly #open = new Map<string, InspectedQueue>();
   readonly #histories = new Histories();
@@ -59,11 +69,13 @@ export class Sampler {
   #running: Promise<Round> | undefined;
   #timer: NodeJS.Timeout | undefined;
   /** How long to rest behind the last round (ms). */
-  #rest = ROUND;
+  #rest: number;
   #isClosed = false;
 
-  constructor(inspector: Inspector) {
+  constructor(inspector: Inspector, rhythm = RHYTHM) {
     this.#inspector = inspector;
+    this.#rhythm = rhythm;
+    this.#rest = rhythm.round;
   }
 
   /** The time on the clock of Redis (epoch ms), as far as it is known. */
@@ -81,7 +93,7 @@ export class Sampler {
     this.#schedule();
     return () => {
       this.#watchers.delete(watcher);
-      if (this.#watchers.size === 0) clearTimeout(this.#timer);
+      if (this.#watchers.size === 0) this.#stop();
     };
   }
 
@@ -104,7 +116,7 @@ export class Sampler {
 
   close(): void {
     this.#isClosed = true;
-    clearTimeout(this.#timer);
+    this.#stop();
     this.#watchers.clear();
   }
 
@@ -117,12 +129,17 @@ export class Sampler {
   }
 
   #schedule(): void {
-    clearTimeout(this.#timer);
-    if (this.#isClosed || this.#watchers.size === 0) return;
+    if (this.#timer !== undefined || this.#isClosed || this.#watchers.size === 0) return;
     this.#timer = setTimeout(() => this.#begin(), this.#rest).unref();
   }
 
+  #stop(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+  }
+
   #begin(): void {
+    this.#stop();
     void this.#run().finally(() => this.#schedule());
   }
 
@@ -135,32 +152,55 @@ export class Sampler {
   async #read(): Promise<Round> {
     const startedAt = Date.now();
     const mayBeOther = this.#searchIsDue;
-    const error = mayBeOther ? await this.#search() : this.#last?.error;
-    const searched = Date.now();
     const watched = Array.from(this.#watchers, ({ queue }) => queue ?? []).flat();
+    const known = new Map<string, Sample>();
+    // At the same time: where Redis does not answer, both take long.
+    const looking = this.#lookAtAll([...this.#names, ...watched], known, mayBeOther);
+    const error = mayBeOther ? await this.#search() : this.#last?.error;
+    const searchTime = Date.now() - startedAt;
+    await looking;
+    await this.#lookAtAll(this.#names, known, mayBeOther);
     const names = [...new Set([...this.#names, ...watched])].toSorted();
-    const samples = new Map<string, Sample>(names.map((name) => [name, UNKNOWN]));
-    const rest = names.values();
-    const work = async () => {
-      for (const name of rest) samples.set(name, await this.#look(name, mayBeOther));
-    };
-    await Promise.all(Array.from({ length: AT_ONCE }, work));
+    const samples = new Map(names.flatMap((name) => entryOf(known, name)));
     const endedAt = Date.now();
     const at = this.now;
     for (const [name, { row }] of samples) this.#histories.add(name, at, row);
-    this.#rest = Math.max(ROUND, (endedAt - searched) * REST);
+    let scripts = 0;
+    for (const { row } of samples.values()) scripts += Math.max(1, row.partitions);
+    this.#rest = Math.max(this.#rhythm.round, scripts * REST);
     if (mayBeOther) {
       for (const name of this.#open.keys()) if (!samples.has(name)) this.#open.delete(name);
       this.#histories.sweep(at);
-      // Redis is asked again soon where it could not be asked.
-      const pause = error === undefined ? SEARCH : ROUND;
-      this.#searchAt = endedAt + Math.max(pause, (searched - startedAt) * SEARCH_REST);
+      const rest = Math.min(LONGEST_SEARCH_REST, searchTime * SEARCH_REST);
+      // Where Redis could not be asked it is asked again soon.
+      this.#searchAt = endedAt + (error === undefined ? Math.max(this.#rhythm.search, rest) : 0);
     }
     const round = { at, samples, ...(error !== undefined && { error }) };
     this.#last = round;
     this.#lastAt = endedAt;
     for (const { onRound } of this.#watchers) onRound(round);
     return round;
+  }
+
+  /**
+   * Looks at those that are not among the samples yet. Some at once, so that others get a word in; all at once after a
+   * failure, or each would wait for its own.
+   */
+  async #lookAtAll(
+    names: readonly string[],
+    samples: Map<string, Sample>,
+    mayBeOther: boolean,
+  ): Promise<void> {
+    const rest = new Set(names.filter((name) => !samples.has(name))).values();
+    const look = async (name: string) => {
+      const sample = await this.#look(name, mayBeOther);
+      samples.set(name, sample);
+      if (sample.stats === undefined) await Promise.all(Array.from(rest, look));
+    };
+    const work = async () => {
+      for (const name of rest) await look(name);
+    };
+    await Promise.all(Array.from({ length: AT_ONCE }, work));
   }
 
   /** Looks for queues; returns why they could not be found. */
@@ -198,7 +238,10 @@ export class Sampler {
   }
 }
 
-const UNKNOWN: Sample = { row: brokenRow("", "not known yet"), stats: undefined };
+function entryOf(samples: ReadonlyMap<string, Sample>, name: string): [string, Sample][] {
+  const sample = samples.get(name);
+  return sample === undefined ? [] : [[name, sample]];
+}
 
 function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
