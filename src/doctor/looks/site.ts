@@ -26,6 +26,11 @@ export class Site {
     return this.#shared.connections.commands.options.keyPrefix ?? "";
   }
 
+  /** Throws the signal's reason, if it is aborted. */
+  throwIfAborted(): void {
+    this.#signal?.throwIfAborted();
+  }
+
   /** Asks the server, or the node of a Cluster that serves the key of the command. */
   ask<Reply>(send: (client: RedisClient) => Promise<Reply>): Promise<Reply> {
     const { connections, expiries } = this.#shared;
