@@ -1,4 +1,4 @@
-import { Registry } from "prom-client";
+import { Registry, type OpenMetricsContentType } from "prom-client";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { collectMetrics, type CollectMetricsOptions } from "../../../src/prometheus/index.ts";
 import type { Delayline } from "../../../src/index.ts";
@@ -174,7 +174,8 @@ describe("trouble", () => {
 test("an OpenMetrics registry, its own labels, and another prefix", async () => {
   const line = newLine();
   const { name } = line.getDelayedQueue(uniqueName());
-  const registry = new Registry(Registry.OPENMETRICS_CONTENT_TYPE);
+  const registry = new Registry<OpenMetricsContentType>();
+  registry.setContentType(Registry.OPENMETRICS_CONTENT_TYPE);
   registry.setDefaultLabels({ app: "shop" });
   collect(line, { registry, queues: [name], prefix: "shop_" });
 

@@ -1,0 +1,156 @@
+import { execFile } from "node:child_process";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { Registry } from "prom-client";
+import { beforeAll, describe, expect, onTestFinished, test, type TestContext } from "vitest";
+import { parse } from "yaml";
+import { Delayline } from "../../../src/index.ts";
+import { collectMetrics } from "../../../src/prometheus/index.ts";
+import { newLine } from "../../helpers/delayline.ts";
+import { redisUrl, uniqueName } from "../../helpers/redis.ts";
+
+// The alert rules and the dashboard that users start with.
+
+interface Rule {
+  readonly alert: string;
+  readonly expr: string;
+  readonly labels: { readonly severity: string };
+  readonly annotations: { readonly summary: string; readonly description: string };
+}
+
+interface Panel {
+  readonly id: number;
+  readonly title: string;
+  readonly description: string;
+  readonly gridPos: Readonly<Record<"x" | "y" | "w" | "h", number>>;
+  readonly targets: readonly { readonly expr: string }[];
+}
+
+const example = (file: string) => new URL(`../../../examples/monitoring/${file}`, import.meta.url);
+const ALERTS = await readFile(example("alerts.yml"), "utf8");
+const [{ rules }] = (parse(ALERTS) as { groups: [{ rules: Rule[] }] }).groups;
+const DASHBOARD = JSON.parse(await readFile(example("grafana-dashboard.json"), "utf8")) as {
+  readonly panels: readonly Panel[];
+  readonly templating: { readonly list: readonly { readonly definition?: string }[] };
+};
+const queries = DASHBOARD.panels.flatMap(({ targets }) => targets.map(({ expr }) => expr));
+
+/** The names of the series that the exporter prints. */
+let series: Set<string>;
+
+beforeAll(async () => {
+  await using line = new Delayline({ redis: redisUrl() });
+  const registry = new Registry();
+  await using _ = collectMetrics(line, { registry, queues: [] });
+  const types = (await registry.metrics()).matchAll(/^# TYPE (\S+) (\S+)$/gm);
+  const names = Array.from(types, ([, name = "", type]) =>
+    type === "histogram" ? ["_bucket", "_sum", "_count"].map((suffix) => name + suffix) : [name],
+  );
+  series = new Set(names.flat());
+});
+
+function metricsIn(text: string): string[] {
+  return text.match(/\bdelayline_\w+/g) ?? [];
+}
+
+test("the rules and the dashboard name what the exporter prints", () => {
+  const known = [...rules.map(({ expr }) => expr), ...queries].flatMap(metricsIn);
+  expect(known.length).toBeGreaterThan(40);
+  expect(known.filter((name) => !series.has(name))).toEqual([]);
+  for (const { definition = "" } of DASHBOARD.templating.list) {
+    expect(metricsIn(definition).filter((name) => !series.has(name))).toEqual([]);
+  }
+});
+
+test("the dashboard leaves nothing out that the exporter prints, but for the sums of histograms", () => {
+  const shown = queries.flatMap(metricsIn);
+  const missing = [...series].filter((name) => !shown.includes(name));
+  expect(missing.filter((name) => !/_seconds_(sum|count)$/.test(name))).toEqual([]);
+});
+
+test.each(rules)("$alert says which queue, what it means, and what to do first", (rule) => {
+  const { summary, description } = rule.annotations;
+  expect(["critical", "warning"]).toContain(rule.labels.severity);
+  expect(summary).toMatch(/queue/i);
+  expect(description).toContain("$labels.queue");
+  expect(description).toMatch(/^First: .*$/m);
+  expect(description).toMatch(/npx delayline \w+/);
+  // It has to be read on a telephone.
+  expect(description.split("\n").length).toBeLessThanOrEqual(6);
+});
+
+test("panels have numbers and places of their own, and say what they show", () => {
+  const { panels } = DASHBOARD;
+  expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length);
+  const cells = panels.flatMap(({ gridPos: { x, y, w, h } }) =>
+    Array.from({ length: w * h }, (_, i) => `${x + (i % w)},${y + Math.floor(i / w)}`),
+  );
+  expect(new Set(cells).size).toBe(cells.length);
+  expect(panels.filter(({ description, gridPos: { x, w } }) => !description || x + w > 24)).toEqual(
+    [],
+  );
+});
+
+describe("with promtool, where it is installed", () => {
+  /** Runs promtool; skips the test, and says so, where it is not there. */
+  async function promtool({ skip }: TestContext, args: string[], input = ""): Promise<string> {
+    const running = promisify(execFile)("promtool", args);
+    running.child.stdin?.on("error", () => {}).end(input);
+    try {
+      return (await running).stdout;
+    } catch (error) {
+      const { code, stdout, stderr } = error as Record<"code" | "stdout" | "stderr", unknown>;
+      if (code === "ENOENT") skip("promtool was not found (Debian's package prometheus has it)");
+      throw new Error(`promtool ${args.join(" ")} failed:\n${stdout}${stderr}`, { cause: error });
+    }
+  }
+
+  async function fileWith(name: string, text: string): Promise<string> {
+    const directory = await mkdtemp(join(tmpdir(), "delayline-promtool-"));
+    onTestFinished(() => rm(directory, { recursive: true }));
+    const path = join(directory, name);
+    await writeFile(path, text);
+    return path;
+  }
+
+  test("the rules are legal", async (context) => {
+    const checked = await promtool(context, [
+      "check",
+      "rules",
+      fileURLToPath(example("alerts.yml")),
+    ]);
+    expect(checked).toContain(`SUCCESS: ${rules.length} rules found`);
+  });
+
+  test("each alert is raised when it should be, with its text", async (context) => {
+    const cases = fileURLToPath(new URL("alerts.test.yml", import.meta.url));
+    const untested = await readFile(cases, "utf8").then((text) =>
+      rules.filter(({ alert }) => !text.includes(`alertname: ${alert}\n`)),
+    );
+    expect(untested).toEqual([]);
+    expect(await promtool(context, ["test", "rules", cases])).toContain("SUCCESS");
+  });
+
+  test("the dashboard's queries are legal", async (context) => {
+    const recorded = queries.map((expr, i) => ({
+      record: `query:${i}`,
+      expr: expr.replaceAll("$queue", ".*").replaceAll("$__rate_interval", "5m"),
+    }));
+    const file = await fileWith(
+      "queries.yml",
+      JSON.stringify({ groups: [{ name: "dashboard", rules: recorded }] }),
+    );
+    expect(await promtool(context, ["check", "rules", file])).toContain("SUCCESS");
+  });
+
+  test("what the exporter prints is as Prometheus wants it", async (context) => {
+    const line = newLine();
+    const { name } = line.getReliableQueue(uniqueName('queue "\\\n'));
+    const registry = new Registry();
+    await using _ = collectMetrics(line, { registry, queues: [name] });
+    expect(await promtool(context, ["check", "metrics"], await registry.metrics())).toBe("");
+  });
+});
