@@ -12,6 +12,7 @@ import { keyMemory, keys } from "./workloads/keys.ts";
 import { idle, lateness, workers } from "./workloads/lateness.ts";
 import { mainJob } from "./workloads/main-job.ts";
 import { memory } from "./workloads/memory.ts";
+import { observing } from "./workloads/observing.ts";
 import { partitionCommands, partitionCrowd } from "./workloads/partition-commands.ts";
 import { partitionIdle } from "./workloads/partition-idle.ts";
 import { partitionNodes } from "./workloads/partition-nodes.ts";
@@ -35,6 +36,7 @@ export const WORKLOADS: readonly Workload[] = [
   takes,
   drain,
   reliable,
+  observing,
   partitionCommands,
   partitionCrowd,
   partitionIdle,

@@ -76,19 +76,19 @@ export class Telemetry {
       .flatMap(({ scopeMetrics }) => scopeMetrics)
       .flatMap((scope) => scope.metrics);
     const found = metrics.find(({ descriptor }) => descriptor.name === metric);
-    return (found?.dataPoints ?? []) as readonly Point[];
+    return found?.dataPoints ?? [];
   }
 }
 
 /** What goes with messages: `traceparent`, as in the W3C's Trace Context. */
 const w3c: TextMapPropagator = {
-  inject: (from, carrier, { set }) => {
+  inject: (from, carrier, setter) => {
     const span = trace.getSpanContext(from);
     if (span === undefined) return;
-    set(carrier, "traceparent", `00-${span.traceId}-${span.spanId}-01`);
+    setter.set(carrier, "traceparent", `00-${span.traceId}-${span.spanId}-01`);
   },
-  extract: (into, carrier, { get }) => {
-    const [, traceId, spanId] = String(get(carrier, "traceparent")).split("-");
+  extract: (into, carrier, getter) => {
+    const [, traceId, spanId] = String(getter.get(carrier, "traceparent")).split("-");
     if (traceId === undefined || spanId === undefined) return into;
     const span = { traceId, spanId, traceFlags: TraceFlags.SAMPLED, isRemote: true };
     return trace.setSpanContext(into, span);

@@ -16,6 +16,9 @@ const [a, b] = [message("a", 1000), message("b", 2000, "key of b")];
 const [far, further] = [message("f", FAR), message("g", FAR + 1, "key of g")];
 const poison = "no message";
 
+/** A member whose id tells when it was offered (epoch ms). */
+const offered = (at: number) => packMember(createId(at * 1000), Buffer.from("payload"));
+
 describe.each([
   {
     name: "transfer",
@@ -54,7 +57,6 @@ describe.each([
   test("the reply tells since when the oldest was due, but not before its offer", async () => {
     const args = { limit: 100, grace: 0, claim: 0, task: "me", makes: 0 };
     const { redis, keys } = await newMoves();
-    const offered = (at: number) => packMember(createId(at * 1000), Buffer.from("payload"));
     const java = packMember(Buffer.alloc(16, 0xff), Buffer.from("payload"));
     const since = async (...members: [number, Buffer | string][]) => {
       await redis.zadd(keys.timeouts, ...members.flat());

@@ -149,7 +149,9 @@ test("moves are told, with how late the oldest was", async () => {
   const events: unknown[] = [];
   const listener = (event: unknown) => void events.push(event);
   channel("delayline:transfer").subscribe(listener);
-  onTestFinished(() => void channel("delayline:transfer").unsubscribe(listener));
+  onTestFinished(() => {
+    channel("delayline:transfer").unsubscribe(listener);
+  });
   const queue = newLine().getReliableQueue<number>(uniqueName(), { partitions: 1 });
   await queue.offer(1, 0);
   await queue.take();

@@ -34,7 +34,8 @@ test("a plain queue: what is offered, moved, taken, cancelled, and handled", asy
   await ready.put(9);
   const taken = [await ready.take(), await ready.poll(1000)];
   await eventually(() => queue.counters.transferred === 2);
-  expect([...taken, ...(await ready.drain())].toSorted()).toEqual([7, 8, 9]);
+  const all = new Set([...taken, ...(await ready.drain())]);
+  expect(all).toEqual(new Set([7, 8, 9]));
   ready.subscribe((payload) => {
     if (payload === 10) throw new Error("bad");
   });

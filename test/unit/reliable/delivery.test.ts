@@ -12,6 +12,8 @@ function newDelivery() {
       return Promise.resolve(held === own);
     };
   const host = {
+    queue: "q",
+    group: "g",
     deadlineOf: () => 42,
     ack: note("ack"),
     nack: note("nack"),
