@@ -1,0 +1,52 @@
+import { COMMON_HELP, type Command, type OptionsConfig } from "./command.ts";
+import { COMMANDS } from "./commands.ts";
+
+/** What `delayline help` prints. */
+export function overview(): string {
+  const width = Math.max(...Object.keys(COMMANDS).map((name) => name.length));
+  const lines = Object.entries(COMMANDS).map(
+    ([name, { summary }]) => `  ${name.padEnd(width)}  ${summary}`,
+  );
+  return [
+    "usage: delayline <command> [options]",
+    "",
+    "Looks into the queues of a Redis, and changes them.",
+    "",
+    ...lines,
+    "",
+    "Options of every command:",
+    ...optionLines(COMMON_HELP),
+    "",
+    "delayline help <command> tells more. Exit codes: 0 done, 1 nothing found or doctor",
+    "found errors, 2 not legal, 3 Redis cannot be reached or refuses, 4 declined.",
+    "",
+  ].join("\n");
+}
+
+/** What `delayline help <command>` prints. */
+export function helpOf({ usage, help, options, optionHelp }: Command): string {
+  const own =
+    Object.keys(options).length === 0 ? [] : ["", "Options:", ...optionLines(optionHelp, options)];
+  return [
+    `usage: delayline ${usage}`,
+    "",
+    ...help.trim().split("\n"),
+    ...own,
+    "",
+    "Options of every command:",
+    ...optionLines(COMMON_HELP),
+    "",
+  ].join("\n");
+}
+
+function optionLines(
+  help: Readonly<Record<string, string>>,
+  options: OptionsConfig = {},
+): string[] {
+  const rows = Object.entries(help).map(([name, text]) => {
+    const short = options[name]?.short;
+    return [`  ${short === undefined ? "" : `-${short}, `}--${name}`, text] as const;
+  });
+  const width = Math.max(...rows.map(([name]) => name.length));
+  return rows.map(([name, text]) => `${name.padEnd(width)}  ${text}`);
+}
