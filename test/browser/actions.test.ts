@@ -56,7 +56,7 @@ inBrowser("dead letters are redriven and removed, one and all", async () => {
   const { url, line } = await openBoard(async (seed) => {
     const queue = seed.getReliableQueue<string>("orders");
     await queue.offerMany("abcdef".split("").map((key) => ({ payload: key, delay: 0, key })));
-    const work = queue.subscribe((_, { reject }) => reject("no"));
+    const work = queue.subscribe((_, delivery) => delivery.reject("no"));
     await eventually(async () => (await queue.deadLetters.size()) === 6);
     await work.close();
   });
@@ -81,7 +81,7 @@ inBrowser("dead letters are redriven and removed, one and all", async () => {
   await says(page, "4 dead letters were redriven.");
   await page.getByText("There is no dead letter.").waitFor();
   const queue = line.getReliableQueue<string>("orders");
-  const work = queue.subscribe((_, { reject }) => reject("again"));
+  const work = queue.subscribe((_, delivery) => delivery.reject("again"));
   // The list follows what happens elsewhere.
   await page.getByRole("row", { name: /\bf again\b/ }).waitFor();
   await work.close();

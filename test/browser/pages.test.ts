@@ -22,8 +22,8 @@ async function seed(line: TestLine, redisUrl: string): Promise<void> {
   const bad = ["reject", "retry", "hold"].map((verb) => ({ payload: verb, delay: 0, key: verb }));
   await orders.offerMany(bad);
   const work = orders.subscribe(
-    async (verb, { reject }) => {
-      if (verb === "reject") return await reject("the card was refused");
+    async (verb, delivery) => {
+      if (verb === "reject") return await delivery.reject("the card was refused");
       if (verb === "retry") throw new Error("the bank does not answer");
       return await new Promise(() => {});
     },

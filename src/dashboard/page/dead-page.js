@@ -1,6 +1,6 @@
 import { html, useState } from "../vendor/preact-htm.js";
 import { queuePath } from "./api.js";
-import { UNKNOWN, count, isKnown, many, size } from "./format.js";
+import { count, many, size } from "./format.js";
 import { Instant } from "./instant.js";
 import { letterQuestions } from "./letter-questions.js";
 import { useListVersion } from "./list-version.js";
@@ -12,16 +12,16 @@ import { addressOf } from "./route.js";
 import { useShell } from "./shell.js";
 import { StateLine } from "./state-line.js";
 import { Table } from "./table.js";
-import { Text } from "./text.js";
+import { Text, visible } from "./text.js";
 
 const COLUMNS = [
   { label: "Message" },
-  { label: "Key" },
   { label: "Reason" },
   { label: "Attempts", isNumber: true },
   { label: "Group" },
   { label: "Died" },
   { label: "Size", isNumber: true },
+  { label: "Id" },
 ];
 
 /** Messages that are not delivered any more, oldest first. */
@@ -86,24 +86,25 @@ export function DeadPage({ name, params }) {
 function LetterRow({ name, letter, reload }) {
   const { session, ask } = useShell();
   const { redrive, remove } = letterQuestions(name, letter.id, reload);
+  const label = visible(letter.key ?? letter.id);
   return html`<tr>
     <th scope="row">
-      <a href=${addressOf(name, "message", { id: letter.id })}><${Text} of=${letter.id} /></a>
+      <a href=${addressOf(name, "message", { id: letter.id })}><${Text} of=${letter.key ?? letter.id} /></a>
       ${letter.payload && html`<${Payload} payload=${letter.payload} />`}
     </th>
-    <td>${isKnown(letter.key) ? html`<${Text} of=${letter.key} />` : UNKNOWN}</td>
     <td class="words"><${Text} of=${letter.reason} length=${300} /></td>
     <td class="number">${count(letter.attempts)}</td>
     <td><${Text} of=${letter.group} /></td>
     <td><${Instant} at=${letter.diedAt} /></td>
     <td class="number">${size(letter.size)}</td>
+    <td class="id"><${Text} of=${letter.id} /></td>
     ${
       !session.readOnly &&
       html`<td class="buttons">
-        <button type="button" aria-label=${`Redrive ${letter.id}`} onClick=${() => ask(redrive)}>
+        <button type="button" aria-label=${`Redrive ${label}`} onClick=${() => ask(redrive)}>
           Redrive
         </button>
-        <button type="button" aria-label=${`Remove ${letter.id}`} onClick=${() => ask(remove)}>
+        <button type="button" aria-label=${`Remove ${label}`} onClick=${() => ask(remove)}>
           Remove
         </button>
       </td>`
