@@ -28,7 +28,7 @@ export interface DiagnoseOptions {
  * Looks at Redis and at the queues, and yields what is not as it should be, as soon as it is found. It changes nothing
  * in the database. What Redis does not let it look at is a notice.
  *
- * Each question has a time bound of 3 s. Some things are seen by looking twice, a second apart.
+ * Each question has a time bound of 3 s. Some things are seen by looking twice, half a second apart.
  *
  * @throws {TypeError} if an address or the name of a queue is not legal.
  * @throws the signal's reason, if it is aborted.
@@ -107,4 +107,4 @@ async function* examineQueues(
 const CALL_TIMEOUT = 3000;
 
 /** Milliseconds. */
-const BETWEEN_LOOKS = 1000;
+const BETWEEN_LOOKS = 500;

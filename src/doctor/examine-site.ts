@@ -16,6 +16,7 @@ export async function* examineSite(site: Site): AsyncGenerator<Finding, Place | 
   } catch (error) {
     site.throwIfAborted();
     yield unreachable(undefined, error);
+    yield* examineEntrances(site);
     return undefined;
   }
   const reached: SiteNode[] = [];
@@ -53,4 +54,25 @@ export async function* examineSite(site: Site): AsyncGenerator<Finding, Place | 
     );
   }
   return { site, nodes: reached, connections };
+}
+
+/** Asks the nodes of a Cluster that lets nobody in. */
+async function* examineEntrances(site: Site): AsyncGenerator<Finding, void, void> {
+  const entrances = site.entrances();
+  try {
+    for (const node of entrances) {
+      try {
+        const server = await readServer(node);
+        yield* checkServer(server);
+        yield* checkCluster(await readCluster(node), [server]);
+        // The others would say the same.
+        return;
+      } catch (error) {
+        site.throwIfAborted();
+        yield unreachable(node.address, error);
+      }
+    }
+  } finally {
+    for (const node of entrances) node.end();
+  }
 }

@@ -1,6 +1,6 @@
 import { checkBacklog } from "./checks/backlog.ts";
 import { checkEarly, checkIndex } from "./checks/business-keys.ts";
-import { checkConsumers } from "./checks/consumers.ts";
+import { checkConsumers, checkGroups, idleGroups } from "./checks/consumers.ts";
 import type { Finding } from "./checks/finding.ts";
 import { checkKeys } from "./checks/keys.ts";
 import { checkLeftovers } from "./checks/leftovers.ts";
@@ -11,7 +11,7 @@ import { sampleIndex } from "./looks/business-keys.ts";
 import { EarlyWatch } from "./looks/early-watch.ts";
 import { readQueue, type Place, type QueueReport } from "./looks/queue-report.ts";
 
-/** Looks at one queue, and a second later once more, if one look is not enough to be sure. */
+/** Looks at one queue, and a moment later once more, if one look is not enough to be sure. */
 export class QueueExam {
   readonly #name: string;
   readonly #places: readonly Place[];
@@ -39,10 +39,12 @@ export class QueueExam {
 
   /** Whether a second look is needed. */
   get isUnsure(): boolean {
-    const { stats, fact } = this.#first ?? {};
-    if (stats === undefined) return false;
+    const first = this.#first;
+    if (first?.stats === undefined) return false;
+    const { stats, fact } = first;
     const isChanging = fact !== undefined && fact.state !== "stable";
-    return isChanging || (stats.kind === "plain" && stats.ready > 0) || this.#watches.length > 0;
+    const isWaiting = stats.kind === "plain" && stats.ready > 0;
+    return isChanging || isWaiting || idleGroups(first).length > 0 || this.#watches.length > 0;
   }
 
   /** The first look. */
@@ -70,6 +72,7 @@ export class QueueExam {
       const after = await this.#look();
       yield* checkChange(before, after);
       yield* checkBacklog(before, after);
+      yield* checkGroups(before, after);
       for (const watch of this.#watches) {
         const early = await watch.end();
         if (early !== undefined) yield* checkEarly(this.#name, early);

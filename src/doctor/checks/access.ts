@@ -29,7 +29,9 @@ export function* checkAccess(access: AccessReport, isAnyReliable: boolean): Gene
       check: CHECK,
       what: `the user ${user} may not run ${rules.map(({ rule }) => rule).join(", ")} on ${address}`,
       why,
-      repair: setUser(rules.map(({ rule }) => `+${rule}`).join(" ")),
+      repair: setUser(
+        rules.map(({ rule }) => (rule.includes("|") ? quoted(`+${rule}`) : `+${rule}`)).join(" "),
+      ),
     };
   }
   yield* checkNames(access, setUser);

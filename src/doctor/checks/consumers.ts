@@ -4,29 +4,11 @@ import type { Finding } from "./finding.ts";
 import { quoted } from "./repair.ts";
 import { count, inWords } from "./words.ts";
 
-/** Whether somebody takes from a reliable queue, and what the dead have left. */
-export function* checkConsumers({ name, stats, parts }: QueueReport): Generator<Finding> {
+/** What the dead have left, and how long messages of a reliable queue have been ready. */
+export function* checkConsumers(report: QueueReport): Generator<Finding> {
+  const { name, stats } = report;
   if (stats === undefined) return;
-  const groups = new Map<string, Found[]>();
-  for (const part of parts) {
-    for (const group of part.groups) {
-      groups.set(group.name, [...(groups.get(group.name) ?? []), { part, group }]);
-    }
-  }
-  if (groups.size === 0 && stats.kind === "reliable" && stats.ready > 0) {
-    yield {
-      level: "error",
-      check: "no-consumer",
-      queue: name,
-      what: `${count(stats.ready, "message")} ${stats.ready === 1 ? "is" : "are"} ready, and the queue has no consumer group`,
-      why: "somebody destroyed the groups, or no consumer has ever run: nobody takes anything",
-      repair: "start a consumer; it makes its group, with all that is still there",
-    };
-  }
-  for (const [group, found] of groups) {
-    if (!stats.isPaused) yield* checkAlive(name, group, found, stats.ready > 0);
-    yield* checkOrphans(name, found);
-  }
+  for (const found of groupsOf(report).values()) yield* checkOrphans(name, found);
   const age = stats.oldestReadyAge ?? 0;
   if (age > OLD && !stats.isPaused) {
     yield {
@@ -40,24 +22,69 @@ export function* checkConsumers({ name, stats, parts }: QueueReport): Generator<
   }
 }
 
+/** The groups that have something to do, and nobody who is alive; an empty name: there is no group at all. */
+export function idleGroups(report: QueueReport): string[] {
+  const { stats } = report;
+  if (stats?.kind !== "reliable" || stats.isPaused) return [];
+  const groups = groupsOf(report);
+  if (groups.size === 0) return stats.ready > 0 ? [""] : [];
+  return [...groups].filter(([, found]) => isIdle(found)).map(([group]) => group);
+}
+
+/** Whether nobody takes from a reliable queue; `after` was seen a moment after `before`. */
+export function* checkGroups(before: QueueReport, after: QueueReport): Generator<Finding> {
+  const were = idleGroups(before);
+  const { name, stats } = after;
+  for (const group of idleGroups(after)) {
+    if (!were.includes(group)) continue;
+    const found = groupsOf(after).get(group);
+    if (found !== undefined) yield withoutConsumer(name, group, found);
+    else {
+      yield {
+        level: "error",
+        check: "no-consumer",
+        queue: name,
+        what: `the queue has no consumer group, and ${count(stats?.ready ?? 0, "message")} ready`,
+        why: "somebody destroyed the groups, or no consumer has ever run: nobody takes anything",
+        repair: "start a consumer; it makes its group, with all that is still there",
+      };
+    }
+  }
+}
+
 interface Found {
   readonly part: PartReport;
   readonly group: GroupReport;
 }
 
-function* checkAlive(
-  queue: string,
-  group: string,
-  found: readonly Found[],
-  isWaiting: boolean,
-): Generator<Finding> {
+/** The groups of a queue by name, each in all partitions. */
+function groupsOf({ parts }: QueueReport): Map<string, Found[]> {
+  const groups = new Map<string, Found[]>();
+  for (const part of parts) {
+    for (const group of part.groups) {
+      groups.set(group.name, [...(groups.get(group.name) ?? []), { part, group }]);
+    }
+  }
+  return groups;
+}
+
+/**
+ * Whether there is something to do for the group and nobody alive. A consumer that has nothing in hand is silent, and
+ * Redis 7.0 may not even know it; but then it would have taken what is there.
+ */
+function isIdle(found: readonly Found[]): boolean {
+  const consumers = found.flatMap(({ group }) => group.consumers);
+  const isHeld = consumers.some((one) => one.pending > 0 && one.visibilityTimeout !== undefined);
+  return (isHeld || found.some(({ group }) => group.hasUnread)) && !consumers.some(isAlive);
+}
+
+function withoutConsumer(queue: string, group: string, found: readonly Found[]): Finding {
   const consumers = found.flatMap((one) => one.group.consumers);
   const pending = found.reduce((sum, one) => sum + one.group.pending, 0);
-  if (consumers.some(isAlive) || (!isWaiting && pending === 0)) return;
   const entries = found.reduce((sum, one) => sum + one.part.streamed, 0);
   const silence = Math.min(...consumers.map(({ idle }) => idle));
   const stream = found[0]?.part.keys.stream ?? "";
-  yield {
+  return {
     level: "error",
     check: "no-consumer",
     queue,

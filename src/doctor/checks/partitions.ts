@@ -47,7 +47,7 @@ function* checkRemains({ name, parts }: QueueReport, fact: Fact): Generator<Find
   };
 }
 
-/** A change of their number that does not go on; `after` was seen a second after `before`. */
+/** A change of their number that does not go on; `after` was seen a moment after `before`. */
 export function* checkChange(before: QueueReport, after: QueueReport): Generator<Finding> {
   const { fact } = after;
   if (fact === undefined || fact.state === "stable" || before.fact === undefined) return;
@@ -57,7 +57,7 @@ export function* checkChange(before: QueueReport, after: QueueReport): Generator
     level: isMoving ? "notice" : "warning",
     check: CHECK,
     queue: after.name,
-    what: `the number of partitions is being changed from ${from} to ${fact.to} (${fact.state})${isMoving ? "" : ", and no batch was brought over for a second"}`,
+    what: `the number of partitions is being changed from ${from} to ${fact.to} (${fact.state})${isMoving ? "" : ", and no batch was brought over for half a second"}`,
     why: isMoving
       ? "every look-up brings a message over first, so calls are slower meanwhile"
       : "the process that changed it has died, or waits for what a consumer has in hand; with `holding` nothing becomes ready",

@@ -43,6 +43,8 @@ export interface WrongType {
 export interface GroupReport {
   readonly name: string;
   readonly pending: number;
+  /** Whether there are entries that it was not given yet. */
+  readonly hasUnread: boolean;
   readonly consumers: readonly ConsumerReport[];
 }
 
@@ -136,6 +138,8 @@ async function readDead(site: Site, key: string): Promise<PartReport["dead"]> {
 
 async function readGroups(site: Site, stream: string): Promise<GroupReport[]> {
   const groups = await askInfo(site, "GROUPS", stream);
+  if (groups.length === 0) return [];
+  const [newest] = await site.ask((redis) => redis.xrevrange(stream, "+", "-", "COUNT", 1));
   return await Promise.all(
     groups.map(async (group) => {
       const name = String(group.get("name"));
@@ -143,6 +147,8 @@ async function readGroups(site: Site, stream: string): Promise<GroupReport[]> {
       return {
         name,
         pending: Number(group.get("pending")),
+        hasUnread:
+          newest !== undefined && isBehind(String(group.get("last-delivered-id")), newest[0]),
         consumers: consumers.map((consumer) => ({
           name: String(consumer.get("name")),
           pending: Number(consumer.get("pending")),
@@ -152,6 +158,14 @@ async function readGroups(site: Site, stream: string): Promise<GroupReport[]> {
       };
     }),
   );
+}
+
+/** Whether an id of a stream, `<ms>-<number>`, is before another. */
+function isBehind(id: string, other: string): boolean {
+  const [[ms = 0n, number = 0n], [otherMs = 0n, otherNumber = 0n]] = [id, other].map((one) =>
+    one.split("-").map(BigInt),
+  ) as [bigint[], bigint[]];
+  return ms < otherMs || (ms === otherMs && number < otherNumber);
 }
 
 /** None if the stream or the group is gone. */

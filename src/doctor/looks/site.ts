@@ -1,5 +1,6 @@
-import type { Redis } from "ioredis";
+import { Redis, type RedisOptions } from "ioredis";
 import type { Shared } from "../../client/shared.ts";
+import { callWithin } from "../../redis/call.ts";
 import { isCluster, type RedisClient } from "../../redis/client.ts";
 import { serverOf } from "../../redis/cluster-node.ts";
 
@@ -37,6 +38,12 @@ export class Site {
     return connections.call("commands", { expiries, signal: this.#signal }, send);
   }
 
+  /** Waits for a question that goes another way, in the same time bound. */
+  within<Reply>(send: () => Promise<Reply>): Promise<Reply> {
+    const { expiries } = this.#shared;
+    return callWithin({ expiries, signal: this.#signal }, () => undefined, send);
+  }
+
   /** The server, or the nodes of the Cluster, its replicas as well. */
   async nodes(): Promise<SiteNode[]> {
     // A Cluster tells its nodes when it is connected.
@@ -50,9 +57,23 @@ export class Site {
     );
   }
 
-  /** A connection for what leaves its mark on a connection, to the node that serves `key`. The caller ends it. */
-  async connect(key?: string): Promise<Redis> {
-    return await this.#shared.connections.open("probe", key, CONNECT);
+  /**
+   * The nodes by which the client was told to find the Cluster, with connections of their own, for when it finds no way
+   * in: a node that serves nothing can still say why. None, if it is no Cluster's client. The caller ends them.
+   */
+  entrances(): SiteNode[] {
+    const { commands } = this.#shared.connections;
+    if (!isCluster(commands)) return [];
+    // ioredis remembers the addresses, and does not publish them.
+    const { startupNodes = [] } = commands as unknown as { startupNodes?: unknown[] };
+    return startupNodes.flatMap((node) => {
+      const { host, port } = node as RedisOptions;
+      if (host === undefined || port === undefined) return [];
+      const { redisOptions } = commands.options;
+      const redis = new Redis(port, host, { ...(redisOptions as RedisOptions), ...BRIEF });
+      redis.on("error", () => {});
+      return [new SiteNode(this, redis, `${host}:${port}`, "master")];
+    });
   }
 
   close(): void {
@@ -79,16 +100,26 @@ export class SiteNode {
   }
 
   ask<Reply>(send: (redis: Redis) => Promise<Reply>): Promise<Reply> {
-    return this.site.ask(() => send(this.#redis));
+    return this.site.within(() => send(this.#redis));
   }
 
-  /** A connection of its own to this server; see {@link Site.connect}. */
+  /** A connection of its own to this server, without `keyPrefix`, for what leaves its mark on a connection. */
   duplicate(): Redis {
-    const redis = this.#redis.duplicate({ lazyConnect: true, retryStrategy: null });
+    const redis = this.#redis.duplicate({ ...BRIEF, lazyConnect: true });
     redis.on("error", () => {});
     return redis;
   }
+
+  /** Ends the connection; only of one that was made for the purpose. */
+  end(): void {
+    this.#redis.disconnect();
+  }
 }
 
-/** Milliseconds until a connection is ready. */
-const CONNECT = 3000;
+/** Of a connection that lives once. */
+const BRIEF = {
+  retryStrategy: null,
+  keyPrefix: "",
+  replyMapping: "legacy",
+  connectionName: "delayline:doctor",
+} as const satisfies RedisOptions;
