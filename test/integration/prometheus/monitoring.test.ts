@@ -95,27 +95,6 @@ test("panels have numbers and places of their own, and say what they show", () =
 });
 
 describe("with promtool, where it is installed", () => {
-  /** Runs promtool; skips the test, and says so, where it is not there. */
-  async function promtool({ skip }: TestContext, args: string[], input = ""): Promise<string> {
-    const running = promisify(execFile)("promtool", args);
-    running.child.stdin?.on("error", () => {}).end(input);
-    try {
-      return (await running).stdout;
-    } catch (error) {
-      const { code, stdout, stderr } = error as Record<"code" | "stdout" | "stderr", unknown>;
-      if (code === "ENOENT") skip("promtool was not found (Debian's package prometheus has it)");
-      throw new Error(`promtool ${args.join(" ")} failed:\n${stdout}${stderr}`, { cause: error });
-    }
-  }
-
-  async function fileWith(name: string, text: string): Promise<string> {
-    const directory = await mkdtemp(join(tmpdir(), "delayline-promtool-"));
-    onTestFinished(() => rm(directory, { recursive: true }));
-    const path = join(directory, name);
-    await writeFile(path, text);
-    return path;
-  }
-
   test("the rules are legal", async (context) => {
     const checked = await promtool(context, [
       "check",
@@ -154,3 +133,24 @@ describe("with promtool, where it is installed", () => {
     expect(await promtool(context, ["check", "metrics"], await registry.metrics())).toBe("");
   });
 });
+
+async function fileWith(name: string, text: string): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), "delayline-promtool-"));
+  onTestFinished(() => rm(directory, { recursive: true }));
+  const path = join(directory, name);
+  await writeFile(path, text);
+  return path;
+}
+
+/** Runs promtool; skips the test, and says so, where it is not there. */
+async function promtool({ skip }: TestContext, args: string[], input = ""): Promise<string> {
+  const running = promisify(execFile)("promtool", args);
+  running.child.stdin?.on("error", () => {}).end(input);
+  try {
+    return (await running).stdout;
+  } catch (error) {
+    const { code, stdout = "", stderr = "" } = error as Record<string, string>;
+    if (code === "ENOENT") skip("promtool was not found (Debian's package prometheus has it)");
+    throw new Error(`promtool ${args.join(" ")} failed:\n${stdout}${stderr}`, { cause: error });
+  }
+}

@@ -1,0 +1,32 @@
+import type { FactoryProvider, ModuleMetadata } from "@nestjs/common";
+import { checkDuration } from "../queue/checks.ts";
+import type { DelaylineOptions } from "../queue/options.ts";
+
+/** Options of `DelaylineModule.forRoot`: those of the client, and how it is closed. */
+export interface DelaylineModuleOptions extends DelaylineOptions {
+  /**
+   * How long running handlers are waited for when the application shuts down, in milliseconds. Those that still run are then
+   * left alone; what they have in hand of a reliable queue comes again. It should be shorter than the time until the
+   * process is killed. Defaults to no limit.
+   */
+  readonly shutdownTimeout?: number | undefined;
+}
+
+/** Options of `DelaylineModule.forRootAsync`. */
+export interface DelaylineModuleAsyncOptions {
+  /** Modules whose providers `inject` names. */
+  readonly imports?: ModuleMetadata["imports"];
+  /** What `useFactory` is called with. */
+  readonly inject?: FactoryProvider["inject"];
+  readonly useFactory: (...args: any[]) => DelaylineModuleOptions | Promise<DelaylineModuleOptions>;
+}
+
+/** @throws {TypeError | RangeError} if `shutdownTimeout` is not legal. */
+export function checkModuleOptions(options: DelaylineModuleOptions): {
+  readonly client: DelaylineOptions;
+  readonly shutdownTimeout: number | undefined;
+} {
+  const { shutdownTimeout, ...client } = options;
+  if (shutdownTimeout !== undefined) checkDuration("shutdownTimeout", shutdownTimeout);
+  return { client, shutdownTimeout };
+}

@@ -1,0 +1,248 @@
+import { EventEmitter, once } from "node:events";
+import { Inject, Injectable, Module, type DynamicModule, type LoggerService } from "@nestjs/common";
+import { NestFactory } from "@nestjs/core";
+import { expect, expectTypeOf, onTestFinished, test } from "vitest";
+import {
+  BlockingQueue,
+  DelayedQueue,
+  Delayline,
+  ReliableQueue,
+  type Subscription,
+} from "../../../src/index.ts";
+import {
+  DelaylineHealthIndicator,
+  DelaylineModule,
+  getQueueToken,
+  InjectDelayline,
+  InjectQueue,
+  type DelaylineHealth,
+} from "../../../src/nestjs/index.ts";
+import { newLine } from "../../helpers/delayline.ts";
+import { eventually } from "../../helpers/eventually.ts";
+import { startOwnServer } from "../../helpers/own-server.ts";
+import { newRedis, redisUrl, uniqueName } from "../../helpers/redis.ts";
+
+/** An application of these modules, which is closed when the test has finished. `logged` is what it said. */
+async function start(imports: NonNullable<DynamicModule["imports"]>, providers: unknown[] = []) {
+  class App {}
+  Module({ imports, providers: providers as [] })(App);
+  const logged: unknown[][] = [];
+  const logger: LoggerService = {
+    log: (...args: unknown[]) => void logged.push(["log", ...args]),
+    warn: (...args: unknown[]) => void logged.push(["warn", ...args]),
+    error: (...args: unknown[]) => void logged.push(["error", ...args]),
+  };
+  const app = await NestFactory.createApplicationContext(App, { logger, abortOnError: false });
+  // Nest would call the hooks twice.
+  let closing: Promise<void> | undefined;
+  const close = () => (closing ??= app.close());
+  onTestFinished(close);
+  return { app, close, logged: () => logged.filter((words) => words.includes("Delayline")) };
+}
+
+test("a consumer handles messages; at the end its handler finishes, and may offer, before all is closed", async () => {
+  const name = uniqueName();
+  const phases: string[] = [];
+  const gate = new EventEmitter();
+
+  class Shop {
+    readonly orders: DelayedQueue<number>;
+    subscription: Subscription | undefined;
+
+    constructor(orders: DelayedQueue<number>) {
+      this.orders = orders;
+    }
+
+    async onApplicationShutdown(): Promise<void> {
+      // Requests may still offer: nothing listens any more only after this.
+      await this.orders.offer(3, 60_000);
+      phases.push("offered");
+    }
+  }
+  InjectQueue(name, "delayed")(Shop, undefined, 0);
+  Injectable()(Shop);
+
+  class Worker {
+    readonly handled: number[] = [];
+    readonly ready: BlockingQueue<number>;
+    readonly line: Delayline;
+
+    constructor(ready: BlockingQueue<number>, line: Delayline) {
+      this.ready = ready;
+      this.line = line;
+    }
+
+    onApplicationBootstrap(): void {
+      this.ready.subscribe(async (order, { signal }) => {
+        this.handled.push(order);
+        if (order === 1) return;
+        await once(gate, "open");
+        phases.push(signal.aborted ? "finished, and was told to" : "finished");
+      });
+    }
+  }
+  InjectQueue(name, "blocking")(Worker, undefined, 0);
+  InjectDelayline()(Worker, undefined, 1);
+  Injectable()(Worker);
+
+  const { app, close, logged } = await start(
+    [
+      DelaylineModule.forRoot({ redis: redisUrl() }),
+      DelaylineModule.registerQueue({ name, kind: "delayed" }, { name, kind: "blocking" }),
+    ],
+    [Shop, Worker],
+  );
+  const [shop, worker] = [app.get(Shop), app.get(Worker)];
+  expect(shop.orders).toBeInstanceOf(DelayedQueue);
+  expect(worker.ready).toBeInstanceOf(BlockingQueue);
+  await shop.orders.offer(1, 0);
+  await shop.orders.offer(2, 20);
+  await eventually(() => expect(worker.handled).toEqual([1, 2]));
+
+  const closing = close().then(() => phases.push("closed"));
+  await shop.orders.offer(4, 0);
+  // It is moved, but nobody takes it any more.
+  await eventually(async () => (await worker.ready.size()) === 1);
+  gate.emit("open");
+  await closing;
+
+  expect(phases).toEqual(["finished, and was told to", "offered", "closed"]);
+  expect(worker.handled).toEqual([1, 2]);
+  await expect(shop.orders.offer(5, 0)).rejects.toThrow("closed");
+  expect(await newLine({ transfer: false }).getDelayedQueue(name).size()).toBe(1);
+  expect(logged()).toEqual([]);
+});
+
+test("forRootAsync, options of a queue, and one token for a queue with one handle", async () => {
+  class Config {
+    readonly redis = redisUrl();
+  }
+  Injectable()(Config);
+  class ConfigModule {}
+  Module({ providers: [Config], exports: [Config] })(ConfigModule);
+  const name = uniqueName();
+
+  class Notices {
+    readonly queue: ReliableQueue<string>;
+    constructor(queue: ReliableQueue<string>) {
+      this.queue = queue;
+    }
+  }
+  Inject(getQueueToken(name))(Notices, undefined, 0);
+
+  const { app } = await start(
+    [
+      DelaylineModule.forRootAsync({
+        imports: [ConfigModule],
+        inject: [Config],
+        useFactory: async ({ redis }: Config) => ({ redis, codec: "json" as const }),
+      }),
+      DelaylineModule.registerQueue({ name, kind: "reliable", options: { group: "mail" } }),
+    ],
+    [Notices],
+  );
+
+  const { queue } = app.get(Notices);
+  expect(queue).toBeInstanceOf(ReliableQueue);
+  expect(app.get(getQueueToken(name, "reliable"))).toBe(queue);
+  await queue.offer("hello", 0);
+  await expect(queue.take()).resolves.toMatchObject({ payload: "hello", attempt: 1 });
+  const groups = await newRedis().xinfo("GROUPS", `delayline_stream:{${name}}`);
+  expect(groups).toEqual([expect.arrayContaining(["mail"])]);
+});
+
+test("a handler that never ends is waited for as long as `shutdownTimeout` says; errors are logged", async () => {
+  const name = uniqueName();
+  const { app, close, logged } = await start([
+    DelaylineModule.forRoot({ redis: redisUrl(), shutdownTimeout: 50 }),
+    DelaylineModule.registerQueue({ name, kind: "blocking" }),
+  ]);
+  const queue = app.get<BlockingQueue<number>>(getQueueToken(name));
+  const handled: number[] = [];
+  queue.subscribe((order) => {
+    handled.push(order);
+    if (order === 1) throw new Error("broken");
+    return new Promise(() => {});
+  });
+  await queue.put(1);
+  await queue.put(2);
+  await eventually(() => expect(handled).toEqual([1, 2]));
+  expect(logged()).toMatchObject([
+    [
+      "error",
+      expect.stringContaining(name),
+      expect.stringMatching(/broken[^]*nestjs\.test/),
+      "Delayline",
+    ],
+  ]);
+
+  await close();
+
+  expect(logged().at(-1)?.[1]).toMatch(/1 handler/);
+});
+
+test("health: up with the numbers of the queues, and down while Redis is away", async () => {
+  const server = await startOwnServer();
+  const { app, logged } = await start([
+    DelaylineModule.forRoot({ redis: server.url }),
+    DelaylineModule.registerQueue({
+      name: "orders",
+      kind: "delayed",
+      options: { transfer: false },
+    }),
+  ]);
+  const health = app.get(DelaylineHealthIndicator);
+  await app.get<DelayedQueue<number>>(getQueueToken("orders")).offer(1, 60_000);
+  const numbers = { delayed: 1, overdueFor: 0, ready: 0, dead: 0, quarantined: 0, isPaused: false };
+
+  expect(await health.check()).toEqual({
+    delayline: { status: "up", queues: { orders: numbers } },
+  });
+  expectTypeOf(await health.check("queues")).toEqualTypeOf<Record<"queues", DelaylineHealth>>();
+
+  server.pause();
+  expect(await health.check("queues", { timeout: 100 })).toEqual({
+    queues: { status: "down", message: "no reply within 100 ms", queues: {} },
+  });
+  server.resume();
+  await server.shutDown();
+  const { delayline } = await health.check("delayline", { timeout: 300 });
+  expect(delayline).toMatchObject({ status: "down", queues: {} });
+  await server.restart();
+  await eventually(async () => (await health.check()).delayline.status === "up");
+  // What is down for a while, and over, is said.
+  await eventually(() => logged().length % 2 === 0);
+});
+
+test("health of an application without queues", async () => {
+  const { app } = await start([DelaylineModule.forRoot({ redis: redisUrl() })]);
+  expect(await app.get(DelaylineHealthIndicator).check("redis")).toEqual({
+    redis: { status: "up", queues: {} },
+  });
+});
+
+test.each([
+  [
+    "an option of the client",
+    () => [DelaylineModule.forRoot({ codec: "yaml" as "json" })],
+    "codec",
+  ],
+  ["shutdownTimeout", () => [DelaylineModule.forRoot({ shutdownTimeout: -1 })], "shutdownTimeout"],
+  [
+    "the kind of a queue",
+    () => [
+      DelaylineModule.forRoot(),
+      DelaylineModule.registerQueue({ name: "a", kind: "fifo" as "delayed" }),
+    ],
+    'kind of a queue must be "delayed", "blocking" or "reliable", got "fifo" for queue "a"',
+  ],
+  [
+    "two handles of one kind",
+    () => [
+      DelaylineModule.registerQueue({ name: "a", kind: "delayed" }, { name: "a", kind: "delayed" }),
+    ],
+    'queue "a" is registered twice as "delayed"',
+  ],
+])("what is not legal keeps the application from starting: %s", async (_, imports, message) => {
+  await expect(async () => await start(imports())).rejects.toThrow(message);
+});
