@@ -1,5 +1,6 @@
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
+import { LongFirst } from "./long-first.ts";
 
 // `IOREDIS=5 npm test` puts ioredis 5 in the place of the newest, in the programs that tests start as
 // well: those run by tsx, which takes it from a tsconfig.
@@ -28,7 +29,7 @@ export default defineConfig({
   resolve,
   test: {
     globalSetup: ["test/helpers/global-setup.ts"],
-    maxWorkers: 2,
+    sequence: { sequencer: LongFirst },
     projects: [
       {
         resolve,
@@ -37,6 +38,10 @@ export default defineConfig({
           name: "node",
           include: ["test/**/*.test.ts"],
           exclude: [INTEROP, BROWSER],
+          // More than the two processors of a small machine, since the long tests mostly wait.
+          maxWorkers: 3,
+          // A process runs file after file: to start one and to load the code takes longer than most files.
+          isolate: false,
         },
       },
       {
@@ -45,6 +50,7 @@ export default defineConfig({
           ...common,
           name: "redisson",
           include: [INTEROP],
+          maxWorkers: 2,
           // Now and then Redisson cannot get its own subscription lock, and says so after 7.5 s.
           retry: 1,
           globalSetup: ["test/interop/setup.ts"],

@@ -99,9 +99,9 @@ test("the active process is killed: the next message is little late, then all ar
     // 100 to 200 ms after its deadline; the rest is for a busy machine. A sweep is 24 s away and more.
     expect(Math.max(...lateness)).toBeLessThan(1_000);
     // Who stands by is never less than 100 ms late.
-    await eventually(async () => median(await latenessOf(8)) < 80, { within: 10_000 });
+    await eventually(async () => median(await latenessOf(8)) < 80, { within: 20_000 });
   }
-});
+}, 90_000);
 
 /** In the middle, or just above. */
 function median(values: readonly number[]): number {

@@ -2,10 +2,10 @@
  * A process that works on two queues in partitions while their number changes: a plain one, and a reliable one with two
  * groups. It offers, cancels, puts off and replaces messages, and takes them; in the end it hands over what it knows.
  *
- * It loads, says "loaded", and does what it hears: "produce", "take plain", "take reliable", "finish" (producing; it
- * answers with a {@link PartitionsReport}), "end" (it answers with its {@link Takings}). A changer hears
- * `{ to, dieAfter }`: it changes the numbers of both queues, and is killed by itself so many milliseconds after the first
- * messages have been moved, or when it is done.
+ * It loads, says "loaded", and does what it hears: "produce", "take plain", "take reliable", "what answers" (it tells
+ * those that its calls have been given), "finish" (producing; it answers with a {@link PartitionsReport}), "end" (it
+ * answers with its {@link Takings}). A changer hears `{ to, dieAfter }`: it changes the numbers of both queues, and is
+ * killed by itself so many milliseconds after the first messages have been moved, or when it is done.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { Cluster } from "ioredis";
@@ -297,6 +297,9 @@ const hears: Record<string, () => Promise<void> | void> = {
     await Promise.all([takePlain(), takePlain()]);
   },
   "take reliable": takeReliable,
+  "what answers": async () => {
+    await tell(Object.keys(answers));
+  },
   finish: async () => {
     stopping.abort();
     await producing;
