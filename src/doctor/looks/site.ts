@@ -41,7 +41,12 @@ export class Site {
   /** Waits for a question that goes another way, in the same time bound. */
   within<Reply>(send: () => Promise<Reply>): Promise<Reply> {
     const { expiries } = this.#shared;
-    return callWithin({ expiries, signal: this.#signal }, () => undefined, send);
+    return callWithin(
+      { expiries, signal: this.#signal },
+      () => undefined,
+      send,
+      () => false,
+    );
   }
 
   /** The server, or the nodes of the Cluster, its replicas as well. */
