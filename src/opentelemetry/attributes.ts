@@ -1,7 +1,7 @@
 import type { Attributes } from "@opentelemetry/api";
 
 /** What is done with a queue, and what the conventions call it. */
-export const OPERATION_TYPES = {
+const OPERATION_TYPES = {
   offer: "send",
   take: "receive",
   process: "process",
@@ -21,15 +21,24 @@ export interface Destination {
   readonly group?: string | undefined;
 }
 
-const known = new Map<string, Attributes>();
+/** What is remembered of a queue and a group: it is asked for several times for each message. */
+type Known = Partial<Record<OperationName, Attributes>>;
 
-/** Names of queues may be made up without end: so many are remembered. */
-const MAX_KNOWN = 1000;
+// As many as there are queues, each of which its client remembers, too.
+const known = new Map<string, Map<string | undefined, Known>>();
 
 /** The attributes that all spans and metrics of an operation have. The same object each time: it must not be changed. */
 export function attributesOf(name: OperationName, { queue, group }: Destination): Attributes {
-  const found = known.get(`${name} ${group ?? ""} ${queue}`);
-  if (found !== undefined) return found;
+  const found = known.get(queue)?.get(group);
+  return found?.[name] ?? remember(name, queue, group, found);
+}
+
+function remember(
+  name: OperationName,
+  queue: string,
+  group: string | undefined,
+  found: Known = {},
+): Attributes {
   const attributes: Attributes = Object.freeze({
     "messaging.system": "delayline",
     "messaging.destination.name": queue,
@@ -37,8 +46,21 @@ export function attributesOf(name: OperationName, { queue, group }: Destination)
     "messaging.operation.type": OPERATION_TYPES[name],
     ...(group !== undefined && { "messaging.consumer.group.name": group }),
   });
-  if (known.size < MAX_KNOWN) known.set(`${name} ${group ?? ""} ${queue}`, attributes);
+  found[name] = attributes;
+  const groups = known.get(queue) ?? new Map<string | undefined, Known>();
+  known.set(queue, groups.set(group, found));
   return attributes;
+}
+
+const failed = new WeakMap<Attributes, Map<string, Attributes>>();
+
+/** The same attributes with what went wrong; the same object for each type of error. */
+export function withError(attributes: Attributes, error: unknown): Attributes {
+  const type = errorTypeOf(error);
+  const byType = failed.get(attributes) ?? new Map<string, Attributes>();
+  const found = byType.get(type) ?? { ...attributes, "error.type": type };
+  failed.set(attributes, byType.set(type, found));
+  return found;
 }
 
 /** What `error.type` says: the stable code of an error of ours, or the name of another one. */

@@ -32,10 +32,12 @@ export interface Instrumented extends Disposable {
 export function instrument(options: InstrumentOptions = {}): Instrumented {
   const { queues = [], tracerProvider = trace, meterProvider = metrics } = options;
   const meter = meterProvider.getMeter(NAME);
-  const unlisten = listen(new Spans(tracerProvider.getTracer(NAME)), new Metrics(meter));
+  const measured = new Metrics(meter);
+  const unlisten = listen(new Spans(tracerProvider.getTracer(NAME)), measured);
   const gauges = new QueueGauges(meter, typeof queues === "function" ? queues : () => queues);
   const close = () => {
     unlisten();
+    measured.close();
     gauges.close();
   };
   return { close, [Symbol.dispose]: close };

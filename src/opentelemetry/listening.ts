@@ -18,101 +18,80 @@ import type { Spans } from "./spans.ts";
 interface UnderWay {
   /** `performance.now()`. */
   readonly startedAt: number;
-  readonly span: Span;
-}
-
-/** A take that is under way; it has no span before it has brought something. */
-interface Waiting {
-  readonly startedAt: number;
-  readonly parent: Context;
+  /** Of a take there is none before it has brought something. */
+  readonly span: Span | undefined;
+  /** What a take is a part of. */
+  readonly parent: Context | undefined;
 }
 
 /** Makes spans and metrics of what the diagnostics channels tell; returns what ends that. */
 export function listen(spans: Spans, metrics: Metrics): () => void {
-  const underWay = new WeakMap<object, UnderWay>();
-  const waiting = new WeakMap<object, Waiting>();
-  const begin = (event: object, span: Span) => {
-    underWay.set(event, { startedAt: performance.now(), span });
+  // Kept with the event, and not beside it: a map that holds its keys weakly costs the garbage collector a lot.
+  const key = Symbol("delayline/opentelemetry");
+  const begin = (event: object, span: Span | undefined, parent?: Context) => {
+    const underWay: UnderWay = { startedAt: performance.now(), span, parent };
+    (event as Noted)[key] = underWay;
   };
-  /** Ends a span; returns how long it took (ms), or undefined if it had begun before we listened. */
-  const end = (event: { readonly error?: unknown }): number | undefined => {
-    const found = underWay.get(event);
-    if (found === undefined) return undefined;
-    spans.end(found.span, event);
-    return performance.now() - found.startedAt;
-  };
+  /** What is under way; undefined if it has begun before we listened. */
+  const underWayOf = (event: object): UnderWay | undefined => (event as Noted)[key];
 
-  const listeners: readonly [Channel, (event: any) => void][] = [
-    [offers.start, (event: OfferEvent) => begin(event, spans.offer(event))],
-    [
-      offers.asyncEnd,
-      (event: OfferEvent) => {
-        const { result } = event;
-        const id = (result as { readonly id?: unknown } | undefined)?.id;
-        if (typeof id === "string") {
-          underWay.get(event)?.span.setAttribute("messaging.message.id", id);
-        }
-        const duration = end(event);
-        if (duration === undefined) return;
-        metrics.ended("offer", event, duration);
-        const { count } = event;
-        const stored = storedOf(event);
-        if (stored > 0) metrics.sent({ queue: event.queue }, stored);
-        if (stored < count) metrics.sent(event, count - stored);
-      },
-    ],
-    [
-      takes.start,
-      (event: TakeEvent) => {
-        waiting.set(event, { startedAt: performance.now(), parent: context.active() });
-      },
-    ],
-    [
-      takes.asyncEnd,
-      (event: TakeEvent) => {
-        const found = waiting.get(event);
-        if (found === undefined) return;
-        const duration = performance.now() - found.startedAt;
-        spans.take(event, Date.now() - duration, found.parent);
-        metrics.ended("take", event, duration);
-        metrics.consumed("take", event, event.messages ?? []);
-      },
-    ],
-    [
-      handlings.start,
-      (event: HandleEvent) => {
-        begin(event, spans.process(event));
-        metrics.consumed("process", event, event.messages);
-      },
-    ],
-    [
-      handlings.asyncEnd,
-      (event: HandleEvent) => {
-        const duration = end(event);
-        if (duration !== undefined) metrics.ended("process", event, duration);
-      },
-    ],
-    [settlements.start, (event: SettleEvent) => begin(event, spans.settle(event))],
-    [
-      settlements.asyncEnd,
-      (event: SettleEvent) => {
-        const { result } = event;
-        if (result === false) underWay.get(event)?.span.setAttribute("delayline.settled", false);
-        const duration = end(event);
-        if (duration !== undefined) metrics.ended(event.operation, event, duration);
-      },
-    ],
-    [transfers, (event: TransferEvent) => metrics.transferred(event)],
+  const listeners = [
+    on<OfferEvent>(offers.start, (event) => begin(event, spans.offer(event))),
+    on<OfferEvent>(offers.asyncEnd, (event) => {
+      const { startedAt, span } = underWayOf(event) ?? {};
+      if (startedAt === undefined || span === undefined) return;
+      spans.offered(span, event);
+      metrics.ended("offer", event, performance.now() - startedAt);
+      const stored = storedOf(event);
+      if (stored > 0) metrics.sent(event.queue, stored);
+      if (stored < event.count) metrics.sent(event.queue, event.count - stored, event.error);
+    }),
+    on<TakeEvent>(takes.start, (event) => begin(event, undefined, context.active())),
+    on<TakeEvent>(takes.asyncEnd, (event) => {
+      const { startedAt, parent } = underWayOf(event) ?? {};
+      if (startedAt === undefined || parent === undefined) return;
+      const duration = performance.now() - startedAt;
+      spans.take(event, duration, parent);
+      metrics.ended("take", event, duration);
+      metrics.consumed("take", event, event.messages ?? []);
+    }),
+    on<HandleEvent>(handlings.start, (event) => {
+      begin(event, spans.process(event));
+      metrics.consumed("process", event, event.messages);
+    }),
+    on<HandleEvent>(handlings.asyncEnd, (event) => {
+      const { startedAt, span } = underWayOf(event) ?? {};
+      if (startedAt === undefined || span === undefined) return;
+      spans.end(span, event);
+      metrics.ended("process", event, performance.now() - startedAt);
+    }),
+    on<SettleEvent>(settlements.start, (event) => begin(event, spans.settle(event))),
+    on<SettleEvent>(settlements.asyncEnd, (event) => {
+      const { startedAt, span } = underWayOf(event) ?? {};
+      if (startedAt === undefined || span === undefined) return;
+      spans.settled(span, event);
+      metrics.ended(event.operation, event, performance.now() - startedAt);
+    }),
+    on<TransferEvent>(transfers, (event) => metrics.transferred(event)),
   ];
-  for (const [channel, listener] of listeners) channel.subscribe(listener);
   return () => {
-    for (const [channel, listener] of listeners) channel.unsubscribe(listener);
+    for (const end of listeners) end();
   };
 }
+
+/** An event, and what a listener has noted with it. */
+type Noted = Record<symbol, UnderWay | undefined>;
 
 interface Channel {
   subscribe(listener: (event: unknown) => void): void;
   unsubscribe(listener: (event: unknown) => void): void;
+}
+
+/** Listens to a channel; returns what ends that. */
+function on<Event>(channel: Channel, listener: (event: Event) => void): () => void {
+  const listening = (event: unknown) => listener(event as Event);
+  channel.subscribe(listening);
+  return () => channel.unsubscribe(listening);
 }
 
 /** How many messages of an offer Redis has stored. */

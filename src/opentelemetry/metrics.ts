@@ -1,15 +1,17 @@
-import type { Attributes, Counter, Histogram, Meter } from "@opentelemetry/api";
+import { ROOT_CONTEXT, type Attributes, type Histogram, type Meter } from "@opentelemetry/api";
 import type { DeliveredMessage, TransferEvent } from "../observe/events.ts";
 import { BOUNDS } from "../observe/histogram.ts";
-import { attributesOf, errorTypeOf, type Destination, type OperationName } from "./attributes.ts";
+import { attributesOf, withError, type Destination, type OperationName } from "./attributes.ts";
+import { Tally } from "./tally.ts";
 
 /** Measures what is done with queues. */
 export class Metrics {
   readonly #operations: Histogram;
-  readonly #sent: Counter;
-  readonly #consumed: Counter;
+  readonly #sent: Tally;
+  readonly #consumed: Tally;
   readonly #processing: Histogram;
   readonly #lateness: Histogram;
+  readonly #lateAttributes = new Map<string, Readonly<Record<Kind, Attributes>>>();
 
   constructor(meter: Meter) {
     this.#operations = meter.createHistogram("messaging.client.operation.duration", {
@@ -28,14 +30,10 @@ export class Metrics {
         "From a deadline until the message was moved (system), and from then until it was taken (backlog).",
       advice: { explicitBucketBoundaries: BOUNDS.map((bound) => bound / 1000) },
     });
-    this.#sent = meter.createCounter("messaging.client.sent.messages", {
-      unit: "{message}",
-      description: "Messages that were offered.",
-    });
-    this.#consumed = meter.createCounter("messaging.client.consumed.messages", {
-      unit: "{message}",
-      description: "Messages that were handed out, to handlers or by hand.",
-    });
+    const sent = "Messages that were offered.";
+    this.#sent = new Tally(meter, "messaging.client.sent.messages", sent);
+    const consumed = "Messages that were handed out, to handlers or by hand.";
+    this.#consumed = new Tally(meter, "messaging.client.consumed.messages", consumed);
   }
 
   /** Notes that an operation has ended after so many milliseconds. */
@@ -44,16 +42,18 @@ export class Metrics {
     event: Destination & { readonly error?: unknown },
     duration: number,
   ): void {
+    const attributes = attributesOf(name, event);
     const histogram = name === "process" ? this.#processing : this.#operations;
-    histogram.record(duration / 1000, withError(attributesOf(name, event), event));
+    record(histogram, duration, "error" in event ? withError(attributes, event.error) : attributes);
   }
 
-  /** Counts offers that have ended; with the error if they failed. */
-  sent(event: Destination & { readonly error?: unknown }, count: number): void {
-    this.#sent.add(count, withError(attributesOf("offer", event), event));
+  /** Counts messages that were offered, or could not be because of an error. */
+  sent(queue: string, count: number, error?: unknown): void {
+    const attributes = attributesOf("offer", { queue });
+    this.#sent.add(count, error === undefined ? attributes : withError(attributes, error));
   }
 
-  /** Counts messages that were handed out, and how late they were. */
+  /** Counts messages that were handed out, and notes how late they were. */
   consumed(
     name: "take" | "process",
     event: Destination,
@@ -61,8 +61,10 @@ export class Metrics {
   ): void {
     if (messages.length === 0) return;
     this.#consumed.add(messages.length, attributesOf(name, event));
-    for (const { readyAt = NaN, takenAt = NaN } of messages) {
-      this.#late(event.queue, "backlog", takenAt - readyAt);
+    for (const { readyAt, takenAt } of messages) {
+      if (readyAt !== undefined && takenAt !== undefined) {
+        this.#late(event.queue, "backlog", takenAt - readyAt);
+      }
     }
   }
 
@@ -71,19 +73,39 @@ export class Metrics {
     for (let i = 0; i < count; i++) this.#late(queue, "system", lateness);
   }
 
-  #late(queue: string, kind: "system" | "backlog", lateness: number): void {
+  close(): void {
+    this.#sent.close();
+    this.#consumed.close();
+  }
+
+  #late(queue: string, kind: Kind, lateness: number): void {
     if (!Number.isFinite(lateness)) return;
-    this.#lateness.record(Math.max(0, lateness) / 1000, {
-      "messaging.system": "delayline",
-      "messaging.destination.name": queue,
-      "delayline.lateness.kind": kind,
-    });
+    let attributes = this.#lateAttributes.get(queue);
+    if (attributes === undefined) {
+      attributes = {
+        system: lateAttributes(queue, "system"),
+        backlog: lateAttributes(queue, "backlog"),
+      };
+      this.#lateAttributes.set(queue, attributes);
+    }
+    record(this.#lateness, Math.max(0, lateness), attributes[kind]);
   }
 }
 
-function withError(attributes: Attributes, event: { readonly error?: unknown }): Attributes {
-  if (!("error" in event)) return attributes;
-  return { ...attributes, "error.type": errorTypeOf(event.error) };
+/** The two parts of lateness. */
+type Kind = "system" | "backlog";
+
+function lateAttributes(queue: string, kind: Kind): Attributes {
+  return {
+    "messaging.system": "delayline",
+    "messaging.destination.name": queue,
+    "delayline.lateness.kind": kind,
+  };
+}
+
+/** Records a duration (ms). Nobody needs the context: exemplars come from spans. */
+function record(histogram: Histogram, duration: number, attributes: Attributes): void {
+  histogram.record(duration / 1000, attributes, ROOT_CONTEXT);
 }
 
 /** The upper bounds of buckets that the conventions ask for, in seconds. */

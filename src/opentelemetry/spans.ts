@@ -36,47 +36,60 @@ export class Spans {
 
   /** Begins the span of an offer, and puts its context into the headers of the messages, if they have any. */
   offer({ queue, count, key, headers }: OfferEvent): Span {
-    const attributes = attributesOf("offer", { queue });
+    const common = attributesOf("offer", { queue });
+    const isPlain = count === 1 && key === undefined;
+    const attributes = isPlain
+      ? common
+      : {
+          ...common,
+          ...(count !== 1 && { "messaging.batch.message_count": count }),
+          ...(key !== undefined && { "delayline.message.key": key }),
+        };
     const name = `offer ${queue}`;
     const span = this.#tracer.startSpan(name, { kind: SpanKind.PRODUCER, attributes });
-    if (count !== 1) span.setAttribute("messaging.batch.message_count", count);
-    if (key !== undefined) span.setAttribute("delayline.message.key", key);
     if (headers !== undefined) propagation.inject(trace.setSpan(context.active(), span), headers);
     return span;
   }
 
+  /** Ends the span of an offer. */
+  offered(span: Span, event: OfferEvent): void {
+    const { id } = Object(event.result) as { readonly id?: unknown };
+    if (typeof id === "string") span.setAttribute("messaging.message.id", id);
+    this.end(span, event);
+  }
+
   /**
-   * Makes the span of a take that has ended, which began at `startTime` (epoch ms) in `parent`. None is made of a take
-   * that has brought nothing: whoever polls would make one span after the other.
+   * Makes the span of a take that has ended after so many milliseconds, in `parent`. None is made of a take that has
+   * brought nothing: whoever polls would make one span after the other.
    */
-  take(event: TakeEvent, startTime: number, parent: Context): void {
+  take(event: TakeEvent, duration: number, parent: Context): void {
     const { queue, messages = [] } = event;
     if (messages.length === 0 && event.error === undefined) return;
-    const name = `take ${queue}`;
-    const attributes = { ...attributesOf("take", event), ...describe(messages) };
-    const links = messages.flatMap(linksOf);
-    const span = this.#tracer.startSpan(
-      name,
-      { kind: SpanKind.CONSUMER, attributes, links, startTime },
-      parent,
-    );
-    this.end(span, event);
+    const options = {
+      kind: SpanKind.CONSUMER,
+      attributes: withMessages(attributesOf("take", event), messages),
+      links: linksOf(messages),
+      startTime: Date.now() - duration,
+    };
+    this.end(this.#tracer.startSpan(`take ${queue}`, options, parent), event);
   }
 
   /** Begins the span of a handler, and says that the handler has to run in it. */
   process(event: HandleEvent): Span {
     const { queue, messages } = event;
-    const attributes = { ...attributesOf("process", event), ...describe(messages) };
-    const links = messages.flatMap(linksOf);
-    const [only] = messages.length === 1 ? messages : [];
-    // What else has come with the message, such as baggage, is there for the handler.
+    const options = {
+      kind: SpanKind.CONSUMER,
+      attributes: withMessages(attributesOf("process", event), messages),
+      links: linksOf(messages),
+      root: true,
+    };
+    const [first] = messages;
+    // What else has come with a message, such as baggage, is there for its handler.
     const base =
-      only === undefined ? ROOT_CONTEXT : propagation.extract(ROOT_CONTEXT, only.headers);
-    const span = this.#tracer.startSpan(
-      `process ${queue}`,
-      { kind: SpanKind.CONSUMER, attributes, links, root: true },
-      base,
-    );
+      messages.length === 1 && first?.id !== undefined
+        ? propagation.extract(ROOT_CONTEXT, first.headers)
+        : ROOT_CONTEXT;
+    const span = this.#tracer.startSpan(`process ${queue}`, options, base);
     const own = trace.setSpan(base, span);
     const { around } = event;
     event.around = (run) => context.with(own, () => (around === undefined ? run() : around(run)));
@@ -86,13 +99,17 @@ export class Spans {
   /** Begins the span of what is said of a delivery by hand. */
   settle(event: SettleEvent): Span {
     const { queue, operation, message } = event;
-    const attributes = { ...attributesOf(operation, event), ...describe([message]) };
-    const links = linksOf(message);
     return this.#tracer.startSpan(`${operation} ${queue}`, {
       kind: SpanKind.CLIENT,
-      attributes,
-      links,
+      attributes: withMessages(attributesOf(operation, event), [message]),
+      links: linksOf([message]),
     });
+  }
+
+  /** Ends the span of what was said of a delivery. */
+  settled(span: Span, event: SettleEvent): void {
+    if (event.result === false) span.setAttribute("delayline.settled", false);
+    this.end(span, event);
   }
 
   /** Ends a span. */
@@ -108,28 +125,26 @@ export class Spans {
   }
 }
 
-/** What spans tell of the messages that they are about. */
-function describe(messages: readonly DeliveredMessage[]): Attributes {
+/** Attributes, and what spans tell of the messages that they are about. */
+function withMessages(attributes: Attributes, messages: readonly DeliveredMessage[]): Attributes {
   const [first] = messages;
   if (first === undefined || messages.length > 1) {
-    return { "messaging.batch.message_count": messages.length };
+    return { ...attributes, "messaging.batch.message_count": messages.length };
   }
+  const { id, key, attempt } = first;
   // Of a plain queue nothing is known.
-  if (first.id === undefined) return {};
-  return {
-    "messaging.message.id": first.id,
-    "delayline.message.attempt": first.attempt,
-    ...(first.key !== undefined && { "delayline.message.key": first.key }),
-  };
+  if (id === undefined) return attributes;
+  const more = { "messaging.message.id": id, "delayline.message.attempt": attempt };
+  if (key === undefined) return { ...attributes, ...more };
+  return { ...attributes, ...more, "delayline.message.key": key };
 }
 
-/** The link to the span that has offered a message; none if it carries no context. */
-function linksOf({ id, headers }: DeliveredMessage): Link[] {
-  const offered = trace.getSpanContext(propagation.extract(ROOT_CONTEXT, headers));
-  if (offered === undefined || !isSpanContextValid(offered)) return [];
-  return [
-    id === undefined
-      ? { context: offered }
-      : { context: offered, attributes: { "messaging.message.id": id } },
-  ];
+/** The links to the spans that have offered messages. */
+function linksOf(messages: readonly DeliveredMessage[]): Link[] {
+  return messages.flatMap(({ id, headers }) => {
+    if (id === undefined) return [];
+    const offered = trace.getSpanContext(propagation.extract(ROOT_CONTEXT, headers));
+    if (offered === undefined || !isSpanContextValid(offered)) return [];
+    return [{ context: offered, attributes: { "messaging.message.id": id } }];
+  });
 }

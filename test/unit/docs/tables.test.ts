@@ -172,6 +172,17 @@ function sourceOf(path: string): string {
 }
 
 /** The names of an interface's members and of those that it extends, wherever in `src/` it is. */
+describe("observing", () => {
+  test.each([
+    ["docs/guide/observing.md", "What is in a queue", "QueueNumbers"],
+    ["docs/guide/observing.md", "What this process has done", "QueueCounters"],
+    ["docs/guide/opentelemetry.md", "OpenTelemetry", "InstrumentOptions"],
+  ])("%s, %s: all of %s", (path, heading, type) => {
+    const documented = tableUnder(readPage(path), heading).map(([name]) => wordsIn(name)[0]);
+    expect(documented.toSorted()).toEqual(membersOf(type));
+  });
+});
+
 function membersOf(type: string): string[] {
   const declaration = new RegExp(`^(?:export )?interface ${type}\\b(.*?)\\{\\n(.*?)^\\}`, "ms");
   for (const file of readdirSync(`${ROOT}src`, { recursive: true, encoding: "utf8" })) {
