@@ -17,8 +17,8 @@ export function overview(): string {
     "Options of every command:",
     ...optionLines(COMMON_HELP),
     "",
-    "delayline help <command> tells more. Exit codes: 0 done, 1 nothing found or doctor",
-    "found errors, 2 not legal, 3 Redis cannot be reached or refuses, 4 declined.",
+    "delayline help <command> tells more. Exit codes: 0 done, 1 nothing found, or",
+    "doctor found errors, 2 not legal, 3 Redis not reached or refuses, 4 declined.",
     "",
   ].join("\n");
 }
@@ -30,7 +30,7 @@ export function helpOf({ usage, help, options, optionHelp }: Command): string {
   return [
     `usage: delayline ${usage}`,
     "",
-    ...help.trim().split("\n"),
+    ...paragraphs(help).flatMap((text) => wrap(text)),
     ...own,
     "",
     "Options of every command:",
@@ -47,6 +47,27 @@ function optionLines(
     const short = options[name]?.short;
     return [`  ${short === undefined ? "" : `-${short}, `}--${name}`, text] as const;
   });
-  const width = Math.max(...rows.map(([name]) => name.length));
-  return rows.map(([name, text]) => `${name.padEnd(width)}  ${text}`);
+  const width = Math.max(...rows.map(([name]) => name.length)) + 2;
+  return rows.flatMap(([name, text]) => wrap(`${name.padEnd(width)}${text}`, width));
 }
+
+/** Lines that follow each other are one paragraph, but for those that begin with a space. */
+function paragraphs(text: string): string[] {
+  const found: string[] = [];
+  for (const line of text.trim().split("\n")) {
+    const last = found.at(-1);
+    if (last === undefined || line.startsWith(" ") || last.startsWith(" ")) found.push(line);
+    else found[found.length - 1] = `${last} ${line}`;
+  }
+  return found;
+}
+
+/** Breaks a line at 80 characters; what follows is indented. */
+function wrap(line: string, indent = 0): string[] {
+  if (line.length <= WIDTH) return [line];
+  const at = line.lastIndexOf(" ", WIDTH);
+  if (at <= indent) return [line];
+  return [line.slice(0, at), ...wrap(" ".repeat(indent) + line.slice(at + 1), indent)];
+}
+
+const WIDTH = 80;
