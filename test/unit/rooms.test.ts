@@ -42,7 +42,21 @@ const ANNEXES: Readonly<Record<string, readonly string[]>> = {
     "codecs",
     "time",
   ],
-  doctor: ["inspect", "client", "queue", "observe", "redis", "errors.ts", "time", "partitions"],
+  doctor: ["doctor/checks", "doctor/looks", "inspect", "client", "queue", "errors.ts"],
+  // Judge what was seen; ask nothing.
+  "doctor/checks": ["doctor/looks", "observe", "partitions", "queue", "failure.ts"],
+  // Ask Redis.
+  "doctor/looks": [
+    "inspect",
+    "client",
+    "partitions",
+    "reliable",
+    "queue",
+    "observe",
+    "redis",
+    "failure.ts",
+    "time",
+  ],
   dashboard: ["inspect", "client", "delayed", "reliable", "queue", "observe", "errors.ts", "time"],
   cli: [
     "cli/commands",
