@@ -14,6 +14,9 @@ const resolve = { alias: isOlder ? [{ find: /^ioredis(?=\/|$)/, replacement: "io
 // With Redisson in Java; they need a JDK and Maven.
 const INTEROP = "test/interop/**/*.test.ts";
 
+// In a Chromium; without one they are skipped.
+const BROWSER = "test/browser/**/*.test.ts";
+
 const common = {
   // Processes, not threads: tests send signals, and some start processes of their own.
   pool: "forks",
@@ -29,7 +32,12 @@ export default defineConfig({
     projects: [
       {
         resolve,
-        test: { ...common, name: "node", include: ["test/**/*.test.ts"], exclude: [INTEROP] },
+        test: {
+          ...common,
+          name: "node",
+          include: ["test/**/*.test.ts"],
+          exclude: [INTEROP, BROWSER],
+        },
       },
       {
         resolve,
@@ -42,6 +50,16 @@ export default defineConfig({
           globalSetup: ["test/interop/setup.ts"],
           // After the others: Java takes all of the machine while it starts.
           sequence: { groupOrder: 1 },
+        },
+      },
+      {
+        resolve,
+        test: {
+          ...common,
+          name: "browser",
+          include: [BROWSER],
+          globalSetup: ["test/browser/setup.ts"],
+          sequence: { groupOrder: 2 },
         },
       },
     ],

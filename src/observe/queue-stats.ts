@@ -34,6 +34,17 @@ export interface QueueNumbers {
    * pause. Undefined on a Cluster, where no node knows it alone.
    */
   readonly listeners: number | undefined;
+  /**
+   * How many messages have become ready in the stream of a reliable queue since it was made, each retry counted again. It only
+   * grows, until the stream is dropped; two looks tell the throughput. Undefined of a plain queue, which counts nothing;
+   * until a group has read for the first time; now and then with several groups; and before Redis 7.0.
+   */
+  readonly readied: number | undefined;
+  /**
+   * How many of them have left the stream: acknowledged by every group, dead, or waiting for a retry. Otherwise as
+   * `readied`.
+   */
+  readonly finished: number | undefined;
 }
 
 /** The numbers of one partition. */
@@ -53,13 +64,17 @@ export interface QueueStats extends QueueNumbers {
   readonly perPartition: readonly PartitionStats[];
 }
 
+function total(numbers: readonly number[]): number {
+  return numbers.reduce((sum, one) => sum + one, 0);
+}
+
 /** The numbers of a queue that is in several places. */
 export function mergeStats(all: readonly QueueStats[]): Omit<QueueStats, "perPartition"> {
-  const sum = (count: (one: QueueStats) => number) =>
-    all.reduce((total, one) => total + count(one), 0);
+  const sum = (count: (one: QueueStats) => number) => total(all.map(count));
   const known = (value: (one: QueueStats) => number | undefined) =>
     all.map(value).filter((one) => one !== undefined);
   const [deadlines, ages] = [known((one) => one.nextDeadline), known((one) => one.oldestReadyAge)];
+  const [readied, finished] = [known((one) => one.readied), known((one) => one.finished)];
   const [consumers, listeners] = [known((one) => one.consumers), known((one) => one.listeners)];
   return {
     kind: all.some(({ kind }) => kind === "reliable") ? "reliable" : "plain",
@@ -77,5 +92,7 @@ export function mergeStats(all: readonly QueueStats[]): Omit<QueueStats, "perPar
     // One process may be a consumer of each partition.
     consumers: consumers.length > 0 ? Math.max(...consumers) : undefined,
     listeners: listeners.length > 0 ? Math.min(...listeners) : undefined,
+    readied: readied.length > 0 ? total(readied) : undefined,
+    finished: finished.length > 0 ? total(finished) : undefined,
   };
 }

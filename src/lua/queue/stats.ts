@@ -19,6 +19,10 @@ export interface StatsReply {
   readonly oldestReadyAge: number | undefined;
   readonly consumers: number;
   readonly listeners: number;
+  /** Entries that were ever added to the stream; undefined if Redis does not tell. */
+  readonly readied: number | undefined;
+  /** How many of them are not in it any more. */
+  readonly finished: number | undefined;
 }
 
 /**
@@ -27,6 +31,9 @@ export interface StatsReply {
  *
  * What is ready in a stream: an entry that one group has finished is deleted, so it is what is not in flight. With
  * several groups it is what each of them has not read yet, if Redis tells (7.0).
+ *
+ * What was ever added to it is what a group has read and what it has not. `XINFO STREAM` tells it, too, but sends two entries
+ * along. Redis counts what a group reads from its first read on (7.0).
  */
 export const stats = defineScript({
   name: "stats",
@@ -47,7 +54,7 @@ for _, key in ipairs({ timeouts, retries }) do
   end
 end
 local listed, length = redis.call("LLEN", ready), redis.call("XLEN", stream)
-local readable, inFlight, consumers, oldest = 0, 0, 0, false
+local readable, inFlight, consumers, oldest, added = 0, 0, 0, false, false
 local isReliable = redis.call("EXISTS", stream)
 if isReliable == 1 then
   local groups = redis.call("XINFO", "GROUPS", stream)
@@ -65,6 +72,10 @@ if isReliable == 1 then
     local rest = math.max(0, length - group.pending)
     if #groups > 1 and group.lag then rest = math.min(rest, group.lag) end
     readable = readable + rest
+    local behind = #groups == 1 and rest or group.lag
+    if group["entries-read"] and behind then
+      added = math.max(added or 0, group["entries-read"] + behind)
+    end
     if rest > 0 then look("(" .. group["last-delivered-id"]) end
   end
 end
@@ -85,6 +96,8 @@ return {
   age,
   consumers,
   subscribed[2] or -1,
+  added,
+  added and added - length,
 }
 `,
   reply: (raw: RawReply): StatsReply => {
@@ -92,7 +105,7 @@ return {
     const [delayed, overdue, ready, inFlight, retries, dead, quarantined] = others
       .slice(0, 7)
       .map(asNumber) as [number, number, number, number, number, number, number];
-    const [next, age, consumers, listeners] = others.slice(7);
+    const [next, age, consumers, listeners, readied, finished] = others.slice(7);
     return {
       serverTime: asInstant(serverTime),
       isReliable: asNumber(isReliable) === 1,
@@ -108,6 +121,8 @@ return {
       oldestReadyAge: age === null ? undefined : asNumber(age),
       consumers: asNumber(consumers),
       listeners: asNumber(listeners),
+      readied: readied === null ? undefined : asNumber(readied),
+      finished: finished === null ? undefined : asNumber(finished),
     };
   },
 });

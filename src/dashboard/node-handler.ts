@@ -1,0 +1,84 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { Readable } from "node:stream";
+import { setPeer } from "./peer.ts";
+
+/** What frameworks add to a request of node:http. */
+interface Mounted {
+  /** Express: the URL with the path at which it is mounted. */
+  readonly originalUrl?: string;
+  /** Express: the path at which it is mounted. */
+  readonly baseUrl?: string;
+  /** A body that was read and parsed already. */
+  readonly body?: unknown;
+}
+
+/**
+ * Makes a handler of requests one for node:http, and so for Express, Nest, Fastify (`request.raw`, `reply.raw`) and whatever
+ * stands on it. Never rejects and never throws.
+ *
+ * ```ts
+ * const board = dashboard({ redis });
+ * http.createServer(nodeHandler(board)).listen(8080, "127.0.0.1");
+ * ```
+ */
+export function nodeHandler(
+  handler: (request: Request) => Promise<Response>,
+): (request: IncomingMessage, response: ServerResponse) => void {
+  return (request, response) => {
+    void serve(handler, request, response).catch(() => {
+      // The connection has ended, or the request is none that a Request can be made from.
+      if (!response.headersSent) response.writeHead(400);
+      response.end();
+    });
+  };
+}
+
+async function serve(
+  handler: (request: Request) => Promise<Response>,
+  incoming: IncomingMessage & Mounted,
+  outgoing: ServerResponse,
+): Promise<void> {
+  const { originalUrl, baseUrl = "" } = incoming;
+  // Without the slash relative URLs would lead elsewhere.
+  if (baseUrl !== "" && originalUrl?.split("?")[0] === baseUrl) {
+    outgoing.writeHead(308, { location: `${baseUrl.split("/").at(-1)}/` }).end();
+    return;
+  }
+  const ended = new AbortController();
+  outgoing.once("close", () => ended.abort());
+  const response = await handler(requestOf(incoming, ended.signal));
+  outgoing.writeHead(response.status, Object.fromEntries(response.headers));
+  if (response.body === null || incoming.method === "HEAD") {
+    outgoing.end();
+    return;
+  }
+  const body = Readable.fromWeb(response.body);
+  ended.signal.addEventListener("abort", () => body.destroy());
+  body.on("error", () => outgoing.destroy());
+  outgoing.flushHeaders();
+  body.pipe(outgoing);
+}
+
+function requestOf(incoming: IncomingMessage & Mounted, signal: AbortSignal): Request {
+  const { method = "GET", headers, url = "/", socket } = incoming;
+  const isEncrypted = "encrypted" in socket && socket.encrypted === true;
+  const origin = `${isEncrypted ? "https" : "http"}://${headers.host ?? "localhost"}`;
+  const entries = Object.entries(headers).flatMap(([name, value]) =>
+    value === undefined || name.startsWith(":") ? [] : [[name, String(value)] as [string, string]],
+  );
+  const request = new Request(new URL(origin + url), {
+    method,
+    headers: entries,
+    signal,
+    ...(method !== "GET" && method !== "HEAD" && bodyOf(incoming)),
+  });
+  setPeer(request, socket.remoteAddress ?? "");
+  return request;
+}
+
+/** The body, also if somebody before us has read and parsed it. */
+function bodyOf(incoming: IncomingMessage & Mounted): RequestInit {
+  const { body } = incoming;
+  if (body !== undefined && incoming.readableEnded) return { body: JSON.stringify(body) };
+  return { body: Readable.toWeb(incoming) as ReadableStream, duplex: "half" };
+}

@@ -1,0 +1,105 @@
+import { html, render, useEffect, useMemo, useRef, useState } from "../vendor/preact-htm.js";
+import { Connection } from "./connection.js";
+import { ConsumersPage } from "./consumers-page.js";
+import { DeadPage } from "./dead-page.js";
+import { Dialog } from "./dialog.js";
+import { live } from "./live.js";
+import { useLoaded } from "./loaded.js";
+import { MessagePage } from "./message-page.js";
+import { MessagesPage } from "./messages-page.js";
+import { QuarantinePage } from "./quarantine-page.js";
+import { QueueFrame } from "./queue-frame.js";
+import { QueuePage } from "./queue-page.js";
+import { QueuesPage } from "./queues-page.js";
+import { HOME, useRoute } from "./route.js";
+import { Shell } from "./shell.js";
+import { StateLine } from "./state-line.js";
+import { visible } from "./text.js";
+
+const PAGES = {
+  overview: QueuePage,
+  messages: MessagesPage,
+  message: MessagePage,
+  dead: DeadPage,
+  quarantine: QuarantinePage,
+  consumers: ConsumersPage,
+};
+
+function App() {
+  const route = useRoute();
+  const session = useLoaded("api/session");
+  const [question, setQuestion] = useState();
+  const [said, setSaid] = useState("");
+  const shell = useMemo(
+    () => ({ session: session.data, ask: setQuestion, say: setSaid }),
+    [session.data],
+  );
+
+  useEffect(() => live.follow(route.queue), [route.queue]);
+  useArrival(route, () => setSaid(""));
+
+  return html`<${Shell.Provider} value=${shell}>
+    <a class="skip" href="#main" onClick=${skip}>Skip to the content</a>
+    <header>
+      <a class="brand" href=${HOME}>Delayline</a>
+      <${Connection} />
+    </header>
+    <main id="main" tabindex="-1">
+      <p class=${said === "" ? "said unseen" : "said"} role="status">${said}</p>
+      ${
+        session.data === undefined
+          ? html`<${StateLine} loaded=${session} />`
+          : html`${
+              session.data.readOnly &&
+              html`<p class="read-only">
+                  Read-only: this dashboard was started without leave to change anything.
+                </p>`
+            } <${Page} route=${route} />`
+      }
+    </main>
+    <footer>
+      ${session.data && html`Delayline ${session.data.version}. `}Times are on this device's clock, distances on
+      the Redis server's.
+    </footer>
+    <${Dialog} question=${question} onClose=${() => setQuestion(undefined)} onDone=${setSaid} />
+  </${Shell.Provider}>`;
+}
+
+function Page({ route }) {
+  if (route.page === "queues") return html`<${QueuesPage} />`;
+  const Content = PAGES[route.page];
+  if (Content === undefined) {
+    return html`<h1 tabindex="-1">There is no such page</h1>
+      <p><a href=${HOME}>All queues</a></p>`;
+  }
+  return html`<${QueueFrame} name=${route.queue} page=${route.page} key=${route.queue}>
+    <${Content} name=${route.queue} params=${route.params} key=${route.page} />
+  <//>`;
+}
+
+/** Another page begins at its heading, for the eye, the keyboard and the screen reader. */
+function useArrival({ page, queue }, onArrival) {
+  const isFirst = useRef(true);
+  useEffect(() => {
+    const place =
+      queue === undefined
+        ? "Queues"
+        : `${page === "overview" ? "" : `${page} · `}${visible(queue)}`;
+    document.title = `${place} · Delayline`;
+    if (isFirst.current) {
+      isFirst.current = false;
+      return;
+    }
+    onArrival();
+    scrollTo(0, 0);
+    document.querySelector("h1")?.focus({ preventScroll: true });
+  }, [page, queue]);
+}
+
+// A fragment would be taken for a route by the next reload.
+function skip(event) {
+  event.preventDefault();
+  document.querySelector("main").focus();
+}
+
+render(html`<${App} />`, document.querySelector("#app"));

@@ -1,0 +1,95 @@
+const NUMBER = new Intl.NumberFormat("en");
+const SHORT = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
+
+/** What stands where a number is not known. */
+export const UNKNOWN = "–";
+
+/** Whether there is a value: the server leaves out, or sends as null, what it does not know. */
+export function isKnown(value) {
+  return value !== null && value !== undefined;
+}
+
+/** `12,345`. */
+export function count(number) {
+  return isKnown(number) ? NUMBER.format(number) : UNKNOWN;
+}
+
+/** `12.3K`, for the axes of plots. */
+export function short(number) {
+  return SHORT.format(number);
+}
+
+/** `1 message`, `12 messages`. */
+export function many(number, noun, plural = `${noun}s`) {
+  return `${count(number)} ${number === 1 ? noun : plural}`;
+}
+
+const UNITS = [
+  ["d", 86_400_000],
+  ["h", 3_600_000],
+  ["min", 60_000],
+  ["s", 1_000],
+];
+
+/** A duration in its two largest units: `3 d 4 h`, `2 min 5 s`, `1.2 s`, `40 ms`. */
+export function duration(milliseconds) {
+  if (!isKnown(milliseconds)) return UNKNOWN;
+  const whole = Math.max(0, Math.round(milliseconds));
+  if (whole < 1_000) return `${whole} ms`;
+  if (whole < 10_000) return `${Math.floor(whole / 100) / 10} s`;
+  const first = UNITS.findIndex(([, size]) => whole >= size);
+  const [name, size] = UNITS[first];
+  const large = `${NUMBER.format(Math.floor(whole / size))} ${name}`;
+  const next = UNITS[first + 1];
+  const rest = next === undefined ? 0 : Math.floor((whole % size) / next[1]);
+  return rest === 0 ? large : `${large} ${rest} ${next[0]}`;
+}
+
+/** From now to an instant: `in 5 min`, `2 h ago`, `now`. */
+export function relative(instant, now) {
+  const distance = instant - now;
+  if (Math.abs(distance) < 1_000) return "now";
+  return distance > 0 ? `in ${duration(distance)}` : `${duration(-distance)} ago`;
+}
+
+const pad = (number, digits = 2) => String(number).padStart(digits, "0");
+
+/** `2026-03-01`, on the reader's clock. */
+export function day(instant) {
+  const date = new Date(instant);
+  return `${date.getFullYear()}-${pad(date.getMonth() + 1)}-${pad(date.getDate())}`;
+}
+
+/** `14:05`, on the reader's clock. */
+export function minute(instant) {
+  const date = new Date(instant);
+  return `${pad(date.getHours())}:${pad(date.getMinutes())}`;
+}
+
+/** `14:05:09`, on the reader's clock. */
+export function second(instant) {
+  return `${minute(instant)}:${pad(new Date(instant).getSeconds())}`;
+}
+
+/** `2026-03-01 14:05:09`, on the reader's clock. */
+export function instantText(instant) {
+  return isDate(instant) ? `${day(instant)} ${second(instant)}` : UNKNOWN;
+}
+
+/** What a `<time>` needs, in UTC; undefined if the instant is none. */
+export function isoText(instant) {
+  return isDate(instant) ? new Date(instant).toISOString() : undefined;
+}
+
+/** `512 B`, `1.5 kB`, `2 MB`. */
+export function size(bytes) {
+  if (!isKnown(bytes)) return UNKNOWN;
+  if (bytes < 1_000) return `${bytes} B`;
+  if (bytes < 1_000_000) return `${Math.round(bytes / 100) / 10} kB`;
+  return `${Math.round(bytes / 100_000) / 10} MB`;
+}
+
+// Anybody may have written a deadline: a Date holds less than a number.
+function isDate(instant) {
+  return Number.isFinite(instant) && Math.abs(instant) <= 8.64e15;
+}

@@ -1,0 +1,111 @@
+import { html, useState } from "../vendor/preact-htm.js";
+import { queuePath } from "./api.js";
+import { UNKNOWN, isKnown } from "./format.js";
+import { Instant } from "./instant.js";
+import { useListVersion } from "./list-version.js";
+import { useQueue } from "./live.js";
+import { useLoaded } from "./loaded.js";
+import { PAGE, Pager } from "./pager.js";
+import { addressOf } from "./route.js";
+import { StateLine } from "./state-line.js";
+import { Table } from "./table.js";
+import { Text, visible } from "./text.js";
+
+const COLUMNS = [{ label: "Message" }, { label: "Key" }, { label: "Due" }];
+
+/** The messages that wait: by deadline, or those whose key begins with something. */
+export function MessagesPage({ name, params }) {
+  const { prefix = "", after } = params;
+  const queue = useQueue(name);
+  const [hasMore, setMore] = useState(true);
+  const version = useListVersion([queue?.delayed, queue?.retries, queue?.nextDeadline], {
+    isFirst: after === undefined,
+    hasMore,
+  });
+  const path = queuePath(name, "messages", { prefix, after, limit: PAGE });
+  const loaded = useLoaded(path, { version });
+  const { messages = [], next } = loaded.data ?? {};
+  const isPaged = loaded.data === undefined || Boolean(next);
+  if (isPaged !== hasMore) setMore(isPaged);
+  const caption =
+    prefix === ""
+      ? "Delayed messages, by deadline"
+      : `Delayed messages with keys from ${visible(prefix)}`;
+  return html`<h2>Delayed messages</h2>
+    <div class="searches">
+      <${PrefixSearch} key=${prefix} name=${name} prefix=${prefix} />
+      <${MessageSearch} name=${name} />
+    </div>
+    <${StateLine}
+      loaded=${loaded}
+      isEmpty=${messages.length === 0}
+      empty=${
+        next
+          ? "Nothing was found in this part. The search goes on with the next page."
+          : prefix === ""
+            ? "No message waits for its deadline."
+            : "No message that waits has a key that begins with this."
+      }
+    />
+    ${
+      messages.length > 0 &&
+      html`<${Table} caption=${caption} columns=${COLUMNS}>
+        ${messages.map((message) => html`<${MessageRow} key=${message.id} name=${name} message=${message} />`)}
+      <//>`
+    }
+    <${Pager}
+      name=${name}
+      page="messages"
+      params=${params}
+      next=${next}
+      list=${`${name}\n${prefix}`}
+    />`;
+}
+
+function MessageRow({ name, message }) {
+  const { id, key, deadline } = message;
+  return html`<tr>
+    <th scope="row">
+      <a href=${addressOf(name, "message", { id })}><${Text} of=${id} /></a>
+    </th>
+    <td>${isKnown(key) ? html`<${Text} of=${key} />` : UNKNOWN}</td>
+    <td><${Instant} at=${deadline} /></td>
+  </tr>`;
+}
+
+function PrefixSearch({ name, prefix }) {
+  const search = (event) => {
+    event.preventDefault();
+    const wanted = new FormData(event.target).get("prefix");
+    location.hash = addressOf(name, "messages", { prefix: wanted });
+  };
+  return html`<form role="search" aria-label="Messages by key" onSubmit=${search}>
+    <label for="prefix">Key begins with</label>
+    <input
+      id="prefix"
+      name="prefix"
+      type="search"
+      value=${prefix}
+      autocomplete="off"
+      spellcheck=${false}
+    />
+    <button type="submit">Search</button>
+  </form>`;
+}
+
+function MessageSearch({ name }) {
+  const open = (event) => {
+    event.preventDefault();
+    const fields = new FormData(event.target);
+    location.hash = addressOf(name, "message", { [fields.get("by")]: fields.get("wanted") });
+  };
+  return html`<form role="search" aria-label="One message" onSubmit=${open}>
+    <label for="wanted">One message, wherever it is</label>
+    <select name="by" aria-label="Known by">
+      <option value="key">by key</option>
+      <option value="id">by id</option>
+    </select>
+    <input id="wanted" name="wanted" required autocomplete="off" spellcheck=${false} />
+    <button type="submit">Find</button>
+  </form>`;
+}

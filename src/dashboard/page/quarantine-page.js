@@ -1,0 +1,73 @@
+import { html, useState } from "../vendor/preact-htm.js";
+import { change, queuePath } from "./api.js";
+import { count, many, size } from "./format.js";
+import { useQueue } from "./live.js";
+import { useLoaded } from "./loaded.js";
+import { PAGE } from "./pager.js";
+import { Payload, PayloadSwitch } from "./payload.js";
+import { useShell } from "./shell.js";
+import { StateLine } from "./state-line.js";
+import { Table } from "./table.js";
+
+const COLUMNS = [{ label: "Place" }, { label: "Size", isNumber: true }];
+
+/** What nobody could read. */
+export function QuarantinePage({ name }) {
+  const { session, ask } = useShell();
+  const queue = useQueue(name);
+  const [isShown, setShown] = useState(false);
+  const payload = isShown ? "1" : undefined;
+  const path = queuePath(name, "quarantine", { payload, limit: PAGE });
+  const loaded = useLoaded(path, { version: queue?.quarantined });
+  const { size: total = 0, items = [] } = loaded.data ?? {};
+  const act = (verb, told) => async () => {
+    const { count: number } = await change(queuePath(name, `quarantine/${verb}`));
+    await loaded.reload();
+    return `${many(number, "message")} ${number === 1 ? "was" : "were"} ${told}.`;
+  };
+  const requeue = {
+    title: `Requeue all that is in quarantine (${count(total)})?`,
+    text: "Made ready again, for who can read it: after a fix of the codec, say. What is still unreadable comes back here.",
+    verb: "Requeue all",
+    act: act("requeue", "requeued"),
+  };
+  const remove = {
+    title: `Remove all that is in quarantine (${count(total)})?`,
+    text: "Its bytes are removed for good. This cannot be undone.",
+    verb: "Remove all",
+    isGrave: true,
+    act: act("remove", "removed"),
+  };
+  return html`<h2>Quarantine</h2>
+    <p class="quiet">Bytes that no consumer could read, as they are.</p>
+    <${PayloadSwitch} session=${session} isShown=${isShown} onChange=${setShown} />
+    ${
+      !session.readOnly &&
+      total > 0 &&
+      html`<div class="actions">
+        <button type="button" onClick=${() => ask(requeue)}>Requeue all</button>
+        <button type="button" onClick=${() => ask(remove)}>Remove all</button>
+      </div>`
+    }
+    <${StateLine} loaded=${loaded} isEmpty=${total === 0} empty="Nothing is in quarantine." />
+    ${
+      items.length > 0 &&
+      html`<${Table}
+        caption=${
+          items.length < total
+            ? `The first ${count(items.length)} of ${count(total)} in quarantine`
+            : `${count(total)} in quarantine`
+        }
+        columns=${isShown ? [...COLUMNS, { label: "Payload" }] : COLUMNS}
+      >
+        ${items.map(
+          (item, index) =>
+            html`<tr key=${index}>
+              <th scope="row">${index + 1}</th>
+              <td class="number">${size(item.size)}</td>
+              ${isShown && html`<td>${item.payload && html`<${Payload} payload=${item.payload} />`}</td>`}
+            </tr>`,
+        )}
+      <//>`
+    }`;
+}

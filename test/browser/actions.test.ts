@@ -1,0 +1,139 @@
+import { Redis } from "ioredis";
+import type { Page } from "playwright-core";
+import { expect } from "vitest";
+import { queueKeys } from "../../src/queue/keys.ts";
+import { eventually } from "../helpers/eventually.ts";
+import { inBrowser, openBoard, shoot, visit } from "./board.ts";
+
+// Every button: it asks, it does what it says, and says what happened.
+
+const HOUR = 3_600_000;
+
+/** Presses a button, and the one in the dialog that it opens. */
+async function change(page: Page, button: string, answer = button): Promise<void> {
+  await page.getByRole("main").getByRole("button", { name: button, exact: true }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByRole("button", { name: answer, exact: true }).click();
+  await dialog.waitFor({ state: "hidden" });
+}
+
+const says = (page: Page, text: string | RegExp) =>
+  page.getByRole("main").getByRole("status").getByText(text).waitFor();
+
+inBrowser("a delayed message is rescheduled, delivered now, cancelled", async () => {
+  const { url, line } = await openBoard(async (seed) => {
+    const offers = ["a", "b"].map((key) => ({ payload: key, delay: HOUR, key }));
+    await seed.getDelayedQueue("orders").offerMany(offers);
+  });
+  const orders = line.getDelayedQueue("orders");
+  const page = await visit(`${url}#/queue/orders/messages`);
+  await page.getByRole("row", { name: /\ba\b/ }).getByRole("link").click();
+  await page.getByRole("button", { name: "Reschedule" }).click();
+  const dialog = page.getByRole("dialog", { name: "Reschedule this message?" });
+  await dialog.getByRole("spinbutton", { name: "Amount" }).fill("3");
+  await dialog.getByRole("combobox", { name: "Unit" }).selectOption("hours");
+  await shoot(page, "dialog");
+  await dialog.getByRole("button", { name: "Reschedule" }).click();
+  await says(page, /^The message is due at /);
+  await page.getByText("in 2 h 59 min").waitFor();
+  expect((await orders.get("a"))?.deadline).toBeGreaterThan(Date.now() + 2.5 * HOUR);
+
+  await change(page, "Deliver now");
+  await says(page, "The message is due now.");
+  await eventually(async () => (await orders.get("a")) === undefined);
+
+  await page.goto(`${url}#/queue/orders/message?key=b`);
+  await page.getByRole("button", { name: "Cancel it" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Keep as it is" }).click();
+  expect(await orders.get("b")).toBeDefined();
+  await change(page, "Cancel it", "Cancel the message");
+  await says(page, "The message was cancelled.");
+  await page.getByText("Nobody has it").waitFor();
+  expect(await orders.get("b")).toBeUndefined();
+});
+
+inBrowser("dead letters are redriven and removed, one and all", async () => {
+  const { url, line } = await openBoard(async (seed) => {
+    const queue = seed.getReliableQueue<string>("orders");
+    await queue.offerMany("abcdef".split("").map((key) => ({ payload: key, delay: 0, key })));
+    const work = queue.subscribe((_, { reject }) => reject("no"));
+    await eventually(async () => (await queue.deadLetters.size()) === 6);
+    await work.close();
+  });
+  const { deadLetters } = line.getReliableQueue("orders");
+  const page = await visit(`${url}#/queue/orders/dead`);
+  const press = async (row: string, button: string) => {
+    const one = page.getByRole("row", { name: new RegExp(`\\b${row} no\\b`) });
+    await one.getByRole("button", { name: button }).click();
+    await page.getByRole("dialog").getByRole("button", { name: button }).click();
+    await one.waitFor({ state: "detached" });
+  };
+  await press("a", "Redrive");
+  await says(page, "1 dead letter was redriven.");
+  expect(await page.evaluate("document.activeElement.tagName")).toBe("H1");
+  await press("b", "Remove");
+  await says(page, "1 dead letter was removed.");
+  expect(await deadLetters.size()).toBe(4);
+  await page.getByRole("checkbox", { name: "Show payloads" }).check();
+  await page.getByRole("region", { name: "Payload" }).first().waitFor();
+
+  await change(page, "Redrive all");
+  await says(page, "4 dead letters were redriven.");
+  await page.getByText("There is no dead letter.").waitFor();
+  const queue = line.getReliableQueue<string>("orders");
+  const work = queue.subscribe((_, { reject }) => reject("again"));
+  // The list follows what happens elsewhere.
+  await page.getByRole("row", { name: /\bf again\b/ }).waitFor();
+  await work.close();
+  await change(page, "Remove all");
+  await says(page, "5 dead letters were removed.");
+  expect(await deadLetters.size()).toBe(0);
+});
+
+inBrowser("what is in quarantine is requeued and removed", async () => {
+  const { url, redisUrl } = await openBoard(async (seed, redisUrl) => {
+    await seed.getDelayedQueue("orders").offer("x", HOUR);
+    const redis = new Redis(redisUrl);
+    await redis.rpush(queueKeys("orders").quarantine, "\u0000one", "two");
+    redis.disconnect();
+  });
+  const redis = new Redis(redisUrl);
+  const { quarantine } = queueKeys("orders");
+  const page = await visit(`${url}#/queue/orders/quarantine`);
+  await page.getByRole("checkbox", { name: "Show payloads" }).check();
+  await page.getByRole("region", { name: "Payload" }).nth(1).waitFor();
+  await change(page, "Requeue all");
+  await says(page, "2 messages were requeued.");
+  await page.getByText("Nothing is in quarantine.").waitFor();
+  expect(await redis.lrange("orders", 0, -1)).toEqual(["\u0000one", "two"]);
+  await redis.rpush(quarantine, "three");
+  await change(page, "Remove all");
+  await says(page, "1 message was removed.");
+  expect(await redis.exists(quarantine)).toBe(0);
+  redis.disconnect();
+});
+
+inBrowser("a queue is paused and resumed; a refusal is said", async () => {
+  const { url, line } = await openBoard(async (seed) => {
+    await seed.getDelayedQueue("orders").offer("x", HOUR);
+  });
+  const orders = line.getDelayedQueue("orders");
+  const page = await visit(`${url}#/queue/orders`, { expected: /503|ERR_/ });
+  await change(page, "Pause");
+  await says(page, "orders is paused.");
+  await page.getByText("paused", { exact: true }).waitFor();
+  expect(await orders.isPaused()).toBe(true);
+  await change(page, "Resume");
+  await says(page, "orders goes on.");
+  await page.getByRole("button", { name: "Pause" }).waitFor();
+  expect(await orders.isPaused()).toBe(false);
+
+  const refusal = { status: 503, json: { error: "Redis is away" } };
+  await page.route("**/pause", (route) => route.fulfill(refusal));
+  await page.getByRole("button", { name: "Pause" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByRole("button", { name: "Pause" }).click();
+  await dialog.getByRole("alert").getByText("Redis is away").waitFor();
+  await dialog.getByRole("button", { name: "Keep as it is" }).click();
+  expect(await orders.isPaused()).toBe(false);
+});

@@ -1,0 +1,29 @@
+import { onTestFinished } from "vitest";
+import { serveDashboard } from "../../src/dashboard/index.ts";
+import { newLine } from "../helpers/delayline.ts";
+import { startOwnServer } from "../helpers/own-server.ts";
+import { inBrowser, visit } from "./board.ts";
+
+inBrowser("a page whose server goes away says so, and goes on when it is back", async () => {
+  const { url: redis } = await startOwnServer();
+  const line = newLine({ redis });
+  const orders = line.getDelayedQueue("orders");
+  await orders.offer("x", 3_600_000);
+  const first = await serveDashboard({ redis });
+  onTestFinished(first.close);
+  const page = await visit(first.url, { expected: /ERR_/ });
+  const status = page.getByRole("banner").getByRole("status");
+  const row = page.getByRole("row", { name: "orders" });
+  await status.getByText("Live").waitFor();
+  await row.getByRole("cell", { name: "1", exact: true }).first().waitFor();
+
+  await first.close();
+  await status
+    .getByText(/^Connection lost\. Numbers are from \d\d:\d\d:\d\d\. Trying again…$/)
+    .waitFor();
+  await orders.offer("y", 3_600_000);
+  const second = await serveDashboard({ redis, port: Number(new URL(first.url).port) });
+  onTestFinished(second.close);
+  await status.getByText("Live").waitFor();
+  await row.getByRole("cell", { name: "2", exact: true }).waitFor();
+});

@@ -1,0 +1,78 @@
+import type { Page } from "playwright-core";
+import { expect } from "vitest";
+import { inBrowser, openBoard, visit } from "./board.ts";
+
+/** What has the focus, in words; it has to be seen. */
+async function focused(page: Page): Promise<string> {
+  return await page.evaluate(`(() => {
+    const e = document.activeElement;
+    if (e !== document.body && e.matches(":focus-visible")) {
+      const { outlineStyle } = getComputedStyle(e.matches(".choice input") ? e.nextElementSibling : e);
+      if (outlineStyle === "none" && !e.matches("h1, main")) return "not to be seen: " + e.outerHTML;
+    }
+    return (e.labels?.[0] ?? e).innerText.trim() || e.tagName;
+  })()`);
+}
+
+/** Presses a key until this has the focus. */
+async function goTo(page: Page, text: string, key = "Tab"): Promise<void> {
+  const passed: string[] = [];
+  for (let i = 0; i < 30; i++) {
+    await page.keyboard.press(key);
+    const now = await focused(page);
+    expect(now).not.toContain("not to be seen");
+    if (now === text) return;
+    passed.push(now);
+  }
+  throw new Error(`not reached: ${text}; passed ${passed.join(", ")}`);
+}
+
+inBrowser("by keyboard alone: to a queue, pause it, find a message, cancel it", async () => {
+  const { url, line } = await openBoard(async (seed) => {
+    await seed.getDelayedQueue("orders").offer("x", 3_600_000, { key: "order:42" });
+  });
+  const orders = line.getDelayedQueue("orders");
+  const page = await visit(url);
+  await page.getByRole("rowheader").waitFor();
+  await goTo(page, "Skip to the content");
+  await page.keyboard.press("Enter");
+  expect(await page.evaluate("document.activeElement.id")).toBe("main");
+  await goTo(page, "orders");
+  await page.keyboard.press("Enter");
+  // A new page begins at its heading.
+  await page
+    .getByRole("heading", { level: 1, name: "orders" })
+    .and(page.locator(":focus"))
+    .waitFor();
+  await page.getByRole("button", { name: "Pause" }).waitFor();
+
+  await goTo(page, "Pause");
+  await page.keyboard.press("Enter");
+  await page.getByRole("dialog").waitFor();
+  expect(await focused(page)).toBe("Keep as it is");
+  await page.keyboard.press("Escape");
+  await page.getByRole("dialog").waitFor({ state: "hidden" });
+  expect(await focused(page)).toBe("Pause");
+  await page.keyboard.press("Enter");
+  await goTo(page, "Pause");
+  await page.keyboard.press("Enter");
+  await page.getByRole("status").getByText("orders is paused.").waitFor();
+  expect(await orders.isPaused()).toBe(true);
+  expect(await focused(page)).toMatch(/^(Pause|Resume)$/);
+
+  await goTo(page, "Messages");
+  await page.keyboard.press("Enter");
+  await page.getByRole("heading", { name: "Delayed messages" }).waitFor();
+  await goTo(page, "One message, wherever it is");
+  await page.keyboard.type("order:42");
+  await page.keyboard.press("Enter");
+  await page.getByText("It waits for its deadline.").waitFor();
+  await goTo(page, "Cancel it");
+  await page.keyboard.press("Space");
+  await goTo(page, "Cancel the message");
+  await page.keyboard.press("Enter");
+  await page.getByText("Nobody has it").waitFor();
+  expect(await orders.get("order:42")).toBeUndefined();
+  // The button is gone, so the heading has the focus.
+  expect(await focused(page)).toBe("orders");
+});

@@ -1,0 +1,125 @@
+import { Redis } from "ioredis";
+import { expect } from "vitest";
+import { queueKeys } from "../../src/queue/keys.ts";
+import type { TestLine } from "../helpers/delayline.ts";
+import { eventually } from "../helpers/eventually.ts";
+import { audit } from "./audit.ts";
+import { inBrowser, openBoard, shoot, visit } from "./board.ts";
+
+// Every page, in light and dark, on a wide screen and on a narrow one, with everything on it that there can be.
+
+const MINUTE = 60_000;
+
+/** `orders` with all places full, `reminders` plain with a quarantine, `events` in partitions. */
+async function seed(line: TestLine, redisUrl: string): Promise<void> {
+  const orders = line.getReliableQueue<unknown>("orders", { retry: [MINUTE], maxDeliveries: 2 });
+  const offers = Array.from({ length: 120 }, (_, i) => ({
+    payload: { order: i },
+    delay: MINUTE + i * i * 400,
+    key: `order:${i}`,
+  }));
+  await orders.offerMany(offers);
+  const bad = ["reject", "retry", "hold"].map((verb) => ({ payload: verb, delay: 0, key: verb }));
+  await orders.offerMany(bad);
+  const work = orders.subscribe(
+    async (verb, { reject }) => {
+      if (verb === "reject") return await reject("the card was refused");
+      if (verb === "retry") throw new Error("the bank does not answer");
+      return await new Promise(() => {});
+    },
+    { onError: () => {} },
+  );
+  await eventually(async () => {
+    const { dead, retries, inFlight } = await orders.stats();
+    expect({ dead, retries, inFlight }).toEqual({ dead: 1, retries: 1, inFlight: 1 });
+  });
+  void work;
+  await line.getDelayedQueue("reminders").offer("call back", 40 * 86_400_000);
+  const redis = new Redis(redisUrl);
+  await redis.rpush(queueKeys("reminders").quarantine, "\u0000\u0001unreadable", "{");
+  redis.disconnect();
+  await line
+    .getReliableQueue("events", { partitions: 4 })
+    .offerMany(Array.from({ length: 40 }, (_, i) => ({ payload: i, delay: MINUTE, key: `e${i}` })));
+}
+
+const PAGES = [
+  ["queues", "", "orders"],
+  ["queue", "queue/orders", "What falls due"],
+  ["queue-plain", "queue/reminders", "The last hour"],
+  ["queue-partitions", "queue/events", "Partitions"],
+  ["messages", "queue/orders/messages", "order:3"],
+  ["search", "queue/orders/messages?prefix=order:11", "order:119"],
+  ["message", "queue/orders/message?key=order:3", "It waits for its deadline"],
+  ["dead", "queue/orders/dead", "the card was refused"],
+  ["quarantine", "queue/reminders/quarantine", "2 in quarantine"],
+  ["consumers", "queue/orders/consumers", "default"],
+  ["missing", "queue/orders/nothing", "no such page"],
+] as const;
+
+inBrowser("every page is in order: light, dark, wide and narrow", async () => {
+  const { url } = await openBoard(seed);
+  const page = await visit(url);
+  for (const [name, route, text] of PAGES) {
+    await page.goto(`${url}#/${route}`);
+    await page.getByText(text).first().waitFor();
+    if (name.startsWith("queue-") || name === "queue")
+      await page.locator("canvas").nth(4).waitFor();
+    for (const colorScheme of ["dark", "light"] as const) {
+      await page.emulateMedia({ colorScheme });
+      expect(await audit(page), `${name}, ${colorScheme}`).toEqual([]);
+    }
+    await shoot(page, name);
+    await page.setViewportSize({ width: 360, height: 740 });
+    expect(await page.evaluate("document.documentElement.scrollWidth"), name).toBe(360);
+    await shoot(page, `${name}-narrow`);
+    await page.setViewportSize({ width: 1280, height: 800 });
+  }
+});
+
+inBrowser("what is wrong stands first, in words, and leads to the page that helps", async () => {
+  const { url } = await openBoard(seed);
+  const page = await visit(url);
+  const wrong = page.getByRole("region", { name: "What is wrong" });
+  await wrong.getByText("orders: 1 dead letter").waitFor();
+  await wrong.getByText("events: 40 messages").waitFor({ state: "detached" });
+  const rows = page.getByRole("rowheader");
+  expect(await rows.allInnerTexts()).toEqual([
+    expect.stringContaining("orders"),
+    expect.stringContaining("reminders"),
+    expect.stringContaining("events"),
+  ]);
+  await wrong.getByRole("link", { name: "2 in quarantine, which nobody could read" }).click();
+  await page.getByRole("heading", { name: "Quarantine" }).waitFor();
+  expect(await page.title()).toBe("quarantine · reminders · Delayline");
+});
+
+inBrowser("a histogram and plots say in words and as a table what they show", async () => {
+  const { url } = await openBoard(seed);
+  const page = await visit(`${url}#/queue/orders`);
+  const due = page.getByRole("figure", { name: /^Due in the/ });
+  await due
+    .getByText(/^\d+ messages due in the coming hour; the most, \d+, from \d\d:\d\d on\.$/)
+    .waitFor();
+  await page.getByRole("radio", { name: "Month" }).check({ force: true });
+  await due.getByText("121 messages due in the coming 30 days").waitFor();
+  await due.getByText("Due in the coming 30 days, in UTC as a table").click();
+  await due.getByRole("cell", { name: "121" }).or(due.getByRole("row").nth(1)).first().waitFor();
+  const lateness = page.getByRole("figure", { name: /^Lateness/ });
+  await lateness.getByText("Lateness as a table").click();
+  await lateness.getByRole("columnheader", { name: "Not taken for" }).waitFor();
+});
+
+inBrowser("read-only: no button changes anything, and a line says why", async () => {
+  const { url } = await openBoard(seed, { readOnly: true, payloads: false });
+  const page = await visit(url);
+  const changes = /Pause|Resume|Redrive|Remove|Requeue|Cancel|Reschedule|Deliver/;
+  for (const [, route, text] of PAGES) {
+    await page.goto(`${url}#/${route}`);
+    await page.getByText(text).first().waitFor();
+    await page.getByText("Read-only: this dashboard was started without leave").waitFor();
+    expect(await page.getByRole("button", { name: changes }).count(), route).toBe(0);
+  }
+  await page.goto(`${url}#/queue/orders/message?key=order:3`);
+  await page.getByText("Payloads are hidden").waitFor();
+});

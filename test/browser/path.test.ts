@@ -1,0 +1,74 @@
+import { expect } from "vitest";
+import { eventually } from "../helpers/eventually.ts";
+import { inBrowser, openBoard, visit } from "./board.ts";
+
+const HOUR = 3_600_000;
+
+inBrowser("a message's whole way is seen without a reload", async () => {
+  const options = { retry: [HOUR], maxDeliveries: 2 };
+  const { url, line } = await openBoard(async (seed) => {
+    await seed.getReliableQueue("orders", options).offer("another", 30 * HOUR);
+  });
+  const orders = line.getReliableQueue<string>("orders", options);
+  const page = await visit(url);
+  await page.evaluate("window.isTheSame = true");
+  const row = page.getByRole("row", { name: "orders" });
+  const state = (name: string) => page.locator(".place strong", { hasText: name }).waitFor();
+  const change = async (button: string) => {
+    await page.getByRole("main").getByRole("button", { name: button }).click();
+    await page.getByRole("dialog").getByRole("button", { name: button }).click();
+  };
+
+  // Offered, and seen.
+  await row.getByRole("cell", { name: "1", exact: true }).first().waitFor();
+  const { id } = await orders.offer("pay", 2 * HOUR, { key: "order:42" });
+  await row.getByRole("cell", { name: "2", exact: true }).waitFor();
+  await page.getByRole("link", { name: "orders" }).click();
+  await page.getByRole("link", { name: "Messages" }).click();
+  await page.getByRole("row", { name: "order:42" }).getByRole("link").click();
+  await state("delayed");
+
+  // Rescheduled.
+  await change("Reschedule");
+  await page.getByText("in 9 min").waitFor();
+  await change("Deliver now");
+  await state("ready");
+
+  // Fails, and fails again.
+  let outcome: "fails" | "waits" | "succeeds" = "fails";
+  let proceed = () => {};
+  const handled: string[] = [];
+  orders.subscribe(
+    async (payload) => {
+      if (outcome === "fails") throw new Error("the bank does not answer");
+      await new Promise<void>((resolve) => (proceed = resolve));
+      handled.push(payload);
+    },
+    { onError: () => {} },
+  );
+  await state("retrying");
+  await page
+    .locator(".facts div", { hasText: "Attempts" })
+    .getByText("1", { exact: true })
+    .waitFor();
+  await change("Deliver now");
+
+  // Dies.
+  await state("dead");
+  await page
+    .locator(".facts div", { hasText: "Reason" })
+    .getByText("the bank does not answer")
+    .waitFor();
+  await page.getByRole("link", { name: "Dead letters 1" }).click();
+  await page.getByRole("row", { name: "the bank does not answer" }).getByRole("link").click();
+
+  // Is redriven, and handled.
+  outcome = "succeeds";
+  await change("Redrive");
+  await state("in flight");
+  proceed();
+  await state("gone");
+  await eventually(() => expect(handled).toEqual(["pay"]));
+  expect(await page.evaluate("window.isTheSame")).toBe(true);
+  expect(page.url()).toContain(encodeURIComponent(id));
+});

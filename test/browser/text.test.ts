@@ -1,0 +1,62 @@
+import type { Page } from "playwright-core";
+import { expect } from "vitest";
+import { inBrowser, openBoard, visit } from "./board.ts";
+
+// The parts of the page that need no page, in the browser that runs them.
+
+/** Calls what a module exports. */
+async function call<T>(page: Page, module: string, name: string, ...args: unknown[]): Promise<T> {
+  const source = `import("./page/${module}.js").then((m) => m.${name}(...${JSON.stringify(args)}))`;
+  return await page.evaluate<T>(source);
+}
+
+inBrowser("texts, numbers, routes and troubles are told as they should be", async () => {
+  const { url } = await openBoard(async () => {});
+  const page = await visit(url);
+  const visible = (text: string) => call(page, "text", "visible", text);
+  expect(await visible("plain – žluťoučký 漢字 🙂")).toBe("plain – žluťoučký 漢字 🙂");
+  expect(await visible("a\u202Eb\u0000c\nd\u200B\u2028")).toBe(
+    "a⟨U+202E⟩b⟨U+0000⟩c⟨U+000A⟩d⟨U+200B⟩⟨U+2028⟩",
+  );
+  expect(await call(page, "text", "shortened", "🙂".repeat(10), 4)).toBe("🙂🙂🙂…");
+
+  const durations = [0, 999, 1_250, 61_000, 3_600_000, 90_061_000, 40 * 86_400_000];
+  const told = await Promise.all(durations.map((ms) => call(page, "format", "duration", ms)));
+  expect(told).toEqual(["0 ms", "999 ms", "1.2 s", "1 min 1 s", "1 h", "1 d 1 h", "40 d"]);
+  expect(await call(page, "format", "instantText", 1e300)).toBe("–");
+
+  const address = await call<string>(page, "route", "addressOf", "a/b?#%", "messages", {
+    prefix: "x&y",
+    after: "",
+  });
+  expect(await call(page, "route", "parseRoute", address)).toEqual({
+    page: "messages",
+    queue: "a/b?#%",
+    params: { prefix: "x&y" },
+  });
+  for (const bad of ["#/queue", "#/queue/%ff", "#/queue/a/b", "#/else", "#/queue/a/dead/b"]) {
+    expect(await call(page, "route", "parseRoute", bad), bad).toMatchObject({ page: "missing" });
+  }
+
+  const calm = {
+    ...{ name: "q", kind: "reliable", delayed: 5, overdue: 1, overdueBy: 10, ready: 0, retries: 0 },
+    ...{ dead: 0, quarantined: 0, oldestReadyAge: null, consumers: 1, listeners: 1 },
+  };
+  const troubles = async (change: object) => {
+    const found = await call<{ text: string }[]>(page, "trouble", "troublesOf", {
+      ...calm,
+      ...change,
+    });
+    return found.map(({ text }) => text);
+  };
+  expect(await troubles({})).toEqual([]);
+  expect(await troubles({ overdue: 3, overdueBy: 65_000, listeners: 0, dead: 1 })).toEqual([
+    "3 messages overdue, the first by 1 min 5 s: no process that moves its messages is there",
+    "1 dead letter",
+  ]);
+  expect(await troubles({ listeners: 0 })).toHaveLength(1);
+  expect(await troubles({ listeners: null, consumers: null })).toEqual([]);
+  expect(await troubles({ ready: 2, consumers: 0 })).toEqual(["2 messages ready, and no consumer"]);
+  expect(await troubles({ ready: 2, oldestReadyAge: 90_000 })).toHaveLength(1);
+  expect(await troubles({ error: "LOADING" })).toEqual(["cannot be read: LOADING"]);
+});

@@ -1,0 +1,71 @@
+import { onTestFinished } from "vitest";
+import { dashboard, type Dashboard, type DashboardOptions } from "../../src/dashboard/index.ts";
+import { redisUrl } from "./redis.ts";
+
+/** What a reply says. */
+export interface Said {
+  readonly status: number;
+  readonly headers: Headers;
+  // Tests look into it; what it is they say themselves.
+  readonly body: any;
+}
+
+/** A dashboard, and what a page asks of it. */
+export interface TestDashboard {
+  readonly board: Dashboard;
+  /** Asks for what is under `path`. */
+  readonly get: (path: string, headers?: Readonly<Record<string, string>>) => Promise<Said>;
+  /** Asks for a change, as its page does. */
+  readonly post: (
+    path: string,
+    body?: unknown,
+    headers?: Readonly<Record<string, string>>,
+  ) => Promise<Said>;
+}
+
+const ORIGIN = "http://localhost:8080";
+
+/** A dashboard of the shared Redis, which may change what it shows unless told otherwise. It ends with the test. */
+export function newDashboard(options?: DashboardOptions): TestDashboard {
+  const board = dashboard({ redis: redisUrl(), readOnly: false, ...options });
+  onTestFinished(() => board.close());
+  const ask = async (path: string, init: RequestInit): Promise<Said> => {
+    const response = await board(new Request(`${ORIGIN}/${path}`, init));
+    const text = await response.text();
+    const isJson = response.headers.get("content-type")?.startsWith("application/json") === true;
+    const body: unknown = isJson ? JSON.parse(text) : text;
+    return { status: response.status, headers: response.headers, body };
+  };
+  return {
+    board,
+    get: (path, headers = {}) => ask(path, { headers }),
+    post: (path, body = {}, headers = {}) =>
+      ask(path, {
+        method: "POST",
+        body: typeof body === "string" ? body : JSON.stringify(body),
+        headers: {
+          "content-type": "application/json",
+          "x-delayline": "change",
+          origin: ORIGIN,
+          ...headers,
+        },
+      }),
+  };
+}
+
+/** Reads server-sent events: their names, and their data. */
+export async function* eventsOf(
+  response: Response,
+): AsyncGenerator<{ readonly event: string; readonly data: any }, void, void> {
+  let text = "";
+  const decoder = new TextDecoder();
+  for await (const chunk of response.body ?? []) {
+    text += decoder.decode(chunk as Uint8Array, { stream: true });
+    const blocks = text.split("\n\n");
+    text = blocks.pop() ?? "";
+    for (const block of blocks) {
+      const [, event, data] = /^event: (.*)\ndata: (.*)$/.exec(block) ?? [];
+      if (event !== undefined) yield { event, data: JSON.parse(data ?? "null") };
+    }
+  }
+}

@@ -1,0 +1,244 @@
+import { once } from "node:events";
+import { describe, expect, test } from "vitest";
+import { dashboard, serveDashboard } from "../../../src/dashboard/index.ts";
+import { newDashboard } from "../../helpers/dashboard.ts";
+import { startOwnServer } from "../../helpers/own-server.ts";
+import { newRedis, redisUrl, uniqueName } from "../../helpers/redis.ts";
+
+const json = { "content-type": "application/json" };
+
+test("every reply has the strict policy and is not stored", async () => {
+  const { get, post } = newDashboard();
+  const all = [get(""), get("api/session"), get("no/such/page"), post("api/session")];
+  for (const { headers } of await Promise.all(all)) {
+    expect(headers.get("content-security-policy")).toBe(
+      "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; " +
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    );
+    expect(headers.get("x-content-type-options")).toBe("nosniff");
+    expect(headers.get("referrer-policy")).toBe("no-referrer");
+    expect(headers.get("cache-control")).toMatch(/^no-(store|cache)$/);
+    expect(headers.get("access-control-allow-origin")).toBeNull();
+  }
+  expect((await get("api/session")).headers.get("cache-control")).toBe("no-store");
+});
+
+describe("without authorize", () => {
+  test.each([
+    "localhost",
+    "localhost:80",
+    "127.0.0.1:3000",
+    "127.1.2.3",
+    "[::1]:80",
+    "a.localhost",
+  ])("the loopback name %s is served", async (host) => {
+    const { get } = newDashboard();
+    expect((await get("api/session", { host })).status).toBe(200);
+  });
+
+  test.each([
+    "evil.example",
+    "localhost.evil.example",
+    "127.0.0.1.evil.example",
+    "10.0.0.1",
+    "0.0.0.0",
+    "[::2]",
+    "a b",
+  ])("the name %s is not, wherever it leads", async (host) => {
+    const { get, board } = newDashboard();
+    expect(await get("api/session", { host })).toMatchObject({ status: 403 });
+    expect((await get("", { host })).status).toBe(403);
+    if (host === "a b") return;
+    expect((await board(new Request(`http://${host}/api/session`))).status).toBe(403);
+  });
+});
+
+test("authorize decides on every request, and sees its headers", async () => {
+  const asked: string[] = [];
+  const { get } = newDashboard({
+    authorize: async (request) => {
+      asked.push(new URL(request.url).pathname);
+      return request.headers.get("cookie") === "session=ok";
+    },
+  });
+  expect(await get("api/session")).toMatchObject({
+    status: 403,
+    body: { error: "not authorized" },
+  });
+  expect((await get("")).status).toBe(403);
+  const cookie = "session=ok";
+  expect((await get("api/session", { cookie, host: "queues.example" })).status).toBe(200);
+  expect(asked).toEqual(["/api/session", "/", "/api/session"]);
+});
+
+test("an authorize that fails, or says anything but true, serves nobody", async () => {
+  const failing = newDashboard({ authorize: () => Promise.reject(new Error("secret")) });
+  const warned = once(process, "warning");
+  const { status, body } = await failing.get("api/session");
+  expect(status).toBe(500);
+  expect(JSON.stringify(body)).not.toContain("secret");
+  expect(await warned).toMatchObject([{ message: "secret" }]);
+  const truthy = newDashboard({ authorize: (() => "yes") as never });
+  expect((await truthy.get("api/session")).status).toBe(403);
+});
+
+const path = () => `api/queues/${uniqueName()}/pause`;
+
+describe("a change", () => {
+  test("is made for the dashboard's own page", async () => {
+    const { post } = newDashboard();
+    expect(await post(path())).toMatchObject({ status: 200, body: { done: true } });
+    const own = { "sec-fetch-site": "same-origin", origin: "http://behind.a.proxy" };
+    expect((await post(path(), {}, own)).status).toBe(200);
+  });
+
+  test("is not made by default", async () => {
+    const { post } = newDashboard({ readOnly: true });
+    expect(await post(path())).toMatchObject({
+      status: 403,
+      body: { error: expect.stringContaining("read-only") },
+    });
+  });
+
+  test.each([
+    ["from another site", { "sec-fetch-site": "cross-site" }, 403],
+    ["from a neighbour", { "sec-fetch-site": "same-site" }, 403],
+    ["from another origin", { origin: "http://evil.example" }, 403],
+    ["from another port", { origin: "http://localhost:9999" }, 403],
+    ["from nowhere", { origin: "null" }, 403],
+    ["without the header", { "x-delayline": "" }, 403],
+    ["as a form", { "content-type": "application/x-www-form-urlencoded" }, 415],
+    ["as text", { "content-type": "text/plain" }, 415],
+  ])("is not made %s", async (_, headers, status) => {
+    const { post } = newDashboard();
+    expect((await post(path(), {}, headers)).status).toBe(status);
+  });
+
+  test("is not made without an origin, and not by GET", async () => {
+    const { board, get } = newDashboard();
+    const headers = { ...json, "x-delayline": "change" };
+    const request = new Request(`http://localhost/${path()}`, {
+      method: "POST",
+      headers,
+      body: "{}",
+    });
+    expect((await board(request)).status).toBe(403);
+    const { status, headers: said } = await get(path());
+    expect(status).toBe(405);
+    expect(said.get("allow")).toBe("POST");
+  });
+
+  test.each([
+    ["no JSON", "{", 400],
+    ["no object", "[]", 400],
+    ["null", "null", 400],
+    ["much too large", JSON.stringify({ id: "x".repeat(20_000) }), 413],
+  ])("is refused if its body is %s", async (_, body, status) => {
+    const { post } = newDashboard();
+    expect((await post(path(), body)).status).toBe(status);
+  });
+});
+
+test.each([
+  ["no/such/call", 404],
+  ["constructor", 404],
+  ["queues/:q/pause/more", 404],
+  ["queues/%E0%A4%A/history", 404],
+  ["queues/a%7Bb", 400],
+  ["queues/", 404],
+  ["events?queue=%7B", 400],
+  ["queues/q/forecast?span=year", 400],
+  ["queues/q/forecast?span=constructor", 400],
+  ["queues/q/forecast?from=1e9", 400],
+  ["queues/q/messages?limit=101", 400],
+  ["queues/q/messages?limit=x", 400],
+  ["queues/q/messages?after=x.0", 410],
+  ["queues/q/message", 400],
+  ["queues/q/message?id=42", 400],
+  ["queues/q/dead?payload=1", 403],
+])("GET api/%s is refused with %i and a text", async (path, status) => {
+  const said = await newDashboard().get(`api/${path}`);
+  expect(said).toMatchObject({ status, body: { error: expect.any(String) } });
+});
+
+test("what is too long is refused", async () => {
+  const { get } = newDashboard();
+  const statusOf = async (path: string) => (await get(`api/queues/${path}`)).status;
+  expect(await statusOf(`q/messages?prefix=${"x".repeat(1001)}`)).toBe(400);
+  expect(await statusOf(`q/message?key=${"k".repeat(201)}`)).toBe(400);
+  expect(await statusOf("x".repeat(9000))).toBe(414);
+});
+
+test.each([
+  ["message/cancel", { id: "no id" }],
+  ["message/cancel", { id: "all" }],
+  ["message/reschedule", { id: `1-${"0".repeat(32)}` }],
+  ["message/reschedule", { id: `1-${"0".repeat(32)}`, delay: -1 }],
+  ["message/reschedule", { id: `1-${"0".repeat(32)}`, delay: "1" }],
+  ["message/promote", {}],
+  ["dead/redrive", { id: 1 }],
+  ["dead/redrive", { id: "all", delay: 1e300 }],
+  ["dead/remove", {}],
+])("POST %s with %j is refused", async (path, body) => {
+  const said = await newDashboard().post(`api/queues/${uniqueName()}/${path}`, body);
+  expect(said).toMatchObject({ status: 400, body: { error: expect.any(String) } });
+});
+
+test("what goes wrong is told without the password and without a stack", async () => {
+  const { url } = await startOwnServer({ args: ["--requirepass", "hunter2"] });
+  const admin = newRedis(url.replace("redis://", "redis://:hunter2@"));
+  await admin.acl("SETUSER", "looker", "on", ">sesame", "+ping", "+info", "+client");
+  const { get } = newDashboard({ redis: url.replace("redis://", "redis://looker:sesame@") });
+  const paths = ["api/queues", "api/queues/q", "api/queues/q/messages"];
+  for (const { status, body } of await Promise.all(paths.map((path) => get(path)))) {
+    expect(status).toBe(503);
+    expect(body.error).toMatch(/cannot .*NOPERM/);
+    expect(JSON.stringify(body)).not.toMatch(/sesame|at .*\.ts/);
+  }
+});
+
+test("the page is served with a tag, and not twice", async () => {
+  const { get, board } = newDashboard();
+  const page = await get("");
+  expect(page.headers.get("content-type")).toBe("text/html; charset=utf-8");
+  expect(page.body).toContain("<!doctype html>");
+  const tag = page.headers.get("etag") ?? "";
+  const again = await get("", { "if-none-match": `"other", W/${tag}` });
+  expect(again).toMatchObject({ status: 304, body: "" });
+  const head = await board(new Request("http://localhost/", { method: "HEAD" }));
+  expect([head.status, await head.text()]).toEqual([200, ""]);
+  expect((await board(new Request("http://localhost/", { method: "DELETE" }))).status).toBe(405);
+  for (const path of ["page", "page/..%2f..%2fdashboard.ts", "__proto__", "toString"]) {
+    expect((await get(path)).status).toBe(404);
+  }
+});
+
+test("it is found under its base path, with the slash at the end", async () => {
+  const { get } = newDashboard({ basePath: "/admin/queues/" });
+  expect((await get("admin/queues/api/session")).status).toBe(200);
+  expect((await get("admin/queues/")).status).toBe(200);
+  const { status, headers } = await get("admin/queues");
+  expect([status, headers.get("location")]).toEqual([308, "queues/"]);
+});
+
+test.each([
+  [{ host: "0.0.0.0" }, /authorize must be given/],
+  [{ host: "::" }, /authorize must be given/],
+  [{ host: "192.168.1.2" }, /authorize must be given/],
+  [{ port: 70_000 }, /port must be a whole number/],
+  [{ host: "" }, /host must be/],
+  [{ readonly: false }, /dashboard option must be one of/],
+  [{ payloads: "yes" }, /payloads must be a boolean/],
+  [{ authorize: true }, /authorize must be a function/],
+  [{ basePath: "queues" }, /basePath must be/],
+])("serveDashboard(%j) refuses to start", async (options, message) => {
+  await expect(serveDashboard(options as never)).rejects.toThrow(message);
+});
+
+test("a closed dashboard says so, and closes twice", async () => {
+  const board = dashboard({ redis: redisUrl() });
+  const ask = () => board(new Request("http://localhost/api/queues"));
+  expect((await ask()).status).toBe(200);
+  await Promise.all([board.close(), board.close()]);
+  expect((await ask()).status).toBe(503);
+});

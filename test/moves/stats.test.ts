@@ -1,0 +1,162 @@
+import { expect, test } from "vitest";
+import { forecast } from "../../src/lua/queue/forecast.ts";
+import { stats } from "../../src/lua/queue/stats.ts";
+import { run } from "../../src/lua/script.ts";
+import { message, newMoves, waitingRetry, type Moves } from "../helpers/moves.ts";
+import { newStreams } from "../helpers/streams.ts";
+
+const FAR = 5_000_000_000_000;
+
+const [a, b, c] = [message("a", 1000), message("b", 2000), message("c", FAR)];
+const retry = (due: number, of = a) => {
+  const { name, value } = waitingRetry(of, "g", 1);
+  return { retries: [[name, due]], retrying: { [name]: value } } as const;
+};
+
+const read = ({ redis, keys }: Pick<Moves, "redis" | "keys">) =>
+  run(redis, stats, keys, { channel: keys.channel });
+const spread = (
+  { redis, keys }: Pick<Moves, "redis" | "keys">,
+  spans: { from: number; step: number; count: number },
+) => run(redis, forecast, keys, spans);
+
+const NOTHING = {
+  isReliable: false,
+  isPaused: false,
+  delayed: 0,
+  overdue: 0,
+  ready: 0,
+  inFlight: 0,
+  retries: 0,
+  dead: 0,
+  quarantined: 0,
+  nextDeadline: undefined,
+  oldestReadyAge: undefined,
+  consumers: 0,
+  // The test itself.
+  listeners: 1,
+  readied: undefined,
+  finished: undefined,
+};
+
+test("an empty queue has nothing, and Redis's clock", async () => {
+  const queue = await newMoves();
+  const { serverTime, ...others } = await read(queue);
+  expect(others).toEqual(NOTHING);
+  const [seconds] = await queue.redis.time();
+  expect(Math.abs(serverTime - Number(seconds) * 1000)).toBeLessThan(10_000);
+});
+
+test("a plain queue: what is delayed, overdue, ready, paused, and what nobody could read", async () => {
+  const queue = await newMoves();
+  await queue.seed({
+    timeouts: [a.delayed, b.delayed, c.delayed],
+    ready: ["x", "y"],
+    quarantine: ["?"],
+    unreadable: ["!", "!!"],
+    paused: "1",
+  });
+  const before = await queue.snapshot();
+  expect(await read(queue)).toMatchObject({
+    ...NOTHING,
+    isPaused: true,
+    delayed: 3,
+    overdue: 2,
+    ready: 2,
+    quarantined: 3,
+    nextDeadline: 1000,
+  });
+  expect(await queue.snapshot()).toEqual(before);
+});
+
+test("retries are overdue, too, and may be what is next", async () => {
+  const queue = await newMoves();
+  await queue.seed({ timeouts: [b.delayed], ...retry(1500) });
+  expect(await read(queue)).toMatchObject({
+    delayed: 1,
+    retries: 1,
+    overdue: 2,
+    nextDeadline: 1500,
+  });
+});
+
+test("a deadline that no clock reaches is infinite, and not overdue", async () => {
+  const queue = await newMoves();
+  await queue.seed({ timeouts: [[a.member, Infinity]] });
+  expect(await read(queue)).toMatchObject({ delayed: 1, overdue: 0, nextDeadline: Infinity });
+});
+
+test("one group: what is in a stream is ready or in flight; what was finished is counted", async () => {
+  const queue = await newStreams("g");
+  const { redis, keys } = queue;
+  expect(await read(queue)).toMatchObject({ isReliable: true, ready: 0, readied: undefined });
+  const ids = await queue.add("a", "b", "c", "d");
+  await queue.seed({ ready: ["listed"], dead: [["1-0", "p", "x"]] });
+  // Nobody has read yet.
+  expect(await read(queue)).toMatchObject({ ready: 5, inFlight: 0, consumers: 0, dead: 1 });
+  await queue.deliver("g", "one", 2);
+  await queue.deliver("g", "two", 1);
+  expect(await read(queue)).toMatchObject({
+    ready: 2,
+    inFlight: 3,
+    consumers: 2,
+    readied: 4,
+    finished: 0,
+  });
+  // The last that was read is finished first.
+  await redis.xack(keys.stream, "g", String(ids[2]));
+  await redis.xdel(keys.stream, String(ids[2]));
+  expect(await read(queue)).toMatchObject({ ready: 2, inFlight: 2, readied: 4, finished: 1 });
+  await queue.add("e");
+  expect(await read(queue)).toMatchObject({ ready: 3, inFlight: 2, readied: 5, finished: 1 });
+});
+
+test("several groups count each their own", async () => {
+  const queue = await newStreams("slow", "fast");
+  await queue.add("a", "b", "c");
+  await queue.deliver("fast", "one", 2);
+  expect(await read(queue)).toMatchObject({ ready: 3 + 1, inFlight: 2, readied: 3, finished: 0 });
+  // Not even the slow group sees what was there before it began.
+  await queue.redis.xgroup("CREATE", queue.keys.stream, "late", "$");
+  expect(await read(queue)).toMatchObject({ ready: 3 + 1 + 0, inFlight: 2 });
+});
+
+test("a stream without a group: all of it is ready", async () => {
+  const queue = await newMoves();
+  await queue.seed({ stream: [{ p: "a" }, { p: "b" }] });
+  expect(await read(queue)).toMatchObject({ isReliable: true, ready: 2, consumers: 0 });
+});
+
+test("the oldest ready message is the one that waits longest for any group", async () => {
+  const queue = await newStreams("slow", "fast");
+  const { redis, keys } = queue;
+  const [seconds] = await redis.time();
+  const now = Number(seconds) * 1000;
+  for (const age of [60_000, 40_000, 20_000]) await redis.xadd(keys.stream, now - age, "p", "x");
+  const age = async () => Math.round(((await read(queue)).oldestReadyAge ?? -1) / 10_000) * 10_000;
+  expect(await age()).toBe(60_000);
+  await queue.deliver("fast", "one", 3);
+  await queue.deliver("slow", "one", 1);
+  expect(await age()).toBe(40_000);
+  await queue.deliver("slow", "one", 2);
+  expect((await read(queue)).oldestReadyAge).toBeUndefined();
+});
+
+test("a forecast counts messages and retries span by span, from the first instant to just before the last", async () => {
+  const queue = await newMoves();
+  await queue.seed({
+    timeouts: [
+      message("a", 999).delayed,
+      message("b", 1000).delayed,
+      message("c", 1099).delayed,
+      message("d", 1100).delayed,
+      message("e", 1300).delayed,
+    ],
+    ...retry(1250),
+  });
+  expect(await spread(queue, { from: 1000, step: 100, count: 3 })).toEqual([2, 1, 1]);
+  expect(await spread(queue, { from: 1300, step: 1, count: 2 })).toEqual([1, 0]);
+  const plain = await newMoves();
+  await plain.seed({ timeouts: [c.delayed] });
+  expect(await spread(plain, { from: FAR - 1, step: 1, count: 3 })).toEqual([0, 1, 0]);
+});
