@@ -1,5 +1,6 @@
 import { COMMON_HELP, type Command, type OptionsConfig } from "./command.ts";
 import { COMMANDS } from "./commands.ts";
+import { wrap } from "./wrap.ts";
 
 /** What `delayline help` prints. */
 export function overview(): string {
@@ -61,13 +62,3 @@ function paragraphs(text: string): string[] {
   }
   return found;
 }
-
-/** Breaks a line at 80 characters; what follows is indented. */
-function wrap(line: string, indent = 0): string[] {
-  if (line.length <= WIDTH) return [line];
-  const at = line.lastIndexOf(" ", WIDTH);
-  if (at <= indent) return [line];
-  return [line.slice(0, at), ...wrap(" ".repeat(indent) + line.slice(at + 1), indent)];
-}
-
-const WIDTH = 80;
