@@ -25,7 +25,7 @@ test("--dry-run changes nothing; without a terminal and --yes nothing is changed
     ["reschedule", name, "order:1", "--in", "1m"],
     ["deliver-now", name, "order:1"],
     ["pause", name],
-    ["dead", "redrive", name, "--all"],
+    ["dead", "redrive", name],
     ["dead", "remove", name, deadId],
   ];
   for (const argv of changes) {
@@ -106,6 +106,8 @@ test.each([
   [["due", "--count", "0"], "--count must be a whole number"],
   [["due", "--count"], "--count of due needs a value"],
   [["cancel", "x"], "name ids or keys"],
+  [["dead", "remove", "x"], "name the ids to remove"],
+  [["dead", "remove", "x", "a-key"], "is no message id"],
   [["list"], "usage: delayline list <queue>"],
   [["queues", "--redis", "localhost:6379"], "--redis must be a URL"],
   [["queues", "--timeout", "soon"], "--timeout must be a duration"],
