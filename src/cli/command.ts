@@ -46,10 +46,9 @@ export const COMMON = {
 } as const satisfies OptionsConfig;
 
 export const COMMON_HELP: { readonly [Name in keyof typeof COMMON]: string } = {
-  redis:
-    "URL of Redis; several name a list of servers. Defaults to REDIS_URL, or redis://localhost:6379",
+  redis: "URL of Redis, again for each of several servers; else REDIS_URL",
   cluster: "the URL is that of a node of a Cluster",
-  interop: 'must be "redisson" for a queue that processes open so',
+  interop: '"redisson", for a queue that processes open so',
   timeout: "how long one call may take; defaults to 5s",
   json: "one JSON document a line",
   help: "what the command does",

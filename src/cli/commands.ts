@@ -72,6 +72,14 @@ export const COMMANDS = {
     summary: "puts such a file into a queue, each message once",
     load: async () => (await import("./commands/import.ts")).importCommand,
   },
+  doctor: {
+    summary: "what is not as it should be, and what repairs it",
+    load: async () => (await import("./commands/doctor.ts")).doctor,
+  },
+  dashboard: {
+    summary: "a page that shows the queues",
+    load: async () => (await import("./commands/dashboard.ts")).dashboard,
+  },
 } as const satisfies Readonly<Record<string, Entry>>;
 
 export type CommandName = keyof typeof COMMANDS;

@@ -1,5 +1,6 @@
 import { COMMON_HELP, type Command, type OptionsConfig } from "./command.ts";
 import { COMMANDS } from "./commands.ts";
+import { wrap } from "./wrap.ts";
 
 /** What `delayline help` prints. */
 export function overview(): string {
@@ -17,8 +18,8 @@ export function overview(): string {
     "Options of every command:",
     ...optionLines(COMMON_HELP),
     "",
-    "delayline help <command> tells more. Exit codes: 0 done, 1 nothing found or doctor",
-    "found errors, 2 not legal, 3 Redis cannot be reached or refuses, 4 declined.",
+    "delayline help <command> tells more. Exit codes: 0 done, 1 nothing found, or",
+    "doctor found errors, 2 not legal, 3 Redis not reached or refuses, 4 declined.",
     "",
   ].join("\n");
 }
@@ -30,7 +31,7 @@ export function helpOf({ usage, help, options, optionHelp }: Command): string {
   return [
     `usage: delayline ${usage}`,
     "",
-    ...help.trim().split("\n"),
+    ...paragraphs(help).flatMap((text) => wrap(text)),
     ...own,
     "",
     "Options of every command:",
@@ -47,6 +48,17 @@ function optionLines(
     const short = options[name]?.short;
     return [`  ${short === undefined ? "" : `-${short}, `}--${name}`, text] as const;
   });
-  const width = Math.max(...rows.map(([name]) => name.length));
-  return rows.map(([name, text]) => `${name.padEnd(width)}  ${text}`);
+  const width = Math.max(...rows.map(([name]) => name.length)) + 2;
+  return rows.flatMap(([name, text]) => wrap(`${name.padEnd(width)}${text}`, width));
+}
+
+/** Lines that follow each other are one paragraph, but for those that begin with a space. */
+function paragraphs(text: string): string[] {
+  const found: string[] = [];
+  for (const line of text.trim().split("\n")) {
+    const last = found.at(-1);
+    if (last === undefined || line.startsWith(" ") || last.startsWith(" ")) found.push(line);
+    else found[found.length - 1] = `${last} ${line}`;
+  }
+  return found;
 }

@@ -1,3 +1,4 @@
+import { setMaxListeners } from "node:events";
 import { parseArgs } from "node:util";
 import { DelaylineError, RedisError } from "../errors.ts";
 import { escapeControl } from "../inspect/escape-control.ts";
@@ -19,6 +20,8 @@ import { readVersion } from "./version.ts";
  * @param argv the words behind the command's name.
  */
 export async function main(argv: readonly string[], io: Io): Promise<ExitCode> {
+  // Each call that waits listens to it.
+  setMaxListeners(0, io.signal);
   try {
     return await runCommand(argv, io);
   } catch (error) {

@@ -16,7 +16,7 @@ export const dead = defineCommand({
   usage: "dead list|redrive|remove <queue> [<id>... | --all]",
   help: `The dead letters of a reliable queue.
   list     prints them, oldest first
-  redrive  lets them be delivered again, as if it were the first time
+  redrive  delivers them again, as if for the first time; all, if none is named
   remove   removes them for good
 A letter is found by reading: O(N) in the number of letters, in bounded steps.`,
   words: [2, 1000],
@@ -34,7 +34,9 @@ A letter is found by reading: O(N) in the number of letters, in bounded steps.`,
   },
   async run(session, [word, name = "", ...ids], values) {
     const what = subWord("dead", word, ["list", "redrive", "remove"]);
-    const { all = false, delay = "0s", payload = false } = values;
+    const { delay = "0s", payload = false } = values;
+    // To put all back loses nothing.
+    const all = values.all ?? (what === "redrive" && ids.length === 0);
     const wait = parseDuration("--delay", delay);
     if (what !== "list" && all === ids.length > 0) {
       throw new UsageError(`name the ids to ${what}, or say --all`);

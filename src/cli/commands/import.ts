@@ -1,6 +1,8 @@
 import { createReadStream } from "node:fs";
 import { createInterface } from "node:readline";
+import type { Readable } from "node:stream";
 import { randomUUID } from "node:crypto";
+import { once } from "node:events";
 import { importQueue } from "../../inspect/import-queue.ts";
 import { parseHead, type ExportHead } from "../../inspect/record.ts";
 import { MAX_PARTITIONS } from "../../queue/options.ts";
@@ -36,13 +38,12 @@ it has been handled since. A queue that is not there yet becomes what the export
     const { output, io, signal } = session;
     const isStdin = path === undefined || path === "-";
     const input = isStdin ? io.stdin : createReadStream(path);
-    const lines = createInterface({ input, crlfDelay: Infinity });
-    // An error of the file ends the lines without a word.
-    const failed = new Promise<never>((_, reject) => {
-      input.once("error", () => reject(new UsageError(`cannot read ${quoted(path ?? "stdin")}`)));
+    const iterator = linesOf(input, path);
+    // Not every Node tells the reader of lines.
+    const failed = once(input, "error").then(([error]) => {
+      throw unreadable(error, path);
     });
     failed.catch(() => {});
-    const iterator = lines[Symbol.asyncIterator]();
     const first = await Promise.race([iterator.next(), failed]);
     const head = headOf(first.done === true ? "" : first.value, values["as-new"] === true);
     const { queue: name = head.queue, partitions } = values;
@@ -54,8 +55,7 @@ it has been handled since. A queue that is not there yet becomes what the export
     const doing = `import queue ${quoted(head.queue)} into queue ${quoted(name)} of ${session.addresses.shown}`;
     if (!dryRun) await session.mayChange(doing, values);
     const queue = await openTarget(session, name, dryRun ? 0 : count);
-    const rest = { [Symbol.asyncIterator]: () => iterator };
-    const importing = importQueue(queue, head, rest, {
+    const importing = importQueue(queue, head, iterator, {
       signal,
       dryRun,
       onProgress: (progress) => output.progress(`Imported ${formatCount(progress.put)} messages`),
@@ -73,6 +73,19 @@ it has been handled since. A queue that is not there yet becomes what the export
     return EXIT.done;
   },
 });
+
+async function* linesOf(input: Readable, path?: string): AsyncGenerator<string, void, void> {
+  try {
+    yield* createInterface({ input, crlfDelay: Infinity });
+  } catch (error) {
+    throw unreadable(error, path);
+  }
+}
+
+function unreadable(error: unknown, path = "stdin"): UsageError {
+  const { code = "it ended too early" } = error as NodeJS.ErrnoException;
+  return new UsageError(`cannot read ${quoted(path)}: ${code}`, { cause: error });
+}
 
 function headOf(line: string, isNew: boolean): ExportHead {
   try {

@@ -1,7 +1,7 @@
 import { messageOf } from "../../failure.ts";
 import type { ServerReport } from "../looks/server-report.ts";
 import { checkConnections } from "./connections.ts";
-import type { Finding } from "./finding.ts";
+import type { CheckName, Finding } from "./finding.ts";
 import { checkMemory } from "./memory.ts";
 import { checkPersistence } from "./persistence.ts";
 import { checkReplication } from "./replication.ts";
@@ -56,7 +56,7 @@ function configHidden({ address, configRefusal }: ServerReport): Finding {
 }
 
 /** Something that Redis does not let us look at; `why` says what was not checked. */
-export function hidden(check: string, what: string, why: string, repair: string): Finding {
+export function hidden(check: CheckName, what: string, why: string, repair: string): Finding {
   return { level: "notice", check, what, why, repair };
 }
 

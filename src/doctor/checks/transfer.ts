@@ -29,7 +29,7 @@ function paused({ name, parts }: QueueReport, stats: QueueStats): Finding {
     queue: name,
     what: `the queue is paused; ${count(stats.overdue, "message")} ${stats.overdue === 1 ? "is" : "are"} due${late > 0 ? `, the first for ${inWords(late)}` : ""}`,
     why: "nothing is moved and nothing is taken until somebody lets it go on; offers are accepted",
-    repair: `resume() of any handle${commands.length === 1 ? `, or ${commands[0]}` : ""}`,
+    repair: `npx delayline resume ${quoted(name)}${commands.length === 1 ? `, or ${commands[0]}` : ""}`,
   };
 }
 

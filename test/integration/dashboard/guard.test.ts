@@ -82,9 +82,9 @@ test("an authorize that fails, or says anything but true, serves nobody", async 
   expect((await truthy.get("api/session")).status).toBe(403);
 });
 
-describe("a change", () => {
-  const path = () => `api/queues/${uniqueName()}/pause`;
+const path = () => `api/queues/${uniqueName()}/pause`;
 
+describe("a change", () => {
   test("is made for the dashboard's own page", async () => {
     const { post } = newDashboard();
     expect(await post(path())).toMatchObject({ status: 200, body: { done: true } });

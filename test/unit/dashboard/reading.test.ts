@@ -51,7 +51,7 @@ test("two who ask at once get each what they asked for", async () => {
 });
 
 test("what takes long is handed out as far as it is there, and nothing is lost", async () => {
-  let goOn = () => {};
+  let goOn: (() => void) | undefined;
   const waiting = async function* () {
     yield "first";
     await new Promise<void>((resolve) => (goOn = resolve));
@@ -59,16 +59,17 @@ test("what takes long is handed out as far as it is there, and nothing is lost",
   };
   const reading = new Reading(waiting());
   expect(await reading.slice(0, 5)).toEqual({ items: ["first"], next: 1 });
-  goOn();
+  goOn?.();
   expect(await reading.slice(1, 5)).toEqual({ items: ["second"], next: undefined });
 });
 
+async function* failing(): AsyncGenerator<number, void, void> {
+  yield 1;
+  throw new Error("Redis is away");
+}
+
 test("what fails is told, and is over", async () => {
   const readings = new Readings();
-  const failing = async function* () {
-    yield 1;
-    throw new Error("Redis is away");
-  };
   const { next } = await readings.page("x", { cursor: undefined, limit: 0 }, failing);
   await expect(readings.page("x", { cursor: next, limit: 5 }, failing)).rejects.toThrow("away");
   await expect(readings.page("x", { cursor: next, limit: 5 }, failing)).rejects.toThrow(
