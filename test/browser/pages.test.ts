@@ -1,5 +1,5 @@
 import { Redis } from "ioredis";
-import { expect } from "vitest";
+import { expect, onTestFinished } from "vitest";
 import { queueKeys } from "../../src/queue/keys.ts";
 import type { TestLine } from "../helpers/delayline.ts";
 import { eventually } from "../helpers/eventually.ts";
@@ -21,11 +21,13 @@ async function seed(line: TestLine, redisUrl: string): Promise<void> {
   await orders.offerMany(offers);
   const bad = ["reject", "retry", "hold"].map((verb) => ({ payload: verb, delay: 0, key: verb }));
   await orders.offerMany(bad);
-  const work = orders.subscribe(
+  // Closing waits for handlers.
+  const held = new Promise<void>((resolve) => onTestFinished(() => resolve()));
+  orders.subscribe(
     async (verb, delivery) => {
       if (verb === "reject") return await delivery.reject("the card was refused");
       if (verb === "retry") throw new Error("the bank does not answer");
-      return await new Promise(() => {});
+      await held;
     },
     { onError: () => {} },
   );
@@ -33,7 +35,6 @@ async function seed(line: TestLine, redisUrl: string): Promise<void> {
     const { dead, retries, inFlight } = await orders.stats();
     expect({ dead, retries, inFlight }).toEqual({ dead: 1, retries: 1, inFlight: 1 });
   });
-  void work;
   await line.getDelayedQueue("reminders").offer("call back", 40 * 86_400_000);
   const redis = new Redis(redisUrl);
   await redis.rpush(queueKeys("reminders").quarantine, "\u0000\u0001unreadable", "{");
