@@ -2,7 +2,7 @@ import type { InspectedQueue, Inspector } from "../inspect/inspector.ts";
 import { checkKey } from "../queue/checks.ts";
 import { queueKeys } from "../queue/keys.ts";
 import { isMessageId, type MessageId } from "../queue/message.ts";
-import type { EventStreams } from "./event-stream.ts";
+import type { EventStreams } from "./event-streams.ts";
 import { HttpError } from "./http-error.ts";
 import type { DashboardSettings } from "./options.ts";
 import type { QueueView } from "./queue-view.ts";

@@ -2,7 +2,7 @@ import { DelaylineError } from "../errors.ts";
 import { Inspector } from "../inspect/inspector.ts";
 import { replyAsset } from "./asset.ts";
 import { Call, type Running } from "./call.ts";
-import { EventStreams } from "./event-stream.ts";
+import { EventStreams } from "./event-streams.ts";
 import { Guard } from "./guard.ts";
 import { HttpError } from "./http-error.ts";
 import { dashboardSettings, type DashboardOptions, type DashboardSettings } from "./options.ts";

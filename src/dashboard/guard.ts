@@ -19,7 +19,8 @@ export class Guard {
   async admit(request: Request): Promise<void> {
     const { authorize } = this.#settings;
     if (authorize !== undefined) {
-      if ((await authorize(request)) !== true) throw new HttpError(403, "not authorized");
+      const verdict: unknown = await authorize(request);
+      if (verdict !== true) throw new HttpError(403, "not authorized");
       return;
     }
     const peer = peerOf(request);

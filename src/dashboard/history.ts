@@ -57,7 +57,8 @@ export class History {
     const rate = (field: "readied" | "finished") => {
       const [before, now] = [last?.row[field], row[field]];
       // It gets smaller where a stream was dropped and made anew.
-      if (before === undefined || now === undefined || elapsed > GAP || now < before) return;
+      if (before === undefined || now === undefined || elapsed > GAP || now < before)
+        return undefined;
       return ((now - before) * 1000) / elapsed;
     };
     const point = { ...row, at, readied: rate("readied"), finished: rate("finished") };

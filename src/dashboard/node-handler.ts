@@ -1,6 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { Readable } from "node:stream";
-import type { ReadableStream as NodeStream } from "node:stream/web";
 import { setPeer } from "./peer.ts";
 
 /** What frameworks add to a request of node:http. */
@@ -29,7 +28,7 @@ export function nodeHandler(
     void serve(handler, request, response).catch(() => {
       // The connection has ended, or the request is none that a Request can be made from.
       if (!response.headersSent) response.writeHead(400);
-      response.destroyed || response.end();
+      response.end();
     });
   };
 }
@@ -53,7 +52,7 @@ async function serve(
     outgoing.end();
     return;
   }
-  const body = Readable.fromWeb(response.body as NodeStream);
+  const body = Readable.fromWeb(response.body);
   ended.signal.addEventListener("abort", () => body.destroy());
   body.on("error", () => outgoing.destroy());
   outgoing.flushHeaders();

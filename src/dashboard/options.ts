@@ -58,9 +58,7 @@ export function dashboardSettings(options: DashboardOptions = {}): DashboardSett
   if (authorize !== undefined && typeof authorize !== "function") {
     throw new TypeError(`authorize must be a function, got ${typeof authorize}`);
   }
-  if (typeof basePath !== "string" || !basePath.startsWith("/")) {
-    throw new TypeError(`basePath must be a string that begins with "/", got ${String(basePath)}`);
-  }
+  checkText("basePath", basePath, (text) => text.startsWith("/"), 'that begins with "/"');
   return {
     ...(redis !== undefined && { redis }),
     readOnly,
@@ -78,9 +76,7 @@ export function serveSettings(options: ServeOptions = {}): {
 } {
   checkOptions("dashboard option", options, [...NAMES, "host", "port"]);
   const { host = "127.0.0.1", port = 0, ...dashboard } = options;
-  if (typeof host !== "string" || host === "") {
-    throw new TypeError(`host must be a non-empty string, got ${String(host)}`);
-  }
+  checkText("host", host, (text) => text !== "", "that is not empty");
   checkWhole("port", port, 0, 65_535);
   return { host, port, dashboard };
 }
@@ -89,4 +85,15 @@ function checkBoolean(name: string, value: unknown): void {
   if (typeof value !== "boolean") {
     throw new TypeError(`${name} must be a boolean, got ${typeof value}`);
   }
+}
+
+function checkText(
+  name: string,
+  value: unknown,
+  isLegal: (text: string) => boolean,
+  rule: string,
+): void {
+  if (typeof value === "string" && isLegal(value)) return;
+  const got = typeof value === "string" ? `"${value}"` : typeof value;
+  throw new TypeError(`${name} must be a string ${rule}, got ${got}`);
 }

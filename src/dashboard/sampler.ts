@@ -41,8 +41,8 @@ const RHYTHM: Rhythm = { round: 2_000, search: 30_000 };
 /** A script of numbers takes Redis some 50 us. They may take 1 % of its time, so each asks for this rest (ms). */
 const REST = 5;
 
-/** The search for queues may take 0.5 % of the time, and is put off for ten minutes at most (ms). */
-const SEARCH_REST = 200;
+/** A search that takes longer than this (ms) is done less often, in proportion: so it takes 0.5 % of the time at most. */
+const LONG_SEARCH = 150;
 const LONGEST_SEARCH_REST = 600_000;
 
 /** Queues that are asked at once. */
@@ -171,9 +171,10 @@ export class Sampler {
     if (mayBeOther) {
       for (const name of this.#open.keys()) if (!samples.has(name)) this.#open.delete(name);
       this.#histories.sweep(at);
-      const rest = Math.min(LONGEST_SEARCH_REST, searchTime * SEARCH_REST);
+      const { search } = this.#rhythm;
+      const rest = Math.min(LONGEST_SEARCH_REST, (search * searchTime) / LONG_SEARCH);
       // Where Redis could not be asked it is asked again soon.
-      this.#searchAt = endedAt + (error === undefined ? Math.max(this.#rhythm.search, rest) : 0);
+      this.#searchAt = endedAt + (error === undefined ? Math.max(search, rest) : 0);
     }
     const round = { at, samples, ...(error !== undefined && { error }) };
     this.#last = round;

@@ -70,8 +70,7 @@ function total(numbers: readonly number[]): number {
 
 /** The numbers of a queue that is in several places. */
 export function mergeStats(all: readonly QueueStats[]): Omit<QueueStats, "perPartition"> {
-  const sum = (count: (one: QueueStats) => number) =>
-    all.reduce((total, one) => total + count(one), 0);
+  const sum = (count: (one: QueueStats) => number) => total(all.map(count));
   const known = (value: (one: QueueStats) => number | undefined) =>
     all.map(value).filter((one) => one !== undefined);
   const [deadlines, ages] = [known((one) => one.nextDeadline), known((one) => one.oldestReadyAge)];

@@ -39,13 +39,13 @@ export class EventStreams {
     if (this.#closes.size >= MOST) {
       throw new HttpError(503, `more than ${MOST} pages are open: close some`);
     }
-    let close = () => {};
+    let close: (() => void) | undefined;
     const body = new ReadableStream<Uint8Array>(
       {
         start: (controller) => {
           close = this.#start(controller, queue, signal);
         },
-        cancel: () => close(),
+        cancel: () => close?.(),
       },
       { highWaterMark: WAITING },
     );

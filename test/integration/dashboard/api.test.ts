@@ -1,0 +1,290 @@
+import { expect, test } from "vitest";
+import type { Delivery, ReliableQueue } from "../../../src/index.ts";
+import { queueKeys } from "../../../src/queue/keys.ts";
+import { newDashboard, type TestDashboard } from "../../helpers/dashboard.ts";
+import { newLine, newLineThatMayFail } from "../../helpers/delayline.ts";
+import { eventually } from "../../helpers/eventually.ts";
+import { startOwnServer } from "../../helpers/own-server.ts";
+import { newRedis, uniqueName } from "../../helpers/redis.ts";
+
+const HOUR = 3_600_000;
+const upTo = (count: number) => Array.from({ length: count }, (_, i) => i);
+
+/** All pages of a list, one after another. */
+async function pagesOf(
+  { get }: TestDashboard,
+  path: string,
+  list: "messages" | "letters",
+): Promise<any[][]> {
+  const pages: any[][] = [];
+  for (let after: string | null = ""; after !== null;) {
+    const { status, body } = await get(`${path}${after === "" ? "" : `&after=${after}`}`);
+    expect(status).toBe(200);
+    pages.push(body[list]);
+    after = body.next;
+  }
+  return pages;
+}
+
+test("the session tells what is allowed", async () => {
+  const open = await newDashboard({ payloads: true }).get("api/session");
+  expect(open.body).toEqual({ readOnly: false, payloads: true, version: expect.any(String) });
+  const { body } = await newDashboard({ readOnly: true }).get("api/session");
+  expect(body).toMatchObject({ readOnly: true, payloads: false });
+});
+
+test("queues at a glance: plain, reliable and in partitions, in the order of their names", async () => {
+  const { url } = await startOwnServer();
+  const line = newLine({ redis: url, transfer: false });
+  const { get } = newDashboard({ redis: url });
+  expect((await get("api/queues")).body).toEqual({ at: expect.any(Number), queues: [] });
+  const now = Math.floor(await line.serverTime());
+  await line.getDelayedQueue("b orders").offerAt("x", now - 5000);
+  await line.getReliableQueue("c mail").offer("x", HOUR);
+  await line.getDelayedQueue("a parts", { partitions: 2 }).pause();
+  // What was found is good for two seconds; another dashboard has to look itself.
+  const { body } = await newDashboard({ redis: url }).get("api/queues");
+  expect(Math.abs(body.at - now)).toBeLessThan(5000);
+  expect(body.queues).toMatchObject([
+    { name: "a parts", kind: "plain", partitions: 2, isPaused: true, delayed: 0, overdueBy: 0 },
+    { name: "b orders", kind: "plain", partitions: 0, delayed: 1, overdue: 1, consumers: null },
+    { name: "c mail", kind: "reliable", overdue: 0, consumers: 0, listeners: 0, readied: null },
+  ]);
+  expect(body.queues[1].overdueBy).toBeGreaterThanOrEqual(5000);
+  expect(body.queues[1].overdueBy).toBeLessThan(15_000);
+
+  const parts = (await get("api/queues/a%20parts")).body;
+  expect(parts.perPartition).toMatchObject([
+    { partition: 0, delayed: 0, node: expect.stringContaining("127.0.0.1:"), holder: null },
+    { partition: 1, name: expect.stringContaining("a parts/1/") },
+  ]);
+  expect((await get("api/queues/b%20orders")).body).toMatchObject({ delayed: 1, perPartition: [] });
+  // It has been looked at twice within ten seconds.
+  expect((await get("api/queues/a%20parts/history")).body.points).toMatchObject([
+    { at: expect.any(Number), delayed: 0, readied: null, oldestReadyAge: null },
+  ]);
+});
+
+test.each([
+  ["an ordinary queue", {}],
+  ["a queue in partitions", { partitions: 3 }],
+])("%s: messages by their deadlines or a prefix, in pages that stand still", async (_, options) => {
+  const name = uniqueName("dashboard");
+  const queue = newLine({ transfer: false }).getDelayedQueue<string>(name, options);
+  const offered = await queue.offerMany(
+    upTo(25).map((i) => ({
+      payload: "x",
+      delay: HOUR + i * 1000,
+      key: `${i % 2 === 0 ? "even" : "odd"}:${i}`,
+    })),
+  );
+  const board = newDashboard();
+  const path = `api/queues/${name}/messages`;
+  const pages = await pagesOf(board, `${path}?limit=10`, "messages");
+  expect(pages.map((page) => page.length)).toEqual([10, 10, 5]);
+  expect(pages.flat()).toEqual(
+    offered.map(({ id, deadline }, i) => ({
+      id,
+      deadline,
+      key: `${i % 2 === 0 ? "even" : "odd"}:${i}`,
+    })),
+  );
+
+  const first = (await board.get(`${path}?limit=10`)).body;
+  const second = (await board.get(`${path}?limit=10&after=${first.next}`)).body;
+  await queue.cancel(offered[12]?.id ?? "");
+  // Who pages back, or asks twice, sees the same.
+  expect((await board.get(`${path}?limit=10&after=${first.next}`)).body).toEqual(second);
+
+  const even = await pagesOf(board, `${path}?prefix=even:&limit=6`, "messages");
+  const keys = even.flat().map(({ key }) => key as string);
+  expect(even.every((page) => page.length <= 6)).toBe(true);
+  expect(keys.toSorted()).toEqual(
+    upTo(13)
+      .flatMap((i) => (i === 6 ? [] : [`even:${i * 2}`]))
+      .toSorted(),
+  );
+  // A cursor of one list is none of another.
+  expect((await board.get(`${path}?prefix=odd:&after=${first.next}`)).status).toBe(410);
+  expect((await newDashboard().get(`${path}?after=${first.next}`)).status).toBe(410);
+});
+
+test("a forecast stands at round times", async () => {
+  const name = uniqueName("dashboard");
+  const line = newLine({ transfer: false });
+  const queue = line.getDelayedQueue(name);
+  const { get } = newDashboard();
+  const { deadline } = await queue.offer("x", 3 * HOUR);
+  for (const [span, step, count] of [
+    ["hour", 60_000, 60],
+    ["day", 900_000, 96],
+    ["month", 86_400_000, 30],
+  ] as const) {
+    const { body } = await get(`api/queues/${name}/forecast?span=${span}`);
+    expect(body).toMatchObject({ step, counts: { length: count } });
+    expect(body.from % step).toBe(0);
+    const at = body.counts.indexOf(1);
+    if (span === "hour") expect(at).toBe(-1);
+    else expect(at).toBe(Math.floor((deadline - body.from) / step));
+  }
+  const { body } = await get(`api/queues/${name}/forecast?from=${deadline}`);
+  expect(body).toMatchObject({ from: deadline, counts: expect.arrayContaining([1]) });
+  expect(body.counts[0]).toBe(1);
+});
+
+test("a delayed message is found, rescheduled, promoted and cancelled; its payload is shown if that is allowed", async () => {
+  const name = uniqueName("dashboard");
+  const queue = newLine({ transfer: false, codec: "json" }).getDelayedQueue(name);
+  const { id, deadline } = await queue.offer({ a: "\u202e<b>" }, HOUR, { key: "order:42" });
+  const { get, post } = newDashboard({ payloads: true });
+  const path = `api/queues/${name}/message`;
+  const { body } = await get(`${path}?key=order:42`);
+  expect(body).toMatchObject({
+    state: "delayed",
+    id,
+    key: "order:42",
+    deadline,
+    headers: {},
+    attempts: 0,
+    consumer: null,
+    since: null,
+    reason: null,
+    group: null,
+    diedAt: null,
+    size: 14,
+    others: [],
+    mayBeReady: false,
+  });
+  expect(body).not.toHaveProperty("payload");
+  const shown = (await get(`${path}?id=${id}&payload=1`)).body;
+  expect(shown.payload).toEqual({ format: "json", text: '{"a":"\\u{202e}<b>"}', isCut: false });
+  expect((await newDashboard().get(`${path}?id=${id}&payload=1`)).status).toBe(403);
+
+  const moved = (await post(`${path}/reschedule`, { id, delay: 2 * HOUR })).body;
+  expect(moved.deadline).toBeGreaterThan(deadline);
+  expect((await post(`${path}/reschedule`, { id, delay: 1 })).body).toEqual({ done: false });
+  const due = (await post(`${path}/promote`, { id: moved.id })).body;
+  expect(due.deadline).toBeLessThan(deadline);
+  expect((await post(`${path}/cancel`, { id: due.id })).body).toEqual({ done: true });
+  expect((await post(`${path}/cancel`, { id: due.id })).body).toEqual({ done: false });
+  expect((await get(`${path}?id=${due.id}`)).body).toMatchObject({ state: "gone", id: null });
+  expect(await queue.size()).toBe(0);
+});
+
+test("a large payload is cut", async () => {
+  const name = uniqueName("dashboard");
+  const queue = newLine({ transfer: false, codec: "string" }).getDelayedQueue<string>(name);
+  const { id } = await queue.offer("x".repeat(300_000), HOUR);
+  const { body } = await newDashboard({ payloads: true }).get(
+    `api/queues/${name}/message?id=${id}&payload=1`,
+  );
+  expect(body).toMatchObject({ size: 300_000, payload: { format: "text", isCut: true } });
+  expect(body.payload.text.length).toBe(262_144);
+});
+
+test("a message is followed: in flight, dead, redriven, removed", async () => {
+  const name = uniqueName("dashboard");
+  const queue: ReliableQueue<string> = newLine({ codec: "string" }).getReliableQueue(name);
+  const { get, post } = newDashboard({ payloads: true });
+  const path = `api/queues/${name}`;
+  const { id } = await queue.offer("hello", 0, { key: "k", headers: { a: "b" } });
+  const delivery = await queue.take();
+  const { body } = await get(`${path}/message?id=${id}`);
+  expect(body).toMatchObject({ state: "in flight", key: "k", headers: { a: "b" }, attempts: 1 });
+  expect(Math.abs(body.since - Date.now())).toBeLessThan(5000);
+  expect((await get(`${path}/consumers`)).body).toMatchObject({
+    consumers: [{ group: queue.group, name: body.consumer, inFlight: 1, partition: null }],
+  });
+
+  await delivery.reject("no good");
+  const dead = { id, key: "k", group: queue.group, attempts: 1, reason: "no good", size: 5 };
+  expect((await get(`${path}/dead`)).body).toEqual({
+    letters: [{ ...dead, diedAt: expect.any(Number) }],
+    next: null,
+  });
+  expect((await get(`${path}/dead?payload=1`)).body.letters[0].payload).toEqual({
+    format: "text",
+    text: "hello",
+    isCut: false,
+  });
+  expect((await get(`${path}/message?key=k`)).body).toMatchObject({
+    state: "dead",
+    reason: "no good",
+  });
+
+  const redriven = await post(`${path}/dead/redrive`, { id, delay: HOUR });
+  expect(redriven.body).toEqual({ count: 1 });
+  expect((await get(`${path}/message?id=${id}`)).body).toMatchObject({ state: "retrying" });
+  await post(`${path}/message/promote`, { id });
+  await (await queue.take()).reject();
+  expect((await post(`${path}/dead/remove`, { id })).body).toEqual({ count: 1 });
+  expect((await post(`${path}/dead/remove`, { id })).body).toEqual({ count: 0 });
+});
+
+test("dead letters by the page, and all at once", async () => {
+  const name = uniqueName("dashboard");
+  const queue: ReliableQueue<number> = newLine().getReliableQueue(name);
+  const board = newDashboard();
+  await queue.offerMany(upTo(7).map((payload) => ({ payload, delay: 0 })));
+  const taken: Delivery<number>[] = [];
+  while (taken.length < 7) taken.push(...(await queue.takeMany({ max: 7 })));
+  await Promise.all(taken.map((delivery) => delivery.reject()));
+  const pages = await pagesOf(board, `api/queues/${name}/dead?limit=3`, "letters");
+  expect(pages.map((page) => page.length)).toEqual([3, 3, 1]);
+  expect(new Set(pages.flat().map(({ id }) => id)).size).toBe(7);
+  const redriven = await board.post(`api/queues/${name}/dead/redrive`, { id: "all", delay: HOUR });
+  expect(redriven.body).toEqual({ count: 7 });
+  expect((await board.post(`api/queues/${name}/dead/remove`, { id: "all" })).body).toEqual({
+    count: 0,
+  });
+});
+
+test("the quarantine is shown, requeued and cleared", async () => {
+  const name = uniqueName("dashboard");
+  const { quarantine } = queueKeys(name);
+  const redis = newRedis();
+  await redis.rpush(quarantine, "{", "y".repeat(70_000), "z");
+  const { get, post } = newDashboard({ payloads: true });
+  const path = `api/queues/${name}/quarantine`;
+  expect((await get(`${path}?limit=1`)).body).toEqual({ size: 3, items: [{ size: 1 }] });
+  expect((await get(`${path}?payload=1`)).body.items).toEqual([
+    { size: 1, payload: { format: "text", text: "{", isCut: false } },
+    { size: 70_000, payload: null },
+    { size: 1, payload: { format: "text", text: "z", isCut: false } },
+  ]);
+  expect((await post(`${path}/requeue`)).body).toEqual({ count: 3 });
+  expect(await redis.llen(name)).toBe(3);
+  await redis.rpush(quarantine, "again");
+  expect((await post(`${path}/remove`)).body).toEqual({ count: 1 });
+  expect(await redis.exists(quarantine)).toBe(0);
+});
+
+test("a queue is paused and resumed", async () => {
+  const queue = newLineThatMayFail().getReliableQueue(uniqueName("dashboard"));
+  const { post } = newDashboard();
+  expect((await post(`api/queues/${queue.name}/pause`)).body).toEqual({ done: true });
+  expect(await queue.isPaused()).toBe(true);
+  expect((await post(`api/queues/${queue.name}/resume`)).body).toEqual({ done: true });
+  expect(await queue.isPaused()).toBe(false);
+});
+
+test("a name with all kinds of characters is a name", async () => {
+  const name = `${uniqueName()}/ü%2F?&#.. "x"`;
+  await newLine({ transfer: false }).getDelayedQueue(name).offer("x", HOUR);
+  const { body } = await newDashboard().get(`api/queues/${encodeURIComponent(name)}`);
+  expect(body).toMatchObject({ name, delayed: 1 });
+});
+
+test("a queue that gets partitions is shown with them", async () => {
+  const { url } = await startOwnServer();
+  const { get } = newDashboard({ redis: url });
+  const queue = newLine({ redis: url, transfer: false }).getDelayedQueue("orders");
+  await queue.offer("x", HOUR);
+  expect((await get("api/queues/orders")).body).toMatchObject({ partitions: 0, delayed: 1 });
+  await newLine({ redis: url, transfer: false }).setPartitions("orders", 2);
+  await eventually(async () => {
+    const { body } = await get("api/queues/orders/messages");
+    expect(body.messages).toHaveLength(1);
+    expect((await get("api/queues/orders")).body).toMatchObject({ partitions: 2, delayed: 1 });
+  });
+});

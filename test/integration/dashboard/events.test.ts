@@ -1,0 +1,186 @@
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
+import { expect, onTestFinished, test } from "vitest";
+import { EventStreams } from "../../../src/dashboard/event-streams.ts";
+import { QueueView } from "../../../src/dashboard/queue-view.ts";
+import { Sampler, type Round } from "../../../src/dashboard/sampler.ts";
+import { Inspector } from "../../../src/inspect/inspector.ts";
+import type { ScriptRun } from "../../../src/lua/script.ts";
+import { queueKeys } from "../../../src/queue/keys.ts";
+import { eventsOf, newDashboard } from "../../helpers/dashboard.ts";
+import { newLine } from "../../helpers/delayline.ts";
+import { eventually } from "../../helpers/eventually.ts";
+import { startOwnServer } from "../../helpers/own-server.ts";
+import { newRedis, redisUrl, uniqueName } from "../../helpers/redis.ts";
+
+const HOUR = 3_600_000;
+
+/** Counts how often the numbers of a queue are read. */
+function countReads(name: string): () => number {
+  let reads = 0;
+  const key = queueKeys(name).timeouts;
+  const listener = (message: unknown) => {
+    const run = message as ScriptRun;
+    if (run.script === "stats" && run.key === key) reads++;
+  };
+  subscribe("delayline:script", listener);
+  onTestFinished(() => void unsubscribe("delayline:script", listener));
+  return () => reads;
+}
+
+function newSampler(url: string, rhythm: { round: number; search: number }): Sampler {
+  const inspector = new Inspector({ redis: url });
+  const sampler = new Sampler(inspector, rhythm);
+  onTestFinished(async () => {
+    sampler.close();
+    await inspector.close();
+  });
+  return sampler;
+}
+
+/** Opens a page's stream of events. */
+async function openStream({ board }: ReturnType<typeof newDashboard>, queue = "") {
+  const leaving = new AbortController();
+  const path = `http://localhost/api/events${queue === "" ? "" : `?queue=${queue}`}`;
+  const response = await board(new Request(path, { signal: leaving.signal }));
+  const events = eventsOf(response);
+  onTestFinished(() => leaving.abort());
+  return { response, events, leave: () => leaving.abort() };
+}
+
+test("a stream tells of all queues, and of one in detail, though nothing is in it", async () => {
+  const name = uniqueName("events");
+  await newLine({ transfer: false }).getDelayedQueue(name).offer("x", HOUR);
+  const missing = uniqueName("missing");
+  const { response, events } = await openStream(newDashboard(), missing);
+  expect(response.headers.get("content-type")).toBe("text/event-stream; charset=utf-8");
+  expect(response.headers.get("cache-control")).toBe("no-store");
+  const { event, data } = (await events.next()).value as any;
+  expect(event).toBe("queues");
+  expect(data.queues).toContainEqual(expect.objectContaining({ name, delayed: 1 }));
+  expect((await events.next()).value).toMatchObject({
+    event: "queue",
+    data: { at: data.at, name: missing, delayed: 0, perPartition: [] },
+  });
+});
+
+test("all tabs share what is read, and nothing is read while nobody looks", async () => {
+  const { url } = await startOwnServer();
+  await newLine({ redis: url, transfer: false }).getDelayedQueue("orders").offer("x", HOUR);
+  const reads = countReads("orders");
+  const sampler = newSampler(url, { round: 40, search: 10_000 });
+  const rounds: Round[][] = [[], [], [], [], []];
+  const leaves = rounds.map((seen) => sampler.watch("orders", (round) => seen.push(round)));
+  await eventually(() => rounds.every((seen) => seen.length >= 4));
+  for (const leave of leaves) leave();
+  const seen = rounds[0] as Round[];
+  // Rounds, and not rounds by tabs.
+  expect(reads()).toBe(seen.length);
+  expect(seen.at(-1)?.samples.get("orders")?.row).toMatchObject({ delayed: 1 });
+  const before = reads();
+  await new Promise((resolve) => setTimeout(resolve, 120));
+  expect(reads()).toBe(before);
+  // Who comes back sees it anew.
+  sampler.watch(undefined, (round) => seen.push(round));
+  await eventually(() => reads() > before);
+});
+
+test("queues are found that are new, and left out that are gone; searches are rare", async () => {
+  const { url } = await startOwnServer();
+  const line = newLine({ redis: url, transfer: false });
+  const sampler = newSampler(url, { round: 20, search: 60 });
+  let names: string[] = [];
+  sampler.watch(undefined, ({ samples }) => (names = [...samples.keys()]));
+  await line.getDelayedQueue("b").offer("x", HOUR);
+  await eventually(() => expect(names).toEqual(["b"]));
+  await line.getDelayedQueue("a").offer("x", HOUR);
+  await eventually(() => expect(names).toEqual(["a", "b"]));
+  await line.getDelayedQueue("b").clear();
+  await eventually(() => expect(names).toEqual(["a"]));
+});
+
+test("one queue that cannot be read says why, and the others are read", async () => {
+  const { url } = await startOwnServer();
+  await newLine({ redis: url, transfer: false }).getDelayedQueue("good").offer("x", HOUR);
+  await newRedis(url).set(queueKeys("bad").timeouts, "no zset");
+  const { body } = await newDashboard({ redis: url }).get("api/queues");
+  expect(body.queues).toMatchObject([
+    { name: "bad", delayed: 0, error: expect.stringMatching(/"bad".*WRONGTYPE/) },
+    { name: "good", delayed: 1 },
+  ]);
+  expect(body.queues[1]).not.toHaveProperty("error");
+});
+
+test("while Redis is away the page hears of it, and of its return", async () => {
+  const server = await startOwnServer({ appendOnly: true });
+  await newLine({ redis: server.url, transfer: false }).getDelayedQueue("orders").offer("x", HOUR);
+  const inspector = new Inspector({ redis: server.url, callTimeout: 200 });
+  const sampler = new Sampler(inspector, { round: 20, search: 20 });
+  onTestFinished(async () => {
+    sampler.close();
+    await inspector.close();
+  });
+  let last: Round | undefined;
+  sampler.watch(undefined, (round) => (last = round));
+  await eventually(() => last?.samples.get("orders")?.row.delayed === 1);
+  server.pause();
+  await eventually(() => {
+    expect(last?.error).toContain("cannot look for queues");
+    expect(last?.samples.get("orders")?.row.error).toContain("orders");
+  });
+  server.resume();
+  await eventually(() => {
+    expect(last?.error).toBeUndefined();
+    expect(last?.samples.get("orders")?.row).toMatchObject({ delayed: 1 });
+    expect(last?.samples.get("orders")?.row).not.toHaveProperty("error");
+  });
+});
+
+test("a stream ends when its page leaves, and when the dashboard closes", async () => {
+  const name = uniqueName("events");
+  const reads = countReads(name);
+  const board = newDashboard();
+  const gone = await openStream(board, name);
+  await gone.events.next();
+  gone.leave();
+  for await (const _ of gone.events);
+  const before = reads();
+  expect(before).toBeGreaterThan(0);
+
+  const open = await openStream(board, name);
+  await open.events.next();
+  await board.board.close();
+  for await (const _ of open.events);
+  // A page that went away before it was answered.
+  const { board: other } = newDashboard();
+  const signal = AbortSignal.abort();
+  const response = await other(new Request("http://localhost/api/events", { signal }));
+  for await (const _ of eventsOf(response));
+});
+
+test("more than a hundred streams are refused", async () => {
+  const board = newDashboard();
+  const streams = await Promise.all(Array.from({ length: 101 }, () => openStream(board)));
+  const statuses = streams.map(({ response }) => response.status);
+  expect(statuses.filter((status) => status === 503)).toHaveLength(1);
+  streams[0]?.leave();
+  expect((await openStream(board)).response.status).toBe(200);
+});
+
+test("of a page that does not read only a few events are kept", async () => {
+  const inspector = new Inspector({ redis: redisUrl() });
+  const sampler = new Sampler(inspector, { round: 5, search: 10_000 });
+  const streams = new EventStreams(sampler, new QueueView(inspector));
+  onTestFinished(async () => {
+    streams.close();
+    sampler.close();
+    await inspector.close();
+  });
+  let rounds = 0;
+  sampler.watch(undefined, () => rounds++);
+  const response = streams.open(undefined, new AbortController().signal);
+  await eventually(() => rounds > 10);
+  streams.close();
+  let kept = 0;
+  for await (const _ of eventsOf(response)) kept++;
+  expect(kept).toBe(3);
+});

@@ -1,0 +1,72 @@
+import { expect, test } from "vitest";
+import { Histories } from "../../../src/dashboard/histories.ts";
+import { History } from "../../../src/dashboard/history.ts";
+import { brokenRow, type Row } from "../../../src/dashboard/row.ts";
+
+const { error: _, ...empty } = brokenRow("orders", "");
+const row = (numbers: Partial<Row> = {}): Row => ({ ...empty, ...numbers });
+
+/** What a reliable queue has counted. */
+const counted = (readied: number, finished: number) => row({ readied, finished });
+
+test("rates are per second, between two points", () => {
+  const history = new History();
+  history.add(10_000, counted(100, 40));
+  history.add(20_000, counted(150, 40));
+  history.add(32_000, counted(150, 64));
+  expect(history.points().map(({ readied, finished }) => [readied, finished])).toEqual([
+    [undefined, undefined],
+    [5, 0],
+    [0, 2],
+  ]);
+});
+
+test("there is no rate behind a gap, of a stream that was made anew, and of a plain queue", () => {
+  const history = new History();
+  const numbers = [
+    [0, counted(100, 100)],
+    [31_000, counted(200, 200)],
+    [41_000, counted(5, 5)],
+    [51_000, row()],
+    [61_000, counted(7, 7)],
+  ] as const;
+  for (const [at, of] of numbers) history.add(at, of);
+  expect(history.points().map(({ readied }) => readied)).toEqual(numbers.map(() => undefined));
+});
+
+test("points are ten seconds apart, and those of the last hour are kept", () => {
+  const history = new History();
+  for (let i = 0; i < 1000; i++) history.add(i * 5000, row({ delayed: i, oldestReadyAge: 7 }));
+  const points = history.points();
+  expect(points).toHaveLength(360);
+  expect(points[0]).toEqual({
+    at: 140 * 10_000,
+    delayed: 280,
+    overdue: 0,
+    overdueBy: 0,
+    ready: 0,
+    inFlight: 0,
+    dead: 0,
+    oldestReadyAge: 7,
+    readied: undefined,
+    finished: undefined,
+  });
+  expect(points.at(-1)?.at).toBe(499 * 10_000);
+});
+
+test("what could not be read is no point", () => {
+  const history = new History();
+  history.add(0, brokenRow("orders", "Redis is away"));
+  expect(history.points()).toEqual([]);
+});
+
+test("a thousand queues are remembered; one that is not seen for an hour is forgotten", () => {
+  const histories = new Histories();
+  for (let i = 0; i < 1001; i++) histories.add(`queue-${i}`, 0, row());
+  expect(histories.points("queue-999")).toHaveLength(1);
+  expect(histories.points("queue-1000")).toEqual([]);
+  histories.add("queue-1", 10_000, row());
+  histories.sweep(3_605_000);
+  expect(histories.points("queue-0")).toEqual([]);
+  expect(histories.points("queue-1")).toHaveLength(2);
+});
