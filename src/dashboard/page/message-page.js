@@ -32,7 +32,7 @@ export function MessagePage({ name, params }) {
   const loaded = useLoaded(queuePath(name, "message", { id, key, payload }), { every: EVERY });
   const message = loaded.data;
   const isPlain = queue?.kind === "plain";
-  return html`<h2>Message <${Text} of=${key ?? id ?? ""} /></h2>
+  return html`<h2>Message <${Text} of=${message?.key ?? key ?? id ?? ""} /></h2>
     <${StateLine} loaded=${loaded} />
     ${
       message &&

@@ -1,6 +1,5 @@
 import { html, useState } from "../vendor/preact-htm.js";
 import { queuePath } from "./api.js";
-import { UNKNOWN, isKnown } from "./format.js";
 import { Instant } from "./instant.js";
 import { useListVersion } from "./list-version.js";
 import { useQueue } from "./live.js";
@@ -11,7 +10,7 @@ import { StateLine } from "./state-line.js";
 import { Table } from "./table.js";
 import { Text, visible } from "./text.js";
 
-const COLUMNS = [{ label: "Message" }, { label: "Key" }, { label: "Due" }];
+const COLUMNS = [{ label: "Message" }, { label: "Due" }, { label: "Id" }];
 
 /** The messages that wait: by deadline, or those whose key begins with something. */
 export function MessagesPage({ name, params }) {
@@ -23,7 +22,7 @@ export function MessagesPage({ name, params }) {
     hasMore,
   });
   const path = queuePath(name, "messages", { prefix, after, limit: PAGE });
-  const loaded = useLoaded(path, { version });
+  const loaded = useLoaded(path, version);
   const { messages = [], next } = loaded.data ?? {};
   const isPaged = loaded.data === undefined || Boolean(next);
   if (isPaged !== hasMore) setMore(isPaged);
@@ -66,10 +65,10 @@ function MessageRow({ name, message }) {
   const { id, key, deadline } = message;
   return html`<tr>
     <th scope="row">
-      <a href=${addressOf(name, "message", { id })}><${Text} of=${id} /></a>
+      <a href=${addressOf(name, "message", { id })}><${Text} of=${key ?? id} /></a>
     </th>
-    <td>${isKnown(key) ? html`<${Text} of=${key} />` : UNKNOWN}</td>
     <td><${Instant} at=${deadline} /></td>
+    <td class="id"><${Text} of=${id} /></td>
   </tr>`;
 }
 
@@ -85,7 +84,7 @@ function PrefixSearch({ name, prefix }) {
       id="prefix"
       name="prefix"
       type="search"
-      value=${prefix}
+      defaultValue=${prefix}
       autocomplete="off"
       spellcheck=${false}
     />

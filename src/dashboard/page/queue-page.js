@@ -38,7 +38,7 @@ function Numbers({ queue }) {
     ...(queue.kind === "reliable"
       ? [
           ["inFlight", "In flight", count(queue.inFlight), ""],
-          ["retries", "Retries", count(queue.retries), "wait for the next"],
+          ["retries", "Retries", count(queue.retries), ""],
         ]
       : []),
     ["dead", "Dead", count(queue.dead), ""],
@@ -49,7 +49,7 @@ function Numbers({ queue }) {
       count(queue.consumers),
       isKnown(queue.consumers) ? "" : "not known of a plain queue",
     ],
-    ["listeners", "Listeners", count(queue.listeners), "processes there"],
+    ["listeners", "Listeners", count(queue.listeners), "processes"],
   ];
   return html`<section aria-labelledby="numbers">
     <h2 id="numbers" class="unseen">Numbers</h2>
