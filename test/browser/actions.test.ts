@@ -63,7 +63,7 @@ inBrowser("dead letters are redriven and removed, one and all", async () => {
   const { deadLetters } = line.getReliableQueue("orders");
   const page = await visit(`${url}#/queue/orders/dead`);
   const press = async (row: string, button: string) => {
-    const one = page.getByRole("row", { name: new RegExp(`\\b${row} no\\b`) });
+    const one = page.getByRole("row", { name: new RegExp(`^${row} no\\b`) });
     await one.getByRole("button", { name: button }).click();
     await page.getByRole("dialog").getByRole("button", { name: button }).click();
     await one.waitFor({ state: "detached" });
@@ -83,7 +83,7 @@ inBrowser("dead letters are redriven and removed, one and all", async () => {
   const queue = line.getReliableQueue<string>("orders");
   const work = queue.subscribe((_, delivery) => delivery.reject("again"));
   // The list follows what happens elsewhere.
-  await page.getByRole("row", { name: /\bf again\b/ }).waitFor();
+  await page.getByRole("row", { name: /^f again\b/ }).waitFor();
   await work.close();
   await change(page, "Remove all");
   await says(page, "5 dead letters were removed.");

@@ -34,10 +34,15 @@ export function DeadPage({ name, params }) {
   const version = useListVersion([queue?.dead], { isFirst: after === undefined, hasMore });
   const payload = isShown ? "1" : undefined;
   const path = queuePath(name, "dead", { after, payload, limit: PAGE });
-  const loaded = useLoaded(path, { version });
+  const loaded = useLoaded(path, version);
   const { letters = [], next } = loaded.data ?? {};
   const isPaged = loaded.data === undefined || Boolean(next);
   if (isPaged !== hasMore) setMore(isPaged);
+  const columns = [
+    ...COLUMNS,
+    ...(isShown ? [{ label: "Payload" }] : []),
+    ...(session.readOnly ? [] : [{ label: "Actions", isAction: true }]),
+  ];
   const all = letterQuestions(
     name,
     "all",
@@ -67,7 +72,7 @@ export function DeadPage({ name, params }) {
       letters.length > 0 &&
       html`<${Table}
         caption=${`Dead letters, oldest first: ${many(letters.length, "letter")} on this page`}
-        columns=${session.readOnly ? COLUMNS : [...COLUMNS, { label: "Actions", isAction: true }]}
+        columns=${columns}
       >
         ${letters.map(
           (letter) =>
@@ -75,6 +80,7 @@ export function DeadPage({ name, params }) {
               key=${`${letter.id} ${letter.group}`}
               name=${name}
               letter=${letter}
+              isShown=${isShown}
               reload=${loaded.reload}
             />`,
         )}
@@ -83,14 +89,13 @@ export function DeadPage({ name, params }) {
     <${Pager} name=${name} page="dead" params=${params} next=${next} list=${`${name}\ndead`} />`;
 }
 
-function LetterRow({ name, letter, reload }) {
+function LetterRow({ name, letter, isShown, reload }) {
   const { session, ask } = useShell();
   const { redrive, remove } = letterQuestions(name, letter.id, reload);
   const label = visible(letter.key ?? letter.id);
   return html`<tr>
     <th scope="row">
       <a href=${addressOf(name, "message", { id: letter.id })}><${Text} of=${letter.key ?? letter.id} /></a>
-      ${letter.payload && html`<${Payload} payload=${letter.payload} />`}
     </th>
     <td class="words"><${Text} of=${letter.reason} length=${300} /></td>
     <td class="number">${count(letter.attempts)}</td>
@@ -98,6 +103,7 @@ function LetterRow({ name, letter, reload }) {
     <td><${Instant} at=${letter.diedAt} /></td>
     <td class="number">${size(letter.size)}</td>
     <td class="id"><${Text} of=${letter.id} /></td>
+    ${isShown && html`<td>${letter.payload && html`<${Payload} payload=${letter.payload} />`}</td>`}
     ${
       !session.readOnly &&
       html`<td class="buttons">

@@ -22,7 +22,7 @@ export function MessagesPage({ name, params }) {
     hasMore,
   });
   const path = queuePath(name, "messages", { prefix, after, limit: PAGE });
-  const loaded = useLoaded(path, { version });
+  const loaded = useLoaded(path, version);
   const { messages = [], next } = loaded.data ?? {};
   const isPaged = loaded.data === undefined || Boolean(next);
   if (isPaged !== hasMore) setMore(isPaged);

@@ -1,5 +1,5 @@
 import { html, useEffect, useRef } from "../vendor/preact-htm.js";
-import { day, isKnown, minute, second } from "./format.js";
+import { UNKNOWN, day, isKnown, minute, second } from "./format.js";
 import { Table } from "./table.js";
 
 // uPlot draws on a canvas, which a screen reader does not see: each plot has a sentence, and its numbers as a table.
@@ -117,10 +117,10 @@ function drawn(element, { data, series, format, steps, least }, isBars) {
       { ...axis, size: 64, incrs: steps, values: (_, splits) => splits.map(format) },
     ],
     series: [
-      { label: "At", value: (_, at) => (isKnown(at) ? tick(at, isBars ? 60 : 1) : "") },
+      { label: "At", value: (_, at) => (isKnown(at) ? tick(at, isBars ? 60 : 1) : UNKNOWN) },
       ...series.map(({ label, tone }) => ({
         label,
-        value: (_, value) => (isKnown(value) ? format(value) : ""),
+        value: (_, value) => (isKnown(value) ? format(value) : UNKNOWN),
         stroke: colour[tone],
         width: isBars ? 0 : 1.5,
         dash: tone === "quiet" ? [4, 3] : undefined,

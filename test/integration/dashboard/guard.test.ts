@@ -82,19 +82,19 @@ test("an authorize that fails, or says anything but true, serves nobody", async 
   expect((await truthy.get("api/session")).status).toBe(403);
 });
 
-const path = () => `api/queues/${uniqueName()}/pause`;
+const pausePath = () => `api/queues/${uniqueName()}/pause`;
 
 describe("a change", () => {
   test("is made for the dashboard's own page", async () => {
     const { post } = newDashboard();
-    expect(await post(path())).toMatchObject({ status: 200, body: { done: true } });
+    expect(await post(pausePath())).toMatchObject({ status: 200, body: { done: true } });
     const own = { "sec-fetch-site": "same-origin", origin: "http://behind.a.proxy" };
-    expect((await post(path(), {}, own)).status).toBe(200);
+    expect((await post(pausePath(), {}, own)).status).toBe(200);
   });
 
   test("is not made by default", async () => {
     const { post } = newDashboard({ readOnly: true });
-    expect(await post(path())).toMatchObject({
+    expect(await post(pausePath())).toMatchObject({
       status: 403,
       body: { error: expect.stringContaining("read-only") },
     });
@@ -111,19 +111,19 @@ describe("a change", () => {
     ["as text", { "content-type": "text/plain" }, 415],
   ])("is not made %s", async (_, headers, status) => {
     const { post } = newDashboard();
-    expect((await post(path(), {}, headers)).status).toBe(status);
+    expect((await post(pausePath(), {}, headers)).status).toBe(status);
   });
 
   test("is not made without an origin, and not by GET", async () => {
     const { board, get } = newDashboard();
     const headers = { ...json, "x-delayline": "change" };
-    const request = new Request(`http://localhost/${path()}`, {
+    const request = new Request(`http://localhost/${pausePath()}`, {
       method: "POST",
       headers,
       body: "{}",
     });
     expect((await board(request)).status).toBe(403);
-    const { status, headers: said } = await get(path());
+    const { status, headers: said } = await get(pausePath());
     expect(status).toBe(405);
     expect(said.get("allow")).toBe("POST");
   });
@@ -135,7 +135,7 @@ describe("a change", () => {
     ["much too large", JSON.stringify({ id: "x".repeat(20_000) }), 413],
   ])("is refused if its body is %s", async (_, body, status) => {
     const { post } = newDashboard();
-    expect((await post(path(), body)).status).toBe(status);
+    expect((await post(pausePath(), body)).status).toBe(status);
   });
 });
 
