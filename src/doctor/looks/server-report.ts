@@ -53,8 +53,7 @@ async function readConfig(node: SiteNode): Promise<Pick<ServerReport, "config" |
   const config = new Map<string, string>();
   for (const setting of SETTINGS) {
     try {
-      const reply = await node.ask((redis) => redis.config("GET", setting));
-      const [, value] = reply as string[];
+      const [, value] = await node.ask((redis) => redis.config("GET", setting));
       if (value !== undefined) config.set(setting, value);
     } catch (error) {
       return { config: undefined, configRefusal: (error as Error).message };

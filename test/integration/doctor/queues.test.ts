@@ -212,20 +212,23 @@ it("finds messages in the ordinary queue beside the partitions", async () => {
   await newPartitioned();
   const { timeouts } = keys;
   const first = queueKeys(partitionName("orders", 0)).timeouts;
-  const [member = ""] = await admin.zrangeBuffer(first, 0, 0);
+  const [member = ""] = await admin.zrangeBuffer(first, "0", "0");
   await admin.zadd(timeouts, String(Date.now() + 600_000), member);
   const findings = await diagnosis({ redis: server.url });
   expect(inShort(findings)).toEqual(["warning partitions orders"]);
   expect(findings[0]?.what).toContain("1 message in the ordinary queue beside the 2 partitions");
 });
 
+function factKey(partition: number): string {
+  return queueKeys(partitionName("orders", partition)).partitions;
+}
+
 it("finds a change of the number of partitions that nobody goes on with", async () => {
   await newPartitioned();
-  const key = (partition: number) => queueKeys(partitionName("orders", partition)).partitions;
-  const fact = parseFact((await admin.get(key(0))) ?? "");
+  const fact = parseFact((await admin.get(factKey(0))) ?? "");
   if (fact === undefined) throw new Error("the queue has partitions");
   const moving = formatFact({ ...fact, epoch: fact.epoch + 1, to: 3, state: "moving" });
-  for (const partition of [0, 1, 2]) await admin.set(key(partition), moving);
+  for (const partition of [0, 1, 2]) await admin.set(factKey(partition), moving);
   const findings = await diagnosis({ redis: server.url });
   expect(find(findings, "partitions")?.what).toContain("from 2 to 3 (moving), and no batch");
   expect(find(findings, "partitions")?.level).toBe("warning");
