@@ -235,18 +235,16 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
   }
 
   /**
-   * Ends all subscriptions and `for await` loops, and resolves when their handlers and bodies have finished: for a process
-   * that goes on offering before it closes. What is due is still moved. What `take` and `poll` wait for goes on.
+   * Closes all subscriptions of this client, as `close()` of each does: for a process that goes on offering before it ends.
+   * What is due is still moved, and what takes by itself goes on: loops, `take`, `poll`.
    *
    * Must not be awaited by a handler, which would wait for itself.
    *
-   * @throws {TypeError | RangeError} if an option is not legal; nothing was stopped.
+   * @throws {TypeError | RangeError} if an option is not legal; nothing was closed.
    */
-  async stopConsuming(options: CloseOptions = {}): Promise<void> {
+  async closeSubscriptions(options: CloseOptions = {}): Promise<void> {
     checkCloseOptions(options);
-    const patience = new Patience();
-    if (options.timeout !== undefined) patience.limit(options.timeout);
-    await this.#queues.stopConsuming(patience);
+    await this.#queues.closeSubscriptions(options);
   }
 
   /**

@@ -3,9 +3,10 @@ import type { QueueCounters } from "../observe/counters.ts";
 import type { QueueStats } from "../observe/queue-stats.ts";
 import type { Membership } from "../partitions/part.ts";
 import { arePartitions, type PartitionInfo } from "../partitions/partition-info.ts";
+import type { CloseOptions } from "../queue/consumer.ts";
 import { queueKeys } from "../queue/keys.ts";
 import type { QueueSettings } from "../queue/options.ts";
-import type { Patience } from "../time/patience.ts";
+import { Subscription } from "../queue/subscription.ts";
 import { OpenPartitions } from "./open-partitions.ts";
 import { OpenQueue } from "./open-queue.ts";
 import type { Shared } from "./shared.ts";
@@ -123,15 +124,11 @@ export class OpenQueues {
     return new Map(named.map(([name, { counters }]) => [name, counters.snapshot()]));
   }
 
-  /**
-   * Ends subscriptions and loops; resolves when the handlers and the bodies of loops that run have finished. Those for which
-   * `patience` does not last are reported.
-   */
-  async stopConsuming(patience: Patience): Promise<void> {
-    const queues = this.all;
-    for (const { consumers } of queues) for (const consumer of consumers) consumer.stop();
-    const handled = Promise.all(queues.map((queue) => queue.handled()));
-    if (!(await patience.waitFor(handled))) for (const queue of queues) queue.reportRunning();
+  /** Closes the subscriptions of all queues, but not the loops. */
+  async closeSubscriptions(options: CloseOptions): Promise<void> {
+    const consumers = this.all.flatMap((open) => [...open.consumers]);
+    const subscriptions = consumers.filter((consumer) => consumer instanceof Subscription);
+    await Promise.all(subscriptions.map((subscription) => subscription.close(options)));
   }
 
   /** @throws {TypeError} if it is open as an ordinary queue, or the name or a `keyPrefix` is not legal for partitions. */

@@ -5,7 +5,7 @@ import { checkModuleOptions, type DelaylineModuleOptions } from "./delayline-mod
 /**
  * The client of an application, from its start to its end.
  *
- * When the application shuts down, consumers stop in the first phase, `onModuleDestroy`, and their handlers finish, while the
+ * When the application shuts down, subscriptions end in the first phase, `onModuleDestroy`, and their handlers finish, while the
  * services that they use are there as far as Nest's order allows. Requests are still answered then, and may offer; the
  * client is closed in the last phase, `onApplicationShutdown`, when no server listens any more.
  */
@@ -23,7 +23,7 @@ export class DelaylineLifecycle implements OnModuleDestroy, OnApplicationShutdow
 
   async onModuleDestroy(): Promise<void> {
     const timeout = this.#shutdownTimeout;
-    await this.line.stopConsuming(timeout === undefined ? {} : { timeout });
+    await this.line.closeSubscriptions(timeout === undefined ? {} : { timeout });
   }
 
   async onApplicationShutdown(): Promise<void> {

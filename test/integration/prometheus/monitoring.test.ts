@@ -8,7 +8,8 @@ import { Registry } from "prom-client";
 import { beforeAll, describe, expect, onTestFinished, test, type TestContext } from "vitest";
 import { parse } from "yaml";
 import { Delayline } from "../../../src/index.ts";
-import { collectMetrics } from "../../../src/prometheus/index.ts";
+import { collectMetrics, type CollectMetricsOptions } from "../../../src/prometheus/index.ts";
+import { readPage, tableUnder, wordsIn } from "../../unit/docs/pages.ts";
 import { newLine } from "../../helpers/delayline.ts";
 import { redisUrl, uniqueName } from "../../helpers/redis.ts";
 
@@ -69,6 +70,25 @@ test("the dashboard leaves nothing out that the exporter prints, but for the sum
   const shown = queries.flatMap(metricsIn);
   const missing = [...series].filter((name) => !shown.includes(name));
   expect(missing.filter((name) => !/_seconds_(sum|count)$/.test(name))).toEqual([]);
+});
+
+test("the guide names every metric, every alert and every option", () => {
+  const page = readPage("docs/guide/prometheus.md");
+  const base = [...series].map((name) => name.replace(/(_seconds)_(bucket|sum|count)$/, "$1"));
+  expect(new Set(page.text.match(/(?<=`)delayline_[a-z_]+(?=`)/g))).toEqual(new Set(base));
+  const alerts = tableUnder(page, "Alerts and a dashboard");
+  expect(alerts.map(([name, severity]) => [wordsIn(name)[0], severity])).toEqual(
+    rules.map(({ alert, labels }) => [alert, labels.severity]),
+  );
+  const options = tableUnder(page, "Metrics for Prometheus").map(([name]) => wordsIn(name)[0]);
+  const known: Record<keyof CollectMetricsOptions, true> = {
+    registry: true,
+    queues: true,
+    prefix: true,
+    timeout: true,
+    onError: true,
+  };
+  expect(options).toEqual(Object.keys(known));
 });
 
 test.each(rules)("$alert says which queue, what it means, and what to do first", (rule) => {

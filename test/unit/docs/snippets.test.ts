@@ -56,9 +56,13 @@ const CONFIG = {
   compilerOptions: {
     noUnusedLocals: false,
     noUnusedParameters: false,
+    // Those of Nest, which are about parameters, too.
+    experimentalDecorators: true,
     paths: {
       delayline: ["../../src/index.ts"],
       "delayline/dashboard": ["../../src/dashboard/index.ts"],
+      "delayline/nestjs": ["../../src/nestjs/index.ts"],
+      "delayline/prometheus": ["../../src/prometheus/index.ts"],
       "delayline/redisson": ["../../src/redisson/index.ts"],
       "delayline/testing": ["../../src/testing/index.ts"],
     },
