@@ -21,7 +21,8 @@ const BROWSER = "test/browser/**/*.test.ts";
 const common = {
   // Processes, not threads: tests send signals, and some start processes of their own.
   pool: "forks",
-  testTimeout: 30_000,
+  // A busy machine may take ten times as long as a quiet one.
+  testTimeout: 60_000,
   hookTimeout: 60_000,
 } as const;
 

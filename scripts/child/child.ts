@@ -92,11 +92,12 @@ export class Child<Message = unknown> {
    * Waits for a message, and takes it. Messages that do not match are kept for later calls.
    *
    * Fails, with what the process wrote to its standard error, if it ends before that or takes more
-   * than `within` milliseconds. Defaults to 10000; `Infinity` waits for as long as the process lives.
+   * than `within` milliseconds; `Infinity` waits for as long as the process lives. Defaults to 30000: a busy
+   * machine is slow to start a process.
    */
   async next(
     matches: (message: Message) => boolean = () => true,
-    within = 10_000,
+    within = 30_000,
   ): Promise<Message> {
     return await new Promise((resolve, reject) => {
       const look = (): void => {

@@ -146,7 +146,7 @@ test("hostile options, as ours and as those of a lent client, through an outage 
     );
   };
 
-  await withAll((subject) => subject.isAtWork(20_000));
+  await withAll((subject) => subject.isAtWork(40_000));
   expect(problems).toEqual([]);
 
   // Some fall due while the server hangs, some while it is out of reach.
@@ -173,7 +173,7 @@ test("hostile options, as ours and as those of a lent client, through an outage 
   server.resume();
   // The network breaks when nothing is on its way: a pop whose answer is lost has lost its message.
   await withAll(async (subject) => {
-    await subject.isAtWork(20_000);
+    await subject.isAtWork(40_000);
     await subject.hasReceived(subject.dueSoon);
   });
   await withAll(offerTen);
@@ -184,7 +184,7 @@ test("hostile options, as ours and as those of a lent client, through an outage 
   outage.abort();
 
   await offering;
-  await withAll((subject) => subject.isAtWork(20_000));
+  await withAll((subject) => subject.isAtWork(40_000));
   await withAll(async (subject) => {
     const { accepted, received, refused } = subject;
     await subject.hasReceived(accepted);
@@ -202,7 +202,7 @@ test("hostile options, as ours and as those of a lent client, through an outage 
     expect(await lent.ping()).toBe("PONG");
   });
   expect(problems).toEqual([]);
-}, 120_000);
+}, 180_000);
 
 test.for(
   (["commandTimeout", "blockingTimeout", "socketTimeout"] as const).flatMap((option) => [

@@ -35,7 +35,7 @@ test("of two processes that move messages, one is killed again and again", async
   await eventually(async () => (await redis.llen(name)) >= sent.length, { within: 10_000 });
   expectEachOnce(sent, await redis.lrange(name, 0, -1));
   expect(await redis.zcard(`redisson_delay_queue_timeout:{${name}}`)).toBe(0);
-});
+}, 180_000);
 
 test("what fell due while no process was there moves as soon as the first is back", async () => {
   const name = uniqueName();

@@ -148,7 +148,7 @@ describe.each(Object.keys(places))("on %s", (where) => {
           );
           expect(given.flat()).toEqual(expect.arrayContaining(ANSWERS));
         },
-        { within: 15_000 },
+        { within: 30_000 },
       );
       const reports = await Promise.all(
         workers.map(async (worker) => {
