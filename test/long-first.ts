@@ -26,6 +26,7 @@ const LONG = [
  */
 export class LongFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    // oxlint-disable-next-line unicorn/no-array-sort -- It is no array's.
     const sorted = await super.sort(files);
     return sorted.toSorted((a, b) => rank(a) - rank(b));
   }

@@ -8,6 +8,9 @@ import { TcpProxy } from "./tcp-proxy.ts";
 
 const NAME = "delayline";
 
+/** Milliseconds that a master may be silent where no switch is wanted: on a busy machine it is, for seconds. */
+const PATIENT = 60_000;
+
 /** One of the group's Redis servers, and the two networks by which it is reached. */
 export interface Member {
   readonly server: OwnServer;
@@ -79,18 +82,35 @@ export class SentinelGroup {
     });
   }
 
-  /** Resolves with the next switch to another master. Ask before what causes it. */
+  /**
+   * Resolves with the next switch to another master. Ask just before what causes it: only until then the
+   * Sentinels replace a master that does not answer.
+   */
   async nextSwitch(): Promise<{ readonly switched: Promise<Switch> }> {
+    await this.#setDownAfter(1000);
     const sentinel = this.#connect(0);
     await sentinel.subscribe("+switch-master");
-    const switched = once(sentinel, "message").then(([, message]: string[]): Switch => {
-      const at = performance.now();
-      sentinel.disconnect();
-      // "<name> <old ip> <old port> <new ip> <new port>"
-      const words = (message ?? "").split(" ");
-      return { from: this.#memberAt(Number(words[2])), to: this.#memberAt(Number(words[4])), at };
-    });
+    const switched = once(sentinel, "message").then(
+      async ([, message]: string[]): Promise<Switch> => {
+        const at = performance.now();
+        sentinel.disconnect();
+        await this.#setDownAfter(PATIENT);
+        // "<name> <old ip> <old port> <new ip> <new port>"
+        const words = (message ?? "").split(" ");
+        return { from: this.#memberAt(Number(words[2])), to: this.#memberAt(Number(words[4])), at };
+      },
+    );
     return { switched };
+  }
+
+  async #setDownAfter(milliseconds: number): Promise<void> {
+    await Promise.all(
+      this.#sentinelPorts.map(async (_, i) => {
+        const sentinel = this.#connect(i);
+        await sentinel.call("SENTINEL", "SET", NAME, "down-after-milliseconds", milliseconds);
+        sentinel.disconnect();
+      }),
+    );
   }
 
   async #ask<Answer>(question: (sentinel: Redis) => Promise<Answer>): Promise<Answer> {
@@ -142,7 +162,7 @@ async function follow(replica: Member, master: Member): Promise<void> {
 function startSentinel(masterPort: number): Promise<number> {
   return spawnSentinel([
     `sentinel monitor ${NAME} 127.0.0.1 ${masterPort} 2`,
-    `sentinel down-after-milliseconds ${NAME} 1000`,
+    `sentinel down-after-milliseconds ${NAME} ${PATIENT}`,
     `sentinel failover-timeout ${NAME} 5000`,
     `sentinel parallel-syncs ${NAME} 2`,
   ]);

@@ -32,7 +32,8 @@ export interface SentinelPair {
   handOver(): Promise<void>;
 }
 
-export async function startSentinelPair(name: string): Promise<SentinelPair> {
+/** @param downAfter milliseconds without an answer after which the master is replaced. */
+export async function startSentinelPair(name: string, downAfter = 500): Promise<SentinelPair> {
   const [master, replica] = await Promise.all([startOwnServer(), startOwnServer()]);
   const follower = newRedis(replica.url);
   await follower.call("REPLICAOF", "127.0.0.1", master.port);
@@ -40,7 +41,7 @@ export async function startSentinelPair(name: string): Promise<SentinelPair> {
     within: 20_000,
     what: "the replica is in step with its master",
   });
-  const sentinelPort = await startSentinel(name, master.port);
+  const sentinelPort = await startSentinel(name, master.port, downAfter);
   const leader = newRedis(master.url);
   const handOver = async () => {
     // WAIT waits for what its own connection has written, and with it for all that was before.
@@ -51,10 +52,14 @@ export async function startSentinelPair(name: string): Promise<SentinelPair> {
 }
 
 /** Starts a Sentinel for this test alone, which alone decides on a failover. Returns its port. */
-export async function startSentinel(masterName: string, masterPort: number): Promise<number> {
+export async function startSentinel(
+  masterName: string,
+  masterPort: number,
+  downAfter = 500,
+): Promise<number> {
   const port = await spawnSentinel([
     `sentinel monitor ${masterName} 127.0.0.1 ${masterPort} 1`,
-    `sentinel down-after-milliseconds ${masterName} 500`,
+    `sentinel down-after-milliseconds ${masterName} ${downAfter}`,
     `sentinel failover-timeout ${masterName} 3000`,
   ]);
   const client = new Redis(port, "127.0.0.1");

@@ -10,14 +10,14 @@ import { startSentinelPair } from "../../helpers/sentinel.ts";
 import { missing, repeated } from "../ledger.ts";
 
 /** One of the two set-ups, and what a client is made from to find it. */
-async function startGroup(name: string) {
-  const pair = await startSentinelPair(name);
+async function startGroup(name: string, downAfter?: number) {
+  const pair = await startSentinelPair(name, downAfter);
   const sentinels = [{ host: "127.0.0.1", port: pair.sentinelPort }];
   return { ...pair, options: { sentinels, name } };
 }
 
 test("two Sentinel set-ups in one list: the master of one dies, the other's partitions go on", async () => {
-  const [dying, living] = await Promise.all([startGroup("one"), startGroup("two")]);
+  const [dying, living] = await Promise.all([startGroup("one"), startGroup("two", 60_000)]);
   const name = uniqueName("partitions");
   const redis = [dying.options, living.options];
   const line = newLineThatMayFail({ redis });
