@@ -39,8 +39,7 @@ export default defineConfig({
           name: "node",
           include: ["test/**/*.test.ts"],
           exclude: [INTEROP, BROWSER],
-          // More than the two processors of a small machine, since the long tests mostly wait.
-          maxWorkers: 3,
+          maxWorkers: 2,
           // A process runs file after file: to start one and to load the code takes longer than most files.
           isolate: false,
         },

@@ -9,13 +9,13 @@ import {
 
 /** What a process has counted of the queue "a". */
 function counted(count: (counters: Counters) => void) {
-  const counters = new Counters();
+  const counters = new Counters("orders");
   count(counters);
   return new Map([["a", counters.snapshot()]]);
 }
 
 test("every number of the counters is a metric", () => {
-  const names = Object.keys(new Counters());
+  const names = Object.keys(new Counters("orders"));
   const used = [...PROCESS_COUNTERS, ...PROCESS_HISTOGRAMS].map(({ of }) => of);
   expect(used.toSorted()).toEqual(names.toSorted());
 });
