@@ -36,8 +36,8 @@ export function listen(spans: Spans, metrics: Metrics): () => void {
   const underWayOf = (event: object): UnderWay | undefined => (event as Noted)[key];
 
   const listeners = [
-    on<OfferEvent>(offers.start, (event) => begin(event, spans.offer(event))),
-    on<OfferEvent>(offers.asyncEnd, (event) => {
+    on(offers.start, (event: OfferEvent) => begin(event, spans.offer(event))),
+    on(offers.asyncEnd, (event: OfferEvent) => {
       const { startedAt, span } = underWayOf(event) ?? {};
       if (startedAt === undefined || span === undefined) return;
       spans.offered(span, event);
@@ -46,8 +46,8 @@ export function listen(spans: Spans, metrics: Metrics): () => void {
       if (stored > 0) metrics.sent(event.queue, stored);
       if (stored < event.count) metrics.sent(event.queue, event.count - stored, event.error);
     }),
-    on<TakeEvent>(takes.start, (event) => begin(event, undefined, context.active())),
-    on<TakeEvent>(takes.asyncEnd, (event) => {
+    on(takes.start, (event: TakeEvent) => begin(event, undefined, context.active())),
+    on(takes.asyncEnd, (event: TakeEvent) => {
       const { startedAt, parent } = underWayOf(event) ?? {};
       if (startedAt === undefined || parent === undefined) return;
       const duration = performance.now() - startedAt;
@@ -55,24 +55,24 @@ export function listen(spans: Spans, metrics: Metrics): () => void {
       metrics.ended("take", event, duration);
       metrics.consumed("take", event, event.messages ?? []);
     }),
-    on<HandleEvent>(handlings.start, (event) => {
+    on(handlings.start, (event: HandleEvent) => {
       begin(event, spans.process(event));
       metrics.consumed("process", event, event.messages);
     }),
-    on<HandleEvent>(handlings.asyncEnd, (event) => {
+    on(handlings.asyncEnd, (event: HandleEvent) => {
       const { startedAt, span } = underWayOf(event) ?? {};
       if (startedAt === undefined || span === undefined) return;
       spans.end(span, event);
       metrics.ended("process", event, performance.now() - startedAt);
     }),
-    on<SettleEvent>(settlements.start, (event) => begin(event, spans.settle(event))),
-    on<SettleEvent>(settlements.asyncEnd, (event) => {
+    on(settlements.start, (event: SettleEvent) => begin(event, spans.settle(event))),
+    on(settlements.asyncEnd, (event: SettleEvent) => {
       const { startedAt, span } = underWayOf(event) ?? {};
       if (startedAt === undefined || span === undefined) return;
       spans.settled(span, event);
       metrics.ended(event.operation, event, performance.now() - startedAt);
     }),
-    on<TransferEvent>(transfers, (event) => metrics.transferred(event)),
+    on(transfers, (event: TransferEvent) => metrics.transferred(event)),
   ];
   return () => {
     for (const end of listeners) end();
@@ -87,9 +87,9 @@ interface Channel {
   unsubscribe(listener: (event: unknown) => void): void;
 }
 
-/** Listens to a channel; returns what ends that. */
-function on<Event>(channel: Channel, listener: (event: Event) => void): () => void {
-  const listening = (event: unknown) => listener(event as Event);
+/** Listens to a channel, whose events are of this type; returns what ends that. */
+function on(channel: Channel, listener: (event: never) => void): () => void {
+  const listening = listener as (event: unknown) => void;
   channel.subscribe(listening);
   return () => channel.unsubscribe(listening);
 }
