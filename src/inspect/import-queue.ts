@@ -35,7 +35,7 @@ export interface ImportOptions {
  * handled since. A delayed message or a retry that is there already stays as it is. Do not change the number of partitions
  * meanwhile.
  *
- * Lines go in fifty at a time, one script per place, in their order.
+ * Lines go in 25 at a time, one script per place, in their order.
  *
  * @throws {TypeError | RangeError} naming the line, if one is not legal; those before it have been put in, or will be
  * passed over.
@@ -147,5 +147,5 @@ function parse(text: string, line: number): ParsedRecord {
 }
 
 /** Messages per script, and bytes: some 500 us of Redis's time. */
-const BATCH = 50;
+const BATCH = 25;
 const BATCH_BYTES = 65_536;
