@@ -4,6 +4,7 @@ import type { BlockingQueue } from "../ready/blocking-queue.ts";
 import type { ReliableQueue } from "../reliable/reliable-queue.ts";
 import { Delayline } from "../client/delayline.ts";
 import type { DelaylineOptions } from "../queue/options.ts";
+import type { AnyDelaylineError } from "../errors.ts";
 import type { QueueStats } from "../observe/queue-stats.ts";
 
 /** A queue as it was found in Redis, opened to look at: nothing is moved and nothing is taken. Payloads are bytes. */
@@ -22,7 +23,13 @@ export interface InspectedQueue {
 }
 
 /** Options of an {@link Inspector}. */
-export type InspectorOptions = Pick<DelaylineOptions, "redis" | "callTimeout" | "closeTimeout">;
+export interface InspectorOptions extends Pick<
+  DelaylineOptions,
+  "redis" | "callTimeout" | "closeTimeout" | "interop"
+> {
+  /** Is told what fails that nobody awaits, such as a lost connection. Defaults to a process warning. */
+  readonly onError?: (error: AnyDelaylineError) => void;
+}
 
 /**
  * Opens whatever queue there is under a name: plain or reliable, ordinary or in partitions. It takes part in nothing: it
@@ -64,7 +71,10 @@ export class Inspector implements AsyncDisposable {
     // What a client has open as the one, it does not open as the other.
     if ((this.#open.get(name) ?? isPartitioned) !== isPartitioned) this.#startAgain();
     this.#open.set(name, isPartitioned);
-    const options = { codec: "bytes", ...(isPartitioned && { partitions }) } as const;
+    const options = {
+      codec: "bytes",
+      ...(isPartitioned && { partitions, interop: "none" as const }),
+    } as const;
     const delayed = this.#line.getDelayedQueue(name, options);
     const stats = await delayed.stats({ signal });
     const isReliable = stats.kind === "reliable" || stats.dead > 0 || stats.retries > 0;
@@ -91,7 +101,10 @@ export class Inspector implements AsyncDisposable {
   }
 
   #connect(): Delayline {
-    return new Delayline({ ...this.#options, transfer: false });
+    const { onError, ...options } = this.#options;
+    const line = new Delayline({ ...options, transfer: false });
+    if (onError !== undefined) line.on("error", onError);
+    return line;
   }
 
   #startAgain(): void {

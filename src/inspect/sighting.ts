@@ -1,5 +1,11 @@
 import type { MessageHeaders } from "../queue/headers.ts";
-import { formatMessageId, messageIdAt, unpackMember, type MessageId } from "../queue/message.ts";
+import {
+  formatMessageId,
+  messageIdAt,
+  parseMessageId,
+  unpackMember,
+  type MessageId,
+} from "../queue/message.ts";
 import { unpackTrailer } from "../queue/trailer.ts";
 import type { Content } from "../reliable/contents.ts";
 
@@ -55,21 +61,31 @@ export function sightDelayed(
 ): Sighting | undefined {
   const found = unpackMember(member);
   if (found === undefined) return undefined;
-  const { id, payload, key, headers, attempts = 0 } = found;
+  const { payload } = found;
   const trailer = member.subarray(payload.byteOffset - member.byteOffset + payload.length);
+  const id = formatMessageId(deadline, found.id);
+  return sightMessage(spot, { ...found, id, deadline, trailer });
+}
+
+/** A delayed message, as a handle has found it. */
+export function sightMessage(
+  spot: Spot,
+  message: Pick<Sighting, "id" | "key" | "headers" | "payload" | "trailer" | "deadline">,
+): Sighting {
+  const { id, key, headers, payload, trailer, deadline } = message;
   return {
     ...spot,
     ...UNSAID,
     state: "delayed",
-    id: formatMessageId(deadline, id),
+    id,
     key,
     headers,
     payload,
     trailer,
     size: payload.length,
     deadline,
-    offeredAt: offeredAt(id),
-    attempts,
+    offeredAt: offeredAt(parseMessageId(id).subarray(8)),
+    attempts: 0,
   };
 }
 

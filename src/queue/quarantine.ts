@@ -1,9 +1,9 @@
 import { clearQuarantine } from "../lua/ready/clear-quarantine.ts";
-import { listPage } from "../lua/ready/list-page.ts";
 import { requeue } from "../lua/ready/requeue.ts";
-import { asNumber, run } from "../lua/script.ts";
+import { asNumber } from "../lua/script.ts";
 import { callSignal, checkWhole } from "./checks.ts";
 import type { CallOptions } from "./options.ts";
+import { listed } from "./listed.ts";
 import type { Queue } from "./queue.ts";
 
 /**
@@ -42,17 +42,7 @@ export class Quarantine {
    * Read in bounded pages. No snapshot: if something is taken out meanwhile, others may be missing.
    */
   async *[Symbol.asyncIterator](): AsyncGenerator<Buffer, void, void> {
-    for (const place of PLACES) {
-      for (let position = 0; ;) {
-        const args = { position, step: STEP, maxBytes: PAGE_BYTES };
-        const page = await this.#queue.call("read the quarantine of", (redis, keys) =>
-          run(redis, listPage, { list: keys[place] }, args),
-        );
-        if (page.length === 0) break;
-        yield* page;
-        position += page.length;
-      }
-    }
+    for (const place of PLACES) yield* listed(this.#queue, place);
   }
 
   /**
@@ -102,6 +92,6 @@ export class Quarantine {
 /** Where payloads are, and where messages of an unknown layout are. */
 const PLACES = ["quarantine", "unreadable"] as const;
 
-/** How many one script reads or moves, and after how many bytes it stops: some 100 us of Redis's time. */
+/** How many one script moves, and after how many bytes it stops: some 100 us of Redis's time. */
 const STEP = 100;
 const PAGE_BYTES = 65_536;

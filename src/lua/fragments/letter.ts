@@ -74,4 +74,11 @@ export function unpackLetter(entryId: string, fields: readonly Buffer[]): Letter
   return { ...common, address: place, payload: bytes, group, reason: "unreadable" };
 }
 
+/** The fields of an entry, and their values: {@link unpackLetter} the other way round. */
+export function packLetter(letter: Omit<Letter, "diedAt">): Buffer[] {
+  const { address, payload, attempts, group, reason, trailer } = letter;
+  const fields = ["a", address, "p", payload, "n", String(attempts), "g", group, "r", reason];
+  return [...fields, ...(trailer.length > 0 ? ["t", trailer] : [])].map((one) => Buffer.from(one));
+}
+
 const NOTHING = Buffer.alloc(0);

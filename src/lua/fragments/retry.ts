@@ -59,3 +59,16 @@ export function unpackRetryName(name: Buffer): { address: Buffer; group: string 
   if (name.length < Math.max(end, 2)) return undefined;
   return { address: name.subarray(1, end), group: name.toString("utf8", end) };
 }
+
+/** The bytes of a value of the HASH: {@link unpackRetry} the other way round. */
+export function packRetry({ attempts, payload, trailer }: Retry): Buffer {
+  const head = Buffer.alloc(8);
+  head.writeUInt32LE(attempts, 0);
+  head.writeUInt32LE(payload.length, 4);
+  return Buffer.concat([head, payload, trailer]);
+}
+
+/** The name of a retry: {@link unpackRetryName} the other way round. */
+export function packRetryName(address: Buffer, group: string): Buffer {
+  return Buffer.concat([Buffer.from([address.length]), address, Buffer.from(group)]);
+}

@@ -1,0 +1,67 @@
+import { Cluster } from "ioredis";
+import type { DelaylineOptions } from "../queue/options.ts";
+import { UsageError } from "./usage-error.ts";
+
+/** Where Redis is, and how the connection ends that was made for it. */
+export interface Addresses {
+  readonly redis: NonNullable<DelaylineOptions["redis"]>;
+  /** For people: without user names and passwords. */
+  readonly shown: string;
+  /** Ends what was opened here. */
+  close(): void;
+}
+
+/**
+ * Reads the addresses of Redis: one, a list of servers, or with `isCluster` some nodes of one Cluster.
+ *
+ * @throws {UsageError} if one is no URL. What it was is not told: there may be a password in it.
+ */
+export function readAddresses(urls: readonly string[], isCluster: boolean): Addresses {
+  const parsed = urls.map(parse);
+  const shown = parsed.map(({ host }) => host || "the socket").join(", ");
+  if (!isCluster) {
+    const [first = DEFAULT_URL] = urls;
+    return { redis: urls.length > 1 ? [...urls] : first, shown, close: () => {} };
+  }
+  const [first] = parsed;
+  const redisOptions = {
+    ...(first?.username && { username: decodeURIComponent(first.username) }),
+    ...(first?.password && { password: decodeURIComponent(first.password) }),
+    ...(first?.protocol === "rediss:" && { tls: {} }),
+  };
+  const nodes = parsed.map(({ hostname, port }) => ({
+    host: hostname,
+    port: Number(port || 6379),
+  }));
+  const cluster = new Cluster(nodes, {
+    slotsRefreshInterval: 2000,
+    lazyConnect: true,
+    clusterRetryStrategy: (attempt) => Math.min(100 * attempt, 2000),
+    redisOptions,
+  });
+  // Calls tell what they fail for.
+  cluster.on("error", () => {});
+  return { redis: cluster, shown: `the Cluster at ${shown}`, close: () => cluster.disconnect() };
+}
+
+/** What must not be shown of these addresses: their passwords, as they are written and as they are meant. */
+export function secretsOf(urls: readonly string[]): string[] {
+  const secrets = urls.flatMap((url) => {
+    const [, written] = /^[a-z]+:\/\/[^/@]*?:(.*)@[^@]*$/s.exec(url) ?? [];
+    if (written === undefined) return [];
+    try {
+      return [written, decodeURIComponent(written)];
+    } catch {
+      return [written];
+    }
+  });
+  return secrets.filter((secret) => secret !== "");
+}
+
+function parse(text: string): URL {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url !== undefined && /^rediss?:$/.test(url.protocol)) return url;
+  throw new UsageError("--redis must be a URL such as redis://localhost:6379 or rediss://...");
+}
+
+const DEFAULT_URL = "redis://localhost:6379";

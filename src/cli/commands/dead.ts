@@ -1,0 +1,122 @@
+import type { InspectedQueue } from "../../inspect/inspector.ts";
+import { messagesIn } from "../../inspect/messages-in.ts";
+import { isMessageId } from "../../queue/message.ts";
+import type { DeadLetters } from "../../reliable/dead-letters.ts";
+import { CHANGING, CHANGING_HELP, defineCommand } from "../command.ts";
+import { formatDistance, parseDuration } from "../durations.ts";
+import { EXIT, type ExitCode } from "../exit-code.ts";
+import { payloadLine, sightingJson } from "../message-view.ts";
+import { quoted } from "../output.ts";
+import type { Session } from "../session.ts";
+import { subWord } from "../sub-word.ts";
+import { formatCount, type Column } from "../table.ts";
+import { UsageError } from "../usage-error.ts";
+
+export const dead = defineCommand({
+  usage: "dead list|redrive|remove <queue> [<id>... | --all]",
+  help: `The dead letters of a reliable queue.
+  list     prints them, oldest first
+  redrive  delivers them again, as if for the first time; all, if none is named
+  remove   removes them for good
+A letter is found by reading: O(N) in the number of letters, in bounded steps.`,
+  words: [2, 1000],
+  options: {
+    ...CHANGING,
+    all: { type: "boolean" },
+    delay: { type: "string" },
+    payload: { type: "boolean" },
+  },
+  optionHelp: {
+    ...CHANGING_HELP,
+    all: "all that are dead now",
+    delay: "of redrive: how long they wait before; defaults to 0s",
+    payload: "of list: shows payloads, readable and escaped",
+  },
+  async run(session, [word, name = "", ...ids], values) {
+    const what = subWord("dead", word, ["list", "redrive", "remove"]);
+    const { delay = "0s", payload = false } = values;
+    // To put all back loses nothing.
+    const all = values.all ?? (what === "redrive" && ids.length === 0);
+    const wait = parseDuration("--delay", delay);
+    if (what !== "list" && all === ids.length > 0) {
+      throw new UsageError(`name the ids to ${what}, or say --all`);
+    }
+    const wrong = ids.find((id) => !isMessageId(id));
+    if (wrong !== undefined) {
+      throw new UsageError(
+        `${JSON.stringify(wrong)} is no message id; dead letters have no other name`,
+      );
+    }
+    const queue = await session.open(name);
+    if (what === "list") return await list(session, queue, payload);
+    const letters = queue.deadLetters;
+    const size = letters === undefined ? 0 : queue.stats.dead;
+    if (letters === undefined || size === 0) return none(session, name);
+    const count = all
+      ? `all ${formatCount(size)} dead letters`
+      : `${formatCount(ids.length)} dead letter(s)`;
+    const doing = `${what} ${count} of queue ${quoted(name)}`;
+    if (!(await session.mayChange(doing, values))) return EXIT.done;
+    const done = await change(session, letters, what, all ? ["all"] : ids, wait);
+    const verb = what === "redrive" ? "Redrove" : "Removed";
+    if (session.isJson) await session.output.json({ queue: name, [what]: done });
+    else
+      await session.output.print(
+        `${verb} ${formatCount(done)} dead letter(s) of queue ${quoted(name)}.`,
+      );
+    return done > 0 ? EXIT.done : EXIT.nothing;
+  },
+});
+
+async function list(
+  session: Session,
+  queue: InspectedQueue,
+  withPayload: boolean,
+): Promise<ExitCode> {
+  const { output, isJson, signal } = session;
+  const { serverTime } = queue.stats;
+  let count = 0;
+  for await (const seen of messagesIn(queue, "dead", { signal })) {
+    count++;
+    const { id, diedAt = 0, attempts, reason = "", key, group = "" } = seen;
+    if (isJson) {
+      await output.json(sightingJson(seen, withPayload));
+      continue;
+    }
+    const row = [formatDistance(diedAt, serverTime), id, String(attempts), key ?? "-"];
+    await output.table(count === 1 ? COLUMNS : COLUMNS.map((one) => ({ ...one, title: "" })), [
+      row,
+    ]);
+    await output.print(`    ${group}: ${quoted(reason)}`);
+    if (withPayload) await output.print(payloadLine(seen.payload));
+  }
+  return count > 0 ? EXIT.done : none(session, queue.name);
+}
+
+async function change(
+  { signal }: Session,
+  letters: DeadLetters<Uint8Array>,
+  what: "redrive" | "remove",
+  ids: readonly string[],
+  delay: number,
+): Promise<number> {
+  let count = 0;
+  for (const id of ids) {
+    if (what === "redrive") count += await letters.redrive(id, { delay, signal });
+    else if (id === "all") count += await letters.clear({ signal });
+    else if (await letters.remove(id, { signal })) count++;
+  }
+  return count;
+}
+
+function none({ output }: Session, name: string): ExitCode {
+  output.say(`Queue ${quoted(name)} has no dead letters.`);
+  return EXIT.nothing;
+}
+
+const COLUMNS: readonly Column[] = [
+  { title: "DIED" },
+  { title: "ID" },
+  { title: "TRIES", align: "right" },
+  { title: "KEY", canShrink: true },
+];

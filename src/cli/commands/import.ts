@@ -1,0 +1,106 @@
+import { createReadStream } from "node:fs";
+import { createInterface } from "node:readline";
+import type { Readable } from "node:stream";
+import { randomUUID } from "node:crypto";
+import { once } from "node:events";
+import { importQueue } from "../../inspect/import-queue.ts";
+import { parseHead, type ExportHead } from "../../inspect/record.ts";
+import { MAX_PARTITIONS } from "../../queue/options.ts";
+import { CHANGING, CHANGING_HELP, defineCommand } from "../command.ts";
+import { EXIT } from "../exit-code.ts";
+import { quoted } from "../output.ts";
+import { parseCount } from "../parse-count.ts";
+import type { Session } from "../session.ts";
+import { formatCount } from "../table.ts";
+import { UsageError } from "../usage-error.ts";
+
+export const importCommand = defineCommand({
+  usage: "import [file] [--queue <name>]",
+  help: `Puts what delayline export has written into a queue, from a file or from stdin: ids,
+deadlines, keys, headers, attempts and bytes stay. What was in flight is ready again; dead
+letters die anew.
+It may be interrupted and run again with the same file: each message is put in once, even if
+it has been handled since. A queue that is not there yet becomes what the exported one was.`,
+  words: [0, 1],
+  options: {
+    ...CHANGING,
+    queue: { type: "string" },
+    partitions: { type: "string" },
+    "as-new": { type: "boolean" },
+  },
+  optionHelp: {
+    ...CHANGING_HELP,
+    queue: "into this queue; defaults to the name of the exported one",
+    partitions: "how many, if it is not there yet, 0 for none; defaults to as many as there were",
+    "as-new": "forgets that this file was imported before",
+  },
+  async run(session, [path], values) {
+    const { output, io, signal } = session;
+    const isStdin = path === undefined || path === "-";
+    const input = isStdin ? io.stdin : createReadStream(path);
+    const iterator = linesOf(input, path);
+    // Not every Node tells the reader of lines.
+    const failed = once(input, "error").then(([error]) => {
+      throw unreadable(error, path);
+    });
+    failed.catch(() => {});
+    const first = await Promise.race([iterator.next(), failed]);
+    const head = headOf(first.done === true ? "" : first.value, values["as-new"] === true);
+    const { queue: name = head.queue, partitions } = values;
+    const count =
+      partitions === undefined
+        ? head.partitions
+        : parseCount("--partitions", partitions, 0, MAX_PARTITIONS);
+    const dryRun = values["dry-run"] === true;
+    const doing = `import queue ${quoted(head.queue)} into queue ${quoted(name)} of ${session.addresses.shown}`;
+    if (!dryRun) await session.mayChange(doing, values);
+    const queue = await openTarget(session, name, dryRun ? 0 : count);
+    const importing = importQueue(queue, head, iterator, {
+      signal,
+      dryRun,
+      onProgress: (progress) => output.progress(`Imported ${formatCount(progress.put)} messages`),
+    });
+    const { put, known, isWhole } = await Promise.race([importing, failed]);
+    if (!isWhole) output.say("The file has no last line: its export was interrupted.");
+    if (session.isJson) await output.json({ queue: name, put, known, isWhole, dryRun });
+    else {
+      const verb = dryRun ? "Would import" : "Imported";
+      const before = known === 0 ? "" : `; ${formatCount(known)} had been imported before`;
+      await output.print(
+        `${verb} ${formatCount(put)} message(s) into queue ${quoted(name)}${before}.`,
+      );
+    }
+    return EXIT.done;
+  },
+});
+
+async function* linesOf(input: Readable, path?: string): AsyncGenerator<string, void, void> {
+  try {
+    yield* createInterface({ input, crlfDelay: Infinity });
+  } catch (error) {
+    throw unreadable(error, path);
+  }
+}
+
+function unreadable(error: unknown, path = "stdin"): UsageError {
+  const { code = "it ended too early" } = error as NodeJS.ErrnoException;
+  return new UsageError(`cannot read ${quoted(path)}: ${code}`, { cause: error });
+}
+
+function headOf(line: string, isNew: boolean): ExportHead {
+  try {
+    const head = parseHead(line);
+    return isNew ? { ...head, export: randomUUID() } : head;
+  } catch (error) {
+    throw new UsageError(`line 1: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+/** The queue as it is there, or a new one in partitions if that is wanted. */
+async function openTarget(session: Session, name: string, partitions: number) {
+  const { signal } = session;
+  const inspector = await session.inspector();
+  const isThere = (await inspector.names(signal)).includes(name);
+  if (!isThere && partitions > 0) await inspector.line.setPartitions(name, partitions, { signal });
+  return await inspector.open(name, signal);
+}

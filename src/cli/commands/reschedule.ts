@@ -1,0 +1,44 @@
+import { CHANGING, CHANGING_HELP, defineCommand } from "../command.ts";
+import { formatInstant, parseDuration, parseInstant } from "../durations.ts";
+import { EXIT } from "../exit-code.ts";
+import { findMessages } from "../find-messages.ts";
+import { quoted } from "../output.ts";
+import { UsageError } from "../usage-error.ts";
+
+export const reschedule = defineCommand({
+  usage: "reschedule <queue> <id or key> (--in <duration> | --at <date>)",
+  help: `Gives a delayed message another deadline, and by its id a retrying one. A delayed message
+gets another id by that.`,
+  words: [2, 2],
+  options: { ...CHANGING, in: { type: "string" }, at: { type: "string" } },
+  optionHelp: {
+    ...CHANGING_HELP,
+    in: "from now on, such as 15m",
+    at: "a date, such as 2026-11-22T09:00",
+  },
+  async run(session, [name = "", wanted = ""], values) {
+    const { in: delay, at } = values;
+    if ((delay === undefined) === (at === undefined))
+      throw new UsageError("give either --in or --at");
+    const wait = delay === undefined ? undefined : parseDuration("--in", delay);
+    const instant = at === undefined ? undefined : parseInstant("--at", at);
+    const { messages, ...queue } = await session.open(name);
+    const { output, signal } = session;
+    const found = await findMessages(session, { ...queue, messages }, [wanted]);
+    if (found.length === 0) return EXIT.nothing;
+    const when = instant === undefined ? `to be due in ${delay}` : `to ${formatInstant(instant)}`;
+    const doing = `reschedule ${quoted(wanted)} of queue ${quoted(name)} ${when}`;
+    if (!(await session.mayChange(doing, values))) return EXIT.done;
+    const moved =
+      instant === undefined
+        ? await messages.reschedule(wanted, wait ?? 0, { signal })
+        : await messages.rescheduleAt(wanted, instant, { signal });
+    if (moved === undefined) {
+      output.say(`${quoted(wanted)} has left meanwhile.`);
+      return EXIT.nothing;
+    }
+    if (session.isJson) await output.json({ queue: name, ...moved });
+    else await output.print(`Due at ${formatInstant(moved.deadline)}. Its id is ${moved.id}.`);
+    return EXIT.done;
+  },
+});

@@ -1,0 +1,49 @@
+import type { InspectedQueue } from "../../inspect/inspector.ts";
+import { sightMessage, type Sighting } from "../../inspect/sighting.ts";
+import { packTrailer } from "../../queue/trailer.ts";
+import { defineCommand } from "../command.ts";
+import { EXIT } from "../exit-code.ts";
+import { quoted } from "../output.ts";
+import { printMessages } from "../print-messages.ts";
+import { UsageError } from "../usage-error.ts";
+
+export const search = defineCommand({
+  usage: "search [queue] --prefix <prefix>",
+  help: `The delayed messages whose keys begin with a prefix, in no order; without a queue, of all
+queues. Reads every key of the queue, in bounded steps.`,
+  words: [0, 1],
+  options: { prefix: { type: "string" }, payload: { type: "boolean" } },
+  optionHelp: {
+    prefix: "how the keys begin, such as order:",
+    payload: "shows payloads, readable and escaped",
+  },
+  async run(session, [name], { prefix = "", payload = false }) {
+    if (prefix === "") throw new UsageError("--prefix must be given, and not be empty");
+    const { output, isJson, signal } = session;
+    const inspector = await session.inspector();
+    const names = name === undefined ? await inspector.names(signal) : [name];
+    let count = 0;
+    for (const one of names) {
+      const queue =
+        name === undefined ? await inspector.open(one, signal) : await session.open(one);
+      if (name === undefined && !isJson) output.progress(`Searching ${quoted(one)} ...`);
+      const found = withPrefix(queue, prefix, signal);
+      count += await printMessages(session, found, queue.stats.serverTime, payload);
+    }
+    if (count === 0) output.say(`No delayed message has a key that begins with ${quoted(prefix)}.`);
+    return count > 0 ? EXIT.done : EXIT.nothing;
+  },
+});
+
+async function* withPrefix(
+  { name, messages }: InspectedQueue,
+  prefix: string,
+  signal: AbortSignal,
+): AsyncGenerator<Sighting, void, void> {
+  for await (const message of messages.find({ prefix }, { signal })) {
+    const { key = "", headers = {} } = message;
+    const payload = Buffer.from(message.payload);
+    const trailer = packTrailer({ key, headers });
+    yield sightMessage({ queue: name, partition: undefined }, { ...message, payload, trailer });
+  }
+}

@@ -1,0 +1,22 @@
+#!/usr/bin/env node
+import { main } from "./main.ts";
+
+// The `delayline` command. The first Ctrl-C ends it in good order, the second at once.
+
+const interrupt = new AbortController();
+process.once("SIGINT", () => interrupt.abort());
+process.once("SIGTERM", () => interrupt.abort());
+// Whoever reads, such as `head`, has had enough.
+process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+  if (error.code !== "EPIPE") throw error;
+  interrupt.abort();
+});
+
+const { stdin, stdout, stderr, env } = process;
+process.exitCode = await main(process.argv.slice(2), {
+  stdin,
+  stdout,
+  stderr,
+  env,
+  signal: interrupt.signal,
+});

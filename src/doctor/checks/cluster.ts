@@ -1,0 +1,64 @@
+import type { ClusterReport } from "../looks/cluster-report.ts";
+import type { ServerReport } from "../looks/server-report.ts";
+import type { Finding } from "./finding.ts";
+import { redisCli } from "./repair.ts";
+
+const CHECK = "cluster";
+
+/** Whether a Cluster serves all slots, and what happens when it does not. */
+export function* checkCluster(
+  { askedAt, info, nodes }: ClusterReport,
+  servers: readonly ServerReport[],
+): Generator<Finding> {
+  const assigned = Number(info.get("cluster_slots_assigned") ?? 0);
+  const failed = Number(info.get("cluster_slots_fail") ?? 0);
+  const suspected = Number(info.get("cluster_slots_pfail") ?? 0);
+  const whole = servers.some(
+    ({ config }) => config?.get("cluster-require-full-coverage") === "yes",
+  );
+  if (assigned < SLOTS || failed > 0) {
+    yield {
+      level: "error",
+      check: CHECK,
+      what: `${SLOTS - assigned} slots belong to no node, ${failed} to one that has failed; cluster_state is ${info.get("cluster_state")}`,
+      why: whole
+        ? "no node serves anything until all slots are covered (cluster-require-full-coverage yes): all queues stand still"
+        : "the queues and partitions in these slots stand still",
+      repair: `start the nodes that are down; if some are gone for good: redis-cli --cluster fix ${askedAt}`,
+    };
+  } else if (suspected > 0) {
+    yield {
+      level: "warning",
+      check: CHECK,
+      what: `${suspected} slots belong to a node that does not reply to ${askedAt}`,
+      why: "their queues stand still until it replies, or a replica takes its place",
+      repair: `look at the nodes: ${redisCli(askedAt, "CLUSTER NODES")}`,
+    };
+  }
+  for (const { address, flags } of nodes) {
+    if (!flags.includes("fail") && !flags.includes("fail?")) continue;
+    yield {
+      level: "warning",
+      check: CHECK,
+      what: `${askedAt} says of the node ${address}: ${flags.join(", ")}`,
+      why: "its slots have no replica, or nobody serves them",
+      repair: `start it again, or ${redisCli(askedAt, "CLUSTER FORGET")} with its id on every node`,
+    };
+  }
+  const alone = nodes.filter(
+    ({ id, slotCount }) => slotCount > 0 && !nodes.some(({ masterId }) => masterId === id),
+  );
+  if (alone.length > 0) {
+    yield {
+      level: "notice",
+      check: CHECK,
+      what: `${alone.map(({ address }) => address).join(", ")} ${alone.length === 1 ? "has" : "have"} no replica`,
+      why: whole
+        ? "one of them that is down stops all queues (cluster-require-full-coverage yes)"
+        : "one of them that is down stops the queues and partitions in its slots",
+      repair: `redis-cli --cluster add-node <new host:port> ${askedAt} --cluster-slave`,
+    };
+  }
+}
+
+const SLOTS = 16_384;

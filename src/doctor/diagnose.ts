@@ -1,0 +1,110 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { shareServers } from "../client/shared.ts";
+import { Inspector } from "../inspect/inspector.ts";
+import { queueKeys } from "../queue/keys.ts";
+import type { DelaylineOptions } from "../queue/options.ts";
+import { checkAccess } from "./checks/access.ts";
+import type { Finding } from "./checks/finding.ts";
+import { hidden, unreachable } from "./checks/server.ts";
+import { examineSite } from "./examine-site.ts";
+import { QueueExam } from "./queue-exam.ts";
+import { readAccess } from "./looks/access-report.ts";
+import type { Place } from "./looks/queue-report.ts";
+import { Site } from "./looks/site.ts";
+
+export type { Finding, Level } from "./checks/finding.ts";
+
+/** Options of {@link diagnose}. */
+export interface DiagnoseOptions {
+  /** Where the queues are, as `new Delayline` takes it. */
+  readonly redis?: DelaylineOptions["redis"];
+  /** The queues to look at. Defaults to all that there are; to find them reads the names of all keys. */
+  readonly queues?: readonly string[] | undefined;
+  /** Ends it; it then throws the signal's reason. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/**
+ * Looks at Redis and at the queues, and yields what is not as it should be, as soon as it is found. It changes nothing
+ * in the database. What Redis does not let it look at is a notice.
+ *
+ * Each question has a time bound of 3 s. Some things are seen by looking twice, half a second apart.
+ *
+ * @throws {TypeError} if an address or the name of a queue is not legal.
+ * @throws the signal's reason, if it is aborted.
+ */
+export async function* diagnose(
+  options: DiagnoseOptions = {},
+): AsyncGenerator<Finding, void, void> {
+  const { signal } = options;
+  const redis = options.redis === undefined ? {} : { redis: options.redis };
+  signal?.throwIfAborted();
+  // An illegal name is refused before anything is asked.
+  for (const name of options.queues ?? []) queueKeys(name);
+  const listener = { report: () => {}, onRecovered: () => {} };
+  const timeouts = { callTimeout: CALL_TIMEOUT, closeTimeout: CALL_TIMEOUT };
+  const sites = shareServers(redis, timeouts, listener).map((one) => new Site(one, signal));
+  const inspector = new Inspector({ ...redis, ...timeouts });
+  // What a background connection meets is met by the questions, too.
+  inspector.line.on("error", () => {});
+  try {
+    const places: Place[] = [];
+    for (const site of sites) {
+      const place = yield* examineSite(site);
+      if (place !== undefined) places.push(place);
+    }
+    signal?.throwIfAborted();
+    // A queue may be in partitions on all of them.
+    if (places.length === sites.length) {
+      yield* examineQueues(places, inspector, options);
+    }
+  } catch (error) {
+    signal?.throwIfAborted();
+    throw error;
+  } finally {
+    await inspector.close();
+    for (const site of sites) site.close();
+  }
+}
+
+async function* examineQueues(
+  places: readonly Place[],
+  inspector: Inspector,
+  { queues, signal }: DiagnoseOptions,
+): AsyncGenerator<Finding, void, void> {
+  let names = queues;
+  try {
+    names ??= await inspector.names(signal);
+  } catch (error) {
+    signal?.throwIfAborted();
+    yield hidden(
+      "queues",
+      `the queues cannot be listed: ${(error as Error).message}`,
+      "no queue was looked at",
+      "name the queues, or run the doctor as a user with +scan",
+    );
+    names = [];
+  }
+  const exams = names.map((name) => new QueueExam(name, places, inspector, signal));
+  for (const exam of exams) yield* exam.begin();
+  const reliable = exams.some(({ isReliable }) => isReliable);
+  for (const node of places.flatMap((place) => place.nodes)) {
+    if (node.role === "slave") continue;
+    try {
+      yield* checkAccess(await readAccess(node, names), reliable);
+    } catch (error) {
+      signal?.throwIfAborted();
+      yield unreachable(node.address, error);
+    }
+  }
+  const unsure = exams.filter((exam) => exam.isUnsure);
+  if (unsure.length === 0) return;
+  await sleep(BETWEEN_LOOKS, undefined, signal === undefined ? {} : { signal });
+  for (const exam of unsure) yield* exam.end();
+}
+
+/** Milliseconds that a question may take. */
+const CALL_TIMEOUT = 3000;
+
+/** Milliseconds. */
+const BETWEEN_LOOKS = 500;

@@ -1,0 +1,213 @@
+import type { QueueKeys } from "../../queue/keys.ts";
+import { visibilityTimeoutOf } from "../../reliable/consumer-name.ts";
+import type { RedisClient } from "../../redis/client.ts";
+import type { Site } from "./site.ts";
+
+/** What is under the keys of an ordinary queue, or of one partition, as they are. */
+export interface PartReport {
+  /** The number of the partition; -1: the ordinary queue. */
+  readonly partition: number;
+  readonly name: string;
+  readonly keys: QueueKeys;
+  readonly site: Site;
+  readonly wrongTypes: readonly WrongType[];
+  /** Members of the ZSET of delayed messages. */
+  readonly delayed: number;
+  /** Elements of the LIST of ready messages, and entries of the stream. */
+  readonly listed: number;
+  readonly streamed: number;
+  readonly retries: number;
+  /** Elements of the insertion order, both of its LISTs. */
+  readonly orderLength: number;
+  /** Entries of the index of business keys. */
+  readonly indexLength: number;
+  /** Payloads that can be put back, and members that cannot. */
+  readonly quarantined: number;
+  readonly unreadable: number;
+  /** When the first and the last dead letter were buried (epoch ms); undefined if there is none. */
+  readonly dead:
+    { readonly count: number; readonly firstAt: number; readonly lastAt: number } | undefined;
+  readonly groups: readonly GroupReport[];
+  /** The number of the last batch that has left it for other partitions; empty if none has. */
+  readonly lastBatch: string;
+}
+
+/** A key that holds something else than it should. */
+export interface WrongType {
+  readonly key: string;
+  readonly found: string;
+  readonly expected: string;
+}
+
+/** A consumer group. */
+export interface GroupReport {
+  readonly name: string;
+  readonly pending: number;
+  /** Whether there are entries that it was not given yet. */
+  readonly hasUnread: boolean;
+  readonly consumers: readonly ConsumerReport[];
+}
+
+/** A consumer of a group. */
+export interface ConsumerReport {
+  readonly name: string;
+  readonly pending: number;
+  /** Milliseconds since it was last seen. */
+  readonly idle: number;
+  /** Milliseconds of silence after which it is dead; undefined: its name is none of ours, and nobody reclaims. */
+  readonly visibilityTimeout: number | undefined;
+}
+
+/** Reads it; nothing that grows with the number of messages. */
+export async function readPart(
+  site: Site,
+  partition: number,
+  name: string,
+  keys: QueueKeys,
+): Promise<PartReport> {
+  const wrongTypes = await findWrongTypes(site, keys);
+  const isWrong = (key: string) => wrongTypes.some((wrong) => wrong.key === key);
+  const count = async (key: string, ask: (redis: RedisClient) => Promise<unknown>) =>
+    isWrong(key) ? 0 : Number(await site.ask(ask));
+  const { timeouts, order, compacted, businessKeys, ready, stream, retries } = keys;
+  const length = (key: string) => count(key, (redis) => redis.llen(key));
+  const [
+    delayed,
+    listed,
+    streamed,
+    waiting,
+    ordered,
+    compact,
+    indexLength,
+    quarantined,
+    unreadable,
+  ] = await Promise.all([
+    count(timeouts, (redis) => redis.zcard(timeouts)),
+    length(ready),
+    count(stream, (redis) => redis.xlen(stream)),
+    count(retries, (redis) => redis.zcard(retries)),
+    length(order),
+    length(compacted),
+    count(businessKeys, (redis) => redis.hlen(businessKeys)),
+    length(keys.quarantine),
+    length(keys.unreadable),
+  ]);
+  return {
+    partition,
+    name,
+    keys,
+    site,
+    wrongTypes,
+    delayed,
+    listed,
+    streamed,
+    retries: waiting,
+    orderLength: ordered + compact,
+    indexLength,
+    quarantined,
+    unreadable,
+    dead: isWrong(keys.dead) ? undefined : await readDead(site, keys.dead),
+    groups: isWrong(stream) ? [] : await readGroups(site, stream),
+    lastBatch: isWrong(keys.journal)
+      ? ""
+      : ((await site.ask((redis) => redis.hget(keys.journal, "last"))) ?? ""),
+  };
+}
+
+async function findWrongTypes(site: Site, keys: QueueKeys): Promise<WrongType[]> {
+  const found = await Promise.all(
+    Object.entries(TYPES).map(async ([name, expected]) => {
+      const key = keys[name as keyof typeof TYPES];
+      return { key, expected, found: await site.ask((redis) => redis.type(key)) };
+    }),
+  );
+  return found.filter((one) => one.found !== "none" && one.found !== one.expected);
+}
+
+async function readDead(site: Site, key: string): Promise<PartReport["dead"]> {
+  const count = Number(await site.ask((redis) => redis.xlen(key)));
+  if (count === 0) return undefined;
+  const [first, last] = await Promise.all([
+    site.ask((redis) => redis.xrange(key, "-", "+", "COUNT", 1)),
+    site.ask((redis) => redis.xrevrange(key, "+", "-", "COUNT", 1)),
+  ]);
+  const at = (entries: readonly (readonly [string, unknown])[]) =>
+    Number(entries[0]?.[0].split("-")[0]);
+  return { count, firstAt: at(first), lastAt: at(last) };
+}
+
+async function readGroups(site: Site, stream: string): Promise<GroupReport[]> {
+  const groups = await askInfo(site, "GROUPS", stream);
+  if (groups.length === 0) return [];
+  const [newest] = await site.ask((redis) => redis.xrevrange(stream, "+", "-", "COUNT", 1));
+  return await Promise.all(
+    groups.map(async (group) => {
+      const name = String(group.get("name"));
+      const consumers = await askInfo(site, "CONSUMERS", stream, name);
+      return {
+        name,
+        pending: Number(group.get("pending")),
+        hasUnread:
+          newest !== undefined && isBehind(String(group.get("last-delivered-id")), newest[0]),
+        consumers: consumers.map((consumer) => ({
+          name: String(consumer.get("name")),
+          pending: Number(consumer.get("pending")),
+          idle: Number(consumer.get("idle")),
+          visibilityTimeout: visibilityTimeoutOf(String(consumer.get("name"))),
+        })),
+      };
+    }),
+  );
+}
+
+/** Whether an id of a stream, `<ms>-<number>`, is before another. */
+function isBehind(id: string, other: string): boolean {
+  const [[ms = 0n, number = 0n], [otherMs = 0n, otherNumber = 0n]] = [id, other].map((one) =>
+    one.split("-").map(BigInt),
+  ) as [bigint[], bigint[]];
+  return ms < otherMs || (ms === otherMs && number < otherNumber);
+}
+
+/** None if the stream or the group is gone. */
+async function askInfo(
+  site: Site,
+  ...words: ["GROUPS", string] | ["CONSUMERS", string, string]
+): Promise<Map<string, unknown>[]> {
+  const ask = (redis: RedisClient) =>
+    words[0] === "GROUPS" ? redis.xinfo(words[0], words[1]) : redis.xinfo(...words);
+  try {
+    return ((await site.ask(ask)) as unknown[][]).map(asMap);
+  } catch (error) {
+    if (/no such key|NOGROUP/.test((error as Error).message)) return [];
+    throw error;
+  }
+}
+
+function asMap(fields: readonly unknown[]): Map<string, unknown> {
+  const map = new Map<string, unknown>();
+  for (let i = 0; i < fields.length; i += 2) map.set(String(fields[i]), fields[i + 1]);
+  return map;
+}
+
+/** What `TYPE` says of each key, if it is there. */
+const TYPES = {
+  timeouts: "zset",
+  order: "list",
+  ready: "list",
+  compacted: "list",
+  businessKeys: "hash",
+  mover: "string",
+  paused: "string",
+  quarantine: "list",
+  unreadable: "list",
+  receipts: "zset",
+  stream: "stream",
+  retries: "zset",
+  retrying: "hash",
+  dead: "stream",
+  partitions: "string",
+  journal: "hash",
+  arrivals: "hash",
+  holder: "hash",
+  members: "zset",
+} as const satisfies Partial<Record<keyof QueueKeys, string>>;

@@ -1,0 +1,82 @@
+import { randomUUID } from "node:crypto";
+import { DeadlineOrder } from "../delayed/deadline-order.ts";
+import { callSignal } from "../queue/checks.ts";
+import { listed } from "../queue/listed.ts";
+import type { CallOptions } from "../queue/options.ts";
+import type { Place } from "../queue/places.ts";
+import { placesOf } from "../queue/queue-handle.ts";
+import { Contents } from "../reliable/contents.ts";
+import type { InspectedQueue } from "./inspector.ts";
+import {
+  listRecord,
+  recordOf,
+  type ExportEnd,
+  type ExportHead,
+  type MessageRecord,
+} from "./record.ts";
+import { sight, sightDelayed } from "./sighting.ts";
+
+/**
+ * Reads all that is in a queue: first what an export begins with, and then each message, place by place: delayed ones by
+ * deadline, retries, what is ready and in flight, dead letters, the quarantine. Nothing is moved or taken.
+ *
+ * Read in bounded pages. No snapshot: while messages become ready and are handled, one may come twice (each time in another
+ * state), or not at all. Pause the queue before, and let its handlers finish.
+ *
+ * @throws {RedisError} if Redis cannot be asked.
+ */
+export async function* exportQueue(
+  queue: InspectedQueue,
+  options?: CallOptions,
+): AsyncGenerator<ExportHead | MessageRecord | ExportEnd, void, void> {
+  const signal = callSignal(options);
+  const { name, partitions, stats, deadLetters, messages } = queue;
+  const places = await placesOf(messages).all(signal);
+  const groups = new Set<string>();
+  for (const place of deadLetters === undefined ? [] : places) {
+    for (const group of await new Contents(place.queue).groups(signal)) groups.add(group);
+  }
+  yield {
+    delayline: 1,
+    export: randomUUID(),
+    queue: name,
+    kind: deadLetters === undefined ? "plain" : "reliable",
+    partitions,
+    groups: [...groups],
+    exportedAt: Math.floor(stats.serverTime),
+  };
+  let count = 0;
+  for (const place of places) {
+    for await (const record of exportPlace(name, place, deadLetters !== undefined, signal)) {
+      yield record;
+      count++;
+    }
+  }
+  yield { end: true, messages: count };
+}
+
+/** In the order in which messages pass through it, so that one that moves on is met at least once. */
+async function* exportPlace(
+  name: string,
+  { queue, partition }: Place,
+  isReliable: boolean,
+  signal?: AbortSignal,
+): AsyncGenerator<MessageRecord, void, void> {
+  const spot = { queue: name, partition };
+  for await (const found of new DeadlineOrder(queue).members(undefined, signal)) {
+    const seen = sightDelayed(spot, found);
+    if (seen !== undefined) yield recordOf(seen);
+  }
+  const contents = new Contents(queue);
+  if (isReliable) {
+    for await (const one of contents.retries("", signal)) yield recordOf(sight(spot, one));
+    for await (const one of contents.stream("", signal)) yield recordOf(sight(spot, one));
+  }
+  for await (const bytes of listed(queue, "ready", signal)) yield listRecord("listed", bytes);
+  if (isReliable) {
+    for await (const one of contents.letters("", signal)) yield recordOf(sight(spot, one));
+  }
+  for (const list of ["quarantine", "unreadable"] as const) {
+    for await (const bytes of listed(queue, list, signal)) yield listRecord(list, bytes);
+  }
+}

@@ -1,0 +1,189 @@
+import {
+  deadArrival,
+  delayedArrival,
+  listArrival,
+  readyArrival,
+  retryArrival,
+  type Arrival,
+} from "../queue/arrivals.ts";
+import { checkInstant, checkKey } from "../queue/checks.ts";
+import { checkedHeaders, type MessageHeaders } from "../queue/headers.ts";
+import { isMessageId, parseMessageId } from "../queue/message.ts";
+import { packTrailer, unpackTrailer } from "../queue/trailer.ts";
+import type { Sighting } from "./sighting.ts";
+
+/** What stands in the first line of an export. */
+export interface ExportHead {
+  /** The version of the format: 1. */
+  readonly delayline: 1;
+  /** A name of this export that no other has. By it an import knows what it has put in before. */
+  readonly export: string;
+  readonly queue: string;
+  readonly kind: "plain" | "reliable";
+  /** How many partitions the queue has; 0: it is an ordinary one. */
+  readonly partitions: number;
+  /** The consumer groups of a reliable queue. */
+  readonly groups: readonly string[];
+  /** When it began (epoch ms). */
+  readonly exportedAt: number;
+}
+
+/** What stands in the last line of an export. Without it, the export was interrupted. */
+export interface ExportEnd {
+  readonly end: true;
+  /** How many messages stand before it. */
+  readonly messages: number;
+}
+
+/** A message in a line of an export. What does not concern its state is left out. */
+export interface MessageRecord {
+  readonly state: "delayed" | "retrying" | "ready" | "in flight" | "dead" | ListState;
+  readonly id?: string;
+  readonly key?: string;
+  readonly headers?: MessageHeaders;
+  /** When it is due (epoch ms). Of one that is delayed this counts, and not what its id begins with. */
+  readonly deadline?: number | "Infinity";
+  readonly attempts?: number;
+  readonly group?: string;
+  readonly reason?: string;
+  /** In base64. */
+  readonly payload: string;
+  /** What stands behind the payload, in base64, where key and headers do not tell it to the byte. */
+  readonly trailer?: string;
+}
+
+/** States of bytes that have no id: in the ready LIST of a plain queue, and in the quarantine. */
+export type ListState = "listed" | "quarantine" | "unreadable";
+
+/** A message as a line of an export has it. */
+export function recordOf(seen: Sighting): MessageRecord {
+  const { state, id, key, headers, payload, trailer, deadline, attempts, group, reason } = seen;
+  if (reason === "unreadable") return listRecord("unreadable", payload);
+  const isExact = packTrailer({ key: key ?? "", headers: headers ?? {} }).equals(trailer);
+  return {
+    state,
+    id,
+    ...(key !== undefined && { key }),
+    ...(headers !== undefined && { headers }),
+    ...((state === "delayed" || state === "retrying") && {
+      deadline: deadline === Infinity ? "Infinity" : deadline,
+    }),
+    ...(attempts > 0 && { attempts }),
+    ...(group !== undefined && { group }),
+    ...(reason !== undefined && { reason }),
+    payload: payload.toString("base64"),
+    ...(!isExact && { trailer: trailer.toString("base64") }),
+  };
+}
+
+/** Bytes without an id. */
+export function listRecord(state: ListState, payload: Buffer): MessageRecord {
+  return { state, payload: payload.toString("base64") };
+}
+
+/**
+ * Reads the first line of an export.
+ *
+ * @throws {TypeError} if it is none.
+ */
+export function parseHead(line: string): ExportHead {
+  const head = parseObject(line) as Partial<ExportHead>;
+  const { kind, groups, partitions } = head;
+  const isLegal =
+    head.delayline === 1 &&
+    typeof head.export === "string" &&
+    /^[\w-]{1,100}$/.test(head.export) &&
+    (kind === "plain" || kind === "reliable") &&
+    Number.isInteger(partitions) &&
+    Array.isArray(groups) &&
+    groups.every((group) => typeof group === "string" && group !== "");
+  if (isLegal) return head as ExportHead;
+  throw new TypeError("it is not the first line of an export of this version");
+}
+
+/** Whether a line is the last one of an export. */
+export function isEnd(line: string): boolean {
+  return /^\s*\{\s*"end"\s*:\s*true\b/.test(line);
+}
+
+/** What a line of an export puts into a queue, and the id that tells where; undefined: anywhere. */
+export interface ParsedRecord {
+  readonly arrival: Arrival;
+  readonly id: Buffer | undefined;
+}
+
+/**
+ * Reads a line of an export.
+ *
+ * @throws {TypeError | RangeError} naming what is not legal. The payload is not told.
+ */
+export function parseRecord(line: string): ParsedRecord {
+  const record = parseObject(line) as Partial<MessageRecord>;
+  const { state, group, reason = "", deadline, attempts = 0 } = record;
+  const payload = bytesOf("payload", record.payload);
+  if (state === "listed") return { arrival: listArrival("ready", payload), id: undefined };
+  if (state === "quarantine" || state === "unreadable") {
+    return { arrival: listArrival(state, payload), id: undefined };
+  }
+  if (typeof record.id !== "string" || !isMessageId(record.id)) {
+    throw new TypeError("id must be a message id (<deadline>-<hex>)");
+  }
+  const address = parseMessageId(record.id);
+  const id = address.subarray(8);
+  if (!Number.isInteger(attempts) || attempts < 0 || attempts >= 2 ** 32 - 1) {
+    throw new RangeError("attempts must be a whole number");
+  }
+  const { trailer, hasKey } = trailerOf(record);
+  const message = { address, payload, trailer, attempts };
+  if (state === "delayed") {
+    const at = instantOf(deadline);
+    return { arrival: delayedArrival(message, { id, deadline: at, hasKey }), id };
+  }
+  if (group !== undefined && (typeof group !== "string" || group === "")) {
+    throw new TypeError("group must be the name of a consumer group");
+  }
+  if (state === "ready" || state === "in flight") {
+    return { arrival: readyArrival(message, group), id };
+  }
+  if (group === undefined) throw new TypeError("group must be the name of a consumer group");
+  if (state === "retrying") {
+    return { arrival: retryArrival(message, group, instantOf(deadline)), id };
+  }
+  if (state === "dead") return { arrival: deadArrival(message, group, String(reason)), id };
+  throw new TypeError("state is not known");
+}
+
+function trailerOf(record: Partial<MessageRecord>): { trailer: Buffer; hasKey: boolean } {
+  if (record.trailer !== undefined) {
+    const trailer = bytesOf("trailer", record.trailer);
+    return { trailer, hasKey: unpackTrailer(trailer).key !== undefined };
+  }
+  const { key } = record;
+  if (key !== undefined) checkKey(key);
+  const headers = checkedHeaders(record.headers) ?? {};
+  return { trailer: packTrailer({ key: key ?? "", headers }), hasKey: key !== undefined };
+}
+
+function instantOf(deadline: unknown): number {
+  // Somebody else wrote it, and it is never due.
+  if (deadline === "Infinity") return Infinity;
+  return checkInstant("deadline", deadline);
+}
+
+function bytesOf(name: string, text: unknown): Buffer {
+  if (typeof text === "string" && BASE64.test(text)) return Buffer.from(text, "base64");
+  throw new TypeError(`${name} must be base64`);
+}
+
+function parseObject(line: string): object {
+  let value: unknown;
+  try {
+    value = JSON.parse(line);
+  } catch {
+    throw new TypeError("it is not JSON");
+  }
+  if (typeof value === "object" && value !== null) return value;
+  throw new TypeError("it is not an object");
+}
+
+const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/;

@@ -1,0 +1,31 @@
+import { listPage } from "../lua/ready/list-page.ts";
+import { run } from "../lua/script.ts";
+import type { QueueKeys } from "./keys.ts";
+import type { Queue } from "./queue.ts";
+
+/**
+ * The elements of one of a queue's LISTs, from its head; they stay. Read in bounded pages. No snapshot: if something is
+ * taken out meanwhile, others may be missing.
+ */
+export async function* listed(
+  queue: Queue,
+  list: keyof Pick<QueueKeys, "ready" | "quarantine" | "unreadable">,
+  signal?: AbortSignal,
+): AsyncGenerator<Buffer, void, void> {
+  const doing = list === "ready" ? "read" : "read the quarantine of";
+  for (let position = 0; ;) {
+    const args = { position, step: STEP, maxBytes: PAGE_BYTES };
+    const page = await queue.call(
+      doing,
+      (redis, keys) => run(redis, listPage, { list: keys[list] }, args),
+      signal,
+    );
+    if (page.length === 0) return;
+    yield* page;
+    position += page.length;
+  }
+}
+
+/** How many one script reads, and after how many bytes it stops: some 100 us of Redis's time. */
+const STEP = 100;
+const PAGE_BYTES = 65_536;

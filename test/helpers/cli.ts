@@ -1,0 +1,61 @@
+import { PassThrough, Readable } from "node:stream";
+import { main } from "../../src/cli/main.ts";
+import { redisUrl } from "./redis.ts";
+
+/** What a run of the command gave. */
+export interface CliRun {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+  /** What it printed with `--json`. */
+  readonly json: readonly Readonly<Record<string, unknown>>[];
+}
+
+export interface CliOptions {
+  readonly url?: string;
+  readonly env?: Readonly<Record<string, string>>;
+  /** What is typed or piped in. */
+  readonly input?: string | Readable;
+  /** Whether it runs on a terminal. Defaults to false. */
+  readonly isTty?: boolean;
+  readonly signal?: AbortSignal;
+  /** Is told each piece that it writes to stderr. */
+  readonly onStderr?: (text: string) => void;
+}
+
+/** Runs the `delayline` command in this process, on the shared Redis unless told otherwise. */
+export async function cli(argv: readonly string[], options: CliOptions = {}): Promise<CliRun> {
+  const { url = redisUrl(), env = {}, input = "", isTty = false, onStderr = () => {} } = options;
+  const { signal = new AbortController().signal } = options;
+  const [stdout, stderr] = [gathering(isTty), gathering(isTty, onStderr)];
+  const stdin = typeof input === "string" ? Readable.from([input]) : input;
+  const code = await main(argv, {
+    stdin: Object.assign(stdin, { isTTY: isTty }),
+    stdout: stdout.stream,
+    stderr: stderr.stream,
+    env: { REDIS_URL: url, ...env },
+    signal,
+  });
+  const text = stdout.text();
+  return {
+    code,
+    stdout: text,
+    stderr: stderr.text(),
+    get json() {
+      return text
+        .split("\n")
+        .filter(Boolean)
+        .map((line) => JSON.parse(line) as Record<string, unknown>);
+    },
+  };
+}
+
+function gathering(isTty: boolean, onText: (text: string) => void = () => {}) {
+  const pieces: string[] = [];
+  const stream = Object.assign(new PassThrough(), { isTTY: isTty, columns: 80 });
+  stream.on("data", (bytes: Buffer) => {
+    pieces.push(String(bytes));
+    onText(String(bytes));
+  });
+  return { stream, text: () => pieces.join("") };
+}

@@ -1,0 +1,172 @@
+import { expect, test } from "vitest";
+import { cli } from "../../helpers/cli.ts";
+import { newLine } from "../../helpers/delayline.ts";
+import { uniqueName } from "../../helpers/redis.ts";
+
+const HOUR = 3_600_000;
+
+/** A reliable queue with two delayed messages, and one that is dead. */
+async function newQueue(name = uniqueName()) {
+  const queue = newLine().getReliableQueue(name, { codec: "string" });
+  await queue.offer("dead", 0, { key: "order:dead" });
+  const delivery = await queue.take();
+  await delivery.reject("why");
+  const first = await queue.offer("1", HOUR, { key: "order:1" });
+  await queue.offer("2", HOUR, { key: "order:2" });
+  return { name, queue, id: first.id, deadId: delivery.id };
+}
+
+test("--dry-run changes nothing; without a terminal and --yes nothing is changed, either", async () => {
+  const { name, queue, id, deadId } = await newQueue();
+  const before = await queue.stats();
+  const changes = [
+    ["cancel", name, id],
+    ["cancel", name, "--prefix", "order:"],
+    ["reschedule", name, "order:1", "--in", "1m"],
+    ["deliver-now", name, "order:1"],
+    ["pause", name],
+    ["dead", "redrive", name],
+    ["dead", "remove", name, deadId],
+  ];
+  for (const argv of changes) {
+    const dry = await cli([...argv, "--dry-run"]);
+    expect(dry.code, argv.join(" ")).toBe(0);
+    expect(dry.stderr).toMatch(/^Would .*\. Nothing was changed\.\n$/);
+    const unasked = await cli(argv);
+    expect(unasked.code, argv.join(" ")).toBe(2);
+    expect(unasked.stderr).toMatch(/say --yes to/);
+  }
+  const { serverTime: _, ...after } = await queue.stats();
+  expect(before).toMatchObject(after);
+  expect((await queue.get("order:1"))?.id).toBe(id);
+});
+
+test("on a terminal it asks: no means no", async () => {
+  const { name, queue } = await newQueue();
+  const no = await cli(["cancel", name, "order:1"], { isTty: true, input: "n\n" });
+  expect(no.code).toBe(4);
+  expect(no.stderr).toContain(`Really cancel 1 message(s) of queue "${name}"? [y/N]`);
+  expect(await queue.has("order:1")).toBe(true);
+  const yes = await cli(["cancel", name, "order:1"], { isTty: true, input: "y\n" });
+  expect(yes.code).toBe(0);
+  expect(await queue.has("order:1")).toBe(false);
+});
+
+test("with --yes: cancel, reschedule, deliver now, pause, resume", async () => {
+  const { name, queue } = await newQueue();
+  const run = async (...argv: string[]) => await cli([...argv, "--yes"]);
+  expect((await run("pause", name)).stdout).toBe(`Queue "${name}" is paused.\n`);
+  expect(await queue.isPaused()).toBe(true);
+  const at = "2100-01-02T03:04:05Z";
+  expect((await run("reschedule", name, "order:1", "--at", at)).code).toBe(0);
+  expect((await queue.get("order:1"))?.deadline).toBe(Date.parse(at));
+  expect((await run("deliver-now", name, "order:1", "order:none")).stderr).toContain("order:none");
+  expect((await queue.get("order:1"))?.deadline).toBeLessThan(Date.now() + 10_000);
+  expect((await run("cancel", name, "--prefix", "order:", "--json")).json).toEqual([
+    { queue: name, cancelled: 2 },
+  ]);
+  expect((await run("cancel", name, "order:1")).code).toBe(1);
+  await run("resume", name);
+  expect(await queue.isPaused()).toBe(false);
+});
+
+test("with --yes: dead letters are redriven and removed", async () => {
+  const { name, queue, deadId } = await newQueue();
+  const redriven = await cli(["dead", "redrive", name, deadId, "--yes"]);
+  expect(redriven.stdout).toBe(`Redrove 1 dead letter(s) of queue "${name}".\n`);
+  const delivery = await queue.take();
+  expect(delivery.id).toBe(deadId);
+  await delivery.reject("again");
+  expect((await cli(["dead", "remove", name, "--all", "--yes"])).code).toBe(0);
+  expect(await queue.deadLetters.size()).toBe(0);
+  expect((await cli(["dead", "remove", name, "--all", "--yes"])).code).toBe(1);
+});
+
+test("a wrong word suggests the right one", async () => {
+  const { name } = await newQueue();
+  const rows = [
+    [["qeues"], "did you mean queues?"],
+    [["cancle", name, "x"], "did you mean cancel?"],
+    [["list", name, "--limt", "3"], "did you mean --limit?"],
+    [["list", name, "--state", "reday"], "did you mean ready?"],
+    [["dead", "redirve", name], "did you mean redrive?"],
+    [["list", `${name}e`], `did you mean "${name}"?`],
+    [["help", "exprt"], "did you mean export?"],
+  ] as const;
+  for (const [argv, meant] of rows) {
+    const { code, stderr } = await cli(argv);
+    expect(code, argv.join(" ")).toBe(2);
+    expect(stderr).toContain(meant);
+  }
+});
+
+test.each([
+  [["due", "--step", "15"], "--step must be a duration"],
+  [["due", "--at", "tomorrow"], "--at must be a date"],
+  [["due", "--count", "0"], "--count must be a whole number"],
+  [["due", "--count"], "--count of due needs a value"],
+  [["cancel", "x"], "name ids or keys"],
+  [["dead", "remove", "x"], "name the ids to remove"],
+  [["dead", "remove", "x", "a-key"], "is no message id"],
+  [["list"], "usage: delayline list <queue>"],
+  [["queues", "--redis", "localhost:6379"], "--redis must be a URL"],
+  [["queues", "--timeout", "soon"], "--timeout must be a duration"],
+  [["get", "delayline_stream:x", "k"], "queue name must not begin"],
+])("%j is refused", async (argv, why) => {
+  const { code, stderr } = await cli(argv);
+  expect(code).toBe(2);
+  expect(stderr).toContain(why);
+});
+
+test("a Redis that is not there: exit code 3, and no password anywhere", async () => {
+  const password = "s3cret%2Fpass";
+  const url = `redis://me:${password}@127.0.0.1:1/0`;
+  const rows = [
+    await cli(["queues", "--timeout", "200ms"], { url }),
+    await cli(["--redis", url, "get", "x", "--timeout", "200ms"]),
+  ];
+  for (const { code, stdout, stderr } of rows) {
+    expect(code).toBe(3);
+    expect(stderr).toContain("cannot ask for the server's time");
+    expect(stdout + stderr).not.toMatch(/s3cret|pass/);
+  }
+  for (const wrong of [`redis//me:${password}@x`, `http://me:${password}@x`]) {
+    const { code, stdout, stderr } = await cli(["queues", "--redis", wrong]);
+    expect(code).toBe(2);
+    expect(stdout + stderr).not.toContain("s3cret");
+  }
+  const { code, stderr } = await cli([url]);
+  expect(code).toBe(2);
+  expect(stderr).not.toContain("s3cret");
+});
+
+test("Ctrl-C ends it: exit code 130", async () => {
+  const { name } = await newQueue();
+  const interrupt = new AbortController();
+  const watching = cli(["stats", name, "--watch", "--interval", "60s"], {
+    signal: interrupt.signal,
+  });
+  setTimeout(() => interrupt.abort(), 300);
+  const { code, stdout } = await watching;
+  expect(code).toBe(130);
+  expect(stdout).toContain("delayed");
+});
+
+test("help tells of every command", async () => {
+  const { code, stdout } = await cli(["help"]);
+  expect(code).toBe(0);
+  expect(widest(stdout)).toBeLessThanOrEqual(80);
+  for (const [, name = ""] of stdout.matchAll(/^ {2}([a-z]+(?:-[a-z]+)*) /gm)) {
+    const help = await cli(["help", name]);
+    expect(help.code, name).toBe(0);
+    expect(help.stdout).toContain(`usage: delayline ${name}`);
+    expect(widest(help.stdout), name).toBeLessThanOrEqual(80);
+    expect((await cli([name, "--help"])).stdout).toBe(help.stdout);
+  }
+  expect((await cli([])).code).toBe(2);
+  expect((await cli(["--version"])).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
+});
+
+function widest(text: string): number {
+  return Math.max(...text.split("\n").map((line) => line.length));
+}

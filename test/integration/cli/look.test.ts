@@ -1,0 +1,124 @@
+import { expect, test } from "vitest";
+import { cli } from "../../helpers/cli.ts";
+import { newLine } from "../../helpers/delayline.ts";
+import { eventually } from "../../helpers/eventually.ts";
+import { newRedis, uniqueName } from "../../helpers/redis.ts";
+
+const HOUR = 3_600_000;
+
+test("where is the reminder for order 42? One command answers, in all queues", async () => {
+  const name = uniqueName();
+  const key = uniqueName("order");
+  const { id } = await newLine()
+    .getDelayedQueue(name, { codec: "json" })
+    .offer({ to: "ann" }, HOUR, { key });
+  const found = await cli(["get", key]);
+  expect(found.code).toBe(0);
+  expect(found.stdout).toContain(`"${key}" is delayed in queue "${name}".`);
+  expect(found.stdout).toMatch(/due {6}.* \(in 59m/);
+  expect(found.stdout).toContain(id);
+  expect(found.stdout).not.toContain("ann");
+  const { stdout } = await cli(["get", name, id, "--payload"]);
+  expect(stdout).toContain('12 bytes of json: {"to":"ann"}');
+  expect((await cli(["get", name, key, "--json"])).json).toMatchObject([
+    { state: "delayed", id, key },
+  ]);
+});
+
+test("what is not there is told, and where it may be", async () => {
+  const name = uniqueName();
+  const queue = newLine().getDelayedQueue(name);
+  await queue.offer("x", 0, { key: "gone" });
+  await eventually(async () => (await queue.stats()).ready === 1);
+  const { code, stderr } = await cli(["get", name, "gone"]);
+  expect(code).toBe(1);
+  expect(stderr).toContain(`"gone" is not in queue "${name}"`);
+  expect(stderr).toContain(`It may be ready in "${name}"`);
+});
+
+test("queues, their numbers, their messages by deadline and by prefix, and what falls due", async () => {
+  const name = uniqueName();
+  const queue = newLine().getDelayedQueue(name, { codec: "string" });
+  await queue.offer("late", 2 * HOUR, { key: "order:2" });
+  await queue.offer("early", HOUR, { key: "order:1" });
+  await queue.offer("other", 3 * HOUR, { key: "user:1" });
+  expect((await cli(["queues"])).stdout.split("\n")).toContain(name);
+  const [numbers] = (await cli(["stats", name, "--json"])).json;
+  expect(numbers).toMatchObject({ queue: name, delayed: 3, ready: 0 });
+  expect((await cli(["stats", name])).stdout).toMatch(/delayed {7}3\n/);
+  const listed = await cli(["list", name, "--limit", "2"]);
+  expect(listed.stdout).toMatch(
+    /^DUE +ID +KEY\nin 59m \d+s +\S+ +order:1\nin 1h 59m +\S+ +order:2\n$/,
+  );
+  const found = (await cli(["search", name, "--prefix", "order:", "--json"])).json;
+  expect(found.map(({ key }) => key).toSorted()).toEqual(["order:1", "order:2"]);
+  expect((await cli(["search", name, "--prefix", "nobody"])).code).toBe(1);
+  const due = await cli(["due", name, "--step", "1h", "--count", "4", "--json"]);
+  expect(due.json).toMatchObject([{ counts: [1, 1, 1, 0], total: 3 }]);
+  const { stdout, stderr } = await cli(["due", name, "--step", "1h", "--count", "4"]);
+  expect(stdout.match(/#/g)?.length).toBe(3 * 36);
+  expect(stderr).toContain("3 fall due");
+});
+
+test("hostile names, keys and payloads act on no terminal", async () => {
+  const evil = "\u001b]0;x\u0007\u202eevil\u009b";
+  const name = `${uniqueName()}${evil}`;
+  const queue = newLine().getReliableQueue(name, { codec: "string" });
+  await queue.offer(evil, HOUR, { key: `k${evil}`, headers: { [`h${evil}`]: evil } });
+  await queue.offer(evil, 0, { key: `dead${evil}` });
+  await (await queue.take()).reject(evil);
+  const runs = [
+    ["queues"],
+    ["stats"],
+    ["stats", name],
+    ["list", name, "--payload"],
+    ["get", name, `k${evil}`, "--payload"],
+    ["get", name, `none${evil}`],
+    ["search", name, "--prefix", "k", "--payload"],
+    ["dead", "list", name, "--payload"],
+    ["stats", `${name}x`],
+    [evil],
+    ["due", `--${evil}`],
+  ];
+  for (const argv of runs) {
+    for (const more of [[], ["--json"]]) {
+      const { stdout, stderr } = await cli([...argv, ...more]);
+      expect(stdout + stderr, argv.join(" ")).not.toMatch(
+        /[\p{Cf}\u0000-\u0009\u000b-\u001f\u007f-\u009f]/u,
+      );
+    }
+  }
+  // What is read from JSON is what was written.
+  const [{ key }] = (await cli(["list", name, "--json"])).json as [{ key: string }];
+  expect(key).toBe(`k${evil}`);
+});
+
+test("on a terminal a table has 80 columns, and colours unless NO_COLOR is set", async () => {
+  const name = uniqueName();
+  const queue = newLine().getDelayedQueue(name);
+  await queue.offer("x", HOUR, { key: "a-key-that-is-far-too-long-for-a-line-of-eighty" });
+  const run = async (env = {}) => (await cli(["list", name], { isTty: true, env })).stdout;
+  expect(await run()).toContain("\u001b[1mDUE");
+  const plain = await run({ NO_COLOR: "1" });
+  expect(plain).not.toContain("\u001b");
+  expect(Math.max(...plain.split("\n").map((line) => line.length))).toBeLessThanOrEqual(80);
+  expect(plain).toContain("…");
+});
+
+test("dead letters, the quarantine and partitions are listed", async () => {
+  const name = uniqueName();
+  const queue = newLine().getReliableQueue(name, { partitions: 2, codec: "string" });
+  await queue.offer("x", 0, { key: "sad" });
+  await (await queue.take()).reject("no such customer");
+  const { stdout } = await cli(["dead", "list", name]);
+  expect(stdout).toMatch(/sad\n {4}default: "no such customer"\n$/);
+  expect((await cli(["dead", "list", name, "--json"])).json).toMatchObject([
+    { key: "sad", attempts: 1, reason: "no such customer" },
+  ]);
+  expect((await cli(["partitions", name, "--json"])).json).toHaveLength(2);
+  expect((await cli(["quarantine", "list", name])).code).toBe(1);
+  const plain = uniqueName();
+  await newRedis().rpush(`delayline_quarantine:{${plain}}`, "bytes");
+  const listed = await cli(["quarantine", "list", plain, "--payload"]);
+  expect(listed.stdout).toBe("5 bytes\n    text: bytes\n");
+});

@@ -1,0 +1,52 @@
+import { expect, test } from "vitest";
+import { PassThrough } from "node:stream";
+import { main } from "../../../src/cli/main.ts";
+import { cli } from "../../helpers/cli.ts";
+import { newLine } from "../../helpers/delayline.ts";
+import { eventually } from "../../helpers/eventually.ts";
+import { newRedis, redisUrl, uniqueName } from "../../helpers/redis.ts";
+
+test("doctor prints what it finds of a queue; errors are exit code 1", async () => {
+  const name = uniqueName();
+  await newRedis().lpush(`redisson_delay_queue_timeout:{${name}}`, "of another type");
+  const { code, stdout, stderr } = await cli(["doctor", name]);
+  expect(code).toBe(1);
+  expect(stdout).toMatch(/^error: \S+/m);
+  expect(stdout).toContain(name);
+  expect(stderr).toMatch(/\d+ error\(s\), \d+ warning\(s\), \d+ notice\(s\)/);
+  const { json } = await cli(["doctor", name, "--json"]);
+  expect(json.filter(({ level }) => level === "error").length).toBeGreaterThan(0);
+});
+
+test("doctor at a Redis that is not there: exit code 3, and no password", async () => {
+  const { code, stdout, stderr } = await cli(["doctor"], { url: "redis://:s3cret@127.0.0.1:1" });
+  expect(code).toBe(3);
+  expect(stdout + stderr).not.toContain("s3cret");
+});
+
+test("the dashboard is there until Ctrl-C, and only on the loopback", async () => {
+  const name = uniqueName();
+  await newLine().getDelayedQueue(name).offer("x", 3_600_000);
+  const interrupt = new AbortController();
+  const stdout = new PassThrough();
+  const running = main(["dashboard", "--port", "0"], {
+    stdin: new PassThrough(),
+    stdout,
+    stderr: new PassThrough(),
+    env: { REDIS_URL: redisUrl() },
+    signal: interrupt.signal,
+  });
+  let text = "";
+  stdout.on("data", (bytes) => (text += String(bytes)));
+  await eventually(() => text.includes("http"));
+  const [url = ""] = /http:\S+/.exec(text) ?? [];
+  const response = await fetch(url);
+  expect(response.status).toBe(200);
+  expect(await response.text()).toContain("<html");
+  interrupt.abort();
+  expect(await running).toBe(130);
+  await expect(fetch(url)).rejects.toThrow("fetch failed");
+  const open = await cli(["dashboard", "--host", "0.0.0.0", "--port", "0"]);
+  expect(open.code).toBe(2);
+  expect(open.stderr).toContain("authorize must be given");
+});

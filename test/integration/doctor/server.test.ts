@@ -1,0 +1,239 @@
+import { Cluster, type Redis } from "ioredis";
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it, onTestFinished, vi } from "vitest";
+import { diagnose } from "../../../src/doctor/diagnose.ts";
+import { newLine } from "../../helpers/delayline.ts";
+import { diagnosis, inShort } from "../../helpers/diagnosis.ts";
+import { eventually } from "../../helpers/eventually.ts";
+import { OwnServer, startOwnServer } from "../../helpers/own-server.ts";
+import { newRedis, uniqueName } from "../../helpers/redis.ts";
+import { startProxy } from "../../helpers/tcp-proxy.ts";
+
+// Each test spoils one thing on a server that is otherwise in order, and expects that finding and no other.
+
+let server: OwnServer;
+let admin: Redis;
+
+beforeAll(async () => {
+  server = await OwnServer.start({ appendOnly: true });
+});
+
+beforeEach(async () => {
+  admin = newRedis(server.url);
+  await admin.flushall();
+});
+
+afterAll(() => server.stop());
+
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+/** Changes settings for the length of a test. */
+async function set(settings: Record<string, string>): Promise<void> {
+  for (const [name, value] of Object.entries(settings)) {
+    const [, before = ""] = (await admin.config("GET", name)) as string[];
+    await admin.config("SET", name, value);
+    undo.push(() => admin.config("SET", name, before));
+  }
+}
+
+const undo: (() => Promise<unknown>)[] = [];
+
+afterEach(async () => {
+  for (const one of undo.splice(0).toReversed()) await one();
+});
+
+it("is silent on a good set-up: queues of all kinds, with consumers", async () => {
+  const line = newLine({ redis: server.url });
+  const plain = line.getDelayedQueue<number>("plain");
+  const reliable = line.getReliableQueue<number>("reliable");
+  const parted = line.getReliableQueue<number>("parted", { partitions: 2 });
+  const handled: number[] = [];
+  line.getBlockingQueue<number>("plain").subscribe((n) => void handled.push(n));
+  reliable.subscribe((n) => void handled.push(n));
+  parted.subscribe((n) => void handled.push(n));
+  for (const queue of [plain, reliable, parted]) {
+    await queue.offer(1, 0);
+    await queue.offer(2, 600_000, { key: "two" });
+  }
+  await eventually(() => handled.length === 3);
+  await eventually(async () => (await parted.stats()).inFlight === 0);
+  expect(await diagnosis({ redis: server.url })).toEqual([]);
+});
+
+it.each<[string, Record<string, string>, string[]]>([
+  ["nothing on disk", { appendonly: "no", save: "" }, ["error persistence"]],
+  ["snapshots only", { appendonly: "no", save: "3600 1" }, ["warning persistence"]],
+  ["appendfsync no", { appendfsync: "no" }, ["warning persistence"]],
+  ["eviction of any key", { "maxmemory-policy": "allkeys-lru" }, ["error eviction"]],
+  ["eviction of keys that expire", { "maxmemory-policy": "volatile-ttl" }, ["warning eviction"]],
+  ["a short timeout", { timeout: "5" }, ["warning timeout"]],
+  ["no keep-alive", { "tcp-keepalive": "0" }, ["warning tcp-keepalive"]],
+  [
+    "a tiny buffer for wake-ups",
+    { "client-output-buffer-limit": "pubsub 1000 0 0" },
+    ["warning output-buffer"],
+  ],
+  ["too few replicas", { "min-replicas-to-write": "1" }, ["error replication"]],
+])("finds %s", async (_, settings, expected) => {
+  await set(settings);
+  const findings = await diagnosis({ redis: server.url });
+  expect(inShort(findings)).toEqual(expected);
+  expect(findings[0]?.repair).toContain(`-p ${server.port} CONFIG SET ${Object.keys(settings)[0]}`);
+});
+
+it("finds memory that is nearly used up", async () => {
+  const used = Number(/used_memory:(\d+)/.exec(await admin.info("memory"))?.[1]);
+  await set({ maxmemory: String(Math.ceil(used * 1.25)) });
+  const findings = await diagnosis({ redis: server.url });
+  expect(inShort(findings)).toEqual(["warning memory"]);
+  expect(findings[0]?.what).toMatch(/uses [\d.]+ MB of maxmemory [\d.]+ MB, \d\d %/);
+});
+
+it("finds that there is hardly room for more connections", async () => {
+  for (let i = 0; i < 20; i++) await newRedis(server.url).ping();
+  await set({ maxclients: "25" });
+  expect(inShort(await diagnosis({ redis: server.url }))).toEqual(["warning maxclients"]);
+});
+
+it("finds a replica in the place of the master, and that it has lost its master", async () => {
+  const master = await startOwnServer({ args: ["--repl-diskless-sync-delay", "0"] });
+  const replica = await startOwnServer({ appendOnly: true });
+  await newRedis(replica.url).replicaof("127.0.0.1", master.port);
+  const linked = (status: string) =>
+    eventually(async () => (await newRedis(replica.url).info("replication")).includes(status), {
+      within: 10_000,
+    });
+  await linked("master_link_status:up");
+  const findings = await diagnosis({ redis: replica.url });
+  expect(inShort(findings)).toEqual(["error replication"]);
+  expect(findings[0]?.what).toContain(`is a replica of 127.0.0.1:${master.port}`);
+  // The master has a replica, and would go on without it.
+  expect(inShort(await diagnosis({ redis: master.url }))).toContain("notice replication");
+
+  await master.kill();
+  await linked("master_link_status:down");
+  expect(inShort(await diagnosis({ redis: replica.url }))).toEqual([
+    "error replication",
+    "warning replication",
+  ]);
+});
+
+it("finds a clock that is wrong", async () => {
+  vi.useFakeTimers({ toFake: ["Date"], now: Date.now() - 600_000 });
+  const findings = await diagnosis({ redis: server.url });
+  expect(inShort(findings)).toEqual(["warning clock"]);
+  expect(findings[0]?.what).toMatch(/is (10|9) min ahead of that of this machine/);
+});
+
+it("finds a server that is far away", async () => {
+  const proxy = await startProxy(server.url);
+  proxy.delay.request = 25;
+  expect(inShort(await diagnosis({ redis: proxy.url }))).toEqual(["warning latency"]);
+});
+
+it("finds a wrong password, at once", async () => {
+  const url = new URL(server.url);
+  url.username = "default";
+  url.password = "wrong";
+  await admin.call("ACL", "SETUSER", "default", ">right", "resetpass", ">right");
+  undo.push(() => admin.call("ACL", "SETUSER", "default", "nopass"));
+  const findings = await diagnosis({ redis: url.href });
+  expect(inShort(findings)).toEqual(["error reachable"]);
+  expect(findings[0]?.what).toContain("WRONGPASS");
+  expect(JSON.stringify(findings)).not.toContain("wrong");
+});
+
+it("finds that scripts are switched off", async () => {
+  const own = await startOwnServer({ appendOnly: true, args: ["--rename-command", "EVALSHA", ""] });
+  const findings = await diagnosis({ redis: own.url });
+  expect(inShort(findings)).toEqual(["error scripts"]);
+  expect(findings[0]?.what).toContain("does not know evalsha");
+});
+
+/** A user for one test; with `rules` behind what it may do. */
+async function newUser(...rules: string[]): Promise<string> {
+  const user = uniqueName("user");
+  await admin.call("ACL", "SETUSER", user, "on", ">secret", "~*", "&*", "+@all", ...rules);
+  undo.push(() => admin.call("ACL", "DELUSER", user));
+  const url = new URL(server.url);
+  url.username = user;
+  url.password = "secret";
+  return url.href;
+}
+
+it.each([
+  ["by ACL DRYRUN", []],
+  ["by trying, where that is not allowed", ["-acl|dryrun", "-multi"]],
+])("finds commands that are not allowed: %s", async (_, rules) => {
+  const redis = await newUser("-zadd", "-rpush", "-publish", "-xack", "-client|kill", ...rules);
+  const findings = await diagnosis({ redis });
+  expect(inShort(findings)).toEqual(["error access", "notice access", "notice access"]);
+  const [all, reliable, exclusive] = findings;
+  expect(all?.what).toContain("may not run zadd, rpush, publish on");
+  expect(all?.repair).toContain("+zadd +rpush +publish");
+  expect(reliable?.what).toContain("may not run xack on");
+  expect(exclusive?.repair).toContain("'+client|kill'");
+  expect(await admin.dbsize()).toBe(0);
+});
+
+it("finds keys and channels that are not allowed", async () => {
+  const line = newLine({ redis: server.url });
+  await line.getDelayedQueue("orders").offer(1, 600_000);
+  const deaf = await newUser("resetchannels");
+  const findings = await diagnosis({ redis: deaf });
+  expect(inShort(findings)).toEqual(["warning access orders"]);
+  expect(findings[0]?.repair).toContain("'&redisson_delay_queue_channel:{orders}'");
+  const blind = await newUser("resetkeys", "~orders", "~redisson*:{orders}");
+  expect(inShort(await diagnosis({ redis: blind }))).toContain("error access orders");
+});
+
+it("says what it could not look at, and goes on", async () => {
+  const redis = await newUser("-config", "-client|list", "-pubsub", "-scan", "-acl");
+  expect(inShort(await diagnosis({ redis }))).toEqual([
+    "notice config",
+    "notice clients",
+    "notice clients",
+    "notice queues",
+    "notice access",
+  ]);
+});
+
+it("finds slots that no node serves, and a Cluster that is asked as one server", async () => {
+  const args = ["--cluster-enabled", "yes", "--cluster-announce-ip", "127.0.0.1"];
+  const node = await startOwnServer({ appendOnly: true, args });
+  const redis = newRedis(node.url);
+  await redis.call("CLUSTER", "ADDSLOTSRANGE", 0, 9999);
+  // Such a node lets no Cluster client in, and the doctor asks it all the same.
+  const closed = newCluster(node.port);
+  const findings = await diagnosis({ redis: closed });
+  expect(inShort(findings)).toEqual(["error reachable", "error cluster", "notice cluster"]);
+  expect(findings[1]?.what).toContain("6384 slots belong to no node");
+  expect(findings[1]?.why).toContain("all queues stand still");
+
+  await redis.config("SET", "cluster-require-full-coverage", "no");
+  await redis.call("CLUSTER", "DELSLOTS", 9999);
+  await eventually(async () => (await redis.cluster("INFO")).includes("cluster_state:ok"));
+  const open = await diagnosis({ redis: newCluster(node.port) });
+  expect(inShort(open)).toEqual(["error cluster", "notice cluster"]);
+  expect(open[0]?.why).toContain("partitions in these slots stand still");
+
+  expect(inShort(await diagnosis({ redis: node.url }))).toContain("error cluster");
+});
+
+function newCluster(port: number): Cluster {
+  const cluster = new Cluster([{ host: "127.0.0.1", port }], { slotsRefreshInterval: 2000 });
+  cluster.on("error", () => {});
+  onTestFinished(() => cluster.disconnect());
+  return cluster;
+}
+
+it("ends when it is told to", async () => {
+  const controller = new AbortController();
+  const reason = new Error("enough");
+  controller.abort(reason);
+  await expect(diagnosis({ redis: server.url, signal: controller.signal })).rejects.toBe(reason);
+  await expect(diagnosis({ redis: server.url, queues: ["a}b"] })).rejects.toThrow(TypeError);
+  const doctor = diagnose({ redis: server.url });
+  await doctor.return();
+});

@@ -1,0 +1,93 @@
+import { describe, expect, test } from "vitest";
+import { readAddresses, secretsOf } from "../../../src/cli/addresses.ts";
+import {
+  formatDistance,
+  formatDuration,
+  parseDuration,
+  parseInstant,
+} from "../../../src/cli/durations.ts";
+import { toJson } from "../../../src/cli/output.ts";
+import { suggest } from "../../../src/cli/suggest.ts";
+import { formatTable } from "../../../src/cli/table.ts";
+
+test.each([
+  ["500ms", 500],
+  ["1.5s", 1500],
+  ["1h30m", 5_400_000],
+  ["7d", 604_800_000],
+])("%s are %i ms", (text, milliseconds) => {
+  expect(parseDuration("--in", text)).toBe(milliseconds);
+});
+
+test.each(["", "15", "m", "-5m", "5 m", "1h-", "1w"])("%j is no duration", (text) => {
+  expect(() => parseDuration("--in", text)).toThrow("--in must be a duration such as");
+});
+
+test.each([
+  [0, "0ms"],
+  [1240, "1.2s"],
+  [59_999, "59s"],
+  [3_600_000, "1h"],
+  [3_661_000, "1h 1m"],
+  [90_061_000, "1d 1h"],
+  [Infinity, "for ever"],
+])("%i ms are shown as %s", (milliseconds, text) => {
+  expect(formatDuration(milliseconds)).toBe(text);
+});
+
+test("an instant is seen from another", () => {
+  expect(formatDistance(61_000, 1000)).toBe("in 1m");
+  expect(formatDistance(1000, 61_000)).toBe("1m ago");
+  expect(formatDistance(1000, 1500)).toBe("now");
+});
+
+describe("an instant", () => {
+  test("is read in the time of the machine unless it names a zone", () => {
+    expect(parseInstant("--at", "2026-11-22T09:00Z")).toBe(Date.UTC(2026, 10, 22, 9));
+    expect(parseInstant("--at", "2026-11-22 09:00")).toBe(new Date(2026, 10, 22, 9).getTime());
+    expect(parseInstant("--at", "2026-11-22")).toBe(new Date(2026, 10, 22).getTime());
+    expect(parseInstant("--at", "1795359664872")).toBe(1_795_359_664_872);
+  });
+  test.each(["9:00", "tomorrow", "2026", "2026-13-01", "22.11.2026"])("%j is none", (text) => {
+    expect(() => parseInstant("--at", text)).toThrow("--at must be a date");
+  });
+});
+
+test.each([
+  ["lsit", "list"],
+  ["deliver", "deliver-now"],
+  ["STATS", "stats"],
+  ["frobnicate", undefined],
+])("%s: %s is meant", (word, meant) => {
+  expect(suggest(word, ["queues", "list", "stats", "deliver-now"])).toBe(meant);
+});
+
+test("a table escapes, aligns, and cuts what may be cut", () => {
+  const columns = [
+    { title: "ID" },
+    { title: "N", align: "right" as const },
+    { title: "KEY", canShrink: true },
+  ];
+  const rows = [
+    ["a", "1", "a very long key of a message"],
+    ["bb", "1,000", "\u001b[2J"],
+  ];
+  expect(formatTable(columns, rows, 24)).toEqual([
+    "ID      N  KEY",
+    "a       1  a very long…",
+    String.raw`bb  1,000  \u{1b}[2J`,
+  ]);
+});
+
+test("JSON is one line of which nothing acts on a terminal, and reads as what was written", () => {
+  const value = { text: "\u001b\u202e\u{e0001}é😀\n", at: Infinity };
+  const text = toJson(value);
+  expect(text).toMatch(/^[^\p{Cc}\p{Cf}]*$/u);
+  expect(JSON.parse(text)).toEqual({ ...value, at: "Infinity" });
+});
+
+test("passwords of addresses are known, and are not shown", () => {
+  const url = "redis://me:p%40ss:w@redis.internal:6380/2";
+  expect(secretsOf([url])).toEqual(["p%40ss:w", "p@ss:w"]);
+  expect(readAddresses([url], false).shown).toBe("redis.internal:6380");
+});

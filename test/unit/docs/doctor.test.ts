@@ -1,0 +1,34 @@
+import { readFileSync } from "node:fs";
+import { expect, test } from "vitest";
+import { CHECKS } from "../../../src/doctor/checks/finding.ts";
+import { TRIALS } from "../../../src/doctor/looks/trials.ts";
+import { readPage, ROOT, tableUnder, wordsIn } from "./pages.ts";
+
+// What docs/operations.md says of the doctor, compared with the doctor, in both directions.
+
+const OPERATIONS = readPage("docs/operations.md");
+
+test("every check is in the table of findings, and no other", () => {
+  const documented = tableUnder(OPERATIONS, "The doctor").map(([name]) => wordsIn(name)[0] ?? "");
+  expect(documented).toEqual([...CHECKS]);
+});
+
+test("the doctor tries every command of the access rules", () => {
+  const block = /## Access rules.*?```\n(.*?)```/s.exec(OPERATIONS.text)?.[1] ?? "";
+  const granted = block
+    .split(/\s+/)
+    .flatMap((word) => (word.startsWith("+") ? [word.slice(1)] : []));
+  // These have been done when it asks anything, or are tried otherwise, or can be done without.
+  const others = ["hello", "auth", "select", "info", "subscribe", "pubsub"];
+  const tried = [...TRIALS.map(({ rule }) => rule.replace(/^(x\w+)\|.*/, "$1")), ...others];
+  expect(tried.toSorted()).toEqual(granted.toSorted());
+});
+
+test("every error code has a row that says what to do", () => {
+  const source = readFileSync(`${ROOT}src/errors.ts`, "utf8");
+  const union = /type ErrorCode =(.*?);/s.exec(source)?.[1] ?? "";
+  const codes = Array.from(union.matchAll(/"(\w+)"/g), ([, code = ""]) => code);
+  const rows = tableUnder(OPERATIONS, "Errors in the log").map(([code]) => wordsIn(code)[0] ?? "");
+  expect(codes.length).toBeGreaterThan(5);
+  expect([...new Set(rows)].toSorted()).toEqual(codes.toSorted());
+});
