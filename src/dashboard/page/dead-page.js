@@ -1,11 +1,10 @@
 import { html, useState } from "../vendor/preact-htm.js";
 import { queuePath } from "./api.js";
-import { count, many, size } from "./format.js";
+import { count, size } from "./format.js";
 import { Instant } from "./instant.js";
 import { letterQuestions } from "./letter-questions.js";
-import { useListVersion } from "./list-version.js";
+import { useList } from "./list.js";
 import { useQueue } from "./live.js";
-import { useLoaded } from "./loaded.js";
 import { PAGE, Pager } from "./pager.js";
 import { Payload, PayloadSwitch } from "./payload.js";
 import { addressOf } from "./route.js";
@@ -29,15 +28,11 @@ export function DeadPage({ name, params }) {
   const { session, ask } = useShell();
   const queue = useQueue(name);
   const [isShown, setShown] = useState(false);
-  const [hasMore, setMore] = useState(true);
   const { after } = params;
-  const version = useListVersion([queue?.dead], { isFirst: after === undefined, hasMore });
   const payload = isShown ? "1" : undefined;
   const path = queuePath(name, "dead", { after, payload, limit: PAGE });
-  const loaded = useLoaded(path, version);
+  const loaded = useList(path, [queue?.dead], after === undefined);
   const { letters = [], next } = loaded.data ?? {};
-  const isPaged = loaded.data === undefined || Boolean(next);
-  if (isPaged !== hasMore) setMore(isPaged);
   const columns = [
     ...COLUMNS,
     ...(isShown ? [{ label: "Payload" }] : []),
@@ -49,7 +44,8 @@ export function DeadPage({ name, params }) {
     loaded.reload,
     Math.max(queue?.dead ?? 0, letters.length),
   );
-  return html`<h2>Dead letters</h2>
+  return html`<div>
+    <h2>Dead letters</h2>
     <p class="quiet">
       Messages that were rejected, or failed too often. They stay until somebody redrives or removes
       them.
@@ -71,7 +67,7 @@ export function DeadPage({ name, params }) {
     ${
       letters.length > 0 &&
       html`<${Table}
-        caption=${`Dead letters, oldest first: ${many(letters.length, "letter")} on this page`}
+        caption="Dead letters, oldest first"
         columns=${columns}
       >
         ${letters.map(
@@ -86,7 +82,8 @@ export function DeadPage({ name, params }) {
         )}
       <//>`
     }
-    <${Pager} name=${name} page="dead" params=${params} next=${next} list=${`${name}\ndead`} />`;
+    <${Pager} name=${name} page="dead" params=${params} next=${next} list=${`${name}\ndead`} />
+  </div>`;
 }
 
 function LetterRow({ name, letter, isShown, reload }) {

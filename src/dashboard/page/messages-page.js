@@ -1,9 +1,8 @@
-import { html, useState } from "../vendor/preact-htm.js";
+import { html } from "../vendor/preact-htm.js";
 import { queuePath } from "./api.js";
 import { Instant } from "./instant.js";
-import { useListVersion } from "./list-version.js";
+import { useList } from "./list.js";
 import { useQueue } from "./live.js";
-import { useLoaded } from "./loaded.js";
 import { PAGE, Pager } from "./pager.js";
 import { addressOf } from "./route.js";
 import { StateLine } from "./state-line.js";
@@ -16,21 +15,16 @@ const COLUMNS = [{ label: "Message" }, { label: "Due" }, { label: "Id" }];
 export function MessagesPage({ name, params }) {
   const { prefix = "", after } = params;
   const queue = useQueue(name);
-  const [hasMore, setMore] = useState(true);
-  const version = useListVersion([queue?.delayed, queue?.retries, queue?.nextDeadline], {
-    isFirst: after === undefined,
-    hasMore,
-  });
   const path = queuePath(name, "messages", { prefix, after, limit: PAGE });
-  const loaded = useLoaded(path, version);
+  const numbers = [queue?.delayed, queue?.retries, queue?.nextDeadline];
+  const loaded = useList(path, numbers, after === undefined);
   const { messages = [], next } = loaded.data ?? {};
-  const isPaged = loaded.data === undefined || Boolean(next);
-  if (isPaged !== hasMore) setMore(isPaged);
   const caption =
     prefix === ""
       ? "Delayed messages, by deadline"
       : `Delayed messages with keys from ${visible(prefix)}`;
-  return html`<h2>Delayed messages</h2>
+  return html`<div>
+    <h2>Delayed messages</h2>
     <div class="searches">
       <${PrefixSearch} key=${prefix} name=${name} prefix=${prefix} />
       <${MessageSearch} name=${name} />
@@ -58,7 +52,8 @@ export function MessagesPage({ name, params }) {
       params=${params}
       next=${next}
       list=${`${name}\n${prefix}`}
-    />`;
+    />
+  </div>`;
 }
 
 function MessageRow({ name, message }) {

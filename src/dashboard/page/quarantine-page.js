@@ -41,7 +41,8 @@ export function QuarantinePage({ name }) {
     isGrave: true,
     act: act("remove", "removed"),
   };
-  return html`<h2>Quarantine</h2>
+  return html`<div>
+    <h2>Quarantine</h2>
     <p class="quiet">Bytes that no consumer could read, as they are.</p>
     <${PayloadSwitch} session=${session} isShown=${isShown} onChange=${setShown} />
     ${
@@ -72,5 +73,6 @@ export function QuarantinePage({ name }) {
             </tr>`,
         )}
       <//>`
-    }`;
+    }
+  </div>`;
 }

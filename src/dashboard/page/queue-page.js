@@ -15,11 +15,13 @@ export function QueuePage({ name }) {
   if (queue.error !== undefined) {
     return html`<p class="failure" role="alert">Cannot be read: ${visible(queue.error)}</p>`;
   }
-  return html`<${Troubles} rows=${[queue]} isOne />
+  return html`<div>
+    <${Troubles} rows=${[queue]} isOne />
     <${Numbers} queue=${queue} />
     <${Forecast} name=${name} version=${Math.sign(queue.delayed)} />
     <${History} name=${name} />
-    ${queue.perPartition.length > 0 && html`<${PartitionsTable} partitions=${queue.perPartition} />`}`;
+    ${queue.perPartition.length > 0 && html`<${PartitionsTable} partitions=${queue.perPartition} />`}
+  </div>`;
 }
 
 function Numbers({ queue }) {
@@ -58,7 +60,7 @@ function Numbers({ queue }) {
         ([field, label, value, more]) =>
           html`<div key=${field} class=${wrong.has(field) ? "trouble" : ""}>
             <dt>${label}</dt>
-            <dd>${value}${more !== "" && html` <small>${more}</small>`}</dd>
+            <dd>${value}${" "}${more !== "" && html`<small>${more}</small>`}</dd>
           </div>`,
       )}
     </dl>
