@@ -99,7 +99,7 @@ async function* examineQueues(
   for (const node of places.flatMap((place) => place.nodes)) {
     if (node.role === "slave") continue;
     try {
-      yield* checkAccess(await readAccess(node, names), reliable);
+      yield* checkAccess(await readAccess(node, names.filter(isLegal)), reliable);
     } catch (error) {
       signal?.throwIfAborted();
       yield unreachable(node.address, error);
@@ -109,6 +109,15 @@ async function* examineQueues(
   if (unsure.length === 0) return;
   await sleep(BETWEEN_LOOKS, undefined, signal === undefined ? {} : { signal });
   for (const exam of unsure) yield* exam.end();
+}
+
+/** A key that others have made may look like that of a queue which cannot be. */
+function isLegal(name: string): boolean {
+  try {
+    return queueKeys(name).ready === name;
+  } catch {
+    return false;
+  }
 }
 
 /** Milliseconds that a question may take. */

@@ -43,8 +43,11 @@ it.each<[string, Record<string, string>, string[]]>([
   expect(findings.map(({ level, check }) => `${level} ${check}`)).toEqual(expected);
 });
 
+function at(clockOffset: number, clockError = 1): ServerReport {
+  return report({}, { clockOffset, clockError });
+}
+
 it("compares the clocks of servers, with what is uncertain in mind", () => {
-  const at = (clockOffset: number, clockError = 1) => report({}, { clockOffset, clockError });
   expect([...checkClocks([at(0), at(900)])]).toEqual([]);
   expect([...checkClocks([at(0, 500), at(1900, 500)])]).toEqual([]);
   const [finding] = checkClocks([at(-60_000), at(0), at(60_000)]);
