@@ -29,8 +29,6 @@ test("stats of a queue that is not open, in whatever form it is there; it stays 
 });
 
 test("stats behind a key prefix that allows no partitions, of an illegal name, aborted, and after the end", async () => {
-  const prefixed = () =>
-    newLineThatMayFail({ redis: newRedis(redisUrl(), { keyPrefix: "{shop}" }) });
   const [line, other, name] = [prefixed(), prefixed(), uniqueName()];
   await line.getDelayedQueue(name).offer(1, 60_000);
 
@@ -89,3 +87,8 @@ test("closeSubscriptions with a timeout reports the handlers that still run", as
   await expect(line.closeSubscriptions({ timeout: -1 })).rejects.toThrow("timeout must be");
   gate.open();
 });
+
+/** A client whose keys are all in one slot of a Cluster. */
+function prefixed() {
+  return newLineThatMayFail({ redis: newRedis(redisUrl(), { keyPrefix: "{shop}" }) });
+}
