@@ -81,6 +81,18 @@ const BAD: Readonly<Record<string, readonly (readonly unknown[])[]>> = {
   poll: each(NOT_WHOLE),
   removeAll: each(NOT_ITERABLES),
   retainAll: each(NOT_ITERABLES),
+  forecast: each([
+    undefined,
+    null,
+    7,
+    {},
+    { step: 0, count: 1 },
+    { step: 1.5, count: 1 },
+    { step: 1000, count: 0 },
+    { step: 1000, count: 1001 },
+    { step: 1000, count: 1, from: "now" },
+    { step: 1000, count: 1, form: 0 },
+  ]),
   pollLastAndOfferFirstTo: each([undefined, null, 7, {}, ""]),
 };
 
@@ -96,6 +108,7 @@ const ANY = new Set([
   "readAll",
   "clear",
   "makePlain",
+  "stats",
 ]);
 const ANY_PAYLOAD = new Set(["contains", "remove"]);
 
