@@ -12,7 +12,7 @@ import { readAccess } from "./looks/access-report.ts";
 import type { Place } from "./looks/queue-report.ts";
 import { Site } from "./looks/site.ts";
 
-export type { Finding, Level } from "./checks/finding.ts";
+export type { Finding } from "./checks/finding.ts";
 
 /** Options of {@link diagnose}. */
 export interface DiagnoseOptions {
@@ -87,11 +87,19 @@ async function* examineQueues(
   }
   const exams = names.map((name) => new QueueExam(name, places, inspector, signal));
   for (const exam of exams) yield* exam.begin();
+  if (exams.some(({ hidesTypes }) => hidesTypes)) {
+    yield hidden(
+      "key-type",
+      "the types of keys cannot be asked for (TYPE)",
+      "whether another program uses a key of a queue was not looked at",
+      "run the doctor as a user with +type",
+    );
+  }
   const reliable = exams.some(({ isReliable }) => isReliable);
   for (const node of places.flatMap((place) => place.nodes)) {
     if (node.role === "slave") continue;
     try {
-      yield* checkAccess(await readAccess(node, names), reliable);
+      yield* checkAccess(await readAccess(node, names.filter(isLegal)), reliable);
     } catch (error) {
       signal?.throwIfAborted();
       yield unreachable(node.address, error);
@@ -101,6 +109,15 @@ async function* examineQueues(
   if (unsure.length === 0) return;
   await sleep(BETWEEN_LOOKS, undefined, signal === undefined ? {} : { signal });
   for (const exam of unsure) yield* exam.end();
+}
+
+/** A key that others have made may look like that of a queue which cannot be. */
+function isLegal(name: string): boolean {
+  try {
+    return queueKeys(name).ready === name;
+  } catch {
+    return false;
+  }
 }
 
 /** Milliseconds that a question may take. */

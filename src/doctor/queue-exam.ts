@@ -37,6 +37,11 @@ export class QueueExam {
     return this.#first?.stats?.kind === "reliable";
   }
 
+  /** Whether Redis does not tell the types of its keys. */
+  get hidesTypes(): boolean {
+    return this.#first?.parts.some((part) => part.hidesTypes) ?? false;
+  }
+
   /** Whether a second look is needed. */
   get isUnsure(): boolean {
     const first = this.#first;

@@ -54,6 +54,7 @@ const ANNEXES: Readonly<Record<string, readonly string[]>> = {
     "queue",
     "observe",
     "redis",
+    "errors.ts",
     "failure.ts",
     "time",
   ],

@@ -39,7 +39,7 @@ export function* checkEarly(queue: string, { ahead }: EarlyMove): Generator<Find
     check: "early",
     queue,
     what: `a message became ready ${inWords(ahead)} before it was due`,
-    why: "this library moves by the clock of Redis only: a Redisson whose own clock is ahead moves this queue, and all messages are early",
+    why: "this library moves by the clock of Redis only: a Redisson whose own clock is ahead moves this queue, and all messages are early (unless somebody rescheduled this one in the half second of the watch: run the doctor again)",
     repair:
       "set the clocks of all machines that run Redisson (chrony, ntpd); or let Redisson only take: an RBlockingQueue without an RDelayedQueue moves nothing",
   };

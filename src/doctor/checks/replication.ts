@@ -63,7 +63,7 @@ function* checkMaster({ address, info, config }: ServerReport): Generator<Findin
       check: CHECK,
       what: `${address} has ${replicas.length} replica${replicas.length === 1 ? "" : "s"}, and min-replicas-to-write is 0`,
       why: "a master that is cut off from its replicas goes on accepting offers, which are lost when another takes its place",
-      repair: redisCli(address, "CONFIG SET min-replicas-to-write 1 min-replicas-max-lag 2"),
+      repair: `${redisCli(address, "CONFIG SET min-replicas-to-write 1")}; ${redisCli(address, "CONFIG SET min-replicas-max-lag 2")}`,
     };
   }
 }

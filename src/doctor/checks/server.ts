@@ -22,7 +22,7 @@ export function* checkServer(server: ServerReport): Generator<Finding> {
 }
 
 /** Whether it is new enough. */
-export function* checkVersion({ address, info }: ServerReport): Generator<Finding> {
+function* checkVersion({ address, info }: ServerReport): Generator<Finding> {
   const version = info.get("redis_version") ?? "";
   const [major = 0, minor = 0] = version.split(".").map(Number);
   if (version === "" || major > 6 || (major === 6 && minor >= 2)) return;

@@ -20,7 +20,7 @@ export function* checkTiming(server: ServerReport): Generator<Finding> {
     yield {
       level: "warning",
       check: "latency",
-      what: `${address} replies after ${roundTrip.toFixed(1)} ms (the median of several commands)`,
+      what: `${address} replies after ${roundTrip.toFixed(1)} ms (the fastest of several commands)`,
       why: "every message is late by a round trip at least, and one worker that takes one by one takes no more than one per round trip",
       repair: `run the workers near Redis; is Redis itself slow? ${redisCli(address, "--intrinsic-latency 5")} on its machine, and ${redisCli(address, "SLOWLOG GET 10")}`,
     };

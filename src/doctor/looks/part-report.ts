@@ -1,3 +1,4 @@
+import { replyOf } from "../../failure.ts";
 import type { QueueKeys } from "../../queue/keys.ts";
 import { visibilityTimeoutOf } from "../../reliable/consumer-name.ts";
 import type { RedisClient } from "../../redis/client.ts";
@@ -11,6 +12,8 @@ export interface PartReport {
   readonly keys: QueueKeys;
   readonly site: Site;
   readonly wrongTypes: readonly WrongType[];
+  /** Whether Redis does not tell the types of keys. */
+  readonly hidesTypes: boolean;
   /** Members of the ZSET of delayed messages. */
   readonly delayed: number;
   /** Elements of the LIST of ready messages, and entries of the stream. */
@@ -65,7 +68,8 @@ export async function readPart(
   name: string,
   keys: QueueKeys,
 ): Promise<PartReport> {
-  const wrongTypes = await findWrongTypes(site, keys);
+  const types = await findWrongTypes(site, keys);
+  const wrongTypes = types ?? [];
   const isWrong = (key: string) => wrongTypes.some((wrong) => wrong.key === key);
   const count = async (key: string, ask: (redis: RedisClient) => Promise<unknown>) =>
     isWrong(key) ? 0 : Number(await site.ask(ask));
@@ -98,6 +102,7 @@ export async function readPart(
     keys,
     site,
     wrongTypes,
+    hidesTypes: types === undefined,
     delayed,
     listed,
     streamed,
@@ -114,26 +119,35 @@ export async function readPart(
   };
 }
 
-async function findWrongTypes(site: Site, keys: QueueKeys): Promise<WrongType[]> {
-  const found = await Promise.all(
-    Object.entries(TYPES).map(async ([name, expected]) => {
-      const key = keys[name as keyof typeof TYPES];
-      return { key, expected, found: await site.ask((redis) => redis.type(key)) };
-    }),
-  );
-  return found.filter((one) => one.found !== "none" && one.found !== one.expected);
+/** Undefined if the user may not ask. */
+async function findWrongTypes(site: Site, keys: QueueKeys): Promise<WrongType[] | undefined> {
+  try {
+    const found = await Promise.all(
+      Object.entries(TYPES).map(async ([name, expected]) => {
+        const key = keys[name as keyof typeof TYPES];
+        return { key, expected, found: await site.ask((redis) => redis.type(key)) };
+      }),
+    );
+    return found.filter((one) => one.found !== "none" && one.found !== one.expected);
+  } catch (error) {
+    if (replyOf(error) === "NOPERM") return undefined;
+    throw error;
+  }
 }
 
 async function readDead(site: Site, key: string): Promise<PartReport["dead"]> {
-  const count = Number(await site.ask((redis) => redis.xlen(key)));
+  const count = await site.ask((redis) => redis.xlen(key));
   if (count === 0) return undefined;
   const [first, last] = await Promise.all([
     site.ask((redis) => redis.xrange(key, "-", "+", "COUNT", 1)),
     site.ask((redis) => redis.xrevrange(key, "+", "-", "COUNT", 1)),
   ]);
-  const at = (entries: readonly (readonly [string, unknown])[]) =>
-    Number(entries[0]?.[0].split("-")[0]);
-  return { count, firstAt: at(first), lastAt: at(last) };
+  return { count, firstAt: timeOf(first[0]), lastAt: timeOf(last[0]) };
+}
+
+/** When an entry was added (epoch ms), as its id tells. */
+function timeOf([id]: readonly [string, unknown] = ["", []]): number {
+  return Number(id.split("-")[0]);
 }
 
 async function readGroups(site: Site, stream: string): Promise<GroupReport[]> {

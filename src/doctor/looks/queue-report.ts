@@ -1,3 +1,4 @@
+import { RedisError } from "../../errors.ts";
 import type { Inspector } from "../../inspect/inspector.ts";
 import type { QueueStats } from "../../observe/queue-stats.ts";
 import { ORDINARY, parseFact, partitionsOf, type Fact } from "../../partitions/fact.ts";
@@ -58,16 +59,33 @@ export async function readQueue(
     }),
   );
   const isReadable = !isMisplaced && parts.every(({ wrongTypes }) => wrongTypes.length === 0);
-  const opened = isReadable ? await inspector.open(name, signal) : undefined;
+  const stats = isReadable ? await readStats(name, fact, inspector, signal) : undefined;
   return {
     name,
     fact,
     factAt,
     siteCount: places.length,
-    stats: opened?.stats,
+    stats,
     parts,
     ...(await readAudience(parts, fact, places)),
   };
+}
+
+async function readStats(
+  name: string,
+  fact: Fact | undefined,
+  inspector: Inspector,
+  signal: AbortSignal | undefined,
+): Promise<QueueStats> {
+  try {
+    return (await inspector.open(name, signal)).stats;
+  } catch (error) {
+    const isClosed = error instanceof RedisError && error.reply === "NOPERM";
+    if (fact !== undefined || !isClosed) throw error;
+    // A user of ordinary queues may not ask whether there are partitions.
+    const options = { codec: "bytes" } as const;
+    return await inspector.line.getDelayedQueue(name, options).stats({ signal });
+  }
 }
 
 function placeOf(partition: number, places: readonly Place[]): Place {
@@ -94,13 +112,13 @@ async function readAudience(
   const listeners = await Promise.all(
     used.map(({ partition, keys }) => listenersOf(placeOf(partition, places).nodes, keys.channel)),
   );
-  const isHeardOf = listeners.every((one) => one !== undefined);
+  const heard = listeners.filter((one) => one !== undefined);
   const connections = places.map((place) => place.connections);
   const isTold = connections.every((one) => one !== undefined);
   const all = connections.flatMap((one) => one ?? []);
   const keys = used.flatMap((part) => [part.keys.ready, part.keys.stream]);
   return {
-    listeners: isHeardOf ? Math.min(...(listeners as number[])) : undefined,
+    listeners: heard.length === listeners.length ? Math.min(...heard) : undefined,
     takers: isTold ? takersAt(all, keys) : undefined,
     strangers: strangersIn(all),
   };

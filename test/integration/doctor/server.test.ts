@@ -1,3 +1,4 @@
+import { readFile } from "node:fs/promises";
 import { Cluster, type Redis } from "ioredis";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it, onTestFinished, vi } from "vitest";
 import { diagnose } from "../../../src/doctor/diagnose.ts";
@@ -31,7 +32,7 @@ afterEach(() => {
 /** Changes settings for the length of a test. */
 async function set(settings: Record<string, string>): Promise<void> {
   for (const [name, value] of Object.entries(settings)) {
-    const [, before = ""] = (await admin.config("GET", name)) as string[];
+    const [, before = ""] = await admin.config("GET", name);
     await admin.config("SET", name, value);
     undo.push(() => admin.config("SET", name, before));
   }
@@ -52,6 +53,9 @@ it("is silent on a good set-up: queues of all kinds, with consumers", async () =
   line.getBlockingQueue<number>("plain").subscribe((n) => void handled.push(n));
   reliable.subscribe((n) => void handled.push(n));
   parted.subscribe((n) => void handled.push(n));
+  // Redis 7.0 does not know a consumer that was given nothing yet.
+  line.getReliableQueue<number>("idle").subscribe(() => {});
+  await line.getReliableQueue<number>("idle").offer(1, 600_000);
   for (const queue of [plain, reliable, parted]) {
     await queue.offer(1, 0);
     await queue.offer(2, 600_000, { key: "two" });
@@ -186,6 +190,19 @@ it("finds keys and channels that are not allowed", async () => {
   expect(findings[0]?.repair).toContain("'&redisson_delay_queue_channel:{orders}'");
   const blind = await newUser("resetkeys", "~orders", "~redisson*:{orders}");
   expect(inShort(await diagnosis({ redis: blind }))).toContain("error access orders");
+});
+
+it("finds nothing that the access rules of the documentation leave out", async () => {
+  const page = await readFile(new URL("../../../docs/operations.md", import.meta.url), "utf8");
+  const rules = /## Access rules.*?```\n(.*?)```/s.exec(page)?.[1]?.trim().split(/\s+/) ?? [];
+  await newLine({ redis: server.url, transfer: false }).getDelayedQueue("orders").offer(1, 60_000);
+  const redis = await newUser("reset", "on", ">secret", ...rules);
+  const findings = await diagnosis({ redis, queues: ["orders"] });
+  expect(inShort(findings)).toEqual([
+    "notice config",
+    "warning no-transfer orders",
+    "notice key-type",
+  ]);
 });
 
 it("says what it could not look at, and goes on", async () => {

@@ -1,0 +1,75 @@
+import { expect, it } from "vitest";
+import { checkServer } from "../../../src/doctor/checks/server.ts";
+import { checkClocks } from "../../../src/doctor/checks/timing.ts";
+import { instant, inWords } from "../../../src/doctor/checks/words.ts";
+import { redisCli, quoted } from "../../../src/doctor/checks/repair.ts";
+import type { ServerReport } from "../../../src/doctor/looks/server-report.ts";
+
+// What a server says of itself that none says in a test: an old version, a full disk, another clock.
+
+const INFO = { redis_version: "7.0.15", aof_enabled: "1", role: "master" };
+
+function report(info: Record<string, string>, more: Partial<ServerReport> = {}): ServerReport {
+  return {
+    address: "10.0.0.7:6379",
+    role: "master",
+    isAskedAsCluster: false,
+    info: new Map(Object.entries({ ...INFO, ...info })),
+    config: new Map([["save", "3600 1"]]),
+    configRefusal: undefined,
+    clockOffset: 0,
+    clockError: 1,
+    roundTrip: 1,
+    ...more,
+  };
+}
+
+it.each<[string, Record<string, string>, string[]]>([
+  ["nothing wrong", {}, []],
+  ["Redis 6.0", { redis_version: "6.0.16" }, ["error version"]],
+  ["Redis 6.2", { redis_version: "6.2.14" }, []],
+  ["Redis 8", { redis_version: "8.0.1" }, []],
+  ["a snapshot that failed", { rdb_last_bgsave_status: "err" }, ["error persistence"]],
+  ["a full disk", { aof_last_write_status: "err" }, ["error persistence"]],
+  ["a rewrite that failed", { aof_last_bgrewrite_status: "err" }, ["warning persistence"]],
+  [
+    "a replica that lags",
+    { slave0: "ip=10.0.0.8,port=6379,state=online,offset=1,lag=30" },
+    ["warning replication", "notice replication"],
+  ],
+  ["memory that is used up", { maxmemory: "1000", used_memory: "990" }, ["error memory"]],
+])("finds %s", (_, info, expected) => {
+  const findings = [...checkServer(report(info))];
+  expect(findings.map(({ level, check }) => `${level} ${check}`)).toEqual(expected);
+});
+
+function at(clockOffset: number, clockError = 1): ServerReport {
+  return report({}, { clockOffset, clockError });
+}
+
+it("compares the clocks of servers, with what is uncertain in mind", () => {
+  expect([...checkClocks([at(0), at(900)])]).toEqual([]);
+  expect([...checkClocks([at(0, 500), at(1900, 500)])]).toEqual([]);
+  const [finding] = checkClocks([at(-60_000), at(0), at(60_000)]);
+  expect(finding?.what).toContain("is 2 min ahead of that of");
+});
+
+it.each([
+  [0, "0 ms"],
+  [340.4, "340 ms"],
+  [59_999, "59 s"],
+  [3_599_999, "59 min"],
+  [12_000_000, "3 h 20 min"],
+  [7_200_000, "2 h"],
+  [187_200_000, "2 d 4 h"],
+])("says %d ms in words: %s", (duration, words) => {
+  expect(inWords(duration)).toBe(words);
+});
+
+it("writes what a shell and a clock can read", () => {
+  expect(redisCli("::1:6379", "PING")).toBe("redis-cli -h ::1 -p 6379 PING");
+  expect(redisCli("/run/redis.sock", "PING")).toBe("redis-cli -s /run/redis.sock PING");
+  expect(quoted("it's {a}")).toBe(String.raw`'it'\''s {a}'`);
+  // A score that somebody else has written.
+  expect(instant(1e300)).toBe("1e+300 ms");
+});
