@@ -58,6 +58,7 @@ export default defineConfig({
           ...common,
           name: "browser",
           include: [BROWSER],
+          isolate: false,
           globalSetup: ["test/browser/setup.ts"],
           sequence: { groupOrder: 2 },
         },

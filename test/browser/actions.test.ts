@@ -56,14 +56,14 @@ inBrowser("dead letters are redriven and removed, one and all", async () => {
   const { url, line } = await openBoard(async (seed) => {
     const queue = seed.getReliableQueue<string>("orders");
     await queue.offerMany("abcdef".split("").map((key) => ({ payload: key, delay: 0, key })));
-    const work = queue.subscribe((_, { reject }) => reject("no"));
+    const work = queue.subscribe((_, delivery) => delivery.reject("no"));
     await eventually(async () => (await queue.deadLetters.size()) === 6);
     await work.close();
   });
   const { deadLetters } = line.getReliableQueue("orders");
   const page = await visit(`${url}#/queue/orders/dead`);
   const press = async (row: string, button: string) => {
-    const one = page.getByRole("row", { name: new RegExp(`\\b${row} no\\b`) });
+    const one = page.getByRole("row", { name: new RegExp(`^${row} no\\b`) });
     await one.getByRole("button", { name: button }).click();
     await page.getByRole("dialog").getByRole("button", { name: button }).click();
     await one.waitFor({ state: "detached" });
@@ -81,9 +81,9 @@ inBrowser("dead letters are redriven and removed, one and all", async () => {
   await says(page, "4 dead letters were redriven.");
   await page.getByText("There is no dead letter.").waitFor();
   const queue = line.getReliableQueue<string>("orders");
-  const work = queue.subscribe((_, { reject }) => reject("again"));
+  const work = queue.subscribe((_, delivery) => delivery.reject("again"));
   // The list follows what happens elsewhere.
-  await page.getByRole("row", { name: /\bf again\b/ }).waitFor();
+  await page.getByRole("row", { name: /^f again\b/ }).waitFor();
   await work.close();
   await change(page, "Remove all");
   await says(page, "5 dead letters were removed.");

@@ -47,7 +47,7 @@ export async function visit(url: string, { expected, ...options }: Visit = {}): 
   browser ??= chromium.connect(inject("browserUrl"));
   const context = await (await browser).newContext({ reducedMotion: "reduce", ...options });
   const page = await context.newPage();
-  page.setDefaultTimeout(8_000);
+  page.setDefaultTimeout(15_000);
   const errors: string[] = [];
   page.on("console", (message) => {
     const isBad = message.type() === "error" || message.type() === "warning";

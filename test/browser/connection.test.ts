@@ -11,7 +11,7 @@ inBrowser("a page whose server goes away says so, and goes on when it is back", 
   await orders.offer("x", 3_600_000);
   const first = await serveDashboard({ redis });
   onTestFinished(first.close);
-  const page = await visit(first.url, { expected: /ERR_/ });
+  const page = await visit(first.url, { expected: /ERR_|503/ });
   const status = page.getByRole("banner").getByRole("status");
   const row = page.getByRole("row", { name: "orders" });
   await status.getByText("Live").waitFor();

@@ -16,28 +16,32 @@ inBrowser("many messages are paged, and never one long page", async () => {
   const page = await visit(url);
   await page.getByRole("cell", { name: "12,000" }).waitFor();
   await page.goto(`${url}#/queue/orders/messages`);
-  const cell = (name: string) => page.getByRole("cell", { name, exact: true });
   const rows = page.getByRole("rowheader");
-  await cell("order:00000").waitFor();
+  const row = (name: string) => page.getByRole("rowheader", { name, exact: true });
+  await row("order:00000").waitFor();
   expect(await rows.count()).toBe(50);
   for (const next of ["order:00050", "order:00100", "order:00150"]) {
     await page.getByRole("link", { name: "Next page" }).click();
-    await cell(next).waitFor();
+    await row(next).waitFor();
     expect(await rows.count()).toBe(50);
   }
   await page.getByText("Page 4").waitFor();
   await page.getByRole("link", { name: "Previous page" }).click();
-  await cell("order:00100").waitFor();
+  await row("order:00100").waitFor();
   await page.goBack();
-  await cell("order:00150").waitFor();
+  await row("order:00150").waitFor();
   await page.getByRole("link", { name: "First page" }).click();
-  await cell("order:00000").waitFor();
+  await row("order:00000").waitFor();
 
   await page.getByRole("searchbox", { name: "Key begins with" }).fill("order:119");
   await page.getByRole("button", { name: "Search" }).click();
-  await cell("order:11900").waitFor();
-  expect(await rows.count()).toBe(50);
+  const found = page.getByRole("table", { name: "keys from order:119" }).getByRole("rowheader");
+  await found.first().waitFor();
+  const first = await found.allInnerTexts();
+  expect(first).toHaveLength(50);
   await page.getByRole("link", { name: "Next page" }).click();
-  await cell("order:11999").waitFor();
+  await found.getByText(first[0] ?? "", { exact: true }).waitFor({ state: "detached" });
+  await found.nth(49).waitFor();
+  expect(new Set([...first, ...(await found.allInnerTexts())]).size).toBe(100);
   expect(await page.getByRole("link", { name: "Next page" }).count()).toBe(0);
 });

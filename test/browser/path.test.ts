@@ -21,7 +21,7 @@ inBrowser("a message's whole way is seen without a reload", async () => {
 
   // Offered, and seen.
   await row.getByRole("cell", { name: "1", exact: true }).first().waitFor();
-  const { id } = await orders.offer("pay", 2 * HOUR, { key: "order:42" });
+  await orders.offer("pay", 2 * HOUR, { key: "order:42" });
   await row.getByRole("cell", { name: "2", exact: true }).waitFor();
   await page.getByRole("link", { name: "orders" }).click();
   await page.getByRole("link", { name: "Messages" }).click();
@@ -70,5 +70,4 @@ inBrowser("a message's whole way is seen without a reload", async () => {
   await state("gone");
   await eventually(() => expect(handled).toEqual(["pay"]));
   expect(await page.evaluate("window.isTheSame")).toBe(true);
-  expect(page.url()).toContain(encodeURIComponent(id));
 });

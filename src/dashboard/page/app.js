@@ -16,6 +16,8 @@ import { Shell } from "./shell.js";
 import { StateLine } from "./state-line.js";
 import { visible } from "./text.js";
 
+// Each component is one element: the Preact that is in vendor/ may put what several begin with in a wrong order.
+
 const PAGES = {
   overview: QueuePage,
   messages: MessagesPage,
@@ -49,16 +51,19 @@ function App() {
       ${
         session.data === undefined
           ? html`<${StateLine} loaded=${session} />`
-          : html`${
-              session.data.readOnly &&
-              html`<p class="read-only">
+          : html`<div>
+              ${
+                session.data.readOnly &&
+                html`<p class="read-only">
                   Read-only: this dashboard was started without leave to change anything.
                 </p>`
-            } <${Page} route=${route} />`
+              }
+              <${Page} route=${route} />
+            </div>`
       }
     </main>
     <footer>
-      ${session.data && html`Delayline ${session.data.version}. `}Times are on this device's clock, distances on
+      ${session.data === undefined ? "" : `Delayline ${session.data.version}. `}Times are on this device's clock, distances on
       the Redis server's.
     </footer>
     <${Dialog} question=${question} onClose=${() => setQuestion(undefined)} onDone=${setSaid} />
@@ -69,8 +74,10 @@ function Page({ route }) {
   if (route.page === "queues") return html`<${QueuesPage} />`;
   const Content = PAGES[route.page];
   if (Content === undefined) {
-    return html`<h1 tabindex="-1">There is no such page</h1>
-      <p><a href=${HOME}>All queues</a></p>`;
+    return html`<div>
+      <h1 tabindex="-1">There is no such page</h1>
+      <p><a href=${HOME}>All queues</a></p>
+    </div>`;
   }
   return html`<${QueueFrame} name=${route.queue} page=${route.page} key=${route.queue}>
     <${Content} name=${route.queue} params=${route.params} key=${route.page} />

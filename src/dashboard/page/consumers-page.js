@@ -25,7 +25,8 @@ export function ConsumersPage({ name }) {
     queue?.kind === "plain"
       ? "Redis does not tell who waits for the messages of a plain queue."
       : "No consumer is there.";
-  return html`<h2>Consumers</h2>
+  return html`<div>
+    <h2>Consumers</h2>
     <${StateLine} loaded=${loaded} isEmpty=${consumers.length === 0} empty=${empty} />
     ${
       consumers.length > 0 &&
@@ -40,5 +41,6 @@ export function ConsumersPage({ name }) {
             </tr>`,
         )}
       <//>`
-    }`;
+    }
+  </div>`;
 }

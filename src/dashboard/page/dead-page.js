@@ -1,27 +1,26 @@
 import { html, useState } from "../vendor/preact-htm.js";
 import { queuePath } from "./api.js";
-import { UNKNOWN, count, isKnown, many, size } from "./format.js";
+import { count, size } from "./format.js";
 import { Instant } from "./instant.js";
 import { letterQuestions } from "./letter-questions.js";
-import { useListVersion } from "./list-version.js";
+import { useList } from "./list.js";
 import { useQueue } from "./live.js";
-import { useLoaded } from "./loaded.js";
 import { PAGE, Pager } from "./pager.js";
 import { Payload, PayloadSwitch } from "./payload.js";
 import { addressOf } from "./route.js";
 import { useShell } from "./shell.js";
 import { StateLine } from "./state-line.js";
 import { Table } from "./table.js";
-import { Text } from "./text.js";
+import { Text, visible } from "./text.js";
 
 const COLUMNS = [
   { label: "Message" },
-  { label: "Key" },
   { label: "Reason" },
   { label: "Attempts", isNumber: true },
   { label: "Group" },
   { label: "Died" },
   { label: "Size", isNumber: true },
+  { label: "Id" },
 ];
 
 /** Messages that are not delivered any more, oldest first. */
@@ -29,22 +28,24 @@ export function DeadPage({ name, params }) {
   const { session, ask } = useShell();
   const queue = useQueue(name);
   const [isShown, setShown] = useState(false);
-  const [hasMore, setMore] = useState(true);
   const { after } = params;
-  const version = useListVersion([queue?.dead], { isFirst: after === undefined, hasMore });
   const payload = isShown ? "1" : undefined;
   const path = queuePath(name, "dead", { after, payload, limit: PAGE });
-  const loaded = useLoaded(path, { version });
+  const loaded = useList(path, [queue?.dead], after === undefined);
   const { letters = [], next } = loaded.data ?? {};
-  const isPaged = loaded.data === undefined || Boolean(next);
-  if (isPaged !== hasMore) setMore(isPaged);
+  const columns = [
+    ...COLUMNS,
+    ...(isShown ? [{ label: "Payload" }] : []),
+    ...(session.readOnly ? [] : [{ label: "Actions", isAction: true }]),
+  ];
   const all = letterQuestions(
     name,
     "all",
     loaded.reload,
     Math.max(queue?.dead ?? 0, letters.length),
   );
-  return html`<h2>Dead letters</h2>
+  return html`<div>
+    <h2>Dead letters</h2>
     <p class="quiet">
       Messages that were rejected, or failed too often. They stay until somebody redrives or removes
       them.
@@ -66,8 +67,8 @@ export function DeadPage({ name, params }) {
     ${
       letters.length > 0 &&
       html`<${Table}
-        caption=${`Dead letters, oldest first: ${many(letters.length, "letter")} on this page`}
-        columns=${session.readOnly ? COLUMNS : [...COLUMNS, { label: "Actions", isAction: true }]}
+        caption="Dead letters, oldest first"
+        columns=${columns}
       >
         ${letters.map(
           (letter) =>
@@ -75,35 +76,38 @@ export function DeadPage({ name, params }) {
               key=${`${letter.id} ${letter.group}`}
               name=${name}
               letter=${letter}
+              isShown=${isShown}
               reload=${loaded.reload}
             />`,
         )}
       <//>`
     }
-    <${Pager} name=${name} page="dead" params=${params} next=${next} list=${`${name}\ndead`} />`;
+    <${Pager} name=${name} page="dead" params=${params} next=${next} list=${`${name}\ndead`} />
+  </div>`;
 }
 
-function LetterRow({ name, letter, reload }) {
+function LetterRow({ name, letter, isShown, reload }) {
   const { session, ask } = useShell();
   const { redrive, remove } = letterQuestions(name, letter.id, reload);
+  const label = visible(letter.key ?? letter.id);
   return html`<tr>
     <th scope="row">
-      <a href=${addressOf(name, "message", { id: letter.id })}><${Text} of=${letter.id} /></a>
-      ${letter.payload && html`<${Payload} payload=${letter.payload} />`}
+      <a href=${addressOf(name, "message", { id: letter.id })}><${Text} of=${letter.key ?? letter.id} /></a>
     </th>
-    <td>${isKnown(letter.key) ? html`<${Text} of=${letter.key} />` : UNKNOWN}</td>
     <td class="words"><${Text} of=${letter.reason} length=${300} /></td>
     <td class="number">${count(letter.attempts)}</td>
     <td><${Text} of=${letter.group} /></td>
     <td><${Instant} at=${letter.diedAt} /></td>
     <td class="number">${size(letter.size)}</td>
+    <td class="id"><${Text} of=${letter.id} /></td>
+    ${isShown && html`<td>${letter.payload && html`<${Payload} payload=${letter.payload} />`}</td>`}
     ${
       !session.readOnly &&
       html`<td class="buttons">
-        <button type="button" aria-label=${`Redrive ${letter.id}`} onClick=${() => ask(redrive)}>
+        <button type="button" aria-label=${`Redrive ${label}`} onClick=${() => ask(redrive)}>
           Redrive
         </button>
-        <button type="button" aria-label=${`Remove ${letter.id}`} onClick=${() => ask(remove)}>
+        <button type="button" aria-label=${`Remove ${label}`} onClick=${() => ask(remove)}>
           Remove
         </button>
       </td>`

@@ -12,7 +12,7 @@ const EVERY = 10_000;
 /** How many rows a plot's table has: the latest. */
 const ROWS = 60;
 
-const rate = (value) => (isKnown(value) ? RATES.format(value) : "not known yet how many");
+const rate = (value) => (isKnown(value) ? RATES.format(value) : "not known how many");
 
 const PLOTS = [
   {
@@ -29,7 +29,10 @@ const PLOTS = [
   {
     title: "Throughput, per second",
     scale: RATES,
-    tell: ({ readied, finished }) => `${rate(readied)} became ready, ${rate(finished)} finished.`,
+    tell: ({ readied, finished }) =>
+      isKnown(readied) || isKnown(finished)
+        ? `${rate(readied)} became ready, ${rate(finished)} finished.`
+        : "not known yet.",
     lines: [
       ["readied", "Became ready", "accent"],
       ["finished", "Finished", "quiet"],

@@ -32,29 +32,36 @@ export function MessagePage({ name, params }) {
   const loaded = useLoaded(queuePath(name, "message", { id, key, payload }), { every: EVERY });
   const message = loaded.data;
   const isPlain = queue?.kind === "plain";
-  return html`<h2>Message <${Text} of=${key ?? id ?? ""} /></h2>
+  return html`<div>
+    <h2>Message <${Text} of=${message?.key ?? key ?? id ?? ""} /></h2>
     <${StateLine} loaded=${loaded} />
+    ${message && html`<${Place} message=${message} isPlain=${isPlain} />`}
+    ${
+      message && html`<${MessageActions} name=${name} message=${message} reload=${loaded.reload} />`
+    }
+    ${message && html`<${Facts} message=${message} />`}
+    ${message && html`<${Headers} headers=${message.headers} />`}
     ${
       message &&
-      html`<p class=${message.state === "dead" ? "place trouble" : "place"} role="status">
-          <strong>${message.state}</strong> ${STATES[message.state]}
-          ${
-            message.state === "gone" &&
-            isPlain &&
-            " Or it is ready: what is ready in a plain queue has lost its id and key."
-          }
-        </p>
-        <${MessageActions} name=${name} message=${message} reload=${loaded.reload} />
-        <${Facts} message=${message} />
-        <${Headers} headers=${message.headers} />
-        ${
-          message.state !== "gone" &&
-          html`<h3>Payload</h3>
-            <p>${size(message.size)}</p>
-            <${PayloadSwitch} session=${session} isShown=${isShown} onChange=${setShown} />
-            ${isShown && message.payload && html`<${Payload} payload=${message.payload} />`}`
-        }`
-    }`;
+      message.state !== "gone" &&
+      html`<section>
+        <h3>Payload</h3>
+        <p>${size(message.size)}</p>
+        <${PayloadSwitch} session=${session} isShown=${isShown} onChange=${setShown} />
+        ${isShown && message.payload && html`<${Payload} payload=${message.payload} />`}
+      </section>`
+    }
+  </div>`;
+}
+
+function Place({ message: { state }, isPlain }) {
+  const more =
+    state === "gone" && isPlain
+      ? " Or it is ready: what is ready in a plain queue has lost its id and key."
+      : "";
+  return html`<p class=${state === "dead" ? "place trouble" : "place"} role="status">
+    <strong>${state}</strong> ${STATES[state]}${more}
+  </p>`;
 }
 
 function Facts({ message }) {
@@ -90,7 +97,8 @@ function Facts({ message }) {
 function Headers({ headers }) {
   const entries = Object.entries(headers ?? {});
   if (entries.length === 0) return null;
-  return html`<h3>Headers</h3>
+  return html`<section>
+    <h3>Headers</h3>
     <dl class="facts">
       ${entries.map(
         ([label, value]) =>
@@ -99,5 +107,6 @@ function Headers({ headers }) {
             <dd><${Text} of=${value} length=${2_000} lines /></dd>
           </div>`,
       )}
-    </dl>`;
+    </dl>
+  </section>`;
 }

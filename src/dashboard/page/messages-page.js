@@ -1,37 +1,30 @@
-import { html, useState } from "../vendor/preact-htm.js";
+import { html } from "../vendor/preact-htm.js";
 import { queuePath } from "./api.js";
-import { UNKNOWN, isKnown } from "./format.js";
 import { Instant } from "./instant.js";
-import { useListVersion } from "./list-version.js";
+import { useList } from "./list.js";
 import { useQueue } from "./live.js";
-import { useLoaded } from "./loaded.js";
 import { PAGE, Pager } from "./pager.js";
 import { addressOf } from "./route.js";
 import { StateLine } from "./state-line.js";
 import { Table } from "./table.js";
 import { Text, visible } from "./text.js";
 
-const COLUMNS = [{ label: "Message" }, { label: "Key" }, { label: "Due" }];
+const COLUMNS = [{ label: "Message" }, { label: "Due" }, { label: "Id" }];
 
 /** The messages that wait: by deadline, or those whose key begins with something. */
 export function MessagesPage({ name, params }) {
   const { prefix = "", after } = params;
   const queue = useQueue(name);
-  const [hasMore, setMore] = useState(true);
-  const version = useListVersion([queue?.delayed, queue?.retries, queue?.nextDeadline], {
-    isFirst: after === undefined,
-    hasMore,
-  });
   const path = queuePath(name, "messages", { prefix, after, limit: PAGE });
-  const loaded = useLoaded(path, { version });
+  const numbers = [queue?.delayed, queue?.retries, queue?.nextDeadline];
+  const loaded = useList(path, numbers, after === undefined);
   const { messages = [], next } = loaded.data ?? {};
-  const isPaged = loaded.data === undefined || Boolean(next);
-  if (isPaged !== hasMore) setMore(isPaged);
   const caption =
     prefix === ""
       ? "Delayed messages, by deadline"
       : `Delayed messages with keys from ${visible(prefix)}`;
-  return html`<h2>Delayed messages</h2>
+  return html`<div>
+    <h2>Delayed messages</h2>
     <div class="searches">
       <${PrefixSearch} key=${prefix} name=${name} prefix=${prefix} />
       <${MessageSearch} name=${name} />
@@ -59,17 +52,18 @@ export function MessagesPage({ name, params }) {
       params=${params}
       next=${next}
       list=${`${name}\n${prefix}`}
-    />`;
+    />
+  </div>`;
 }
 
 function MessageRow({ name, message }) {
   const { id, key, deadline } = message;
   return html`<tr>
     <th scope="row">
-      <a href=${addressOf(name, "message", { id })}><${Text} of=${id} /></a>
+      <a href=${addressOf(name, "message", { id })}><${Text} of=${key ?? id} /></a>
     </th>
-    <td>${isKnown(key) ? html`<${Text} of=${key} />` : UNKNOWN}</td>
     <td><${Instant} at=${deadline} /></td>
+    <td class="id"><${Text} of=${id} /></td>
   </tr>`;
 }
 
@@ -85,7 +79,7 @@ function PrefixSearch({ name, prefix }) {
       id="prefix"
       name="prefix"
       type="search"
-      value=${prefix}
+      defaultValue=${prefix}
       autocomplete="off"
       spellcheck=${false}
     />

@@ -1,5 +1,5 @@
 import { html, useEffect, useRef } from "../vendor/preact-htm.js";
-import { day, isKnown, minute, second } from "./format.js";
+import { UNKNOWN, day, isKnown, minute, second } from "./format.js";
 import { Table } from "./table.js";
 
 // uPlot draws on a canvas, which a screen reader does not see: each plot has a sentence, and its numbers as a table.
@@ -7,8 +7,8 @@ import { Table } from "./table.js";
 const HEIGHT = 170;
 const DAY = 86_400;
 
-/** A plot of less than ten minutes shows ten, in seconds. */
-const LEAST_SPAN = 600;
+/** A plot of less than ten minutes shows ten. */
+const LEAST_SPAN = 600_000;
 
 /**
  * A plot over time.
@@ -23,7 +23,7 @@ export function Plot({ title, summary, times, series, isBars = false, scale, tab
   const place = useRef();
   const plot = useRef();
   const shape = `${isBars} ${series.map(({ label }) => label).join()}`;
-  const data = [times.map((time) => time / 1_000), ...series.map(({ values }) => values)];
+  const data = isBars ? dataOf(times, series) : dataOf(...padded(times, series));
   const latest = useRef();
   latest.current = { data, series, ...scale };
 
@@ -70,6 +70,20 @@ export function Plot({ title, summary, times, series, isBars = false, scale, tab
   </figure>`;
 }
 
+function dataOf(times, series) {
+  return [times.map((time) => time / 1_000), ...series.map(({ values }) => values)];
+}
+
+/** With a point before the others of which nothing is known, where they span too little. */
+function padded(times, series) {
+  const start = times.at(-1) - LEAST_SPAN;
+  if (start >= times[0]) return [times, series];
+  return [
+    [start, ...times],
+    series.map(({ label, values }) => ({ label, values: [null, ...values] })),
+  ];
+}
+
 function drawn(element, { data, series, format, steps, least }, isBars) {
   const colour = colours(element);
   const axis = {
@@ -88,12 +102,10 @@ function drawn(element, { data, series, format, steps, least }, isBars) {
       markers: { width: 0, fill: (_, index) => colour[series[index - 1]?.tone] },
     },
     scales: {
-      x: {
-        range: (_, from, to) => [
-          isBars ? from : Math.min(from, to - LEAST_SPAN),
-          isBars ? to + (to - from) / (data[0].length - 1) : to,
-        ],
-      },
+      // The last bar ends where the next would begin.
+      ...(isBars && {
+        x: { range: (_, from, to) => [from, to + (to - from) / (data[0].length - 1)] },
+      }),
       y: { range: (_, __, most) => [0, Math.max(least, (most ?? 0) * 1.08)] },
     },
     axes: [
@@ -105,14 +117,14 @@ function drawn(element, { data, series, format, steps, least }, isBars) {
       { ...axis, size: 64, incrs: steps, values: (_, splits) => splits.map(format) },
     ],
     series: [
-      { label: "At", value: (_, at) => (isKnown(at) ? tick(at, isBars ? 60 : 1) : "") },
+      { label: "At", value: (_, at) => (isKnown(at) ? tick(at, isBars ? 60 : 1) : UNKNOWN) },
       ...series.map(({ label, tone }) => ({
         label,
-        value: (_, value) => (isKnown(value) ? format(value) : ""),
+        value: (_, value) => (isKnown(value) ? format(value) : UNKNOWN),
         stroke: colour[tone],
         width: isBars ? 0 : 1.5,
         dash: tone === "quiet" ? [4, 3] : undefined,
-        points: { show: data[0].length < 3 },
+        points: { show: data[0].length < 4 },
         ...(isBars && {
           fill: colour[tone],
           paths: uPlot.paths.bars({ size: [0.8, 40], align: 1 }),

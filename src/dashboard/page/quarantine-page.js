@@ -11,6 +11,9 @@ import { Table } from "./table.js";
 
 const COLUMNS = [{ label: "Place" }, { label: "Size", isNumber: true }];
 
+/** How often the list is read anew (ms), though its number is the same. */
+const EVERY = 5_000;
+
 /** What nobody could read. */
 export function QuarantinePage({ name }) {
   const { session, ask } = useShell();
@@ -18,7 +21,7 @@ export function QuarantinePage({ name }) {
   const [isShown, setShown] = useState(false);
   const payload = isShown ? "1" : undefined;
   const path = queuePath(name, "quarantine", { payload, limit: PAGE });
-  const loaded = useLoaded(path, { version: queue?.quarantined });
+  const loaded = useLoaded(path, { version: queue?.quarantined, every: EVERY });
   const { size: total = 0, items = [] } = loaded.data ?? {};
   const act = (verb, told) => async () => {
     const { count: number } = await change(queuePath(name, `quarantine/${verb}`));
@@ -38,7 +41,8 @@ export function QuarantinePage({ name }) {
     isGrave: true,
     act: act("remove", "removed"),
   };
-  return html`<h2>Quarantine</h2>
+  return html`<div>
+    <h2>Quarantine</h2>
     <p class="quiet">Bytes that no consumer could read, as they are.</p>
     <${PayloadSwitch} session=${session} isShown=${isShown} onChange=${setShown} />
     ${
@@ -69,5 +73,6 @@ export function QuarantinePage({ name }) {
             </tr>`,
         )}
       <//>`
-    }`;
+    }
+  </div>`;
 }

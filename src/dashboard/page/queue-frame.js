@@ -18,14 +18,15 @@ const TABS = [
 export function QueueFrame({ name, page, children }) {
   const queue = useQueue(name);
   const current = page === "message" ? "messages" : page;
-  return html`<p class="path"><a href=${HOME}>All queues</a></p>
+  return html`<div>
+    <p class="path"><a href=${HOME}>All queues</a></p>
     <div class="title">
       <h1 tabindex="-1"><${Text} of=${name} length=${200} /></h1>
       ${
         queue &&
         html`<p>
-          ${queue.kind}${queue.partitions > 0 && `, ${queue.partitions} partitions`}${
-            queue.isPaused && html` <strong class="badge">paused</strong>`
+          ${queue.kind}${queue.partitions > 0 && `, ${queue.partitions} partitions`}${" "}${
+            queue.isPaused && html`<strong class="badge">paused</strong>`
           }
         </p>`
       }
@@ -37,17 +38,18 @@ export function QueueFrame({ name, page, children }) {
           ([tab, label, number]) =>
             html`<li key=${tab}>
               <a href=${addressOf(name, tab)} aria-current=${tab === current ? "page" : undefined}
-                >${label}${
+                >${label}${" "}${
                   number !== undefined &&
                   queue?.[number] > 0 &&
-                  html` <span class="count">${count(queue[number])}</span>`
+                  html`<span class="count">${count(queue[number])}</span>`
                 }</a
               >
             </li>`,
         )}
       </ul>
     </nav>
-    ${children}`;
+    ${children}
+  </div>`;
 }
 
 function PauseButton({ name, queue }) {

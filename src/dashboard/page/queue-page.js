@@ -15,11 +15,13 @@ export function QueuePage({ name }) {
   if (queue.error !== undefined) {
     return html`<p class="failure" role="alert">Cannot be read: ${visible(queue.error)}</p>`;
   }
-  return html`<${Troubles} rows=${[queue]} isOne />
+  return html`<div>
+    <${Troubles} rows=${[queue]} isOne />
     <${Numbers} queue=${queue} />
     <${Forecast} name=${name} version=${Math.sign(queue.delayed)} />
     <${History} name=${name} />
-    ${queue.perPartition.length > 0 && html`<${PartitionsTable} partitions=${queue.perPartition} />`}`;
+    ${queue.perPartition.length > 0 && html`<${PartitionsTable} partitions=${queue.perPartition} />`}
+  </div>`;
 }
 
 function Numbers({ queue }) {
@@ -38,7 +40,7 @@ function Numbers({ queue }) {
     ...(queue.kind === "reliable"
       ? [
           ["inFlight", "In flight", count(queue.inFlight), ""],
-          ["retries", "Retries", count(queue.retries), "wait for the next"],
+          ["retries", "Retries", count(queue.retries), ""],
         ]
       : []),
     ["dead", "Dead", count(queue.dead), ""],
@@ -49,7 +51,7 @@ function Numbers({ queue }) {
       count(queue.consumers),
       isKnown(queue.consumers) ? "" : "not known of a plain queue",
     ],
-    ["listeners", "Listeners", count(queue.listeners), "processes there"],
+    ["listeners", "Listeners", count(queue.listeners), "processes"],
   ];
   return html`<section aria-labelledby="numbers">
     <h2 id="numbers" class="unseen">Numbers</h2>
@@ -58,7 +60,7 @@ function Numbers({ queue }) {
         ([field, label, value, more]) =>
           html`<div key=${field} class=${wrong.has(field) ? "trouble" : ""}>
             <dt>${label}</dt>
-            <dd>${value}${more !== "" && html` <small>${more}</small>`}</dd>
+            <dd>${value}${" "}${more !== "" && html`<small>${more}</small>`}</dd>
           </div>`,
       )}
     </dl>

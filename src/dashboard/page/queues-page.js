@@ -29,7 +29,8 @@ const MANY = 8;
 export function QueuesPage() {
   const { queues, trouble } = useLive();
   const [filter, setFilter] = useState("");
-  return html`<h1 tabindex="-1">Queues</h1>
+  return html`<div>
+    <h1 tabindex="-1">Queues</h1>
     ${trouble !== undefined && html`<p class="failure" role="alert">${visible(trouble)}</p>`}
     ${queues === undefined && html`<p class="quiet">Reading…</p>`}
     ${
@@ -40,7 +41,8 @@ export function QueuesPage() {
     }
     ${
       queues?.length > 0 &&
-      html`<${Troubles} rows=${queues} />
+      html`<div>
+        <${Troubles} rows=${queues} />
         ${
           queues.length > MANY &&
           html`<label class="filter"
@@ -51,8 +53,10 @@ export function QueuesPage() {
               onInput=${(event) => setFilter(event.target.value)}
           /></label>`
         }
-        <${QueuesTable} rows=${inOrder(queues.filter(({ name }) => name.includes(filter)))} />`
-    }`;
+        <${QueuesTable} rows=${inOrder(queues.filter(({ name }) => name.includes(filter)))} />
+      </div>`
+    }
+  </div>`;
 }
 
 function QueuesTable({ rows }) {
@@ -64,37 +68,35 @@ function QueuesTable({ rows }) {
 function QueueRow({ row }) {
   const wrong = new Set(troublesOf(row).map(({ column }) => column));
   const about = [row.kind, row.partitions > 0 && `${row.partitions} partitions`].filter(Boolean);
+  const head = html`<th scope="row">
+    <a href=${addressOf(row.name)}><${Text} of=${row.name} length=${60} /></a>
+    <small
+      >${about.join(", ")}${" "}${row.isPaused && html`<strong class="badge">paused</strong>`}</small
+    >
+  </th>`;
+  if (row.error !== undefined) {
+    return html`<tr>
+      ${head}
+      <td class="trouble" colspan=${COLUMNS.length - 1}>Cannot be read: ${visible(row.error)}</td>
+    </tr>`;
+  }
   return html`<tr>
-    <th scope="row">
-      <a href=${addressOf(row.name)}><${Text} of=${row.name} length=${60} /></a>
-      <small
-        >${about.join(", ")}${row.isPaused && html` <strong class="badge">paused</strong>`}</small
-      >
-    </th>
-    ${
-      row.error === undefined
-        ? html`<td class="number">${count(row.delayed)}</td>
-            <td class="number">
-              ${isKnown(row.nextDeadline) ? relative(row.nextDeadline, live.now()) : UNKNOWN}
-            </td>
-            <${NumberCell} trouble=${wrong.has("overdue")}>
-              ${count(row.overdue)}${
-                row.overdue > 0 && html`<small>by ${duration(row.overdueBy)}</small>`
-              }
-            <//>
-            <td class="number">${count(row.ready)}</td>
-            <${NumberCell} trouble=${wrong.has("oldestReadyAge")}
-              >${duration(row.oldestReadyAge)}<//
-            >
-            <td class="number">${count(row.inFlight)}</td>
-            <td class="number">${count(row.retries)}</td>
-            <${NumberCell} trouble=${wrong.has("dead")}>${count(row.dead)}<//>
-            <${NumberCell} trouble=${wrong.has("quarantined")}>${count(row.quarantined)}<//>
-            <${NumberCell} trouble=${wrong.has("consumers")}>${count(row.consumers)}<//>
-            <${NumberCell} trouble=${wrong.has("listeners")}>${count(row.listeners)}<//>`
-        : html`<td class="trouble" colspan=${COLUMNS.length - 1}>
-            Cannot be read: ${visible(row.error)}
-          </td>`
-    }
+    ${head}
+    <td class="number">${count(row.delayed)}</td>
+    <td class="number">
+      ${isKnown(row.nextDeadline) ? relative(row.nextDeadline, live.now()) : UNKNOWN}
+    </td>
+    <${NumberCell} trouble=${wrong.has("overdue")}>
+      ${count(row.overdue)}
+      ${row.overdue > 0 && html`<small>by ${duration(row.overdueBy)}</small>`}
+    <//>
+    <td class="number">${count(row.ready)}</td>
+    <${NumberCell} trouble=${wrong.has("oldestReadyAge")}>${duration(row.oldestReadyAge)}<//>
+    <td class="number">${count(row.inFlight)}</td>
+    <td class="number">${count(row.retries)}</td>
+    <${NumberCell} trouble=${wrong.has("dead")}>${count(row.dead)}<//>
+    <${NumberCell} trouble=${wrong.has("quarantined")}>${count(row.quarantined)}<//>
+    <${NumberCell} trouble=${wrong.has("consumers")}>${count(row.consumers)}<//>
+    <${NumberCell} trouble=${wrong.has("listeners")}>${count(row.listeners)}<//>
   </tr>`;
 }

@@ -82,19 +82,19 @@ test("an authorize that fails, or says anything but true, serves nobody", async 
   expect((await truthy.get("api/session")).status).toBe(403);
 });
 
-const path = () => `api/queues/${uniqueName()}/pause`;
+const pausePath = () => `api/queues/${uniqueName()}/pause`;
 
 describe("a change", () => {
   test("is made for the dashboard's own page", async () => {
     const { post } = newDashboard();
-    expect(await post(path())).toMatchObject({ status: 200, body: { done: true } });
+    expect(await post(pausePath())).toMatchObject({ status: 200, body: { done: true } });
     const own = { "sec-fetch-site": "same-origin", origin: "http://behind.a.proxy" };
-    expect((await post(path(), {}, own)).status).toBe(200);
+    expect((await post(pausePath(), {}, own)).status).toBe(200);
   });
 
   test("is not made by default", async () => {
     const { post } = newDashboard({ readOnly: true });
-    expect(await post(path())).toMatchObject({
+    expect(await post(pausePath())).toMatchObject({
       status: 403,
       body: { error: expect.stringContaining("read-only") },
     });
@@ -111,19 +111,19 @@ describe("a change", () => {
     ["as text", { "content-type": "text/plain" }, 415],
   ])("is not made %s", async (_, headers, status) => {
     const { post } = newDashboard();
-    expect((await post(path(), {}, headers)).status).toBe(status);
+    expect((await post(pausePath(), {}, headers)).status).toBe(status);
   });
 
   test("is not made without an origin, and not by GET", async () => {
     const { board, get } = newDashboard();
     const headers = { ...json, "x-delayline": "change" };
-    const request = new Request(`http://localhost/${path()}`, {
+    const request = new Request(`http://localhost/${pausePath()}`, {
       method: "POST",
       headers,
       body: "{}",
     });
     expect((await board(request)).status).toBe(403);
-    const { status, headers: said } = await get(path());
+    const { status, headers: said } = await get(pausePath());
     expect(status).toBe(405);
     expect(said.get("allow")).toBe("POST");
   });
@@ -135,7 +135,7 @@ describe("a change", () => {
     ["much too large", JSON.stringify({ id: "x".repeat(20_000) }), 413],
   ])("is refused if its body is %s", async (_, body, status) => {
     const { post } = newDashboard();
-    expect((await post(path(), body)).status).toBe(status);
+    expect((await post(pausePath(), body)).status).toBe(status);
   });
 });
 
@@ -159,6 +159,16 @@ test.each([
 ])("GET api/%s is refused with %i and a text", async (path, status) => {
   const said = await newDashboard().get(`api/${path}`);
   expect(said).toMatchObject({ status, body: { error: expect.any(String) } });
+});
+
+test("another site may lead to the page, and ask nothing", async () => {
+  const { get } = newDashboard();
+  for (const site of ["cross-site", "same-site"]) {
+    const headers = { "sec-fetch-site": site };
+    expect((await get("api/session", headers)).status).toBe(403);
+    expect((await get("", headers)).status).toBe(200);
+  }
+  expect((await get("api/session", { "sec-fetch-site": "none" })).status).toBe(200);
 });
 
 test("what is too long is refused", async () => {

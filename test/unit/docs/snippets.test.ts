@@ -58,6 +58,7 @@ const CONFIG = {
     noUnusedParameters: false,
     paths: {
       delayline: ["../../src/index.ts"],
+      "delayline/dashboard": ["../../src/dashboard/index.ts"],
       "delayline/redisson": ["../../src/redisson/index.ts"],
       "delayline/testing": ["../../src/testing/index.ts"],
     },
