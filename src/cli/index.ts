@@ -1,4 +1,5 @@
 #!/usr/bin/env node
+import { EXIT } from "./exit-code.ts";
 import { main } from "./main.ts";
 
 // The `delayline` command. The first Ctrl-C ends it in good order, the second at once.
@@ -9,7 +10,7 @@ process.once("SIGTERM", () => interrupt.abort());
 // Whoever reads, such as `head`, has had enough.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   if (error.code !== "EPIPE") throw error;
-  interrupt.abort();
+  process.exit(EXIT.interrupted);
 });
 
 const { stdin, stdout, stderr, env } = process;

@@ -90,7 +90,8 @@ export class Session implements AsyncDisposable {
     if (stdin.isTTY !== true) {
       throw new UsageError(`say --yes to ${doing}: there is no terminal to ask on`);
     }
-    const lines = createInterface({ input: stdin, output: stderr });
+    // Without a terminal of its own, which would keep Ctrl-C from the process.
+    const lines = createInterface({ input: stdin, output: stderr, terminal: false });
     try {
       const answer = await lines.question(`Really ${doing}? [y/N] `, { signal });
       if (!/^y(?:es)?$/i.test(answer.trim())) throw new DeclinedError("Nothing was changed.");
