@@ -32,7 +32,7 @@ export interface Command<Options extends OptionsConfig = OptionsConfig> {
 export function defineCommand<const Options extends OptionsConfig>(
   command: Command<Options>,
 ): Command {
-  return command as unknown as Command;
+  return command;
 }
 
 /** Options that every subcommand has. */

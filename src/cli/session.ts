@@ -40,9 +40,12 @@ export class Session implements AsyncDisposable {
   async inspector(): Promise<Inspector> {
     if (this.#inspector !== undefined) return this.#inspector;
     const { redis } = this.addresses;
-    // What a call fails for it tells itself.
-    const onError = () => {};
-    this.#inspector = new Inspector({ redis, ...this.#options, closeTimeout: 1000, onError });
+    this.#inspector = new Inspector({
+      redis,
+      ...this.#options,
+      closeTimeout: 1000,
+      onError: ignore,
+    });
     await this.#inspector.line.serverTime({ signal: this.signal });
     return this.#inspector;
   }
@@ -102,3 +105,6 @@ export class Session implements AsyncDisposable {
     this.addresses.close();
   }
 }
+
+/** What a call fails for it tells itself. */
+function ignore(): void {}

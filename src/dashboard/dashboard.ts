@@ -92,6 +92,7 @@ class DashboardServer {
   }
 
   async #call(path: string, query: URLSearchParams, request: Request): Promise<Response> {
+    this.#guard.admitCall(request);
     const found = findRoute(path);
     if (found === undefined) throw new HttpError(404, "there is no such call");
     const { route, queue } = found;

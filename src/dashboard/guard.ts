@@ -36,6 +36,18 @@ export class Guard {
   }
 
   /**
+   * Only the dashboard's own page has something to ask: another site could not read the reply, but make us work.
+   *
+   * @throws {HttpError} if a browser says that another site asks.
+   */
+  admitCall(request: Request): void {
+    const site = request.headers.get("sec-fetch-site") ?? "none";
+    if (site === "cross-site" || site === "same-site") {
+      throw new HttpError(403, "another site asks: only the dashboard's own page may");
+    }
+  }
+
+  /**
    * A change comes from a page of this dashboard. A form, a link or an image of another site cannot set the header and the
    * content type; a script of another site would have to ask first, and is never allowed to.
    *

@@ -58,5 +58,5 @@ function attempt<T>(read: () => T): T | undefined {
   }
 }
 
-// Control characters that no text has: of these the tab and the line breaks are left out.
-const UNPRINTABLE = /[\u0000-\u0008\u000e-\u001f]/;
+/** Control characters that no text has. */
+const UNPRINTABLE = /(?![\t-\r])\p{Cc}/u;

@@ -149,7 +149,8 @@ export function parseRecord(line: string): ParsedRecord {
   if (state === "retrying") {
     return { arrival: retryArrival(message, group, instantOf(deadline)), id };
   }
-  if (state === "dead") return { arrival: deadArrival(message, group, String(reason)), id };
+  if (typeof reason !== "string") throw new TypeError("reason must be a string");
+  if (state === "dead") return { arrival: deadArrival(message, group, reason), id };
   throw new TypeError("state is not known");
 }
 

@@ -25,7 +25,7 @@ of yours that knows who may see it.`,
   async run(session, _, { port = "8425", host, write = false, payloads = false }) {
     const { addresses, output, isJson, signal } = session;
     await session.inspector();
-    const { url, close } = await serveDashboard({
+    const served = await serveDashboard({
       redis: addresses.redis,
       port: parseCount("--port", port, 0, 65_535),
       ...(host !== undefined && { host }),
@@ -33,11 +33,11 @@ of yours that knows who may see it.`,
       payloads,
     });
     try {
-      if (isJson) await output.json({ url });
-      else await output.print(`The queues of ${addresses.shown} are at ${url}`);
+      if (isJson) await output.json({ url: served.url });
+      else await output.print(`The queues of ${addresses.shown} are at ${served.url}`);
       if (!signal.aborted) await once(signal, "abort");
     } finally {
-      await close();
+      await served.close();
     }
     return EXIT.interrupted;
   },

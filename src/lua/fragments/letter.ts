@@ -75,8 +75,14 @@ export function unpackLetter(entryId: string, fields: readonly Buffer[]): Letter
 }
 
 /** The fields of an entry, and their values: {@link unpackLetter} the other way round. */
-export function packLetter(letter: Omit<Letter, "diedAt">): Buffer[] {
-  const { address, payload, attempts, group, reason, trailer } = letter;
+export function packLetter({
+  address,
+  payload,
+  attempts,
+  group,
+  reason,
+  trailer,
+}: Omit<Letter, "diedAt">): Buffer[] {
   const fields = ["a", address, "p", payload, "n", String(attempts), "g", group, "r", reason];
   return [...fields, ...(trailer.length > 0 ? ["t", trailer] : [])].map((one) => Buffer.from(one));
 }

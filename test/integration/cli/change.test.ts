@@ -52,9 +52,12 @@ test("on a terminal it asks: no means no", async () => {
   expect(await queue.has("order:1")).toBe(false);
 });
 
+async function run(...argv: string[]) {
+  return await cli([...argv, "--yes"]);
+}
+
 test("with --yes: cancel, reschedule, deliver now, pause, resume", async () => {
   const { name, queue } = await newQueue();
-  const run = async (...argv: string[]) => await cli([...argv, "--yes"]);
   expect((await run("pause", name)).stdout).toBe(`Queue "${name}" is paused.\n`);
   expect(await queue.isPaused()).toBe(true);
   const at = "2100-01-02T03:04:05Z";

@@ -51,7 +51,10 @@ test("queues, their numbers, their messages by deadline and by prefix, and what 
     /^DUE +ID +KEY\nin 59m \d+s +\S+ +order:1\nin 1h 59m +\S+ +order:2\n$/,
   );
   const found = (await cli(["search", name, "--prefix", "order:", "--json"])).json;
-  expect(found.map(({ key }) => key).toSorted()).toEqual(["order:1", "order:2"]);
+  expect(found.map(({ key }) => String(key)).toSorted((a, b) => a.localeCompare(b))).toEqual([
+    "order:1",
+    "order:2",
+  ]);
   expect((await cli(["search", name, "--prefix", "nobody"])).code).toBe(1);
   const due = await cli(["due", name, "--step", "1h", "--count", "4", "--json"]);
   expect(due.json).toMatchObject([{ counts: [1, 1, 1, 0], total: 3 }]);
@@ -83,9 +86,7 @@ test("hostile names, keys and payloads act on no terminal", async () => {
   for (const argv of runs) {
     for (const more of [[], ["--json"]]) {
       const { stdout, stderr } = await cli([...argv, ...more]);
-      expect(stdout + stderr, argv.join(" ")).not.toMatch(
-        /[\p{Cf}\u0000-\u0009\u000b-\u001f\u007f-\u009f]/u,
-      );
+      expect(stdout + stderr, argv.join(" ")).not.toMatch(/(?!\n)[\p{Cc}\p{Cf}]/u);
     }
   }
   // What is read from JSON is what was written.

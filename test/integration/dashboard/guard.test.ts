@@ -161,6 +161,16 @@ test.each([
   expect(said).toMatchObject({ status, body: { error: expect.any(String) } });
 });
 
+test("another site may lead to the page, and ask nothing", async () => {
+  const { get } = newDashboard();
+  for (const site of ["cross-site", "same-site"]) {
+    const headers = { "sec-fetch-site": site };
+    expect((await get("api/session", headers)).status).toBe(403);
+    expect((await get("", headers)).status).toBe(200);
+  }
+  expect((await get("api/session", { "sec-fetch-site": "none" })).status).toBe(200);
+});
+
 test("what is too long is refused", async () => {
   const { get } = newDashboard();
   const statusOf = async (path: string) => (await get(`api/queues/${path}`)).status;

@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from "vitest";
-import type { ReliableQueue } from "../../../src/index.ts";
+import type { Delivery, ReliableQueue } from "../../../src/index.ts";
 import { consumers } from "../../../src/inspect/consumers.ts";
 import { Inspector } from "../../../src/inspect/inspector.ts";
 import { locate } from "../../../src/inspect/locate.ts";
@@ -111,4 +111,34 @@ test("of two groups, each has the message where it is", async () => {
   const delivery = await two?.take();
   expect(await states()).toEqual([{ group: "two", state: "in flight" }]);
   await delivery?.ack();
+});
+
+test("beyond the first page, too", async () => {
+  const name = uniqueName();
+  const queue = newLine().getReliableQueue(name, { retry: () => HOUR, maxDeliveries: 3 });
+  const handled = async (
+    word: string,
+    count: number,
+    settle: (one: Delivery) => Promise<unknown>,
+  ) => {
+    const rows = Array.from({ length: count }, (_, i) => ({
+      payload: "x",
+      delay: 0,
+      key: `${word}:${i}`,
+    }));
+    await queue.offerMany(rows);
+    for (let left = count; left > 0;) {
+      const some = await queue.takeMany({ max: left });
+      await Promise.all(some.map(settle));
+      left -= some.length;
+    }
+  };
+  await handled("retrying", 230, (one) => one.nack());
+  await handled("dead", 230, (one) => one.reject("why"));
+  await handled("in flight", 230, () => Promise.resolve());
+  const inspector = newInspector();
+  for (const state of ["retrying", "dead", "in flight"]) {
+    const { sightings } = await look(name, `${state}:229`, inspector);
+    expect(sightings).toMatchObject([{ state, key: `${state}:229`, attempts: 1 }]);
+  }
 });
