@@ -91,9 +91,9 @@ inBrowser("dead letters are redriven and removed, one and all", async () => {
 });
 
 inBrowser("what is in quarantine is requeued and removed", async () => {
-  const { url, redisUrl } = await openBoard(async (seed, redisUrl) => {
+  const { url, redisUrl } = await openBoard(async (seed, at) => {
     await seed.getDelayedQueue("orders").offer("x", HOUR);
-    const redis = new Redis(redisUrl);
+    const redis = new Redis(at);
     await redis.rpush(queueKeys("orders").quarantine, "\u0000one", "two");
     redis.disconnect();
   });

@@ -27,14 +27,14 @@ export async function openBoard(
   const { url: redisUrl } = await startOwnServer();
   const line = newLine({ redis: redisUrl });
   await seed(line, redisUrl);
-  const { url, close } = await serveDashboard({
+  const served = await serveDashboard({
     redis: redisUrl,
     readOnly: false,
     payloads: true,
     ...options,
   });
-  onTestFinished(close);
-  return { url, redisUrl, line };
+  onTestFinished(() => served.close());
+  return { url: served.url, redisUrl, line };
 }
 
 interface Visit extends Pick<BrowserContextOptions, "viewport" | "colorScheme" | "reducedMotion"> {

@@ -10,7 +10,7 @@ inBrowser("a page whose server goes away says so, and goes on when it is back", 
   const orders = line.getDelayedQueue("orders");
   await orders.offer("x", 3_600_000);
   const first = await serveDashboard({ redis });
-  onTestFinished(first.close);
+  onTestFinished(() => first.close());
   const page = await visit(first.url, { expected: /ERR_|503/ });
   const status = page.getByRole("banner").getByRole("status");
   const row = page.getByRole("row", { name: "orders" });
@@ -23,7 +23,7 @@ inBrowser("a page whose server goes away says so, and goes on when it is back", 
     .waitFor();
   await orders.offer("y", 3_600_000);
   const second = await serveDashboard({ redis, port: Number(new URL(first.url).port) });
-  onTestFinished(second.close);
+  onTestFinished(() => second.close());
   await status.getByText("Live").waitFor();
   await row.getByRole("cell", { name: "2", exact: true }).waitFor();
 });

@@ -12,7 +12,7 @@ const LONG = "x".repeat(200);
 
 inBrowser("hostile texts are shown as text, and what cannot be seen is marked", async () => {
   const { url } = await openBoard(async (line) => {
-    const queue = line.getReliableQueue<unknown>(NAME, { codec: "json" });
+    const queue = line.getReliableQueue(NAME, { codec: "json" });
     const headers = { [IMAGE]: `${SCRIPT}${BIDI}` };
     const payload = { html: `${SCRIPT}${IMAGE}`, bidi: BIDI, lines: "one\ntwo" };
     await queue.offer(payload, 0, { key: `${IMAGE}${BIDI}\u0000`, headers });

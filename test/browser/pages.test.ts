@@ -12,7 +12,7 @@ const MINUTE = 60_000;
 
 /** `orders` with all places full, `reminders` plain with a quarantine, `events` in partitions. */
 async function seed(line: TestLine, redisUrl: string): Promise<void> {
-  const orders = line.getReliableQueue<unknown>("orders", { retry: [MINUTE], maxDeliveries: 2 });
+  const orders = line.getReliableQueue("orders", { retry: [MINUTE], maxDeliveries: 2 });
   const offers = Array.from({ length: 120 }, (_, i) => ({
     payload: { order: i },
     delay: MINUTE + i * i * 400,
@@ -25,9 +25,9 @@ async function seed(line: TestLine, redisUrl: string): Promise<void> {
   const held = new Promise<void>((resolve) => onTestFinished(() => resolve()));
   orders.subscribe(
     async (verb, delivery) => {
-      if (verb === "reject") return await delivery.reject("the card was refused");
       if (verb === "retry") throw new Error("the bank does not answer");
-      await held;
+      if (verb === "reject") await delivery.reject("the card was refused");
+      else await held;
     },
     { onError: () => {} },
   );

@@ -35,12 +35,12 @@ inBrowser("a message's whole way is seen without a reload", async () => {
   await state("ready");
 
   // Fails, and fails again.
-  let outcome: "fails" | "waits" | "succeeds" = "fails";
-  let proceed = () => {};
+  let fails = true;
+  let proceed: (() => void) | undefined;
   const handled: string[] = [];
   orders.subscribe(
     async (payload) => {
-      if (outcome === "fails") throw new Error("the bank does not answer");
+      if (fails) throw new Error("the bank does not answer");
       await new Promise<void>((resolve) => (proceed = resolve));
       handled.push(payload);
     },
@@ -63,10 +63,10 @@ inBrowser("a message's whole way is seen without a reload", async () => {
   await page.getByRole("row", { name: "the bank does not answer" }).getByRole("link").click();
 
   // Is redriven, and handled.
-  outcome = "succeeds";
+  fails = false;
   await change("Redrive");
   await state("in flight");
-  proceed();
+  proceed?.();
   await state("gone");
   await eventually(() => expect(handled).toEqual(["pay"]));
   expect(await page.evaluate("window.isTheSame")).toBe(true);

@@ -39,8 +39,18 @@ inBrowser("texts, numbers, routes and troubles are told as they should be", asyn
   }
 
   const calm = {
-    ...{ name: "q", kind: "reliable", delayed: 5, overdue: 1, overdueBy: 10, ready: 0, retries: 0 },
-    ...{ dead: 0, quarantined: 0, oldestReadyAge: null, consumers: 1, listeners: 1 },
+    name: "q",
+    kind: "reliable",
+    delayed: 5,
+    overdue: 1,
+    overdueBy: 10,
+    ready: 0,
+    retries: 0,
+    dead: 0,
+    quarantined: 0,
+    oldestReadyAge: null,
+    consumers: 1,
+    listeners: 1,
   };
   const troubles = async (change: object) => {
     const found = await call<{ text: string }[]>(page, "trouble", "troublesOf", {

@@ -40,7 +40,7 @@ function App() {
   useEffect(() => live.follow(route.queue), [route.queue]);
   useArrival(route, () => setSaid(""));
 
-  return html`<${Shell.Provider} value=${shell}>
+  return html`<${Shell} value=${shell}>
     <a class="skip" href="#main" onClick=${skip}>Skip to the content</a>
     <header>
       <a class="brand" href=${HOME}>Delayline</a>
@@ -67,7 +67,7 @@ function App() {
       the Redis server's.
     </footer>
     <${Dialog} question=${question} onClose=${() => setQuestion(undefined)} onDone=${setSaid} />
-  </${Shell.Provider}>`;
+  <//>`;
 }
 
 function Page({ route }) {

@@ -37,11 +37,11 @@ export function duration(milliseconds) {
   const whole = Math.max(0, Math.round(milliseconds));
   if (whole < 1_000) return `${whole} ms`;
   if (whole < 10_000) return `${Math.floor(whole / 100) / 10} s`;
-  const first = UNITS.findIndex(([, size]) => whole >= size);
-  const [name, size] = UNITS[first];
-  const large = `${NUMBER.format(Math.floor(whole / size))} ${name}`;
+  const first = UNITS.findIndex(([, unit]) => whole >= unit);
+  const [name, unit] = UNITS[first];
+  const large = `${NUMBER.format(Math.floor(whole / unit))} ${name}`;
   const next = UNITS[first + 1];
-  const rest = next === undefined ? 0 : Math.floor((whole % size) / next[1]);
+  const rest = next === undefined ? 0 : Math.floor((whole % unit) / next[1]);
   return rest === 0 ? large : `${large} ${rest} ${next[0]}`;
 }
 

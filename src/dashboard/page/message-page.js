@@ -64,12 +64,17 @@ function Place({ message: { state }, isPlain }) {
   </p>`;
 }
 
+function text(value, length) {
+  return isKnown(value) && html`<${Text} of=${value} length=${length} lines />`;
+}
+
+function instant(value) {
+  return isKnown(value) && html`<${Instant} at=${value} />`;
+}
+
 function Facts({ message }) {
   const { id, key, deadline, offeredAt, attempts, consumer, since, reason, group, diedAt } =
     message;
-  const text = (value, length) =>
-    isKnown(value) && html`<${Text} of=${value} length=${length} lines />`;
-  const instant = (value) => isKnown(value) && html`<${Instant} at=${value} />`;
   const facts = [
     ["Id", text(id)],
     ["Key", text(key, 1_000)],

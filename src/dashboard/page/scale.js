@@ -15,7 +15,15 @@ export const COUNTS = {
 export const DURATIONS = {
   format: duration,
   steps: [
-    ...[1, 2, 5, 10, 20, 50, 100, 200, 500],
+    1,
+    2,
+    5,
+    10,
+    20,
+    50,
+    100,
+    200,
+    500,
     ...[1, 2, 5, 10, 30].map((seconds) => seconds * 1_000),
     ...[1, 2, 5, 10, 30].map((minutes) => minutes * 60_000),
     ...[1, 2, 6, 12].map((hours) => hours * 3_600_000),

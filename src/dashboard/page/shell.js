@@ -1,9 +1,14 @@
-import { createContext, useContext } from "../vendor/preact-htm.js";
+import { createContext, h, useContext } from "../vendor/preact-htm.js";
 
 // What every page has: the session, the dialog that asks before a change, and the line that says what happened.
 
-/** `{ session, ask, say }`. */
-export const Shell = createContext(undefined);
+const Context = createContext(undefined);
+
+/** Gives `value` to all pages: `{ session, ask, say }`. */
+export function Shell({ value, children }) {
+  // oxlint-disable-next-line typescript/unbound-method -- Preact makes a component of it.
+  return h(Context.Provider, { value }, children);
+}
 
 /**
  * - `session`: `{ readOnly, payloads, version }`
@@ -11,5 +16,5 @@ export const Shell = createContext(undefined);
  * - `say(text)`: shows and announces what happened
  */
 export function useShell() {
-  return useContext(Shell);
+  return useContext(Context);
 }

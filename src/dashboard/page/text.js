@@ -5,7 +5,7 @@ import { html } from "../vendor/preact-htm.js";
 
 /** Controls, bidi and other format characters, lone surrogates, line separators, and letters without ink. */
 const UNSEEN =
-  /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u3164\uffa0]/u;
+  /\p{Cc}|\p{Cf}|\p{Cs}|\p{Zl}|\p{Zp}|\u034f|[\u115f\u1160\u3164\uffa0]|\u17b4|\u17b5|[\u180b-\u180d]/u;
 
 /** What a text may have in several lines. */
 const LAYOUT = /[\t\n]/u;
@@ -40,7 +40,7 @@ export function visible(text) {
 /** A short form, cut in the middle of no character. */
 export function shortened(text, length = SHOWN) {
   // A character has at most two units; what is cut off anyway need not be split.
-  const characters = [...text.slice(0, 2 * length + 2)];
+  const characters = Array.from(text.slice(0, 2 * length + 2));
   return characters.length > length ? `${characters.slice(0, length - 1).join("")}…` : text;
 }
 

@@ -47,6 +47,9 @@ export function troublesOf(row) {
 
 /** Rows with trouble first, then by name. */
 export function inOrder(rows) {
-  const rank = (row) => (troublesOf(row).length > 0 ? 0 : 1);
   return rows.toSorted((a, b) => rank(a) - rank(b) || (a.name < b.name ? -1 : 1));
+}
+
+function rank(row) {
+  return troublesOf(row).length > 0 ? 0 : 1;
 }
