@@ -15,12 +15,6 @@ export async function* queueNames(
   signal?: AbortSignal,
 ): AsyncGenerator<string, void, void> {
   const names = new Set<string>();
-  // A Cluster tells its masters when it is connected.
-  const nodesOf = async (client: RedisClient) => {
-    if (!isCluster(client)) return [client];
-    await client.ping();
-    return client.nodes("master");
-  };
   for (const node of await ask(server, nodesOf, signal)) {
     for await (const key of keysOf(server, node, signal)) {
       const name = queueOf(key);
@@ -29,6 +23,13 @@ export async function* queueNames(
       yield name;
     }
   }
+}
+
+/** The masters of a Cluster, which tells them when it is connected; a server is one. */
+async function nodesOf(client: RedisClient): Promise<Redis[]> {
+  if (!isCluster(client)) return [client];
+  await client.ping();
+  return client.nodes("master");
 }
 
 /** Rejects with what ioredis rejects with. */

@@ -29,7 +29,7 @@ export interface SentinelPair {
   readonly replica: OwnServer;
   readonly sentinelPort: number;
   /** Resolves when the replica has what was written until now. */
-  handOver(): Promise<void>;
+  readonly handOver: () => Promise<void>;
 }
 
 /** @param downAfter milliseconds without an answer after which the master is replaced. */
