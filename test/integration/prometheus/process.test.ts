@@ -19,7 +19,9 @@ test("what this process has done", async () => {
     expect(found.get(`delayline_offered_total${label}`)).toBe(1);
     expect(found.get(`delayline_transferred_total${label}`)).toBe(1);
     expect(found.get(`delayline_system_lateness_seconds_count${label}`)).toBe(1);
-    expect(found.get(`delayline_handling_seconds_bucket{queue="${notices.name}",le="+Inf"}`)).toBe(1);
+    expect(found.get(`delayline_handling_seconds_bucket{queue="${notices.name}",le="+Inf"}`)).toBe(
+      1,
+    );
     expect(found.get(`delayline_delayed${label}`)).toBeUndefined();
   });
   console.log(await registry.metrics());
