@@ -26,7 +26,7 @@ import {
 } from "./delayed-message.ts";
 import type { DelayedFace } from "./delayed-messages.ts";
 import type { Due, OfferResult, Offering } from "./offer-batch.ts";
-import { tellOffers } from "./told-offers.ts";
+import { tellOffer, tellOffers } from "./told-offers.ts";
 import { checkNewMessage, offerRule, type OfferOptions } from "./offer-options.ts";
 
 /** What every handle can do with delayed messages: offer, find, cancel and reschedule them. */
@@ -290,9 +290,9 @@ export abstract class DelayedHandle<T> extends QueueHandle {
     const { takesHeaders } = this.#messages;
     const rule = options === undefined ? undefined : offerRule(options, takesHeaders);
     const offering = { payload: this.#payloads.encode(payload), due, ...rule };
-    if (!offers.hasSubscribers) return this.#messages.offer(offering, options?.signal);
-    return tellOffers({ queue: this.name, takesHeaders }, [offering], ([told]) =>
-      this.#messages.offer(told ?? offering, options?.signal),
-    );
+    if (offers.hasSubscribers) {
+      return tellOffer(this.name, this.#messages, offering, options?.signal);
+    }
+    return this.#messages.offer(offering, options?.signal);
   }
 }

@@ -162,7 +162,8 @@ export class OfferBatch {
           ? this.#sendPlain(commands, offerings, ids)
           : this.#sendKeyed(commands, offerings, ids);
       const results = await retrying(send, mayRetry, batch.endsAt);
-      for (const { outcome } of results) if (outcome !== "rejected") this.#queue.counters.offered++;
+      this.#queue.counters.offered += results.length;
+      if (script === "keyed") this.#queue.counters.offered -= results.filter(isRejected).length;
       return results;
     } catch (error) {
       throw this.#failure(error, isUnknown ? "unknown" : "none");
@@ -248,6 +249,10 @@ export class OfferBatch {
     const knownFact = first?.knownFact;
     return this.#queue.run(commands, script, { channel }, rows, knownFact, this.#holdAll);
   }
+}
+
+function isRejected({ outcome }: OfferResult): boolean {
+  return outcome === "rejected";
 }
 
 /** A {@link Due} as the scripts take it: one of the two columns is empty. */

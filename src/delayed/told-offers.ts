@@ -1,6 +1,7 @@
 import { offers, traced, type OfferEvent } from "../observe/events.ts";
 import { checkedHeaders, type MessageHeaders } from "../queue/headers.ts";
-import type { Offering } from "./offer-batch.ts";
+import type { DelayedFace } from "./delayed-messages.ts";
+import type { Offering, OfferResult } from "./offer-batch.ts";
 
 /**
  * Makes offers, and tells who listens. The headers that a listener adds go with each message; its own win.
@@ -20,6 +21,19 @@ export function tellOffers<Result>(
     headers: takesHeaders ? {} : undefined,
   };
   return traced(offers, event, () => offer(withHeaders(offerings, event.headers)));
+}
+
+/** Makes one offer, and tells who listens; see {@link tellOffers}. */
+export function tellOffer(
+  queue: string,
+  messages: Pick<DelayedFace, "takesHeaders" | "offer">,
+  offering: Offering,
+  signal?: AbortSignal,
+): Promise<OfferResult> {
+  const { takesHeaders } = messages;
+  return tellOffers({ queue, takesHeaders }, [offering], ([told = offering]) =>
+    messages.offer(told, signal),
+  );
 }
 
 function withHeaders(

@@ -52,6 +52,11 @@ export class Counters {
     this.queue = queue;
   }
 
+  /** A handler has ended that began then (`performance.now()`). */
+  handled(startedAt: number): void {
+    this.handling.record(performance.now() - startedAt);
+  }
+
   snapshot(): QueueCounters {
     const {
       offered,

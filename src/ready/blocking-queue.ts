@@ -181,10 +181,13 @@ export class BlockingQueue<T = unknown> extends ReadyHandle<T> {
       return this.#attend(new Subscription(handling));
     }
     const handle = async (payload: T, closing: AbortSignal) => {
+      const startedAt = performance.now();
       try {
         const run = () => handler(payload, { signal: closing });
         await runHandler(run, counters, describePlain);
+        counters.handled(startedAt);
       } catch (error) {
+        counters.handled(startedAt);
         counters.failed++;
         await tellFailure(error, payload, host);
       }

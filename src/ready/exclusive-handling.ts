@@ -67,10 +67,13 @@ export function exclusiveHandling<T>(
       }
       counters.taken++;
       const signal = eitherOf(closing, held.signal);
+      const startedAt = performance.now();
       try {
         const work = () => handler(payload, { signal, fence: held.fence });
         await runHandler(work, counters, describePlain);
+        counters.handled(startedAt);
       } catch (error) {
+        counters.handled(startedAt);
         counters.failed++;
         await tellFailure(error, payload, host);
       }

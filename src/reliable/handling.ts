@@ -43,13 +43,16 @@ export async function handle<T, Input>(
     return;
   }
   for (const { held } of delivered) held.isGiven = true;
+  const startedAt = performance.now();
   try {
     await runHandler(work, counters, () => ({
       group: deliverer.group,
       messages: delivered.map(toldOf),
     }));
+    counters.handled(startedAt);
     await each(delivered, (held) => deliverer.finish(held));
   } catch (error) {
+    counters.handled(startedAt);
     const isCutShort = closing.aborted && isOfAbort(error, closing.reason);
     if (error instanceof RejectError || !isCutShort) counters.failed++;
     if (error instanceof RejectError) {

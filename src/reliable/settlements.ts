@@ -131,7 +131,8 @@ export class Settlements {
         const requests = batch.claim();
         const flags = await send(requests);
         const { counters } = this.#queue;
-        for (const [i, { counter }] of requests.entries()) {
+        for (let i = 0; i < requests.length; i++) {
+          const counter = requests[i]?.counter;
           if (counter !== undefined && flags[i] === true) counters[counter]++;
         }
         return flags;
