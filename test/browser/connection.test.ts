@@ -1,10 +1,11 @@
-import { onTestFinished } from "vitest";
+import { expect, inject, onTestFinished } from "vitest";
 import { serveDashboard } from "../../src/dashboard/index.ts";
 import { newLine } from "../helpers/delayline.ts";
 import { startOwnServer } from "../helpers/own-server.ts";
 import { inBrowser, visit } from "./board.ts";
 
 inBrowser("a page whose server goes away says so, and goes on when it is back", async () => {
+  expect(inject("whyNoBrowser")).toBe("");
   const { url: redis } = await startOwnServer();
   const line = newLine({ redis });
   const orders = line.getDelayedQueue("orders");

@@ -70,7 +70,6 @@ function PauseButton({ name, queue }) {
       "In every process nothing is moved and nothing is taken, until somebody resumes it. Offers go on, handlers that run " +
       "finish, and what falls due waits.",
     verb: "Pause",
-    isGrave: true,
     act: async () => {
       await change(queuePath(name, "pause"));
       return `${visible(name)} is paused.`;
