@@ -23,7 +23,8 @@ const common = {
   pool: "forks",
   // A busy machine may take ten times as long as a quiet one.
   testTimeout: 60_000,
-  hookTimeout: 60_000,
+  // Some pack the package, which compiles it twice.
+  hookTimeout: 180_000,
 } as const;
 
 export default defineConfig({

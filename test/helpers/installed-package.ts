@@ -31,7 +31,7 @@ export class InstalledPackage implements AsyncDisposable {
     const home = await mkdtemp(join(tmpdir(), "delayline-package-"));
     const copy = join(home, "repository");
     await mkdir(copy);
-    const left = new Set(["node_modules", "dist", "test", "scripts"]);
+    const left = new Set(["node_modules", "dist", "test"]);
     for (const name of await readdir(root)) {
       if (left.has(name) || name.startsWith(".")) continue;
       await cp(join(root, name), join(copy, name), { recursive: true });

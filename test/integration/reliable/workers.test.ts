@@ -191,7 +191,10 @@ test("the ladder: messages that fail are tried eight times, in time, by one proc
   await queue.offerMany(sent.map((payload, i) => ({ payload, delay: 500 + i })));
   await eventually(async () => (await queue.deadLetters.size()) === count, { within: 50_000 });
 
-  const starts = workers.flatMap(({ told }) => told).filter((one) => one.kind === "start");
+  // A letter may be there before we have heard of its last attempt.
+  const startsOf = () => workers.flatMap(({ told }) => told).filter((one) => one.kind === "start");
+  await eventually(() => startsOf().length >= count * 8);
+  const starts = startsOf();
   const byPayload = new Map<string, { attempt: number; at: number }[]>();
   for (const { payload, attempt, at } of starts) {
     byPayload.set(payload, [...(byPayload.get(payload) ?? []), { attempt, at }]);
