@@ -1,5 +1,5 @@
-import { SpanKind, SpanStatusCode, trace } from "@opentelemetry/api";
-import { expect, test } from "vitest";
+import { diag, DiagLogLevel, SpanKind, SpanStatusCode, trace } from "@opentelemetry/api";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { newLine, newLineThatMayFail } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { uniqueName } from "../../helpers/redis.ts";
@@ -147,4 +147,38 @@ test("a plain queue carries no context: its spans stand alone, as do those of it
     "messaging.operation.name": "process",
     "messaging.operation.type": "process",
   });
+});
+
+test("a propagator and a processor that throw are told of, and disturb nobody", async () => {
+  const broken = () => {
+    throw new Error("broken");
+  };
+  const error = vi.fn<(message: string) => void>();
+  const silent = () => {};
+  diag.setLogger(
+    { error, warn: silent, info: silent, debug: silent, verbose: silent },
+    { logLevel: DiagLogLevel.ERROR },
+  );
+  onTestFinished(() => diag.disable());
+  const nothing = () => Promise.resolve();
+  const processor = { onStart: silent, onEnd: broken, forceFlush: nothing, shutdown: nothing };
+  const propagator = { inject: broken, extract: broken, fields: () => [] };
+  const telemetry = new Telemetry({}, { propagator, processors: [processor] });
+  const name = uniqueName();
+  const queue = newLine().getReliableQueue<number>(name);
+  queue.subscribe(() => {});
+  await queue.offer(1, 0);
+  await eventually(() => queue.counters.acknowledged === 1);
+
+  await eventually(() => telemetry.named(`process ${name}`).length === 1);
+  expect(telemetry.named(`offer ${name}`)).toHaveLength(1);
+  expect(await telemetry.points("messaging.process.duration")).toHaveLength(1);
+  const told = new Set(error.mock.calls.map(([message]) => message));
+  expect(told).toEqual(
+    new Set(
+      ["inject a context", "extract a context", "end a span"].map(
+        (it) => `delayline: cannot ${it}`,
+      ),
+    ),
+  );
 });
