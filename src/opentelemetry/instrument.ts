@@ -31,10 +31,11 @@ export interface Instrumented extends Disposable {
  */
 export function instrument(options: InstrumentOptions = {}): Instrumented {
   const { queues = [], tracerProvider = trace, meterProvider = metrics } = options;
+  const observed = queuesOf(queues);
   const meter = meterProvider.getMeter(NAME);
   const measured = new Metrics(meter);
   const unlisten = listen(new Spans(tracerProvider.getTracer(NAME)), measured);
-  const gauges = new QueueGauges(meter, queuesOf(queues));
+  const gauges = new QueueGauges(meter, observed);
   const close = () => {
     unlisten();
     measured.close();

@@ -70,7 +70,7 @@ export class Spans {
    */
   take(event: TakeEvent, duration: number, parent: Context): void {
     const { queue, messages = [] } = event;
-    if (messages.length === 0 && event.error === undefined) return;
+    if (messages.length === 0 && !("error" in event)) return;
     const options = {
       kind: SpanKind.CONSUMER,
       attributes: withMessages(attributesOf("take", event), messages),

@@ -115,6 +115,31 @@ test("what fails: an offer that is refused, and a handler that throws", async ()
   ]);
 });
 
+test("a wait that is cut short by a signal, or by the end of the client, is no error and no span", async () => {
+  const telemetry = new Telemetry();
+  const line = newLine();
+  const [plain, reliable] = [
+    line.getBlockingQueue(uniqueName()),
+    line.getReliableQueue(uniqueName()),
+  ];
+  const aborted = new AbortController();
+  const waits = [plain.take({ signal: aborted.signal }), reliable.take(aborted)];
+  const loops = [plain, reliable].map(async (queue) => {
+    for await (const _ of queue);
+  });
+  aborted.abort();
+  await Promise.allSettled(waits);
+  const timeout = plain.take({ signal: AbortSignal.timeout(1) });
+  await expect(timeout).rejects.toThrow(expect.objectContaining({ name: "TimeoutError" }));
+  await line.close();
+  await Promise.all(loops);
+
+  expect(telemetry.names).toEqual([]);
+  const takes = await telemetry.points("messaging.client.operation.duration");
+  expect(takes.map(({ value }) => value)).toMatchObject([{ count: 3 }, { count: 2 }]);
+  for (const { attributes } of takes) expect(attributes).not.toHaveProperty("error.type");
+});
+
 test("a batch is one span, linked to the offers of all its messages", async () => {
   const telemetry = new Telemetry();
   const name = uniqueName();
