@@ -237,6 +237,20 @@ test("health: up with the numbers of the queues, and down while Redis is away", 
   await eventually(() => logged().length % 2 === 0);
 });
 
+test("health of many queues, without a warning", async () => {
+  const warned: string[] = [];
+  const onWarning = ({ name }: Error) => void warned.push(name);
+  process.on("warning", onWarning);
+  onTestFinished(() => void process.off("warning", onWarning));
+  const line = newLine({ transfer: false });
+  for (let i = 0; i < 20; i++) line.getDelayedQueue(uniqueName());
+
+  const { delayline } = await new DelaylineHealthIndicator(line).check();
+
+  expect(Object.keys(delayline.queues)).toHaveLength(20);
+  expect(warned).toEqual([]);
+});
+
 test("health of an application without queues", async () => {
   const { app } = await start([DelaylineModule.forRoot({ redis: redisUrl() })]);
   expect(await app.get(DelaylineHealthIndicator).check("redis")).toEqual({
