@@ -1,5 +1,6 @@
 import { setMaxListeners } from "node:events";
 import type { Delayline } from "../client/delayline.ts";
+import type { QueueCounters } from "../observe/counters.ts";
 import type { QueueStats } from "../observe/queue-stats.ts";
 import type { CollectMetricsOptions } from "./collect-metrics-options.ts";
 import { QueueList } from "./queue-list.ts";
@@ -21,6 +22,7 @@ export class Scraper {
   #reading: Promise<ReadonlyMap<string, QueueStats>> | undefined;
   #ending: AbortController | undefined;
   #isClosed = false;
+  #counters: ReadonlyMap<string, QueueCounters> | undefined;
 
   constructor(line: Delayline, options: Required<CollectMetricsOptions>) {
     this.#line = line;
@@ -32,6 +34,15 @@ export class Scraper {
   /** How many readings have failed so far, by queue; undefined: those of the list of queues. */
   get errors(): ReadonlyMap<string | undefined, number> {
     return this.#errors;
+  }
+
+  /** What this process has counted, by queue: read once for all metrics that ask in one turn. */
+  get counters(): ReadonlyMap<string, QueueCounters> {
+    if (this.#counters === undefined) {
+      this.#counters = this.#line.counters;
+      queueMicrotask(() => (this.#counters = undefined));
+    }
+    return this.#counters;
   }
 
   /** The numbers of the queues that replied, by their names. Never rejects. */
@@ -73,7 +84,7 @@ export class Scraper {
     unread: Set<string | undefined>,
     signal: AbortSignal,
   ): Promise<void> {
-    const names = await this.#list.names();
+    const names = await this.#list.names(() => this.counters.keys());
     if (signal.aborted) return;
     unread.delete(undefined);
     for (const name of names) {
