@@ -17,7 +17,7 @@ export class Scraper {
   readonly #list: QueueList;
   readonly #timeout: number;
   readonly #onError: (error: unknown, queue: string | undefined) => void;
-  /** How many readings have failed, by queue; undefined: those of the list of queues. */
+  /** How many readings have failed, by queue, from the first one on; undefined: those of the list of queues. */
   readonly #errors = new Map<string | undefined, number>([[undefined, 0]]);
   #reading: Promise<ReadonlyMap<string, QueueStats>> | undefined;
   #ending: AbortController | undefined;
@@ -31,7 +31,7 @@ export class Scraper {
     this.#list = new QueueList(line, options.queues, (error) => this.#failed(error, undefined));
   }
 
-  /** How many readings have failed so far, by queue; undefined: those of the list of queues. */
+  /** How many readings have failed so far, of each queue of which one has; undefined: those of the list of queues. */
   get errors(): ReadonlyMap<string | undefined, number> {
     return this.#errors;
   }
@@ -87,9 +87,10 @@ export class Scraper {
     const names = await this.#list.names(() => this.counters.keys());
     if (signal.aborted) return;
     unread.delete(undefined);
-    for (const name of names) {
-      unread.add(name);
-      this.#errors.set(name, this.#errors.get(name) ?? 0);
+    for (const name of names) unread.add(name);
+    // Queues come and go: what is gone is not remembered for ever.
+    for (const name of this.#errors.keys()) {
+      if (name !== undefined && !unread.has(name)) this.#errors.delete(name);
     }
     const next = names.values();
     const readSome = async () => {
