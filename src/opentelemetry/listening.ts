@@ -11,7 +11,7 @@ import {
   type TakeEvent,
   type TransferEvent,
 } from "../observe/events.ts";
-import { attempt } from "./attempt.ts";
+import { guarded } from "./guarded.ts";
 import type { Metrics } from "./metrics.ts";
 import type { Spans } from "./spans.ts";
 
@@ -92,7 +92,7 @@ interface Channel {
 /** Listens to a channel, whose events are of this type; returns what ends that. */
 function on(channel: Channel, listener: (event: never) => void): () => void {
   const listening = (event: unknown) => {
-    attempt("record an operation", () => listener(event as never));
+    guarded("record an operation", () => listener(event as never));
   };
   channel.subscribe(listening);
   return () => channel.unsubscribe(listening);

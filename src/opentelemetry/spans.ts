@@ -19,7 +19,7 @@ import type {
   SettleEvent,
   TakeEvent,
 } from "../observe/events.ts";
-import { attempt } from "./attempt.ts";
+import { guarded } from "./guarded.ts";
 import { attributesOf, errorTypeOf } from "./attributes.ts";
 
 /**
@@ -50,7 +50,7 @@ export class Spans {
     const span = this.#tracer.startSpan(name, { kind: SpanKind.PRODUCER, attributes });
     if (headers !== undefined) {
       // The span goes on without: who has begun one has to end it.
-      attempt("inject a context", () =>
+      guarded("inject a context", () =>
         propagation.inject(trace.setSpan(context.active(), span), headers),
       );
     }
@@ -117,7 +117,7 @@ export class Spans {
 
   /** Ends a span. What it throws is told, so that metrics are there all the same. */
   end(span: Span, event: { readonly error?: unknown }): void {
-    attempt("end a span", () => {
+    guarded("end a span", () => {
       if ("error" in event) {
         const { error } = event;
         const message = error instanceof Error ? error.message : undefined;
@@ -133,7 +133,7 @@ export class Spans {
 /** What has come with a message: nothing if the propagator cannot read it. */
 function contextOf({ headers }: DeliveredMessage): Context {
   return (
-    attempt("extract a context", () => propagation.extract(ROOT_CONTEXT, headers)) ?? ROOT_CONTEXT
+    guarded("extract a context", () => propagation.extract(ROOT_CONTEXT, headers)) ?? ROOT_CONTEXT
   );
 }
 

@@ -174,18 +174,19 @@ test("a plain queue carries no context: its spans stand alone, as do those of it
   });
 });
 
+const silent = () => {};
+const nothing = () => Promise.resolve();
+const broken = () => {
+  throw new Error("broken");
+};
+
 test("a propagator and a processor that throw are told of, and disturb nobody", async () => {
-  const broken = () => {
-    throw new Error("broken");
-  };
   const error = vi.fn<(message: string) => void>();
-  const silent = () => {};
   diag.setLogger(
     { error, warn: silent, info: silent, debug: silent, verbose: silent },
     { logLevel: DiagLogLevel.ERROR },
   );
   onTestFinished(() => diag.disable());
-  const nothing = () => Promise.resolve();
   const processor = { onStart: silent, onEnd: broken, forceFlush: nothing, shutdown: nothing };
   const propagator = { inject: broken, extract: broken, fields: () => [] };
   const telemetry = new Telemetry({}, { propagator, processors: [processor] });

@@ -6,7 +6,7 @@ import { diag } from "@opentelemetry/api";
  *
  * @returns what `work` returns, or undefined if it throws.
  */
-export function attempt<Result>(what: string, work: () => Result): Result | undefined {
+export function guarded<Result>(what: string, work: () => Result): Result | undefined {
   try {
     return work();
   } catch (error) {
