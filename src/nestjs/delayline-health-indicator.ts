@@ -1,3 +1,4 @@
+import { setMaxListeners } from "node:events";
 import type { Delayline } from "../client/delayline.ts";
 import { checkOptions, checkWhole } from "../queue/checks.ts";
 
@@ -55,6 +56,8 @@ export class DelaylineHealthIndicator {
     const { timeout = 1_000 } = options;
     checkWhole("timeout", timeout, 1, 60_000);
     const signal = AbortSignal.timeout(timeout);
+    // All queues listen to it; Node warns of more than ten.
+    setMaxListeners(0, signal);
     const health: DelaylineHealth = { status: "up", queues: {} };
     const names = [...this.#line.counters.keys()];
     const replies = await Promise.allSettled([

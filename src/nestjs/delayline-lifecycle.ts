@@ -1,5 +1,6 @@
 import { Logger, type OnApplicationShutdown, type OnModuleDestroy } from "@nestjs/common";
 import { Delayline } from "../client/delayline.ts";
+import type { CloseOptions } from "../queue/consumer.ts";
 import { checkModuleOptions, type DelaylineModuleOptions } from "./delayline-module-options.ts";
 
 /**
@@ -12,6 +13,8 @@ import { checkModuleOptions, type DelaylineModuleOptions } from "./delayline-mod
 export class DelaylineLifecycle implements OnModuleDestroy, OnApplicationShutdown {
   readonly line: Delayline;
   readonly #shutdownTimeout: number | undefined;
+  /** When the time for the shutdown is over, on the clock of `performance.now()`; undefined before it begins. */
+  #endsAt: number | undefined;
 
   /** @throws {TypeError | RangeError} if an option is not legal. */
   constructor(options: DelaylineModuleOptions) {
@@ -22,13 +25,19 @@ export class DelaylineLifecycle implements OnModuleDestroy, OnApplicationShutdow
   }
 
   async onModuleDestroy(): Promise<void> {
-    const timeout = this.#shutdownTimeout;
-    await this.line.closeSubscriptions(timeout === undefined ? {} : { timeout });
+    await this.line.closeSubscriptions(this.#timeLeft());
   }
 
   async onApplicationShutdown(): Promise<void> {
-    // Who has not finished by now has had the time.
-    await this.line.close(this.#shutdownTimeout === undefined ? {} : { timeout: 0 });
+    // The bodies of loops have run on, and may have a message in hand.
+    await this.line.close(this.#timeLeft());
+  }
+
+  /** What is left of `shutdownTimeout`, which begins with the first call. */
+  #timeLeft(): CloseOptions {
+    if (this.#shutdownTimeout === undefined) return {};
+    this.#endsAt ??= performance.now() + this.#shutdownTimeout;
+    return { timeout: Math.max(0, this.#endsAt - performance.now()) };
   }
 }
 

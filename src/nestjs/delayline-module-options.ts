@@ -5,8 +5,8 @@ import type { DelaylineOptions } from "../queue/options.ts";
 /** Options of `DelaylineModule.forRoot`: those of the client, and how it is closed. */
 export interface DelaylineModuleOptions extends DelaylineOptions {
   /**
-   * How long running handlers are waited for when the application shuts down, in milliseconds. Those that still run are then
-   * left alone; what they have in hand of a reliable queue comes again. It should be shorter than the time until the
+   * How long running handlers and bodies of `for await` loops are waited for, together, from when the application begins to
+   * shut down, in milliseconds. Those that still run are then left alone; what they have in hand of a reliable queue comes again. It should be shorter than the time until the
    * process is killed. Defaults to no limit.
    */
   readonly shutdownTimeout?: number | undefined;

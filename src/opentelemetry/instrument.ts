@@ -7,8 +7,8 @@ import { Spans } from "./spans.ts";
 /** Options of {@link instrument}. */
 export interface InstrumentOptions {
   /**
-   * Queues whose numbers are observed, as gauges: any of their handles, or a function that returns them each time. Costs a
-   * call of `stats()` for each queue and each collection. Defaults to none.
+   * Queues whose numbers are observed, as gauges: any of their handles, which are read once, now, or a function that returns
+   * them each time. Costs a call of `stats()` for each queue and each collection. Defaults to none.
    */
   readonly queues?: Iterable<ObservedQueue> | (() => Iterable<ObservedQueue>);
   /** Makes the spans. Defaults to the global one. */
@@ -31,16 +31,24 @@ export interface Instrumented extends Disposable {
  */
 export function instrument(options: InstrumentOptions = {}): Instrumented {
   const { queues = [], tracerProvider = trace, meterProvider = metrics } = options;
+  const observed = queuesOf(queues);
   const meter = meterProvider.getMeter(NAME);
   const measured = new Metrics(meter);
   const unlisten = listen(new Spans(tracerProvider.getTracer(NAME)), measured);
-  const gauges = new QueueGauges(meter, typeof queues === "function" ? queues : () => queues);
+  const gauges = new QueueGauges(meter, observed);
   const close = () => {
     unlisten();
     measured.close();
     gauges.close();
   };
   return { close, [Symbol.dispose]: close };
+}
+
+/** The queues each time. What can be gone through only once, such as `map.values()`, is kept. */
+function queuesOf(queues: NonNullable<InstrumentOptions["queues"]>): () => Iterable<ObservedQueue> {
+  if (typeof queues === "function") return queues;
+  const kept = [...queues];
+  return () => kept;
 }
 
 /** The name of the instrumentation scope. */

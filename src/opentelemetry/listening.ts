@@ -11,6 +11,7 @@ import {
   type TakeEvent,
   type TransferEvent,
 } from "../observe/events.ts";
+import { guarded } from "./guarded.ts";
 import type { Metrics } from "./metrics.ts";
 import type { Spans } from "./spans.ts";
 
@@ -51,9 +52,10 @@ export function listen(spans: Spans, metrics: Metrics): () => void {
       const { startedAt, parent } = underWayOf(event) ?? {};
       if (startedAt === undefined || parent === undefined) return;
       const duration = performance.now() - startedAt;
-      spans.take(event, duration, parent);
-      metrics.ended("take", event, duration);
-      metrics.consumed("take", event, event.messages ?? []);
+      const ended = isWaitCutShort(event.error) ? withoutError(event) : event;
+      spans.take(ended, duration, parent);
+      metrics.ended("take", ended, duration);
+      metrics.consumed("take", ended, ended.messages ?? []);
     }),
     on(handlings.start, (event: HandleEvent) => {
       begin(event, spans.process(event));
@@ -89,9 +91,26 @@ interface Channel {
 
 /** Listens to a channel, whose events are of this type; returns what ends that. */
 function on(channel: Channel, listener: (event: never) => void): () => void {
-  const listening = listener as (event: unknown) => void;
+  const listening = (event: unknown) => {
+    guarded("record an operation", () => listener(event as never));
+  };
   channel.subscribe(listening);
   return () => channel.unsubscribe(listening);
+}
+
+/**
+ * Whether a wait for messages was ended as somebody wished: the client was closed, as when a loop ends, or the caller's
+ * signal was aborted. A reason of the caller's own cannot be told from an error.
+ */
+function isWaitCutShort(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  const { code, name } = error as Error & { readonly code?: unknown };
+  return code === "CLOSED" || name === "AbortError" || name === "TimeoutError";
+}
+
+/** A take that has brought nothing. */
+function withoutError({ queue, group }: TakeEvent): TakeEvent {
+  return { queue, group };
 }
 
 /** How many messages of an offer Redis has stored. */

@@ -19,6 +19,7 @@ import type {
   SettleEvent,
   TakeEvent,
 } from "../observe/events.ts";
+import { guarded } from "./guarded.ts";
 import { attributesOf, errorTypeOf } from "./attributes.ts";
 
 /**
@@ -47,7 +48,12 @@ export class Spans {
         };
     const name = `offer ${queue}`;
     const span = this.#tracer.startSpan(name, { kind: SpanKind.PRODUCER, attributes });
-    if (headers !== undefined) propagation.inject(trace.setSpan(context.active(), span), headers);
+    if (headers !== undefined) {
+      // The span goes on without: who has begun one has to end it.
+      guarded("inject a context", () =>
+        propagation.inject(trace.setSpan(context.active(), span), headers),
+      );
+    }
     return span;
   }
 
@@ -64,7 +70,7 @@ export class Spans {
    */
   take(event: TakeEvent, duration: number, parent: Context): void {
     const { queue, messages = [] } = event;
-    if (messages.length === 0 && event.error === undefined) return;
+    if (messages.length === 0 && !("error" in event)) return;
     const options = {
       kind: SpanKind.CONSUMER,
       attributes: withMessages(attributesOf("take", event), messages),
@@ -85,10 +91,7 @@ export class Spans {
     };
     const [first] = messages;
     // What else has come with a message, such as baggage, is there for its handler.
-    const base =
-      messages.length === 1 && first?.id !== undefined
-        ? propagation.extract(ROOT_CONTEXT, first.headers)
-        : ROOT_CONTEXT;
+    const base = messages.length === 1 && first?.id !== undefined ? contextOf(first) : ROOT_CONTEXT;
     const span = this.#tracer.startSpan(`process ${queue}`, options, base);
     const own = trace.setSpan(base, span);
     const { around } = event;
@@ -112,17 +115,26 @@ export class Spans {
     this.end(span, event);
   }
 
-  /** Ends a span. */
+  /** Ends a span. What it throws is told, so that metrics are there all the same. */
   end(span: Span, event: { readonly error?: unknown }): void {
-    if ("error" in event) {
-      const { error } = event;
-      const message = error instanceof Error ? error.message : undefined;
-      span.setAttribute("error.type", errorTypeOf(error));
-      span.setStatus({ code: SpanStatusCode.ERROR, ...(message !== undefined && { message }) });
-      if (error instanceof Error) span.recordException(error);
-    }
-    span.end();
+    guarded("end a span", () => {
+      if ("error" in event) {
+        const { error } = event;
+        const message = error instanceof Error ? error.message : undefined;
+        span.setAttribute("error.type", errorTypeOf(error));
+        span.setStatus({ code: SpanStatusCode.ERROR, ...(message !== undefined && { message }) });
+        if (error instanceof Error) span.recordException(error);
+      }
+      span.end();
+    });
   }
+}
+
+/** What has come with a message: nothing if the propagator cannot read it. */
+function contextOf({ headers }: DeliveredMessage): Context {
+  return (
+    guarded("extract a context", () => propagation.extract(ROOT_CONTEXT, headers)) ?? ROOT_CONTEXT
+  );
 }
 
 /** Attributes, and what spans tell of the messages that they are about. */
@@ -141,9 +153,10 @@ function withMessages(attributes: Attributes, messages: readonly DeliveredMessag
 
 /** The links to the spans that have offered messages. */
 function linksOf(messages: readonly DeliveredMessage[]): Link[] {
-  return messages.flatMap(({ id, headers }) => {
+  return messages.flatMap((message) => {
+    const { id } = message;
     if (id === undefined) return [];
-    const offered = trace.getSpanContext(propagation.extract(ROOT_CONTEXT, headers));
+    const offered = trace.getSpanContext(contextOf(message));
     if (offered === undefined || !isSpanContextValid(offered)) return [];
     return [{ context: offered, attributes: { "messaging.message.id": id } }];
   });

@@ -18,7 +18,7 @@ export class MetricsCollection implements AsyncDisposable {
     const { registry, prefix } = options;
     this.#registry = registry;
     this.#scraper = new Scraper(line, options);
-    const definitions = definitionsOf(line, this.#scraper).map((definition) => ({
+    const definitions = definitionsOf(this.#scraper).map((definition) => ({
       ...definition,
       name: prefix + definition.name,
     }));
@@ -51,7 +51,7 @@ export class MetricsCollection implements AsyncDisposable {
   }
 }
 
-function definitionsOf(line: Delayline, scraper: Scraper): MetricDefinition[] {
+function definitionsOf(scraper: Scraper): MetricDefinition[] {
   const errorsOf = (): Sample[] =>
     Array.from(scraper.errors, ([queue, value]) => ({
       labels: queue === undefined ? {} : { queue },
@@ -75,12 +75,12 @@ function definitionsOf(line: Delayline, scraper: Scraper): MetricDefinition[] {
     ...PROCESS_COUNTERS.map((counter) => ({
       ...counter,
       type: "counter" as const,
-      read: () => Promise.resolve(countsOf(counter, line.counters)),
+      read: () => Promise.resolve(countsOf(counter, scraper.counters)),
     })),
     ...PROCESS_HISTOGRAMS.map((histogram) => ({
       ...histogram,
       type: "histogram" as const,
-      read: (name: string) => Promise.resolve(bucketsOf(histogram, name, line.counters)),
+      read: (name: string) => Promise.resolve(bucketsOf(histogram, name, scraper.counters)),
     })),
     {
       name: "scrape_errors_total",

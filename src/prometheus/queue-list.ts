@@ -23,15 +23,15 @@ export class QueueList {
     this.#onError = onError;
   }
 
-  /** Never rejects. */
-  async names(): Promise<readonly string[]> {
+  /** Never rejects. `open` returns those that the client has open. */
+  async names(open: () => Iterable<string>): Promise<readonly string[]> {
     if (this.#queues !== "all") return this.#queues;
     if (performance.now() - this.#foundAt >= MAX_AGE) {
       this.#search ??= this.#find().finally(() => (this.#search = undefined));
     }
     if (this.#found === undefined) await this.#search;
     // A plain queue that has been idle for an hour is not found, but may be open.
-    return [...new Set([...this.#line.counters.keys(), ...(this.#found ?? [])])];
+    return [...new Set([...open(), ...(this.#found ?? [])])];
   }
 
   async close(): Promise<void> {

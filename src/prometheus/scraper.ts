@@ -1,5 +1,6 @@
 import { setMaxListeners } from "node:events";
 import type { Delayline } from "../client/delayline.ts";
+import type { QueueCounters } from "../observe/counters.ts";
 import type { QueueStats } from "../observe/queue-stats.ts";
 import type { CollectMetricsOptions } from "./collect-metrics-options.ts";
 import { QueueList } from "./queue-list.ts";
@@ -16,11 +17,12 @@ export class Scraper {
   readonly #list: QueueList;
   readonly #timeout: number;
   readonly #onError: (error: unknown, queue: string | undefined) => void;
-  /** How many readings have failed, by queue; undefined: those of the list of queues. */
+  /** How many readings have failed, by queue, from the first one on; undefined: those of the list of queues. */
   readonly #errors = new Map<string | undefined, number>([[undefined, 0]]);
   #reading: Promise<ReadonlyMap<string, QueueStats>> | undefined;
   #ending: AbortController | undefined;
   #isClosed = false;
+  #counters: ReadonlyMap<string, QueueCounters> | undefined;
 
   constructor(line: Delayline, options: Required<CollectMetricsOptions>) {
     this.#line = line;
@@ -29,9 +31,18 @@ export class Scraper {
     this.#list = new QueueList(line, options.queues, (error) => this.#failed(error, undefined));
   }
 
-  /** How many readings have failed so far, by queue; undefined: those of the list of queues. */
+  /** How many readings have failed so far, of each queue of which one has; undefined: those of the list of queues. */
   get errors(): ReadonlyMap<string | undefined, number> {
     return this.#errors;
+  }
+
+  /** What this process has counted, by queue: read once for all metrics that ask in one turn. */
+  get counters(): ReadonlyMap<string, QueueCounters> {
+    if (this.#counters === undefined) {
+      this.#counters = this.#line.counters;
+      queueMicrotask(() => (this.#counters = undefined));
+    }
+    return this.#counters;
   }
 
   /** The numbers of the queues that replied, by their names. Never rejects. */
@@ -73,12 +84,13 @@ export class Scraper {
     unread: Set<string | undefined>,
     signal: AbortSignal,
   ): Promise<void> {
-    const names = await this.#list.names();
+    const names = await this.#list.names(() => this.counters.keys());
     if (signal.aborted) return;
     unread.delete(undefined);
-    for (const name of names) {
-      unread.add(name);
-      this.#errors.set(name, this.#errors.get(name) ?? 0);
+    for (const name of names) unread.add(name);
+    // Queues come and go: what is gone is not remembered for ever.
+    for (const name of this.#errors.keys()) {
+      if (name !== undefined && !unread.has(name)) this.#errors.delete(name);
     }
     const next = names.values();
     const readSome = async () => {

@@ -18,6 +18,7 @@ import {
   InMemorySpanExporter,
   SimpleSpanProcessor,
   type ReadableSpan,
+  type SpanProcessor,
 } from "@opentelemetry/sdk-trace-base";
 import { onTestFinished } from "vitest";
 import { instrument, type InstrumentOptions } from "../../src/opentelemetry/index.ts";
@@ -29,6 +30,13 @@ interface Point {
   readonly value: number | { readonly count: number; readonly sum?: number };
 }
 
+/** What is set up in the SDK besides. */
+interface TelemetrySetup {
+  /** Defaults to one that knows `traceparent`. */
+  readonly propagator?: TextMapPropagator;
+  readonly processors?: readonly SpanProcessor[];
+}
+
 /** The real SDK, which keeps what it is told, with our instrumentation. Ends with the test. */
 export class Telemetry {
   readonly tracerProvider: BasicTracerProvider;
@@ -36,11 +44,14 @@ export class Telemetry {
   readonly #points = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE);
   readonly #meterProvider: MeterProvider;
 
-  constructor(options: Pick<InstrumentOptions, "queues"> = {}) {
+  constructor(
+    options: Pick<InstrumentOptions, "queues"> = {},
+    { propagator = w3c, processors = [] }: TelemetrySetup = {},
+  ) {
     context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
-    propagation.setGlobalPropagator(w3c);
+    propagation.setGlobalPropagator(propagator);
     const processor = new SimpleSpanProcessor(this.#spans);
-    this.tracerProvider = new BasicTracerProvider({ spanProcessors: [processor] });
+    this.tracerProvider = new BasicTracerProvider({ spanProcessors: [processor, ...processors] });
     const reader = new PeriodicExportingMetricReader({ exporter: this.#points });
     this.#meterProvider = new MeterProvider({ readers: [reader] });
     const { tracerProvider } = this;

@@ -181,6 +181,29 @@ test("a handler that never ends is waited for as long as `shutdownTimeout` says;
   expect(logged().at(-1)?.[1]).toMatch(/1 handler/);
 });
 
+test("the body of a loop has what is left of `shutdownTimeout` to finish", async () => {
+  const name = uniqueName();
+  const { app, close, logged } = await start([
+    DelaylineModule.forRoot({ redis: redisUrl(), shutdownTimeout: 10_000 }),
+    DelaylineModule.registerQueue({ name, kind: "blocking" }),
+  ]);
+  const queue = app.get<BlockingQueue<number>>(getQueueToken(name));
+  const finished: number[] = [];
+  let closing: Promise<void> | undefined;
+  await queue.put(1);
+  for await (const order of queue) {
+    closing = close();
+    // Waits refuse: the client is being closed.
+    await expect(queue.take()).rejects.toThrow("closed");
+    // If the body were not waited for, some of these would be refused.
+    for (let i = 0; i < 100; i++) await queue.put(2);
+    finished.push(order);
+  }
+  await closing;
+  expect(finished).toEqual([1]);
+  expect(logged()).toEqual([]);
+});
+
 test("health: up with the numbers of the queues, and down while Redis is away", async () => {
   const server = await startOwnServer();
   const { app, logged } = await start([
@@ -212,6 +235,20 @@ test("health: up with the numbers of the queues, and down while Redis is away", 
   await eventually(async () => (await health.check()).delayline.status === "up");
   // What is down for a while, and over, is said.
   await eventually(() => logged().length % 2 === 0);
+});
+
+test("health of many queues, without a warning", async () => {
+  const warned: string[] = [];
+  const onWarning = ({ name }: Error) => void warned.push(name);
+  process.on("warning", onWarning);
+  onTestFinished(() => void process.off("warning", onWarning));
+  const line = newLine({ transfer: false });
+  for (let i = 0; i < 20; i++) line.getDelayedQueue(uniqueName());
+
+  const { delayline } = await new DelaylineHealthIndicator(line).check();
+
+  expect(Object.keys(delayline.queues)).toHaveLength(20);
+  expect(warned).toEqual([]);
 });
 
 test("health of an application without queues", async () => {

@@ -70,3 +70,16 @@ test("the numbers of queues are observed, each queue once", async () => {
     { attributes: { "delayline.delivery.outcome": "dead" } },
   ]);
 });
+
+test("queues that can be gone through once are observed each time", async () => {
+  const queue = newLine().getDelayedQueue<number>(uniqueName());
+  const telemetry = new Telemetry({ queues: new Map([["orders", queue]]).values() });
+  for (const delayed of [1, 2]) {
+    await queue.offer(delayed, 60_000);
+    const points = await telemetry.points("delayline.queue.messages");
+    const state = { "delayline.message.state": "delayed" };
+    expect(points).toContainEqual(
+      expect.objectContaining({ value: delayed, attributes: expect.objectContaining(state) }),
+    );
+  }
+});

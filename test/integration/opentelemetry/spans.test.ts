@@ -1,5 +1,5 @@
-import { SpanKind, SpanStatusCode, trace } from "@opentelemetry/api";
-import { expect, test } from "vitest";
+import { diag, DiagLogLevel, SpanKind, SpanStatusCode, trace } from "@opentelemetry/api";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { newLine, newLineThatMayFail } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { uniqueName } from "../../helpers/redis.ts";
@@ -115,6 +115,31 @@ test("what fails: an offer that is refused, and a handler that throws", async ()
   ]);
 });
 
+test("a wait that is cut short by a signal, or by the end of the client, is no error and no span", async () => {
+  const telemetry = new Telemetry();
+  const line = newLine();
+  const [plain, reliable] = [
+    line.getBlockingQueue(uniqueName()),
+    line.getReliableQueue(uniqueName()),
+  ];
+  const aborted = new AbortController();
+  const waits = [plain.take({ signal: aborted.signal }), reliable.take(aborted)];
+  const loops = [plain, reliable].map(async (queue) => {
+    for await (const _ of queue);
+  });
+  aborted.abort();
+  await Promise.allSettled(waits);
+  const timeout = plain.take({ signal: AbortSignal.timeout(1) });
+  await expect(timeout).rejects.toThrow(expect.objectContaining({ name: "TimeoutError" }));
+  await line.close();
+  await Promise.all(loops);
+
+  expect(telemetry.names).toEqual([]);
+  const takes = await telemetry.points("messaging.client.operation.duration");
+  expect(takes.map(({ value }) => value)).toMatchObject([{ count: 3 }, { count: 2 }]);
+  for (const { attributes } of takes) expect(attributes).not.toHaveProperty("error.type");
+});
+
 test("a batch is one span, linked to the offers of all its messages", async () => {
   const telemetry = new Telemetry();
   const name = uniqueName();
@@ -147,4 +172,39 @@ test("a plain queue carries no context: its spans stand alone, as do those of it
     "messaging.operation.name": "process",
     "messaging.operation.type": "process",
   });
+});
+
+const silent = () => {};
+const nothing = () => Promise.resolve();
+const broken = () => {
+  throw new Error("broken");
+};
+
+test("a propagator and a processor that throw are told of, and disturb nobody", async () => {
+  const error = vi.fn<(message: string) => void>();
+  diag.setLogger(
+    { error, warn: silent, info: silent, debug: silent, verbose: silent },
+    { logLevel: DiagLogLevel.ERROR },
+  );
+  onTestFinished(() => diag.disable());
+  const processor = { onStart: silent, onEnd: broken, forceFlush: nothing, shutdown: nothing };
+  const propagator = { inject: broken, extract: broken, fields: () => [] };
+  const telemetry = new Telemetry({}, { propagator, processors: [processor] });
+  const name = uniqueName();
+  const queue = newLine().getReliableQueue<number>(name);
+  queue.subscribe(() => {});
+  await queue.offer(1, 0);
+  await eventually(() => queue.counters.acknowledged === 1);
+
+  await eventually(() => telemetry.named(`process ${name}`).length === 1);
+  expect(telemetry.named(`offer ${name}`)).toHaveLength(1);
+  expect(await telemetry.points("messaging.process.duration")).toHaveLength(1);
+  const told = new Set(error.mock.calls.map(([message]) => message));
+  expect(told).toEqual(
+    new Set(
+      ["inject a context", "extract a context", "end a span"].map(
+        (it) => `delayline: cannot ${it}`,
+      ),
+    ),
+  );
 });

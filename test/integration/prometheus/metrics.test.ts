@@ -1,5 +1,5 @@
 import { Registry, type OpenMetricsContentType } from "prom-client";
-import { describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { collectMetrics, type CollectMetricsOptions } from "../../../src/prometheus/index.ts";
 import type { Delayline } from "../../../src/index.ts";
 import { newLine, newLineThatMayFail } from "../../helpers/delayline.ts";
@@ -40,7 +40,6 @@ describe("the numbers of queues", () => {
       [`delayline_listeners{queue="${name}"}`]: 0,
       [`delayline_paused{queue="${name}"}`]: 0,
       delayline_scrape_errors_total: 0,
-      [`delayline_scrape_errors_total{queue="${name}"}`]: 0,
     });
     // Each scrape reads anew.
     await eventually(async () => {
@@ -123,10 +122,27 @@ describe("trouble", () => {
     expect(found.get(`delayline_delayed{queue="${good}"}`)).toBe(0);
     expect(found.has(`delayline_delayed{queue="${bad}"}`)).toBe(false);
     expect(found.get(`delayline_scrape_errors_total{queue="${bad}"}`)).toBe(2);
-    expect(found.get(`delayline_scrape_errors_total{queue="${good}"}`)).toBe(0);
+    expect(found.has(`delayline_scrape_errors_total{queue="${good}"}`)).toBe(false);
     const refused = [expect.stringContaining("WRONGTYPE"), bad];
     expect(errors).toEqual([refused, refused]);
     await redis.del(`delayline_quarantine:{${bad}}`);
+  });
+
+  test("errors of a queue are forgotten when it is gone", async () => {
+    const server = await startOwnServer();
+    const redis = newRedis(server.url);
+    await redis.zadd("redisson_delay_queue_timeout:{bad}", 1, "no message");
+    await redis.set("delayline_quarantine:{bad}", "no list");
+    const { registry } = collect(newLine({ redis: server.url }), { queues: "all" });
+    const bad = 'delayline_scrape_errors_total{queue="bad"}';
+    expect((await scrape(registry)).get(bad)).toBe(1);
+
+    await redis.flushall();
+    // The queues are looked for once a minute.
+    const now = performance.now.bind(performance);
+    vi.spyOn(performance, "now").mockImplementation(() => now() + 61_000);
+    onTestFinished(() => void vi.restoreAllMocks());
+    await eventually(async () => !(await scrape(registry)).has(bad));
   });
 
   test.each(["all", ["a", "b"]] as const)(

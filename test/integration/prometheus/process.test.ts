@@ -1,5 +1,5 @@
 import { Registry } from "prom-client";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { collectMetrics } from "../../../src/prometheus/index.ts";
 import { newLine } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
@@ -24,6 +24,22 @@ test("what this process has done", async () => {
     );
     expect(found.get(`delayline_delayed${label}`)).toBeUndefined();
   });
-  console.log(await registry.metrics());
   await subscription.close();
+});
+
+test("one scrape reads the counters once", async () => {
+  const line = newLine();
+  const orders = line.getDelayedQueue<number>(uniqueName(), { transfer: false });
+  const registry = new Registry();
+  await using _ = collectMetrics(line, { registry, queues: "all" });
+  // The first one waits for the list of queues.
+  await scrape(registry);
+  const read = vi.spyOn(line, "counters", "get");
+
+  await scrape(registry);
+  expect(read).toHaveBeenCalledTimes(1);
+  await orders.offer(1, 60_000);
+  const found = await scrape(registry);
+  expect(read).toHaveBeenCalledTimes(2);
+  expect(found.get(`delayline_offered_total{queue="${orders.name}"}`)).toBe(1);
 });
