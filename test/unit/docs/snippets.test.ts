@@ -62,6 +62,7 @@ const CONFIG = {
       delayline: ["../../src/index.ts"],
       "delayline/dashboard": ["../../src/dashboard/index.ts"],
       "delayline/nestjs": ["../../src/nestjs/index.ts"],
+      "delayline/opentelemetry": ["../../src/opentelemetry/index.ts"],
       "delayline/prometheus": ["../../src/prometheus/index.ts"],
       "delayline/redisson": ["../../src/redisson/index.ts"],
       "delayline/testing": ["../../src/testing/index.ts"],
