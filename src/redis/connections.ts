@@ -102,8 +102,12 @@ export class Connections {
 
   /** Whether a command of `commands` that failed so may be sent again, if nothing changes when it is sent twice. */
   readonly mayRetry = (error: unknown): boolean =>
-    // A client of ours that has ended lives on, unless we have ended it.
-    isRefusedForNow(error) || (isEnded(error) && !this.#isLent && !this.#isClosed);
+    isRefusedForNow(error) || (isEnded(error) && !this.#isLent && this.#isRevived);
+
+  /** Whether `commands`, which had ended, lives on. It is connected again before anybody learns that it has ended, or never. */
+  get #isRevived(): boolean {
+    return !this.#isClosed && this.commands.status !== "end";
+  }
 
   /** The error of a command; it says why Redis cannot be reached, if that is what made the call fail. */
   explain(error: unknown): unknown {
@@ -191,7 +195,7 @@ export class Connections {
       work.succeeded();
     });
     client.on("error", (error: Error) => {
-      if (isEnded(error) && !isCluster(client)) {
+      if (isEnded(error) && !this.#isClosed && !isCluster(client)) {
         revive(client);
         return;
       }
