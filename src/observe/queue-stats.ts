@@ -5,8 +5,10 @@ export interface QueueNumbers {
   /** Messages and retries that are due, and not moved yet. */
   readonly overdue: number;
   /**
-   * Messages that can be taken: in the LIST, or in the stream and in nobody's hands. Several groups count each their own;
-   * then Redis 6.2, which does not tell how far a group is behind, lets us count too many.
+   * Messages that can be taken: in the LIST, or in the stream and in nobody's hands. Several groups count each their own, and
+   * then it is approximate: retries that are ready for one group count for the others, too; and of a group that is 100
+   * messages or more behind, what it has finished and others have not, where Redis does not tell how far it is behind (before 7.0, and
+   * while messages are gone that it has not come to).
    */
   readonly ready: number;
   /** Messages of a reliable queue that are in the hands of consumers, of all groups. */
