@@ -66,6 +66,8 @@ export class Connections {
   readonly #dedicated = new Map<Redis, Role>();
   /** Why Redis cannot be reached now, if that is known. */
   #unreachable: string | undefined;
+  /** Whether `commands`, when it was last in trouble, had ended and was connected again. */
+  #isRevived = false;
   #isClosed = false;
 
   constructor(redis: string | ConnectionOptions | LentClient, listener: ConnectionsListener) {
@@ -102,12 +104,7 @@ export class Connections {
 
   /** Whether a command of `commands` that failed so may be sent again, if nothing changes when it is sent twice. */
   readonly mayRetry = (error: unknown): boolean =>
-    isRefusedForNow(error) || (isEnded(error) && !this.#isLent && this.#isRevived);
-
-  /** Whether `commands`, which had ended, lives on. It is connected again before anybody learns that it has ended, or never. */
-  get #isRevived(): boolean {
-    return !this.#isClosed && this.commands.status !== "end";
-  }
+    isRefusedForNow(error) || (isEnded(error) && this.#isRevived && !this.#isClosed);
 
   /** The error of a command; it says why Redis cannot be reached, if that is what made the call fail. */
   explain(error: unknown): unknown {
@@ -196,9 +193,11 @@ export class Connections {
     });
     client.on("error", (error: Error) => {
       if (isEnded(error) && !this.#isClosed && !isCluster(client)) {
+        this.#isRevived ||= client === this.commands;
         revive(client);
         return;
       }
+      if (client === this.commands) this.#isRevived = false;
       this.#unreachable = messageOf(error);
       if (isNotLetIn(error)) Readiness.of(client).fail(error);
       if (!this.#isClosed) work.unreachable(error);
