@@ -28,7 +28,8 @@ export interface QueueNumbers {
   readonly oldestReadyAge: number | undefined;
   /**
    * Consumers that the groups of a reliable queue know, the dead among them until they are struck out; undefined of a plain
-   * queue: Redis does not tell who waits for a LIST.
+   * queue: Redis does not tell who waits for a LIST. Of a queue in partitions the most that one of them has: a process may be a
+   * consumer of each. If it is consumed exclusively each has one, however many processes there are; see `perPartition`.
    */
   readonly consumers: number | undefined;
   /**
@@ -39,7 +40,8 @@ export interface QueueNumbers {
   /**
    * How many messages have become ready in the stream of a reliable queue since it was made, each retry counted again. It only
    * grows, until the stream is dropped; two looks tell the throughput. Undefined of a plain queue, which counts nothing;
-   * until a group has read for the first time; now and then with several groups; and before Redis 7.0.
+   * while there are messages that no group has begun to read; now and then with several groups; before Redis 7.0; and of a queue in partitions as
+   * long as one that has a stream does not tell.
    */
   readonly readied: number | undefined;
   /**
@@ -76,7 +78,12 @@ export function mergeStats(all: readonly QueueStats[]): Omit<QueueStats, "perPar
   const known = (value: (one: QueueStats) => number | undefined) =>
     all.map(value).filter((one) => one !== undefined);
   const [deadlines, ages] = [known((one) => one.nextDeadline), known((one) => one.oldestReadyAge)];
-  const [readied, finished] = [known((one) => one.readied), known((one) => one.finished)];
+  const streams = all.filter(({ kind }) => kind === "reliable");
+  // A sum without one that does not tell would fall, and look like throughput when it is back. Without a stream nothing was.
+  const sumOfAll = (count: (one: QueueStats) => number | undefined) =>
+    streams.length > 0 && streams.every((one) => count(one) !== undefined)
+      ? total(streams.map((one) => count(one) ?? 0))
+      : undefined;
   const [consumers, listeners] = [known((one) => one.consumers), known((one) => one.listeners)];
   return {
     kind: all.some(({ kind }) => kind === "reliable") ? "reliable" : "plain",
@@ -94,7 +101,7 @@ export function mergeStats(all: readonly QueueStats[]): Omit<QueueStats, "perPar
     // One process may be a consumer of each partition.
     consumers: consumers.length > 0 ? Math.max(...consumers) : undefined,
     listeners: listeners.length > 0 ? Math.min(...listeners) : undefined,
-    readied: readied.length > 0 ? total(readied) : undefined,
-    finished: finished.length > 0 ? total(finished) : undefined,
+    readied: sumOfAll(({ readied }) => readied),
+    finished: sumOfAll(({ finished }) => finished),
   };
 }

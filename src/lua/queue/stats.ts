@@ -36,7 +36,7 @@ export interface StatsReply {
  * with what it has finished and others have not. What Redis tells has what is for other groups alone in it.
  *
  * What was ever added to it is what a group has read and what it has not. `XINFO STREAM` tells it, too, but sends two entries
- * along. Redis counts what a group reads from its first read on (7.0).
+ * along, so only an empty stream is asked. Redis counts what a group reads from its first read on (7.0).
  */
 export const stats = defineScript({
   name: "stats",
@@ -91,6 +91,7 @@ if isReliable == 1 then
     end
     if rest > 0 then look("(" .. group["last-delivered-id"]) end
   end
+  if not added and length == 0 then added = infoOf(redis.call("XINFO", "STREAM", stream))["entries-added"] end
 end
 local age = oldest and math.max(0, math.floor(now / 1000 - oldest))
 local subscribed = redis.pcall("PUBSUB", "NUMSUB", channel)
@@ -109,7 +110,7 @@ return {
   age,
   consumers,
   subscribed[2] or -1,
-  added,
+  added or false,
   added and added - length,
 }
 `,
