@@ -107,8 +107,9 @@ export class GroupTenure implements Tenure, ExclusiveSource {
       await this.#own.prepare(signal);
       const { member, settings } = this.#own;
       try {
-        const entries = await this.#lease.inherit(member, settings.maxDeliveries);
+        const { entries, buried } = await this.#lease.inherit(member, settings.maxDeliveries);
         this.#inherited = this.#own.adopt(entries);
+        this.#counters.dead += buried;
         this.#counters.reclaimed += entries.filter(({ isOrphan }) => isOrphan).length;
       } catch (error) {
         // Perhaps they are this consumer's by now: then the next tenure inherits them, in order.
