@@ -154,6 +154,7 @@ export class GroupTenure implements Tenure, ExclusiveSource {
           });
           if (entry === undefined) return false;
           const [next] = group.adopt([entry]) as [Held];
+          next.heldBackUntil = group.now(next) + delay;
           this.#next = { held: next, at: performance.now() + delay };
           return true;
         },

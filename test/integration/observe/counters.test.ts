@@ -111,6 +111,25 @@ test("how late: from the deadline until it was moved, but not before the offer; 
   expect(backlogLateness.sum).toBeLessThan(60_000);
 });
 
+test("the pause of a retry that is handed out again before any other is no lateness", async () => {
+  const line = newLineThatMayFail();
+  const queue = line.getReliableQueue<string>(uniqueName(), {
+    partitions: 1,
+    exclusive: true,
+    strict: true,
+    retry: () => 1000,
+  });
+  let attempts = 0;
+  queue.subscribe(() => {
+    if (++attempts === 1) throw new Error("bad");
+  });
+  await queue.offer("x", 0);
+  await eventually(() => queue.counters.acknowledged === 1);
+  const { count, sum } = queue.counters.backlogLateness;
+  expect(count).toBe(2);
+  expect(sum).toBeLessThan(900);
+});
+
 test("what a dead consumer had in hand is reclaimed, or dead", async () => {
   const name = uniqueName();
   const redis = newRedis();
