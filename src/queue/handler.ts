@@ -1,6 +1,6 @@
 import { HandlerError, type DelaylineError } from "../errors.ts";
 import type { Counters } from "../observe/counters.ts";
-import { handlings, PLAIN_MESSAGE, traced, type HandleEvent } from "../observe/events.ts";
+import { handlings, PLAIN_MESSAGE, tracedQuietly, type HandleEvent } from "../observe/events.ts";
 
 /** What a handler is told besides its payload. */
 export interface HandlerContext {
@@ -43,7 +43,7 @@ function tellHandling(
   { queue }: Counters,
   describe: () => Pick<HandleEvent, "group" | "messages">,
 ): Promise<unknown> {
-  return traced(handlings, { queue, ...describe() }, async () => await work());
+  return tracedQuietly(handlings, { queue, ...describe() }, async () => await work());
 }
 
 /** What is told of a handler of a plain queue. */

@@ -1,6 +1,6 @@
 import type { DelaylineError } from "../errors.ts";
 import type { Counters } from "../observe/counters.ts";
-import { PLAIN_MESSAGE, takes, traced, type TakeEvent } from "../observe/events.ts";
+import { PLAIN_MESSAGE, takes, tracedQuietly, type TakeEvent } from "../observe/events.ts";
 import { callSignal, checkDuration, checkFunction, checkWhole } from "../queue/checks.ts";
 import type { Consumer } from "../queue/consumer.ts";
 import type { CallOptions } from "../queue/options.ts";
@@ -148,7 +148,10 @@ export class BlockingQueue<T = unknown> extends ReadyHandle<T> {
     if (!Array.isArray(names)) throw new TypeError(`names must be an array, got ${typeof names}`);
     const others = names.map((name) => this.#host.listNamed(name));
     const wait = { timeout, signal };
-    const [taken] = await this.#told(() => this.#takeFromAny(wait, others, names));
+    const [taken] = await this.#told(
+      () => this.#takeFromAny(wait, others, names),
+      ({ queue }) => queue,
+    );
     return taken;
   }
 
@@ -267,11 +270,16 @@ export class BlockingQueue<T = unknown> extends ReadyHandle<T> {
   }
 
   /** Takes messages, and tells who listens. */
-  #told<Message>(take: () => Promise<Message[]>): Promise<Message[]> {
+  #told<Message>(
+    take: () => Promise<Message[]>,
+    queueOf: (taken: Message) => string = () => this.name,
+  ): Promise<Message[]> {
     if (!takes.hasSubscribers) return take();
-    const event: TakeEvent = { queue: this.name, group: undefined };
-    return traced(takes, event, async () => {
+    // Which of several queues it comes from turns out at the end.
+    const event: TakeEvent & { queue: string } = { queue: this.name, group: undefined };
+    return tracedQuietly(takes, event, async () => {
       const taken = await take();
+      if (taken.length > 0) event.queue = queueOf(taken[0] as Message);
       event.messages = taken.map(() => PLAIN_MESSAGE);
       return taken;
     });
