@@ -51,6 +51,14 @@ export function describePlain(): Pick<HandleEvent, "group" | "messages"> {
   return { group: undefined, messages: [PLAIN_MESSAGE] };
 }
 
+/**
+ * Whether a handler was cut short as its subscription closed: it threw the reason of that abort, or what the platform throws for it,
+ * an error with that cause.
+ */
+export function isCutShortBy({ aborted, reason }: AbortSignal, error: unknown): boolean {
+  return aborted && (error === reason || (error instanceof Error && error.cause === reason));
+}
+
 /** Tells of a handler's failure: `onError`, or else an `error` event. Never rejects. */
 export async function tellFailure<T>(
   error: unknown,
