@@ -104,9 +104,9 @@ export class OpenQueues {
   /** What is in a queue, in whatever form it is there. One that is not open stays so. */
   async stats(name: string, signal?: AbortSignal): Promise<QueueStats> {
     this.checkOpen();
-    const open = this.#ordinary.get(name) ?? this.#partitioned.get(name);
-    if (open !== undefined) return await open.numbers.stats(signal);
-    // With a brace in a key prefix no queue has partitions.
+    const partitioned = this.#partitioned.get(name);
+    if (partitioned !== undefined) return await partitioned.numbers.stats(signal);
+    // Also of one that is open as an ordinary queue here: another process may have put it in partitions since. With a brace in a key prefix no queue has partitions.
     if (this.#servers.every(({ connections }) => mayBeParted(connections))) {
       const parts = this.#newPartitions(name, undefined);
       const stats = await briefly(parts, async () =>
@@ -114,6 +114,8 @@ export class OpenQueues {
       );
       if (stats !== undefined) return stats;
     }
+    const open = this.#ordinary.get(name);
+    if (open !== undefined) return await open.numbers.stats(signal);
     const ordinary = new OpenQueue(name, "addresses", this.#servers[0]);
     return await briefly(ordinary, () => ordinary.numbers.stats(signal));
   }

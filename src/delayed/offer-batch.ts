@@ -161,7 +161,10 @@ export class OfferBatch {
         script === "plain"
           ? this.#sendPlain(commands, offerings, ids)
           : this.#sendKeyed(commands, offerings, ids);
-      const results = await retrying(send, mayRetry, batch.endsAt);
+      const results = await retrying(send, mayRetry, batch.endsAt, async () => {
+        await readiness.wait();
+        return performance.now() < batch.endsAt;
+      });
       this.#queue.counters.offered += results.length;
       if (script === "keyed") this.#queue.counters.offered -= results.filter(isRejected).length;
       return results;

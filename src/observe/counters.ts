@@ -6,7 +6,10 @@ export interface QueueCounters {
   readonly offered: number;
   /** Messages that this client has moved to where they are ready. Retries count, too. */
   readonly transferred: number;
-  /** Messages that were handed out: to a caller, a loop or a handler. */
+  /**
+   * Messages that were handed out: to a caller, a loop or a handler. Of a plain queue all that left Redis for one, also what the codec
+   * could not read.
+   */
   readonly taken: number;
   /** Deliveries that were acknowledged. */
   readonly acknowledged: number;
@@ -18,11 +21,12 @@ export interface QueueCounters {
   readonly dead: number;
   /** Messages that were cancelled, removed or cleared while they were delayed, or waited for a retry. */
   readonly cancelled: number;
-  /** Handlers that threw or rejected. */
+  /** Handlers that threw or rejected, but for those that were cut short as their subscription closed. */
   readonly failed: number;
   /**
    * From the deadline until the message was moved (ms), of those that this client moved; of one that was offered with a
    * deadline in the past, from its offer. The messages of one batch count as late as the oldest of them.
+   * What was due while the queue was paused counts from its deadline, and so does what was rescheduled into the past.
    */
   readonly systemLateness: HistogramSnapshot;
   /** From when the message became ready until it was taken (ms); of a reliable queue only. */

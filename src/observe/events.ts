@@ -1,6 +1,6 @@
 import { channel, tracingChannel, type TracingChannel } from "node:diagnostics_channel";
 
-/** What a subscriber may run an operation in. It has to call `run` once, and to return what that returns. */
+/** What a subscriber may run an operation in. It has to call `run` once, and to return what that returns. If it does not, it is run without. */
 type Around = <Result>(run: () => Result) => Result;
 
 interface Operation {
@@ -99,11 +99,41 @@ export const transfers = channel("delayline:transfer");
 /**
  * Runs an operation, and tells who listens of its start and its end. Callers ask `channel.hasSubscribers` first: then it
  * costs nothing where nobody listens, not even the event.
+ *
+ * The event gets what it returns as its `result`: not for what has payloads in it, see {@link tracedQuietly}.
  */
 export function traced<Event extends Operation, Result>(
   told: TracingChannel<unknown, Event>,
   event: Event,
   run: () => Promise<Result>,
 ): Promise<Result> {
-  return told.tracePromise(() => (event.around === undefined ? run() : event.around(run)), event);
+  return told.tracePromise(() => within(event, run), event);
+}
+
+/** As {@link traced}, but what it returns is in no event. */
+export async function tracedQuietly<Event extends Operation, Result>(
+  told: TracingChannel<unknown, Event>,
+  event: Event,
+  run: () => Promise<Result>,
+): Promise<Result> {
+  let result: Result | undefined;
+  await traced(told, event, async () => {
+    result = await run();
+  });
+  return result as Result;
+}
+
+/** Runs an operation in what a subscriber has set: once, whatever that does and returns. */
+function within<Result>({ around }: Operation, run: () => Promise<Result>): Promise<Result> {
+  if (around === undefined) return run();
+  let running: Promise<Result> | undefined;
+  try {
+    around(() => (running ??= run()) as never);
+  } catch (error) {
+    // As Node does it with what a subscriber throws.
+    process.nextTick(() => {
+      throw error;
+    });
+  }
+  return running ?? run();
 }

@@ -5,8 +5,10 @@ export interface QueueNumbers {
   /** Messages and retries that are due, and not moved yet. */
   readonly overdue: number;
   /**
-   * Messages that can be taken: in the LIST, or in the stream and in nobody's hands. Several groups count each their own;
-   * then Redis 6.2, which does not tell how far a group is behind, lets us count too many.
+   * Messages that can be taken: in the LIST, or in the stream and in nobody's hands. Several groups count each their own, and
+   * then it is approximate: retries that are ready for one group count for the others, too; and of a group that is 100
+   * messages or more behind, what it has finished and others have not, where Redis does not tell how far it is behind (before 7.0, and
+   * while messages are gone that it has not come to).
    */
   readonly ready: number;
   /** Messages of a reliable queue that are in the hands of consumers, of all groups. */
@@ -26,7 +28,8 @@ export interface QueueNumbers {
   readonly oldestReadyAge: number | undefined;
   /**
    * Consumers that the groups of a reliable queue know, the dead among them until they are struck out; undefined of a plain
-   * queue: Redis does not tell who waits for a LIST.
+   * queue: Redis does not tell who waits for a LIST. Of a queue in partitions the most that one of them has: a process may be a
+   * consumer of each. If it is consumed exclusively each has one, however many processes there are; see `perPartition`.
    */
   readonly consumers: number | undefined;
   /**
@@ -37,7 +40,8 @@ export interface QueueNumbers {
   /**
    * How many messages have become ready in the stream of a reliable queue since it was made, each retry counted again. It only
    * grows, until the stream is dropped; two looks tell the throughput. Undefined of a plain queue, which counts nothing;
-   * until a group has read for the first time; now and then with several groups; and before Redis 7.0.
+   * while there are messages that no group has begun to read; now and then with several groups; before Redis 7.0; and of a queue in partitions as
+   * long as one that has a stream does not tell.
    */
   readonly readied: number | undefined;
   /**
@@ -74,7 +78,12 @@ export function mergeStats(all: readonly QueueStats[]): Omit<QueueStats, "perPar
   const known = (value: (one: QueueStats) => number | undefined) =>
     all.map(value).filter((one) => one !== undefined);
   const [deadlines, ages] = [known((one) => one.nextDeadline), known((one) => one.oldestReadyAge)];
-  const [readied, finished] = [known((one) => one.readied), known((one) => one.finished)];
+  const streams = all.filter(({ kind }) => kind === "reliable");
+  // A sum without one that does not tell would fall, and look like throughput when it is back. Without a stream nothing was.
+  const sumOfAll = (count: (one: QueueStats) => number | undefined) =>
+    streams.length > 0 && streams.every((one) => count(one) !== undefined)
+      ? total(streams.map((one) => count(one) ?? 0))
+      : undefined;
   const [consumers, listeners] = [known((one) => one.consumers), known((one) => one.listeners)];
   return {
     kind: all.some(({ kind }) => kind === "reliable") ? "reliable" : "plain",
@@ -92,7 +101,7 @@ export function mergeStats(all: readonly QueueStats[]): Omit<QueueStats, "perPar
     // One process may be a consumer of each partition.
     consumers: consumers.length > 0 ? Math.max(...consumers) : undefined,
     listeners: listeners.length > 0 ? Math.min(...listeners) : undefined,
-    readied: readied.length > 0 ? total(readied) : undefined,
-    finished: finished.length > 0 ? total(finished) : undefined,
+    readied: sumOfAll(({ readied }) => readied),
+    finished: sumOfAll(({ finished }) => finished),
   };
 }

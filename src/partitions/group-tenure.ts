@@ -107,8 +107,9 @@ export class GroupTenure implements Tenure, ExclusiveSource {
       await this.#own.prepare(signal);
       const { member, settings } = this.#own;
       try {
-        const entries = await this.#lease.inherit(member, settings.maxDeliveries);
+        const { entries, buried } = await this.#lease.inherit(member, settings.maxDeliveries);
         this.#inherited = this.#own.adopt(entries);
+        this.#counters.dead += buried;
         this.#counters.reclaimed += entries.filter(({ isOrphan }) => isOrphan).length;
       } catch (error) {
         // Perhaps they are this consumer's by now: then the next tenure inherits them, in order.
@@ -153,6 +154,7 @@ export class GroupTenure implements Tenure, ExclusiveSource {
           });
           if (entry === undefined) return false;
           const [next] = group.adopt([entry]) as [Held];
+          next.heldBackUntil = group.now(next) + delay;
           this.#next = { held: next, at: performance.now() + delay };
           return true;
         },

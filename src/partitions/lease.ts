@@ -1,8 +1,7 @@
 import { RedisError } from "../errors.ts";
 import { hold, noteHold, releaseHold, renewHold } from "../lua/partitions/hold.ts";
 import { popHeld } from "../lua/partitions/pop-held.ts";
-import { inherit } from "../lua/partitions/inherit.ts";
-import type { Entry } from "../lua/fragments/entry.ts";
+import { inherit, type Inheritance } from "../lua/partitions/inherit.ts";
 import type { Membership } from "../reliable/settlements.ts";
 import type { Row, Script, ScriptArg } from "../lua/script.ts";
 import type { QueueKeys } from "../queue/keys.ts";
@@ -111,15 +110,15 @@ export class Lease {
   }
 
   /** What is in flight for predecessors, and for this process's consumer from now on; it is to be handled first. */
-  async inherit({ group, consumer }: Membership, maxDeliveries: number): Promise<readonly Entry[]> {
+  async inherit({ group, consumer }: Membership, maxDeliveries: number): Promise<Inheritance> {
     const rows = this.#orphans.map((orphan) => ({
       orphan: orphan.replace(/^=/, ""),
       counted: orphan.startsWith("=") ? 0 : 1,
     }));
     const args = { ...this.#own, group, consumer, maxDeliveries, limit: MAX_INHERITED };
-    const { isOurs, entries } = await this.#told("take from", this.#run(inherit, args, rows));
-    if (!isOurs) this.lose("another process has taken it");
-    return entries;
+    const inherited = await this.#told("take from", this.#run(inherit, args, rows));
+    if (!inherited.isOurs) this.lose("another process has taken it");
+    return inherited;
   }
 
   /** It is over. */

@@ -1,6 +1,6 @@
 import { HandlerError, type DelaylineError } from "../errors.ts";
 import type { Counters } from "../observe/counters.ts";
-import { handlings, PLAIN_MESSAGE, traced, type HandleEvent } from "../observe/events.ts";
+import { handlings, PLAIN_MESSAGE, tracedQuietly, type HandleEvent } from "../observe/events.ts";
 
 /** What a handler is told besides its payload. */
 export interface HandlerContext {
@@ -43,12 +43,20 @@ function tellHandling(
   { queue }: Counters,
   describe: () => Pick<HandleEvent, "group" | "messages">,
 ): Promise<unknown> {
-  return traced(handlings, { queue, ...describe() }, async () => await work());
+  return tracedQuietly(handlings, { queue, ...describe() }, async () => await work());
 }
 
 /** What is told of a handler of a plain queue. */
 export function describePlain(): Pick<HandleEvent, "group" | "messages"> {
   return { group: undefined, messages: [PLAIN_MESSAGE] };
+}
+
+/**
+ * Whether a handler was cut short as its subscription closed: it threw the reason of that abort, or what the platform throws for it,
+ * an error with that cause.
+ */
+export function isCutShortBy({ aborted, reason }: AbortSignal, error: unknown): boolean {
+  return aborted && (error === reason || (error instanceof Error && error.cause === reason));
 }
 
 /** Tells of a handler's failure: `onError`, or else an `error` event. Never rejects. */

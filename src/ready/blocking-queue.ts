@@ -1,12 +1,18 @@
 import type { DelaylineError } from "../errors.ts";
 import type { Counters } from "../observe/counters.ts";
-import { PLAIN_MESSAGE, takes, traced, type TakeEvent } from "../observe/events.ts";
+import { PLAIN_MESSAGE, takes, tracedQuietly, type TakeEvent } from "../observe/events.ts";
 import { callSignal, checkDuration, checkFunction, checkWhole } from "../queue/checks.ts";
 import type { Consumer } from "../queue/consumer.ts";
 import type { CallOptions } from "../queue/options.ts";
 import type { Payloads } from "../queue/payloads.ts";
 import type { HandleOptions } from "../queue/queue-handle.ts";
-import { describePlain, runHandler, tellFailure, type Handler } from "../queue/handler.ts";
+import {
+  describePlain,
+  isCutShortBy,
+  runHandler,
+  tellFailure,
+  type Handler,
+} from "../queue/handler.ts";
 import { Subscription } from "../queue/subscription.ts";
 import type { Work } from "../redis/troubles.ts";
 import { exclusiveHandling } from "./exclusive-handling.ts";
@@ -148,7 +154,10 @@ export class BlockingQueue<T = unknown> extends ReadyHandle<T> {
     if (!Array.isArray(names)) throw new TypeError(`names must be an array, got ${typeof names}`);
     const others = names.map((name) => this.#host.listNamed(name));
     const wait = { timeout, signal };
-    const [taken] = await this.#told(() => this.#takeFromAny(wait, others, names));
+    const [taken] = await this.#told(
+      () => this.#takeFromAny(wait, others, names),
+      ({ queue }) => queue,
+    );
     return taken;
   }
 
@@ -165,11 +174,10 @@ export class BlockingQueue<T = unknown> extends ReadyHandle<T> {
     checkFunction("handler", handler);
     const { concurrency, onError } = checkSubscribe(options);
     this.#list.checkTaking();
-    const { takes: work, report } = this.#host;
+    const { takes: work, report, exclusive } = this.#host;
     const counters = this.#counters;
     const take = (wait: WaitOptions) => this.#takeOne(wait);
     const host = { queue: this.name, onError, report };
-    const { exclusive } = this.#host;
     if (exclusive !== undefined) {
       checkExclusiveSubscribe(this.name, options);
       const handling = exclusiveHandling(handler, this.#payloads, {
@@ -183,12 +191,11 @@ export class BlockingQueue<T = unknown> extends ReadyHandle<T> {
     const handle = async (payload: T, closing: AbortSignal) => {
       const startedAt = performance.now();
       try {
-        const run = () => handler(payload, { signal: closing });
-        await runHandler(run, counters, describePlain);
+        await runHandler(() => handler(payload, { signal: closing }), counters, describePlain);
         counters.handled(startedAt);
       } catch (error) {
         counters.handled(startedAt);
-        counters.failed++;
+        if (!isCutShortBy(closing, error)) counters.failed++;
         await tellFailure(error, payload, host);
       }
     };
@@ -267,11 +274,13 @@ export class BlockingQueue<T = unknown> extends ReadyHandle<T> {
   }
 
   /** Takes messages, and tells who listens. */
-  #told<Message>(take: () => Promise<Message[]>): Promise<Message[]> {
+  #told<Message>(take: () => Promise<Message[]>, queueOf?: (taken: Message) => string) {
     if (!takes.hasSubscribers) return take();
-    const event: TakeEvent = { queue: this.name, group: undefined };
-    return traced(takes, event, async () => {
+    // Which of several queues it comes from turns out at the end.
+    const event: TakeEvent & { queue: string } = { queue: this.name, group: undefined };
+    return tracedQuietly(takes, event, async () => {
       const taken = await take();
+      if (taken.length > 0) event.queue = queueOf?.(taken[0] as Message) ?? this.name;
       event.messages = taken.map(() => PLAIN_MESSAGE);
       return taken;
     });

@@ -2,6 +2,7 @@ import type { DelaylineError } from "../errors.ts";
 import type { Counters } from "../observe/counters.ts";
 import {
   describePlain,
+  isCutShortBy,
   runHandler,
   tellFailure,
   type Handler,
@@ -74,7 +75,7 @@ export function exclusiveHandling<T>(
         counters.handled(startedAt);
       } catch (error) {
         counters.handled(startedAt);
-        counters.failed++;
+        if (!isCutShortBy(closing, error)) counters.failed++;
         await tellFailure(error, payload, host);
       }
     },

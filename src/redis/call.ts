@@ -54,7 +54,10 @@ export function callWithin<Reply>(
       if (waiting !== undefined) await waiting;
       if (isOver) return undefined;
       isSent = true;
-      return await retrying(send, mayRetry, expiry.endsAt);
+      return await retrying(send, mayRetry, expiry.endsAt, async () => {
+        if (!isOver) await ready();
+        return !isOver;
+      });
     };
     call().then(
       (reply) => {
@@ -84,11 +87,14 @@ export function aborted(signal: AbortSignal, wasSent: boolean): UnansweredError 
 /**
  * Sends a command, and sends it again as long as `mayRetry` says of its error that it may be, until
  * `endsAt` (`performance.now()`).
+ *
+ * @param again is asked before it is sent again; it resolves when that is possible, to whether it is wanted still.
  */
 export async function retrying<Reply>(
   send: () => Promise<Reply>,
   mayRetry: (error: unknown) => boolean,
   endsAt: number,
+  again: () => Promise<boolean> = () => Promise.resolve(true),
 ): Promise<Reply> {
   const pause = new Pause(50, LONGEST_PAUSE);
   for (;;) {
@@ -98,6 +104,8 @@ export async function retrying<Reply>(
       // What Redis says is better to know than that the time is over.
       if (!mayRetry(error) || performance.now() + LONGEST_PAUSE > endsAt) throw error;
       await pause.wait();
+      // Whatever else is in the way, it was sent once: its own error says whether it may have been carried out.
+      if (!(await again().catch(() => false))) throw error;
     }
   }
 }

@@ -66,6 +66,8 @@ export class Connections {
   readonly #dedicated = new Map<Redis, Role>();
   /** Why Redis cannot be reached now, if that is known. */
   #unreachable: string | undefined;
+  /** Whether `commands`, when it was last in trouble, had ended and was connected again. */
+  #isRevived = false;
   #isClosed = false;
 
   constructor(redis: string | ConnectionOptions | LentClient, listener: ConnectionsListener) {
@@ -102,8 +104,7 @@ export class Connections {
 
   /** Whether a command of `commands` that failed so may be sent again, if nothing changes when it is sent twice. */
   readonly mayRetry = (error: unknown): boolean =>
-    // A client of ours that has ended lives on, unless we have ended it.
-    isRefusedForNow(error) || (isEnded(error) && !this.#isLent && !this.#isClosed);
+    isRefusedForNow(error) || (isEnded(error) && this.#isRevived && !this.#isClosed);
 
   /** The error of a command; it says why Redis cannot be reached, if that is what made the call fail. */
   explain(error: unknown): unknown {
@@ -191,10 +192,12 @@ export class Connections {
       work.succeeded();
     });
     client.on("error", (error: Error) => {
-      if (isEnded(error) && !isCluster(client)) {
+      if (isEnded(error) && !this.#isClosed && !isCluster(client)) {
+        this.#isRevived ||= client === this.commands;
         revive(client);
         return;
       }
+      if (client === this.commands) this.#isRevived = false;
       this.#unreachable = messageOf(error);
       if (isNotLetIn(error)) Readiness.of(client).fail(error);
       if (!this.#isClosed) work.unreachable(error);

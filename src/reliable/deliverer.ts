@@ -1,7 +1,7 @@
 import type { DecodeError, DelaylineError } from "../errors.ts";
 import { messageIdAt } from "../queue/message.ts";
 import type { Counters } from "../observe/counters.ts";
-import { takes, traced, type DeliveredMessage, type TakeEvent } from "../observe/events.ts";
+import { takes, tracedQuietly, type DeliveredMessage, type TakeEvent } from "../observe/events.ts";
 import type { Payloads } from "../queue/payloads.ts";
 import { unpackTrailer, type Trailer } from "../queue/trailer.ts";
 import type { WaitOptions } from "../queue/waiters.ts";
@@ -86,7 +86,7 @@ export class Deliverer<T> implements DeliveryHost {
   async takeForUser(max: number, wait: WaitOptions): Promise<Delivered<T>[]> {
     if (!takes.hasSubscribers) return await this.take(max, wait);
     const event: TakeEvent = { queue: this.queue, group: this.group };
-    return await traced(takes, event, async () => {
+    return await tracedQuietly(takes, event, async () => {
       const taken = await this.take(max, wait);
       event.messages = taken.map(toldOf);
       return taken;

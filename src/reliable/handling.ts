@@ -1,5 +1,5 @@
 import type { DelaylineError } from "../errors.ts";
-import { runHandler, tellFailure, type OnHandlerError } from "../queue/handler.ts";
+import { isCutShortBy, runHandler, tellFailure, type OnHandlerError } from "../queue/handler.ts";
 import { toldOf, type Deliverer, type Delivered } from "./deliverer.ts";
 import type { Delivery } from "./delivery.ts";
 import type { Held } from "./held.ts";
@@ -44,26 +44,31 @@ export async function handle<T, Input>(
   }
   for (const { held } of delivered) held.isGiven = true;
   const startedAt = performance.now();
+  let thrown: { readonly error: unknown } | undefined;
   try {
     await runHandler(work, counters, () => ({
       group: deliverer.group,
       messages: delivered.map(toldOf),
     }));
-    counters.handled(startedAt);
-    await each(delivered, (held) => deliverer.finish(held));
   } catch (error) {
-    counters.handled(startedAt);
-    const isCutShort = closing.aborted && isOfAbort(error, closing.reason);
-    if (error instanceof RejectError || !isCutShort) counters.failed++;
-    if (error instanceof RejectError) {
-      await each(delivered, (held) => deliverer.bury(held, textOf(error)));
-    } else if (isCutShort) {
-      await each(delivered, (held) => deliverer.release(held));
-    } else {
-      const failure = { error, reason: textOf(error) };
-      await each(delivered, (held) => deliverer.fail(held, failure));
-      await tellFailure(error, input, host);
-    }
+    thrown = { error };
+  }
+  counters.handled(startedAt);
+  if (thrown === undefined) {
+    await each(delivered, (held) => deliverer.finish(held));
+    return;
+  }
+  const { error } = thrown;
+  const isCutShort = isCutShortBy(closing, error);
+  if (error instanceof RejectError || !isCutShort) counters.failed++;
+  if (error instanceof RejectError) {
+    await each(delivered, (held) => deliverer.bury(held, textOf(error)));
+  } else if (isCutShort) {
+    await each(delivered, (held) => deliverer.release(held));
+  } else {
+    const failure = { error, reason: textOf(error) };
+    await each(delivered, (held) => deliverer.fail(held, failure));
+    await tellFailure(error, input, host);
   }
 }
 
@@ -75,11 +80,6 @@ function each(
   const [first] = delivered;
   if (first !== undefined && delivered.length === 1) return settle(first.held);
   return Promise.all(delivered.map(({ held }) => settle(held)));
-}
-
-/** Whether a handler threw the reason of an abort, or what the platform throws for it: an error with that cause. */
-function isOfAbort(error: unknown, reason: unknown): boolean {
-  return error === reason || (error instanceof Error && error.cause === reason);
 }
 
 /** What a dead letter says of what a handler threw. A class of the user's may have made its message anything. */

@@ -21,6 +21,8 @@ export class Held {
   fence: number | undefined;
   /** When it was handed out (epoch ms on the server's clock, as far as that is known). */
   takenAt = NaN;
+  /** When it is handed out at the earliest, if that is not as soon as its entry was added (as {@link takenAt}). */
+  heldBackUntil: number | undefined;
   /** Whether the user's code has been given it. */
   isGiven = false;
   readonly #onLeft: (held: Held) => void;
@@ -47,7 +49,7 @@ export class Held {
   /** When the message became ready, for this attempt (epoch ms on the server's clock). */
   get readyAt(): number {
     // The id of an entry begins with the instant at which it was added.
-    return Number.parseInt(this.entry.entryId, 10);
+    return this.heldBackUntil ?? Number.parseInt(this.entry.entryId, 10);
   }
 
   get isInHand(): boolean {

@@ -11,6 +11,8 @@ export interface Inheritance {
   readonly isOurs: boolean;
   /** In flight for the holder now, in the order in which they have to be handled. */
   readonly entries: readonly Entry[];
+  /** How many became dead letters. */
+  readonly buried: number;
 }
 
 /**
@@ -28,10 +30,10 @@ export const inherit = defineScript({
   each: ["orphan", "counted"],
   needs: [deadLetter, holds, keepInHand, settle],
   lua: /* lua */ `
-if not holds(process, fence) then return { 0, {} } end
+if not holds(process, fence) then return { 0, {}, 0 } end
 redis.call("HSET", holder, "consumer", consumer)
 mayKeep(group, consumer)
-local kept, isLeft, refused = {}, false, nil
+local kept, buried, isLeft, refused = {}, 0, false, nil
 for each row do
   local ids, isOwn, ours = {}, {}, {}
   for i, found in ipairs(inFlight(group, "-", "+", limit, orphan)) do ids[i] = found[1] end
@@ -41,7 +43,9 @@ for each row do
     entry.n = entry.n + counted
     if counted == "1" then
       if entry.n >= tonumber(maxDeliveries) then
-        return appendDead(entry, group, "its consumer died in delivery " .. entry.n)
+        local letter = appendDead(entry, group, "its consumer died in delivery " .. entry.n)
+        if type(letter) == "string" then buried = buried + 1 end
+        return letter
       end
       entry.d = "1"
     end
@@ -58,10 +62,14 @@ for each row do
 end
 if refused and #kept == 0 then return refused end
 if not isLeft then redis.call("HDEL", holder, "orphans") end
-return { 1, kept }
+return { 1, kept, buried }
 `,
   reply: (raw: RawReply): Inheritance => {
-    const [isOurs, kept] = asArray(raw);
-    return { isOurs: asNumber(isOurs) === 1, entries: asArray(kept).map(asEntry) };
+    const [isOurs, kept, buried] = asArray(raw);
+    return {
+      isOurs: asNumber(isOurs) === 1,
+      entries: asArray(kept).map(asEntry),
+      buried: asNumber(buried),
+    };
   },
 });

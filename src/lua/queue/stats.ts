@@ -27,13 +27,16 @@ export interface StatsReply {
 
 /**
  * What is in a queue, in one step. O(log N), and O(1) for each consumer group; it reads no message but the oldest that
- * is ready, of which Redis has to send the fields along.
+ * is ready, of which Redis has to send the fields along; and a page of 100 for each of several groups of which Redis does not tell how
+ * far it is behind.
  *
  * What is ready in a stream: an entry that one group has finished is deleted, so it is what is not in flight. With
- * several groups it is what each of them has not read yet, if Redis tells (7.0).
+ * several groups it is what each of them has not read yet, if Redis tells: it does not before 7.0, nor while an entry is gone
+ * that the group has not come to. Then a page is read; a group that is farther behind counts what is not in flight for it,
+ * with what it has finished and others have not. What Redis tells has what is for other groups alone in it.
  *
  * What was ever added to it is what a group has read and what it has not. `XINFO STREAM` tells it, too, but sends two entries
- * along. Redis counts what a group reads from its first read on (7.0).
+ * along, so only an empty stream is asked. Redis counts what a group reads from its first read on (7.0).
  */
 export const stats = defineScript({
   name: "stats",
@@ -64,13 +67,23 @@ if isReliable == 1 then
     local at = first and tonumber(first[1]:match("^(%d+)-"))
     if at then oldest = math.min(oldest or at, at) end
   end
+  local function behindOf(group)
+    local page = redis.call("XRANGE", stream, "(" .. group["last-delivered-id"], "+", "COUNT", 100)
+    if #page == 100 then return nil end
+    local count = 0
+    for _, found in ipairs(page) do
+      local owner = infoOf(found[2]).g
+      if not owner or owner == group.name then count = count + 1 end
+    end
+    return count
+  end
   if #groups == 0 then look("-") end
   for _, fields in ipairs(groups) do
     local group = infoOf(fields)
     inFlight = inFlight + group.pending
     consumers = consumers + group.consumers
     local rest = math.max(0, length - group.pending)
-    if #groups > 1 and group.lag then rest = math.min(rest, group.lag) end
+    if #groups > 1 then rest = math.min(rest, group.lag or behindOf(group) or rest) end
     readable = readable + rest
     local behind = #groups == 1 and rest or group.lag
     if group["entries-read"] and behind then
@@ -78,6 +91,7 @@ if isReliable == 1 then
     end
     if rest > 0 then look("(" .. group["last-delivered-id"]) end
   end
+  if not added and length == 0 then added = infoOf(redis.call("XINFO", "STREAM", stream))["entries-added"] end
 end
 local age = oldest and math.max(0, math.floor(now / 1000 - oldest))
 local subscribed = redis.pcall("PUBSUB", "NUMSUB", channel)
@@ -96,7 +110,7 @@ return {
   age,
   consumers,
   subscribed[2] or -1,
-  added,
+  added or false,
   added and added - length,
 }
 `,

@@ -1,7 +1,14 @@
 import { channel, tracingChannel } from "node:diagnostics_channel";
 import { AsyncLocalStorage } from "node:async_hooks";
+import { inspect } from "node:util";
 import { expect, onTestFinished, test } from "vitest";
-import type { HandleEvent, OfferEvent, SettleEvent, TakeEvent } from "../../../src/index.ts";
+import type {
+  BlockingQueue,
+  HandleEvent,
+  OfferEvent,
+  SettleEvent,
+  TakeEvent,
+} from "../../../src/index.ts";
 import { newLine, newLineThatMayFail } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { uniqueName } from "../../helpers/redis.ts";
@@ -143,6 +150,37 @@ test("takes and settlements by hand are told; what handlers take and the library
     { operation: "nack", result: true },
   ]);
   expect(taken).toHaveLength(9);
+});
+
+test("payloads are in no event; a message of another queue is told under that one's name", async () => {
+  const [taken, handled] = [hear<TakeEvent>("take"), hear<HandleEvent>("handle")];
+  const line = newLine();
+  const [one, other] = [uniqueName(), uniqueName()].map((name) =>
+    line.getBlockingQueue<string>(name),
+  ) as [BlockingQueue<string>, BlockingQueue<string>];
+  await other.put("secret");
+  expect(await one.pollFromAny([other.name], 1000)).toMatchObject({ payload: "secret" });
+  await other.put("secret");
+  expect(await one.pollFromAny([other.name])).toMatchObject({ payload: "secret" });
+  const reliable = line.getReliableQueue<string>(uniqueName());
+  await reliable.offer("secret", 0);
+  await (await reliable.take()).ack();
+  expect(taken.map(({ queue }) => queue)).toEqual([other.name, other.name, reliable.name]);
+  other.subscribe((payload) => payload);
+  await other.put("secret");
+  await eventually(() => handled.length === 1);
+  expect(inspect([taken, handled], { depth: Infinity })).not.toContain("secret");
+});
+
+test("a listener whose `around` runs nothing loses nothing", async () => {
+  hear<TakeEvent>("take", (event) => (event.around = () => undefined as never));
+  hear<HandleEvent>("handle", (event) => (event.around = () => undefined as never));
+  const queue = newLine().getBlockingQueue<number>(uniqueName());
+  await queue.putMany([1, 2]);
+  expect(await queue.take()).toBe(1);
+  const handled: number[] = [];
+  queue.subscribe((payload) => handled.push(payload));
+  await eventually(() => handled.length === 1);
 });
 
 test("moves are told, with how late the oldest was", async () => {

@@ -1,7 +1,8 @@
+import { once } from "node:events";
 import { expect, test } from "vitest";
 import { RejectError, type QueueCounters } from "../../../src/index.ts";
 import { newConsumerName } from "../../../src/reliable/consumer-name.ts";
-import { newLine, newLineThatMayFail } from "../../helpers/delayline.ts";
+import { newLine, newLineThatMayFail, type TestLine } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { newRedis, redisUrl, uniqueName } from "../../helpers/redis.ts";
 
@@ -109,6 +110,47 @@ test("how late: from the deadline until it was moved, but not before the offer; 
   expect(systemLateness.sum).toBeLessThan(60_000);
   expect(backlogLateness.sum).toBeGreaterThan(55);
   expect(backlogLateness.sum).toBeLessThan(60_000);
+});
+
+test.each([
+  ["plain", (line: TestLine) => line.getBlockingQueue<number>(uniqueName())],
+  [
+    "plain, exclusive",
+    (line: TestLine) =>
+      line.getBlockingQueue<number>(uniqueName(), { partitions: 1, exclusive: true }),
+  ],
+])("%s: a handler that is cut short as its subscription closes has not failed", async (_, open) => {
+  const line = newLineThatMayFail();
+  const queue = open(line);
+  let isBegun = false;
+  const subscription = queue.subscribe(async (_payload, { signal }) => {
+    isBegun = true;
+    await once(signal, "abort");
+    signal.throwIfAborted();
+  });
+  await queue.put(1);
+  await eventually(() => isBegun);
+  await subscription.close();
+  expect(queue.counters).toMatchObject({ failed: 0, handling: { count: 1 } });
+});
+
+test("the pause of a retry that is handed out again before any other is no lateness", async () => {
+  const line = newLineThatMayFail();
+  const queue = line.getReliableQueue<string>(uniqueName(), {
+    partitions: 1,
+    exclusive: true,
+    strict: true,
+    retry: () => 1000,
+  });
+  let attempts = 0;
+  queue.subscribe(() => {
+    if (++attempts === 1) throw new Error("bad");
+  });
+  await queue.offer("x", 0);
+  await eventually(() => queue.counters.acknowledged === 1);
+  const { count, sum } = queue.counters.backlogLateness;
+  expect(count).toBe(2);
+  expect(sum).toBeLessThan(900);
 });
 
 test("what a dead consumer had in hand is reclaimed, or dead", async () => {

@@ -154,6 +154,17 @@ test("numbers of partitions are those of each, and their sums", async () => {
   expect(known.map((one) => one.delayed)).toEqual(counts);
 });
 
+test("a client that has opened a queue as an ordinary one still sees that it is in partitions", async () => {
+  const name = uniqueName("stats");
+  const looker = newLine({ transfer: false });
+  expect(await looker.getDelayedQueue(name).size()).toBe(0);
+  expect(await looker.stats(name)).toMatchObject({ delayed: 0, perPartition: [] });
+  const line = newLine({ transfer: false });
+  await line.getDelayedQueue(name, { partitions: 2 }).offer("x", HOUR);
+  const { delayed, perPartition } = await looker.stats(name);
+  expect([delayed, perPartition.length]).toEqual([1, 2]);
+});
+
 test.each([
   ["step", { step: 0, count: 1 }, /step must be a whole number between 1 and/],
   ["count", { step: 1, count: 1001 }, /count must be a whole number between 1 and 1000/],

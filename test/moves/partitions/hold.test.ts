@@ -121,7 +121,7 @@ test("what predecessors had in flight is the holder's, in its order, and handled
   expect(await run(redis, inherit, keys, { ...args, fence: 2 }, rows)).toMatchObject({
     isOurs: false,
   });
-  const { entries } = await run(redis, inherit, keys, args, rows);
+  const { entries, buried } = await run(redis, inherit, keys, args, rows);
   const told = entries.map(({ payload, attempts, group, isOrphan }) => {
     return [payload.toString(), attempts, group, isOrphan];
   });
@@ -134,6 +134,7 @@ test("what predecessors had in flight is the holder's, in its order, and handled
     entries.map(({ entryId }) => [entryId, "me"]),
   );
   // The one that had killed a process three times is dead.
+  expect(buried).toBe(1);
   const { dead = [], holder } = await queue.snapshot();
   expect(dead.map((letter) => letter.slice(1, 11))).toEqual([
     ["a", message("b", 1).address, "p", "b", "n", "3", "g", "g", "r", expect.any(String)],

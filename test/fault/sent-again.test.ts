@@ -1,0 +1,53 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect, test } from "vitest";
+import { newLine, newLineThatMayFail } from "../helpers/delayline.ts";
+import { eventually } from "../helpers/eventually.ts";
+import { startOwnServer } from "../helpers/own-server.ts";
+import { newRedis, uniqueName } from "../helpers/redis.ts";
+
+/** A call that was refused for now is sent again as long as somebody waits for it, and not behind its back. */
+
+test("a call that was aborted between two attempts is not sent again", async () => {
+  const { url } = await startOwnServer();
+  const redis = newRedis(url);
+  const queue = newLineThatMayFail({ redis: url }).getBlockingQueue(uniqueName(), {
+    transfer: false,
+  });
+  await queue.size();
+  await redis.replicaof("127.0.0.1", "1");
+  const controller = new AbortController();
+  const putting = queue.put("x", { signal: controller.signal });
+  // It has been refused.
+  await eventually(async () => expect(await redis.info("errorstats")).toContain("READONLY"));
+  controller.abort();
+  await expect(putting).rejects.toThrow("aborted");
+  await redis.replicaof("NO", "ONE");
+  // No pause between two attempts is longer than half a second.
+  await sleep(700);
+  expect(await queue.size()).toBe(0);
+});
+
+test("a client that nothing connects again fails its calls at once", async () => {
+  const options = {
+    sentinels: [{ host: "127.0.0.1", port: 1 }],
+    name: "nobody",
+    sentinelRetryStrategy: () => null,
+  };
+  const queue = newLineThatMayFail({ redis: options }).getBlockingQueue(uniqueName());
+  const startedAt = performance.now();
+  await expect(queue.size()).rejects.toThrow("closed");
+  expect(performance.now() - startedAt).toBeLessThan(2000);
+});
+
+test("a call that was refused for now is carried out when it can be", async () => {
+  const { url } = await startOwnServer();
+  const redis = newRedis(url);
+  const queue = newLine({ redis: url }).getBlockingQueue(uniqueName(), { transfer: false });
+  await queue.size();
+  await redis.replicaof("127.0.0.1", "1");
+  const putting = queue.put("x");
+  await eventually(async () => expect(await redis.info("errorstats")).toContain("READONLY"));
+  await redis.replicaof("NO", "ONE");
+  await putting;
+  expect(await queue.size()).toBe(1);
+});

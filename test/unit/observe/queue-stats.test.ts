@@ -1,0 +1,33 @@
+import { expect, test } from "vitest";
+import { mergeStats, type QueueStats } from "../../../src/observe/queue-stats.ts";
+
+const STATS: QueueStats = {
+  kind: "plain",
+  isPaused: false,
+  serverTime: 0,
+  delayed: 0,
+  overdue: 0,
+  ready: 0,
+  inFlight: 0,
+  retries: 0,
+  dead: 0,
+  quarantined: 0,
+  nextDeadline: undefined,
+  oldestReadyAge: undefined,
+  consumers: undefined,
+  listeners: undefined,
+  readied: undefined,
+  finished: undefined,
+  perPartition: [],
+};
+const told = { ...STATS, kind: "reliable", readied: 5, finished: 3 } as const;
+const untold = { ...STATS, kind: "reliable" } as const;
+
+test.each([
+  ["all tell", [told, told], 10, 6],
+  ["one has no stream", [told, STATS], 5, 3],
+  ["one does not tell", [told, untold], undefined, undefined],
+  ["none has a stream", [STATS, STATS], undefined, undefined],
+])("what became ready in all partitions: %s", (_, all, readied, finished) => {
+  expect(mergeStats(all)).toMatchObject({ readied, finished });
+});
