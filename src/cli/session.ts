@@ -1,5 +1,7 @@
 import { createInterface } from "node:readline/promises";
+import { RedisError } from "../errors.ts";
 import { Inspector, type InspectedQueue } from "../inspect/inspector.ts";
+import { escapeControl } from "../inspect/escape-control.ts";
 import type { Addresses } from "./addresses.ts";
 import type { Io } from "./io.ts";
 import { Output, quoted } from "./output.ts";
@@ -68,6 +70,32 @@ export class Session implements AsyncDisposable {
     throw new UsageError(
       `there is no queue ${quoted(name)}${near === undefined ? "" : `; did you mean ${quoted(near)}?`}`,
     );
+  }
+
+  /**
+   * Looks at every queue. One that Redis refuses to tell of, such as for a key of another type, is told of on stderr, and does
+   * not hide the others; returns how many there are of each.
+   *
+   * @throws {RedisError} if Redis does not reply.
+   */
+  async eachQueue(
+    look: (queue: InspectedQueue) => Promise<void>,
+    onRefused: (name: string, error: RedisError) => void = () => {},
+  ): Promise<{ readonly count: number; readonly refused: number }> {
+    const inspector = await this.inspector();
+    const names = await inspector.names(this.signal);
+    let refused = 0;
+    for (const name of names) {
+      try {
+        await look(await inspector.open(name, this.signal));
+      } catch (error) {
+        if (!(error instanceof RedisError) || error.reply === undefined) throw error;
+        refused++;
+        this.output.say(`Cannot look into queue ${quoted(name)}: ${escapeControl(error.message)}`);
+        onRefused(name, error);
+      }
+    }
+    return { count: names.length, refused };
   }
 
   /**

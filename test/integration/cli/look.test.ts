@@ -1,4 +1,5 @@
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
+import { queueKeys } from "../../../src/queue/keys.ts";
 import { cli } from "../../helpers/cli.ts";
 import { newLine } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
@@ -61,6 +62,24 @@ test("queues, their numbers, their messages by deadline and by prefix, and what 
   const { stdout, stderr } = await cli(["due", name, "--step", "1h", "--count", "4"]);
   expect(stdout.match(/#/g)?.length).toBe(3 * 36);
   expect(stderr).toContain("3 fall due");
+});
+
+test("a key of another type hides its own queue alone: exit code 3 at the end", async () => {
+  const [name, broken, key] = [uniqueName(), uniqueName(), uniqueName("order")];
+  const redis = newRedis();
+  await redis.hset(queueKeys(broken).timeouts, "x", "y");
+  onTestFinished(async () => void (await redis.del(queueKeys(broken).timeouts)));
+  await newLine().getDelayedQueue(name).offer("x", HOUR, { key });
+  const table = await cli(["stats"]);
+  expect(table.code).toBe(3);
+  expect(table.stdout).toContain(`${name} `);
+  expect(table.stdout).toMatch(new RegExp(`^${broken} .*WRONGTYPE$`, "m"));
+  expect(table.stderr).toContain(`Cannot look into queue "${broken}"`);
+  const found = await cli(["search", "--prefix", key]);
+  expect([found.code, found.stdout.includes(key)]).toEqual([3, true]);
+  expect((await cli(["due", "--step", "1h"])).code).toBe(3);
+  expect((await cli(["get", key])).code).toBe(0);
+  expect((await cli(["get", `${key}none`])).code).toBe(3);
 });
 
 test("hostile names, keys and payloads act on no terminal", async () => {
