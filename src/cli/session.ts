@@ -3,6 +3,7 @@ import { RedisError } from "../errors.ts";
 import { Inspector, type InspectedQueue } from "../inspect/inspector.ts";
 import { escapeControl } from "../inspect/escape-control.ts";
 import type { Addresses } from "./addresses.ts";
+import { checkDatabase } from "./check-database.ts";
 import type { Io } from "./io.ts";
 import { Output, quoted } from "./output.ts";
 import { suggest } from "./suggest.ts";
@@ -16,6 +17,8 @@ export class Session implements AsyncDisposable {
   readonly isJson: boolean;
   readonly #options: { readonly callTimeout: number; readonly interop: "none" | "redisson" };
   #inspector: Inspector | undefined;
+  /** Whether Redis has replied, and has the database. */
+  #isChecked = false;
 
   constructor(
     io: Io,
@@ -40,15 +43,17 @@ export class Session implements AsyncDisposable {
 
   /** Opens queues; Redis is there. */
   async inspector(): Promise<Inspector> {
-    if (this.#inspector !== undefined) return this.#inspector;
     const { redis } = this.addresses;
-    this.#inspector = new Inspector({
+    this.#inspector ??= new Inspector({
       redis,
       ...this.#options,
       closeTimeout: 1000,
       onError: ignore,
     });
+    if (this.#isChecked) return this.#inspector;
     await this.#inspector.line.serverTime({ signal: this.signal });
+    for (const url of this.addresses.urls) await checkDatabase(url, this.#options.callTimeout);
+    this.#isChecked = true;
     return this.#inspector;
   }
 

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { cli } from "../../helpers/cli.ts";
 import { newLine } from "../../helpers/delayline.ts";
-import { uniqueName } from "../../helpers/redis.ts";
+import { redisUrl, uniqueName } from "../../helpers/redis.ts";
 
 const HOUR = 3_600_000;
 
@@ -141,6 +141,17 @@ test("a Redis that is not there: exit code 3, and no password anywhere", async (
   const { code, stderr } = await cli([url]);
   expect(code).toBe(2);
   expect(stderr).not.toContain("s3cret");
+});
+
+test("a database that Redis does not have is refused, and so is any other than 0 of a Cluster", async () => {
+  const [url] = redisUrl().match(/^redis:\/\/[^/]+/) ?? [];
+  const missing = await cli(["queues"], { url: `${url}/99` });
+  expect(missing.code).toBe(3);
+  expect(missing.stderr).toContain("cannot select database 99");
+  expect((await cli(["cancel", "x", "y", "--yes"], { url: `${url}/99` })).code).toBe(3);
+  const cluster = await cli(["queues", "--cluster"], { url: `${url}/1` });
+  expect(cluster.code).toBe(2);
+  expect(cluster.stderr).toContain("a Cluster has only database 0");
 });
 
 test("Ctrl-C ends it: exit code 130", async () => {
