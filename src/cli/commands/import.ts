@@ -27,11 +27,13 @@ it has been handled since. A queue that is not there yet becomes what the export
     queue: { type: "string" },
     partitions: { type: "string" },
     "as-new": { type: "boolean" },
+    "make-reliable": { type: "boolean" },
   },
   optionHelp: {
     ...CHANGING_HELP,
     queue: "into this queue; defaults to the name of the exported one",
     partitions: "how many, if it is not there yet, 0 for none; defaults to as many as there were",
+    "make-reliable": "lets an export of a reliable queue make a plain queue a reliable one",
     "as-new": "forgets that this file was imported before",
   },
   async run(session, [path], values) {
@@ -52,9 +54,20 @@ it has been handled since. A queue that is not there yet becomes what the export
         ? head.partitions
         : parseCount("--partitions", partitions, 0, MAX_PARTITIONS);
     const dryRun = values["dry-run"] === true;
+    const target = await findTarget(session, name);
+    const becomesReliable =
+      target.isThere && head.kind === "reliable" && target.queue.deadLetters === undefined;
+    if (becomesReliable && values["make-reliable"] !== true) {
+      throw new UsageError(
+        `queue ${quoted(name)} is plain, and the exported one is reliable: consumers of a plain queue would get nothing more; choose another --queue, or say --make-reliable`,
+      );
+    }
     const doing = `import queue ${quoted(head.queue)} into queue ${quoted(name)} of ${session.addresses.shown}`;
     if (!dryRun) await session.mayChange(doing, values);
-    const queue = await openTarget(session, name, dryRun ? 0 : count);
+    const queue =
+      dryRun || target.isThere || count === 0
+        ? target.queue
+        : await makePartitions(session, name, count);
     const importing = importQueue(queue, head, iterator, {
       signal,
       dryRun,
@@ -96,11 +109,20 @@ function headOf(line: string, isNew: boolean): ExportHead {
   }
 }
 
-/** The queue as it is there, or a new one in partitions if that is wanted. */
-async function openTarget(session: Session, name: string, partitions: number) {
+/** The queue as it is, and whether it is there. */
+async function findTarget(session: Session, name: string) {
   const { signal } = session;
   const inspector = await session.inspector();
-  const isThere = (await inspector.names(signal)).includes(name);
-  if (!isThere && partitions > 0) await inspector.line.setPartitions(name, partitions, { signal });
+  const queue = await inspector.open(name, signal);
+  // One with only ready messages is not among the names.
+  const isThere = queue.stats.ready > 0 || (await inspector.names(signal)).includes(name);
+  return { queue, isThere };
+}
+
+/** Makes a queue in partitions. */
+async function makePartitions(session: Session, name: string, partitions: number) {
+  const { signal } = session;
+  const inspector = await session.inspector();
+  await inspector.line.setPartitions(name, partitions, { signal });
   return await inspector.open(name, signal);
 }

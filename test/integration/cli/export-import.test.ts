@@ -179,6 +179,22 @@ test("to a file and from it; a file that is spoiled is refused with the number o
   ]);
 });
 
+test("an export of a reliable queue does not make a plain queue reliable, unless that is said", async () => {
+  const [from, to] = [uniqueName(), uniqueName()];
+  await newLine().getReliableQueue(from).offer("x", HOUR);
+  const plain = newLine().getDelayedQueue(to);
+  await plain.offer("y", HOUR);
+  const { stdout: input } = await cli(["export", from]);
+  for (const how of ["--dry-run", "--yes"]) {
+    const { code, stderr } = await cli(["import", "--queue", to, how], { input });
+    expect([code, stderr]).toEqual([2, expect.stringContaining("--make-reliable")]);
+  }
+  expect((await plain.stats()).kind).toBe("plain");
+  const said = await cli(["import", "--queue", to, "--make-reliable", "--yes"], { input });
+  expect(said.code).toBe(0);
+  expect((await plain.stats()).kind).toBe("reliable");
+});
+
 async function importLines(...lines: string[]) {
   return await cli(["import", "--queue", uniqueName(), "--yes"], { input: lines.join("\n") });
 }
