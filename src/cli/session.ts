@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { createInterface } from "node:readline/promises";
 import { RedisError } from "../errors.ts";
 import { Inspector, type InspectedQueue } from "../inspect/inspector.ts";
@@ -126,7 +127,12 @@ export class Session implements AsyncDisposable {
     // Without a terminal of its own, which would keep Ctrl-C from the process.
     const lines = createInterface({ input: stdin, output: stderr, terminal: false });
     try {
-      const answer = await lines.question(`Really ${doing}? [y/N] `, { signal });
+      const asked = lines.question(`Really ${doing}? [y/N] `, { signal });
+      // After Ctrl-D nobody answers any more.
+      const closed = once(lines, "close").then(() => "\n");
+      const answer = await Promise.race([asked.catch(() => closed), closed]);
+      signal.throwIfAborted();
+      if (answer === "\n") stderr.write(answer);
       if (!/^y(?:es)?$/i.test(answer.trim())) throw new DeclinedError("Nothing was changed.");
       return true;
     } finally {

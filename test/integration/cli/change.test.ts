@@ -47,6 +47,9 @@ test("on a terminal it asks: no means no", async () => {
   expect(no.code).toBe(4);
   expect(no.stderr).toContain(`Really cancel 1 message(s) of queue "${name}"? [y/N]`);
   expect(await queue.has("order:1")).toBe(true);
+  const ctrlD = await cli(["cancel", name, "order:1"], { isTty: true, input: "" });
+  expect(ctrlD.code).toBe(4);
+  expect(await queue.has("order:1")).toBe(true);
   const yes = await cli(["cancel", name, "order:1"], { isTty: true, input: "y\n" });
   expect(yes.code).toBe(0);
   expect(await queue.has("order:1")).toBe(false);
