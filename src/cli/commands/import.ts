@@ -1,6 +1,6 @@
 import { createReadStream } from "node:fs";
 import { createInterface } from "node:readline";
-import type { Readable } from "node:stream";
+import { addAbortSignal, type Readable } from "node:stream";
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { importQueue } from "../../inspect/import-queue.ts";
@@ -40,6 +40,7 @@ it has been handled since. A queue that is not there yet becomes what the export
     const { output, io, signal } = session;
     const isStdin = path === undefined || path === "-";
     const input = isStdin ? io.stdin : createReadStream(path);
+    addAbortSignal(signal, input);
     const iterator = linesOf(input, path);
     // Not every Node tells the reader of lines.
     const failed = once(input, "error").then(([error]) => {
@@ -54,9 +55,8 @@ it has been handled since. A queue that is not there yet becomes what the export
         ? head.partitions
         : parseCount("--partitions", partitions, 0, MAX_PARTITIONS);
     const dryRun = values["dry-run"] === true;
-    const target = await findTarget(session, name);
-    const becomesReliable =
-      target.isThere && head.kind === "reliable" && target.queue.deadLetters === undefined;
+    const target = await findTarget(session, name, dryRun ? 0 : count);
+    const becomesReliable = target?.isPlain === true && head.kind === "reliable";
     if (becomesReliable && values["make-reliable"] !== true) {
       throw new UsageError(
         `queue ${quoted(name)} is plain, and the exported one is reliable: consumers of a plain queue would get nothing more; choose another --queue, or say --make-reliable`,
@@ -64,17 +64,26 @@ it has been handled since. A queue that is not there yet becomes what the export
     }
     const doing = `import queue ${quoted(head.queue)} into queue ${quoted(name)} of ${session.addresses.shown}`;
     if (!dryRun) await session.mayChange(doing, values);
-    const queue =
-      dryRun || target.isThere || count === 0
-        ? target.queue
-        : await makePartitions(session, name, count);
+    const queue = target?.queue ?? (await makePartitions(session, name, count));
+    let done = 0;
     const importing = importQueue(queue, head, iterator, {
       signal,
       dryRun,
-      onProgress: (progress) => output.progress(`Imported ${formatCount(progress.put)} messages`),
+      onProgress: (progress) => {
+        done = progress.put;
+        output.progress(`Imported ${formatCount(done)} messages`);
+      },
+    }).catch((error: unknown) => {
+      if (!(error instanceof TypeError || error instanceof RangeError)) throw error;
+      const before = dryRun ? "nothing was put in" : `${formatCount(done)} message(s) were put in`;
+      throw new UsageError(`${error.message}; ${before}`, { cause: error });
     });
     const { put, known, isWhole } = await Promise.race([importing, failed]);
-    if (!isWhole) output.say("The file has no last line: its export was interrupted.");
+    if (!isWhole) {
+      output.say(
+        "The file is not whole: its last line is missing, or tells of more or fewer messages. Its export was interrupted, or lines are lost.",
+      );
+    }
     if (session.isJson) await output.json({ queue: name, put, known, isWhole, dryRun });
     else {
       const verb = dryRun ? "Would import" : "Imported";
@@ -83,7 +92,7 @@ it has been handled since. A queue that is not there yet becomes what the export
         `${verb} ${formatCount(put)} message(s) into queue ${quoted(name)}${before}.`,
       );
     }
-    return EXIT.done;
+    return isWhole ? EXIT.done : EXIT.nothing;
   },
 });
 
@@ -109,14 +118,16 @@ function headOf(line: string, isNew: boolean): ExportHead {
   }
 }
 
-/** The queue as it is, and whether it is there. */
-async function findTarget(session: Session, name: string) {
+/** The queue as it is; undefined where it has to be made in partitions: what is open as an ordinary one cannot be. */
+async function findTarget(session: Session, name: string, partitions: number) {
   const { signal } = session;
   const inspector = await session.inspector();
+  const isKnown = (await inspector.names(signal)).includes(name);
+  if (!isKnown && partitions > 0) return undefined;
   const queue = await inspector.open(name, signal);
   // One with only ready messages is not among the names.
-  const isThere = queue.stats.ready > 0 || (await inspector.names(signal)).includes(name);
-  return { queue, isThere };
+  const isPlain = queue.deadLetters === undefined && (isKnown || queue.stats.ready > 0);
+  return { queue, isPlain };
 }
 
 /** Makes a queue in partitions. */

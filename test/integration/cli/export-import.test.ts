@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { PassThrough } from "node:stream";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import type { Delayline } from "../../../src/index.ts";
@@ -171,6 +172,19 @@ test("to a file and from it; a file that is spoiled is refused with the number o
   );
   const wrong = message.replace(/"payload":"[^"]*"/, '"payload":"%"');
   expect((await importLines(head, wrong)).stderr).toContain("line 2: payload must be base64");
+  expect((await importLines(head, message, wrong)).stderr).toContain("1 message(s) were put in");
+  const end = '{"end":true,"messages":1}';
+  expect((await importLines(head, message, end, "")).code).toBe(0);
+  expect((await importLines(head, "", end)).code).toBe(0);
+  for (const lines of [[message], [end], [message, '{"end":true,"messages":2}']]) {
+    const cut = await importLines(head, ...lines);
+    expect([cut.code, cut.stderr]).toEqual([1, expect.stringContaining("is not whole")]);
+  }
+  const twice = await importLines(head, message, end, head, message, end);
+  expect([twice.code, twice.stderr]).toEqual([
+    2,
+    expect.stringContaining("line 4: the export has ended at line 3; 1 message(s) were put in"),
+  ]);
   const edited = message.replace(/"deadline":\d+/, '"deadline":4102444800000');
   const editedInto = uniqueName();
   await cli(["import", "--queue", editedInto, "--yes"], { input: `${head}\n${edited}\n` });
@@ -193,6 +207,16 @@ test("an export of a reliable queue does not make a plain queue reliable, unless
   const said = await cli(["import", "--queue", to, "--make-reliable", "--yes"], { input });
   expect(said.code).toBe(0);
   expect((await plain.stats()).kind).toBe("reliable");
+});
+
+test("Ctrl-C ends an import that waits for its lines", async () => {
+  const interrupt = new AbortController();
+  const waiting = cli(["import", "--yes"], {
+    input: new PassThrough(),
+    signal: interrupt.signal,
+  });
+  interrupt.abort();
+  expect((await waiting).code).toBe(130);
 });
 
 async function importLines(...lines: string[]) {
