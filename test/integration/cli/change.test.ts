@@ -63,6 +63,8 @@ test("with --yes: cancel, reschedule, deliver now, pause, resume", async () => {
   const { name, queue } = await newQueue();
   expect((await run("pause", name)).stdout).toBe(`Queue "${name}" is paused.\n`);
   expect(await queue.isPaused()).toBe(true);
+  const past = ["reschedule", name, "order:1", "--at", "2020-01-01T00:00Z", "--dry-run"];
+  expect((await cli(past)).stderr).toMatch(/ ago: due at once\)/);
   const at = "2100-01-02T03:04:05Z";
   expect((await run("reschedule", name, "order:1", "--at", at)).code).toBe(0);
   expect((await queue.get("order:1"))?.deadline).toBe(Date.parse(at));
