@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, readdir, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
@@ -159,6 +159,15 @@ test("to a file and from it; a file that is spoiled is refused with the number o
   const { code, stderr } = await cli(["export", name, path]);
   expect(code).toBe(0);
   expect(stderr).toBe(`Exported 1 message(s) of queue "${name}".\n`);
+  expect((await stat(path)).mode & 0o777).toBe(0o600);
+  const again = await cli(["export", name, path]);
+  expect([again.code, again.stderr]).toEqual([2, expect.stringContaining("say --force")]);
+  await newRedis().zadd(queueKeys(name).timeouts, Date.now() + HOUR, "?");
+  const forced = await cli(["export", name, path, "--force"]);
+  expect([forced.code, forced.stderr]).toEqual([0, expect.stringContaining("Left out: 1 ")]);
+  await newRedis().zrem(queueKeys(name).timeouts, "?");
+  expect((await cli(["export", name, join(directory, "none", "x")])).code).toBe(2);
+  expect(await readdir(directory)).toEqual(["queue.jsonl"]);
   const other = uniqueName();
   expect((await cli(["import", path, "--queue", other, "--yes"])).stdout).toContain("Imported 1 ");
   expect((await cli(["get", other, "order:42"])).code).toBe(0);
