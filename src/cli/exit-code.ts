@@ -14,6 +14,8 @@ export const EXIT = {
   defect: 70,
   /** Ended by Ctrl-C. */
   interrupted: 130,
+  /** Ended by SIGTERM. */
+  terminated: 143,
 } as const;
 
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT];

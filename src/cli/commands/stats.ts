@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { RedisError } from "../../errors.ts";
 import type { QueueStats } from "../../observe/queue-stats.ts";
 import { defineCommand } from "../command.ts";
 import { formatDistance, formatDuration, formatInstant, parseDuration } from "../durations.ts";
@@ -20,9 +21,17 @@ numbers. Messages are not read: O(log N) for each queue.`,
   async run(session, [name], { watch = false, interval = "2s" }) {
     const pause = Math.max(100, parseDuration("--interval", interval));
     for (;;) {
-      const code =
-        name === undefined ? await printAll(session, watch) : await printOne(session, name, watch);
-      if (!watch) return code;
+      try {
+        const code =
+          name === undefined
+            ? await printAll(session, watch)
+            : await printOne(session, name, watch);
+        if (!watch) return code;
+      } catch (error) {
+        // A Redis that is away for a moment comes back.
+        if (!watch || !(error instanceof RedisError) || session.signal.aborted) throw error;
+        session.output.say(`${error.message}; trying again`);
+      }
       await sleep(pause, undefined, { signal: session.signal });
     }
   },

@@ -171,6 +171,19 @@ test("Ctrl-C ends it: exit code 130", async () => {
   expect(stdout).toContain("delayed");
 });
 
+test("stats --watch survives a call that fails", async () => {
+  const interrupt = new AbortController();
+  let failures = 0;
+  const { code } = await cli(["stats", "--watch", "--interval", "100ms", "--timeout", "100ms"], {
+    url: "redis://127.0.0.1:1",
+    signal: interrupt.signal,
+    onStderr: (text) => {
+      if (text.includes("trying again") && ++failures === 2) interrupt.abort();
+    },
+  });
+  expect([code, failures]).toEqual([130, 2]);
+});
+
 test("help tells of every command", async () => {
   const { code, stdout } = await cli(["help"]);
   expect(code).toBe(0);
