@@ -1,5 +1,6 @@
 import { Cluster } from "ioredis";
 import type { DelaylineOptions } from "../queue/options.ts";
+import { checkClusterDatabase } from "./check-database.ts";
 import { UsageError } from "./usage-error.ts";
 
 /** Where Redis is, and how the connection ends that was made for it. */
@@ -7,6 +8,8 @@ export interface Addresses {
   readonly redis: NonNullable<DelaylineOptions["redis"]>;
   /** For people: without user names and passwords. */
   readonly shown: string;
+  /** The URLs, unless they are those of a Cluster. */
+  readonly urls: readonly string[];
   /** Ends what was opened here. */
   close(): void;
 }
@@ -21,8 +24,10 @@ export function readAddresses(urls: readonly string[], isCluster: boolean): Addr
   const shown = parsed.map(({ host }) => host || "the socket").join(", ");
   if (!isCluster) {
     const [first = DEFAULT_URL] = urls;
-    return { redis: urls.length > 1 ? [...urls] : first, shown, close: () => {} };
+    const given = urls.length > 1 ? [...urls] : first;
+    return { redis: given, shown, urls: [given].flat(), close: () => {} };
   }
+  checkClusterDatabase(urls);
   const [first] = parsed;
   const redisOptions = {
     ...(first?.username && { username: decodeURIComponent(first.username) }),
@@ -41,7 +46,12 @@ export function readAddresses(urls: readonly string[], isCluster: boolean): Addr
   });
   // Calls tell what they fail for.
   cluster.on("error", () => {});
-  return { redis: cluster, shown: `the Cluster at ${shown}`, close: () => cluster.disconnect() };
+  return {
+    redis: cluster,
+    shown: `the Cluster at ${shown}`,
+    urls: [],
+    close: () => cluster.disconnect(),
+  };
 }
 
 /** What must not be shown of these addresses: their passwords, as they are written and as they are meant. */

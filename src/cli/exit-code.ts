@@ -2,11 +2,11 @@
 export const EXIT = {
   /** It was done. */
   done: 0,
-  /** Nothing was found, or `doctor` found errors. */
+  /** Nothing was found, `doctor` found errors, or the file of an import was not whole. */
   nothing: 1,
-  /** The command line, or what was read from a file, is not legal. Nothing was changed. */
+  /** The command line, or what was read from a file, is not legal. Nothing was changed, except by an import: it tells what was put in. */
   usage: 2,
-  /** Redis cannot be reached, or refuses. */
+  /** Redis cannot be reached, or refuses; of several queues: one at least. */
   redis: 3,
   /** The question was answered with no. Nothing was changed. */
   declined: 4,
@@ -14,6 +14,8 @@ export const EXIT = {
   defect: 70,
   /** Ended by Ctrl-C. */
   interrupted: 130,
+  /** Ended by SIGTERM. */
+  terminated: 143,
 } as const;
 
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT];

@@ -6,18 +6,23 @@ import { main } from "./main.ts";
 
 const interrupt = new AbortController();
 process.once("SIGINT", () => interrupt.abort());
-process.once("SIGTERM", () => interrupt.abort());
+let isTerminated = false;
+process.once("SIGTERM", () => {
+  isTerminated = true;
+  interrupt.abort();
+});
 // Whoever reads, such as `head`, has had enough.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   if (error.code !== "EPIPE") throw error;
-  process.exit(EXIT.interrupted);
+  process.exit(EXIT.done);
 });
 
 const { stdin, stdout, stderr, env } = process;
-process.exitCode = await main(process.argv.slice(2), {
+const code = await main(process.argv.slice(2), {
   stdin,
   stdout,
   stderr,
   env,
   signal: interrupt.signal,
 });
+process.exitCode = code === EXIT.interrupted && isTerminated ? EXIT.terminated : code;

@@ -23,8 +23,12 @@ export class Output {
     return this.isTty && (noColour ?? "") === "" && term !== "dumb";
   }
 
-  /** Writes lines; resolves when more can be written. */
+  /** Writes lines, of which nothing acts on a terminal; resolves when more can be written. */
   async print(...lines: readonly string[]): Promise<void> {
+    await this.#write(lines.map(harmless));
+  }
+
+  async #write(lines: readonly string[]): Promise<void> {
     if (lines.length === 0) return;
     const { stdout, signal } = this.#io;
     const isReady = stdout.write(`${lines.join("\n")}\n`);
@@ -36,11 +40,16 @@ export class Output {
     await this.print(toJson(value));
   }
 
-  /** Writes a table, as wide as the terminal at most. */
-  async table(columns: readonly Column[], rows: readonly (readonly string[])[]): Promise<void> {
+  /** Writes a table, as wide as the terminal at most; under each row the lines that belong to it. */
+  async table(
+    columns: readonly Column[],
+    rows: readonly (readonly string[])[],
+    under: readonly (readonly string[])[] = [],
+  ): Promise<void> {
     const width = this.isTty ? (this.#io.stdout.columns ?? 80) : undefined;
     const [head = "", ...lines] = formatTable(columns, rows, width);
-    await this.print(this.hasColours ? `\u001b[1m${head}\u001b[22m` : head, ...lines);
+    await this.#write([this.hasColours ? `\u001b[1m${head}\u001b[22m` : head]);
+    await this.#write(lines.flatMap((line, i) => [line, ...(under[i] ?? []).map(harmless)]));
   }
 
   /** Writes to the top of the terminal's cleared screen from now on, if there is one. */
@@ -51,13 +60,13 @@ export class Output {
   /** Says something about the work. */
   say(line: string): void {
     this.#endProgress();
-    this.#io.stderr.write(`${line}\n`);
+    this.#io.stderr.write(`${harmless(line)}\n`);
   }
 
   /** Says how far the work is: in place, where a person looks on, and nothing otherwise. */
   progress(line: string): void {
     if (this.#io.stderr.isTTY !== true) return;
-    this.#io.stderr.write(`\r\u001b[K${line}`);
+    this.#io.stderr.write(`\r\u001b[K${harmless(line)}`);
     this.#isInPlace = true;
   }
 
@@ -66,6 +75,17 @@ export class Output {
     this.#isInPlace = false;
   }
 }
+
+/** A line, with the colours that are ours. */
+function harmless(line: string): string {
+  return line
+    .split(COLOUR)
+    .map((part, i) => (i % 2 === 0 ? escapeControl(part) : part))
+    .join("");
+}
+
+// eslint-disable-next-line no-control-regex
+const COLOUR = /(\u001b\[(?:0|1|22|31|33|36)m)/;
 
 /** JSON in one line of which nothing acts on a terminal. What is read from it is what was written. */
 export function toJson(value: unknown): string {

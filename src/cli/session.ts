@@ -1,6 +1,10 @@
+import { once } from "node:events";
 import { createInterface } from "node:readline/promises";
+import { RedisError } from "../errors.ts";
 import { Inspector, type InspectedQueue } from "../inspect/inspector.ts";
+import { escapeControl } from "../inspect/escape-control.ts";
 import type { Addresses } from "./addresses.ts";
+import { checkDatabase } from "./check-database.ts";
 import type { Io } from "./io.ts";
 import { Output, quoted } from "./output.ts";
 import { suggest } from "./suggest.ts";
@@ -14,6 +18,8 @@ export class Session implements AsyncDisposable {
   readonly isJson: boolean;
   readonly #options: { readonly callTimeout: number; readonly interop: "none" | "redisson" };
   #inspector: Inspector | undefined;
+  /** Whether Redis has replied, and has the database. */
+  #isChecked = false;
 
   constructor(
     io: Io,
@@ -38,15 +44,17 @@ export class Session implements AsyncDisposable {
 
   /** Opens queues; Redis is there. */
   async inspector(): Promise<Inspector> {
-    if (this.#inspector !== undefined) return this.#inspector;
     const { redis } = this.addresses;
-    this.#inspector = new Inspector({
+    this.#inspector ??= new Inspector({
       redis,
       ...this.#options,
       closeTimeout: 1000,
       onError: ignore,
     });
+    if (this.#isChecked) return this.#inspector;
     await this.#inspector.line.serverTime({ signal: this.signal });
+    for (const url of this.addresses.urls) await checkDatabase(url, this.#options.callTimeout);
+    this.#isChecked = true;
     return this.#inspector;
   }
 
@@ -68,6 +76,32 @@ export class Session implements AsyncDisposable {
     throw new UsageError(
       `there is no queue ${quoted(name)}${near === undefined ? "" : `; did you mean ${quoted(near)}?`}`,
     );
+  }
+
+  /**
+   * Looks at every queue. One that Redis refuses to tell of, such as for a key of another type, is told of on stderr, and does
+   * not hide the others; returns how many there are of each.
+   *
+   * @throws {RedisError} if Redis does not reply.
+   */
+  async eachQueue(
+    look: (queue: InspectedQueue) => Promise<void>,
+    onRefused: (name: string, error: RedisError) => void = () => {},
+  ): Promise<{ readonly count: number; readonly refused: number }> {
+    const inspector = await this.inspector();
+    const names = await inspector.names(this.signal);
+    let refused = 0;
+    for (const name of names) {
+      try {
+        await look(await inspector.open(name, this.signal));
+      } catch (error) {
+        if (!(error instanceof RedisError) || error.reply === undefined) throw error;
+        refused++;
+        this.output.say(`Cannot look into queue ${quoted(name)}: ${escapeControl(error.message)}`);
+        onRefused(name, error);
+      }
+    }
+    return { count: names.length, refused };
   }
 
   /**
@@ -93,7 +127,12 @@ export class Session implements AsyncDisposable {
     // Without a terminal of its own, which would keep Ctrl-C from the process.
     const lines = createInterface({ input: stdin, output: stderr, terminal: false });
     try {
-      const answer = await lines.question(`Really ${doing}? [y/N] `, { signal });
+      const asked = lines.question(`Really ${doing}? [y/N] `, { signal });
+      // After Ctrl-D nobody answers any more.
+      const closed = once(lines, "close").then(() => "\n");
+      const answer = await Promise.race([asked.catch(() => closed), closed]);
+      signal.throwIfAborted();
+      if (answer === "\n") stderr.write(answer);
       if (!/^y(?:es)?$/i.test(answer.trim())) throw new DeclinedError("Nothing was changed.");
       return true;
     } finally {

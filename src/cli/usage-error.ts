@@ -1,4 +1,4 @@
-/** The command line is not legal, or what was read is not. Nothing was changed. */
+/** The command line is not legal, or what was read is not. Nothing was changed, except where the message tells what was. */
 export class UsageError extends Error {
   static override readonly name: string = "UsageError";
 }

@@ -14,9 +14,13 @@ export class DeadlineOrder {
 
   /**
    * The messages, each once; in pages of `step` at most. One that is rescheduled meanwhile keeps its id,
-   * by which it is known again.
+   * by which it is known again. Members of an unknown layout are left out, and told to `onUnknown`.
    */
-  async *members(step = STEP, signal?: AbortSignal): AsyncGenerator<DelayedMember, void, void> {
+  async *members(
+    step = STEP,
+    signal?: AbortSignal,
+    onUnknown: () => void = () => {},
+  ): AsyncGenerator<DelayedMember, void, void> {
     const seen = new Set<string>();
     let cursor: DeadlineCursor | undefined = FIRST;
     while (cursor !== undefined) {
@@ -26,6 +30,7 @@ export class DeadlineOrder {
       });
       for (const found of page.messages) {
         const id = unpackMember(found.member)?.id.toString("latin1");
+        if (id === undefined) onUnknown();
         if (id === undefined || seen.has(id)) continue;
         seen.add(id);
         yield found;

@@ -16,6 +16,12 @@ import {
 } from "./record.ts";
 import { sight, sightDelayed } from "./sighting.ts";
 
+/** Options of {@link exportQueue}. */
+export interface ExportOptions extends CallOptions {
+  /** Is told of each delayed member that has an unknown layout, and is left out. */
+  readonly onUnknown?: () => void;
+}
+
 /**
  * Reads all that is in a queue: first what an export begins with, and then each message, place by place: delayed ones by
  * deadline, retries, what is ready and in flight, dead letters, the quarantine. Nothing is moved or taken.
@@ -27,9 +33,10 @@ import { sight, sightDelayed } from "./sighting.ts";
  */
 export async function* exportQueue(
   queue: InspectedQueue,
-  options?: CallOptions,
+  options: ExportOptions = {},
 ): AsyncGenerator<ExportHead | MessageRecord | ExportEnd, void, void> {
-  const signal = callSignal(options);
+  const { onUnknown = () => {}, ...call } = options;
+  const signal = callSignal(call);
   const { name, partitions, stats, deadLetters, messages } = queue;
   const places = await placesOf(messages).all(signal);
   const groups = new Set<string>();
@@ -47,7 +54,13 @@ export async function* exportQueue(
   };
   let count = 0;
   for (const place of places) {
-    for await (const record of exportPlace(name, place, deadLetters !== undefined, signal)) {
+    for await (const record of exportPlace(
+      name,
+      place,
+      deadLetters !== undefined,
+      onUnknown,
+      signal,
+    )) {
       yield record;
       count++;
     }
@@ -60,10 +73,11 @@ async function* exportPlace(
   name: string,
   { queue, partition }: Place,
   isReliable: boolean,
+  onUnknown: () => void,
   signal?: AbortSignal,
 ): AsyncGenerator<MessageRecord, void, void> {
   const spot = { queue: name, partition };
-  for await (const found of new DeadlineOrder(queue).members(undefined, signal)) {
+  for await (const found of new DeadlineOrder(queue).members(undefined, signal, onUnknown)) {
     const seen = sightDelayed(spot, found);
     if (seen !== undefined) yield recordOf(seen);
   }

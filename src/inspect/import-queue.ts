@@ -4,7 +4,7 @@ import type { Place } from "../queue/places.ts";
 import { placesOf } from "../queue/queue-handle.ts";
 import { Contents } from "../reliable/contents.ts";
 import type { InspectedQueue } from "./inspector.ts";
-import { isEnd, parseRecord, type ExportHead, type ParsedRecord } from "./record.ts";
+import { isEnd, parseEnd, parseRecord, type ExportHead, type ParsedRecord } from "./record.ts";
 
 /** How far an import is. */
 export interface ImportProgress {
@@ -12,7 +12,10 @@ export interface ImportProgress {
   readonly put: number;
   /** How many had been put in before. */
   readonly known: number;
-  /** Whether the last line of the export was read. If not, the export was interrupted. */
+  /**
+   * Whether the last line of the export was read, and as many lines stand before it as it says. If not, the export was
+   * interrupted, or lines are missing.
+   */
   readonly isWhole: boolean;
 }
 
@@ -37,8 +40,8 @@ export interface ImportOptions {
  *
  * Lines go in 25 at a time, one script per place, in their order.
  *
- * @throws {TypeError | RangeError} naming the line, if one is not legal; those before it have been put in, or will be
- * passed over.
+ * @throws {TypeError | RangeError} naming the line, if one is not legal, or stands behind the last one; those before it
+ * have been put in.
  * @throws {RedisError} if Redis refuses a batch.
  */
 export async function importQueue(
@@ -49,6 +52,7 @@ export async function importQueue(
 ): Promise<ImportProgress> {
   const faces = placesOf(queue.messages);
   if (!dryRun && head.kind === "reliable") await makeGroups(await faces.all(signal), head, signal);
+  const iterator = lines[Symbol.asyncIterator]();
   const wards = new Map<string, Ward>();
   const progress = { put: 0, known: 0, isWhole: false };
   const flush = async (ward: Ward) => {
@@ -56,16 +60,29 @@ export async function importQueue(
     progress.put += dryRun ? batch.rows.length : await ward.put(batch, signal);
     onProgress(progress);
   };
+  const flushAll = async () => {
+    for (const ward of wards.values()) await flush(ward);
+  };
+  // By hand, so that what stands behind the end can still be read.
+  const rest = { [Symbol.asyncIterator]: () => ({ next: () => iterator.next() }) };
   let line = 1;
-  for await (const text of lines) {
+  for await (const text of rest) {
     line++;
     signal?.throwIfAborted();
     if (text === "") continue;
     if (isEnd(text)) {
-      progress.isWhole = true;
-      break;
+      // A line that was made empty counts: its message was left out by intent.
+      progress.isWhole = parseEnd(text) === line - 2;
+      await flushAll();
+      await refuseMore(rest, line);
+      return progress;
     }
-    const { arrival, id } = parse(text, line);
+    const parsed = parse(text, line);
+    if (parsed instanceof Error) {
+      await flushAll();
+      throw parsed;
+    }
+    const { arrival, id } = parsed;
     // What has no id is spread out, and by its line, so that it goes to the same place each time.
     const place = await faces.of((id && bucketOf(id)) ?? line % 1024, signal);
     let ward = wards.get(place.queue.name);
@@ -76,8 +93,17 @@ export async function importQueue(
     if (line <= ward.last) progress.known++;
     else if (ward.add(arrival, line)) await flush(ward);
   }
-  for (const ward of wards.values()) await flush(ward);
+  await flushAll();
   return progress;
+}
+
+/** Two exports in one file are no export. */
+async function refuseMore(lines: AsyncIterable<string>, end: number): Promise<void> {
+  let line = end;
+  for await (const text of lines) {
+    line++;
+    if (text !== "") throw new TypeError(`line ${line}: the export has ended at line ${end}`);
+  }
 }
 
 /** A place, and what is to be put into it next. */
@@ -137,12 +163,12 @@ async function makeGroups(
   }
 }
 
-function parse(text: string, line: number): ParsedRecord {
+function parse(text: string, line: number): ParsedRecord | TypeError | RangeError {
   try {
     return parseRecord(text);
   } catch (error) {
     const Kind = error instanceof RangeError ? RangeError : TypeError;
-    throw new Kind(`line ${line}: ${(error as Error).message}`, { cause: error });
+    return new Kind(`line ${line}: ${(error as Error).message}`, { cause: error });
   }
 }
 

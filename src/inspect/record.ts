@@ -106,6 +106,16 @@ export function isEnd(line: string): boolean {
   return /^\s*\{\s*"end"\s*:\s*true\b/.test(line);
 }
 
+/** How many messages the last line of an export says to stand before it; undefined if it does not tell. */
+export function parseEnd(line: string): number | undefined {
+  try {
+    const { messages } = parseObject(line) as Partial<ExportEnd>;
+    return messages;
+  } catch {
+    return undefined;
+  }
+}
+
 /** What a line of an export puts into a queue, and the id that tells where; undefined: anywhere. */
 export interface ParsedRecord {
   readonly arrival: Arrival;

@@ -22,9 +22,10 @@ What is ready, in flight or dead stays.`,
     const queue = await session.open(name);
     const { output, signal } = session;
     const isPrefix = prefix !== undefined;
+    const named = isPrefix ? [] : await findMessages(session, queue, wanted);
     const found = isPrefix
       ? (await queue.messages.cancelWhere({ prefix }, { dryRun: true, signal })).count
-      : (await findMessages(session, queue, wanted)).length;
+      : named.length;
     if (found === 0) {
       if (isPrefix) output.say(`No delayed message has a key that begins with ${quoted(prefix)}.`);
       return EXIT.nothing;
@@ -33,7 +34,7 @@ What is ready, in flight or dead stays.`,
     if (!(await session.mayChange(`cancel ${what}`, values))) return EXIT.done;
     const count = isPrefix
       ? (await queue.messages.cancelWhere({ prefix }, { signal })).count
-      : await cancelEach(session, queue, wanted);
+      : await cancelEach(session, queue, named);
     if (session.isJson) await output.json({ queue: name, cancelled: count });
     else await output.print(`Cancelled ${formatCount(count)} message(s) of queue ${quoted(name)}.`);
     return count > 0 ? EXIT.done : EXIT.nothing;

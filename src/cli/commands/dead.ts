@@ -1,5 +1,7 @@
 import type { InspectedQueue } from "../../inspect/inspector.ts";
+import { escapeControl } from "../../inspect/escape-control.ts";
 import { messagesIn } from "../../inspect/messages-in.ts";
+import type { Sighting } from "../../inspect/sighting.ts";
 import { isMessageId } from "../../queue/message.ts";
 import type { DeadLetters } from "../../reliable/dead-letters.ts";
 import { CHANGING, CHANGING_HELP, defineCommand } from "../command.ts";
@@ -76,21 +78,39 @@ async function list(
   const { output, isJson, signal } = session;
   const { serverTime } = queue.stats;
   let count = 0;
+  let page: Sighting[] = [];
+  const flush = async () => {
+    await printLetters(session, page, serverTime, withPayload);
+    page = [];
+  };
   for await (const seen of messagesIn(queue, "dead", { signal })) {
     count++;
-    const { id, diedAt = 0, attempts, reason = "", key, group = "" } = seen;
-    if (isJson) {
-      await output.json(sightingJson(seen, withPayload));
-      continue;
-    }
-    const row = [formatDistance(diedAt, serverTime), id, String(attempts), key ?? "-"];
-    await output.table(count === 1 ? COLUMNS : COLUMNS.map((one) => ({ ...one, title: "" })), [
-      row,
-    ]);
-    await output.print(`    ${group}: ${quoted(reason)}`);
-    if (withPayload) await output.print(payloadLine(seen.payload));
+    if (isJson) await output.json(sightingJson(seen, withPayload));
+    else if (page.push(seen) === PAGE) await flush();
   }
+  await flush();
   return count > 0 ? EXIT.done : none(session, queue.name);
+}
+
+/** A table, with the reason of each letter under it. */
+async function printLetters(
+  { output }: Session,
+  letters: readonly Sighting[],
+  now: number,
+  withPayload: boolean,
+): Promise<void> {
+  if (letters.length === 0) return;
+  const rows = letters.map(({ id, diedAt = 0, attempts, key }) => [
+    formatDistance(diedAt, now),
+    id,
+    String(attempts),
+    key ?? "-",
+  ]);
+  const under = letters.map(({ group = "", reason = "", payload }) => [
+    `    ${escapeControl(group)}: ${quoted(reason)}`,
+    ...(withPayload ? [payloadLine(payload)] : []),
+  ]);
+  await output.table(COLUMNS, rows, under);
 }
 
 async function change(
@@ -113,6 +133,9 @@ function none({ output }: Session, name: string): ExitCode {
   output.say(`Queue ${quoted(name)} has no dead letters.`);
   return EXIT.nothing;
 }
+
+/** Letters per table. */
+const PAGE = 100;
 
 const COLUMNS: readonly Column[] = [
   { title: "DIED" },

@@ -1,3 +1,4 @@
+import type { InspectedQueue } from "../../inspect/inspector.ts";
 import type { Forecast } from "../../queue/queue-handle.ts";
 import { defineCommand } from "../command.ts";
 import { formatDuration, formatInstant, parseDuration, parseInstant } from "../durations.ts";
@@ -24,22 +25,20 @@ O(log N) for each span.`,
     const inspector = await session.inspector();
     const from =
       at === undefined ? Math.floor(await inspector.line.serverTime()) : parseInstant("--at", at);
-    const queues =
-      name === undefined
-        ? await Promise.all(
-            (await inspector.names(signal)).map((one) => inspector.open(one, signal)),
-          )
-        : [await session.open(name)];
     const forecasts: Forecast[] = [];
-    for (const { messages } of queues) {
+    const look = async ({ messages }: InspectedQueue) => {
       forecasts.push(await messages.forecast({ from, step, count, signal }));
-    }
+    };
+    let refused = 0;
+    if (name === undefined) ({ refused } = await session.eachQueue(look));
+    else await look(await session.open(name));
     const counts = Array.from({ length: count }, (_, i) =>
       forecasts.reduce((sum, one) => sum + (one.counts[i] ?? 0), 0),
     );
     const total = counts.reduce((sum, one) => sum + one, 0);
     if (isJson) {
       await output.json({ queue: name, from, step, counts, total });
+      if (refused > 0) return EXIT.redis;
       return total > 0 ? EXIT.done : EXIT.nothing;
     }
     const most = Math.max(...counts);
@@ -52,6 +51,7 @@ O(log N) for each span.`,
     output.say(
       `${formatCount(total)} fall due until ${until}, in spans of ${formatDuration(step)}.`,
     );
+    if (refused > 0) return EXIT.redis;
     return total > 0 ? EXIT.done : EXIT.nothing;
   },
 });

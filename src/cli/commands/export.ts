@@ -1,9 +1,8 @@
-import { createWriteStream } from "node:fs";
 import { once } from "node:events";
-import { finished } from "node:stream/promises";
 import { exportQueue } from "../../inspect/export-queue.ts";
 import { defineCommand } from "../command.ts";
 import { EXIT } from "../exit-code.ts";
+import { NewFile } from "../new-file.ts";
 import { quoted, toJson } from "../output.ts";
 import { formatCount } from "../table.ts";
 
@@ -13,34 +12,41 @@ export const exportCommand = defineCommand({
 for each message, payloads in base64. Nothing is taken. It is no snapshot: to have each
 message exactly once, pause the queue and let its handlers finish.`,
   words: [1, 2],
-  options: {},
-  optionHelp: {},
-  async run(session, [name = "", path]) {
+  options: { force: { type: "boolean" } },
+  optionHelp: { force: "replaces a file that is there" },
+  async run(session, [name = "", path], { force = false }) {
     const { output, io, signal } = session;
     const queue = await session.open(name);
     // Payloads are for the owner's eyes.
-    const file = path === undefined ? io.stdout : createWriteStream(path, { mode: 0o600 });
-    if (path !== undefined) await once(file, "open", { signal });
+    const file = path === undefined ? undefined : await NewFile.open(path, force);
     // The first and the last line are no messages.
     let count = -2;
+    let unknown = 0;
     let lines: string[] = [];
     const flush = async () => {
-      const isReady = file.write(lines.join(""));
+      const text = lines.join("");
       lines = [];
-      if (!isReady) await once(file, "drain", { signal });
+      if (file !== undefined) await file.write(text);
+      else if (!io.stdout.write(text)) await once(io.stdout, "drain", { signal });
     };
-    for await (const record of exportQueue(queue, { signal })) {
-      lines.push(`${toJson(record)}\n`);
-      if (++count % STEP !== 0 || count <= 0) continue;
+    try {
+      for await (const record of exportQueue(queue, { signal, onUnknown: () => unknown++ })) {
+        lines.push(`${toJson(record)}\n`);
+        if (++count % STEP !== 0 || count <= 0) continue;
+        await flush();
+        output.progress(`Exported ${formatCount(count)} messages`);
+      }
       await flush();
-      output.progress(`Exported ${formatCount(count)} messages`);
-    }
-    await flush();
-    if (path !== undefined) {
-      file.end();
-      await finished(file);
+      await file?.finish();
+    } finally {
+      await file?.discard();
     }
     output.say(`Exported ${formatCount(count)} message(s) of queue ${quoted(name)}.`);
+    if (unknown > 0) {
+      output.say(
+        `Left out: ${formatCount(unknown)} delayed member(s) of an unknown layout; see delayline doctor.`,
+      );
+    }
     return EXIT.done;
   },
 });

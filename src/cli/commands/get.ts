@@ -19,24 +19,23 @@ bounded steps.`,
   async run(session, words, { payload = false }) {
     const wanted = words.at(-1) as string;
     const { output, signal, isJson } = session;
-    const inspector = await session.inspector();
-    const names = words.length === 2 ? [words[0] as string] : await inspector.names(signal);
     const mayBeReady: string[] = [];
-    let count = 0;
-    for (const name of names) {
-      output.progress(`Looking into ${quoted(name)} ...`);
-      const queue =
-        words.length === 2 ? await session.open(name) : await inspector.open(name, signal);
-      const found = await locate(queue, wanted, { signal });
-      if (found.mayBeReady) mayBeReady.push(name);
-      count += found.sightings.length;
-      await print(session, wanted, queue, found, payload);
-    }
-    if (count > 0) return EXIT.done;
-    const where =
-      words.length === 2
-        ? `in queue ${quoted(names[0] ?? "")}`
-        : `in any of ${names.length} queues`;
+    let found = 0;
+    const look = async (queue: InspectedQueue) => {
+      output.progress(`Looking into ${quoted(queue.name)} ...`);
+      const location = await locate(queue, wanted, { signal });
+      if (location.mayBeReady) mayBeReady.push(queue.name);
+      found += location.sightings.length;
+      await print(session, wanted, queue, location, payload);
+    };
+    const isOne = words.length === 2;
+    const [name = ""] = words;
+    if (isOne) await look(await session.open(name));
+    const { count, refused } = isOne ? { count: 1, refused: 0 } : await session.eachQueue(look);
+    if (found > 0) return EXIT.done;
+    const where = isOne
+      ? `in queue ${quoted(name)}`
+      : `in any of ${count - refused} queues; those with only ready messages are not found: name the queue`;
     output.say(`${quoted(wanted)} is not ${where}.`);
     for (const name of mayBeReady) {
       output.say(
@@ -44,7 +43,7 @@ bounded steps.`,
       );
     }
     if (isJson) await output.json({ wanted, found: false, mayBeReadyIn: mayBeReady });
-    return EXIT.nothing;
+    return refused > 0 ? EXIT.redis : EXIT.nothing;
   },
 });
 

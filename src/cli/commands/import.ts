@@ -1,6 +1,6 @@
 import { createReadStream } from "node:fs";
 import { createInterface } from "node:readline";
-import type { Readable } from "node:stream";
+import { addAbortSignal, type Readable } from "node:stream";
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { importQueue } from "../../inspect/import-queue.ts";
@@ -27,17 +27,20 @@ it has been handled since. A queue that is not there yet becomes what the export
     queue: { type: "string" },
     partitions: { type: "string" },
     "as-new": { type: "boolean" },
+    "make-reliable": { type: "boolean" },
   },
   optionHelp: {
     ...CHANGING_HELP,
     queue: "into this queue; defaults to the name of the exported one",
     partitions: "how many, if it is not there yet, 0 for none; defaults to as many as there were",
+    "make-reliable": "lets an export of a reliable queue make a plain queue a reliable one",
     "as-new": "forgets that this file was imported before",
   },
   async run(session, [path], values) {
     const { output, io, signal } = session;
     const isStdin = path === undefined || path === "-";
     const input = isStdin ? io.stdin : createReadStream(path);
+    addAbortSignal(signal, input);
     const iterator = linesOf(input, path);
     // Not every Node tells the reader of lines.
     const failed = once(input, "error").then(([error]) => {
@@ -52,16 +55,35 @@ it has been handled since. A queue that is not there yet becomes what the export
         ? head.partitions
         : parseCount("--partitions", partitions, 0, MAX_PARTITIONS);
     const dryRun = values["dry-run"] === true;
+    const target = await findTarget(session, name, dryRun ? 0 : count);
+    const becomesReliable = target?.isPlain === true && head.kind === "reliable";
+    if (becomesReliable && values["make-reliable"] !== true) {
+      throw new UsageError(
+        `queue ${quoted(name)} is plain, and the exported one is reliable: consumers of a plain queue would get nothing more; choose another --queue, or say --make-reliable`,
+      );
+    }
     const doing = `import queue ${quoted(head.queue)} into queue ${quoted(name)} of ${session.addresses.shown}`;
     if (!dryRun) await session.mayChange(doing, values);
-    const queue = await openTarget(session, name, dryRun ? 0 : count);
+    const queue = target?.queue ?? (await makePartitions(session, name, count));
+    let done = 0;
     const importing = importQueue(queue, head, iterator, {
       signal,
       dryRun,
-      onProgress: (progress) => output.progress(`Imported ${formatCount(progress.put)} messages`),
+      onProgress: (progress) => {
+        done = progress.put;
+        output.progress(`Imported ${formatCount(done)} messages`);
+      },
+    }).catch((error: unknown) => {
+      if (!(error instanceof TypeError || error instanceof RangeError)) throw error;
+      const before = dryRun ? "nothing was put in" : `${formatCount(done)} message(s) were put in`;
+      throw new UsageError(`${error.message}; ${before}`, { cause: error });
     });
     const { put, known, isWhole } = await Promise.race([importing, failed]);
-    if (!isWhole) output.say("The file has no last line: its export was interrupted.");
+    if (!isWhole) {
+      output.say(
+        "The file is not whole: its last line is missing, or tells of more or fewer messages. Its export was interrupted, or lines are lost.",
+      );
+    }
     if (session.isJson) await output.json({ queue: name, put, known, isWhole, dryRun });
     else {
       const verb = dryRun ? "Would import" : "Imported";
@@ -70,7 +92,7 @@ it has been handled since. A queue that is not there yet becomes what the export
         `${verb} ${formatCount(put)} message(s) into queue ${quoted(name)}${before}.`,
       );
     }
-    return EXIT.done;
+    return isWhole ? EXIT.done : EXIT.nothing;
   },
 });
 
@@ -96,11 +118,22 @@ function headOf(line: string, isNew: boolean): ExportHead {
   }
 }
 
-/** The queue as it is there, or a new one in partitions if that is wanted. */
-async function openTarget(session: Session, name: string, partitions: number) {
+/** The queue as it is; undefined where it has to be made in partitions: what is open as an ordinary one cannot be. */
+async function findTarget(session: Session, name: string, partitions: number) {
   const { signal } = session;
   const inspector = await session.inspector();
-  const isThere = (await inspector.names(signal)).includes(name);
-  if (!isThere && partitions > 0) await inspector.line.setPartitions(name, partitions, { signal });
+  const isKnown = (await inspector.names(signal)).includes(name);
+  if (!isKnown && partitions > 0) return undefined;
+  const queue = await inspector.open(name, signal);
+  // One with only ready messages is not among the names.
+  const isPlain = queue.deadLetters === undefined && (isKnown || queue.stats.ready > 0);
+  return { queue, isPlain };
+}
+
+/** Makes a queue in partitions. */
+async function makePartitions(session: Session, name: string, partitions: number) {
+  const { signal } = session;
+  const inspector = await session.inspector();
+  await inspector.line.setPartitions(name, partitions, { signal });
   return await inspector.open(name, signal);
 }

@@ -1,5 +1,5 @@
 import { CHANGING, CHANGING_HELP, defineCommand } from "../command.ts";
-import { formatInstant, parseDuration, parseInstant } from "../durations.ts";
+import { formatDistance, formatInstant, parseDuration, parseInstant } from "../durations.ts";
 import { EXIT } from "../exit-code.ts";
 import { findMessages } from "../find-messages.ts";
 import { quoted } from "../output.ts";
@@ -26,7 +26,10 @@ gets another id by that.`,
     const { output, signal } = session;
     const found = await findMessages(session, { ...queue, messages }, [wanted]);
     if (found.length === 0) return EXIT.nothing;
-    const when = instant === undefined ? `to be due in ${delay}` : `to ${formatInstant(instant)}`;
+    const when =
+      instant === undefined
+        ? `to be due in ${delay}`
+        : `to ${formatInstant(instant)} (${distanceOf(instant, queue.stats.serverTime)})`;
     const doing = `reschedule ${quoted(wanted)} of queue ${quoted(name)} ${when}`;
     if (!(await session.mayChange(doing, values))) return EXIT.done;
     const moved =
@@ -42,3 +45,8 @@ gets another id by that.`,
     return EXIT.done;
   },
 });
+
+function distanceOf(instant: number, now: number): string {
+  const distance = formatDistance(instant, now);
+  return instant < now ? `${distance}: due at once` : distance;
+}

@@ -20,17 +20,17 @@ queues. Reads every key of the queue, in bounded steps.`,
   async run(session, [name], { prefix = "", payload = false }) {
     if (prefix === "") throw new UsageError("--prefix must be given, and not be empty");
     const { output, isJson, signal } = session;
-    const inspector = await session.inspector();
-    const names = name === undefined ? await inspector.names(signal) : [name];
     let count = 0;
-    for (const one of names) {
-      const queue =
-        name === undefined ? await inspector.open(one, signal) : await session.open(one);
-      if (name === undefined && !isJson) output.progress(`Searching ${quoted(one)} ...`);
+    const look = async (queue: InspectedQueue) => {
+      if (name === undefined && !isJson) output.progress(`Searching ${quoted(queue.name)} ...`);
       const found = withPrefix(queue, prefix, signal);
       count += await printMessages(session, found, queue.stats.serverTime, payload);
-    }
+    };
+    let refused = 0;
+    if (name === undefined) ({ refused } = await session.eachQueue(look));
+    else await look(await session.open(name));
     if (count === 0) output.say(`No delayed message has a key that begins with ${quoted(prefix)}.`);
+    if (refused > 0) return EXIT.redis;
     return count > 0 ? EXIT.done : EXIT.nothing;
   },
 });

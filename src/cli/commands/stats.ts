@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { RedisError } from "../../errors.ts";
 import type { QueueStats } from "../../observe/queue-stats.ts";
 import { defineCommand } from "../command.ts";
 import { formatDistance, formatDuration, formatInstant, parseDuration } from "../durations.ts";
-import { EXIT } from "../exit-code.ts";
+import { EXIT, type ExitCode } from "../exit-code.ts";
 import { quoted } from "../output.ts";
 import type { Session } from "../session.ts";
 import { formatCount, formatFacts } from "../table.ts";
@@ -20,47 +21,64 @@ numbers. Messages are not read: O(log N) for each queue.`,
   async run(session, [name], { watch = false, interval = "2s" }) {
     const pause = Math.max(100, parseDuration("--interval", interval));
     for (;;) {
-      const isFound =
-        name === undefined ? await printAll(session, watch) : await printOne(session, name, watch);
-      if (!watch) return isFound ? EXIT.done : EXIT.nothing;
+      try {
+        const code =
+          name === undefined
+            ? await printAll(session, watch)
+            : await printOne(session, name, watch);
+        if (!watch) return code;
+      } catch (error) {
+        // A Redis that is away for a moment comes back.
+        if (!watch || !(error instanceof RedisError) || session.signal.aborted) throw error;
+        session.output.say(`${error.message}; trying again`);
+      }
       await sleep(pause, undefined, { signal: session.signal });
     }
   },
 });
 
-async function printOne(session: Session, name: string, isWatching: boolean): Promise<boolean> {
+async function printOne(session: Session, name: string, isWatching: boolean): Promise<ExitCode> {
   const { output, isJson } = session;
   const queue = await session.open(name);
   if (isJson) {
     await output.json({ queue: name, partitions: queue.partitions, ...queue.stats });
-    return true;
+    return EXIT.done;
   }
   if (isWatching) output.clear();
   const { kind } = queue.stats;
   const what = queue.partitions > 0 ? `${kind}, in ${queue.partitions} partitions` : kind;
   await output.print(`Queue ${quoted(name)} (${what})`, ...formatFacts(factsOf(queue.stats)));
-  return true;
+  return EXIT.done;
 }
 
-async function printAll(session: Session, isWatching: boolean): Promise<boolean> {
-  const { output, isJson, signal } = session;
-  const inspector = await session.inspector();
+async function printAll(session: Session, isWatching: boolean): Promise<ExitCode> {
+  const { output, isJson } = session;
   const all: [name: string, found: QueueStats][] = [];
-  for (const name of await inspector.names(signal)) {
-    all.push([name, (await inspector.open(name, signal)).stats]);
-  }
+  const broken: [name: string, why: string][] = [];
+  await session.eachQueue(
+    async ({ name, stats: found }) => {
+      all.push([name, found]);
+    },
+    (name, { reply, message }) => broken.push([name, reply ?? message]),
+  );
+  const found = all.length > 0 ? EXIT.done : EXIT.nothing;
+  const code = broken.length > 0 ? EXIT.redis : found;
   if (isJson) {
-    for (const [queue, found] of all) await output.json({ queue, ...found });
-    return all.length > 0;
+    for (const [queue, numbers] of all) await output.json({ queue, ...numbers });
+    for (const [queue, error] of broken) await output.json({ queue, error });
+    return code;
   }
   if (isWatching) output.clear();
-  if (all.length === 0) output.say("There are no queues.");
-  else
-    await output.table(
-      COLUMNS,
-      all.map(([name, found]) => rowOf(name, found)),
+  if (all.length + broken.length === 0) {
+    output.say(
+      "There are no queues. Those with only ready messages are not found: name the queue.",
     );
-  return all.length > 0;
+  } else {
+    const rows = all.map(([name, numbers]) => rowOf(name, numbers));
+    const refusals = broken.map(([name, why]) => [name, ...Array<string>(6).fill("?"), why]);
+    await output.table(COLUMNS, [...rows, ...refusals]);
+  }
+  return code;
 }
 
 const COLUMNS = [

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { cli } from "../../helpers/cli.ts";
 import { newLine } from "../../helpers/delayline.ts";
-import { uniqueName } from "../../helpers/redis.ts";
+import { redisUrl, uniqueName } from "../../helpers/redis.ts";
 
 const HOUR = 3_600_000;
 
@@ -47,6 +47,9 @@ test("on a terminal it asks: no means no", async () => {
   expect(no.code).toBe(4);
   expect(no.stderr).toContain(`Really cancel 1 message(s) of queue "${name}"? [y/N]`);
   expect(await queue.has("order:1")).toBe(true);
+  const ctrlD = await cli(["cancel", name, "order:1"], { isTty: true, input: "" });
+  expect(ctrlD.code).toBe(4);
+  expect(await queue.has("order:1")).toBe(true);
   const yes = await cli(["cancel", name, "order:1"], { isTty: true, input: "y\n" });
   expect(yes.code).toBe(0);
   expect(await queue.has("order:1")).toBe(false);
@@ -60,6 +63,8 @@ test("with --yes: cancel, reschedule, deliver now, pause, resume", async () => {
   const { name, queue } = await newQueue();
   expect((await run("pause", name)).stdout).toBe(`Queue "${name}" is paused.\n`);
   expect(await queue.isPaused()).toBe(true);
+  const past = ["reschedule", name, "order:1", "--at", "2020-01-01T00:00Z", "--dry-run"];
+  expect((await cli(past)).stderr).toMatch(/ ago: due at once\)/);
   const at = "2100-01-02T03:04:05Z";
   expect((await run("reschedule", name, "order:1", "--at", at)).code).toBe(0);
   expect((await queue.get("order:1"))?.deadline).toBe(Date.parse(at));
@@ -143,6 +148,17 @@ test("a Redis that is not there: exit code 3, and no password anywhere", async (
   expect(stderr).not.toContain("s3cret");
 });
 
+test("a database that Redis does not have is refused, and so is any other than 0 of a Cluster", async () => {
+  const [url] = redisUrl().match(/^redis:\/\/[^/]+/) ?? [];
+  const missing = await cli(["queues"], { url: `${url}/99` });
+  expect(missing.code).toBe(3);
+  expect(missing.stderr).toContain("cannot select database 99");
+  expect((await cli(["cancel", "x", "y", "--yes"], { url: `${url}/99` })).code).toBe(3);
+  const cluster = await cli(["queues", "--cluster"], { url: `${url}/1` });
+  expect(cluster.code).toBe(2);
+  expect(cluster.stderr).toContain("a Cluster has only database 0");
+});
+
 test("Ctrl-C ends it: exit code 130", async () => {
   const { name } = await newQueue();
   const interrupt = new AbortController();
@@ -153,6 +169,19 @@ test("Ctrl-C ends it: exit code 130", async () => {
   const { code, stdout } = await watching;
   expect(code).toBe(130);
   expect(stdout).toContain("delayed");
+});
+
+test("stats --watch survives a call that fails", async () => {
+  const interrupt = new AbortController();
+  let failures = 0;
+  const { code } = await cli(["stats", "--watch", "--interval", "100ms", "--timeout", "100ms"], {
+    url: "redis://127.0.0.1:1",
+    signal: interrupt.signal,
+    onStderr: (text) => {
+      if (text.includes("trying again") && ++failures === 2) interrupt.abort();
+    },
+  });
+  expect([code, failures]).toEqual([130, 2]);
 });
 
 test("help tells of every command", async () => {

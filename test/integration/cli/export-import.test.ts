@@ -1,8 +1,9 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, readdir, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { PassThrough } from "node:stream";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import type { Delayline } from "../../../src/index.ts";
@@ -158,6 +159,15 @@ test("to a file and from it; a file that is spoiled is refused with the number o
   const { code, stderr } = await cli(["export", name, path]);
   expect(code).toBe(0);
   expect(stderr).toBe(`Exported 1 message(s) of queue "${name}".\n`);
+  expect((await stat(path)).mode & 0o777).toBe(0o600);
+  const again = await cli(["export", name, path]);
+  expect([again.code, again.stderr]).toEqual([2, expect.stringContaining("say --force")]);
+  await newRedis().zadd(queueKeys(name).timeouts, Date.now() + HOUR, "?");
+  const forced = await cli(["export", name, path, "--force"]);
+  expect([forced.code, forced.stderr]).toEqual([0, expect.stringContaining("Left out: 1 ")]);
+  await newRedis().zrem(queueKeys(name).timeouts, "?");
+  expect((await cli(["export", name, join(directory, "none", "x")])).code).toBe(2);
+  expect(await readdir(directory)).toEqual(["queue.jsonl"]);
   const other = uniqueName();
   expect((await cli(["import", path, "--queue", other, "--yes"])).stdout).toContain("Imported 1 ");
   expect((await cli(["get", other, "order:42"])).code).toBe(0);
@@ -171,12 +181,51 @@ test("to a file and from it; a file that is spoiled is refused with the number o
   );
   const wrong = message.replace(/"payload":"[^"]*"/, '"payload":"%"');
   expect((await importLines(head, wrong)).stderr).toContain("line 2: payload must be base64");
+  expect((await importLines(head, message, wrong)).stderr).toContain("1 message(s) were put in");
+  const end = '{"end":true,"messages":1}';
+  expect((await importLines(head, message, end, "")).code).toBe(0);
+  expect((await importLines(head, "", end)).code).toBe(0);
+  for (const lines of [[message], [end], [message, '{"end":true,"messages":2}']]) {
+    const cut = await importLines(head, ...lines);
+    expect([cut.code, cut.stderr]).toEqual([1, expect.stringContaining("is not whole")]);
+  }
+  const twice = await importLines(head, message, end, head, message, end);
+  expect([twice.code, twice.stderr]).toEqual([
+    2,
+    expect.stringContaining("line 4: the export has ended at line 3; 1 message(s) were put in"),
+  ]);
   const edited = message.replace(/"deadline":\d+/, '"deadline":4102444800000');
   const editedInto = uniqueName();
   await cli(["import", "--queue", editedInto, "--yes"], { input: `${head}\n${edited}\n` });
   expect((await cli(["list", editedInto, "--json"])).json).toMatchObject([
     { deadline: 4102444800000 },
   ]);
+});
+
+test("an export of a reliable queue does not make a plain queue reliable, unless that is said", async () => {
+  const [from, to] = [uniqueName(), uniqueName()];
+  await newLine().getReliableQueue(from).offer("x", HOUR);
+  const plain = newLine().getDelayedQueue(to);
+  await plain.offer("y", HOUR);
+  const { stdout: input } = await cli(["export", from]);
+  for (const how of ["--dry-run", "--yes"]) {
+    const { code, stderr } = await cli(["import", "--queue", to, how], { input });
+    expect([code, stderr]).toEqual([2, expect.stringContaining("--make-reliable")]);
+  }
+  expect((await plain.stats()).kind).toBe("plain");
+  const said = await cli(["import", "--queue", to, "--make-reliable", "--yes"], { input });
+  expect(said.code).toBe(0);
+  expect((await plain.stats()).kind).toBe("reliable");
+});
+
+test("Ctrl-C ends an import that waits for its lines", async () => {
+  const interrupt = new AbortController();
+  const waiting = cli(["import", "--yes"], {
+    input: new PassThrough(),
+    signal: interrupt.signal,
+  });
+  interrupt.abort();
+  expect((await waiting).code).toBe(130);
 });
 
 async function importLines(...lines: string[]) {

@@ -1,4 +1,5 @@
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
+import { queueKeys } from "../../../src/queue/keys.ts";
 import { cli } from "../../helpers/cli.ts";
 import { newLine } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
@@ -63,13 +64,33 @@ test("queues, their numbers, their messages by deadline and by prefix, and what 
   expect(stderr).toContain("3 fall due");
 });
 
+test("a key of another type hides its own queue alone: exit code 3 at the end", async () => {
+  const [name, broken, key] = [uniqueName(), uniqueName(), uniqueName("order")];
+  const redis = newRedis();
+  await redis.hset(queueKeys(broken).timeouts, "x", "y");
+  onTestFinished(async () => void (await redis.del(queueKeys(broken).timeouts)));
+  await newLine().getDelayedQueue(name).offer("x", HOUR, { key });
+  const table = await cli(["stats"]);
+  expect(table.code).toBe(3);
+  expect(table.stdout).toContain(`${name} `);
+  expect(table.stdout).toMatch(new RegExp(`^${broken} .*WRONGTYPE$`, "m"));
+  expect(table.stderr).toContain(`Cannot look into queue "${broken}"`);
+  const found = await cli(["search", "--prefix", key]);
+  expect([found.code, found.stdout.includes(key)]).toEqual([3, true]);
+  expect((await cli(["due", "--step", "1h"])).code).toBe(3);
+  expect((await cli(["get", key])).code).toBe(0);
+  expect((await cli(["get", `${key}none`])).code).toBe(3);
+});
+
 test("hostile names, keys and payloads act on no terminal", async () => {
   const evil = "\u001b]0;x\u0007\u202eevil\u009b";
   const name = `${uniqueName()}${evil}`;
-  const queue = newLine().getReliableQueue(name, { codec: "string" });
+  const line = newLine();
+  const queue = line.getReliableQueue(name, { codec: "string" });
   await queue.offer(evil, HOUR, { key: `k${evil}`, headers: { [`h${evil}`]: evil } });
-  await queue.offer(evil, 0, { key: `dead${evil}` });
-  await (await queue.take()).reject(evil);
+  const group = line.getReliableQueue(name, { codec: "string", group: `g${evil}` });
+  await group.offer(evil, 0, { key: `dead${evil}` });
+  await (await group.take()).reject(evil);
   const runs = [
     ["queues"],
     ["stats"],
@@ -111,10 +132,15 @@ test("dead letters, the quarantine and partitions are listed", async () => {
   const queue = newLine().getReliableQueue(name, { partitions: 2, codec: "string" });
   await queue.offer("x", 0, { key: "sad" });
   await (await queue.take()).reject("no such customer");
+  await queue.offer("y", 0, { key: "glum" });
+  await (await queue.take()).reject("no money");
   const { stdout } = await cli(["dead", "list", name]);
-  expect(stdout).toMatch(/sad\n {4}default: "no such customer"\n$/);
+  expect(stdout).toMatch(
+    /^DIED .*\n.* sad\n {4}default: "no such customer"\n\S.* glum\n {4}default: "no money"\n$/,
+  );
   expect((await cli(["dead", "list", name, "--json"])).json).toMatchObject([
     { key: "sad", attempts: 1, reason: "no such customer" },
+    { key: "glum" },
   ]);
   expect((await cli(["partitions", name, "--json"])).json).toHaveLength(2);
   expect((await cli(["quarantine", "list", name])).code).toBe(1);

@@ -3,6 +3,7 @@ import { readAddresses, secretsOf } from "../../../src/cli/addresses.ts";
 import {
   formatDistance,
   formatDuration,
+  formatInstant,
   parseDuration,
   parseInstant,
 } from "../../../src/cli/durations.ts";
@@ -46,9 +47,21 @@ describe("an instant", () => {
     expect(parseInstant("--at", "2026-11-22T09:00Z")).toBe(Date.UTC(2026, 10, 22, 9));
     expect(parseInstant("--at", "2026-11-22 09:00")).toBe(new Date(2026, 10, 22, 9).getTime());
     expect(parseInstant("--at", "2026-11-22")).toBe(new Date(2026, 10, 22).getTime());
+    expect(parseInstant("--at", formatInstant(1_795_359_664_000))).toBe(1_795_359_664_000);
+    expect(parseInstant("--at", "2026-11-22 09:00:00 +01:00")).toBe(Date.UTC(2026, 10, 22, 8));
+    expect(parseInstant("--at", "2026-11-22 09:00:00 UTC")).toBe(Date.UTC(2026, 10, 22, 9));
     expect(parseInstant("--at", "1795359664872")).toBe(1_795_359_664_872);
   });
-  test.each(["9:00", "tomorrow", "2026", "2026-13-01", "22.11.2026"])("%j is none", (text) => {
+  test.each([
+    "9:00",
+    "tomorrow",
+    "2026",
+    "2026-13-01",
+    "22.11.2026",
+    "2026-02-30",
+    "2026-02-30T09:00Z",
+    "1795359664",
+  ])("%j is none", (text) => {
     expect(() => parseInstant("--at", text)).toThrow("--at must be a date");
   });
 });
