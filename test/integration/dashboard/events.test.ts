@@ -11,7 +11,7 @@ import { eventsOf, newDashboard } from "../../helpers/dashboard.ts";
 import { newLine } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { startOwnServer } from "../../helpers/own-server.ts";
-import { newRedis, redisUrl, uniqueName } from "../../helpers/redis.ts";
+import { newRedis, uniqueName } from "../../helpers/redis.ts";
 
 const HOUR = 3_600_000;
 
@@ -150,9 +150,11 @@ test("while Redis is away the page hears of it, and of its return", async () => 
 });
 
 test("a stream ends when its page leaves, and when the dashboard closes", async () => {
+  // The queues of other tests would make its rounds long.
+  const { url } = await startOwnServer();
   const name = uniqueName("events");
   const reads = countReads(name);
-  const board = newDashboard();
+  const board = newDashboard({ redis: url });
   const gone = await openStream(board, name);
   await gone.events.next();
   gone.leave();
@@ -181,7 +183,9 @@ test("more than a hundred streams are refused", async () => {
 });
 
 test("of a page that does not read only a few events are kept", async () => {
-  const inspector = new Inspector({ redis: redisUrl() });
+  // The queues of other tests would make its rounds long.
+  const { url } = await startOwnServer();
+  const inspector = new Inspector({ redis: url });
   const sampler = new Sampler(inspector, { round: 5, search: 10_000 });
   const streams = new EventStreams(sampler, new QueueView(inspector));
   onTestFinished(async () => {
