@@ -11,7 +11,8 @@ export class Guard {
   }
 
   /**
-   * Without `authorize` only this machine is served, under a loopback name. The name is what keeps a page of somebody else
+   * Without `authorize` only this machine is served, under a loopback name: who asks has to be known, and to be no proxy. The
+   * name is what keeps a page of somebody else
    * away whose name was made to lead here (DNS rebinding): the browser then says that name.
    *
    * @throws {HttpError} if the request is not served.
@@ -24,8 +25,22 @@ export class Guard {
       return;
     }
     const peer = peerOf(request);
-    if (peer !== undefined && !isLoopback(peer)) {
+    if (peer === undefined) {
+      throw new HttpError(
+        403,
+        "who asks is not known, since the request did not come through nodeHandler: the option authorize is not set",
+      );
+    }
+    if (!isLoopback(peer)) {
       throw new HttpError(403, "only this machine is served: the option authorize is not set");
+    }
+    for (const name of request.headers.keys()) {
+      if (name === "forwarded" || name === "via" || name.startsWith("x-forwarded-")) {
+        throw new HttpError(
+          403,
+          "a proxy has passed this on, for whom is not known: the option authorize is not set",
+        );
+      }
     }
     if (!isLoopback(new URL(request.url).hostname) || !isLoopback(hostnameOf(request))) {
       throw new HttpError(

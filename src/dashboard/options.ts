@@ -21,7 +21,8 @@ export interface DashboardOptions {
   /**
    * Decides whether a request is served; it is asked at each. A stream of events ends after ten minutes, so that it is
    * asked again. Without it only requests from this machine to a loopback name (`localhost`, `127.0.0.1`, `[::1]`) are
-   * served. `() => true` is for an application that has asked already. By default there is none.
+   * served, and none that a proxy has passed on. Where a request comes from only `nodeHandler` knows: a framework with the
+   * Fetch API needs `authorize`. `() => true` is for an application that has asked already. By default there is none.
    */
   readonly authorize?: (request: Request) => boolean | Promise<boolean>;
 

@@ -7,7 +7,7 @@ import { Sampler, type Round } from "../../../src/dashboard/sampler.ts";
 import { Inspector } from "../../../src/inspect/inspector.ts";
 import type { ScriptRun } from "../../../src/lua/script.ts";
 import { queueKeys } from "../../../src/queue/keys.ts";
-import { eventsOf, newDashboard } from "../../helpers/dashboard.ts";
+import { eventsOf, fromHere, newDashboard } from "../../helpers/dashboard.ts";
 import { newLine } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { startOwnServer } from "../../helpers/own-server.ts";
@@ -42,7 +42,7 @@ function newSampler(url: string, rhythm: { round: number; search: number }): Sam
 async function openStream({ board }: ReturnType<typeof newDashboard>, queue = "") {
   const leaving = new AbortController();
   const path = `http://localhost/api/events${queue === "" ? "" : `?queue=${queue}`}`;
-  const response = await board(new Request(path, { signal: leaving.signal }));
+  const response = await board(fromHere(new Request(path, { signal: leaving.signal })));
   const events = eventsOf(response);
   onTestFinished(() => leaving.abort());
   return { response, events, leave: () => leaving.abort() };
@@ -169,7 +169,7 @@ test("a stream ends when its page leaves, and when the dashboard closes", async 
   // A page that went away before it was answered.
   const { board: other } = newDashboard();
   const signal = AbortSignal.abort();
-  const response = await other(new Request("http://localhost/api/events", { signal }));
+  const response = await other(fromHere(new Request("http://localhost/api/events", { signal })));
   for await (const _ of eventsOf(response));
 });
 

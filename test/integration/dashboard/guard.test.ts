@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { describe, expect, test } from "vitest";
 import { dashboard, serveDashboard } from "../../../src/dashboard/index.ts";
-import { newDashboard } from "../../helpers/dashboard.ts";
+import { fromHere, newDashboard } from "../../helpers/dashboard.ts";
 import { startOwnServer } from "../../helpers/own-server.ts";
 import { newRedis, redisUrl, uniqueName } from "../../helpers/redis.ts";
 
@@ -49,8 +49,18 @@ describe("without authorize", () => {
     expect(await get("api/session", { host })).toMatchObject({ status: 403 });
     expect((await get("", { host })).status).toBe(403);
     if (host === "a b") return;
-    expect((await board(new Request(`http://${host}/api/session`))).status).toBe(403);
+    expect((await board(fromHere(new Request(`http://${host}/api/session`)))).status).toBe(403);
   });
+});
+
+test("without authorize nobody is served who is not known, and nothing that a proxy passes on", async () => {
+  const { board, get } = newDashboard();
+  expect((await board(new Request("http://localhost/api/session"))).status).toBe(403);
+  for (const name of ["forwarded", "x-forwarded-for", "x-forwarded-host", "via"]) {
+    expect((await get("api/session", { [name]: "1.1 proxy" })).status).toBe(403);
+  }
+  const asking = newDashboard({ authorize: () => true });
+  expect((await asking.get("api/session", { via: "1.1 proxy" })).status).toBe(200);
 });
 
 test("authorize decides on every request, and sees its headers", async () => {
@@ -122,7 +132,7 @@ describe("a change", () => {
       headers,
       body: "{}",
     });
-    expect((await board(request)).status).toBe(403);
+    expect((await board(fromHere(request))).status).toBe(403);
     const { status, headers: said } = await get(pausePath());
     expect(status).toBe(405);
     expect(said.get("allow")).toBe("POST");
@@ -215,9 +225,11 @@ test("the page is served with a tag, and not twice", async () => {
   const tag = page.headers.get("etag") ?? "";
   const again = await get("", { "if-none-match": `"other", W/${tag}` });
   expect(again).toMatchObject({ status: 304, body: "" });
-  const head = await board(new Request("http://localhost/", { method: "HEAD" }));
+  const head = await board(fromHere(new Request("http://localhost/", { method: "HEAD" })));
   expect([head.status, await head.text()]).toEqual([200, ""]);
-  expect((await board(new Request("http://localhost/", { method: "DELETE" }))).status).toBe(405);
+  expect(
+    (await board(fromHere(new Request("http://localhost/", { method: "DELETE" })))).status,
+  ).toBe(405);
   for (const path of ["page", "page/..%2f..%2fdashboard.ts", "__proto__", "toString"]) {
     expect((await get(path)).status).toBe(404);
   }
@@ -247,7 +259,7 @@ test.each([
 
 test("a closed dashboard says so, and closes twice", async () => {
   const board = dashboard({ redis: redisUrl() });
-  const ask = () => board(new Request("http://localhost/api/queues"));
+  const ask = () => board(fromHere(new Request("http://localhost/api/queues")));
   expect((await ask()).status).toBe(200);
   await Promise.all([board.close(), board.close()]);
   expect((await ask()).status).toBe(503);
