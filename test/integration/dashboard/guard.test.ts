@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { describe, expect, test } from "vitest";
 import { dashboard, serveDashboard } from "../../../src/dashboard/index.ts";
 import { fromHere, newDashboard } from "../../helpers/dashboard.ts";
+import { newLine } from "../../helpers/delayline.ts";
 import { startOwnServer } from "../../helpers/own-server.ts";
 import { newRedis, redisUrl, uniqueName } from "../../helpers/redis.ts";
 
@@ -92,19 +93,19 @@ test("an authorize that fails, or says anything but true, serves nobody", async 
   expect((await truthy.get("api/session")).status).toBe(403);
 });
 
-const pausePath = () => `api/queues/${uniqueName()}/pause`;
+const changePath = () => `api/queues/${uniqueName()}/resume`;
 
 describe("a change", () => {
   test("is made for the dashboard's own page", async () => {
     const { post } = newDashboard();
-    expect(await post(pausePath())).toMatchObject({ status: 200, body: { done: true } });
+    expect(await post(changePath())).toMatchObject({ status: 200, body: { done: true } });
     const own = { "sec-fetch-site": "same-origin", origin: "http://behind.a.proxy" };
-    expect((await post(pausePath(), {}, own)).status).toBe(200);
+    expect((await post(changePath(), {}, own)).status).toBe(200);
   });
 
   test("is not made by default", async () => {
     const { post } = newDashboard({ readOnly: true });
-    expect(await post(pausePath())).toMatchObject({
+    expect(await post(changePath())).toMatchObject({
       status: 403,
       body: { error: expect.stringContaining("read-only") },
     });
@@ -121,19 +122,19 @@ describe("a change", () => {
     ["as text", { "content-type": "text/plain" }, 415],
   ])("is not made %s", async (_, headers, status) => {
     const { post } = newDashboard();
-    expect((await post(pausePath(), {}, headers)).status).toBe(status);
+    expect((await post(changePath(), {}, headers)).status).toBe(status);
   });
 
   test("is not made without an origin, and not by GET", async () => {
     const { board, get } = newDashboard();
     const headers = { ...json, "x-delayline": "change" };
-    const request = new Request(`http://localhost/${pausePath()}`, {
+    const request = new Request(`http://localhost/${changePath()}`, {
       method: "POST",
       headers,
       body: "{}",
     });
     expect((await board(fromHere(request))).status).toBe(403);
-    const { status, headers: said } = await get(pausePath());
+    const { status, headers: said } = await get(changePath());
     expect(status).toBe(405);
     expect(said.get("allow")).toBe("POST");
   });
@@ -145,7 +146,7 @@ describe("a change", () => {
     ["much too large", JSON.stringify({ id: "x".repeat(20_000) }), 413],
   ])("is refused if its body is %s", async (_, body, status) => {
     const { post } = newDashboard();
-    expect((await post(pausePath(), body)).status).toBe(status);
+    expect((await post(changePath(), body)).status).toBe(status);
   });
 });
 
@@ -255,6 +256,17 @@ test.each([
   [{ basePath: "queues" }, /basePath must be/],
 ])("serveDashboard(%j) refuses to start", async (options, message) => {
   await expect(serveDashboard(options as never)).rejects.toThrow(message);
+});
+
+test("made-up names are not kept, and cannot be paused", async () => {
+  const { get, post, board } = newDashboard();
+  const name = uniqueName();
+  expect((await get(`api/queues/${name}`)).status).toBe(200);
+  expect((await get(`api/queues/${name}/history`)).body.points).toEqual([]);
+  expect((await post(`api/queues/${name}/pause`)).status).toBe(404);
+  await newLine({ transfer: false }).getDelayedQueue(name).offer("x", 3_600_000);
+  expect((await post(`api/queues/${name}/pause`)).status).toBe(200);
+  await board.close();
 });
 
 test("a closed dashboard says so, and closes twice", async () => {
