@@ -1,8 +1,9 @@
-import { once } from "node:events";
 import { describe, expect, test } from "vitest";
 import { dashboard, serveDashboard } from "../../../src/dashboard/index.ts";
 import { fromHere, newDashboard } from "../../helpers/dashboard.ts";
+import { readBody } from "../../../src/dashboard/request-body.ts";
 import { newLine } from "../../helpers/delayline.ts";
+import { eventually } from "../../helpers/eventually.ts";
 import { startOwnServer } from "../../helpers/own-server.ts";
 import { newRedis, redisUrl, uniqueName } from "../../helpers/redis.ts";
 
@@ -83,14 +84,41 @@ test("authorize decides on every request, and sees its headers", async () => {
 });
 
 test("an authorize that fails, or says anything but true, serves nobody", async () => {
+  const warnings: Error[] = [];
+  const listener = (warning: Error) => void warnings.push(warning);
+  process.on("warning", listener);
   const failing = newDashboard({ authorize: () => Promise.reject(new Error("secret")) });
-  const warned = once(process, "warning");
-  const { status, body } = await failing.get("api/session");
-  expect(status).toBe(500);
-  expect(JSON.stringify(body)).not.toContain("secret");
-  expect(await warned).toMatchObject([{ message: "secret" }]);
+  for (let i = 0; i < 3; i++) {
+    expect(await failing.get("api/session")).toMatchObject({
+      status: 403,
+      body: { error: "not authorized" },
+    });
+  }
+  await eventually(() => warnings.length > 0);
+  process.off("warning", listener);
+  expect(warnings).toMatchObject([{ cause: { message: "secret" } }]);
+  expect(warnings[0]?.message).not.toContain("secret");
   const truthy = newDashboard({ authorize: (() => "yes") as never });
   expect((await truthy.get("api/session")).status).toBe(403);
+});
+
+test("authorize sees no body, and cannot take it away", async () => {
+  const texts: string[] = [];
+  const { post } = newDashboard({
+    authorize: async (request) => {
+      texts.push(await request.text());
+      return true;
+    },
+  });
+  expect((await post(`api/queues/${uniqueName()}/resume`)).status).toBe(200);
+  expect(texts).toEqual([""]);
+});
+
+test("a body that does not come is not waited for", async () => {
+  const body = new ReadableStream();
+  const init = { method: "POST", body, duplex: "half" } as RequestInit;
+  const reading = readBody(new Request("http://localhost/", init), 20);
+  await expect(reading).rejects.toMatchObject({ status: 408 });
 });
 
 const changePath = () => `api/queues/${uniqueName()}/resume`;
