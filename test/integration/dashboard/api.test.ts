@@ -233,6 +233,14 @@ test("a queue that is shared with Java is changed as Java reads it", async () =>
   expect(await redis.lrangeBuffer(order, 0, -1)).toEqual(await redis.zrangeBuffer(timeouts, 0, -1));
 });
 
+test("queues whose names are dots can be looked at", async () => {
+  const { get } = newDashboard();
+  for (const name of [".", "..", "~.", "~~..", "~x", "..."]) {
+    const path = /^~*\.{1,2}$/.test(name) ? `~${name}` : name;
+    expect((await get(`api/queues/${path}`)).body).toMatchObject({ name });
+  }
+});
+
 test("dead letters by the page, and all at once", async () => {
   const name = uniqueName("dashboard");
   const queue: ReliableQueue<number> = newLine().getReliableQueue(name);
