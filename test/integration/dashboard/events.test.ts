@@ -149,6 +149,20 @@ test("while Redis is away the page hears of it, and of its return", async () => 
   });
 });
 
+test("while Redis is away the process is not warned: the page tells", async () => {
+  const server = await startOwnServer();
+  const warnings: Error[] = [];
+  const listener = (warning: Error) => void warnings.push(warning);
+  process.on("warning", listener);
+  onTestFinished(() => void process.off("warning", listener));
+  const board = newDashboard({ redis: server.url, callTimeout: 200 });
+  expect((await board.get("api/queues/orders")).status).toBe(200);
+  await server.stop();
+  expect((await board.get("api/queues/orders")).status).toBe(503);
+  await sleep(50);
+  expect(warnings).toEqual([]);
+});
+
 test("a stream ends when its page leaves, and when the dashboard closes", async () => {
   // The queues of other tests would make its rounds long.
   const { url } = await startOwnServer();
