@@ -38,6 +38,11 @@ export class Session implements AsyncDisposable {
     this.#options = others;
   }
 
+  /** What `--timeout` and `--interop` say. */
+  get options(): { readonly callTimeout: number; readonly interop: "none" | "redisson" } {
+    return this.#options;
+  }
+
   get signal(): AbortSignal {
     return this.io.signal;
   }

@@ -110,8 +110,14 @@ class DashboardServer {
   #run(): Running {
     if (this.#running !== undefined) return this.#running;
     const settings = this.#settings;
-    const { redis } = settings;
-    const inspector = new Inspector({ ...(redis !== undefined && { redis }) });
+    const { redis, interop, callTimeout } = settings;
+    const inspector = new Inspector({
+      ...(redis !== undefined && { redis }),
+      ...(interop !== undefined && { interop }),
+      ...(callTimeout !== undefined && { callTimeout }),
+      // What a background connection meets is met by the calls, too, and they tell the page.
+      onError: () => {},
+    });
     const sampler = new Sampler(inspector);
     const view = new QueueView(inspector);
     const streams = new EventStreams(sampler, view);

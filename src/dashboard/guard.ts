@@ -5,13 +5,16 @@ import { peerOf } from "./peer.ts";
 /** Decides who is served, and what may be changed. */
 export class Guard {
   readonly #settings: Pick<DashboardSettings, "authorize" | "readOnly">;
+  /** Until then nobody is warned again. */
+  #quietUntil = -Infinity;
 
   constructor(settings: Pick<DashboardSettings, "authorize" | "readOnly">) {
     this.#settings = settings;
   }
 
   /**
-   * Without `authorize` only this machine is served, under a loopback name. The name is what keeps a page of somebody else
+   * Without `authorize` only this machine is served, under a loopback name: who asks has to be known, and to be no proxy. The
+   * name is what keeps a page of somebody else
    * away whose name was made to lead here (DNS rebinding): the browser then says that name.
    *
    * @throws {HttpError} if the request is not served.
@@ -19,13 +22,26 @@ export class Guard {
   async admit(request: Request): Promise<void> {
     const { authorize } = this.#settings;
     if (authorize !== undefined) {
-      const verdict: unknown = await authorize(request);
-      if (verdict !== true) throw new HttpError(403, "not authorized");
+      if (!(await this.#asks(authorize, request))) throw new HttpError(403, "not authorized");
       return;
     }
     const peer = peerOf(request);
-    if (peer !== undefined && !isLoopback(peer)) {
+    if (peer === undefined) {
+      throw new HttpError(
+        403,
+        "who asks is not known, since the request did not come through nodeHandler: the option authorize is not set",
+      );
+    }
+    if (!isLoopback(peer)) {
       throw new HttpError(403, "only this machine is served: the option authorize is not set");
+    }
+    for (const name of request.headers.keys()) {
+      if (name === "forwarded" || name === "via" || name.startsWith("x-forwarded-")) {
+        throw new HttpError(
+          403,
+          "a proxy has passed this on, for whom is not known: the option authorize is not set",
+        );
+      }
     }
     if (!isLoopback(new URL(request.url).hostname) || !isLoopback(hostnameOf(request))) {
       throw new HttpError(
@@ -33,6 +49,31 @@ export class Guard {
         "only the names localhost, 127.0.0.1 and [::1] are served: the option authorize is not set",
       );
     }
+  }
+
+  /** It sees a copy without the body, which only one can read. */
+  async #asks(
+    authorize: NonNullable<DashboardSettings["authorize"]>,
+    request: Request,
+  ): Promise<boolean> {
+    const { url, method, headers, signal } = request;
+    try {
+      const verdict: unknown = await authorize(new Request(url, { method, headers, signal }));
+      return verdict === true;
+    } catch (error) {
+      this.#warn(error);
+      return false;
+    }
+  }
+
+  /** Anybody may ask as often as they like, and what it fails with may hold what they sent: the text is ours. */
+  #warn(cause: unknown): void {
+    const now = performance.now();
+    if (now < this.#quietUntil) return;
+    this.#quietUntil = now + QUIET;
+    process.emitWarning(
+      new Error("authorize of the dashboard has failed; nobody is served then", { cause }),
+    );
   }
 
   /**
@@ -67,6 +108,9 @@ export class Guard {
     }
   }
 }
+
+/** Between two warnings (ms). */
+const QUIET = 60_000;
 
 /** Whether a name or an address leads to this machine and to no other. */
 export function isLoopback(host: string): boolean {

@@ -21,6 +21,10 @@ export class Histories {
     history.add(at, row);
   }
 
+  has(name: string): boolean {
+    return this.#byName.has(name);
+  }
+
   /** The points of a queue, oldest first. */
   points(name: string): Point[] {
     return this.#byName.get(name)?.points() ?? [];

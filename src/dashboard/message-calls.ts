@@ -1,6 +1,9 @@
 import type { DelayedMessage, Rescheduled } from "../delayed/delayed-message.ts";
+import { Lookup } from "../delayed/lookup.ts";
+import type { InspectedQueue } from "../inspect/inspector.ts";
 import { locate } from "../inspect/locate.ts";
 import type { Sighting } from "../inspect/sighting.ts";
+import { placesOf } from "../queue/queue-handle.ts";
 import type { Call } from "./call.ts";
 import { HttpError } from "./http-error.ts";
 import { shownPayload } from "./shown-payload.ts";
@@ -16,7 +19,10 @@ export async function findMessages(call: Call): Promise<unknown> {
   const prefix = call.value("prefix") ?? "";
   const what = `messages ${call.queue} ${prefix}`;
   const { messages } = await call.open();
-  const read = () => foundOf(prefix === "" ? messages.soonest() : messages.find({ prefix }));
+  const read = (signal: AbortSignal) =>
+    prefix === ""
+      ? foundOf(messages.soonest(undefined, { signal }))
+      : foundWith(prefix, messages, signal);
   const { items, next } = await call.running.readings.page(what, call.part, read);
   return { messages: items, next };
 }
@@ -26,6 +32,34 @@ async function* foundOf(
 ): AsyncGenerator<Found, void, void> {
   for await (const { id, key, deadline } of messages) yield { id, key, deadline };
 }
+
+/** The messages whose keys begin with the prefix. Undefined after each step, also if it has found nothing. */
+async function* foundWith(
+  prefix: string,
+  messages: InspectedQueue["messages"],
+  signal: AbortSignal,
+): AsyncGenerator<Found | undefined, void, void> {
+  const seen = new Set<string>();
+  for (const { queue } of await placesOf(messages).all(signal)) {
+    for await (const keys of new Lookup(queue).keysWith(prefix, signal)) {
+      const others = keys.filter((key) => !seen.has(key));
+      for (let i = 0; i < others.length; i += STEP) {
+        const some = others.slice(i, i + STEP);
+        const found = await Promise.all(some.map((key) => messages.get(key, { signal })));
+        for (const key of some) seen.add(key);
+        for (const message of found) {
+          if (message !== undefined) {
+            yield { id: message.id, key: message.key, deadline: message.deadline };
+          }
+        }
+      }
+      yield undefined;
+    }
+  }
+}
+
+/** Messages that are asked for at once. */
+const STEP = 20;
 
 /** `GET queues/:q/message`: one message, by its id or its key, wherever it is. */
 export async function locateMessage(call: Call): Promise<unknown> {

@@ -1,10 +1,16 @@
 import { checkOptions, checkWhole } from "../queue/checks.ts";
-import type { DelaylineOptions } from "../queue/options.ts";
+import { clientSettings, queueSettings, type DelaylineOptions } from "../queue/options.ts";
 
 /** Options of a dashboard. */
 export interface DashboardOptions {
   /** Where Redis is, or a list of servers, as in the options of a `Delayline`. Defaults to `"redis://localhost:6379"`. */
   readonly redis?: DelaylineOptions["redis"];
+
+  /** As in the options of the `Delayline` that uses the queues: its messages are changed so. Defaults to `"none"`. */
+  readonly interop?: DelaylineOptions["interop"];
+
+  /** How long a call to Redis may take (ms), as in the options of a `Delayline`. Defaults to 5,000. */
+  readonly callTimeout?: number;
 
   /**
    * Whether it only shows. `false` lets everybody who sees it cancel, reschedule, redrive, remove, pause and resume.
@@ -21,7 +27,8 @@ export interface DashboardOptions {
   /**
    * Decides whether a request is served; it is asked at each. A stream of events ends after ten minutes, so that it is
    * asked again. Without it only requests from this machine to a loopback name (`localhost`, `127.0.0.1`, `[::1]`) are
-   * served. `() => true` is for an application that has asked already. By default there is none.
+   * served, and none that a proxy has passed on. Where a request comes from only `nodeHandler` knows: a framework with the
+   * Fetch API needs `authorize`. `() => true` is for an application that has asked already. By default there is none.
    */
   readonly authorize?: (request: Request) => boolean | Promise<boolean>;
 
@@ -44,15 +51,20 @@ export interface ServeOptions extends DashboardOptions {
 }
 
 /** The options, complete and checked. */
-export type DashboardSettings = Required<Omit<DashboardOptions, "authorize" | "redis">> &
-  Pick<DashboardOptions, "authorize" | "redis">;
+export type DashboardSettings = Required<Omit<DashboardOptions, Optional>> &
+  Pick<DashboardOptions, Optional>;
 
-const NAMES = ["redis", "readOnly", "payloads", "authorize", "basePath"];
+type Optional = "authorize" | "redis" | "interop" | "callTimeout";
+
+const NAMES = ["redis", "interop", "callTimeout", "readOnly", "payloads", "authorize", "basePath"];
 
 /** @throws {TypeError | RangeError} naming the option, the rule and the value, if one is not legal. */
 export function dashboardSettings(options: DashboardOptions = {}): DashboardSettings {
   checkOptions("dashboard option", options, NAMES);
   const { redis, readOnly = true, payloads = false, authorize, basePath = "/" } = options;
+  const { interop, callTimeout } = options;
+  clientSettings({ ...(callTimeout !== undefined && { callTimeout }) });
+  queueSettings({}, { ...(interop !== undefined && { interop }) });
   checkBoolean("readOnly", readOnly);
   checkBoolean("payloads", payloads);
   if (authorize !== undefined && typeof authorize !== "function") {
@@ -61,6 +73,8 @@ export function dashboardSettings(options: DashboardOptions = {}): DashboardSett
   checkText("basePath", basePath, (text) => text.startsWith("/"), 'that begins with "/"');
   return {
     ...(redis !== undefined && { redis }),
+    ...(interop !== undefined && { interop }),
+    ...(callTimeout !== undefined && { callTimeout }),
     readOnly,
     payloads,
     ...(authorize && { authorize }),

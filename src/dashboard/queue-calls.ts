@@ -1,4 +1,5 @@
 import { consumers } from "../inspect/consumers.ts";
+import { isEmpty } from "../inspect/inspector.ts";
 import type { Call } from "./call.ts";
 import { HttpError } from "./http-error.ts";
 
@@ -51,9 +52,13 @@ export async function showConsumers(call: Call): Promise<unknown> {
   return { consumers: await consumers(await call.open(), { signal: call.signal }) };
 }
 
-/** `POST queues/:q/pause`. */
+/** `POST queues/:q/pause`. Where nothing is it would make a queue. */
 export async function pause(call: Call): Promise<unknown> {
-  await (await call.open()).messages.pause({ signal: call.signal });
+  const { messages, stats } = await call.open();
+  if (isEmpty(stats) && !call.running.sampler.knows(call.queue)) {
+    throw new HttpError(404, `there is no queue "${call.queue}"`);
+  }
+  await messages.pause({ signal: call.signal });
   return { done: true };
 }
 

@@ -16,17 +16,26 @@ const PATIENCE = 1000;
  * stands still for who pages back.
  */
 export class Reading<Item> {
-  readonly #source: AsyncGenerator<Item, void, void>;
+  readonly #source: AsyncGenerator<Item | undefined, void, void>;
+  readonly #stop: AbortController;
   /** Items from {@link Reading.#dropped} on. */
   readonly #items: Item[] = [];
   #dropped = 0;
-  #coming: Promise<IteratorResult<Item, void>> | undefined;
+  #coming: Promise<IteratorResult<Item | undefined, void>> | undefined;
   #isAtEnd = false;
   /** One slice after the other. */
   #turn: Promise<unknown> = Promise.resolve();
 
-  constructor(source: AsyncGenerator<Item, void, void>) {
+  /**
+   * Undefined from the source is a step in which nothing was found: there it rests when time is up. Otherwise a search that
+   * finds nothing would run to its end, though nobody asks for more. `stop` ends the step that is under way.
+   */
+  constructor(
+    source: AsyncGenerator<Item | undefined, void, void>,
+    stop: AbortController = new AbortController(),
+  ) {
     this.#source = source;
+    this.#stop = stop;
   }
 
   /**
@@ -41,8 +50,8 @@ export class Reading<Item> {
 
   /** Ends what reads. */
   async close(): Promise<void> {
-    // It ends as soon as it is asked for no more.
     void this.#coming?.catch(() => {});
+    this.#stop.abort();
     await this.#source.return();
   }
 
@@ -66,14 +75,15 @@ export class Reading<Item> {
   /** Reads until so many items are known, or time is up. */
   async #readTo(count: number): Promise<void> {
     const { promise: late, cancel } = after(PATIENCE);
+    const until = performance.now() + PATIENCE;
     try {
-      while (this.#end < count && !this.#isAtEnd) {
+      while (this.#end < count && !this.#isAtEnd && performance.now() < until) {
         this.#coming ??= this.#source.next();
         const found = await Promise.race([this.#coming, late]);
         if (found === undefined) return;
         this.#coming = undefined;
         if (found.done === true) this.#isAtEnd = true;
-        else this.#items.push(found.value);
+        else if (found.value !== undefined) this.#items.push(found.value);
       }
     } finally {
       cancel();

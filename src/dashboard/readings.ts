@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import { setMaxListeners } from "node:events";
 import { HttpError } from "./http-error.ts";
 import { Reading } from "./reading.ts";
 
@@ -30,18 +31,19 @@ export class Readings {
   readonly #open = new Map<string, Open>();
 
   /**
-   * A page: the first, or the one that `cursor` asks for.
+   * A page: the first, or the one that `cursor` asks for. What `read` yields as undefined is a step that has found nothing;
+   * its signal is aborted when nobody can ask for more.
    *
    * @throws {HttpError} 410 if the cursor leads nowhere any more.
    */
   async page<Item>(
     what: string,
     { cursor, limit }: { readonly cursor: string | undefined; readonly limit: number },
-    read: () => AsyncGenerator<Item, void, void>,
+    read: (signal: AbortSignal) => AsyncGenerator<Item | undefined, void, void>,
   ): Promise<Page<Item>> {
-    this.#sweep();
     const [id = "", place = "0"] =
-      cursor === undefined ? [this.#start(what, read())] : cursor.split(".");
+      cursor === undefined ? [this.#start(what, read)] : cursor.split(".");
+    this.#sweep();
     const open = this.#open.get(id);
     if (open === undefined || open.what !== what || !/^\d{1,15}$/.test(place)) throw gone();
     // The one that was used last is the last in the map.
@@ -65,9 +67,13 @@ export class Readings {
     for (const id of this.#open.keys()) this.#close(id);
   }
 
-  #start(what: string, source: AsyncGenerator<unknown, void, void>): string {
+  #start(what: string, read: (signal: AbortSignal) => AsyncGenerator<unknown, void, void>): string {
     const id = randomBytes(9).toString("base64url");
-    this.#open.set(id, { what, reading: new Reading(source), usedAt: Date.now() });
+    const stop = new AbortController();
+    // One for each call that is under way.
+    setMaxListeners(0, stop.signal);
+    const reading = new Reading(read(stop.signal), stop);
+    this.#open.set(id, { what, reading, usedAt: Date.now() });
     return id;
   }
 

@@ -68,10 +68,15 @@ export function findRoute(
   const route = Object.hasOwn(ROUTES, pattern) ? ROUTES[pattern] : undefined;
   if (route === undefined || pattern.includes(":q") !== isOfQueue) return undefined;
   try {
-    return { route, queue: isOfQueue ? decodeURIComponent(encoded) : undefined };
+    return { route, queue: isOfQueue ? unescaped(decodeURIComponent(encoded)) : undefined };
   } catch {
     return undefined;
   }
+}
+
+/** The queues "." and ".." have a tilde before them in a path: browsers take them out of it, however they are encoded. */
+function unescaped(name: string): string {
+  return /^~+\.{1,2}$/.test(name) ? name.slice(1) : name;
 }
 
 /** Answers a call. */

@@ -1,5 +1,5 @@
 import { ClosedError } from "../errors.ts";
-import type { InspectedQueue, Inspector } from "../inspect/inspector.ts";
+import { isEmpty, type InspectedQueue, type Inspector } from "../inspect/inspector.ts";
 import type { QueueStats } from "../observe/queue-stats.ts";
 import { Histories } from "./histories.ts";
 import { brokenRow, rowOf, type Row } from "./row.ts";
@@ -106,8 +106,15 @@ export class Sampler {
   /** What is in one queue now. */
   async look(name: string): Promise<Sample> {
     const sample = await this.#look(name, this.#searchIsDue);
-    this.#histories.add(name, this.now, sample.row);
+    this.#note(name, this.now, sample);
+    // It would be kept as long as nobody watches.
+    if (!this.knows(name)) this.#open.delete(name);
     return sample;
+  }
+
+  /** Whether there is a queue of this name, or was in the last hour, as far as somebody has looked. */
+  knows(name: string): boolean {
+    return this.#names.includes(name) || this.#histories.has(name);
   }
 
   get histories(): Pick<Histories, "points"> {
@@ -164,7 +171,7 @@ export class Sampler {
     const samples = new Map(names.flatMap((name) => entryOf(known, name)));
     const endedAt = Date.now();
     const at = this.now;
-    for (const [name, { row }] of samples) this.#histories.add(name, at, row);
+    for (const [name, sample] of samples) this.#note(name, at, sample);
     let scripts = 0;
     for (const { row } of samples.values()) scripts += Math.max(1, row.partitions);
     this.#rest = Math.max(this.#rhythm.round, scripts * REST);
@@ -231,6 +238,12 @@ export class Sampler {
       }
       return { row: brokenRow(name, messageOf(error)), stats: undefined };
     }
+  }
+
+  /** Notes what was seen, unless nothing is there and nothing was: anybody can make up a name. */
+  #note(name: string, at: number, { row, stats }: Sample): void {
+    if (stats === undefined || (isEmpty(stats) && !this.knows(name))) return;
+    this.#histories.add(name, at, row);
   }
 
   #sample({ name, partitions }: InspectedQueue, stats: QueueStats): Sample {

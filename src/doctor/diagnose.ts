@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { shareServers } from "../client/shared.ts";
-import { Inspector } from "../inspect/inspector.ts";
+import { Inspector, isEmpty } from "../inspect/inspector.ts";
 import { queueKeys } from "../queue/keys.ts";
 import type { DelaylineOptions } from "../queue/options.ts";
 import { checkAccess } from "./checks/access.ts";
@@ -85,6 +85,7 @@ async function* examineQueues(
     );
     names = [];
   }
+  if (queues !== undefined) yield* missing(queues, inspector, signal);
   const exams = names.map((name) => new QueueExam(name, places, inspector, signal));
   for (const exam of exams) yield* exam.begin();
   if (exams.some(({ hidesTypes }) => hidesTypes)) {
@@ -109,6 +110,47 @@ async function* examineQueues(
   if (unsure.length === 0) return;
   await sleep(BETWEEN_LOOKS, undefined, signal === undefined ? {} : { signal });
   for (const exam of unsure) yield* exam.end();
+}
+
+/** Names under which there is no queue: one that is misspelt has no trouble, either. */
+async function* missing(
+  queues: readonly string[],
+  inspector: Inspector,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<Finding, void, void> {
+  for (const queue of queues) {
+    try {
+      if (!isEmpty(await inspector.line.stats(queue, { signal }))) continue;
+      const others = (await inspector.names(signal)).filter((name) => name !== queue);
+      const near = others.filter((name) => isNear(name, queue)).slice(0, 3);
+      const named = near.map((name) => `"${name}"`).join(", ");
+      yield {
+        level: "error",
+        check: "no-queue",
+        queue,
+        what: `there is no queue of that name${near.length > 0 ? `; there is ${named}` : ""}`,
+        why: "nothing is in it, and no process has it open: what its messages should be is elsewhere, or was never offered",
+        repair:
+          "look at its spelling, and at which server and database it is; a queue that is drained and that nobody uses looks the same",
+      };
+    } catch {
+      signal?.throwIfAborted();
+      // The exam tells why it cannot be looked at.
+    }
+  }
+}
+
+/** Whether two names are the same but for a letter, their case, or what one has at its end. */
+function isNear(one: string, other: string): boolean {
+  const [a, b] = [one.toLowerCase(), other.toLowerCase()];
+  if (a.startsWith(b) || b.startsWith(a)) return true;
+  let [from, toA, toB] = [0, a.length, b.length];
+  while (from < toA && from < toB && a[from] === b[from]) from++;
+  while (toA > from && toB > from && a[toA - 1] === b[toB - 1]) {
+    toA--;
+    toB--;
+  }
+  return Math.max(toA, toB) - from <= 2;
 }
 
 /** A key that others have made may look like that of a queue which cannot be. */

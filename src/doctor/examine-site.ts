@@ -42,7 +42,7 @@ export async function* examineSite(site: Site): AsyncGenerator<Finding, Place | 
       "clients",
       `${first.address} does not tell who is connected (CLIENT LIST)`,
       "whether anybody takes from plain queues was not looked at",
-      "run the doctor as a user with +client|list",
+      "run the doctor as a user with +client|list; where CLIENT is renamed, remove that rename-command from redis.conf",
     );
   }
   if ((await listenersOf(reached, "delayline_doctor")) === undefined) {

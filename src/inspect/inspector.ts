@@ -41,6 +41,8 @@ export class Inspector implements AsyncDisposable {
   #line: Delayline;
   /** Whether each queue that is open in the client is open as one in partitions. */
   readonly #open = new Map<string, boolean>();
+  /** Names under which nothing was. The client has them open, too. */
+  readonly #empty = new Set<string>();
 
   constructor(options: InspectorOptions) {
     this.#options = options;
@@ -69,7 +71,9 @@ export class Inspector implements AsyncDisposable {
     const partitions = await this.#countPartitions(name, signal);
     const isPartitioned = partitions > 0;
     // What a client has open as the one, it does not open as the other.
-    if ((this.#open.get(name) ?? isPartitioned) !== isPartitioned) this.#startAgain();
+    const isOther = (this.#open.get(name) ?? isPartitioned) !== isPartitioned;
+    // And what it has open it keeps: made-up names would fill the memory.
+    if (isOther || this.#empty.size >= MOST_EMPTY) this.#startAgain();
     this.#open.set(name, isPartitioned);
     const options = {
       codec: "bytes",
@@ -77,6 +81,8 @@ export class Inspector implements AsyncDisposable {
     } as const;
     const delayed = this.#line.getDelayedQueue(name, options);
     const stats = await delayed.stats({ signal });
+    if (isEmpty(stats)) this.#empty.add(name);
+    else this.#empty.delete(name);
     const isReliable = stats.kind === "reliable" || stats.dead > 0 || stats.retries > 0;
     if (!isReliable) {
       const ready = this.#line.getBlockingQueue(name, options);
@@ -111,6 +117,19 @@ export class Inspector implements AsyncDisposable {
     const former = this.#line.close().finally(() => this.#former.delete(former));
     this.#former.add(former);
     this.#open.clear();
+    this.#empty.clear();
     this.#line = this.#connect();
   }
 }
+
+/** Whether nothing is in a queue, nobody has it open as far as Redis tells, and it is not paused. */
+export function isEmpty(stats: QueueStats): boolean {
+  const { delayed, ready, inFlight, retries, dead, quarantined } = stats;
+  const count = delayed + ready + inFlight + retries + dead + quarantined;
+  const { kind, isPaused, consumers = 0, listeners = 0, perPartition } = stats;
+  const isOpen = consumers + listeners + perPartition.length > 0;
+  return count === 0 && !isOpen && kind === "plain" && !isPaused;
+}
+
+/** How many names without a queue a client keeps, some 5 kB each. */
+const MOST_EMPTY = 500;

@@ -1,5 +1,6 @@
 import { onTestFinished } from "vitest";
 import { dashboard, type Dashboard, type DashboardOptions } from "../../src/dashboard/index.ts";
+import { setPeer } from "../../src/dashboard/peer.ts";
 import { redisUrl } from "./redis.ts";
 
 /** What a reply says. */
@@ -30,7 +31,7 @@ export function newDashboard(options?: DashboardOptions): TestDashboard {
   const board = dashboard({ redis: redisUrl(), readOnly: false, ...options });
   onTestFinished(() => board.close());
   const ask = async (path: string, init: RequestInit): Promise<Said> => {
-    const response = await board(new Request(`${ORIGIN}/${path}`, init));
+    const response = await board(fromHere(new Request(`${ORIGIN}/${path}`, init)));
     const text = await response.text();
     const isJson = response.headers.get("content-type")?.startsWith("application/json") === true;
     const body: unknown = isJson ? JSON.parse(text) : text;
@@ -51,6 +52,12 @@ export function newDashboard(options?: DashboardOptions): TestDashboard {
         },
       }),
   };
+}
+
+/** A request that was sent on this machine. */
+export function fromHere(request: Request): Request {
+  setPeer(request, "127.0.0.1");
+  return request;
 }
 
 /** Reads server-sent events: their names, and their data. */

@@ -27,6 +27,7 @@ of yours that knows who may see it.`,
     await session.inspector();
     const served = await serveDashboard({
       redis: addresses.redis,
+      ...session.options,
       port: parseCount("--port", port, 0, 65_535),
       ...(host !== undefined && { host }),
       readOnly: !write,

@@ -4,7 +4,7 @@
 export function queuePath(queue, rest = "", params = {}) {
   const given = Object.entries(params).filter(([, value]) => value !== undefined && value !== "");
   const query = given.length === 0 ? "" : `?${new URLSearchParams(given)}`;
-  return `api/queues/${encodeURIComponent(queue)}${rest === "" ? "" : `/${rest}`}${query}`;
+  return `api/queues/${encodeURIComponent(escaped(queue))}${rest === "" ? "" : `/${rest}`}${query}`;
 }
 
 /** Reads JSON. Rejects with an Error that is fit for people. */
@@ -36,4 +36,9 @@ async function request(path, options) {
 
 function textOf(body) {
   return typeof body?.error === "string" ? body.error : undefined;
+}
+
+/** Browsers take "." and ".." out of a path, however they are encoded. */
+function escaped(queue) {
+  return /^~*\.{1,2}$/.test(queue) ? `~${queue}` : queue;
 }

@@ -10,14 +10,19 @@ export function* checkAccess(access: AccessReport, isAnyReliable: boolean): Gene
   const { address, user = "<user>", refused, untried } = access;
   const setUser = (rules: string) =>
     `${redisCli(address, `ACL SETUSER ${user} ${rules}`)}, then ACL SAVE or CONFIG REWRITE`;
-  const unknown = refused.filter(({ isUnknown }) => isUnknown).map(({ rule }) => rule);
-  if (unknown.length > 0) {
+  for (const { check, why } of GROUPS) {
+    const unknown = refused.filter((one) => one.isUnknown && groupOf(one)?.why === why);
+    if (unknown.length === 0) continue;
+    const isNeeded = unknown.some(
+      ({ neededBy }) => neededBy === "all" || (neededBy === "reliable" && isAnyReliable),
+    );
+    const names = [...new Set(unknown.map(({ rule }) => rule.split("|")[0]))].join(", ");
     yield {
-      level: "error",
-      check: unknown.some((rule) => rule.startsWith("eval")) ? "scripts" : CHECK,
-      what: `${address} does not know ${unknown.join(", ")}`,
-      why: "all moves of messages are scripts that use these commands: nothing is offered, moved or taken",
-      repair: "remove rename-command for them from redis.conf, or use a Redis that has them",
+      level: isNeeded ? "error" : "notice",
+      check,
+      what: `${address} does not know ${unknown.map(({ rule }) => rule).join(", ")}`,
+      why,
+      repair: `remove rename-command for ${names} from redis.conf, or use a Redis that has them; access rules do not help`,
     };
   }
   for (const [neededBy, why] of Object.entries(NEEDED)) {
@@ -65,6 +70,50 @@ function* checkNames(
       repair: setUser(rules.join(" ")),
     };
   }
+}
+
+type Refused = AccessReport["refused"][number];
+
+/** Commands that a server may lack, and what it means. The first group that one is of tells. */
+const GROUPS: readonly {
+  readonly check: "scripts" | "access";
+  readonly isOf: (refused: Refused) => boolean;
+  readonly why: string;
+}[] = [
+  {
+    check: "scripts",
+    isOf: ({ rule }) => rule.startsWith("eval"),
+    why: "all moves of messages are scripts: nothing is offered, moved or taken",
+  },
+  {
+    check: "access",
+    isOf: ({ neededBy }) => neededBy === "exclusive",
+    why: "queues in partitions that are consumed exclusively need it, to end the connection of a process that was paused",
+  },
+  {
+    check: "access",
+    isOf: ({ neededBy }) => neededBy === "reliable",
+    why: "queues with acknowledgement need it; others go on",
+  },
+  {
+    check: "access",
+    isOf: ({ rule }) => rule.startsWith("client|"),
+    why: "a consumer that waits for messages asks for the id of its connection, to end the wait: nobody takes so. Messages are offered and moved all the same",
+  },
+  {
+    check: "access",
+    isOf: ({ rule }) => rule === "subscribe",
+    why: "wake-ups do not arrive: messages are up to a second late",
+  },
+  {
+    check: "access",
+    isOf: () => true,
+    why: "what needs it is refused, in scripts too, with an error event: nothing is lost, but it does not go on",
+  },
+];
+
+function groupOf(refused: Refused): (typeof GROUPS)[number] | undefined {
+  return GROUPS.find(({ isOf }) => isOf(refused));
 }
 
 /** Who needs what is refused, and what it means for them. */

@@ -21,6 +21,7 @@ export const CHECKS = [
   "config",
   "clients",
   "queues",
+  "no-queue",
   "refused",
   "key-type",
   "paused",

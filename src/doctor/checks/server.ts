@@ -51,7 +51,9 @@ function configHidden({ address, configRefusal }: ServerReport): Finding {
     "config",
     `${address} does not tell its settings: ${configRefusal}`,
     "appendfsync, save, timeout, tcp-keepalive, client-output-buffer-limit and min-replicas-to-write were not looked at",
-    "run the doctor as a user with +config|get, or look at the settings in the console of whoever hosts Redis",
+    /unknown command/i.test(configRefusal ?? "")
+      ? "the server does not have the command (rename-command): look at redis.conf, or in the console of whoever hosts Redis"
+      : "run the doctor as a user with +config|get, or look at the settings in the console of whoever hosts Redis",
   );
 }
 

@@ -221,6 +221,26 @@ test("a message is followed: in flight, dead, redriven, removed", async () => {
   expect((await post(`${path}/dead/remove`, { id })).body).toEqual({ count: 0 });
 });
 
+test("a queue that is shared with Java is changed as Java reads it", async () => {
+  const name = uniqueName("dashboard");
+  const queue = newLine({ interop: "redisson", transfer: false }).getDelayedQueue(name);
+  const { id } = await queue.offer("x", HOUR);
+  const { post } = newDashboard({ interop: "redisson", callTimeout: 4_000 });
+  const path = `api/queues/${name}/message/reschedule`;
+  expect((await post(path, { id, delay: 2 * HOUR })).status).toBe(200);
+  const { order, timeouts } = queueKeys(name);
+  const redis = newRedis();
+  expect(await redis.lrangeBuffer(order, 0, -1)).toEqual(await redis.zrangeBuffer(timeouts, 0, -1));
+});
+
+test("queues whose names are dots can be looked at", async () => {
+  const { get } = newDashboard();
+  for (const name of [".", "..", "~.", "~~..", "~x", "..."]) {
+    const path = /^~*\.{1,2}$/.test(name) ? `~${name}` : name;
+    expect((await get(`api/queues/${path}`)).body).toMatchObject({ name });
+  }
+});
+
 test("dead letters by the page, and all at once", async () => {
   const name = uniqueName("dashboard");
   const queue: ReliableQueue<number> = newLine().getReliableQueue(name);

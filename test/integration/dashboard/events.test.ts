@@ -7,11 +7,11 @@ import { Sampler, type Round } from "../../../src/dashboard/sampler.ts";
 import { Inspector } from "../../../src/inspect/inspector.ts";
 import type { ScriptRun } from "../../../src/lua/script.ts";
 import { queueKeys } from "../../../src/queue/keys.ts";
-import { eventsOf, newDashboard } from "../../helpers/dashboard.ts";
+import { eventsOf, fromHere, newDashboard } from "../../helpers/dashboard.ts";
 import { newLine } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { startOwnServer } from "../../helpers/own-server.ts";
-import { newRedis, redisUrl, uniqueName } from "../../helpers/redis.ts";
+import { newRedis, uniqueName } from "../../helpers/redis.ts";
 
 const HOUR = 3_600_000;
 
@@ -42,7 +42,7 @@ function newSampler(url: string, rhythm: { round: number; search: number }): Sam
 async function openStream({ board }: ReturnType<typeof newDashboard>, queue = "") {
   const leaving = new AbortController();
   const path = `http://localhost/api/events${queue === "" ? "" : `?queue=${queue}`}`;
-  const response = await board(new Request(path, { signal: leaving.signal }));
+  const response = await board(fromHere(new Request(path, { signal: leaving.signal })));
   const events = eventsOf(response);
   onTestFinished(() => leaving.abort());
   return { response, events, leave: () => leaving.abort() };
@@ -149,10 +149,26 @@ test("while Redis is away the page hears of it, and of its return", async () => 
   });
 });
 
+test("while Redis is away the process is not warned: the page tells", async () => {
+  const server = await startOwnServer();
+  const warnings: Error[] = [];
+  const listener = (warning: Error) => void warnings.push(warning);
+  process.on("warning", listener);
+  onTestFinished(() => void process.off("warning", listener));
+  const board = newDashboard({ redis: server.url, callTimeout: 200 });
+  expect((await board.get("api/queues/orders")).status).toBe(200);
+  await server.stop();
+  expect((await board.get("api/queues/orders")).status).toBe(503);
+  await sleep(50);
+  expect(warnings).toEqual([]);
+});
+
 test("a stream ends when its page leaves, and when the dashboard closes", async () => {
+  // The queues of other tests would make its rounds long.
+  const { url } = await startOwnServer();
   const name = uniqueName("events");
   const reads = countReads(name);
-  const board = newDashboard();
+  const board = newDashboard({ redis: url });
   const gone = await openStream(board, name);
   await gone.events.next();
   gone.leave();
@@ -167,7 +183,7 @@ test("a stream ends when its page leaves, and when the dashboard closes", async 
   // A page that went away before it was answered.
   const { board: other } = newDashboard();
   const signal = AbortSignal.abort();
-  const response = await other(new Request("http://localhost/api/events", { signal }));
+  const response = await other(fromHere(new Request("http://localhost/api/events", { signal })));
   for await (const _ of eventsOf(response));
 });
 
@@ -181,7 +197,9 @@ test("more than a hundred streams are refused", async () => {
 });
 
 test("of a page that does not read only a few events are kept", async () => {
-  const inspector = new Inspector({ redis: redisUrl() });
+  // The queues of other tests would make its rounds long.
+  const { url } = await startOwnServer();
+  const inspector = new Inspector({ redis: url });
   const sampler = new Sampler(inspector, { round: 5, search: 10_000 });
   const streams = new EventStreams(sampler, new QueueView(inspector));
   onTestFinished(async () => {

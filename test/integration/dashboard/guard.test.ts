@@ -1,7 +1,9 @@
-import { once } from "node:events";
 import { describe, expect, test } from "vitest";
 import { dashboard, serveDashboard } from "../../../src/dashboard/index.ts";
-import { newDashboard } from "../../helpers/dashboard.ts";
+import { fromHere, newDashboard } from "../../helpers/dashboard.ts";
+import { readBody } from "../../../src/dashboard/request-body.ts";
+import { newLine } from "../../helpers/delayline.ts";
+import { eventually } from "../../helpers/eventually.ts";
 import { startOwnServer } from "../../helpers/own-server.ts";
 import { newRedis, redisUrl, uniqueName } from "../../helpers/redis.ts";
 
@@ -49,8 +51,18 @@ describe("without authorize", () => {
     expect(await get("api/session", { host })).toMatchObject({ status: 403 });
     expect((await get("", { host })).status).toBe(403);
     if (host === "a b") return;
-    expect((await board(new Request(`http://${host}/api/session`))).status).toBe(403);
+    expect((await board(fromHere(new Request(`http://${host}/api/session`)))).status).toBe(403);
   });
+});
+
+test("without authorize nobody is served who is not known, and nothing that a proxy passes on", async () => {
+  const { board, get } = newDashboard();
+  expect((await board(new Request("http://localhost/api/session"))).status).toBe(403);
+  for (const name of ["forwarded", "x-forwarded-for", "x-forwarded-host", "via"]) {
+    expect((await get("api/session", { [name]: "1.1 proxy" })).status).toBe(403);
+  }
+  const asking = newDashboard({ authorize: () => true });
+  expect((await asking.get("api/session", { via: "1.1 proxy" })).status).toBe(200);
 });
 
 test("authorize decides on every request, and sees its headers", async () => {
@@ -72,29 +84,56 @@ test("authorize decides on every request, and sees its headers", async () => {
 });
 
 test("an authorize that fails, or says anything but true, serves nobody", async () => {
+  const warnings: Error[] = [];
+  const listener = (warning: Error) => void warnings.push(warning);
+  process.on("warning", listener);
   const failing = newDashboard({ authorize: () => Promise.reject(new Error("secret")) });
-  const warned = once(process, "warning");
-  const { status, body } = await failing.get("api/session");
-  expect(status).toBe(500);
-  expect(JSON.stringify(body)).not.toContain("secret");
-  expect(await warned).toMatchObject([{ message: "secret" }]);
+  for (let i = 0; i < 3; i++) {
+    expect(await failing.get("api/session")).toMatchObject({
+      status: 403,
+      body: { error: "not authorized" },
+    });
+  }
+  await eventually(() => warnings.length > 0);
+  process.off("warning", listener);
+  expect(warnings).toMatchObject([{ cause: { message: "secret" } }]);
+  expect(warnings[0]?.message).not.toContain("secret");
   const truthy = newDashboard({ authorize: (() => "yes") as never });
   expect((await truthy.get("api/session")).status).toBe(403);
 });
 
-const pausePath = () => `api/queues/${uniqueName()}/pause`;
+test("authorize sees no body, and cannot take it away", async () => {
+  const texts: string[] = [];
+  const { post } = newDashboard({
+    authorize: async (request) => {
+      texts.push(await request.text());
+      return true;
+    },
+  });
+  expect((await post(`api/queues/${uniqueName()}/resume`)).status).toBe(200);
+  expect(texts).toEqual([""]);
+});
+
+test("a body that does not come is not waited for", async () => {
+  const body = new ReadableStream();
+  const init = { method: "POST", body, duplex: "half" } as RequestInit;
+  const reading = readBody(new Request("http://localhost/", init), 20);
+  await expect(reading).rejects.toMatchObject({ status: 408 });
+});
+
+const changePath = () => `api/queues/${uniqueName()}/resume`;
 
 describe("a change", () => {
   test("is made for the dashboard's own page", async () => {
     const { post } = newDashboard();
-    expect(await post(pausePath())).toMatchObject({ status: 200, body: { done: true } });
+    expect(await post(changePath())).toMatchObject({ status: 200, body: { done: true } });
     const own = { "sec-fetch-site": "same-origin", origin: "http://behind.a.proxy" };
-    expect((await post(pausePath(), {}, own)).status).toBe(200);
+    expect((await post(changePath(), {}, own)).status).toBe(200);
   });
 
   test("is not made by default", async () => {
     const { post } = newDashboard({ readOnly: true });
-    expect(await post(pausePath())).toMatchObject({
+    expect(await post(changePath())).toMatchObject({
       status: 403,
       body: { error: expect.stringContaining("read-only") },
     });
@@ -111,19 +150,19 @@ describe("a change", () => {
     ["as text", { "content-type": "text/plain" }, 415],
   ])("is not made %s", async (_, headers, status) => {
     const { post } = newDashboard();
-    expect((await post(pausePath(), {}, headers)).status).toBe(status);
+    expect((await post(changePath(), {}, headers)).status).toBe(status);
   });
 
   test("is not made without an origin, and not by GET", async () => {
     const { board, get } = newDashboard();
     const headers = { ...json, "x-delayline": "change" };
-    const request = new Request(`http://localhost/${pausePath()}`, {
+    const request = new Request(`http://localhost/${changePath()}`, {
       method: "POST",
       headers,
       body: "{}",
     });
-    expect((await board(request)).status).toBe(403);
-    const { status, headers: said } = await get(pausePath());
+    expect((await board(fromHere(request))).status).toBe(403);
+    const { status, headers: said } = await get(changePath());
     expect(status).toBe(405);
     expect(said.get("allow")).toBe("POST");
   });
@@ -135,7 +174,7 @@ describe("a change", () => {
     ["much too large", JSON.stringify({ id: "x".repeat(20_000) }), 413],
   ])("is refused if its body is %s", async (_, body, status) => {
     const { post } = newDashboard();
-    expect((await post(pausePath(), body)).status).toBe(status);
+    expect((await post(changePath(), body)).status).toBe(status);
   });
 });
 
@@ -215,9 +254,11 @@ test("the page is served with a tag, and not twice", async () => {
   const tag = page.headers.get("etag") ?? "";
   const again = await get("", { "if-none-match": `"other", W/${tag}` });
   expect(again).toMatchObject({ status: 304, body: "" });
-  const head = await board(new Request("http://localhost/", { method: "HEAD" }));
+  const head = await board(fromHere(new Request("http://localhost/", { method: "HEAD" })));
   expect([head.status, await head.text()]).toEqual([200, ""]);
-  expect((await board(new Request("http://localhost/", { method: "DELETE" }))).status).toBe(405);
+  expect(
+    (await board(fromHere(new Request("http://localhost/", { method: "DELETE" })))).status,
+  ).toBe(405);
   for (const path of ["page", "page/..%2f..%2fdashboard.ts", "__proto__", "toString"]) {
     expect((await get(path)).status).toBe(404);
   }
@@ -245,9 +286,20 @@ test.each([
   await expect(serveDashboard(options as never)).rejects.toThrow(message);
 });
 
+test("made-up names are not kept, and cannot be paused", async () => {
+  const { get, post, board } = newDashboard();
+  const name = uniqueName();
+  expect((await get(`api/queues/${name}`)).status).toBe(200);
+  expect((await get(`api/queues/${name}/history`)).body.points).toEqual([]);
+  expect((await post(`api/queues/${name}/pause`)).status).toBe(404);
+  await newLine({ transfer: false }).getDelayedQueue(name).offer("x", 3_600_000);
+  expect((await post(`api/queues/${name}/pause`)).status).toBe(200);
+  await board.close();
+});
+
 test("a closed dashboard says so, and closes twice", async () => {
   const board = dashboard({ redis: redisUrl() });
-  const ask = () => board(new Request("http://localhost/api/queues"));
+  const ask = () => board(fromHere(new Request("http://localhost/api/queues")));
   expect((await ask()).status).toBe(200);
   await Promise.all([board.close(), board.close()]);
   expect((await ask()).status).toBe(503);

@@ -56,6 +56,13 @@ it("finds what is overdue since when, and that nobody moves", async () => {
   expect(inShort(await diagnosis({ redis: server.url }))).toEqual(["warning no-transfer orders"]);
 });
 
+it("says that there is no queue of a name, and what is there", async () => {
+  await newProducer().getDelayedQueue("orders").offer("x", 600_000);
+  const findings = await diagnosis({ redis: server.url, queues: ["ordres"] });
+  expect(inShort(findings)).toEqual(["error no-queue ordres"]);
+  expect(findings[0]?.what).toContain('there is "orders"');
+});
+
 it("finds a paused queue, and does not blame those who obey", async () => {
   const orders = newProducer().getDelayedQueue("orders");
   await orders.offerAt("late", Date.now() - 60_000);

@@ -155,6 +155,18 @@ it("finds that scripts are switched off", async () => {
   expect(findings[0]?.what).toContain("does not know evalsha");
 });
 
+it("tells what it means that CLIENT and CONFIG are renamed", async () => {
+  const renamed = ["CLIENT", "CONFIG"].flatMap((name) => ["--rename-command", name, `MY${name}`]);
+  const own = await startOwnServer({ appendOnly: true, args: renamed });
+  const findings = await diagnosis({ redis: own.url });
+  const access = findings.filter(({ check }) => check === "access");
+  expect(access.map(({ level }) => level)).toEqual(["notice", "error"]);
+  expect(access[1]?.what).toContain("does not know client|id");
+  expect(access[1]?.why).toContain("offered and moved all the same");
+  const config = findings.find(({ check }) => check === "config");
+  expect(config?.repair).not.toContain("+config|get");
+});
+
 /** A user for one test; with `rules` behind what it may do. */
 async function newUser(...rules: string[]): Promise<string> {
   const user = uniqueName("user");

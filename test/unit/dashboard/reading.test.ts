@@ -68,6 +68,27 @@ async function* failing(): AsyncGenerator<number, void, void> {
   throw new Error("Redis is away");
 }
 
+test("a search that finds nothing rests when time is up, and ends when it is closed", async () => {
+  let steps = 0;
+  const ended: boolean[] = [];
+  const readings = new Readings();
+  const read = async function* (signal: AbortSignal): AsyncGenerator<undefined, void, void> {
+    signal.addEventListener("abort", () => ended.push(true));
+    for (;;) {
+      steps++;
+      await new Promise(setImmediate);
+      yield undefined;
+    }
+  };
+  const page = await readings.page("x", { cursor: undefined, limit: 5 }, read);
+  expect(page).toMatchObject({ items: [], next: expect.any(String) });
+  const before = steps;
+  for (let i = 0; i < 50; i++) await new Promise(setImmediate);
+  expect(steps - before).toBeLessThanOrEqual(1);
+  readings.close();
+  expect(ended).toEqual([true]);
+});
+
 test("what fails is told, and is over", async () => {
   const readings = new Readings();
   const { next } = await readings.page("x", { cursor: undefined, limit: 0 }, failing);
