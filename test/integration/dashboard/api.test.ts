@@ -230,7 +230,9 @@ test("a queue that is shared with Java is changed as Java reads it", async () =>
   expect((await post(path, { id, delay: 2 * HOUR })).status).toBe(200);
   const { order, timeouts } = queueKeys(name);
   const redis = newRedis();
-  expect(await redis.lrangeBuffer(order, 0, -1)).toEqual(await redis.zrangeBuffer(timeouts, 0, -1));
+  expect(await redis.lrangeBuffer(order, 0, -1)).toEqual(
+    await redis.zrangeBuffer(timeouts, "0", "-1"),
+  );
 });
 
 test("queues whose names are dots can be looked at", async () => {
