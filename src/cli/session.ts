@@ -1,4 +1,3 @@
-import { once } from "node:events";
 import { createInterface } from "node:readline/promises";
 import { RedisError } from "../errors.ts";
 import { Inspector, type InspectedQueue } from "../inspect/inspector.ts";
@@ -134,7 +133,10 @@ export class Session implements AsyncDisposable {
     try {
       const asked = lines.question(`Really ${doing}? [y/N] `, { signal });
       // After Ctrl-D nobody answers any more.
-      const closed = once(lines, "close").then(() => "\n");
+      const closed = new Promise<string>((resolve) => {
+        // An answer may come with the end of the input, and counts.
+        lines.once("close", () => setImmediate(resolve, "\n"));
+      });
       const answer = await Promise.race([asked.catch(() => closed), closed]);
       signal.throwIfAborted();
       if (answer === "\n") stderr.write(answer);

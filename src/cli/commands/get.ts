@@ -37,9 +37,9 @@ bounded steps.`,
       ? `in queue ${quoted(name)}`
       : `in any of ${count - refused} queues; those with only ready messages are not found: name the queue`;
     output.say(`${quoted(wanted)} is not ${where}.`);
-    for (const name of mayBeReady) {
+    for (const one of mayBeReady) {
       output.say(
-        `It may be ready in ${quoted(name)}: what is ready in a plain queue has neither id nor key.`,
+        `It may be ready in ${quoted(one)}: what is ready in a plain queue has neither id nor key.`,
       );
     }
     if (isJson) await output.json({ wanted, found: false, mayBeReadyIn: mayBeReady });

@@ -65,17 +65,19 @@ it has been handled since. A queue that is not there yet becomes what the export
     const doing = `import queue ${quoted(head.queue)} into queue ${quoted(name)} of ${session.addresses.shown}`;
     if (!dryRun) await session.mayChange(doing, values);
     const queue = target?.queue ?? (await makePartitions(session, name, count));
-    let done = 0;
+    let inserted = 0;
     const importing = importQueue(queue, head, iterator, {
       signal,
       dryRun,
       onProgress: (progress) => {
-        done = progress.put;
-        output.progress(`Imported ${formatCount(done)} messages`);
+        inserted = progress.put;
+        output.progress(`Imported ${formatCount(inserted)} messages`);
       },
     }).catch((error: unknown) => {
       if (!(error instanceof TypeError || error instanceof RangeError)) throw error;
-      const before = dryRun ? "nothing was put in" : `${formatCount(done)} message(s) were put in`;
+      const before = dryRun
+        ? "nothing was put in"
+        : `${formatCount(inserted)} message(s) were put in`;
       throw new UsageError(`${error.message}; ${before}`, { cause: error });
     });
     const { put, known, isWhole } = await Promise.race([importing, failed]);

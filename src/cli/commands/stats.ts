@@ -90,11 +90,30 @@ const COLUMNS = [
 ];
 
 function rowOf(name: string, found: QueueStats): string[] {
-  const { delayed, overdue, ready, inFlight, retries, dead, nextDeadline, serverTime } = found;
+  const { delayed, overdue, ready, inFlight, retries, dead } = found;
   const counts = [delayed, overdue, ready, inFlight, retries, dead].map(formatCount);
-  const next = nextDeadline === undefined ? "-" : formatDistance(nextDeadline, serverTime);
-  return [name, ...counts, found.isPaused ? "paused" : next];
+  return [name, ...counts, stateOf(found)];
 }
+
+/** What is wrong with a queue, and since when; otherwise when the next message is due. */
+function stateOf(found: QueueStats): string {
+  const { isPaused, nextDeadline, serverTime, oldestReadyAge = 0, quarantined } = found;
+  if (isPaused) return "paused";
+  if (nextDeadline !== undefined && serverTime - nextDeadline >= LATE) {
+    const who = found.listeners === 0 ? ": nobody moves" : "";
+    return `overdue by ${formatDuration(serverTime - nextDeadline)}${who}`;
+  }
+  if (oldestReadyAge >= BACKLOG) {
+    const who = found.consumers === 0 ? ": nobody takes" : "";
+    return `backlog ${formatDuration(oldestReadyAge)}${who}`;
+  }
+  if (quarantined > 0) return `${formatCount(quarantined)} quarantined`;
+  return nextDeadline === undefined ? "-" : formatDistance(nextDeadline, serverTime);
+}
+
+/** From how many milliseconds on a queue is late, and its oldest ready message is a backlog. */
+const LATE = 5000;
+const BACKLOG = 60_000;
 
 function factsOf(found: QueueStats): [name: string, value: string][] {
   const { serverTime, nextDeadline, oldestReadyAge, consumers, listeners } = found;

@@ -64,6 +64,13 @@ test("queues, their numbers, their messages by deadline and by prefix, and what 
   expect(stderr).toContain("3 fall due");
 });
 
+test("stats tells of a queue whose messages nobody moves", async () => {
+  const name = uniqueName();
+  await newRedis().zadd(queueKeys(name).timeouts, Date.now() - HOUR, "?");
+  const { stdout } = await cli(["stats"]);
+  expect(stdout).toMatch(new RegExp(`^${name} .* overdue by 1h: nobody moves$`, "m"));
+});
+
 test("a key of another type hides its own queue alone: exit code 3 at the end", async () => {
   const [name, broken, key] = [uniqueName(), uniqueName(), uniqueName("order")];
   const redis = newRedis();
