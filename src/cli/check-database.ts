@@ -17,7 +17,7 @@ export async function checkDatabase(url: string, timeout: number): Promise<void>
     lazyConnect: true,
     connectTimeout: timeout,
     commandTimeout: timeout,
-    retryStrategy: null as never,
+    retryStrategy: null,
     maxRetriesPerRequest: 0,
   });
   redis.on("error", () => {});

@@ -84,7 +84,7 @@ function harmless(line: string): string {
     .join("");
 }
 
-// eslint-disable-next-line no-control-regex
+// oxlint-disable-next-line no-control-regex
 const COLOUR = /(\u001b\[(?:0|1|22|31|33|36)m)/;
 
 /** JSON in one line of which nothing acts on a terminal. What is read from it is what was written. */
