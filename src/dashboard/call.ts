@@ -25,7 +25,7 @@ const MAX_VALUE = 1000;
 /** A call of the API: what is asked, and what it is asked of. */
 export class Call {
   readonly running: Running;
-  readonly signal: AbortSignal;
+  readonly request: Request;
   readonly #queue: string | undefined;
   readonly #query: URLSearchParams;
   readonly #body: Readonly<Record<string, unknown>>;
@@ -33,17 +33,22 @@ export class Call {
   constructor(
     running: Running,
     asked: {
-      readonly signal: AbortSignal;
+      readonly request: Request;
       readonly queue: string | undefined;
       readonly query: URLSearchParams;
       readonly body: Readonly<Record<string, unknown>>;
     },
   ) {
     this.running = running;
-    this.signal = asked.signal;
+    this.request = asked.request;
     this.#queue = asked.queue;
     this.#query = asked.query;
     this.#body = asked.body;
+  }
+
+  /** Aborted when nobody waits for the response any more. */
+  get signal(): AbortSignal {
+    return this.request.signal;
   }
 
   /** The queue that the path names. */

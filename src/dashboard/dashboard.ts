@@ -96,7 +96,7 @@ class DashboardServer {
     const found = findRoute(path);
     if (found === undefined) throw new HttpError(404, "there is no such call");
     const { route, queue } = found;
-    const { method, signal } = request;
+    const { method } = request;
     const answering = method === "GET" || method === "POST" ? route[method] : undefined;
     if (answering === undefined) {
       const allow = Object.keys(route).join(", ");
@@ -104,7 +104,7 @@ class DashboardServer {
     }
     if (method === "POST") this.#guard.admitChange(request);
     const body = method === "POST" ? await readBody(request) : {};
-    return await answer(answering, new Call(this.#run(), { signal, queue, query, body }));
+    return await answer(answering, new Call(this.#run(), { request, queue, query, body }));
   }
 
   #run(): Running {

@@ -22,7 +22,8 @@ const written = new WeakMap<Round, string>();
 export class EventStreams {
   readonly #sampler: Sampler;
   readonly #view: QueueView;
-  readonly #closes = new Set<() => void>();
+  /** With each the request that it answers: the signal of a request that was collected is never aborted. */
+  readonly #open = new Map<() => void, Request>();
 
   constructor(sampler: Sampler, view: QueueView) {
     this.#sampler = sampler;
@@ -30,20 +31,20 @@ export class EventStreams {
   }
 
   /**
-   * A stream of what each round finds: of all queues, and of one in detail if it is named. Ends when the signal is aborted,
-   * or the body is cancelled.
+   * A stream of what each round finds: of all queues, and of one in detail if it is named. Ends when the request is
+   * aborted, or the body is cancelled.
    *
    * @throws {HttpError} 503 if too many are open.
    */
-  open(queue: string | undefined, signal: AbortSignal): Response {
-    if (this.#closes.size >= MOST) {
+  open(queue: string | undefined, request: Request): Response {
+    if (this.#open.size >= MOST) {
       throw new HttpError(503, `more than ${MOST} pages are open: close some`);
     }
     let close: (() => void) | undefined;
     const body = new ReadableStream<Uint8Array>(
       {
         start: (controller) => {
-          close = this.#start(controller, queue, signal);
+          close = this.#start(controller, queue, request);
         },
         cancel: () => close?.(),
       },
@@ -55,14 +56,15 @@ export class EventStreams {
   }
 
   close(): void {
-    for (const close of this.#closes) close();
+    for (const close of this.#open.keys()) close();
   }
 
   #start(
     controller: ReadableStreamDefaultController<Uint8Array>,
     queue: string | undefined,
-    signal: AbortSignal,
+    request: Request,
   ): () => void {
+    const { signal } = request;
     const encoder = new TextEncoder();
     let isOpen = true;
     const send = (text: string) => {
@@ -81,14 +83,14 @@ export class EventStreams {
       clearTimeout(life);
       leave();
       signal.removeEventListener("abort", close);
-      this.#closes.delete(close);
+      this.#open.delete(close);
       try {
         controller.close();
       } catch {
         // It was cancelled.
       }
     };
-    this.#closes.add(close);
+    this.#open.set(close, request);
     signal.addEventListener("abort", close);
     send("retry: 2000\n\n");
     const leave = this.#sampler.watch(queue, (round) => {

@@ -35,7 +35,7 @@ const ROUTES: Readonly<Record<string, Route>> = {
     GET: (call) => {
       const queue = call.value("queue");
       if (queue !== undefined) checkName(queue);
-      return call.running.streams.open(queue, call.signal);
+      return call.running.streams.open(queue, call.request);
     },
   },
   queues: { GET: showQueues },

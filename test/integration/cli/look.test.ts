@@ -1,11 +1,25 @@
-import { expect, onTestFinished, test } from "vitest";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { queueKeys } from "../../../src/queue/keys.ts";
-import { cli } from "../../helpers/cli.ts";
-import { newLine } from "../../helpers/delayline.ts";
+import { cli as cliOn, type CliOptions } from "../../helpers/cli.ts";
+import { newLine as newLineOn } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
-import { newRedis, uniqueName } from "../../helpers/redis.ts";
+import { OwnServer } from "../../helpers/own-server.ts";
+import { newRedis as newRedisOn, uniqueName } from "../../helpers/redis.ts";
+
+// Commands that look at all queues: nobody else's may be there, some of which are broken on purpose.
 
 const HOUR = 3_600_000;
+
+let server: OwnServer;
+beforeAll(async () => {
+  server = await OwnServer.start();
+});
+afterAll(() => server.stop());
+
+const cli = (argv: readonly string[], options?: CliOptions) =>
+  cliOn(argv, { url: server.url, ...options });
+const newLine = () => newLineOn({ redis: server.url });
+const newRedis = () => newRedisOn(server.url);
 
 test("where is the reminder for order 42? One command answers, in all queues", async () => {
   const name = uniqueName();

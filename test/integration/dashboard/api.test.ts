@@ -48,7 +48,7 @@ test("queues at a glance: plain, reliable and in partitions, in the order of the
   expect(body.queues).toMatchObject([
     { name: "a parts", kind: "plain", partitions: 2, isPaused: true, delayed: 0, overdueBy: 0 },
     { name: "b orders", kind: "plain", partitions: 0, delayed: 1, overdue: 1, consumers: null },
-    { name: "c mail", kind: "reliable", overdue: 0, consumers: 0, listeners: 0, readied: null },
+    { name: "c mail", kind: "reliable", overdue: 0, consumers: 0, listeners: 0, readied: 0 },
   ]);
   expect(body.queues[1].overdueBy).toBeGreaterThanOrEqual(5000);
   expect(body.queues[1].overdueBy).toBeLessThan(15_000);

@@ -209,7 +209,7 @@ test("of a page that does not read only a few events are kept", async () => {
   });
   let rounds = 0;
   sampler.watch(undefined, () => rounds++);
-  const response = streams.open(undefined, new AbortController().signal);
+  const response = streams.open(undefined, new Request("http://localhost/api/events"));
   await eventually(() => rounds > 10);
   streams.close();
   let kept = 0;

@@ -100,10 +100,10 @@ test("a body that somebody has read and parsed before is used", async () => {
 });
 
 test("a page that goes away ends its stream", async () => {
-  let signal: AbortSignal | undefined;
+  let answered: Request | undefined;
   const board = newBoard();
   const node = nodeHandler((asked) => {
-    signal = asked.signal;
+    answered = asked;
     return board(asked);
   });
   const url = await listen(node);
@@ -111,7 +111,7 @@ test("a page that goes away ends its stream", async () => {
   const events = eventsOf(await fetch(`${url}/api/events`, { signal: leaving.signal }));
   await events.next();
   leaving.abort();
-  await eventually(() => signal?.aborted === true);
+  await eventually(() => answered?.signal.aborted === true);
 });
 
 test("without authorize only this machine is served, whatever name it says", async () => {
