@@ -81,7 +81,7 @@ test.each(KINDS)(
     const [a, b, c, d] = await takeAll(queue, 4);
     await until(queue, { ready: 0, inFlight: 4, oldestReadyAge: undefined, consumers: 1 });
     await a?.ack();
-    await b?.nack({ delay: 2 * HOUR });
+    await b?.nack({ delay: 1.5 * HOUR });
     await c?.reject("no good");
     await until(queue, { inFlight: 1, retries: 1, dead: 1, readied: 4, finished: 3 });
     const { nextDeadline = 0, serverTime } = await queue.stats();
