@@ -62,30 +62,12 @@ export class Counters {
   }
 
   snapshot(): QueueCounters {
-    const {
-      offered,
-      transferred,
-      taken,
-      acknowledged,
-      retried,
-      reclaimed,
-      dead,
-      cancelled,
-      failed,
-    } = this;
+    const { queue: _, systemLateness, backlogLateness, handling, ...counts }: Counters = this;
     return {
-      offered,
-      transferred,
-      taken,
-      acknowledged,
-      retried,
-      reclaimed,
-      dead,
-      cancelled,
-      failed,
-      systemLateness: this.systemLateness.snapshot(),
-      backlogLateness: this.backlogLateness.snapshot(),
-      handling: this.handling.snapshot(),
+      ...counts,
+      systemLateness: systemLateness.snapshot(),
+      backlogLateness: backlogLateness.snapshot(),
+      handling: handling.snapshot(),
     };
   }
 }
