@@ -235,15 +235,8 @@ test("150 clients are closed while messages arrive", async () => {
   const stop = startProducer(name);
   const received: number[] = [];
 
-  // How long it takes until a client has taken its first message depends on the machine.
-  const startedAt = performance.now();
-  const first = new TestLine();
-  received.push(await numbersIn(first, name).take());
-  const span = performance.now() - startedAt;
-  await first.close();
-
   /** One short life: connects, waits with three takes at once, and closes in their midst. */
-  const liveShortly = async () => {
+  const liveShortly = async (untilTaken: boolean) => {
     const line = new TestLine();
     const queue = numbersIn(line, name);
     const takes = numbers(3).map(() =>
@@ -252,14 +245,15 @@ test("150 clients are closed while messages arrive", async () => {
         (error: unknown) => expect(error).toBeInstanceOf(ClosedError),
       ),
     );
-    // From before it has connected until after it has taken.
-    await sleep(Math.random() * 1.5 * span);
+    // At some moment while it connects; or at some moment while it takes.
+    if (untilTaken) await Promise.race(takes);
+    await sleep(Math.random() * 8);
     await line.close();
     await Promise.all(takes);
     expect(line.errors).toEqual([]);
   };
   const inARow = async () => {
-    for (let i = 0; i < 50; i++) await liveShortly();
+    for (let i = 0; i < 50; i++) await liveShortly(i % 2 === 0);
   };
   await Promise.all([inARow(), inARow(), inARow()]);
 
@@ -267,5 +261,5 @@ test("150 clients are closed while messages arrive", async () => {
   const redis = newRedis();
   const left = (await redis.lrange(name, 0, -1)).map(Number);
   expectEachOnce(sent, [...received, ...left]);
-  expect(received.length).toBeGreaterThan(1);
+  expect(received.length).toBeGreaterThanOrEqual(75);
 });
