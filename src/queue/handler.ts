@@ -1,6 +1,6 @@
 import { HandlerError, type DelaylineError } from "../errors.ts";
 import type { Counters } from "../observe/counters.ts";
-import { handlings, PLAIN_MESSAGE, tracedQuietly, type HandleEvent } from "../observe/events.ts";
+import { handlings, tracedQuietly, type HandleEvent } from "../observe/events.ts";
 
 /** What a handler is told besides its payload. */
 export interface HandlerContext {
@@ -25,30 +25,15 @@ export type Handler<T> = (payload: T, context: HandlerContext) => unknown;
 export type OnHandlerError<T> = (error: unknown, payload: T) => unknown;
 
 /**
- * Runs a handler, `work`, and tells who listens. Returns or throws as it does. Whoever calls it counts: not in here, since
- * each promise more is felt where nobody listens.
- *
- * `describe` is called only if somebody listens.
+ * Runs a handler, `work`, and tells who listens; resolves or rejects as it does. Callers ask `handlings.hasSubscribers`
+ * first, and count themselves: each closure and each promise more is felt where nobody listens.
  */
-export function runHandler(
-  work: () => unknown,
-  counters: Counters,
-  describe: () => Pick<HandleEvent, "group" | "messages">,
-): unknown {
-  return handlings.hasSubscribers ? tellHandling(work, counters, describe) : work();
-}
-
-function tellHandling(
+export function toldHandling(
   work: () => unknown,
   { queue }: Counters,
-  describe: () => Pick<HandleEvent, "group" | "messages">,
+  told: Pick<HandleEvent, "group" | "messages">,
 ): Promise<unknown> {
-  return tracedQuietly(handlings, { queue, ...describe() }, async () => await work());
-}
-
-/** What is told of a handler of a plain queue. */
-export function describePlain(): Pick<HandleEvent, "group" | "messages"> {
-  return { group: undefined, messages: [PLAIN_MESSAGE] };
+  return tracedQuietly(handlings, { queue, ...told }, async () => await work());
 }
 
 /**

@@ -6,18 +6,13 @@ import type { Consumer } from "../queue/consumer.ts";
 import type { CallOptions } from "../queue/options.ts";
 import type { Payloads } from "../queue/payloads.ts";
 import type { HandleOptions } from "../queue/queue-handle.ts";
-import {
-  describePlain,
-  isCutShortBy,
-  runHandler,
-  tellFailure,
-  type Handler,
-} from "../queue/handler.ts";
+import type { Handler } from "../queue/handler.ts";
 import { Subscription } from "../queue/subscription.ts";
 import type { Work } from "../redis/troubles.ts";
 import { exclusiveHandling } from "./exclusive-handling.ts";
 import type { ExclusiveTaking } from "./exclusive-take.ts";
 import { Iteration } from "../queue/iteration.ts";
+import { handle } from "./handling.ts";
 import { ReadyHandle } from "./ready-handle.ts";
 import type { ReadyFace, ReadyList } from "./ready-list.ts";
 import {
@@ -175,31 +170,20 @@ export class BlockingQueue<T = unknown> extends ReadyHandle<T> {
     const { concurrency, onError } = checkSubscribe(options);
     this.#list.checkTaking();
     const { takes: work, report, exclusive } = this.#host;
-    const counters = this.#counters;
     const take = (wait: WaitOptions) => this.#takeOne(wait);
-    const host = { queue: this.name, onError, report };
+    const host = { queue: this.name, onError, report, counters: this.#counters };
     if (exclusive !== undefined) {
       checkExclusiveSubscribe(this.name, options);
       const handling = exclusiveHandling(handler, this.#payloads, {
         ...host,
         takes: work,
         exclusive,
-        counters,
       });
       return this.#attend(new Subscription(handling));
     }
-    const handle = async (payload: T, closing: AbortSignal) => {
-      const startedAt = performance.now();
-      try {
-        await runHandler(() => handler(payload, { signal: closing }), counters, describePlain);
-        counters.handled(startedAt);
-      } catch (error) {
-        counters.handled(startedAt);
-        if (!isCutShortBy(closing, error)) counters.failed++;
-        await tellFailure(error, payload, host);
-      }
-    };
-    const handling = { queue: this.name, take, takes: work, handle, concurrency, report };
+    const run = (payload: T, closing: AbortSignal) =>
+      handle(handler, payload, { signal: closing }, closing, host);
+    const handling = { queue: this.name, take, takes: work, handle: run, concurrency, report };
     return this.#attend(new Subscription(handling));
   }
 

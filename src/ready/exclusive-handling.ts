@@ -1,17 +1,9 @@
-import type { DelaylineError } from "../errors.ts";
-import type { Counters } from "../observe/counters.ts";
-import {
-  describePlain,
-  isCutShortBy,
-  runHandler,
-  tellFailure,
-  type Handler,
-  type OnHandlerError,
-} from "../queue/handler.ts";
+import type { Handler } from "../queue/handler.ts";
 import type { Payloads } from "../queue/payloads.ts";
 import type { Handling } from "../queue/subscription.ts";
 import type { Work } from "../redis/troubles.ts";
 import type { ExclusiveTaking, HeldTaken, TakeHeld } from "./exclusive-take.ts";
+import { handle, type HandlingHost } from "./handling.ts";
 
 /** A message, and how it was taken. */
 interface Item<T> {
@@ -29,14 +21,7 @@ interface Item<T> {
 export function exclusiveHandling<T>(
   handler: Handler<T>,
   payloads: Payloads<T>,
-  host: {
-    readonly queue: string;
-    readonly onError: OnHandlerError<T> | undefined;
-    readonly report: (error: DelaylineError) => void;
-    readonly takes: Work;
-    readonly exclusive: ExclusiveTaking;
-    readonly counters: Counters;
-  },
+  host: HandlingHost<T> & { readonly takes: Work; readonly exclusive: ExclusiveTaking },
 ): Handling<Item<T>> {
   const { queue, report, takes, exclusive, counters } = host;
   exclusive.check();
@@ -68,16 +53,7 @@ export function exclusiveHandling<T>(
       }
       counters.taken++;
       const signal = eitherOf(closing, held.signal);
-      const startedAt = performance.now();
-      try {
-        const work = () => handler(payload, { signal, fence: held.fence });
-        await runHandler(work, counters, describePlain);
-        counters.handled(startedAt);
-      } catch (error) {
-        counters.handled(startedAt);
-        if (!isCutShortBy(closing, error)) counters.failed++;
-        await tellFailure(error, payload, host);
-      }
+      await handle(handler, payload, { signal, fence: held.fence }, closing, host);
     },
   };
 }

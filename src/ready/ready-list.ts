@@ -73,10 +73,8 @@ export class ReadyList {
     others: readonly ReadyList[] = [],
   ): Promise<readonly Taken[]> {
     const taken = await this.#taker(others).wait(max, options);
-    for (const { source } of taken) {
-      const from = others.find((list) => list.#queue.keys.ready === source.ready) ?? this;
-      from.#queue.counters.taken++;
-    }
+    if (others.length === 0) this.#queue.counters.taken += taken.length;
+    else this.#countEach(taken, others);
     return taken;
   }
 
@@ -110,6 +108,14 @@ export class ReadyList {
     const taken = (await this.#queue.callOnce("take from", take, { signal, onLate })) ?? [];
     this.#queue.counters.taken += taken.length;
     return taken;
+  }
+
+  /** Counts messages where they were taken from. */
+  #countEach(taken: readonly Taken[], others: readonly ReadyList[]): void {
+    for (const { source } of taken) {
+      const from = others.find((list) => list.#queue.keys.ready === source.ready) ?? this;
+      from.#queue.counters.taken++;
+    }
   }
 
   /**

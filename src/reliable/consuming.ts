@@ -167,9 +167,13 @@ export class Consuming<T> {
       const batch = await deliverer.take(max, wait);
       return batch.length === 0 ? [] : [batch];
     };
-    const handleBatch = (batch: readonly Delivered<T>[], closing: AbortSignal) => {
+    const handleBatch = async (batch: readonly Delivered<T>[], closing: AbortSignal) => {
       running.add(batch, closing);
-      return run(batch, closing).finally(() => running.delete(batch));
+      try {
+        await run(batch, closing);
+      } finally {
+        running.delete(batch);
+      }
     };
     const abandon = () => {
       for (const held of running.all()) {

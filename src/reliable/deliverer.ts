@@ -63,12 +63,13 @@ export class Deliverer<T> implements DeliveryHost {
    * becomes a dead letter, and the wait goes on.
    */
   async take(max: number, { signal, timeout }: WaitOptions): Promise<Delivered<T>[]> {
-    const endsAt = performance.now() + timeout;
+    const startedAt = timeout === Infinity ? 0 : performance.now();
+    let left = timeout;
     for (;;) {
-      const left = Math.max(0, endsAt - performance.now());
       const taken = await this.#group.take(max, { signal, timeout: left });
       const delivered = taken.flatMap((held) => this.open(held));
       if (delivered.length > 0 || taken.length === 0) return delivered;
+      left = Math.max(0, timeout - (performance.now() - startedAt));
     }
   }
 

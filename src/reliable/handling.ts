@@ -1,5 +1,6 @@
 import type { DelaylineError } from "../errors.ts";
-import { isCutShortBy, runHandler, tellFailure, type OnHandlerError } from "../queue/handler.ts";
+import { handlings } from "../observe/events.ts";
+import { isCutShortBy, tellFailure, toldHandling, type OnHandlerError } from "../queue/handler.ts";
 import { toldOf, type Deliverer, type Delivered } from "./deliverer.ts";
 import type { Delivery } from "./delivery.ts";
 import type { Held } from "./held.ts";
@@ -18,6 +19,11 @@ export interface HandlingHost<T> {
   readonly report: (error: DelaylineError) => void;
 }
 
+/** And what tells of its failure. */
+type FailureHost<T, Input> = HandlingHost<T> & {
+  readonly onError: OnHandlerError<Input> | undefined;
+};
+
 /**
  * Runs a handler, `work`, on deliveries, and settles those that it has not settled itself: if it returns they are acknowledged;
  * if it throws they are retried; if it throws a {@link RejectError} they are dead. If it throws the reason with which
@@ -31,9 +37,7 @@ export async function handle<T, Input>(
   work: () => unknown,
   input: Input,
   closing: AbortSignal,
-  host: HandlingHost<T> & {
-    readonly onError: OnHandlerError<Input> | undefined;
-  },
+  host: FailureHost<T, Input>,
 ): Promise<void> {
   const { deliverer } = host;
   const { counters } = deliverer;
@@ -44,21 +48,35 @@ export async function handle<T, Input>(
   }
   for (const { held } of delivered) held.isGiven = true;
   const startedAt = performance.now();
-  let thrown: { readonly error: unknown } | undefined;
   try {
-    await runHandler(work, counters, () => ({
-      group: deliverer.group,
-      messages: delivered.map(toldOf),
-    }));
+    await (handlings.hasSubscribers ? told(work, deliverer, delivered) : work());
   } catch (error) {
-    thrown = { error };
-  }
-  counters.handled(startedAt);
-  if (thrown === undefined) {
-    await each(delivered, (held) => deliverer.finish(held));
+    counters.handled(startedAt);
+    await settleFailed(delivered, error, input, closing, host);
     return;
   }
-  const { error } = thrown;
+  counters.handled(startedAt);
+  await each(delivered, (held) => deliverer.finish(held));
+}
+
+function told(
+  work: () => unknown,
+  { counters, group }: Pick<Deliverer<unknown>, "counters" | "group">,
+  delivered: readonly Delivered<unknown>[],
+): Promise<unknown> {
+  return toldHandling(work, counters, { group, messages: delivered.map(toldOf) });
+}
+
+/** Settles what a handler has failed with, and tells of its failure. */
+async function settleFailed<T, Input>(
+  delivered: readonly Delivered<T>[],
+  error: unknown,
+  input: Input,
+  closing: AbortSignal,
+  host: FailureHost<T, Input>,
+): Promise<void> {
+  const { deliverer } = host;
+  const { counters } = deliverer;
   const isCutShort = isCutShortBy(closing, error);
   if (error instanceof RejectError || !isCutShort) counters.failed++;
   if (error instanceof RejectError) {

@@ -16,10 +16,7 @@ export class InHand {
   }
 
   add(entry: Entry): Held {
-    const held = new Held(entry, (left) => {
-      this.#held.delete(entry.entryId);
-      this.#onLeft(left);
-    });
+    const held = new Held(entry, this.#remove);
     this.#held.set(entry.entryId, held);
     return held;
   }
@@ -27,6 +24,12 @@ export class InHand {
   has(entryId: string): boolean {
     return this.#held.has(entryId);
   }
+
+  // One for all, not one for each.
+  readonly #remove = (left: Held): void => {
+    this.#held.delete(left.entry.entryId);
+    this.#onLeft(left);
+  };
 
   /** Those in hand now. */
   all(): Held[] {

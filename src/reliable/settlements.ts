@@ -63,7 +63,8 @@ export class Settlements {
 
   /** Finishes a delivery. */
   ack(held: Held, signal?: AbortSignal): Promise<boolean> {
-    const settlement = { ...of(held), bytes: 0, counter: "acknowledged" } as const;
+    const { entryId: entry, group } = held.entry;
+    const settlement = { entry, isOwn: group !== undefined, bytes: 0, counter: ACKNOWLEDGED };
     return held.settle(() => this.#acks.add(settlement, signal));
   }
 
@@ -170,6 +171,8 @@ function rowOf({ entry, isOwn }: Settlement): { entry: string; own: number } {
 
 /** Characters of a dead letter's reason that are kept. */
 const MAX_REASON = 1000;
+
+const ACKNOWLEDGED: Settlement["counter"] = "acknowledged";
 
 /** What a stranger may hold, in bytes: nobody here has read it. */
 const UNKNOWN = 65_536;

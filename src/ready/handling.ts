@@ -1,0 +1,43 @@
+import type { DelaylineError } from "../errors.ts";
+import type { Counters } from "../observe/counters.ts";
+import { handlings, PLAIN_MESSAGE } from "../observe/events.ts";
+import {
+  isCutShortBy,
+  tellFailure,
+  toldHandling,
+  type Handler,
+  type HandlerContext,
+  type OnHandlerError,
+} from "../queue/handler.ts";
+
+/** What runs a handler. */
+export interface HandlingHost<T> {
+  readonly queue: string;
+  readonly counters: Counters;
+  readonly onError: OnHandlerError<T> | undefined;
+  readonly report: (error: DelaylineError) => void;
+}
+
+/** Runs a handler on a payload, counts, and tells of its failure. Never rejects. */
+export async function handle<T>(
+  handler: Handler<T>,
+  payload: T,
+  context: HandlerContext,
+  closing: AbortSignal,
+  host: HandlingHost<T>,
+): Promise<void> {
+  const { counters } = host;
+  const startedAt = performance.now();
+  try {
+    await (handlings.hasSubscribers
+      ? toldHandling(() => handler(payload, context), counters, TOLD)
+      : handler(payload, context));
+    counters.handled(startedAt);
+  } catch (error) {
+    counters.handled(startedAt);
+    if (!isCutShortBy(closing, error)) counters.failed++;
+    await tellFailure(error, payload, host);
+  }
+}
+
+const TOLD = { group: undefined, messages: [PLAIN_MESSAGE] } as const;
