@@ -14,6 +14,7 @@ import { mainJob } from "./workloads/main-job.ts";
 import { memory } from "./workloads/memory.ts";
 import { observing } from "./workloads/observing.ts";
 import { partitionCommands, partitionCrowd } from "./workloads/partition-commands.ts";
+import { partitionHandover } from "./workloads/partition-handover.ts";
 import { partitionIdle } from "./workloads/partition-idle.ts";
 import { partitionNodes } from "./workloads/partition-nodes.ts";
 import { partitionPrice } from "./workloads/partition-price.ts";
@@ -42,6 +43,7 @@ export const WORKLOADS: readonly Workload[] = [
   partitionIdle,
   partitionScripts,
   partitionChange,
+  partitionHandover,
   partitionNodes,
   partitionPrice,
 ];

@@ -38,6 +38,11 @@ export class Program<M extends Methods<M>> implements AsyncDisposable {
     return result as Awaited<ReturnType<M[Name]>>;
   }
 
+  /** Kills the process, in the midst of whatever it does. */
+  async kill(): Promise<void> {
+    await this.#child.kill();
+  }
+
   /** Ends the process. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#child.release();

@@ -11,6 +11,8 @@ export interface MemberPlan {
   readonly kind: "plain" | "reliable";
   /** Undefined: an ordinary queue. */
   readonly partitions?: number | undefined;
+  /** Whether each partition has one consumer at a time. Defaults to false. */
+  readonly isExclusive?: boolean;
   /** The file of another build of the library. Defaults to the one at hand. */
   readonly library?: string | undefined;
 }
@@ -61,18 +63,19 @@ const methods = {
     plan = itsPlan;
   },
 
-  /** Takes and moves messages as so many clients. */
+  /** Takes and moves messages as so many clients, each with so many handlers; exclusive ones have one per partition. */
   async consume(clients: number, concurrency: number): Promise<void> {
-    const { kind, partitions } = plan;
-    const options = partitions === undefined ? {} : { partitions };
+    const { kind, partitions, isExclusive = false } = plan;
+    const options = { ...(partitions !== undefined && { partitions }), exclusive: isExclusive };
+    const handlers = isExclusive ? {} : { concurrency };
     for (let i = 0; i < clients; i++) {
       const line = await openLine();
       const handle = ({ dueAt }: Message) => void lateness.push(Date.now() - dueAt);
       if (kind === "reliable") {
-        line.getReliableQueue<Message>("orders", options).subscribe(handle, { concurrency });
+        line.getReliableQueue<Message>("orders", options).subscribe(handle, handlers);
       } else {
-        line.getDelayedQueue("orders", options);
-        line.getBlockingQueue<Message>("orders", options).subscribe(handle, { concurrency });
+        line.getDelayedQueue("orders", partitions === undefined ? {} : { partitions });
+        line.getBlockingQueue<Message>("orders", options).subscribe(handle, handlers);
       }
     }
   },

@@ -6,8 +6,7 @@ import type { Workload } from "../workload.ts";
 
 /**
  * What processes send that wait. Every client asks each of its connections for a sign of life once a second, which is
- * `time` and `ping`, and sends a block every two seconds: the ordinary queue shows how much that is. Exclusive
- * consumers come to this table, too: their goal is 20.
+ * `time` and `ping`, and sends a block every two seconds: the ordinary queue shows how much that is.
  */
 export const partitionIdle: Workload = {
   name: "partition-idle",
@@ -17,10 +16,16 @@ export const partitionIdle: Workload = {
     const figures: Figure[] = [];
     const seconds = isQuick ? 20 : 60;
     for (const kind of ["plain", "reliable"] as const) {
-      for (const partitions of [8, undefined]) {
-        const of = `${kind}, ${partitions === undefined ? "ordinary" : `P = ${partitions}`}`;
+      for (const [partitions, isExclusive] of [
+        [8, false],
+        [8, true],
+        [undefined, false],
+      ] as const) {
+        const what = partitions === undefined ? "ordinary" : `P = ${partitions}`;
+        const of = `${kind}, ${what}${isExclusive ? ", exclusive" : ""}`;
         progress(`${of}: waiting for ${seconds} s`);
-        const plan = { masters: 1, processes: PROCESSES, concurrency: 10, kind, partitions };
+        const crew = { masters: 1, processes: PROCESSES, concurrency: 10 };
+        const plan = { ...crew, kind, partitions, isExclusive };
         await using staff = await Staff.start(plan);
         // It has a connection that gives signs of life, too.
         await staff.producer.call("close");
@@ -36,7 +41,8 @@ export const partitionIdle: Workload = {
           value: each.reduce((sum, [, count]) => sum + count, 0),
           unit: "",
           parts: Object.fromEntries(each),
-          ...(partitions === 8 && kind === "plain" && { goal: { atMost: 3 } }),
+          ...(isExclusive && { goal: { atMost: 20 } }),
+          ...(partitions === 8 && !isExclusive && kind === "plain" && { goal: { atMost: 3 } }),
         });
       }
     }

@@ -1,0 +1,78 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Figure } from "../figure.ts";
+import { Program } from "../program.ts";
+import type { MemberMethods } from "../programs/member.ts";
+import { Site } from "../site.ts";
+import type { Round, Workload } from "../workload.ts";
+
+type Member = Program<MemberMethods>;
+
+/** For how long messages of a partition wait while it passes from one exclusive consumer to another. */
+export const partitionHandover: Workload = {
+  name: "partition-handover",
+  group: "partitions",
+  title:
+    "the longest that a message waits while exclusive consumers come and go, 200/s, 6 partitions",
+  async round(round) {
+    const figures: Figure[] = [];
+    for (const kind of ["plain", "reliable"] as const)
+      figures.push(...(await comeAndGo(kind, round)));
+    return figures;
+  },
+};
+
+async function comeAndGo(kind: "plain" | "reliable", { progress }: Round): Promise<Figure[]> {
+  const starting = Array.from({ length: 4 }, () => Program.start<MemberMethods>("member"));
+  await using site = await Site.start();
+  const members = await Promise.all(starting);
+  const [producer, first, second, third] = members as [Member, Member, Member, Member];
+  try {
+    const plan = { address: site.address, kind, partitions: 6, isExclusive: true };
+    await Promise.all(members.map((member) => member.call("open", plan)));
+    await producer.call("offerSteadily", 1, RATE, 0, 0);
+    await first.call("consume", 1, 1);
+    await second.call("consume", 1, 1);
+    await producer.call("offerSteadily", SETTLING * RATE, RATE, 0, 0);
+
+    /** Offers for `seconds` while something happens; returns the longest wait. */
+    const longest = async (
+      seconds: number,
+      those: readonly Member[],
+      event?: () => Promise<void>,
+    ) => {
+      await sleep(500);
+      for (const member of those) await member.call("handled");
+      const offering = producer.call("offerSteadily", seconds * RATE, RATE, 0, 0);
+      await sleep(1000);
+      await event?.();
+      await offering;
+      await sleep(500);
+      const handled = await Promise.all(those.map((member) => member.call("handled")));
+      return Math.max(...handled.flatMap(({ lateness }) => lateness));
+    };
+    progress(`${kind}: two, and nothing happens`);
+    const calm = await longest(4, [first, second]);
+    progress(`${kind}: a third one joins`);
+    const all = [first, second, third];
+    const join = await longest(4, all, () => third.call("consume", 1, 1));
+    progress(`${kind}: the first one leaves`);
+    const leave = await longest(4, all, () => first.call("close"));
+    progress(`${kind}: the second one is killed`);
+    const kill = await longest(6, [third], () => second.kill());
+    return [
+      { name: `${kind}: while nothing happens`, value: calm, unit: "ms" },
+      { name: `${kind}: one joins`, value: join, unit: "ms", goal: { atMost: 1000 } },
+      { name: `${kind}: one leaves`, value: leave, unit: "ms", goal: { atMost: 1000 } },
+      { name: `${kind}: one is killed`, value: kill, unit: "ms", goal: { atMost: 3000 } },
+    ];
+  } finally {
+    await Promise.all([producer, first, third].map((member) => member.call("close")));
+    await Promise.all(members.map((member) => member[Symbol.asyncDispose]()));
+  }
+}
+
+/** Messages a second. */
+const RATE = 200;
+
+/** Seconds in which two share out the partitions. */
+const SETTLING = 5;
