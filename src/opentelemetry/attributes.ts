@@ -40,7 +40,7 @@ function remember(
   found: Known = {},
 ): Attributes {
   const attributes: Attributes = Object.freeze({
-    "messaging.system": "delayline",
+    "messaging.system.name": "delayline",
     "messaging.destination.name": queue,
     "messaging.operation.name": name,
     "messaging.operation.type": OPERATION_TYPES[name],

@@ -97,7 +97,7 @@ type Kind = "system" | "backlog";
 
 function lateAttributes(queue: string, kind: Kind): Attributes {
   return {
-    "messaging.system": "delayline",
+    "messaging.system.name": "delayline",
     "messaging.destination.name": queue,
     "delayline.lateness.kind": kind,
   };

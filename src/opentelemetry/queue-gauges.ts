@@ -70,7 +70,7 @@ export class QueueGauges {
 
   async #observeOne(result: BatchObservableResult, queue: ObservedQueue): Promise<void> {
     const { name, counters } = queue;
-    const attributes = { "messaging.system": "delayline", "messaging.destination.name": name };
+    const attributes = { "messaging.system.name": "delayline", "messaging.destination.name": name };
     for (const outcome of OUTCOMES) {
       const own = { ...attributes, "delayline.delivery.outcome": outcome };
       result.observe(this.#deliveries, counters[outcome], own);

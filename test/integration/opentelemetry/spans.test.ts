@@ -6,7 +6,7 @@ import { uniqueName } from "../../helpers/redis.ts";
 import { Telemetry } from "../../helpers/telemetry.ts";
 
 const common = (name: string) => ({
-  "messaging.system": "delayline",
+  "messaging.system.name": "delayline",
   "messaging.destination.name": name,
 });
 
