@@ -9,7 +9,7 @@ export function Failures({ failures }) {
     ${failures.map(
       ({ attempt, at, reason }, i) =>
         html`<li key=${i}>
-          <span class="quiet">Attempt ${count(attempt)}, <${Instant} at=${at} /></span>${" "}
+          <span class="quiet">Attempt ${count(attempt)}, <${Instant} at=${at} />:</span>${" "}
           <${Text} of=${reason} length=${300} lines />
         </li>`,
     )}
