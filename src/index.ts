@@ -47,6 +47,7 @@ export type {
   ReliableSubscribeOptions,
   RouteOptions,
 } from "./reliable/subscribe-options.ts";
+export type { FailedAttempt } from "./queue/failed-attempt.ts";
 export type { MessageHeaders } from "./queue/headers.ts";
 export type { CloseOptions } from "./queue/consumer.ts";
 export { Subscription } from "./queue/subscription.ts";

@@ -1,6 +1,8 @@
 import { readablePayload } from "../inspect/readable-payload.ts";
+import type { FailedAttempt } from "../queue/failed-attempt.ts";
 import type { Sighting } from "../inspect/sighting.ts";
 import { formatDistance, formatDuration, formatInstant } from "./durations.ts";
+import { quoted } from "./output.ts";
 import { formatCount, formatFacts } from "./table.ts";
 
 /** A payload as JSON has it: readable, and as its bytes are. */
@@ -15,6 +17,11 @@ export function payloadLine(payload: Uint8Array): string {
   return `    ${format}: ${text}`;
 }
 
+/** A failed attempt as a line under its message; `now` is the server's time (epoch ms). */
+export function failureLine({ attempt, at, reason }: FailedAttempt, now: number): string {
+  return `      attempt ${attempt}, ${formatDistance(at, now)}: ${quoted(reason)}`;
+}
+
 /** A message as one object for JSON, with its payload if that is wanted. */
 export function sightingJson(seen: Sighting, withPayload: boolean): object {
   const { payload, trailer: _, ...others } = seen;
@@ -24,6 +31,7 @@ export function sightingJson(seen: Sighting, withPayload: boolean): object {
 /** All that is known of a message, in lines; `now` is the server's time (epoch ms). */
 export function describe(seen: Sighting, now: number, withPayload: boolean): string[] {
   const { state, id, key, headers, deadline, offeredAt, attempts, group, partition } = seen;
+  const { failures } = seen;
   const { consumer, heldFor, readyAt, reason, diedAt, size, payload } = seen;
   const at = (instant: number) => `${formatInstant(instant)} (${formatDistance(instant, now)})`;
   const facts: [name: string, value: string][] = [["id", id]];
@@ -37,6 +45,8 @@ export function describe(seen: Sighting, now: number, withPayload: boolean): str
   if (reason !== undefined) facts.push(["reason", reason]);
   if (group !== undefined) facts.push(["group", group]);
   if (attempts > 0 || state !== "delayed") facts.push(["attempts", formatCount(attempts)]);
+  for (const { attempt, at: failedAt, reason: why } of failures)
+    facts.push([`attempt ${attempt}`, `failed ${at(failedAt)}: ${why}`]);
   if (partition !== undefined) facts.push(["partition", String(partition)]);
   for (const [name, value] of Object.entries(headers ?? {}))
     facts.push(["header", `${name}=${value}`]);

@@ -21,13 +21,14 @@ async function* lettersOf(
 }
 
 function shown(letter: DeadLetter<Uint8Array>, withPayload: boolean): unknown {
-  const { id, key, group, attempt, reason, diedAt, bytes } = letter;
+  const { id, key, group, attempt, reason, failures, diedAt, bytes } = letter;
   return {
     id,
     key,
     group,
     attempts: attempt,
     reason,
+    failures,
     diedAt: diedAt.getTime(),
     size: bytes.length,
     ...(withPayload && { payload: listedPayload(bytes) }),

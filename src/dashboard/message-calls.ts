@@ -86,6 +86,7 @@ const GONE = {
   deadline: null,
   offeredAt: null,
   attempts: 0,
+  failures: [],
   consumer: null,
   since: null,
   reason: null,

@@ -1,3 +1,4 @@
+import type { FailedAttempt } from "../queue/failed-attempt.ts";
 import type { MessageHeaders } from "../queue/headers.ts";
 import type { MessageId } from "../queue/message.ts";
 import type { CallOptions } from "../queue/options.ts";
@@ -15,6 +16,11 @@ export interface DelayedMessage<T> {
   readonly key: string | undefined;
   /** Its headers, if it was offered with some, to a reliable queue. */
   readonly headers: MessageHeaders | undefined;
+  /**
+   * Of one that waits for a retry in a reliable queue: the attempts that have failed, oldest first, the last ten.
+   * Otherwise undefined.
+   */
+  readonly failures?: readonly FailedAttempt[];
 }
 
 /** Where a message is after its deadline was changed. */

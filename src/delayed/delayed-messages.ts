@@ -8,6 +8,7 @@ import { pollOldest, type PollReply } from "../lua/delayed/poll-oldest.ts";
 import type { SearchHit } from "../lua/delayed/search-page.ts";
 import { makePlain } from "../lua/queue/make-plain.ts";
 import { asNumber, run } from "../lua/script.ts";
+import type { FailedAttempt } from "../queue/failed-attempt.ts";
 import type { MessageHeaders } from "../queue/headers.ts";
 import type { Hint } from "../queue/find-options.ts";
 import { formatMessageId, unpackMember, type MessageId } from "../queue/message.ts";
@@ -33,6 +34,8 @@ export interface DelayedBytes {
   readonly key: string | undefined;
   /** If it was offered with some, to a reliable queue. */
   readonly headers: MessageHeaders | undefined;
+  /** Of one that waits for a retry: the attempts that have failed, oldest first. */
+  readonly failures?: readonly FailedAttempt[];
 }
 
 /** What a handle asks of the delayed messages of its queue, which may be in many partitions. */

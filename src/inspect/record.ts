@@ -7,6 +7,7 @@ import {
   type Arrival,
 } from "../queue/arrivals.ts";
 import { checkInstant, checkKey } from "../queue/checks.ts";
+import type { FailedAttempt } from "../queue/failed-attempt.ts";
 import { checkedHeaders, type MessageHeaders } from "../queue/headers.ts";
 import { isMessageId, parseMessageId } from "../queue/message.ts";
 import { packTrailer, unpackTrailer } from "../queue/trailer.ts";
@@ -46,9 +47,11 @@ export interface MessageRecord {
   readonly attempts?: number;
   readonly group?: string;
   readonly reason?: string;
+  /** The attempts that have failed, oldest first. */
+  readonly failures?: readonly FailedAttempt[];
   /** In base64. */
   readonly payload: string;
-  /** What stands behind the payload, in base64, where key and headers do not tell it to the byte. */
+  /** What stands behind the payload, in base64, where key, headers and failures do not tell it to the byte. */
   readonly trailer?: string;
 }
 
@@ -58,8 +61,9 @@ export type ListState = "listed" | "quarantine" | "unreadable";
 /** A message as a line of an export has it. */
 export function recordOf(seen: Sighting): MessageRecord {
   const { state, id, key, headers, payload, trailer, deadline, attempts, group, reason } = seen;
+  const { failures } = seen;
   if (reason === "unreadable") return listRecord("unreadable", payload);
-  const isExact = packTrailer({ key: key ?? "", headers: headers ?? {} }).equals(trailer);
+  const isExact = packTrailer({ key: key ?? "", headers: headers ?? {}, failures }).equals(trailer);
   return {
     state,
     id,
@@ -71,6 +75,7 @@ export function recordOf(seen: Sighting): MessageRecord {
     ...(attempts > 0 && { attempts }),
     ...(group !== undefined && { group }),
     ...(reason !== undefined && { reason }),
+    ...(failures.length > 0 && { failures }),
     payload: payload.toString("base64"),
     ...(!isExact && { trailer: trailer.toString("base64") }),
   };
@@ -172,7 +177,19 @@ function trailerOf(record: Partial<MessageRecord>): { trailer: Buffer; hasKey: b
   const { key } = record;
   if (key !== undefined) checkKey(key);
   const headers = checkedHeaders(record.headers) ?? {};
-  return { trailer: packTrailer({ key: key ?? "", headers }), hasKey: key !== undefined };
+  const failures = checkedFailures(record.failures);
+  return { trailer: packTrailer({ key: key ?? "", headers, failures }), hasKey: key !== undefined };
+}
+
+function checkedFailures(failures: unknown = []): readonly FailedAttempt[] {
+  if (Array.isArray(failures) && failures.every(isFailure)) return failures;
+  throw new TypeError("failures must be an array of { attempt, at, reason }");
+}
+
+function isFailure(failure: Partial<FailedAttempt> | null): boolean {
+  const { attempt = -1, at = -1, reason } = failure ?? {};
+  const isCount = Number.isInteger(attempt) && attempt >= 0 && attempt < 2 ** 32;
+  return isCount && Number.isSafeInteger(at) && at >= 0 && typeof reason === "string";
 }
 
 function instantOf(deadline: unknown): number {

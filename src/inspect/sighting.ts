@@ -1,3 +1,4 @@
+import type { FailedAttempt } from "../queue/failed-attempt.ts";
 import type { MessageHeaders } from "../queue/headers.ts";
 import {
   formatMessageId,
@@ -6,7 +7,7 @@ import {
   unpackMember,
   type MessageId,
 } from "../queue/message.ts";
-import { unpackTrailer } from "../queue/trailer.ts";
+import { failuresIn, unpackTrailer } from "../queue/trailer.ts";
 import type { Content } from "../reliable/contents.ts";
 
 /** Where a message can be. */
@@ -24,7 +25,7 @@ export interface Sighting {
   readonly headers: MessageHeaders | undefined;
   /** The payload as it is in Redis. */
   readonly payload: Buffer;
-  /** What stands behind the payload: key and headers, as they are in Redis. */
+  /** What stands behind the payload: key, headers and failures, as they are in Redis. */
   readonly trailer: Buffer;
   /** How many bytes the payload has. */
   readonly size: number;
@@ -34,6 +35,8 @@ export interface Sighting {
   readonly offeredAt: number | undefined;
   /** How many deliveries were made, the one in flight included. */
   readonly attempts: number;
+  /** The attempts that have failed, oldest first: the last ten, those before a redrive among them. */
+  readonly failures: readonly FailedAttempt[];
   /** The group that it is for; undefined if it is for all. */
   readonly group: string | undefined;
   /** Of one that is ready or in flight: when it became ready (epoch ms), the last time. */
@@ -86,6 +89,7 @@ export function sightMessage(
     deadline,
     offeredAt: offeredAt(parseMessageId(id).subarray(8)),
     attempts: 0,
+    failures: failuresIn(trailer),
   };
 }
 
@@ -104,6 +108,7 @@ export function sight(spot: Spot, content: Content): Sighting {
     payload,
     trailer,
     size: payload.length,
+    failures: failuresIn(trailer),
     deadline: due ?? Number(id.slice(0, id.lastIndexOf("-"))),
     offeredAt: offeredAt(address.subarray(8)),
   };

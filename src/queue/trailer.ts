@@ -1,3 +1,4 @@
+import { packFailure, unpackFailure, type FailedAttempt } from "./failed-attempt.ts";
 import type { MessageHeaders } from "./headers.ts";
 
 /**
@@ -10,9 +11,11 @@ import type { MessageHeaders } from "./headers.ts";
  *
  * - tag 1, at most once: the business key;
  * - tag 2, for each header: `length of its name(2, little-endian) | name | value`, in UTF-8;
- * - tag 3, at most once: how many attempts were made, 4 bytes, little-endian.
+ * - tag 3, at most once: how many attempts were made, 4 bytes, little-endian;
+ * - tag 4, for each of the last ten failed attempts, oldest first: see `failed-attempt.ts`.
  *
- * Only offers to a reliable queue have headers. Nothing writes attempts.
+ * Only offers to a reliable queue have headers. Nothing writes attempts. Failures are written by Redis, where a delivery
+ * ends without success: see `lua/fragments/failure.ts`. A bare key becomes a field with the first of them.
  *
  * Of two keys or counts the first counts, of two headers of one name too. Fields with another tag are
  * skipped, and so are fields whose bytes make no sense. If the fields do not end where the trailer ends, or the version is another
@@ -30,14 +33,19 @@ export interface Trailer {
 
 const MARK = 0xff;
 const VERSION = 1;
-const TAG = { key: 1, header: 2, attempts: 3 } as const;
+const TAG = { key: 1, header: 2, attempts: 3, failure: 4 } as const;
 
 const NOTHING: Trailer = { key: undefined, headers: undefined, attempts: undefined };
 
 /** The bytes of a trailer: a bare key where there is no more than a key. */
-export function packTrailer({ key = "", headers = {}, attempts }: Partial<Trailer>): Buffer {
+export function packTrailer({
+  key = "",
+  headers = {},
+  attempts,
+  failures = [],
+}: Partial<Trailer> & { readonly failures?: readonly FailedAttempt[] }): Buffer {
   const names = Object.keys(headers);
-  if (names.length === 0 && attempts === undefined) return Buffer.from(key);
+  if (names.length + failures.length === 0 && attempts === undefined) return Buffer.from(key);
   const parts: Buffer[] = [Buffer.from([MARK, VERSION])];
   if (key !== "") parts.push(...packField(TAG.key, Buffer.from(key)));
   for (const name of names) {
@@ -51,13 +59,14 @@ export function packTrailer({ key = "", headers = {}, attempts }: Partial<Traile
     bytes.writeUInt32LE(attempts);
     parts.push(...packField(TAG.attempts, bytes));
   }
+  for (const failure of failures) parts.push(...packField(TAG.failure, packFailure(failure)));
   return Buffer.concat(parts);
 }
 
-/** Reads a trailer, whatever its bytes are. */
+/** Reads a trailer, whatever its bytes are, but for its failures: hardly anybody needs them. */
 export function unpackTrailer(trailer: Buffer): Trailer {
   if (trailer[0] !== MARK) return { ...NOTHING, key: trailer.toString() || undefined };
-  const fields = trailer[1] === VERSION ? unpackFields(trailer.subarray(2)) : [];
+  const fields = unpackFields(trailer);
   const headers: [name: string, value: string][] = [];
   let key: string | undefined;
   let attempts: number | undefined;
@@ -77,6 +86,15 @@ export function unpackTrailer(trailer: Buffer): Trailer {
   };
 }
 
+/** The failed attempts that a trailer tells, oldest first; whatever its bytes are. */
+export function failuresIn(trailer: Buffer): FailedAttempt[] {
+  if (trailer[0] !== MARK) return [];
+  return unpackFields(trailer).flatMap(({ tag, bytes }) => {
+    const failure = tag === TAG.failure ? unpackFailure(bytes) : undefined;
+    return failure === undefined ? [] : [failure];
+  });
+}
+
 function packField(tag: number, bytes: Buffer): [head: Buffer, bytes: Buffer] {
   const head = Buffer.alloc(5);
   head[0] = tag;
@@ -84,16 +102,17 @@ function packField(tag: number, bytes: Buffer): [head: Buffer, bytes: Buffer] {
   return [head, bytes];
 }
 
-/** None, if they do not fill the bytes exactly. */
-function unpackFields(bytes: Buffer): { readonly tag: number; readonly bytes: Buffer }[] {
+/** The fields of a structured trailer; none, if it has another version, or if they do not fill it exactly. */
+function unpackFields(trailer: Buffer): { readonly tag: number; readonly bytes: Buffer }[] {
   const fields = [];
-  let at = 0;
-  while (at < bytes.length) {
+  if (trailer[1] !== VERSION) return [];
+  let at = 2;
+  while (at < trailer.length) {
     const from = at + 5;
-    if (from > bytes.length) return [];
-    const end = from + bytes.readUInt32LE(at + 1);
-    if (end > bytes.length) return [];
-    fields.push({ tag: bytes[at] as number, bytes: bytes.subarray(from, end) });
+    if (from > trailer.length) return [];
+    const end = from + trailer.readUInt32LE(at + 1);
+    if (end > trailer.length) return [];
+    fields.push({ tag: trailer[at] as number, bytes: trailer.subarray(from, end) });
     at = end;
   }
   return fields;

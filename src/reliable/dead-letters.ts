@@ -12,12 +12,13 @@ import {
   checkOptions,
   checkSignal,
 } from "../queue/checks.ts";
+import type { FailedAttempt } from "../queue/failed-attempt.ts";
 import type { MessageHeaders } from "../queue/headers.ts";
 import { messageIdAt, parseMessageId, type MessageId } from "../queue/message.ts";
 import type { CallOptions } from "../queue/options.ts";
 import type { Payloads } from "../queue/payloads.ts";
 import type { Queue } from "../queue/queue.ts";
-import { unpackTrailer } from "../queue/trailer.ts";
+import { failuresIn, unpackTrailer } from "../queue/trailer.ts";
 
 /** A message that will not be delivered any more: it was rejected, or had too many deliveries. */
 export interface DeadLetter<T> {
@@ -35,6 +36,11 @@ export interface DeadLetter<T> {
   readonly attempt: number;
   /** Why it died. `"unreadable"`: the letter is none of ours, and can only be removed. */
   readonly reason: string;
+  /**
+   * The attempts that have failed, oldest first: the last ten, those before a redrive among them. The last one is that
+   * of which the message died, with 200 bytes of the `reason`.
+   */
+  readonly failures: readonly FailedAttempt[];
   /** The consumer group that could not handle it. Others may have. */
   readonly group: string;
   /** On the Redis server's clock. */
@@ -94,6 +100,8 @@ export class DeadLetters<T = unknown> {
    * Lets messages be delivered again, as if it were the first time: the one with this id, or `"all"` that are dead
    * when it begins. Each goes to the group that could not handle it, and to no other. Returns how many letters
    * were redriven, which for one message may be several: one for each group.
+   *
+   * Attempts are counted from 1 again, and the message keeps its {@link DeadLetter.failures}.
    *
    * Until it is due the message is retrying, and can be cancelled by its id. A letter is
    * removed with the step that puts its message back. Unreadable letters stay. O(N), also for one id; if a
@@ -161,6 +169,7 @@ export class DeadLetters<T = unknown> {
       headers,
       attempt: letter.attempts,
       reason: letter.reason,
+      failures: failuresIn(letter.trailer),
       group: letter.group,
       diedAt: new Date(Math.min(letter.diedAt, LAST_DATE)),
     };

@@ -26,8 +26,11 @@ export function toldOf({ delivery, held }: Delivered<unknown>): DeliveredMessage
 /** What most messages carry besides: nothing. */
 const BARE: Pick<Trailer, "key" | "headers"> = { key: undefined, headers: undefined };
 
-/** What becomes of a delivery that has failed: it comes back in so many milliseconds, or it is dead. */
-type Fate = { readonly delay: number } | { readonly reason: string };
+/** What becomes of a delivery that has failed: it comes back in so many milliseconds, or without these it is dead. */
+interface Fate {
+  readonly reason: string;
+  readonly delay?: number | undefined;
+}
 
 /** Makes deliveries of what one handle takes, and settles them as its options say. */
 export class Deliverer<T> implements DeliveryHost {
@@ -151,7 +154,7 @@ export class Deliverer<T> implements DeliveryHost {
   /** Gives it back as if it had not been delivered, at once or in `delay` milliseconds. */
   release(held: Held, delay = 0): Promise<void> {
     if (delay === 0) return this.#group.release(held);
-    return this.#group.persist(held, () => this.#group.settlements.retry(held, delay, false));
+    return this.#group.persist(held, () => this.#group.settlements.retry(held, delay, undefined));
   }
 
   /** Takes it out of the hands of a handler that nobody waits for any more. */
@@ -183,8 +186,7 @@ export class Deliverer<T> implements DeliveryHost {
 
   #fateOf({ attempt }: Held, { error, reason, delay }: Failure): Fate {
     if (attempt >= this.#group.settings.maxDeliveries) return { reason };
-    const pause = delay ?? this.#pauseAfter(attempt, error);
-    return pause === undefined ? { reason } : { delay: pause };
+    return { reason, delay: delay ?? this.#pauseAfter(attempt, error) };
   }
 
   #pauseAfter(attempt: number, error: unknown): number | undefined {
@@ -196,9 +198,9 @@ export class Deliverer<T> implements DeliveryHost {
     }
   }
 
-  #meet(held: Held, fate: Fate, signal?: AbortSignal): Promise<boolean> {
+  #meet(held: Held, { reason, delay }: Fate, signal?: AbortSignal): Promise<boolean> {
     const { settlements } = this.#group;
-    if ("reason" in fate) return settlements.bury(held, fate.reason, signal);
-    return settlements.retry(held, fate.delay, true, signal);
+    if (delay === undefined) return settlements.bury(held, reason, signal);
+    return settlements.retry(held, delay, reason, signal);
   }
 }

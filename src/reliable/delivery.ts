@@ -1,8 +1,10 @@
 import { settlements, traced, type SettleEvent } from "../observe/events.ts";
 import { callSignal, checkDuration, checkOptions, checkSignal } from "../queue/checks.ts";
+import type { FailedAttempt } from "../queue/failed-attempt.ts";
 import type { MessageHeaders } from "../queue/headers.ts";
 import type { MessageId } from "../queue/message.ts";
 import type { CallOptions } from "../queue/options.ts";
+import { failuresIn } from "../queue/trailer.ts";
 import type { Held } from "./held.ts";
 
 /** Options of {@link Delivery.nack}. */
@@ -10,8 +12,8 @@ export interface NackOptions extends CallOptions {
   /** Milliseconds until the message comes back. Defaults to what the queue's `retry` says. */
   readonly delay?: number;
   /**
-   * Why it failed; it is kept if the message becomes a dead letter. What is longer than 1,000 characters is cut.
-   * Defaults to `"nack"`.
+   * Why it failed: the message keeps 200 bytes of it among its {@link Delivery.failures}, and a dead letter 1,000
+   * characters. Defaults to `"nack"`.
    */
   readonly reason?: string;
 }
@@ -35,7 +37,7 @@ export interface DeliveryHost {
 export interface Failure {
   /** What the ladder is told. */
   readonly error: unknown;
-  /** What a dead letter says. */
+  /** What the message keeps of it, and what a dead letter says. */
   readonly reason: string;
   readonly delay?: number | undefined;
 }
@@ -82,6 +84,14 @@ export class Delivery<T = unknown> implements Content<T> {
     this.attempt = held.attempt;
     this.#held = held;
     this.#host = host;
+  }
+
+  /**
+   * The attempts that have failed, oldest first: the last ten, those before a redrive among them. Empty if none has.
+   * They are read from the message when this is asked for.
+   */
+  get failures(): readonly FailedAttempt[] {
+    return failuresIn(this.#held.entry.trailer);
   }
 
   /**

@@ -207,7 +207,7 @@ export class Group {
    */
   release(held: Held): Promise<void> {
     if (this.#isExclusive) return Promise.resolve(held.lose());
-    return this.persist(held, () => this.settlements.giveBack(held, false));
+    return this.persist(held, () => this.settlements.giveBack(held));
   }
 
   /**
@@ -220,7 +220,7 @@ export class Group {
     const { settlements, settings } = this;
     return this.persist(held, () =>
       held.attempt < settings.maxDeliveries
-        ? settlements.giveBack(held, true)
+        ? settlements.giveBack(held, why.message)
         : settlements.bury(held, why.message),
     );
   }

@@ -9,7 +9,7 @@ import { sizeWithRetries } from "../lua/reliable/size-with-retries.ts";
 import type { Hint } from "../queue/find-options.ts";
 import { parseMessageId, type MessageId } from "../queue/message.ts";
 import type { Queue } from "../queue/queue.ts";
-import { unpackTrailer } from "../queue/trailer.ts";
+import { failuresIn, unpackTrailer } from "../queue/trailer.ts";
 
 /**
  * The messages of a reliable queue that wait for a retry, as bytes. To its users they are delayed messages: they
@@ -60,8 +60,9 @@ export class Retries {
     const found = await this.#queue.read("look into", getRetries, args, { signal, knownFact });
     const [first] = found.toSorted((a, b) => a.due - b.due);
     if (first === undefined) return undefined;
-    const { key, headers } = unpackTrailer(first.trailer);
-    return { id, deadline: first.due, payload: first.payload, key, headers };
+    const { due: deadline, payload, trailer } = first;
+    const { key, headers } = unpackTrailer(trailer);
+    return { id, deadline, payload, key, headers, failures: failuresIn(trailer) };
   }
 
   /**

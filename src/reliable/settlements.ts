@@ -31,10 +31,10 @@ export class Settlements {
   readonly #acks = this.#batch<Settlement>((rows) =>
     this.#queue.change("acknowledge in", ack, this.#args, { rows: rows.map(rowOf) }),
   );
-  readonly #retries = this.#batch<Settlement & { delay: number; isCounted: boolean }>(
+  readonly #retries = this.#batch<Settlement & { delay: number; failure: string | undefined }>(
     async (requests) => {
-      const rows = requests.map(({ delay, isCounted, ...settlement }) => {
-        return { ...rowOf(settlement), delay, counted: isCounted ? 1 : 0 };
+      const rows = requests.map(({ delay, failure, ...settlement }) => {
+        return { ...rowOf(settlement), delay, ...failureOf(failure) };
       });
       const args = { ...this.#args, channel: this.#queue.keys.channel };
       return (await this.#queue.change("retry in", retryLater, args, { rows })).settled;
@@ -44,9 +44,9 @@ export class Settlements {
     const rows = requests.map(({ reason, ...settlement }) => ({ ...rowOf(settlement), reason }));
     return this.#queue.change("reject in", bury, this.#args, { rows });
   });
-  readonly #giveBacks = this.#batch<Settlement & { isCounted: boolean }>((requests) => {
-    const rows = requests.map(({ isCounted, ...settlement }) => {
-      return { ...rowOf(settlement), counted: isCounted ? 1 : 0 };
+  readonly #giveBacks = this.#batch<Settlement & { failure: string | undefined }>((requests) => {
+    const rows = requests.map(({ failure, ...settlement }) => {
+      return { ...rowOf(settlement), ...failureOf(failure) };
     });
     return this.#queue.change("give back to", giveBackEntries, this.#args, { rows });
   });
@@ -68,15 +68,20 @@ export class Settlements {
     return held.settle(() => this.#acks.add(settlement, signal));
   }
 
-  /** Lets a message come back in `delay` milliseconds. */
-  retry(held: Held, delay: number, isCounted: boolean, signal?: AbortSignal): Promise<boolean> {
-    const settlement = { ...of(held), delay, isCounted, counter: failureIf(isCounted) };
+  /** Lets a message come back in `delay` milliseconds. Without a `failure` the delivery does not count. */
+  retry(
+    held: Held,
+    delay: number,
+    failure: string | undefined,
+    signal?: AbortSignal,
+  ): Promise<boolean> {
+    const settlement = { ...of(held), delay, failure, counter: counterOf(failure) };
     return held.settle(() => this.#retries.add(settlement, signal));
   }
 
   /** See `again`; returns the entry that the message has now, undefined if the delivery was not ours any more. */
-  async again(held: Held, signal?: AbortSignal): Promise<Entry | undefined> {
-    const args = { ...this.#args, ...rowOf(of(held)) };
+  async again(held: Held, failure: string, signal?: AbortSignal): Promise<Entry | undefined> {
+    const args = { ...this.#args, ...rowOf(of(held)), reason: cut(failure, MAX_FAILURE) };
     let found: Entry | undefined;
     await held.settle(async () => {
       found = await this.#queue.change("keep in hand in", again, args, { signal });
@@ -88,20 +93,19 @@ export class Settlements {
 
   /** Puts a message to the dead letters. */
   bury(held: Held, reason: string, signal?: AbortSignal): Promise<boolean> {
-    const text = reason.toWellFormed().slice(0, MAX_REASON);
-    const settlement = { ...of(held), reason: text, counter: "dead" } as const;
+    const settlement = { ...of(held), reason: cut(reason, MAX_REASON), counter: "dead" } as const;
     return held.settle(() => this.#burials.add(settlement, signal));
   }
 
-  /** Lets a message come back at once, to whoever takes next. */
-  giveBack(held: Held, isCounted: boolean): Promise<boolean> {
-    const settlement = { ...of(held), isCounted, counter: failureIf(isCounted) };
+  /** Lets a message come back at once, to whoever takes next. Without a `failure` the delivery does not count. */
+  giveBack(held: Held, failure?: string): Promise<boolean> {
+    const settlement = { ...of(held), failure, counter: counterOf(failure) };
     return held.settle(() => this.#giveBacks.add(settlement));
   }
 
   /** Gives back an entry that is in flight for this consumer though nobody here has it in hand. */
   giveBackStranger(entry: string): Promise<boolean> {
-    return this.#giveBacks.add({ entry, isOwn: false, bytes: UNKNOWN, isCounted: false });
+    return this.#giveBacks.add({ entry, isOwn: false, bytes: UNKNOWN, failure: undefined });
   }
 
   /** Acknowledges an entry that is for another group. */
@@ -156,8 +160,22 @@ interface Settlement {
 }
 
 /** A delivery that does not count as an attempt has not failed. */
-function failureIf(isCounted: boolean): "retried" | undefined {
-  return isCounted ? "retried" : undefined;
+function counterOf(failure: string | undefined): "retried" | undefined {
+  return failure === undefined ? undefined : "retried";
+}
+
+/** The columns that say whether and why a delivery has failed. */
+function failureOf(failure: string | undefined): { counted: number; reason: string } {
+  if (failure === undefined) return { counted: 0, reason: "" };
+  return { counted: 1, reason: cut(failure, MAX_FAILURE) };
+}
+
+/** At most so many characters, none of which is half of a pair. */
+function cut(reason: string, most: number): string {
+  return reason
+    .slice(0, most)
+    .replace(/[\uD800-\uDBFF]$/, "")
+    .toWellFormed();
 }
 
 function of({ entry }: Held): Settlement {
@@ -173,6 +191,9 @@ function rowOf({ entry, isOwn }: Settlement): { entry: string; own: number } {
 const MAX_REASON = 1000;
 
 const ACKNOWLEDGED: Settlement["counter"] = "acknowledged";
+
+/** Characters of a failure's reason that are sent; Redis keeps 200 bytes of it. */
+const MAX_FAILURE = 200;
 
 /** What a stranger may hold, in bytes: nobody here has read it. */
 const UNKNOWN = 65_536;

@@ -16,7 +16,10 @@ inBrowser("hostile texts are shown as text, and what cannot be seen is marked", 
     const headers = { [IMAGE]: `${SCRIPT}${BIDI}` };
     const payload = { html: `${SCRIPT}${IMAGE}`, bidi: BIDI, lines: "one\ntwo" };
     await queue.offer(payload, 0, { key: `${IMAGE}${BIDI}\u0000`, headers });
-    const work = queue.subscribe((_, delivery) => delivery.reject(`${IMAGE} ${BIDI}`));
+    const reason = `${IMAGE} ${BIDI}`;
+    const work = queue.subscribe((_, delivery) =>
+      delivery.attempt === 1 ? delivery.nack({ delay: 0, reason }) : delivery.reject(reason),
+    );
     await eventually(async () => (await queue.deadLetters.size()) === 1);
     await work.close();
     await queue.offer(payload, 3_600_000, { key: LONG, headers });
@@ -55,6 +58,8 @@ inBrowser("hostile texts are shown as text, and what cannot be seen is marked", 
   await page.getByRole("rowheader", { name: IMAGE }).first().waitFor();
   await page.getByRole("checkbox", { name: "Show payloads" }).check();
   await page.getByRole("region", { name: "Payload" }).waitFor();
+  await page.getByText("1 earlier failure").click();
+  await page.locator(".failures li", { hasText: IMAGE }).waitFor();
   expect(await escape.count()).toBeGreaterThan(2);
   await safe("dead");
   await page.getByRole("button", { name: "Pause" }).click();

@@ -26,10 +26,12 @@ async function seed(line: TestLine, redisUrl: string): Promise<void> {
   orders.subscribe(
     async (verb, delivery) => {
       if (verb === "retry") throw new Error("the bank does not answer");
-      if (verb === "reject") await delivery.reject("the card was refused");
+      const reason = "the bank does not know the card yet";
+      if (verb === "reject" && delivery.attempt === 1) await delivery.nack({ delay: 0, reason });
+      else if (verb === "reject") await delivery.reject("the card was refused");
       else await held;
     },
-    { onError: () => {} },
+    { concurrency: 2, onError: () => {} },
   );
   await eventually(async () => {
     const { dead, retries, inFlight } = await orders.stats();
@@ -52,6 +54,7 @@ const PAGES = [
   ["messages", "queue/orders/messages", "order:3"],
   ["search", "queue/orders/messages?prefix=order:11", "order:119"],
   ["message", "queue/orders/message?key=order:3", "It waits for its deadline"],
+  ["message-dead", "queue/orders/message?key=reject", "Failed attempts"],
   ["dead", "queue/orders/dead", "the card was refused"],
   ["quarantine", "queue/reminders/quarantine", "2 in quarantine"],
   ["consumers", "queue/orders/consumers", "default"],

@@ -59,7 +59,14 @@ inBrowser("a message's whole way is seen without a reload", async () => {
     .locator(".facts div", { hasText: "Reason" })
     .getByText("the bank does not answer")
     .waitFor();
+  const failed = page.locator(".failures li");
+  expect(await failed.allInnerTexts()).toEqual([
+    expect.stringMatching(/^Attempt 1, .* the bank does not answer$/),
+    expect.stringMatching(/^Attempt 2, .* the bank does not answer$/),
+  ]);
   await page.getByRole("link", { name: "Dead letters 1" }).click();
+  await page.getByText("1 earlier failure").click();
+  await page.getByText(/^Attempt 1, /).waitFor();
   await page.getByRole("row", { name: "the bank does not answer" }).getByRole("link").click();
 
   // Is redriven, and handled.

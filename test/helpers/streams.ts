@@ -1,12 +1,16 @@
 import type { Redis } from "ioredis";
 import type { QueueKeys } from "../../src/queue/keys.ts";
 import { unpackRetry, unpackRetryName } from "../../src/lua/fragments/retry.ts";
+import { toldBy } from "./failures-in.ts";
 import { bytes, newMoves, type Bytes, type QueueState } from "./moves.ts";
 
 // For tests of single scripts of a reliable queue: entries and groups past all of our code, ONE script, a look
 // at all of the keys.
 
-/** An entry by the names of its fields, but without the address, which follows from the payload. */
+/**
+ * An entry by the names of its fields, but without the address, which follows from the payload, and with its failures, `f`,
+ * apart from the trailer `t`.
+ */
 export type Fields = Readonly<Record<string, string>>;
 
 /** What waits for a retry. */
@@ -16,6 +20,8 @@ export interface Waiting {
   readonly g: string;
   /** Bytes behind the payload. */
   readonly t?: Bytes;
+  /** Failures that stand there; see {@link toldBy}. */
+  readonly f?: string;
 }
 
 /** All that stands in the keys of a reliable queue. What is empty is left out. */
@@ -103,9 +109,10 @@ async function read(redis: Redis, keys: QueueKeys): Promise<StreamState> {
         fields[String(words[i])] = (words[i + 1] as Buffer).toString("latin1");
       }
       payloads.set(String(id), fields["p"] ?? "foreign");
-      const { a, ...others } = fields;
+      const { a = "", t, ...others } = fields;
       // An address that is not its payload's is shown.
-      return a === addressOf(fields["p"] ?? "-") ? others : fields;
+      const isShown = a !== addressOf(fields["p"] ?? "-");
+      return { ...(isShown && { a }), ...others, ...(t !== undefined && withTold(t)) };
     });
   };
   const dead = await entries(keys.dead);
@@ -136,10 +143,15 @@ async function retries(redis: Redis, keys: QueueKeys): Promise<Waiting[]> {
     if (!retry || !place) throw new Error(`no retry: ${name.toString("latin1")}`);
     const p = retry.payload.toString("latin1");
     if (place.address.toString("latin1") !== addressOf(p)) throw new Error(`not its address: ${p}`);
-    const t = retry.trailer.toString("latin1");
-    waiting.push({ p, n: retry.attempts, g: place.group, ...(t !== "" && { t }) });
+    const told = withTold(retry.trailer.toString("latin1"));
+    waiting.push({ p, n: retry.attempts, g: place.group, ...told });
   }
   return waiting;
+}
+
+function withTold(trailer: Bytes): { readonly t?: Bytes; readonly f?: string } {
+  const { t, f } = toldBy(trailer);
+  return { ...(t !== "" && { t }), ...(f !== "" && { f }) };
 }
 
 /** A row for each entry, with the same other columns. */

@@ -7,7 +7,7 @@ import type { DeadLetters } from "../../reliable/dead-letters.ts";
 import { CHANGING, CHANGING_HELP, defineCommand } from "../command.ts";
 import { formatDistance, parseDuration } from "../durations.ts";
 import { EXIT, type ExitCode } from "../exit-code.ts";
-import { payloadLine, sightingJson } from "../message-view.ts";
+import { failureLine, payloadLine, sightingJson } from "../message-view.ts";
 import { quoted } from "../output.ts";
 import type { Session } from "../session.ts";
 import { subWord } from "../sub-word.ts";
@@ -92,7 +92,7 @@ async function list(
   return count > 0 ? EXIT.done : none(session, queue.name);
 }
 
-/** A table, with the reason of each letter under it. */
+/** A table; under each letter why it died, and what failed before. */
 async function printLetters(
   { output }: Session,
   letters: readonly Sighting[],
@@ -106,8 +106,12 @@ async function printLetters(
     String(attempts),
     key ?? "-",
   ]);
-  const under = letters.map(({ group = "", reason = "", payload }) => [
+  const under = letters.map(({ group = "", reason = "", attempts, failures, payload }) => [
     `    ${escapeControl(group)}: ${quoted(reason)}`,
+    // Mostly the last one is that of which it died, as it stands above.
+    ...(failures.at(-1)?.attempt === attempts ? failures.slice(0, -1) : failures).map((failure) =>
+      failureLine(failure, now),
+    ),
     ...(withPayload ? [payloadLine(payload)] : []),
   ]);
   await output.table(COLUMNS, rows, under);

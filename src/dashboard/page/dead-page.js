@@ -1,5 +1,6 @@
 import { html, useState } from "../vendor/preact-htm.js";
 import { queuePath } from "./api.js";
+import { EarlierFailures } from "./failures.js";
 import { count, size } from "./format.js";
 import { Instant } from "./instant.js";
 import { letterQuestions } from "./letter-questions.js";
@@ -94,7 +95,10 @@ function LetterRow({ name, letter, isShown, reload }) {
     <th scope="row">
       <a href=${addressOf(name, "message", { id: letter.id })}><${Text} of=${letter.key ?? letter.id} /></a>
     </th>
-    <td class="words"><${Text} of=${letter.reason} length=${300} /></td>
+    <td class="words">
+      <${Text} of=${letter.reason} length=${300} />
+      <${EarlierFailures} letter=${letter} />
+    </td>
     <td class="number">${count(letter.attempts)}</td>
     <td><${Text} of=${letter.group} /></td>
     <td><${Instant} at=${letter.diedAt} /></td>

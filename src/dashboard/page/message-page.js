@@ -1,5 +1,6 @@
 import { html, useState } from "../vendor/preact-htm.js";
 import { queuePath } from "./api.js";
+import { Failures } from "./failures.js";
 import { count, isKnown, size } from "./format.js";
 import { Instant } from "./instant.js";
 import { useQueue } from "./live.js";
@@ -40,6 +41,13 @@ export function MessagePage({ name, params }) {
       message && html`<${MessageActions} name=${name} message=${message} reload=${loaded.reload} />`
     }
     ${message && html`<${Facts} message=${message} />`}
+    ${
+      message?.failures.length > 0 &&
+      html`<section>
+        <h3>Failed attempts</h3>
+        <${Failures} failures=${message.failures} />
+      </section>`
+    }
     ${message && html`<${Headers} headers=${message.headers} />`}
     ${
       message &&

@@ -1,5 +1,7 @@
+import { clock } from "../fragments/clock.ts";
 import { deadLetter } from "../fragments/dead-letter.ts";
 import { asEntry, type Entry } from "../fragments/entry.ts";
+import { failure } from "../fragments/failure.ts";
 import { holds } from "../fragments/holds.ts";
 import { keepInHand } from "../fragments/keep-in-hand.ts";
 import { settle } from "../fragments/settle.ts";
@@ -28,22 +30,23 @@ export const inherit = defineScript({
   keys: ["stream", "dead", "holder"],
   args: ["process", "fence", "group", "consumer", "maxDeliveries", "limit"],
   each: ["orphan", "counted"],
-  needs: [deadLetter, holds, keepInHand, settle],
+  needs: [clock, deadLetter, failure, holds, keepInHand, settle],
   lua: /* lua */ `
 if not holds(process, fence) then return { 0, {}, 0 } end
 redis.call("HSET", holder, "consumer", consumer)
 mayKeep(group, consumer)
-local kept, buried, isLeft, refused = {}, 0, false, nil
+local now, kept, buried, isLeft, refused = clock(), {}, 0, false, nil
 for each row do
   local ids, isOwn, ours = {}, {}, {}
   for i, found in ipairs(inFlight(group, "-", "+", limit, orphan)) do ids[i] = found[1] end
   local _, refusal = finishWritten(group, ids, isOwn, function(entry, i)
     isOwn[ids[i]] = entry.g == group
     if entry.g and entry.g ~= group then return false end
-    entry.n = entry.n + counted
     if counted == "1" then
+      local reason = "its consumer died in delivery " .. entry.n + 1
+      countFailure(entry, reason, now)
       if entry.n >= tonumber(maxDeliveries) then
-        local letter = appendDead(entry, group, "its consumer died in delivery " .. entry.n)
+        local letter = appendDead(entry, group, reason)
         if type(letter) == "string" then buried = buried + 1 end
         return letter
       end

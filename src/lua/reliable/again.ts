@@ -1,4 +1,6 @@
 import { asEntry, type Entry } from "../fragments/entry.ts";
+import { clock } from "../fragments/clock.ts";
+import { failure } from "../fragments/failure.ts";
 import { keepInHand } from "../fragments/keep-in-hand.ts";
 import { settle } from "../fragments/settle.ts";
 import { asArray, asNumber, defineScript, type RawReply } from "../script.ts";
@@ -7,19 +9,19 @@ import { asArray, asNumber, defineScript, type RawReply } from "../script.ts";
  * Counts a failed delivery, and leaves the message in flight for the consumer, which is to handle it again before it
  * reads another one; returns the entry that it has now, undefined if it was not in flight for the consumer.
  *
- * `own` (1 or 0): whether the entry is for this group only.
+ * `own` (1 or 0): whether the entry is for this group only. `reason`: why the delivery failed, which the message keeps.
  */
 export const again = defineScript({
   name: "again",
   keys: ["stream"],
-  args: ["group", "consumer", "inHand", "entry", "own"],
-  needs: [keepInHand, settle],
+  args: ["group", "consumer", "inHand", "entry", "own", "reason"],
+  needs: [clock, failure, keepInHand, settle],
   lua: /* lua */ `
 mayKeep(group, consumer)
-local kept = {}
+local now, kept = clock(), {}
 local _, refused = settle(group, consumer, inHand, { entry }, { [entry] = own == "1" }, function(found)
   if found.g and found.g ~= group then return false end
-  found.n = found.n + 1
+  countFailure(found, reason, now)
   found.g = group
   local id = appendEntry(found)
   if type(id) == "string" then kept[1] = id end

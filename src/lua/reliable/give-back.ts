@@ -1,3 +1,5 @@
+import { clock } from "../fragments/clock.ts";
+import { failure } from "../fragments/failure.ts";
 import { asFlags } from "../fragments/held.ts";
 import { settle } from "../fragments/settle.ts";
 import { defineScript } from "../script.ts";
@@ -7,7 +9,8 @@ import { defineScript } from "../script.ts";
  * in flight for this consumer. Redis cannot take a delivery back, so each is appended again.
  *
  * `own` (1 or 0): whether the entry is for this group only. `counted` (1 or 0): whether the delivery counts as an
- * attempt. `inHand`: about how many entries are in flight for the consumer.
+ * attempt, which has failed for `reason`; the message keeps that. `inHand`: about how many entries are in flight for
+ * the consumer.
  *
  * An entry whose data are gone is only acknowledged: false. If Redis refuses to append one the script fails, and
  * those before it have been given back.
@@ -16,19 +19,23 @@ export const giveBackEntries = defineScript({
   name: "give-back-entries",
   keys: ["stream"],
   args: ["group", "consumer", "inHand"],
-  each: ["entry", "own", "counted"],
-  needs: [settle],
+  each: ["entry", "own", "counted", "reason"],
+  needs: [clock, failure, settle],
   lua: /* lua */ `
-local ids, isOwn, counts = {}, {}, {}
+local ids, isOwn, failures = {}, {}, {}
 for each row do
   ids[#ids + 1] = entry
   isOwn[entry] = own == "1"
-  counts[#counts + 1] = counted
+  failures[#failures + 1] = counted == "1" and reason
 end
+local now
 local settled, refused = settle(group, consumer, inHand, ids, isOwn, function(entry, i)
   -- It was read without being for us, and its acknowledgement was lost.
   if entry.g and entry.g ~= group then return false end
-  entry.n = entry.n + counts[i]
+  if failures[i] then
+    now = now or clock()
+    countFailure(entry, failures[i], now)
+  end
   entry.g = group
   return appendEntry(entry)
 end)

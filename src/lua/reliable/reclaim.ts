@@ -1,5 +1,7 @@
+import { clock } from "../fragments/clock.ts";
 import { consumersOf } from "../fragments/consumers-of.ts";
 import { deadLetter } from "../fragments/dead-letter.ts";
+import { failure } from "../fragments/failure.ts";
 import { settle } from "../fragments/settle.ts";
 import { asArray, asNumber, defineScript, type RawReply } from "../script.ts";
 
@@ -14,7 +16,8 @@ export interface ReclaimReply {
 
 /**
  * Takes a dead consumer's entries, `limit` at most, and makes them ready once more for this group; those that have
- * had `maxDeliveries` it buries. Removes the consumer when it has none left.
+ * had `maxDeliveries` it buries. Each has failed once more: its consumer died. Removes the consumer when it has none
+ * left.
  *
  * Redis must not have seen the consumer for `idle` milliseconds; otherwise it is alive, and keeps all that
  * it has.
@@ -26,23 +29,24 @@ export const reclaim = defineScript({
   name: "reclaim",
   keys: ["stream", "dead"],
   args: ["group", "consumer", "idle", "maxDeliveries", "limit"],
-  needs: [consumersOf, deadLetter, settle],
+  needs: [clock, consumersOf, deadLetter, failure, settle],
   lua: /* lua */ `
 local isDead = false
 for _, found in ipairs(consumersOf(group)) do
   if found.name == consumer then isDead = found.idle >= tonumber(idle) end
 end
 if not isDead then return { 0, 0, 0 } end
-local ids, isOwn = {}, {}
+local now, ids, isOwn = clock(), {}, {}
 for i, row in ipairs(inFlight(group, "-", "+", limit, consumer)) do ids[i] = row[1] end
 local reclaimed, buried = 0, 0
 local _, refused = finishWritten(group, ids, isOwn, function(entry, i)
   isOwn[ids[i]] = entry.g == group
   if entry.g and entry.g ~= group then return false end
-  entry.n = entry.n + 1
+  local reason = "its consumer died in delivery " .. entry.n + 1
+  countFailure(entry, reason, now)
   if entry.n >= tonumber(maxDeliveries) then
     buried = buried + 1
-    return appendDead(entry, group, "its consumer died in delivery " .. entry.n)
+    return appendDead(entry, group, reason)
   end
   entry.g, entry.d = group, "1"
   reclaimed = reclaimed + 1

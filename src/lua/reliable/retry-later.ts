@@ -1,6 +1,7 @@
 import { asInstant, clock } from "../fragments/clock.ts";
 import { deadlineAfter } from "../fragments/deadline-after.ts";
 import { earliestDue } from "../fragments/earliest-due.ts";
+import { failure } from "../fragments/failure.ts";
 import { asFlags } from "../fragments/held.ts";
 import { retry } from "../fragments/retry.ts";
 import { settle } from "../fragments/settle.ts";
@@ -18,7 +19,8 @@ export interface RetryLaterReply {
  * acknowledgement at once. So a message is in flight or waits, never both and never neither.
  *
  * `own` (1 or 0): whether the entry is for this group only. `counted` (1 or 0): whether the delivery counts as an
- * attempt. `inHand`: about how many entries are in flight for the consumer.
+ * attempt, which has failed for `reason`; the message keeps that. `inHand`: about how many entries are in flight for
+ * the consumer.
  *
  * An entry whose data are gone is only acknowledged: false. If Redis refuses a write the script fails, and those
  * before it wait. A message that waits already, for this group, waits as the last row says.
@@ -27,24 +29,24 @@ export const retryLater = defineScript({
   name: "retry-later",
   keys: ["stream", "timeouts", "retries", "retrying"],
   args: ["channel", "group", "consumer", "inHand"],
-  each: ["entry", "own", "delay", "counted"],
-  needs: [clock, deadlineAfter, earliestDue, retry, settle],
+  each: ["entry", "own", "delay", "counted", "reason"],
+  needs: [clock, deadlineAfter, earliestDue, failure, retry, settle],
   lua: /* lua */ `
-local now = clock() / 1000
-local ids, isOwn, delays, counts = {}, {}, {}, {}
+local now = clock()
+local ids, isOwn, delays, failures = {}, {}, {}, {}
 for each row do
   ids[#ids + 1] = entry
   isOwn[entry] = own == "1"
   delays[#delays + 1] = delay
-  counts[#counts + 1] = counted
+  failures[#failures + 1] = counted == "1" and reason
 end
 -- Before anything is written: somebody else's key fails here.
 local earliest = earliestDue() or math.huge
 local soonest = math.huge
 local settled, refused = settle(group, consumer, inHand, ids, isOwn, function(entry, i)
-  entry.n = entry.n + counts[i]
+  if failures[i] then countFailure(entry, failures[i], now) end
   local name = retryName(entry.a, group)
-  local deadline = deadlineAfter(now, delays[i])
+  local deadline = deadlineAfter(now / 1000, delays[i])
   local isNew = redis.pcall("HSET", retrying, name, packRetry(entry))
   if type(isNew) == "table" then return isNew end
   local done = redis.pcall("ZADD", retries, deadline, name)
@@ -58,7 +60,7 @@ end)
 -- Publish for a new head only. Only that can be due before the timers that are armed, and a Java
 -- client that hears a later time than its own head's would cancel its timer for that.
 if soonest < earliest then redis.call("PUBLISH", channel, soonest) end
-return refused or { now * 1000, settled }
+return refused or { now, settled }
 `,
   reply: (raw: RawReply): RetryLaterReply => {
     const [serverTime, settled] = asArray(raw);

@@ -72,6 +72,7 @@ class Case {
   }
 
   async #handle(payload: string, delivery: Delivery<string>): Promise<void> {
+    for (const { at } of delivery.failures) new Date(at).toISOString();
     if (!isGood(payload)) {
       await this.#random.pick([
         () => delivery.ack(),
@@ -97,7 +98,10 @@ class Case {
     await this.#queue.size();
     await this.#queue.nextDeadline();
     await this.#queue.deadLetters.size();
-    for await (const letter of this.#queue.deadLetters) expect(letter.bytes).toBeInstanceOf(Buffer);
+    for await (const { bytes, failures } of this.#queue.deadLetters) {
+      expect(bytes).toBeInstanceOf(Buffer);
+      expect(failures.length).toBeLessThanOrEqual(10);
+    }
   }
 
   async #addGarbage(): Promise<void> {
@@ -123,6 +127,8 @@ class Case {
       () => random.bytes(24),
       () => Buffer.concat([Buffer.alloc(2), random.bytes(22)]),
       () => random.bytes(random.pick([0, 1, 8, 16, 300])),
+      () =>
+        Buffer.concat([Buffer.from("ff01040e000000", "hex"), random.bytes(random.pick([13, 14]))]),
       () => Buffer.from(random.pick(["1", "-1", "1e9", "nan", "default", "1.5", "99999999999"])),
     ];
     const fields = random.some(6, () => [Buffer.from(random.pick(names)), random.pick(values)()]);

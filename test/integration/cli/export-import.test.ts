@@ -58,7 +58,7 @@ async function fill(
     await offer(`dead ${i}`);
     await (await queue.take()).reject(`because of ${i}`);
     await offer(`retrying ${i}`);
-    await (await queue.take()).nack();
+    await (await queue.take()).nack({ reason: `busy ${i}` });
   }
   for (let i = 0; i < 10; i++) await offer(`ready ${i}`);
   await eventually(async () => (await queue.stats()).ready === 10);
@@ -92,6 +92,10 @@ test.each<[string, Kind]>([
   const { stdout: exported } = await cli(["export", name]);
   const before = await linesOf(name, redisUrl());
   expect(before.length).toBe(kind.isReliable ? 1029 : 1024);
+  // What failed can be read, and edited.
+  const failures = exported.match(/"failures":\[\{"attempt":1,"at":\d+,"reason":"b/g) ?? [];
+  expect(failures).toHaveLength(kind.isReliable ? 20 : 0);
+  expect(exported).not.toContain('"trailer"');
 
   const options = { url: target.url, input: exported };
   const dry = await cli(["import", "--dry-run", "--json"], options);
@@ -194,6 +198,8 @@ test("to a file and from it; a file that is spoiled is refused with the number o
     2,
     expect.stringContaining("line 4: the export has ended at line 3; 1 message(s) were put in"),
   ]);
+  const failing = message.replace("{", '{"failures":[{"attempt":1,"at":2}],');
+  expect((await importLines(head, failing)).stderr).toContain("line 2: failures must be an array");
   const edited = message.replace(/"deadline":\d+/, '"deadline":4102444800000');
   const editedInto = uniqueName();
   await cli(["import", "--queue", editedInto, "--yes"], { input: `${head}\n${edited}\n` });

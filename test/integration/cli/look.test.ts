@@ -111,6 +111,7 @@ test("hostile names, keys and payloads act on no terminal", async () => {
   await queue.offer(evil, HOUR, { key: `k${evil}`, headers: { [`h${evil}`]: evil } });
   const group = line.getReliableQueue(name, { codec: "string", group: `g${evil}` });
   await group.offer(evil, 0, { key: `dead${evil}` });
+  await (await group.take()).nack({ delay: 0, reason: evil });
   await (await group.take()).reject(evil);
   const runs = [
     ["queues"],
@@ -121,6 +122,7 @@ test("hostile names, keys and payloads act on no terminal", async () => {
     ["get", name, `none${evil}`],
     ["search", name, "--prefix", "k", "--payload"],
     ["dead", "list", name, "--payload"],
+    ["get", name, `dead${evil}`],
     ["stats", `${name}x`],
     [evil],
     ["due", `--${evil}`],
@@ -154,14 +156,18 @@ test("dead letters, the quarantine and partitions are listed", async () => {
   await queue.offer("x", 0, { key: "sad" });
   await (await queue.take()).reject("no such customer");
   await queue.offer("y", 0, { key: "glum" });
+  await (await queue.take()).nack({ delay: 0, reason: "the bank\nsleeps" });
   await (await queue.take()).reject("no money");
   const { stdout } = await cli(["dead", "list", name]);
   expect(stdout).toMatch(
-    /^DIED .*\n.* sad\n {4}default: "no such customer"\n\S.* glum\n {4}default: "no money"\n$/,
+    /^DIED .*\n.* sad\n {4}default: "no such customer"\n\S.* glum\n {4}default: "no money"\n {6}attempt 1, (?:now|\S+ ago): "the bank\\nsleeps"\n$/,
+  );
+  expect((await cli(["get", name, "glum"])).stdout).toMatch(
+    /\n {2}attempt 1 +failed .*(?:now|ago)\): the bank\\nsleeps\n {2}attempt 2 +failed .*(?:now|ago)\): no money\n/,
   );
   expect((await cli(["dead", "list", name, "--json"])).json).toMatchObject([
     { key: "sad", attempts: 1, reason: "no such customer" },
-    { key: "glum" },
+    { key: "glum", failures: [{ attempt: 1, reason: "the bank\nsleeps" }, { attempt: 2 }] },
   ]);
   expect((await cli(["partitions", name, "--json"])).json).toHaveLength(2);
   expect((await cli(["quarantine", "list", name])).code).toBe(1);

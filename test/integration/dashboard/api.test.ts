@@ -197,7 +197,9 @@ test("a message is followed: in flight, dead, redriven, removed", async () => {
   });
 
   await delivery.reject("no good");
-  const dead = { id, key: "k", group: queue.group, attempts: 1, reason: "no good", size: 5 };
+  const failures = [{ attempt: 1, at: expect.any(Number), reason: "no good" }];
+  const reason = "no good";
+  const dead = { id, key: "k", group: queue.group, attempts: 1, reason, failures, size: 5 };
   expect((await get(`${path}/dead`)).body).toEqual({
     letters: [{ ...dead, diedAt: expect.any(Number) }],
     next: null,
@@ -210,6 +212,7 @@ test("a message is followed: in flight, dead, redriven, removed", async () => {
   expect((await get(`${path}/message?key=k`)).body).toMatchObject({
     state: "dead",
     reason: "no good",
+    failures,
   });
 
   const redriven = await post(`${path}/dead/redrive`, { id, delay: HOUR });

@@ -96,7 +96,8 @@ test("250 letters: their size, and their messages, which stay, oldest first", as
 test("a letter has all that is known of its message", async () => {
   const { letters, errors } = open();
   const headers = { traceparent: "00-1" };
-  const trailer = packTrailer({ key: "order:42", headers });
+  const failures = [{ attempt: 5, at: 1_760_000_000_123, reason: "busy" }];
+  const trailer = packTrailer({ key: "order:42", headers, failures });
   const before = Date.now();
   const first = await die(newAddress(), { payload: '{"a":1}', trailer, group: "mail" });
   const second = await die(newAddress(), { payload: "{ no json" });
@@ -109,6 +110,7 @@ test("a letter has all that is known of its message", async () => {
     bytes: Buffer.from('{"a":1}'),
     key: "order:42",
     headers,
+    failures,
     group: "mail",
   });
   expect(Math.abs(Number(letter?.diedAt) - before)).toBeLessThan(60_000);
@@ -119,6 +121,7 @@ test("a letter has all that is known of its message", async () => {
     bytes: Buffer.from("{ no json"),
     key: undefined,
     headers: undefined,
+    failures: [],
     group: "billing",
   });
   expect(others).toEqual([]);

@@ -28,6 +28,8 @@ beforeEach(async () => {
 
 const NOTHING = Buffer.alloc(0);
 
+const FAILURES = [{ attempt: 1, at: 1_760_000_000_123, reason: "busy" }];
+
 const newAddress = () => packAddress(1000, createId(1));
 
 /** Lets a message wait; returns its id. */
@@ -44,7 +46,7 @@ async function wait(address: Buffer, due: number, group = "billing", trailer: Bu
 
 test("of several groups the first that is due is shown, with key and headers", async () => {
   const address = newAddress();
-  const trailer = packTrailer({ key: "k", headers: { a: "1" } });
+  const trailer = packTrailer({ key: "k", headers: { a: "1" }, failures: FAILURES });
   const id = await wait(address, FAR + 1, "billing", trailer);
   await wait(address, FAR, "mail");
   expect(await retries.get(id)).toEqual({
@@ -53,6 +55,7 @@ test("of several groups the first that is due is shown, with key and headers", a
     payload: Buffer.from("m"),
     key: undefined,
     headers: undefined,
+    failures: [],
   });
   await wait(address, FAR + 2, "mail");
   expect(await retries.get(id)).toEqual({
@@ -61,6 +64,7 @@ test("of several groups the first that is due is shown, with key and headers", a
     payload: Buffer.from("b"),
     key: "k",
     headers: { a: "1" },
+    failures: FAILURES,
   });
   expect(await retries.get(messageIdAt(newAddress()))).toBeUndefined();
 });

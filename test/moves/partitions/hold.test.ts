@@ -13,6 +13,7 @@ import { again } from "../../../src/lua/reliable/again.ts";
 import { beginChange } from "../../../src/lua/partitions/fact.ts";
 import { run } from "../../../src/lua/script.ts";
 import { message, newMoves, type Moves } from "../../helpers/moves.ts";
+import { failuresIn } from "../../../src/queue/trailer.ts";
 import { startOwnServer } from "../../helpers/own-server.ts";
 
 const DURATION = 60_000;
@@ -142,9 +143,13 @@ test("what predecessors had in flight is the holder's, in its order, and handled
   expect(holder).toMatchObject({ consumer: "me" });
 
   const [first, second] = entries as [(typeof entries)[0], (typeof entries)[0]];
-  const settling = { group: "g", consumer: "me", inHand: 2, own: 1 };
+  const settling = { group: "g", consumer: "me", inHand: 2, own: 1, reason: "busy" };
   const next = await run(redis, again, keys, { ...settling, entry: first.entryId });
   expect(next).toMatchObject({ attempts: 2, group: "g" });
+  expect(failuresIn(next?.trailer ?? Buffer.alloc(0))).toMatchObject([
+    { attempt: 1, reason: "its consumer died in delivery 1" },
+    { attempt: 2, reason: "busy" },
+  ]);
   expect(await run(redis, again, keys, { ...settling, entry: first.entryId })).toBeUndefined();
   // What it leaves in flight is noted for the next holder, and does not count.
   await release(queue, "p", 1);

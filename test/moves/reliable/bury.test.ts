@@ -11,7 +11,7 @@ const burying = (
 
 test("bury: to the dead letters, with the deliveries made, the group and the reason", async () => {
   const queue = await newStreams("g");
-  const ids = await queue.add({ p: "a", t: "\xfftrailer" }, { p: "b", n: "2", g: "g", d: "1" });
+  const ids = await queue.add({ p: "a", t: "\xfftrailer" }, { p: "b", n: "2", g: "g", t: "key" });
   await queue.add("c");
   await queue.deliver("g", "c", 2);
   expect(await burying(queue, ids.slice(0, 1))).toEqual([true]);
@@ -20,7 +20,7 @@ test("bury: to the dead letters, with the deliveries made, the group and the rea
     stream: [{ p: "c" }],
     dead: [
       { p: "a", t: "\xfftrailer", n: "1", g: "g", r: "rejected" },
-      { p: "b", n: "3", g: "g", r: "" },
+      { p: "b", n: "3", g: "g", r: "", t: "key", f: "3: " },
     ],
   });
 });
@@ -47,7 +47,9 @@ test("bury: nothing of what is not in flight for this consumer, or gone, or none
   await queue.redis.xdel(queue.keys.stream, ids[0] ?? "");
   expect(await burying(queue, [...ids, ...ids])).toEqual([false, true, false, false, false, false]);
   expect(await burying(queue, ids)).toEqual([false, false, false]);
-  expect(await queue.snapshot()).toEqual({ dead: [{ p: "b", n: "1", g: "g", r: "rejected" }] });
+  expect(await queue.snapshot()).toEqual({
+    dead: [{ p: "b", n: "1", g: "g", r: "rejected", f: "1: rejected" }],
+  });
 });
 
 test("bury: a hundred at once", async () => {
@@ -58,7 +60,7 @@ test("bury: a hundred at once", async () => {
   expect(await burying(queue, ids)).toEqual(ids.map(() => true));
   expect(await queue.snapshot()).toEqual({
     stream: payloads.map((p) => ({ p })),
-    dead: payloads.map((p) => ({ p, n: "1", g: "g", r: "rejected" })),
+    dead: payloads.map((p) => ({ p, n: "1", g: "g", r: "rejected", f: "1: rejected" })),
   });
 });
 

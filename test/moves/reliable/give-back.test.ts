@@ -6,14 +6,14 @@ import { newStreams, rowsOf, type Streams } from "../../helpers/streams.ts";
 const giving = (
   { redis, keys }: Streams,
   ids: readonly string[],
-  { consumer = "c", own = 0, counted = 0 } = {},
+  { consumer = "c", own = 0, counted = 0, reason = "too late" } = {},
 ) =>
   run(
     redis,
     giveBackEntries,
     keys,
     { group: "g", consumer, inHand: 100 },
-    rowsOf(ids, { own, counted }),
+    rowsOf(ids, { own, counted, reason }),
   );
 
 test("give-back-entries: again at the end of the stream, for this group only", async () => {
@@ -33,8 +33,8 @@ test("give-back-entries: with the attempt, if it counts", async () => {
   expect(await giving(queue, ids, { counted: 1 })).toEqual([true, true]);
   expect(await queue.snapshot()).toEqual({
     stream: [
-      { p: "a", n: "1", g: "g" },
-      { p: "b", n: "3", g: "g" },
+      { p: "a", n: "1", g: "g", f: "1: too late" },
+      { p: "b", n: "3", g: "g", f: "3: too late" },
     ],
   });
 });
@@ -79,7 +79,7 @@ test("give-back-entries: a count of attempts that makes no sense is none", async
   await queue.deliver("g", "c");
   expect(await giving(queue, ids, { counted: 1 })).toEqual(ids.map(() => true));
   expect(await queue.snapshot()).toEqual({
-    stream: counts.map((_, i) => ({ p: `m${i}`, n: "1", g: "g" })),
+    stream: counts.map((_, i) => ({ p: `m${i}`, n: "1", g: "g", f: "1: too late" })),
   });
 });
 

@@ -8,6 +8,9 @@ const reclaiming = (
   { consumer = "dead", idle = 0, maxDeliveries = Infinity, limit = 100 } = {},
 ) => run(redis, reclaim, keys, { group: "g", consumer, idle, maxDeliveries, limit });
 
+const DIED = "its consumer died in delivery";
+const once = { n: "1", g: "g", d: "1", f: `1: ${DIED} 1` };
+
 const names = async ({ redis, keys }: Streams) => {
   const rows = (await redis.xinfo("CONSUMERS", keys.stream, "g")) as string[][];
   return rows.map((row) => row[row.indexOf("name") + 1] ?? "").toSorted();
@@ -25,7 +28,7 @@ test("reclaim: a dead consumer's entries are ready once more, and it is gone", a
       { p: "c" },
       { p: "d" },
       { p: "a", t: "\xfftrailer", n: "1", g: "g", d: "1" },
-      { p: "b", n: "3", g: "g", d: "1" },
+      { p: "b", n: "3", g: "g", d: "1", f: `3: ${DIED} 3` },
     ],
     inFlight: { g: { alive: ["c"] } },
   });
@@ -55,12 +58,12 @@ test("reclaim: buries what has had all of its deliveries", async () => {
   });
   expect(await queue.snapshot()).toEqual({
     stream: [
-      { p: "a", n: "1", g: "g", d: "1" },
-      { p: "b", n: "2", g: "g", d: "1" },
+      { p: "a", ...once },
+      { p: "b", n: "2", g: "g", d: "1", f: `2: ${DIED} 2` },
     ],
     dead: [
-      { p: "c", n: "3", g: "g", r: "its consumer died in delivery 3" },
-      { p: "d", t: "trailer", n: "8", g: "g", r: "its consumer died in delivery 8" },
+      { p: "c", n: "3", g: "g", r: `${DIED} 3`, f: `3: ${DIED} 3` },
+      { p: "d", t: "trailer", n: "8", g: "g", r: `${DIED} 8`, f: `8: ${DIED} 8` },
     ],
   });
 });
@@ -75,7 +78,7 @@ test("reclaim: some at a time; the consumer stays until it has none left", async
   expect(await reclaiming(queue)).toEqual({ reclaimed: 50, buried: 0, isLeft: false });
   expect(await names(queue)).toEqual([]);
   expect(await queue.snapshot()).toEqual({
-    stream: payloads.map((p) => ({ p, n: "1", g: "g", d: "1" })),
+    stream: payloads.map((p) => ({ p, ...once })),
   });
 });
 
@@ -92,12 +95,7 @@ test("reclaim: the old entry stays for a group that needs it; another group's is
   await queue.deliver("g", "dead");
   expect(await reclaiming(queue)).toEqual({ reclaimed: 2, buried: 0, isLeft: false });
   expect(await queue.snapshot()).toEqual({
-    stream: [
-      { p: "a" },
-      { p: "c", g: "h" },
-      { p: "a", n: "1", g: "g", d: "1" },
-      { p: "b", n: "1", g: "g", d: "1" },
-    ],
+    stream: [{ p: "a" }, { p: "c", g: "h" }, { p: "a", ...once }, { p: "b", ...once }],
   });
 });
 
@@ -108,7 +106,7 @@ test("reclaim: what is gone or none of ours is only acknowledged", async () => {
   await queue.deliver("g", "dead");
   await queue.redis.xdel(queue.keys.stream, a);
   expect(await reclaiming(queue)).toEqual({ reclaimed: 1, buried: 0, isLeft: false });
-  expect(await queue.snapshot()).toEqual({ stream: [{ p: "b", n: "1", g: "g", d: "1" }] });
+  expect(await queue.snapshot()).toEqual({ stream: [{ p: "b", ...once }] });
   expect(await names(queue)).toEqual([]);
 });
 
@@ -119,7 +117,7 @@ test("reclaim: those before a refusal are finished, the others stay with their c
   await queue.redis.set(queue.keys.dead, "somebody else's");
   await expect(reclaiming(queue, { maxDeliveries: 3 })).rejects.toThrow(/^WRONGTYPE/);
   expect(await queue.snapshot()).toEqual({
-    stream: [{ p: "b", n: "2" }, { p: "c" }, { p: "a", n: "1", g: "g", d: "1" }],
+    stream: [{ p: "b", n: "2" }, { p: "c" }, { p: "a", ...once }],
     inFlight: { g: { dead: ["b", "c"] } },
   });
   await queue.redis.del(queue.keys.dead);

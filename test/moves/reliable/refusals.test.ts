@@ -17,12 +17,12 @@ const MOVES: Readonly<Record<string, [move: Move, after: object]>> = {
   ack: [({ redis, keys }, ids) => run(redis, ack, keys, mine, rowsOf(ids, { own: 0 })), {}],
   "give-back-entries": [
     ({ redis, keys }, ids) =>
-      run(redis, giveBackEntries, keys, mine, rowsOf(ids, { own: 0, counted: 1 })),
-    { stream: ["a", "b"].map((p) => ({ p, n: "1", g: "g" })) },
+      run(redis, giveBackEntries, keys, mine, rowsOf(ids, { own: 0, counted: 1, reason: "r" })),
+    { stream: ["a", "b"].map((p) => ({ p, n: "1", g: "g", f: "1: r" })) },
   ],
   bury: [
     ({ redis, keys }, ids) => run(redis, bury, keys, mine, rowsOf(ids, { own: 0, reason: "r" })),
-    { dead: ["a", "b"].map((p) => ({ p, n: "1", g: "g", r: "r" })) },
+    { dead: ["a", "b"].map((p) => ({ p, n: "1", g: "g", r: "r", f: "1: r" })) },
   ],
   "retry-later": [
     ({ redis, keys }, ids) =>
@@ -31,14 +31,22 @@ const MOVES: Readonly<Record<string, [move: Move, after: object]>> = {
         retryLater,
         keys,
         { ...mine, channel: "elsewhere" },
-        rowsOf(ids, { own: 0, delay: 1000, counted: 1 }),
+        rowsOf(ids, { own: 0, delay: 1000, counted: 1, reason: "r" }),
       ),
-    { retries: ["a", "b"].map((p) => ({ p, n: 1, g: "g" })) },
+    { retries: ["a", "b"].map((p) => ({ p, n: 1, g: "g", f: "1: r" })) },
   ],
   reclaim: [
     ({ redis, keys }) =>
       run(redis, reclaim, keys, { ...mine, idle: 0, maxDeliveries: 9, limit: 100 }),
-    { stream: ["a", "b"].map((p) => ({ p, n: "1", g: "g", d: "1" })) },
+    {
+      stream: ["a", "b"].map((p) => ({
+        p,
+        n: "1",
+        g: "g",
+        d: "1",
+        f: "1: its consumer died in delivery 1",
+      })),
+    },
   ],
 };
 

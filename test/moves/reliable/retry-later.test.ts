@@ -7,14 +7,14 @@ import { newStreams, rowsOf, type Streams } from "../../helpers/streams.ts";
 const retrying = (
   { redis, keys }: Streams,
   ids: readonly string[],
-  { group = "g", consumer = "c", own = 0, delay = 60_000, counted = 1 } = {},
+  { group = "g", consumer = "c", own = 0, delay = 60_000, counted = 1, reason = "busy" } = {},
 ) =>
   run(
     redis,
     retryLater,
     keys,
     { channel: keys.channel, group, consumer, inHand: 100 },
-    rowsOf(ids, { own, delay, counted }),
+    rowsOf(ids, { own, delay, counted, reason }),
   );
 
 const dues = async ({ redis, keys }: Streams): Promise<number[]> => {
@@ -24,7 +24,7 @@ const dues = async ({ redis, keys }: Streams): Promise<number[]> => {
 
 test("retry-later: waits with all that it carries, and is no longer in flight", async () => {
   const queue = await newStreams("g");
-  const ids = await queue.add({ p: "a", t: "\xfftrailer" }, { p: "b", n: "2", g: "g", d: "1" });
+  const ids = await queue.add({ p: "a", t: "\xfftrailer" }, { p: "b", n: "2", g: "g", t: "key" });
   await queue.add("c");
   await queue.deliver("g", "c", 2);
   const { serverTime, settled } = await retrying(queue, ids);
@@ -36,7 +36,7 @@ test("retry-later: waits with all that it carries, and is no longer in flight", 
     stream: [{ p: "c" }],
     retries: [
       { p: "a", n: 1, g: "g", t: "\xfftrailer" },
-      { p: "b", n: 3, g: "g" },
+      { p: "b", n: 3, g: "g", t: "key", f: "3: busy" },
     ],
     channel: [String(due)],
   });
@@ -50,9 +50,9 @@ test("retry-later: a delivery that does not count; delays of 0 and with fraction
   const later = await retrying(queue, ids.slice(1), { delay: 0.5, counted: 0 });
   expect(await dues(queue)).toEqual([Math.floor(serverTime), Math.ceil(later.serverTime + 0.5)]);
   const { retries, stream, inFlight } = await queue.snapshot();
-  expect(retries?.map(({ p, n }) => [p, n])).toEqual([
-    ["a", 0],
-    ["b", 2],
+  expect(retries?.map(({ p, n, f }) => [p, n, f])).toEqual([
+    ["a", 0, undefined],
+    ["b", 2, undefined],
   ]);
   expect({ stream, inFlight }).toEqual({});
 });
@@ -84,7 +84,7 @@ test.each([
     retryLater,
     keys,
     args,
-    rows.map((row) => ({ ...row, own: 0, counted: 1 })),
+    rows.map((row) => ({ ...row, own: 0, counted: 1, reason: "" })),
   );
   if (others !== undefined) {
     await queue.redis.zrem(queue.keys.retries, "\0another");
@@ -106,9 +106,9 @@ test("retry-later: the old entry stays for a group that needs it", async () => {
   const { stream, inFlight, retries } = await queue.snapshot();
   expect({ stream, inFlight }).toEqual({});
   expect(retries).toEqual([
-    { p: "a", n: 1, g: "g" },
-    { p: "b", n: 1, g: "g" },
-    { p: "a", n: 1, g: "h" },
+    { p: "a", n: 1, g: "g", f: "1: busy" },
+    { p: "b", n: 1, g: "g", f: "1: busy" },
+    { p: "a", n: 1, g: "h", f: "1: busy" },
   ]);
 });
 
@@ -153,7 +153,7 @@ test("retry-later: a hundred at once", async () => {
   const { stream, inFlight, retries } = await queue.snapshot();
   expect(stream).toEqual(payloads.map((p) => ({ p })));
   expect(inFlight).toBeUndefined();
-  expect(retries).toEqual(payloads.map((p) => ({ p, n: 1, g: "g" })));
+  expect(retries).toEqual(payloads.map((p) => ({ p, n: 1, g: "g", f: "1: busy" })));
 });
 
 test.each(["timeouts", "retries", "retrying"] as const)(

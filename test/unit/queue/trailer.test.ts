@@ -1,6 +1,11 @@
 import { describe, expect, test } from "vitest";
 import { packMember, unpackMember } from "../../../src/queue/message.ts";
-import { packTrailer, unpackTrailer, type Trailer } from "../../../src/queue/trailer.ts";
+import {
+  failuresIn,
+  packTrailer,
+  unpackTrailer,
+  type Trailer,
+} from "../../../src/queue/trailer.ts";
 
 const hex = (text: string) => Buffer.from(text.replaceAll(" ", ""), "hex");
 
@@ -85,5 +90,33 @@ describe("a trailer", () => {
     const more = { headers: { trace: "1" }, attempts: 2 };
     const member = packMember(id, Buffer.from("abc"), "k", more);
     expect(unpackMember(member)).toEqual({ id, payload: Buffer.from("abc"), key: "k", ...more });
+  });
+
+  const FAILURES = [
+    { at: 1_760_000_000_123, attempt: 1, reason: "é" },
+    { at: 0, attempt: 2 ** 32 - 1, reason: "" },
+  ];
+  const [FIRST, SECOND] = [
+    "04 0e000000 7bc02cc899010000 01000000 c3a9",
+    "04 0c000000 0000000000000000 ffffffff",
+  ];
+
+  test("tells the failures, in their order, to who asks for them", () => {
+    const bytes = hex(`ff01 01 01000000 6b ${FIRST} ${SECOND}`);
+    expect(packTrailer({ key: "k", failures: FAILURES })).toEqual(bytes);
+    expect(failuresIn(bytes)).toEqual(FAILURES);
+    expect(unpackTrailer(bytes)).toEqual({ ...NOTHING, key: "k" });
+    expect(packTrailer({ failures: [] })).toEqual(Buffer.alloc(0));
+  });
+
+  test.each([
+    ["nothing", "", 0],
+    ["a bare key", "6b", 0],
+    ["another version", `ff02 ${FIRST}`, 0],
+    ["a field that is cut off", `ff01 ${FIRST} 04 0c000000 00`, 0],
+    ["one too short", `ff01 04 0b000000 0000000000000000 ffffff ${FIRST}`, 1],
+    ["an instant that is none", `ff01 04 0c000000 ffffffffffffffff 00000000 ${FIRST}`, 1],
+  ])("tells no failure that makes no sense: %s", (_, bytes, count) => {
+    expect(failuresIn(hex(bytes))).toEqual(FAILURES.slice(0, count));
   });
 });
