@@ -8,6 +8,8 @@ export interface BatchRule<Request, Result> {
   readonly send: (batch: Batch<Request>) => Promise<readonly Result[]>;
   /** Requests of different kinds travel separately. Defaults to one kind. */
   readonly kindOf?: (request: Request) => string;
+  /** How many requests travel together at most. Defaults to 100. */
+  readonly most?: number;
   /** Bytes that a request takes up. */
   readonly sizeOf: (request: Request) => number;
   /** When the time of a request is over. Defaults to never: what sends it has a bound of its own. */
@@ -29,7 +31,7 @@ export interface Batch<Request> {
 
 /**
  * Collects the requests that are made in one turn of the event loop, and sends them together: a
- * hundred at most, and a megabyte. It costs them no time, and Redis and Node a fraction of the work.
+ * hundred at most, or fewer, and a megabyte. It costs them no time, and Redis and Node a fraction of the work.
  * They are sent in the order in which they were made.
  */
 export class TurnBatch<Request, Result> {
@@ -83,16 +85,17 @@ export class TurnBatch<Request, Result> {
   }
 
   #endOfBatch(waiting: readonly Waiting<Request, Result>[], from: number): number {
-    const { kindOf, sizeOf } = this.#rule;
+    const { kindOf, sizeOf, most = BATCH } = this.#rule;
+    const end = Math.min(waiting.length, from + most);
     let kind: string | undefined;
     let bytes = 0;
-    for (let i = from; i < waiting.length && i < from + BATCH; i++) {
+    for (let i = from; i < end; i++) {
       const { request } = waiting[i] as Waiting<Request, Result>;
       bytes += sizeOf(request);
       if (i > from && (kindOf?.(request) !== kind || bytes > BATCH_BYTES)) return i;
       kind = kindOf?.(request);
     }
-    return Math.min(waiting.length, from + BATCH);
+    return end;
   }
 
   #send(batch: readonly Waiting<Request, Result>[]): void {
