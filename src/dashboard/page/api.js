@@ -1,3 +1,4 @@
+// @ts-check
 // The server's side of the dashboard, relative to where the page is mounted.
 
 /** The path of something of a queue. */

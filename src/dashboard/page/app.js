@@ -1,3 +1,4 @@
+// @ts-check
 import { html, render, useEffect, useMemo, useRef, useState } from "../vendor/preact-htm.js";
 import { Connection } from "./connection.js";
 import { ConsumersPage } from "./consumers-page.js";

@@ -1,3 +1,4 @@
+// @ts-check
 import { html } from "../vendor/preact-htm.js";
 import { second } from "./format.js";
 import { useLive } from "./live.js";

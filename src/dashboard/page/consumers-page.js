@@ -1,3 +1,4 @@
+// @ts-check
 import { html } from "../vendor/preact-htm.js";
 import { queuePath } from "./api.js";
 import { count, duration, many } from "./format.js";

@@ -1,3 +1,4 @@
+// @ts-check
 import { html, useState } from "../vendor/preact-htm.js";
 import { queuePath } from "./api.js";
 import { EarlierFailures } from "./failures.js";

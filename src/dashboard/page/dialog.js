@@ -1,3 +1,4 @@
+// @ts-check
 import { html, useEffect, useLayoutEffect, useRef, useState } from "../vendor/preact-htm.js";
 import { DurationField, joinDuration, splitDuration } from "./duration-field.js";
 

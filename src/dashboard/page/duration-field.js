@@ -1,7 +1,9 @@
+// @ts-check
 import { html } from "../vendor/preact-htm.js";
 import { instantText } from "./format.js";
 import { live } from "./live.js";
 
+/** @type {[name: string, milliseconds: number][]} */
 const UNITS = [
   ["seconds", 1_000],
   ["minutes", 60_000],

@@ -1,3 +1,4 @@
+// @ts-check
 import { html } from "../vendor/preact-htm.js";
 import { count, many } from "./format.js";
 import { Instant } from "./instant.js";

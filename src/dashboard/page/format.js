@@ -1,3 +1,4 @@
+// @ts-check
 const NUMBER = new Intl.NumberFormat("en");
 const SHORT = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
 
@@ -24,6 +25,7 @@ export function many(number, noun, plural = `${noun}s`) {
   return `${count(number)} ${number === 1 ? noun : plural}`;
 }
 
+/** @type {[name: string, milliseconds: number][]} */
 const UNITS = [
   ["d", 86_400_000],
   ["h", 3_600_000],

@@ -1,3 +1,4 @@
+// @ts-check
 import { html } from "../vendor/preact-htm.js";
 import { queuePath } from "./api.js";
 import { UNKNOWN, count, duration, instantText, isKnown } from "./format.js";

@@ -1,3 +1,4 @@
+// @ts-check
 import { html } from "../vendor/preact-htm.js";
 import { UNKNOWN, instantText, isKnown, isoText, relative } from "./format.js";
 import { live } from "./live.js";

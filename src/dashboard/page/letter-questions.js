@@ -1,3 +1,4 @@
+// @ts-check
 import { change, queuePath } from "./api.js";
 import { many } from "./format.js";
 

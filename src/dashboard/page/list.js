@@ -1,3 +1,4 @@
+// @ts-check
 import { useRef } from "../vendor/preact-htm.js";
 import { live } from "./live.js";
 import { useLoaded } from "./loaded.js";

@@ -1,3 +1,4 @@
+// @ts-check
 import { useEffect, useState } from "../vendor/preact-htm.js";
 
 // One stream of events for the page. EventSource gives up for good after an error of HTTP, and says nothing when

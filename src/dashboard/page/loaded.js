@@ -1,9 +1,13 @@
+// @ts-check
 import { useCallback, useEffect, useRef, useState } from "../vendor/preact-htm.js";
 import { read } from "./api.js";
 
 /**
  * What is at a path: `{ data, error, isLoading, reload }`. Read again when `version` changes, and every `every`
  * milliseconds while the page can be seen. What was read stays until the next is there; another path starts anew.
+ *
+ * @param {string} path
+ * @param {{ version?: unknown, every?: number }} [options]
  */
 export function useLoaded(path, { version, every } = {}) {
   const [state, setState] = useState({ path: undefined });

@@ -1,3 +1,4 @@
+// @ts-check
 import { html } from "../vendor/preact-htm.js";
 import { queuePath } from "./api.js";
 import { Instant } from "./instant.js";
@@ -91,7 +92,8 @@ function MessageSearch({ name }) {
   const open = (event) => {
     event.preventDefault();
     const fields = new FormData(event.target);
-    location.hash = addressOf(name, "message", { [fields.get("by")]: fields.get("wanted") });
+    const by = /** @type {string} */ (fields.get("by"));
+    location.hash = addressOf(name, "message", { [by]: fields.get("wanted") });
   };
   return html`<form role="search" aria-label="One message" onSubmit=${open}>
     <label for="wanted">One message, wherever it is</label>

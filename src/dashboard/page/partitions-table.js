@@ -1,3 +1,4 @@
+// @ts-check
 import { html } from "../vendor/preact-htm.js";
 import { UNKNOWN, count, duration } from "./format.js";
 import { Table } from "./table.js";

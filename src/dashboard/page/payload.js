@@ -1,3 +1,4 @@
+// @ts-check
 import { html, useState } from "../vendor/preact-htm.js";
 import { count } from "./format.js";
 import { Text } from "./text.js";

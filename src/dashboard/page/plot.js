@@ -1,8 +1,12 @@
+// @ts-check
 import { html, useEffect, useRef } from "../vendor/preact-htm.js";
 import { UNKNOWN, day, isKnown, minute, second } from "./format.js";
 import { Table } from "./table.js";
 
 // uPlot draws on a canvas, which a screen reader does not see: each plot has a sentence, and its numbers as a table.
+
+// Its file makes no module of it.
+const { uPlot } = /** @type {{ uPlot: any }} */ (/** @type {unknown} */ (globalThis));
 
 const HEIGHT = 170;
 const DAY = 86_400;

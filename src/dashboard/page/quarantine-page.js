@@ -1,3 +1,4 @@
+// @ts-check
 import { html, useState } from "../vendor/preact-htm.js";
 import { change, queuePath } from "./api.js";
 import { count, many, size } from "./format.js";

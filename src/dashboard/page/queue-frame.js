@@ -1,3 +1,4 @@
+// @ts-check
 import { html } from "../vendor/preact-htm.js";
 import { change, queuePath } from "./api.js";
 import { count } from "./format.js";

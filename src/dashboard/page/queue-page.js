@@ -1,3 +1,4 @@
+// @ts-check
 import { html } from "../vendor/preact-htm.js";
 import { UNKNOWN, count, duration, isKnown, relative } from "./format.js";
 import { Forecast } from "./forecast.js";

@@ -1,3 +1,4 @@
+// @ts-check
 import { html, useState } from "../vendor/preact-htm.js";
 import { UNKNOWN, count, duration, isKnown, many, relative } from "./format.js";
 import { live, useLive } from "./live.js";

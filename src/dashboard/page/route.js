@@ -1,3 +1,4 @@
+// @ts-check
 import { useEffect, useState } from "../vendor/preact-htm.js";
 
 // Routes are in the fragment, so that the dashboard can be mounted anywhere:

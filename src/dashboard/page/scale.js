@@ -1,3 +1,4 @@
+// @ts-check
 import { duration, short } from "./format.js";
 
 // What the value axis of a plot counts in: `format`, the steps of its grid, and what it reaches at least.

@@ -1,3 +1,4 @@
+// @ts-check
 import { createContext, h, useContext } from "../vendor/preact-htm.js";
 
 // What every page has: the session, the dialog that asks before a change, and the line that says what happened.

@@ -1,3 +1,4 @@
+// @ts-check
 import { html } from "../vendor/preact-htm.js";
 
 /** What stands where something is being read, cannot be read, or is not there. */

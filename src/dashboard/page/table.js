@@ -1,3 +1,4 @@
+// @ts-check
 import { html, useLayoutEffect, useRef } from "../vendor/preact-htm.js";
 
 /**

@@ -1,3 +1,4 @@
+// @ts-check
 import { html } from "../vendor/preact-htm.js";
 
 // Names, keys, reasons and payloads come from anybody. They are only ever text nodes, and a character that

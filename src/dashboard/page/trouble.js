@@ -1,3 +1,4 @@
+// @ts-check
 import { count, duration, isKnown, many } from "./format.js";
 
 // What is wrong with a queue, in words, the worst first. A number is trouble here exactly where its cell is red.

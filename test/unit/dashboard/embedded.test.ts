@@ -24,3 +24,10 @@ test("nothing in the page is inline, which the policy would refuse", () => {
   const { text } = ASSETS["page/index.html"] ?? { text: "" };
   expect(text).not.toMatch(/<script(?![^>]*\bsrc=)|<style|\son\w+=|\sstyle=/i);
 });
+
+test("each file of the page asks for its types to be checked, as `npm run typecheck` does", () => {
+  const scripts = Object.entries(ASSETS).filter(([path]) => /^page\/.*\.js$/.test(path));
+  const unchecked = scripts.filter(([, { text }]) => !text.startsWith("// @ts-check\n"));
+  expect(scripts.length).toBeGreaterThan(20);
+  expect(unchecked.map(([path]) => path)).toEqual([]);
+});
