@@ -110,7 +110,7 @@ test("a wrong word suggests the right one", async () => {
 
 test.each([
   [["due", "--step", "15"], "--step must be a duration"],
-  [["due", "--at", "soon"], "--at must be a date"],
+  [["due", "--at", "soon"], "--at must be a time such as"],
   [["due", "--count", "0"], "--count must be a whole number"],
   [["due", "--count"], "--count of due needs a value"],
   [["cancel", "x"], "name ids or keys"],
