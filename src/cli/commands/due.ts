@@ -3,6 +3,7 @@ import { defineCommand } from "../command.ts";
 import { formatDuration, formatInstant, parseDuration } from "../durations.ts";
 import { EXIT } from "../exit-code.ts";
 import { parseInstant } from "../instants.ts";
+import { asWord } from "../next-step.ts";
 import { Outlook } from "../outlook.ts";
 import { parseCount } from "../parse-count.ts";
 import type { Session } from "../session.ts";
@@ -50,10 +51,11 @@ O(log N) for each span.`,
       if (queues.length > 1) await printQueues(session, outlook);
       const until = formatInstant(from + count * step);
       output.say(
-        `${formatCount(total)} fall due from ${formatInstant(from)} until ${until}, in spans of ${formatDuration(step)}.`,
+        `From ${formatInstant(from)} until ${until}, in spans of ${formatDuration(step)}: ${formatCount(total)}.`,
       );
       if (overdue > 0) {
-        output.say(`${formatCount(overdue)} are overdue now: delayline doctor tells why.`);
+        const about = name === undefined ? "" : ` ${asWord(name)}`;
+        output.say(`Overdue now: ${formatCount(overdue)}. Why: delayline doctor${about}`);
       }
     }
     if (refused > 0) return EXIT.redis;

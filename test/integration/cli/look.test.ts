@@ -47,6 +47,7 @@ test("what is not there is told, and where it may be", async () => {
   await queue.offer("x", 0, { key: "gone" });
   await eventually(async () => (await queue.stats()).ready === 1);
   const { code, stderr } = await cli(["get", name, "gone"]);
+  expect((await cli(["get", "gone"])).stderr).toContain("delayline get <queue> <key>");
   expect(code).toBe(1);
   expect(stderr).toContain(`"gone" is not in queue "${name}"`);
   expect(stderr).toContain(`It may be ready in "${name}"`);
@@ -76,7 +77,7 @@ test("queues, their numbers, their messages by deadline and by prefix, and what 
   expect(due.json).toMatchObject([{ counts: [1, 1, 1, 0], total: 3 }]);
   const { stdout, stderr } = await cli(["due", name, "--step", "1h", "--count", "4"]);
   expect(stdout.match(/#/g)?.length).toBe(3 * 36);
-  expect(stderr).toContain("3 fall due");
+  expect(stderr).toMatch(/in spans of 1h: 3\.\n/);
 });
 
 test("how much falls due at nine tomorrow, in which queues, and what is overdue now", async () => {
@@ -106,8 +107,8 @@ test("how much falls due at nine tomorrow, in which queues, and what is overdue 
   expect(others[1]).toMatch(/^QUEUE +OVERDUE +DUE$/);
   expect(others[2]).toMatch(new RegExp(`^${a} +1 +5$`));
   expect(others.at(-2)).toMatch(/^\(total\) +1 +16$/);
-  expect(stderr).toContain(`16 fall due from ${nineText} until`);
-  expect(stderr).toContain("1 are overdue now: delayline doctor tells why.");
+  expect(stderr).toContain(`From ${nineText} until`);
+  expect(stderr).toMatch(/: 16\.\nOverdue now: 1\. Why: delayline doctor\n$/);
 
   const [json] = (await cli([...asked, "--json"])).json;
   expect(json).toMatchObject({ from: nine.getTime(), overdue: 1, counts: [15, 0, 1, 0] });
@@ -125,8 +126,13 @@ test("how much falls due at nine tomorrow, in which queues, and what is overdue 
 test("stats tells of a queue whose messages nobody moves", async () => {
   const name = uniqueName();
   await newRedis().zadd(queueKeys(name).timeouts, Date.now() - HOUR, "?");
-  const { stdout } = await cli(["stats"]);
+  const { stdout, stderr } = await cli(["stats"]);
   expect(stdout).toMatch(new RegExp(`^${name} .* overdue by 1h: nobody moves$`, "m"));
+  expect(stderr).toMatch(/^Not well: \d of \d+ queues\. .*: delayline doctor$/m);
+  const one = await cli(["stats", name]);
+  expect(one.stderr).toContain(
+    `overdue by 1h: nobody moves. Why, and what repairs it: delayline doctor ${name}`,
+  );
 });
 
 test("a key of another type hides its own queue alone: exit code 3 at the end", async () => {
