@@ -35,7 +35,9 @@ bounded steps.`,
     const { count, refused } = isOne ? { count: 1, refused: 0 } : await session.eachQueue(look);
     if (found > 0) return EXIT.done;
     const where = isOne ? `in queue ${quoted(name)}` : `in any of ${count - refused} queues`;
-    output.say(`${quoted(wanted)} is not ${where}: it was handled, cancelled or never offered.`);
+    const isKnown = refused === 0 && mayBeReady.length === 0;
+    const why = isKnown ? ": it was handled, cancelled or never offered" : "";
+    output.say(`${quoted(wanted)} is not ${where}${why}.`);
     if (!isOne) {
       output.say(
         "A queue with only ready messages is not among them: delayline get <queue> <key>.",
