@@ -1,6 +1,6 @@
 import { Cluster } from "ioredis";
+import { databaseOf } from "../inspect/check-database.ts";
 import type { DelaylineOptions } from "../queue/options.ts";
-import { checkClusterDatabase } from "./check-database.ts";
 import { UsageError } from "./usage-error.ts";
 
 /** Where Redis is, and how the connection ends that was made for it. */
@@ -66,6 +66,13 @@ export function secretsOf(urls: readonly string[]): string[] {
     }
   });
   return secrets.filter((secret) => secret !== "");
+}
+
+/** @throws {UsageError} if a URL names another database than 0: a Cluster has no other. */
+function checkClusterDatabase(urls: readonly string[]): void {
+  const other = urls.map(databaseOf).find((one) => one !== undefined && Number(one) !== 0);
+  if (other === undefined) return;
+  throw new UsageError(`a Cluster has only database 0, and --redis names database ${other}`);
 }
 
 function parse(text: string): URL {

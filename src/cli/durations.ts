@@ -65,34 +65,5 @@ export function formatInstant(instant: number): string {
   return `${text.replace("T", " ").replace(/\.\d+Z$/, "")} ${zone}`;
 }
 
-/**
- * Reads an instant: a date such as `2026-11-22T09:00`, in the time of this machine unless it names a zone, or epoch
- * milliseconds, of 12 digits at least: what is shorter is rather seconds. What {@link formatInstant} has made is read, too.
- *
- * @throws {UsageError} naming the option, if it is none.
- */
-export function parseInstant(option: string, text: string): number {
-  const instant = /^\d{12,16}$/.test(text) ? Number(text) : parseDate(text);
-  if (instant >= 0) return instant;
-  throw new UsageError(
-    `${option} must be a date such as 2026-11-22T09:00 or 2026-11-22T09:00Z, or epoch milliseconds, got ${JSON.stringify(text)}`,
-  );
-}
-
-/** A bare day begins at midnight here, and not in UTC, as `Date.parse` has it. */
-function parseDate(text: string): number {
-  if (!/^\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}.*)?$/.test(text)) return Number.NaN;
-  // Date.parse takes the 30th of February for the 2nd of March.
-  const [year = 0, month = 0, day = 0] = text.slice(0, 10).split("-").map(Number);
-  if (new Date(Date.UTC(year, month - 1, day)).getUTCDate() !== day) return Number.NaN;
-  if (text.length === 10) return Date.parse(`${text}T00:00`);
-  return Date.parse(
-    text
-      .replace(" ", "T")
-      .replace(/ UTC$/, "Z")
-      .replace(/ (?=[+-]\d)/, ""),
-  );
-}
-
 /** The latest instant that a Date can be. */
 const LAST_DATE = 8.64e15;

@@ -8,6 +8,7 @@ import { COMMANDS, type CommandName } from "./commands.ts";
 import { parseDuration } from "./durations.ts";
 import { EXIT, type ExitCode } from "./exit-code.ts";
 import { helpOf, overview } from "./help.ts";
+import { joinInstants } from "./instants.ts";
 import type { Io } from "./io.ts";
 import { Session } from "./session.ts";
 import { suggest } from "./suggest.ts";
@@ -38,7 +39,7 @@ async function runCommand(argv: readonly string[], io: Io): Promise<ExitCode> {
   const word = at === -1 ? undefined : argv[at];
   if (word === undefined || word === "help") return await help(argv, at, io);
   const command = await load(word);
-  const rest = argv.filter((_, i) => i !== at);
+  const rest = joinInstants(argv.filter((_, i) => i !== at));
   const { values, positionals } = parse(command, word, rest);
   if (values["help"] === true) {
     io.stdout.write(helpOf(command));

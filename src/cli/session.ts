@@ -1,9 +1,9 @@
 import { createInterface } from "node:readline/promises";
 import { RedisError } from "../errors.ts";
+import { checkDatabase } from "../inspect/check-database.ts";
 import { Inspector, type InspectedQueue } from "../inspect/inspector.ts";
 import { escapeControl } from "../inspect/escape-control.ts";
 import type { Addresses } from "./addresses.ts";
-import { checkDatabase } from "./check-database.ts";
 import type { Io } from "./io.ts";
 import { Output, quoted } from "./output.ts";
 import { suggest } from "./suggest.ts";

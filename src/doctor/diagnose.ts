@@ -6,6 +6,7 @@ import type { DelaylineOptions } from "../queue/options.ts";
 import { checkAccess } from "./checks/access.ts";
 import type { Finding } from "./checks/finding.ts";
 import { hidden, unreachable } from "./checks/server.ts";
+import { examineDatabase } from "./examine-database.ts";
 import { examineSite } from "./examine-site.ts";
 import { QueueExam } from "./queue-exam.ts";
 import { readAccess } from "./looks/access-report.ts";
@@ -49,9 +50,15 @@ export async function* diagnose(
   inspector.line.on("error", () => {});
   try {
     const places: Place[] = [];
-    for (const site of sites) {
+    const servers = [options.redis].flat();
+    for (const [i, site] of sites.entries()) {
       const place = yield* examineSite(site);
-      if (place !== undefined) places.push(place);
+      const server = servers[i];
+      const isThere =
+        place === undefined ||
+        typeof server !== "string" ||
+        (yield* examineDatabase(server, CALL_TIMEOUT));
+      if (place !== undefined && isThere) places.push(place);
     }
     signal?.throwIfAborted();
     // A queue may be in partitions on all of them.

@@ -1,31 +1,7 @@
+import type { QueueCounts } from "../lua/queue/stats.ts";
+
 /** Numbers of a queue, or of one of its partitions, as Redis tells them. */
-export interface QueueNumbers {
-  /** Messages that wait for their deadline, or are due and not moved yet. */
-  readonly delayed: number;
-  /** Messages and retries that are due, and not moved yet. */
-  readonly overdue: number;
-  /**
-   * Messages that can be taken: in the LIST, or in the stream and in nobody's hands. Several groups count each their own, and
-   * then it is approximate: retries that are ready for one group count for the others, too; and of a group that is 100
-   * messages or more behind, what it has finished and others have not, where Redis does not tell how far it is behind (before 7.0, and
-   * while messages are gone that it has not come to).
-   */
-  readonly ready: number;
-  /** Messages of a reliable queue that are in the hands of consumers, of all groups. */
-  readonly inFlight: number;
-  /** Messages of a reliable queue that wait for their next attempt. */
-  readonly retries: number;
-  /** Dead letters of a reliable queue. */
-  readonly dead: number;
-  /** What nobody could read. */
-  readonly quarantined: number;
-  /** The earliest deadline of a message or retry (epoch ms), which may be past; undefined if there is none. */
-  readonly nextDeadline: number | undefined;
-  /**
-   * For how many milliseconds the oldest ready message has been ready; undefined if none is, and of a plain queue, whose
-   * ready LIST holds payloads and no times.
-   */
-  readonly oldestReadyAge: number | undefined;
+export interface QueueNumbers extends QueueCounts {
   /**
    * Consumers that the groups of a reliable queue know, the dead among them until they are struck out; undefined of a plain
    * queue: Redis does not tell who waits for a LIST. Of a queue in partitions the most that one of them has: a process may be a
@@ -37,18 +13,6 @@ export interface QueueNumbers {
    * pause. Undefined on a Cluster, where no node knows it alone.
    */
   readonly listeners: number | undefined;
-  /**
-   * How many messages have become ready in the stream of a reliable queue since it was made, each retry counted again. It only
-   * grows, until the stream is dropped; two looks tell the throughput. Undefined of a plain queue, which counts nothing;
-   * while there are messages that no group has begun to read; now and then with several groups; before Redis 7.0; and of a queue in partitions as
-   * long as one that has a stream does not tell.
-   */
-  readonly readied: number | undefined;
-  /**
-   * How many of them have left the stream: acknowledged by every group, dead, or waiting for a retry. Otherwise as
-   * `readied`.
-   */
-  readonly finished: number | undefined;
 }
 
 /** The numbers of one partition. */

@@ -193,12 +193,12 @@ async function throughout(
   while (cursor !== undefined) cursor = await step(cursor);
 }
 
-/** How many letters one script reads, and after how many bytes it stops: some 100 us of Redis's time. */
-const STEP = 100;
-const PAGE_BYTES = 65_536;
+/** How many letters one script reads, and after how many bytes it stops: some 300 us of Redis's time. */
+const STEP = 20;
+const PAGE_BYTES = 32_768;
 
 /** Letters that are only looked at, and not sent. */
-const SCAN_BYTES = 1_048_576;
+const SCAN_BYTES = 131_072;
 
 /** The latest instant that a Date can be. Somebody else may have written any. */
 const LAST_DATE = 8.64e15;

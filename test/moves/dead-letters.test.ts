@@ -137,8 +137,8 @@ describe("a page", () => {
       dead: Array.from({ length: 30 }, (_, i) => letter(`${i + 1}-0`, large, "g")),
     });
     const { letters, next } = await page(queue, FIRST_LETTERS, { maxBytes: 12_000 });
-    expect(letters.length).toBe(20);
-    expect(next).toEqual({ after: "20-0", last: "30-0" });
+    expect(letters.length).toBe(12);
+    expect(next).toEqual({ after: "12-0", last: "30-0" });
   });
 
   test("may end with the greatest of all ids", async () => {

@@ -1,6 +1,8 @@
-import { cp, readFile, symlink } from "node:fs/promises";
+import { execFile } from "node:child_process";
+import { chmod, cp, mkdir, readFile, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 import { build } from "esbuild";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { InstalledPackage, root, type User } from "../helpers/installed-package.ts";
@@ -8,6 +10,7 @@ import { uniqueName } from "../helpers/redis.ts";
 
 // The package as users get it, in every kind of project that they have: it compiles, and delivers.
 
+const execute = promisify(execFile);
 const here = fileURLToPath(new URL(".", import.meta.url));
 const modules = join(root, "node_modules");
 const COMPILERS = {
@@ -121,4 +124,40 @@ test("`import` and `require` load one copy: a class and its errors are the same 
     });`;
   await users.ioredis.write("one-copy.cjs", program);
   expect(await users.ioredis.run("one-copy.cjs")).toBe(true);
+});
+
+test.each([
+  ["import", "mjs", "const load = (name) => import(name);"],
+  ["require", "cjs", "const load = async (name) => require(name);"],
+])(
+  "%s: what needs a peer that is not installed names it, and the others load",
+  async (_, extension, load) => {
+    const program = `${load}
+    const outcomes = {};
+    const names = ["dashboard", "prometheus", "nestjs", "opentelemetry"];
+    Promise.all(names.map(async (name) => {
+      outcomes[name] = await load("delayline/" + name).then(() => "ok", (error) => error.message);
+    })).then(() => console.log(JSON.stringify(outcomes)));`;
+    await users.ioredis.write(`peers.${extension}`, program);
+    expect(await users.ioredis.run(`peers.${extension}`)).toEqual({
+      dashboard: "ok",
+      // Its registry is passed in.
+      prometheus: "ok",
+      nestjs: expect.stringMatching(/^Cannot find (?:module|package) '@nestjs\/common'/),
+      opentelemetry: expect.stringMatching(/^Cannot find (?:module|package) '@opentelemetry\/api'/),
+    });
+  },
+);
+
+test("npx delayline --help runs", async () => {
+  const user = users.ioredis;
+  const manifest = await readFile(user.path("node_modules/delayline/package.json"), "utf8");
+  const { bin } = JSON.parse(manifest) as { bin: { delayline: string } };
+  // As npm does it.
+  await chmod(user.path(join("node_modules/delayline", bin.delayline)), 0o755);
+  await mkdir(user.path("node_modules/.bin"), { recursive: true });
+  await symlink(join("../delayline", bin.delayline), user.path("node_modules/.bin/delayline"));
+  const args = ["--no-install", "delayline", "--help"];
+  const { stdout } = await execute("npx", args, { cwd: user.directory });
+  expect(stdout).toContain("usage: delayline <command>");
 });

@@ -8,6 +8,7 @@ import { CHANGING, CHANGING_HELP, defineCommand } from "../command.ts";
 import { formatDistance, parseDuration } from "../durations.ts";
 import { EXIT, type ExitCode } from "../exit-code.ts";
 import { failureLine, payloadLine, sightingJson } from "../message-view.ts";
+import { asWord } from "../next-step.ts";
 import { quoted } from "../output.ts";
 import type { Session } from "../session.ts";
 import { subWord } from "../sub-word.ts";
@@ -89,7 +90,11 @@ async function list(
     else if (page.push(seen) === PAGE) await flush();
   }
   await flush();
-  return count > 0 ? EXIT.done : none(session, queue.name);
+  if (count === 0) return none(session, queue.name);
+  if (!isJson) {
+    output.say(`To deliver them again: delayline dead redrive ${asWord(queue.name)} [id]...`);
+  }
+  return EXIT.done;
 }
 
 /** A table; under each letter why it died, and what failed before. */

@@ -1,62 +1,150 @@
 import type { InspectedQueue } from "../../inspect/inspector.ts";
-import type { Forecast } from "../../queue/queue-handle.ts";
 import { defineCommand } from "../command.ts";
-import { formatDuration, formatInstant, parseDuration, parseInstant } from "../durations.ts";
+import { formatDuration, formatInstant, parseDuration } from "../durations.ts";
 import { EXIT } from "../exit-code.ts";
+import { parseInstant } from "../instants.ts";
+import { asWord } from "../next-step.ts";
+import { Outlook } from "../outlook.ts";
 import { parseCount } from "../parse-count.ts";
-import { formatCount } from "../table.ts";
+import type { Session } from "../session.ts";
+import { formatCount, type Column } from "../table.ts";
 
 export const due = defineCommand({
-  usage: "due [queue] [--at <date>] [--step <duration>] [--count <count>]",
-  help: `How many messages and retries fall due when, from now on or from a date on; without a
-queue, of all queues together. Spans in which nothing falls due are left out.
+  usage: "due [queue] [--at <time>] [--step <duration>] [--count <count>]",
+  help: `How many messages and retries fall due when, from now on or from a time on, and how many
+are overdue now; without a queue, of all queues, and which of them has how much of it.
+Spans in which nothing falls due are left out, but for the one at --at.
+  delayline due --at tomorrow 09:00            what falls due at nine tomorrow
+  delayline due orders --step 15m --count 96   the coming day, by the quarter
+Times are those of this machine; TZ=Europe/Berlin before the command asks for others.
 O(log N) for each span.`,
   words: [0, 1],
   options: { at: { type: "string" }, step: { type: "string" }, count: { type: "string" } },
   optionHelp: {
-    at: "where the first span begins, such as 2026-11-22T09:00; defaults to now",
-    step: "how long each span is; defaults to 15m",
-    count: "how many spans, 1 to 1000; defaults to 96",
+    at: "where the first span begins: 09:00 is the next nine o'clock; tomorrow 09:00, monday 09:00, 2026-11-22T09:00, 2h from now; defaults to now",
+    step: "how long each span is; defaults to 1h",
+    count: "how many spans, 1 to 1000; defaults to 24",
   },
-  async run(session, [name], { at, step: length = "15m", count: number = "96" }) {
+  async run(session, [name], { at, step: length = "1h", count: number = "24" }) {
     const step = Math.round(parseDuration("--step", length));
     const count = parseCount("--count", number, 1, 1000);
+    const beginAt = (now: number) => (at === undefined ? now : parseInstant("--at", at, now));
+    // What is not legal is refused before Redis is asked.
+    beginAt(Date.now());
     const { output, isJson, signal } = session;
     const inspector = await session.inspector();
-    const from =
-      at === undefined ? Math.floor(await inspector.line.serverTime()) : parseInstant("--at", at);
-    const forecasts: Forecast[] = [];
-    const look = async ({ messages }: InspectedQueue) => {
-      forecasts.push(await messages.forecast({ from, step, count, signal }));
+    const from = beginAt(Math.floor(await inspector.line.serverTime()));
+    const outlook = new Outlook(count);
+    const look = async ({ name: queue, messages, stats }: InspectedQueue) => {
+      const { counts } = await messages.forecast({ from, step, count, signal });
+      outlook.add(queue, stats.overdue, counts);
     };
     let refused = 0;
     if (name === undefined) ({ refused } = await session.eachQueue(look));
     else await look(await session.open(name));
-    const counts = Array.from({ length: count }, (_, i) =>
-      forecasts.reduce((sum, one) => sum + (one.counts[i] ?? 0), 0),
-    );
-    const total = counts.reduce((sum, one) => sum + one, 0);
+    const { counts, total, overdue, queues } = outlook;
     if (isJson) {
-      await output.json({ queue: name, from, step, counts, total });
-      if (refused > 0) return EXIT.redis;
-      return total > 0 ? EXIT.done : EXIT.nothing;
+      const each = name === undefined ? { queues } : {};
+      await output.json({ queue: name, overdue, from, step, counts, total, ...each });
+    } else {
+      await printSpans(session, outlook, { from, step, isAsked: at !== undefined });
+      if (queues.length > 1) await printQueues(session, outlook);
+      const until = formatInstant(from + count * step);
+      output.say(
+        `From ${formatInstant(from)} until ${until}, in spans of ${formatDuration(step)}: ${formatCount(total)}.`,
+      );
+      if (overdue > 0) {
+        const about = name === undefined ? "" : ` ${asWord(name)}`;
+        output.say(`Overdue now: ${formatCount(overdue)}. Why: delayline doctor${about}`);
+      }
     }
-    const most = Math.max(...counts);
-    const rows = counts.flatMap((one, i) =>
-      one === 0 ? [] : [[formatInstant(from + i * step), formatCount(one), barOf(one / most)]],
-    );
-    const columns = [{ title: "FROM" }, { title: "DUE", align: "right" as const }, { title: "" }];
-    if (rows.length > 0) await output.table(columns, rows);
-    const until = formatInstant(from + count * step);
-    output.say(
-      `${formatCount(total)} fall due until ${until}, in spans of ${formatDuration(step)}.`,
-    );
     if (refused > 0) return EXIT.redis;
-    return total > 0 ? EXIT.done : EXIT.nothing;
+    return total + overdue > 0 ? EXIT.done : EXIT.nothing;
   },
 });
 
-/** 36 characters at most, and one at least. */
-function barOf(share: number): string {
-  return "#".repeat(Math.max(1, Math.round(share * 36)));
+/** What is overdue, and each span in which something falls due; of several queues which of them have most of it. */
+async function printSpans(
+  { output }: Session,
+  outlook: Outlook,
+  { from, step, isAsked }: { from: number; step: number; isAsked: boolean },
+): Promise<void> {
+  const { counts, overdue } = outlook;
+  const isOne = outlook.queues.length < 2;
+  const most = Math.max(overdue, ...counts);
+  const rowOf = (when: string, count: number, top: string) => [
+    when,
+    formatCount(count),
+    barOf(count / most, isOne ? WIDE : NARROW),
+    ...(isOne ? [] : [top]),
+  ];
+  const rows = counts.flatMap((count, i) =>
+    count > 0 || (i === 0 && isAsked)
+      ? [
+          rowOf(
+            formatInstant(from + i * step),
+            count,
+            outlook.topOf((queue) => queue.counts[i] ?? 0),
+          ),
+        ]
+      : [],
+  );
+  if (overdue > 0) {
+    rows.unshift(
+      rowOf(
+        "overdue now",
+        overdue,
+        outlook.topOf((queue) => queue.overdue),
+      ),
+    );
+  }
+  if (rows.length > 0) await output.table(isOne ? SPAN_COLUMNS : SPAN_COLUMNS_OF_MANY, rows);
 }
+
+/** How much of it each queue has, and the sum. */
+async function printQueues({ output }: Session, outlook: Outlook): Promise<void> {
+  const { queues, overdue, total } = outlook;
+  const rest = queues.slice(MOST_QUEUES);
+  const rows = queues
+    .slice(0, MOST_QUEUES)
+    .map((one) => [one.queue, formatCount(one.overdue), formatCount(one.total)]);
+  if (rest.length > 0) {
+    const late = rest.reduce((sum, one) => sum + one.overdue, 0);
+    const coming = rest.reduce((sum, one) => sum + one.total, 0);
+    rows.push([`(${formatCount(rest.length)} more)`, formatCount(late), formatCount(coming)]);
+  }
+  await output.print("");
+  await output.table(QUEUE_COLUMNS, [
+    ...rows,
+    ["(total)", formatCount(overdue), formatCount(total)],
+  ]);
+}
+
+/** At least one character, unless there is nothing. */
+function barOf(share: number, width: number): string {
+  return share > 0 ? "#".repeat(Math.max(1, Math.round(share * width))) : "";
+}
+
+const SPAN_COLUMNS: readonly Column[] = [
+  { title: "FROM" },
+  { title: "DUE", align: "right" },
+  { title: "" },
+];
+
+const SPAN_COLUMNS_OF_MANY: readonly Column[] = [
+  ...SPAN_COLUMNS,
+  { title: "QUEUES", canShrink: true },
+];
+
+const QUEUE_COLUMNS: readonly Column[] = [
+  { title: "QUEUE", canShrink: true },
+  { title: "OVERDUE", align: "right" },
+  { title: "DUE", align: "right" },
+];
+
+/** How long the longest bar is. */
+const WIDE = 36;
+const NARROW = 12;
+
+/** Rows of queues. */
+const MOST_QUEUES = 20;

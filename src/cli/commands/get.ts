@@ -3,6 +3,7 @@ import type { InspectedQueue } from "../../inspect/inspector.ts";
 import { defineCommand } from "../command.ts";
 import { EXIT } from "../exit-code.ts";
 import { describe, sightingJson } from "../message-view.ts";
+import { nextStep } from "../next-step.ts";
 import { quoted } from "../output.ts";
 import type { Session } from "../session.ts";
 
@@ -33,10 +34,15 @@ bounded steps.`,
     if (isOne) await look(await session.open(name));
     const { count, refused } = isOne ? { count: 1, refused: 0 } : await session.eachQueue(look);
     if (found > 0) return EXIT.done;
-    const where = isOne
-      ? `in queue ${quoted(name)}`
-      : `in any of ${count - refused} queues; those with only ready messages are not found: name the queue`;
-    output.say(`${quoted(wanted)} is not ${where}.`);
+    const where = isOne ? `in queue ${quoted(name)}` : `in any of ${count - refused} queues`;
+    const isKnown = refused === 0 && mayBeReady.length === 0;
+    const why = isKnown ? ": it was handled, cancelled or never offered" : "";
+    output.say(`${quoted(wanted)} is not ${where}${why}.`);
+    if (!isOne) {
+      output.say(
+        "A queue with only ready messages is not among them: delayline get <queue> <key>.",
+      );
+    }
     for (const one of mayBeReady) {
       output.say(
         `It may be ready in ${quoted(one)}: what is ready in a plain queue has neither id nor key.`,
@@ -61,5 +67,7 @@ async function print(
     }
     const head = `${quoted(wanted)} is ${seen.state} in queue ${quoted(name)}.`;
     await output.print(head, ...describe(seen, stats.serverTime, withPayload));
+    const next = nextStep(seen, stats.serverTime);
+    if (next !== undefined) output.say(next);
   }
 }

@@ -1,12 +1,13 @@
 import { CHANGING, CHANGING_HELP, defineCommand } from "../command.ts";
-import { formatDistance, formatInstant, parseDuration, parseInstant } from "../durations.ts";
+import { formatDistance, formatInstant, parseDuration } from "../durations.ts";
 import { EXIT } from "../exit-code.ts";
 import { findMessages } from "../find-messages.ts";
+import { parseInstant } from "../instants.ts";
 import { quoted } from "../output.ts";
 import { UsageError } from "../usage-error.ts";
 
 export const reschedule = defineCommand({
-  usage: "reschedule <queue> <id or key> (--in <duration> | --at <date>)",
+  usage: "reschedule <queue> <id or key> (--in <duration> | --at <time>)",
   help: `Gives a delayed message another deadline, and by its id a retrying one. A delayed message
 gets another id by that.`,
   words: [2, 2],
@@ -14,15 +15,19 @@ gets another id by that.`,
   optionHelp: {
     ...CHANGING_HELP,
     in: "from now on, such as 15m",
-    at: "a date, such as 2026-11-22T09:00",
+    at: "a time, such as 2026-11-22T09:00; 09:00 is the next nine o'clock; tomorrow 09:00, monday 09:00",
   },
   async run(session, [name = "", wanted = ""], values) {
     const { in: delay, at } = values;
     if ((delay === undefined) === (at === undefined))
       throw new UsageError("give either --in or --at");
     const wait = delay === undefined ? undefined : parseDuration("--in", delay);
-    const instant = at === undefined ? undefined : parseInstant("--at", at);
+    const instantAt = (now: number) =>
+      at === undefined ? undefined : parseInstant("--at", at, now);
+    // What is not legal is refused before Redis is asked.
+    instantAt(Date.now());
     const { messages, ...queue } = await session.open(name);
+    const instant = instantAt(Math.floor(queue.stats.serverTime));
     const { output, signal } = session;
     const found = await findMessages(session, { ...queue, messages }, [wanted]);
     if (found.length === 0) return EXIT.nothing;

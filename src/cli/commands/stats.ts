@@ -4,6 +4,7 @@ import type { QueueStats } from "../../observe/queue-stats.ts";
 import { defineCommand } from "../command.ts";
 import { formatDistance, formatDuration, formatInstant, parseDuration } from "../durations.ts";
 import { EXIT, type ExitCode } from "../exit-code.ts";
+import { asWord } from "../next-step.ts";
 import { quoted } from "../output.ts";
 import type { Session } from "../session.ts";
 import { formatCount, formatFacts } from "../table.ts";
@@ -48,6 +49,12 @@ async function printOne(session: Session, name: string, isWatching: boolean): Pr
   const { kind } = queue.stats;
   const what = queue.partitions > 0 ? `${kind}, in ${queue.partitions} partitions` : kind;
   await output.print(`Queue ${quoted(name)} (${what})`, ...formatFacts(factsOf(queue.stats)));
+  const trouble = troubleOf(queue.stats);
+  if (trouble !== undefined) {
+    output.say(
+      `It is not well: ${trouble}. Why, and what repairs it: delayline doctor ${asWord(name)}`,
+    );
+  }
   return EXIT.done;
 }
 
@@ -77,6 +84,12 @@ async function printAll(session: Session, isWatching: boolean): Promise<ExitCode
     const rows = all.map(([name, numbers]) => rowOf(name, numbers));
     const refusals = broken.map(([name, why]) => [name, ...Array<string>(6).fill("?"), why]);
     await output.table(COLUMNS, [...rows, ...refusals]);
+    const ill = all.filter(([, numbers]) => troubleOf(numbers) !== undefined).length;
+    if (ill + broken.length > 0) {
+      output.say(
+        `Not well: ${ill + broken.length} of ${all.length + broken.length} queues. Why, and what repairs it: delayline doctor`,
+      );
+    }
   }
   return code;
 }
@@ -97,6 +110,13 @@ function rowOf(name: string, found: QueueStats): string[] {
 
 /** What is wrong with a queue, and since when; otherwise when the next message is due. */
 function stateOf(found: QueueStats): string {
+  const { nextDeadline, serverTime } = found;
+  const next = nextDeadline === undefined ? "-" : formatDistance(nextDeadline, serverTime);
+  return troubleOf(found) ?? next;
+}
+
+/** What is wrong with a queue, and since when; undefined: nothing that its numbers tell. */
+function troubleOf(found: QueueStats): string | undefined {
   const { isPaused, nextDeadline, serverTime, oldestReadyAge = 0, quarantined } = found;
   if (isPaused) return "paused";
   if (nextDeadline !== undefined && serverTime - nextDeadline >= LATE) {
@@ -108,7 +128,7 @@ function stateOf(found: QueueStats): string {
     return `backlog ${formatDuration(oldestReadyAge)}${who}`;
   }
   if (quarantined > 0) return `${formatCount(quarantined)} quarantined`;
-  return nextDeadline === undefined ? "-" : formatDistance(nextDeadline, serverTime);
+  return undefined;
 }
 
 /** From how many milliseconds on a queue is late, and its oldest ready message is a backlog. */

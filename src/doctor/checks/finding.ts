@@ -4,6 +4,7 @@ export type Level = "error" | "warning" | "notice";
 /** The names of the checks: those of servers first, then those of queues. */
 export const CHECKS = [
   "reachable",
+  "database",
   "version",
   "scripts",
   "persistence",

@@ -32,8 +32,9 @@ local function eachLetter(after, last, limit, maxBytes, visit)
   end
   local seen, size = 0, 0
   while seen < limit and size < maxBytes do
-    -- A few at a time, since each may be large.
-    local count = math.min(10, limit - seen)
+    -- A few at a time, since each may be large: as many as there is probably room for.
+    local room = seen == 0 and 2 or math.ceil((maxBytes - size) * seen / size)
+    local count = math.min(10, limit - seen, room)
     local found = redis.call("XRANGE", dead, after == "" and "-" or "(" .. after, last, "COUNT", count)
     for _, entry in ipairs(found) do
       for _, word in ipairs(entry[2]) do size = size + #word end

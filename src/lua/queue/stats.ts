@@ -3,26 +3,58 @@ import { info } from "../fragments/info.ts";
 import { asDeadline, replied } from "../fragments/replied.ts";
 import { asArray, asNumber, defineScript, type RawReply } from "../script.ts";
 
-export interface StatsReply {
+/** Numbers that are for users as Redis tells them. */
+export interface QueueCounts {
+  /** Messages that wait for their deadline, or are due and not moved yet. */
+  readonly delayed: number;
+  /** Messages and retries that are due, and not moved yet. */
+  readonly overdue: number;
+  /**
+   * Messages that can be taken: in the LIST, or in the stream and in nobody's hands. Several groups count each their own, and
+   * then it is approximate: retries that are ready for one group count for the others, too; and of a group that is 100
+   * messages or more behind, what it has finished and others have not, where Redis does not tell how far it is behind (before 7.0, and
+   * while messages are gone that it has not come to).
+   */
+  readonly ready: number;
+  /** Messages of a reliable queue that are in the hands of consumers, of all groups. */
+  readonly inFlight: number;
+  /** Messages of a reliable queue that wait for their next attempt. */
+  readonly retries: number;
+  /** Dead letters of a reliable queue. */
+  readonly dead: number;
+  /** What nobody could read. */
+  readonly quarantined: number;
+  /** The earliest deadline of a message or retry (epoch ms), which may be past; undefined if there is none. */
+  readonly nextDeadline: number | undefined;
+  /**
+   * For how many milliseconds the oldest ready message has been ready; undefined if none is, and of a plain queue, whose
+   * ready LIST holds payloads and no times.
+   */
+  readonly oldestReadyAge: number | undefined;
+  /**
+   * How many messages have become ready in the stream of a reliable queue since it was made, each retry counted again. It only
+   * grows, until the stream is dropped; two looks tell the throughput. Undefined of a plain queue, which counts nothing;
+   * while there are messages that no group has begun to read; now and then with several groups; before Redis 7.0; and of a queue in partitions as
+   * long as one that has a stream does not tell.
+   */
+  readonly readied: number | undefined;
+  /**
+   * How many of them have left the stream: acknowledged by every group, dead, or waiting for a retry. Otherwise as
+   * `readied`.
+   */
+  readonly finished: number | undefined;
+}
+
+/** What the script replies. */
+export interface StatsReply extends QueueCounts {
   /** The server's clock (epoch ms). */
   readonly serverTime: number;
   readonly isReliable: boolean;
   readonly isPaused: boolean;
-  readonly delayed: number;
-  readonly overdue: number;
-  readonly ready: number;
-  readonly inFlight: number;
-  readonly retries: number;
-  readonly dead: number;
-  readonly quarantined: number;
-  readonly nextDeadline: number | undefined;
-  readonly oldestReadyAge: number | undefined;
+  /** 0 of a plain queue. */
   readonly consumers: number;
+  /** -1 if Redis does not tell. */
   readonly listeners: number;
-  /** Entries that were ever added to the stream; undefined if Redis does not tell. */
-  readonly readied: number | undefined;
-  /** How many of them are not in it any more. */
-  readonly finished: number | undefined;
 }
 
 /**

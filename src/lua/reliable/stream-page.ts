@@ -49,8 +49,9 @@ local greatest = "18446744073709551615-18446744073709551615"
 local found, ids, seen, size, isMore = {}, {}, 0, 0, redis.call("EXISTS", stream) == 1
 local groups = isMore and redis.call("XINFO", "GROUPS", stream) or {}
 while isMore and seen < limit and size < maxBytes do
-  -- A few at a time, since each may be large.
-  local count = math.min(10, limit - seen)
+  -- A few at a time, since each may be large: as many as there is probably room for.
+  local room = seen == 0 and 2 or math.ceil((maxBytes - size) * seen / size)
+  local count = math.min(10, limit - seen, room)
   local some = after == greatest and {}
     or redis.call("XRANGE", stream, after == "" and "-" or "(" .. after, "+", "COUNT", count)
   for _, pair in ipairs(some) do

@@ -110,7 +110,7 @@ test("a wrong word suggests the right one", async () => {
 
 test.each([
   [["due", "--step", "15"], "--step must be a duration"],
-  [["due", "--at", "tomorrow"], "--at must be a date"],
+  [["due", "--at", "soon"], "--at must be a time such as"],
   [["due", "--count", "0"], "--count must be a whole number"],
   [["due", "--count"], "--count of due needs a value"],
   [["cancel", "x"], "name ids or keys"],
@@ -154,6 +154,9 @@ test("a database that Redis does not have is refused, and so is any other than 0
   expect(missing.code).toBe(3);
   expect(missing.stderr).toContain("cannot select database 99");
   expect((await cli(["cancel", "x", "y", "--yes"], { url: `${url}/99` })).code).toBe(3);
+  const diagnosed = await cli(["doctor"], { url: `${url}/99` });
+  expect(diagnosed.code).toBe(1);
+  expect(diagnosed.stdout).toContain("cannot select database 99");
   const cluster = await cli(["queues", "--cluster"], { url: `${url}/1` });
   expect(cluster.code).toBe(2);
   expect(cluster.stderr).toContain("a Cluster has only database 0");

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { formatInstant } from "../../../src/cli/durations.ts";
 import { queueKeys } from "../../../src/queue/keys.ts";
 import { cli as cliOn, type CliOptions } from "../../helpers/cli.ts";
 import { newLine as newLineOn } from "../../helpers/delayline.ts";
@@ -46,6 +47,7 @@ test("what is not there is told, and where it may be", async () => {
   await queue.offer("x", 0, { key: "gone" });
   await eventually(async () => (await queue.stats()).ready === 1);
   const { code, stderr } = await cli(["get", name, "gone"]);
+  expect((await cli(["get", "gone"])).stderr).toContain("delayline get <queue> <key>");
   expect(code).toBe(1);
   expect(stderr).toContain(`"gone" is not in queue "${name}"`);
   expect(stderr).toContain(`It may be ready in "${name}"`);
@@ -75,14 +77,62 @@ test("queues, their numbers, their messages by deadline and by prefix, and what 
   expect(due.json).toMatchObject([{ counts: [1, 1, 1, 0], total: 3 }]);
   const { stdout, stderr } = await cli(["due", name, "--step", "1h", "--count", "4"]);
   expect(stdout.match(/#/g)?.length).toBe(3 * 36);
-  expect(stderr).toContain("3 fall due");
+  expect(stderr).toMatch(/in spans of 1h: 3\.\n/);
+});
+
+test("how much falls due at nine tomorrow, in which queues, and what is overdue now", async () => {
+  const names = ["a", "b", "c", "d", "e"].map((letter) => uniqueName(letter));
+  const [a = "", b = ""] = names;
+  const line = newLineOn({ redis: server.url, transfer: false });
+  await newRedis().flushall();
+  const nine = new Date();
+  nine.setDate(nine.getDate() + 1);
+  nine.setHours(9, 0, 0, 0);
+  for (const [i, name] of names.entries()) {
+    const queue = line.getDelayedQueue(name);
+    for (let n = i; n < names.length; n++) await queue.offerAt(`${n}`, nine.getTime());
+  }
+  await line.getReliableQueue(b).offerAt("later", nine.getTime() + 2 * HOUR);
+  await line.getDelayedQueue(a).offerAt("late", Date.now() - HOUR);
+  const asked = ["due", "--at", "tomorrow", "09:00", "--count", "4"];
+
+  const { code, stdout, stderr } = await cli(asked);
+  expect(code).toBe(0);
+  const nineText = formatInstant(nine.getTime());
+  const [, overdue = "", first = "", second = "", ...others] = stdout.split("\n");
+  expect(overdue).toMatch(new RegExp(`^overdue now +1 +# +${a} 1$`));
+  expect(first.startsWith(nineText)).toBe(true);
+  expect(first).toMatch(new RegExp(` 15 +#{12} +${a} 5, ${b} 4, ${names[2]} 3, 2 more 3$`));
+  expect(second).toMatch(new RegExp(` 1 +# +${b} 1$`));
+  expect(others[1]).toMatch(/^QUEUE +OVERDUE +DUE$/);
+  expect(others[2]).toMatch(new RegExp(`^${a} +1 +5$`));
+  expect(others.at(-2)).toMatch(/^\(total\) +1 +16$/);
+  expect(stderr).toContain(`From ${nineText} until`);
+  expect(stderr).toMatch(/: 16\.\nOverdue now: 1\. Why: delayline doctor\n$/);
+
+  const [json] = (await cli([...asked, "--json"])).json;
+  expect(json).toMatchObject({ from: nine.getTime(), overdue: 1, counts: [15, 0, 1, 0] });
+  const queues = json?.["queues"] as { queue: string }[];
+  expect(queues).toHaveLength(5);
+  expect(queues[0]).toEqual({ queue: a, overdue: 1, counts: [5, 0, 0, 0], total: 5 });
+  // The span that was asked for is there though nothing falls due in it.
+  const one = await cli(["due", a, "--at=tomorrow", "8:00", "--count", "1"]);
+  expect(one.stdout).toMatch(/^FROM .*\noverdue now +1 +#{36}\n\S+ 08:00:00 \S+ +0\n$/);
+  expect((await cli(["due", b, "--at", "2000-01-01"])).code).toBe(1);
+  const wrong = await cli(["due", "--at", "soon"], { url: "redis://localhost:1" });
+  expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining('"tomorrow 09:00"')]);
 });
 
 test("stats tells of a queue whose messages nobody moves", async () => {
   const name = uniqueName();
   await newRedis().zadd(queueKeys(name).timeouts, Date.now() - HOUR, "?");
-  const { stdout } = await cli(["stats"]);
+  const { stdout, stderr } = await cli(["stats"]);
   expect(stdout).toMatch(new RegExp(`^${name} .* overdue by 1h: nobody moves$`, "m"));
+  expect(stderr).toMatch(/^Not well: \d of \d+ queues\. .*: delayline doctor$/m);
+  const one = await cli(["stats", name]);
+  expect(one.stderr).toContain(
+    `overdue by 1h: nobody moves. Why, and what repairs it: delayline doctor ${name}`,
+  );
 });
 
 test("a key of another type hides its own queue alone: exit code 3 at the end", async () => {

@@ -1,5 +1,4 @@
-import type { Redis } from "ioredis";
-import { afterAll, beforeAll, beforeEach, expect, it, vi } from "vitest";
+import { expect, it, vi } from "vitest";
 import { diagnose, type Finding } from "../../../src/doctor/diagnose.ts";
 import { formatFact, parseFact } from "../../../src/partitions/fact.ts";
 import { partitionName } from "../../../src/partitions/ring.ts";
@@ -7,25 +6,13 @@ import { queueKeys } from "../../../src/queue/keys.ts";
 import { newLine, newLineThatMayFail } from "../../helpers/delayline.ts";
 import { diagnosis, inShort } from "../../helpers/diagnosis.ts";
 import { eventually } from "../../helpers/eventually.ts";
-import { OwnServer, startOwnServer } from "../../helpers/own-server.ts";
-import { newRedis } from "../../helpers/redis.ts";
+import { startOwnServer } from "../../helpers/own-server.ts";
+import { useSoundServer } from "../../helpers/sound-server.ts";
 import { transferAsRedisson } from "../../helpers/redisson.ts";
 
 // Queues in trouble, on a server that is in order. Nobody moves or takes, but where a test says so.
 
-let server: OwnServer;
-let admin: Redis;
-
-beforeAll(async () => {
-  server = await OwnServer.start({ appendOnly: true });
-});
-
-beforeEach(async () => {
-  admin = newRedis(server.url);
-  await admin.flushall();
-});
-
-afterAll(() => server.stop());
+const server = useSoundServer();
 
 const keys = queueKeys("orders");
 
@@ -74,13 +61,15 @@ it("finds a paused queue, and does not blame those who obey", async () => {
 });
 
 it("finds takers that hear no wake-ups", async () => {
-  await admin.call("ACL", "SETUSER", "deaf", "on", ">x", "~*", "+@all", "resetchannels");
+  await server.admin.call("ACL", "SETUSER", "deaf", "on", ">x", "~*", "+@all", "resetchannels");
   const url = new URL(server.url);
   [url.username, url.password] = ["deaf", "x"];
   const line = newLineThatMayFail({ redis: url.href });
   line.getBlockingQueue("orders").subscribe(() => {});
   await newProducer().getDelayedQueue("orders").offer("a", 600_000);
-  await eventually(async () => String(await admin.client("LIST")).includes("blocking:orders"));
+  await eventually(async () =>
+    String(await server.admin.client("LIST")).includes("blocking:orders"),
+  );
   expect(inShort(await diagnosis({ redis: server.url }))).toEqual(["warning deaf orders"]);
 });
 
@@ -100,9 +89,13 @@ it("finds a group without consumers, and what the dead have in hand", async () =
   await orders.offer("b", 0);
   await eventually(async () => (await orders.stats()).ready === 2);
   const dead = "delayline:1:00000000-0000-4000-8000-000000000000";
-  await admin.xreadgroup("GROUP", "default", dead, "COUNT", 1, "STREAMS", keys.stream, ">");
+  await server.admin.xreadgroup("GROUP", "default", dead, "COUNT", 1, "STREAMS", keys.stream, ">");
   await eventually(async () => {
-    const [consumer] = (await admin.xinfo("CONSUMERS", keys.stream, "default")) as unknown[][];
+    const [consumer] = (await server.admin.xinfo(
+      "CONSUMERS",
+      keys.stream,
+      "default",
+    )) as unknown[][];
     return Number(consumer?.[5]) > 1200;
   });
   const findings = await diagnosis({ redis: server.url });
@@ -110,7 +103,7 @@ it("finds a group without consumers, and what the dead have in hand", async () =
   expect(findings[1]?.what).toContain("the group default has no consumer that is alive");
   expect(findings[0]?.what).toContain(`1 message is in flight for ${dead}`);
 
-  await admin.xgroup("DESTROY", keys.stream, "default");
+  await server.admin.xgroup("DESTROY", keys.stream, "default");
   expect(inShort(await diagnosis({ redis: server.url }))).toEqual(["error no-consumer orders"]);
 });
 
@@ -119,9 +112,18 @@ it("finds a program that reads the stream, and is no consumer of ours", async ()
   const orders = line.getReliableQueue("orders");
   await orders.offer("a", 0);
   await eventually(async () => (await orders.stats()).ready === 1);
-  await admin.xreadgroup("GROUP", "default", "script", "COUNT", 1, "STREAMS", keys.stream, ">");
+  await server.admin.xreadgroup(
+    "GROUP",
+    "default",
+    "script",
+    "COUNT",
+    1,
+    "STREAMS",
+    keys.stream,
+    ">",
+  );
   orders.subscribe(() => {});
-  await eventually(async () => String(await admin.client("LIST")).includes(":blocking:"));
+  await eventually(async () => String(await server.admin.client("LIST")).includes(":blocking:"));
   const findings = await diagnosis({ redis: server.url });
   expect(inShort(findings)).toEqual(["warning orphan orders"]);
   expect(findings[0]?.why).toContain("no consumer of this library");
@@ -132,8 +134,8 @@ it("finds dead letters and the quarantine, and since when", async () => {
   const orders = line.getReliableQueue("orders");
   await orders.offer("a", 0);
   await (await orders.take()).reject("enough");
-  await admin.rpush(keys.quarantine, "?");
-  await admin.rpush(keys.unreadable, "?", "?");
+  await server.admin.rpush(keys.quarantine, "?");
+  await server.admin.rpush(keys.unreadable, "?", "?");
   const findings = await diagnosis({ redis: server.url });
   expect(inShort(findings)).toContain("warning quarantine orders");
   expect(find(findings, "quarantine")?.what).toContain("3 messages in the quarantine: 1");
@@ -145,8 +147,8 @@ it("finds dead letters and the quarantine, and since when", async () => {
 it("finds messages that have been ready for long", async () => {
   const since = Date.now() - 600_000;
   const address = Buffer.alloc(24);
-  await admin.xadd(keys.stream, `${since}-0`, "a", address, "p", "payload");
-  await admin.xgroup("CREATE", keys.stream, "default", "0");
+  await server.admin.xadd(keys.stream, `${since}-0`, "a", address, "p", "payload");
+  await server.admin.xgroup("CREATE", keys.stream, "default", "0");
   const findings = await diagnosis({ redis: server.url });
   expect(inShort(findings)).toEqual(["warning backlog orders", "error no-consumer orders"]);
   expect(findings[0]?.what).toContain("1 message is ready, the oldest for 10 min");
@@ -155,10 +157,10 @@ it("finds messages that have been ready for long", async () => {
 it("finds an insertion order that nobody tidies, and keys that lead nowhere", async () => {
   const orders = newProducer().getDelayedQueue("orders");
   await orders.offer("a", 600_000, { key: "a" });
-  await admin.rpush(keys.order, ...Array.from({ length: 2100 }, (_, i) => `element ${i}`));
+  await server.admin.rpush(keys.order, ...Array.from({ length: 2100 }, (_, i) => `element ${i}`));
   const lost = Buffer.alloc(25);
   lost.writeBigUInt64BE(BigInt(Date.now() + 300_000));
-  await admin.hset(keys.businessKeys, "lost", lost, "long".repeat(100), "no address");
+  await server.admin.hset(keys.businessKeys, "lost", lost, "long".repeat(100), "no address");
   const findings = await diagnosis({ redis: server.url });
   expect(inShort(findings)).toEqual([
     "warning no-transfer orders",
@@ -180,7 +182,7 @@ it("finds a Redisson that moves by a clock that is ahead", async () => {
     findings.push(finding);
     if (finding.check !== "access") continue;
     const clock = vi.spyOn(Date, "now").mockReturnValue(Date.now() + 660_000);
-    const moved = transferAsRedisson(admin, "orders");
+    const moved = transferAsRedisson(server.admin, "orders");
     clock.mockRestore();
     await moved;
   }
@@ -189,7 +191,7 @@ it("finds a Redisson that moves by a clock that is ahead", async () => {
 });
 
 async function newUser(...rules: string[]): Promise<string> {
-  await admin.call("ACL", "SETUSER", "limited", "on", ">x", "~*", "&*", "+@all", ...rules);
+  await server.admin.call("ACL", "SETUSER", "limited", "on", ">x", "~*", "&*", "+@all", ...rules);
   const url = new URL(server.url);
   [url.username, url.password] = ["limited", "x"];
   return url.href;
@@ -199,9 +201,9 @@ it("finds a key that another program uses, and goes on with other queues", async
   const line = newProducer();
   await line.getDelayedQueue("orders").offer("a", 600_000);
   await line.getDelayedQueue("zebras").offer("a", 600_000);
-  await admin.set("orders", "a string");
+  await server.admin.set("orders", "a string");
   // Nor can there be a queue of this name.
-  await admin.set("delayline_stream:{}x", "a string");
+  await server.admin.set("delayline_stream:{}x", "a string");
   const findings = await diagnosis({ redis: server.url });
   expect(inShort(findings).toSorted()).toEqual([
     "error key-type orders",
@@ -227,8 +229,8 @@ it("finds messages in the ordinary queue beside the partitions", async () => {
   await newPartitioned();
   const { timeouts } = keys;
   const first = queueKeys(partitionName("orders", 0)).timeouts;
-  const [member = ""] = await admin.zrangeBuffer(first, "0", "0");
-  await admin.zadd(timeouts, String(Date.now() + 600_000), member);
+  const [member = ""] = await server.admin.zrangeBuffer(first, "0", "0");
+  await server.admin.zadd(timeouts, String(Date.now() + 600_000), member);
   const findings = await diagnosis({ redis: server.url });
   expect(inShort(findings)).toEqual(["warning partitions orders"]);
   expect(findings[0]?.what).toContain("1 message in the ordinary queue beside the 2 partitions");
@@ -240,10 +242,10 @@ function factKey(partition: number): string {
 
 it("finds a change of the number of partitions that nobody goes on with", async () => {
   await newPartitioned();
-  const fact = parseFact((await admin.get(factKey(0))) ?? "");
+  const fact = parseFact((await server.admin.get(factKey(0))) ?? "");
   if (fact === undefined) throw new Error("the queue has partitions");
   const moving = formatFact({ ...fact, epoch: fact.epoch + 1, to: 3, state: "moving" });
-  for (const partition of [0, 1, 2]) await admin.set(factKey(partition), moving);
+  for (const partition of [0, 1, 2]) await server.admin.set(factKey(partition), moving);
   const findings = await diagnosis({ redis: server.url });
   expect(find(findings, "partitions")?.what).toContain("from 2 to 3 (moving), and no batch");
   expect(find(findings, "partitions")?.level).toBe("warning");

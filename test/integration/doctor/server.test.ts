@@ -1,29 +1,18 @@
 import { readFile } from "node:fs/promises";
-import { Cluster, type Redis } from "ioredis";
-import { afterAll, afterEach, beforeAll, beforeEach, expect, it, onTestFinished, vi } from "vitest";
+import { Cluster } from "ioredis";
+import { afterEach, expect, it, onTestFinished, vi } from "vitest";
 import { diagnose } from "../../../src/doctor/diagnose.ts";
 import { newLine } from "../../helpers/delayline.ts";
 import { diagnosis, inShort } from "../../helpers/diagnosis.ts";
 import { eventually } from "../../helpers/eventually.ts";
-import { OwnServer, startOwnServer } from "../../helpers/own-server.ts";
+import { startOwnServer } from "../../helpers/own-server.ts";
 import { newRedis, uniqueName } from "../../helpers/redis.ts";
+import { useSoundServer } from "../../helpers/sound-server.ts";
 import { startProxy } from "../../helpers/tcp-proxy.ts";
 
 // Each test spoils one thing on a server that is otherwise in order, and expects that finding and no other.
 
-let server: OwnServer;
-let admin: Redis;
-
-beforeAll(async () => {
-  server = await OwnServer.start({ appendOnly: true });
-});
-
-beforeEach(async () => {
-  admin = newRedis(server.url);
-  await admin.flushall();
-});
-
-afterAll(() => server.stop());
+const server = useSoundServer();
 
 afterEach(() => {
   vi.useRealTimers();
@@ -32,9 +21,9 @@ afterEach(() => {
 /** Changes settings for the length of a test. */
 async function set(settings: Record<string, string>): Promise<void> {
   for (const [name, value] of Object.entries(settings)) {
-    const [, before = ""] = await admin.config("GET", name);
-    await admin.config("SET", name, value);
-    undo.push(() => admin.config("SET", name, before));
+    const [, before = ""] = await server.admin.config("GET", name);
+    await server.admin.config("SET", name, value);
+    undo.push(() => server.admin.config("SET", name, before));
   }
 }
 
@@ -87,7 +76,7 @@ it.each<[string, Record<string, string>, string[]]>([
 });
 
 it("finds memory that is nearly used up", async () => {
-  const used = Number(/used_memory:(\d+)/.exec(await admin.info("memory"))?.[1]);
+  const used = Number(/used_memory:(\d+)/.exec(await server.admin.info("memory"))?.[1]);
   await set({ maxmemory: String(Math.ceil(used * 1.25)) });
   const findings = await diagnosis({ redis: server.url });
   expect(inShort(findings)).toEqual(["warning memory"]);
@@ -140,12 +129,24 @@ it("finds a wrong password, at once", async () => {
   const url = new URL(server.url);
   url.username = "default";
   url.password = "wrong";
-  await admin.call("ACL", "SETUSER", "default", ">right", "resetpass", ">right");
-  undo.push(() => admin.call("ACL", "SETUSER", "default", "nopass"));
+  await server.admin.call("ACL", "SETUSER", "default", ">right", "resetpass", ">right");
+  undo.push(() => server.admin.call("ACL", "SETUSER", "default", "nopass"));
   const findings = await diagnosis({ redis: url.href });
   expect(inShort(findings)).toEqual(["error reachable"]);
   expect(findings[0]?.what).toContain("WRONGPASS");
   expect(JSON.stringify(findings)).not.toContain("wrong");
+});
+
+it("finds that the URL names a database that is not there, and looks at no queue in its place", async () => {
+  await newLine({ redis: server.url, transfer: false }).getDelayedQueue("orders").offer(1, 60_000);
+  const findings = await diagnosis({ redis: `${server.url}/99`, queues: ["orders"] });
+  expect(inShort(findings)).toEqual(["error database"]);
+  expect(findings[0]?.what).toContain("cannot select database 99: ERR DB index is out of range");
+  expect(inShort(await diagnosis({ redis: `${server.url}/1`, queues: ["orders"] }))).toEqual([
+    "error no-queue orders",
+  ]);
+  const mayNot = new URL("/1", await newUser("-select"));
+  expect(inShort(await diagnosis({ redis: mayNot.href }))).toContain("error database");
 });
 
 it("finds that scripts are switched off", async () => {
@@ -170,8 +171,8 @@ it("tells what it means that CLIENT and CONFIG are renamed", async () => {
 /** A user for one test; with `rules` behind what it may do. */
 async function newUser(...rules: string[]): Promise<string> {
   const user = uniqueName("user");
-  await admin.call("ACL", "SETUSER", user, "on", ">secret", "~*", "&*", "+@all", ...rules);
-  undo.push(() => admin.call("ACL", "DELUSER", user));
+  await server.admin.call("ACL", "SETUSER", user, "on", ">secret", "~*", "&*", "+@all", ...rules);
+  undo.push(() => server.admin.call("ACL", "DELUSER", user));
   const url = new URL(server.url);
   url.username = user;
   url.password = "secret";
@@ -190,7 +191,7 @@ it.each([
   expect(all?.repair).toContain("+zadd +rpush +publish");
   expect(reliable?.what).toContain("may not run xack on");
   expect(exclusive?.repair).toContain("'+client|kill'");
-  expect(await admin.dbsize()).toBe(0);
+  expect(await server.admin.dbsize()).toBe(0);
 });
 
 it("finds keys and channels that are not allowed", async () => {

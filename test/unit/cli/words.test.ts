@@ -1,12 +1,6 @@
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { readAddresses, secretsOf } from "../../../src/cli/addresses.ts";
-import {
-  formatDistance,
-  formatDuration,
-  formatInstant,
-  parseDuration,
-  parseInstant,
-} from "../../../src/cli/durations.ts";
+import { formatDistance, formatDuration, parseDuration } from "../../../src/cli/durations.ts";
 import { toJson } from "../../../src/cli/output.ts";
 import { suggest } from "../../../src/cli/suggest.ts";
 import { formatTable } from "../../../src/cli/table.ts";
@@ -40,30 +34,6 @@ test("an instant is seen from another", () => {
   expect(formatDistance(61_000, 1000)).toBe("in 1m");
   expect(formatDistance(1000, 61_000)).toBe("1m ago");
   expect(formatDistance(1000, 1500)).toBe("now");
-});
-
-describe("an instant", () => {
-  test("is read in the time of the machine unless it names a zone", () => {
-    expect(parseInstant("--at", "2026-11-22T09:00Z")).toBe(Date.UTC(2026, 10, 22, 9));
-    expect(parseInstant("--at", "2026-11-22 09:00")).toBe(new Date(2026, 10, 22, 9).getTime());
-    expect(parseInstant("--at", "2026-11-22")).toBe(new Date(2026, 10, 22).getTime());
-    expect(parseInstant("--at", formatInstant(1_795_359_664_000))).toBe(1_795_359_664_000);
-    expect(parseInstant("--at", "2026-11-22 09:00:00 +01:00")).toBe(Date.UTC(2026, 10, 22, 8));
-    expect(parseInstant("--at", "2026-11-22 09:00:00 UTC")).toBe(Date.UTC(2026, 10, 22, 9));
-    expect(parseInstant("--at", "1795359664872")).toBe(1_795_359_664_872);
-  });
-  test.each([
-    "9:00",
-    "tomorrow",
-    "2026",
-    "2026-13-01",
-    "22.11.2026",
-    "2026-02-30",
-    "2026-02-30T09:00Z",
-    "1795359664",
-  ])("%j is none", (text) => {
-    expect(() => parseInstant("--at", text)).toThrow("--at must be a date");
-  });
 });
 
 test.each([

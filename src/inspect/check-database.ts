@@ -1,6 +1,5 @@
 import { Redis } from "ioredis";
 import { RedisError } from "../errors.ts";
-import { UsageError } from "./usage-error.ts";
 
 /**
  * Makes sure that there is the database that a URL names. ioredis drops Redis's refusal of a database, and would work in
@@ -30,15 +29,8 @@ export async function checkDatabase(url: string, timeout: number): Promise<void>
   }
 }
 
-/** @throws {UsageError} if a URL names another database than 0: a Cluster has no other. */
-export function checkClusterDatabase(urls: readonly string[]): void {
-  const other = urls.map(databaseOf).find((one) => one !== undefined && Number(one) !== 0);
-  if (other === undefined) return;
-  throw new UsageError(`a Cluster has only database 0, and --redis names database ${other}`);
-}
-
 /** The database that a URL names; undefined: none. */
-function databaseOf(url: string): string | undefined {
+export function databaseOf(url: string): string | undefined {
   const { pathname, searchParams } = new URL(url);
   const database = searchParams.get("db") ?? decodeURIComponent(pathname.slice(1));
   return database === "" ? undefined : database;

@@ -1,0 +1,76 @@
+import { describe, expect, test } from "vitest";
+import { formatInstant } from "../../../src/cli/durations.ts";
+import { joinInstants, parseInstant } from "../../../src/cli/instants.ts";
+
+// A Sunday, half past ten in the morning here.
+const NOW = new Date(2026, 10, 22, 10, 30).getTime();
+
+const read = (text: string) => parseInstant("--at", text, NOW);
+
+test("a date is read in the time of the machine unless it names a zone", () => {
+  expect(read("2026-11-22T09:00Z")).toBe(Date.UTC(2026, 10, 22, 9));
+  expect(read("2026-11-22 09:00")).toBe(new Date(2026, 10, 22, 9).getTime());
+  expect(read("2026-11-22")).toBe(new Date(2026, 10, 22).getTime());
+  expect(read(formatInstant(1_795_359_664_000))).toBe(1_795_359_664_000);
+  expect(read("2026-11-22 09:00:00 +01:00")).toBe(Date.UTC(2026, 10, 22, 8));
+  expect(read("2026-11-22 09:00:00 UTC")).toBe(Date.UTC(2026, 10, 22, 9));
+  expect(read("1795359664872")).toBe(1_795_359_664_872);
+});
+
+test.each<[text: string, day: number, hours?: number, minutes?: number]>([
+  ["now", 22, 10, 30],
+  ["09:00", 23, 9],
+  ["9:00", 23, 9],
+  ["10:30", 22, 10, 30],
+  ["11:00", 22, 11],
+  ["today 9:00", 22, 9],
+  ["tomorrow", 23],
+  ["tomorrow 09:00", 23, 9],
+  ["Monday 09:00", 23, 9],
+  ["sat", 28],
+  ["sunday 09:00", 29, 9],
+  ["sunday 11:15", 22, 11, 15],
+  ["2h", 22, 12, 30],
+  ["1d30m", 23, 11],
+])("%s is the %ith", (text, day, hours = 0, minutes = 0) => {
+  expect(read(text)).toBe(new Date(2026, 10, day, hours, minutes).getTime());
+});
+
+test("tomorrow at nine is at nine where a night has 23 or 25 hours", () => {
+  for (let day = 0; day < 366; day++) {
+    const at = new Date(parseInstant("--at", "tomorrow 09:00", NOW + day * 86_400_000));
+    expect([at.getHours(), at.getMinutes()]).toEqual([9, 0]);
+  }
+});
+
+describe("no instant:", () => {
+  test.each([
+    "",
+    "soon",
+    "tomorow 9:00",
+    "9",
+    "24:00",
+    "9:60",
+    "2026",
+    "2026-13-01",
+    "22.11.2026",
+    "2026-02-30",
+    "2026-02-30T09:00Z",
+    "1795359664",
+    "2x",
+  ])("%j", (text) => {
+    expect(() => read(text)).toThrow(
+      `--at must be a time such as 09:00, "tomorrow 09:00" or "monday 09:00", a date`,
+    );
+  });
+});
+
+test.each([
+  ["due --at tomorrow 09:00 --json", ["due", "--at", "tomorrow 09:00", "--json"]],
+  ["due --at=mon 9:00", ["due", "--at=mon 9:00"]],
+  ["due --at 2026-11-22 09:00", ["due", "--at", "2026-11-22 09:00"]],
+  ["due --at 09:00 orders", ["due", "--at", "09:00", "orders"]],
+  ["get tomorrow 09:00", ["get", "tomorrow", "09:00"]],
+])("%s: a day and its time are one", (line, words) => {
+  expect(joinInstants(line.split(" "))).toEqual(words);
+});
