@@ -23,7 +23,7 @@ export interface Location {
  * and the dead letters. Several messages may have had the key, one after another; each is told.
  *
  * A delayed message is found in O(log N), a retry by its id, too. Otherwise all of a reliable queue is read: O(N), in
- * scripts of at most 20 entries, some 200 us of Redis's time each. A message that moves on meanwhile may be missed: where
+ * scripts of at most 20 entries, some 300 us of Redis's time each. A message that moves on meanwhile may be missed: where
  * consumers are at work, not found is no proof.
  *
  * @throws {TypeError | RangeError} if `idOrKey` is neither an id nor a legal key.

@@ -7,7 +7,7 @@ import {
   type Arrival,
 } from "../queue/arrivals.ts";
 import { checkInstant, checkKey } from "../queue/checks.ts";
-import type { FailedAttempt } from "../queue/failed-attempt.ts";
+import { LAST_DATE, MAX_FAILURES, type FailedAttempt } from "../queue/failed-attempt.ts";
 import { checkedHeaders, type MessageHeaders } from "../queue/headers.ts";
 import { isMessageId, parseMessageId } from "../queue/message.ts";
 import { packTrailer, unpackTrailer } from "../queue/trailer.ts";
@@ -182,14 +182,15 @@ function trailerOf(record: Partial<MessageRecord>): { trailer: Buffer; hasKey: b
 }
 
 function checkedFailures(failures: unknown = []): readonly FailedAttempt[] {
-  if (Array.isArray(failures) && failures.every(isFailure)) return failures;
+  if (Array.isArray(failures) && failures.every(isFailure)) return failures.slice(-MAX_FAILURES);
   throw new TypeError("failures must be an array of { attempt, at, reason }");
 }
 
 function isFailure(failure: Partial<FailedAttempt> | null): boolean {
   const { attempt = -1, at = -1, reason } = failure ?? {};
   const isCount = Number.isInteger(attempt) && attempt >= 0 && attempt < 2 ** 32;
-  return isCount && Number.isSafeInteger(at) && at >= 0 && typeof reason === "string";
+  const isInstant = Number.isInteger(at) && at >= 0 && at <= LAST_DATE;
+  return isCount && isInstant && typeof reason === "string";
 }
 
 function instantOf(deadline: unknown): number {

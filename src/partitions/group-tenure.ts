@@ -147,14 +147,14 @@ export class GroupTenure implements Tenure, ExclusiveSource {
         bury: (held, reason, signal) => settlements.bury(held, reason, signal),
         extend: (held, signal) => settlements.extend(held, signal),
         retry: async (held, delay, failure, signal) => {
-          // What does not count goes back by `release`.
-          const entry = await settlements
-            .again(held, failure ?? "", signal)
-            .catch((error: unknown) => {
-              // Perhaps it is in flight anew: then the next tenure inherits it, before any other.
-              this.end();
-              throw error;
-            });
+          if (failure === undefined) {
+            throw new TypeError("what has not failed goes back by release()");
+          }
+          const entry = await settlements.again(held, failure, signal).catch((error: unknown) => {
+            // Perhaps it is in flight anew: then the next tenure inherits it, before any other.
+            this.end();
+            throw error;
+          });
           if (entry === undefined) return false;
           const [next] = group.adopt([entry]) as [Held];
           next.heldBackUntil = group.now(next) + delay;

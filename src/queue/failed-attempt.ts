@@ -1,3 +1,7 @@
+import { MAX_REASON_BYTES } from "../lua/fragments/failure.ts";
+
+export { MAX_FAILURES } from "../lua/fragments/failure.ts";
+
 /** An attempt to handle a message of a reliable queue that has failed. The message carries it along. */
 export interface FailedAttempt {
   /** Which one: 1 is the first delivery. The attempts of a dead letter that was redriven begin anew at 1. */
@@ -5,7 +9,7 @@ export interface FailedAttempt {
   /** When it failed (epoch ms), on the Redis server's clock. */
   readonly at: number;
   /**
-   * Why: what the handler's error says, what `nack` or `reject` was given, or what has become of the consumer. What is
+   * Why: what the handler's error says, what `nack` or `reject` was given, or what became of the delivery. What is
    * longer than 200 bytes of UTF-8 is cut.
    */
   readonly reason: string;
@@ -14,12 +18,18 @@ export interface FailedAttempt {
 /**
  * The bytes of a failed attempt, as a trailer has them: `at(8, little-endian) | attempt(4, little-endian) | reason`. Redis
  * writes them in the same way: see `lua/fragments/failure.ts`.
+ *
+ * `at` is a whole number up to {@link LAST_DATE}.
  */
 export function packFailure({ at, attempt, reason }: FailedAttempt): Buffer {
   const head = Buffer.alloc(HEAD_BYTES);
   head.writeBigUInt64LE(BigInt(at), 0);
   head.writeUInt32LE(attempt, 8);
-  return Buffer.concat([head, Buffer.from(reason)]);
+  const bytes = Buffer.from(reason);
+  let end = Math.min(bytes.length, MAX_REASON_BYTES);
+  // Not in the middle of a character: all of its bytes but the first are 128 to 191.
+  while (end < bytes.length && (bytes[end] as number) >> 6 === 2) end--;
+  return Buffer.concat([head, bytes.subarray(0, end)]);
 }
 
 /** Reads a failed attempt; undefined if its bytes make no sense. */
@@ -33,4 +43,4 @@ export function unpackFailure(bytes: Buffer): FailedAttempt | undefined {
 const HEAD_BYTES = 12;
 
 /** The latest instant that a Date can be. Somebody else may have written any. */
-const LAST_DATE = 8.64e15;
+export const LAST_DATE = 8.64e15;

@@ -30,8 +30,8 @@ export interface Batch<Request> {
 }
 
 /**
- * Collects the requests that are made in one turn of the event loop, and sends them together: a
- * hundred at most, or fewer, and a megabyte. It costs them no time, and Redis and Node a fraction of the work.
+ * Collects the requests that are made in one turn of the event loop, and sends them together: at most
+ * {@link BatchRule.most}, and a megabyte. It costs them no time, and Redis and Node a fraction of the work.
  * They are sent in the order in which they were made.
  */
 export class TurnBatch<Request, Result> {

@@ -38,7 +38,7 @@ export interface DeadLetter<T> {
   readonly reason: string;
   /**
    * The attempts that have failed, oldest first: the last ten, those before a redrive among them. The last one is that
-   * of which the message died, with 200 bytes of the `reason`.
+   * of which the message died, with 200 bytes of the `reason`, unless an older release or somebody else wrote the letter.
    */
   readonly failures: readonly FailedAttempt[];
   /** The consumer group that could not handle it. Others may have. */

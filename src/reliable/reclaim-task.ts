@@ -99,7 +99,7 @@ export class ReclaimTask {
     const found = await run(background, consumers, keys, { group });
     const { dead, lookIn } = this.#watch.look(found, performance.now());
     for (const { name: consumer, idle } of dead) {
-      const args = { group, consumer, idle, maxDeliveries: this.#maxDeliveries, limit: BATCH };
+      const args = { group, consumer, idle, maxDeliveries: this.#maxDeliveries, limit: RECLAIMED };
       let isLeft = true;
       while (isLeft && !this.#isClosed) {
         const reply = await run(background, reclaim, keys, args);
@@ -128,7 +128,10 @@ export class ReclaimTask {
   }
 }
 
-/** Messages per script: some 500 microseconds of Redis's time. */
+/** Messages of a dead consumer per script: some 500 microseconds of Redis's time. */
+const RECLAIMED = 25;
+
+/** Entries that one step of trimming looks at: some 500 microseconds. */
 const BATCH = 100;
 
 /** Milliseconds between two looks at most. */

@@ -191,7 +191,7 @@ function rowOf({ entry, isOwn }: Settlement): { entry: string; own: number } {
 }
 
 /** Settlements per script that write messages again: some 500 microseconds of Redis's time. */
-const WRITTEN = 40;
+const WRITTEN = 25;
 
 /** Characters of a dead letter's reason that are kept. */
 const MAX_REASON = 1000;

@@ -266,6 +266,6 @@ export function bytes(text: Bytes): Buffer {
 }
 
 /** Bytes that came from Redis, as text. */
-function asText(buffer: Buffer): Bytes {
+export function asText(buffer: Buffer): Bytes {
   return buffer.toString("latin1");
 }

@@ -1,10 +1,12 @@
 import { describe, expect, test } from "vitest";
 import { makePlain, type MakePlainReply } from "../../src/lua/queue/make-plain.ts";
 import { run } from "../../src/lua/script.ts";
+import { packTrailer } from "../../src/queue/trailer.ts";
 import { eventually } from "../helpers/eventually.ts";
 import {
   asAddress,
   asMember,
+  asText,
   message,
   newMoves,
   waitingRetry,
@@ -33,7 +35,10 @@ const forms = [
 describe.each(forms)("a LIST of $order", ({ order, element }) => {
   test("retries become delayed messages, a step at a time, and then the stream goes", async () => {
     const queue = await newMoves();
-    const [retryA, retryB] = [waitingRetry(a, "g", 3), waitingRetry(b, "g", 1)];
+    // What the message has failed with in one group is nothing to the other.
+    const failures = [{ attempt: 1, at: 1, reason: "busy" }];
+    const failed = asText(packTrailer({ failures }));
+    const [retryA, retryB] = [waitingRetry(a, "g", 3, failed), waitingRetry(b, "g", 1)];
     const again = waitingRetry(a, "h", 1);
     await queue.seed({ groups: ["g", "h"] });
     await queue.seed({

@@ -1,10 +1,10 @@
 import { defineFragment } from "../fragment.ts";
 
 /** How many failed attempts a message carries. */
-const MAX_FAILURES = 10;
+export const MAX_FAILURES = 10;
 
 /** Bytes of a failure's reason that are kept. */
-const MAX_REASON_BYTES = 200;
+export const MAX_REASON_BYTES = 200;
 
 /**
  * What a message carries of its failed attempts, as fields of its trailer; see `trailer.ts` and `failed-attempt.ts`.
@@ -26,21 +26,24 @@ local function packFailure(at, attempt, reason)
   return struct.pack("<BI4I8I4", 4, 12 + last, at, attempt) .. reason:sub(1, last)
 end
 local function aroundOldest(trailer)
-  local count, oldest, behind, at, size = 0, nil, nil, 3, #trailer
+  local starts, ends, at, size = {}, {}, 3, #trailer
   while at <= size do
     -- One call for a field's head. Each long string that is made costs more than all of this.
     local tag, a, b, c, d = trailer:byte(at, at + 4)
     if not d then return nil end
     local next = at + 5 + a + b * 256 + c * 65536 + d * 16777216
     if tag == 4 then
-      count = count + 1
-      if count == 1 then oldest, behind = at, next end
+      starts[#starts + 1] = at
+      ends[#ends + 1] = next
     end
     at = next
   end
   if at ~= size + 1 then return nil end
-  if count < ${MAX_FAILURES} then return trailer, "" end
-  return trailer:sub(1, oldest - 1), trailer:sub(behind)
+  local surplus, last = #starts + 1 - ${MAX_FAILURES}, 1
+  if surplus < 1 then return trailer, "" end
+  -- Mostly one goes. Somebody else may have written more.
+  while last < surplus and starts[last + 1] == ends[last] do last = last + 1 end
+  return trailer:sub(1, starts[1] - 1), trailer:sub(ends[last])
 end
 local function countFailure(entry, reason, now)
   entry.n = entry.n + 1

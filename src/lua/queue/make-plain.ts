@@ -4,6 +4,7 @@ import { bringBack } from "../fragments/bring-back.ts";
 import { consumersOf } from "../fragments/consumers-of.ts";
 import { finish } from "../fragments/finish.ts";
 import { groupNames } from "../fragments/group-names.ts";
+import { withoutFailures } from "../fragments/without-failures.ts";
 import { asArray, asNumber, defineScript, type RawReply } from "../script.ts";
 
 export interface MakePlainReply {
@@ -27,7 +28,7 @@ export interface MakePlainReply {
  * While a consumer lives nothing is done: it lives if Redis has seen it within the visibility timeout that its name
  * tells; `timeout` is that of foreign names.
  *
- * Entries that every group has acknowledged are dropped.
+ * Entries that every group has acknowledged are dropped. What has failed before is forgotten: a plain queue has no attempts.
  *
  * Redis rolls nothing back, so a message is put where it goes before it is removed: at worst it is handled once more.
  */
@@ -36,7 +37,7 @@ const define = (elements: Elements) =>
     name: `make-plain-${elements}`,
     keys: ["timeouts", "order", "ready", "stream", "retries", "retrying", "unreadable"],
     args: ["channel", "limit", "timeout"],
-    needs: [addressOf, bringBack, consumersOf, finish, groupNames],
+    needs: [addressOf, bringBack, consumersOf, finish, groupNames, withoutFailures],
     lua: /* lua */ `
 local alive = 0
 for _, group in ipairs(groupNames()) do
@@ -56,8 +57,9 @@ if waiting > 0 then
   for i, entry in ipairs(found.entries) do
     local due = redis.call("ZSCORE", retries, found.names[i])
     local id = entry.a:sub(9)
-    local member = string.char(#id) .. id .. struct.pack("<I8", #entry.p) .. entry.p .. entry.t
-    -- A message that waits in two groups is one message, due when the first of them was.
+    -- A message that waits in two groups is one message, due when the first of them was; and failed in each by itself.
+    local trailer = withoutFailures(entry.t)
+    local member = string.char(#id) .. id .. struct.pack("<I8", #entry.p) .. entry.p .. trailer
     if redis.call("ZADD", timeouts, "NX", due, member) == 1 then
       redis.call("RPUSH", order, ${elements === "members" ? "member" : "#id == 16 and addressOf(tonumber(due), id) or member"})
     end

@@ -200,6 +200,8 @@ test("to a file and from it; a file that is spoiled is refused with the number o
   ]);
   const failing = message.replace("{", '{"failures":[{"attempt":1,"at":2}],');
   expect((await importLines(head, failing)).stderr).toContain("line 2: failures must be an array");
+  const never = failing.replace('"at":2', '"at":8.7e15,"reason":"late"');
+  expect((await importLines(head, never)).stderr).toContain("line 2: failures must be an array");
   const edited = message.replace(/"deadline":\d+/, '"deadline":4102444800000');
   const editedInto = uniqueName();
   await cli(["import", "--queue", editedInto, "--yes"], { input: `${head}\n${edited}\n` });

@@ -1,6 +1,7 @@
 import { beforeEach, expect, test } from "vitest";
 import { failure } from "../../../src/lua/fragments/failure.ts";
 import { keyOf } from "../../../src/lua/fragments/key-of.ts";
+import { withoutFailures } from "../../../src/lua/fragments/without-failures.ts";
 import { asArray, asBuffer, defineScript, run } from "../../../src/lua/script.ts";
 import { failuresIn, packTrailer, unpackTrailer } from "../../../src/queue/trailer.ts";
 import { newRedis } from "../../helpers/redis.ts";
@@ -29,6 +30,17 @@ beforeEach(() => {
 const fail = async (trailer: Buffer | string, { n = 0, reason = "busy" } = {}) =>
   (await run(redis, count, {}, { trailer, n, reason }))[0];
 
+const drop = defineScript({
+  name: "drop",
+  keys: [],
+  args: ["trailer"],
+  needs: [withoutFailures],
+  lua: "return withoutFailures(trailer)",
+  reply: asBuffer,
+});
+
+const forget = (trailer: Buffer | string) => run(redis, drop, {}, { trailer });
+
 const HEADERS = { a: "1", b: "" };
 
 test.each([
@@ -54,12 +66,12 @@ test("the last ten are kept, and all else stays, wherever it stands", async () =
   const attempts = () => failuresIn(trailer).map(({ attempt }) => attempt);
   expect(attempts()).toEqual([3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
   expect(trailer.length).toBe(2 + 6 + 10 * 17 + 8 * 2 + 2 * 3);
-  // Where somebody else has written more, they do not become more still.
+  // Where somebody else has written more, those that stand together are cut to ten.
   const unknown = Buffer.from("6302000000abcd", "hex");
   const some = [{ at: 1, attempt: 1, reason: "" }];
   const more = packTrailer({ headers: { h: "1" }, failures: some }).subarray(2);
   trailer = await fail(Buffer.concat([trailer, unknown, more, unknown]), { n: 20 });
-  expect(attempts()).toEqual([4, 5, 6, 7, 8, 9, 10, 11, 12, 1, 21]);
+  expect(attempts()).toEqual([5, 6, 7, 8, 9, 10, 11, 12, 1, 21]);
   expect(unpackTrailer(trailer)).toMatchObject({ key: "k", headers: { h: "1" } });
   expect(trailer.toString("hex").split("6302000000abcd")).toHaveLength(3);
 });
@@ -85,4 +97,25 @@ test.each([
 ])("a trailer that says nothing, %s, is left alone", async (hex) => {
   const trailer = Buffer.from(hex, "hex");
   expect(await fail(trailer)).toEqual(trailer);
+  expect(await forget(trailer)).toEqual(trailer);
+});
+
+test("far too many are cut to ten at once", async () => {
+  const failures = Array.from({ length: 500 }, (_, i) => ({ at: AT, attempt: i, reason: "r" }));
+  const trailer = await fail(packTrailer({ key: "k", failures }), { n: 500 });
+  expect(failuresIn(trailer).map(({ attempt }) => attempt)).toEqual([
+    ...Array.from({ length: 9 }, (_, i) => 491 + i),
+    501,
+  ]);
+});
+
+test.each([
+  ["nothing", ""],
+  ["a bare key", "order:42"],
+  ["headers", packTrailer({ headers: HEADERS })],
+  ["all", packTrailer({ key: "k", headers: HEADERS })],
+])("%s is what is left when failures are forgotten", async (_, trailer) => {
+  const failed = await fail(await fail(trailer), { n: 1 });
+  expect(await forget(failed)).toEqual(Buffer.from(trailer));
+  expect(await forget(trailer)).toEqual(Buffer.from(trailer));
 });
