@@ -1,0 +1,77 @@
+import { OfferError } from "../../../src/index.ts";
+
+/** What shall become of a message of a reliable queue. */
+export type Fate = "ack" | "nack" | "throw" | "reject";
+
+/** That a handler was given a message: the attempt, and when, by this machine's clock (epoch ms). */
+export interface Start {
+  readonly attempt: number;
+  readonly at: number;
+}
+
+/** What became of one message. Instants are of this machine's clock, which is that of its servers, too. */
+export interface Fortune {
+  readonly n: number;
+  readonly fate: Fate;
+  readonly dueAt: number;
+  /** What Redis said; undefined until then. */
+  deadline?: number;
+  acknowledgedAt?: number;
+  rejection?: unknown;
+  /** Whether it was cancelled; undefined if nobody tried. */
+  wasCancelled?: boolean | "unknown";
+  readonly starts: Start[];
+  isDone: boolean;
+  isWrittenOff?: true;
+}
+
+/** What is wrong: the numbers of the messages, and of some more about them. */
+export interface Wrongs {
+  readonly lost: number[];
+  readonly twice: number[];
+  readonly early: number[];
+  /** Cancelled or refused, and delivered all the same. */
+  readonly against: number[];
+  /** Those of a reliable queue whose attempts are not what they had to be. */
+  readonly attempts: string[];
+}
+
+/** Compares what was promised with what was delivered. */
+export function wrongsOf(all: Iterable<Fortune>, kind: "plain" | "reliable"): Wrongs {
+  const wrongs: Wrongs = { lost: [], twice: [], early: [], against: [], attempts: [] };
+  for (const one of all) {
+    const { n, starts, deadline } = one;
+    if (mustArrive(one) && !(kind === "plain" ? starts.length > 0 : one.isDone)) wrongs.lost.push(n);
+    if (mustNotArrive(one) && starts.length > 0) wrongs.against.push(n);
+    if (mayBeStoredTwice(one)) continue;
+    if (kind === "plain" && starts.length > 1) wrongs.twice.push(n);
+    // A clock that is read as whole milliseconds.
+    if (starts.some(({ at }) => at + 1 < (deadline ?? 0))) wrongs.early.push(n);
+    if (kind === "reliable" && starts.length > 0 && !areAttemptsRight(one)) {
+      wrongs.attempts.push(`${n} (${one.fate}): ${starts.map(({ attempt }) => attempt).join(", ")}`);
+    }
+  }
+  return wrongs;
+}
+
+function mustArrive({ acknowledgedAt, wasCancelled = false, isWrittenOff }: Fortune): boolean {
+  return acknowledgedAt !== undefined && wasCancelled === false && isWrittenOff === undefined;
+}
+
+function mustNotArrive({ rejection, wasCancelled }: Fortune): boolean {
+  const isRefused = rejection instanceof OfferError && rejection.stored === "not-stored";
+  return isRefused || wasCancelled === true;
+}
+
+/**
+ * An offer whose reply was lost is sent again; if its first copy was moved by then, it is stored twice. That is
+ * documented. It cannot be if the second reply came before the message was due.
+ */
+export function mayBeStoredTwice({ acknowledgedAt, dueAt }: Fortune): boolean {
+  return acknowledgedAt === undefined || acknowledgedAt > dueAt;
+}
+
+function areAttemptsRight({ fate, starts }: Fortune): boolean {
+  const wanted = fate === "nack" || fate === "throw" ? [1, 2] : [1];
+  return wanted.length === starts.length && starts.every(({ attempt }, i) => attempt === wanted[i]);
+}
