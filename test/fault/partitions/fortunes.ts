@@ -22,6 +22,9 @@ export interface Fortune {
   wasCancelled?: boolean | "unknown";
   readonly starts: Start[];
   isDone: boolean;
+  /** Whether it was, for a while, in the hands of a process that was to be killed. */
+  wasAbroad?: true;
+  /** It is known, and documented, that it may be lost, or that an attempt of it was seen by nobody. */
   isWrittenOff?: true;
 }
 
@@ -33,7 +36,7 @@ export interface Wrongs {
   /** Cancelled or refused, and delivered all the same. */
   readonly against: number[];
   /** Those of a reliable queue whose attempts are not what they had to be. */
-  readonly attempts: string[];
+  readonly attempts: number[];
 }
 
 /** Compares what was promised with what was delivered. */
@@ -41,14 +44,15 @@ export function wrongsOf(all: Iterable<Fortune>, kind: "plain" | "reliable"): Wr
   const wrongs: Wrongs = { lost: [], twice: [], early: [], against: [], attempts: [] };
   for (const one of all) {
     const { n, starts, deadline } = one;
-    if (mustArrive(one) && !(kind === "plain" ? starts.length > 0 : one.isDone)) wrongs.lost.push(n);
+    if (mustArrive(one) && !(kind === "plain" ? starts.length > 0 : one.isDone))
+      wrongs.lost.push(n);
     if (mustNotArrive(one) && starts.length > 0) wrongs.against.push(n);
     if (mayBeStoredTwice(one)) continue;
     if (kind === "plain" && starts.length > 1) wrongs.twice.push(n);
     // A clock that is read as whole milliseconds.
     if (starts.some(({ at }) => at + 1 < (deadline ?? 0))) wrongs.early.push(n);
     if (kind === "reliable" && starts.length > 0 && !areAttemptsRight(one)) {
-      wrongs.attempts.push(`${n} (${one.fate}): ${starts.map(({ attempt }) => attempt).join(", ")}`);
+      wrongs.attempts.push(n);
     }
   }
   return wrongs;
@@ -71,7 +75,9 @@ export function mayBeStoredTwice({ acknowledgedAt, dueAt }: Fortune): boolean {
   return acknowledgedAt === undefined || acknowledgedAt > dueAt;
 }
 
-function areAttemptsRight({ fate, starts }: Fortune): boolean {
-  const wanted = fate === "nack" || fate === "throw" ? [1, 2] : [1];
-  return wanted.length === starts.length && starts.every(({ attempt }, i) => attempt === wanted[i]);
+function areAttemptsRight({ fate, starts, wasAbroad, isWrittenOff }: Fortune): boolean {
+  const attempts = starts.map(({ attempt }) => attempt);
+  if (wasAbroad || isWrittenOff)
+    return attempts.every((one, i) => i === 0 || one > attempts[i - 1]!);
+  return attempts.join() === (fate === "nack" || fate === "throw" ? "1,2" : "1");
 }

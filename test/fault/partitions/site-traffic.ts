@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "vitest";
 import {
+  ClosedError,
   OfferError,
   RedisError,
   RejectError,
@@ -21,7 +22,7 @@ const INTERVAL = 10;
 const OUTLAST = 60_000;
 
 /** Milliseconds that a message is delayed, at least and at most. */
-const DELAYS = [100, 400] as const;
+const DELAYS = [50, 250] as const;
 
 /** How many messages a consumer handles at once. */
 export const CONCURRENCY = 8;
@@ -43,9 +44,13 @@ export class SiteTraffic {
   moreDelay = 0;
   /** Milliseconds that it took to close clients. */
   readonly closings: number[] = [];
+  /** What is in the hands of another process, or was when it was killed. */
+  readonly abroad = new Set<number>();
   readonly #options: DelaylineOptions;
   readonly #partitions: number;
   readonly #consumers: TestLine[] = [];
+  /** Those that have been closed. */
+  readonly #former: TestLine[] = [];
   readonly #inHand = new Set<Fortune>();
   readonly #calls = new Set<Promise<unknown>>();
   #producer: TestLine;
@@ -59,21 +64,18 @@ export class SiteTraffic {
     for (let i = 0; i < 2; i++) this.#consume();
   }
 
-  /** What the clients have reported that are open. */
+  /** What the clients have reported. */
   get errors(): DelaylineError[] {
-    return this.#lines.flatMap(({ errors }) => errors);
+    const lines = [this.#producer, ...this.#consumers, ...this.#former];
+    return lines.flatMap(({ errors }) => errors);
   }
 
-  /** What of that is not over. */
+  /** What of that is not over, of those that are open. */
   get troubles(): string[] {
-    const over = new Set<Error>(
-      this.#lines.flatMap(({ recoveries }) => recoveries.map(({ error }) => error)),
-    );
-    return this.errors.filter((error) => !over.has(error)).map(String);
-  }
-
-  get #lines(): TestLine[] {
-    return [this.#producer, ...this.#consumers];
+    return [this.#producer, ...this.#consumers].flatMap(({ errors, recoveries }) => {
+      const over = new Set<Error>(recoveries.map(({ error }) => error));
+      return errors.filter((error) => !over.has(error)).map(String);
+    });
   }
 
   /** Offers, from now on until it is paused. */
@@ -98,24 +100,37 @@ export class SiteTraffic {
     await eventually(() => arrived() >= count, { within: 30_000, what: "messages flow" });
   }
 
-  /** From now on these are not missed: it is documented that they may be lost. */
+  /** See {@link Fortune.isWrittenOff}. */
   writeOff(some: readonly number[]): void {
     for (const n of some) (this.fortunes[n] as Fortune).isWrittenOff = true;
   }
 
-  /** Closes the client that offers and the older one of those that consume, after others are in their places. */
+  /** Closes the client that offers and those that consume, after others are in their places. */
   async replaceClients(): Promise<void> {
-    const former = [this.#producer, this.#consumers.shift() as TestLine];
+    const former = [this.#producer, ...this.#consumers.splice(0)];
     this.#producer = this.#newProducer();
-    this.#consume();
+    for (let i = 0; i < 2; i++) this.#consume();
+    this.#former.push(...former);
     await Promise.all(former.map((line) => this.#close(line)));
   }
 
-  /** Another process has begun to handle a message, or is done with it. */
+  /** Replaces all clients by new ones, and forgets what the former reported. */
+  async renew(): Promise<void> {
+    await this.replaceClients();
+    this.#former.length = 0;
+  }
+
+  /** Another process, which is to be killed, has begun to handle a message, or is done with it. */
   note(n: number, what: "start" | "done", attempt: number): void {
     const fortune = this.fortunes[n] as Fortune;
-    if (what === "start") fortune.starts.push({ attempt, at: Date.now() });
-    else fortune.isDone = true;
+    fortune.wasAbroad = true;
+    if (what === "start") {
+      fortune.starts.push({ attempt, at: Date.now() });
+      this.abroad.add(n);
+    } else {
+      fortune.isDone = true;
+      this.abroad.delete(n);
+    }
   }
 
   /** Stops offering; resolves when every call is settled. */
@@ -137,6 +152,10 @@ export class SiteTraffic {
       { within: 15_000, what: `nothing of ${this.kind} is stuck` },
     );
     await eventually(() => this.#inHand.size === 0, { what: "handlers are done" });
+    return this.wrongs;
+  }
+
+  get wrongs(): Wrongs {
     return wrongsOf(this.fortunes, this.kind);
   }
 
@@ -211,6 +230,7 @@ export class SiteTraffic {
     try {
       fortune.wasCancelled = await this.#queue.cancel(keyOf(fortune));
     } catch (error) {
+      if (error instanceof ClosedError) console.log("CLOSED", error.stack);
       if (!(error instanceof RedisError)) throw error;
       if (error.effect === "none") fortune.wasCancelled = false;
     }

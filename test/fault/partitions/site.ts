@@ -54,7 +54,9 @@ export class Site {
       name: names[i] as string,
       natMap: natMapOf(members),
     }));
-    const sentinels = pairs.map(({ sentinelPort }) => newRedis(`redis://127.0.0.1:${sentinelPort}`));
+    const sentinels = pairs.map(({ sentinelPort }) =>
+      newRedis(`redis://127.0.0.1:${sentinelPort}`),
+    );
     const setPatience = (milliseconds: number) =>
       Promise.all(
         sentinels.map((sentinel, i) =>
