@@ -22,6 +22,7 @@ export interface Fortune {
   wasCancelled?: boolean | "unknown";
   readonly starts: Start[];
   isDone: boolean;
+  wasRejected?: true;
   /** Whether it was, for a while, in the hands of a process that was to be killed. */
   wasAbroad?: true;
   /** It is known, and documented, that it may be lost, or that an attempt of it was seen by nobody. */
@@ -46,8 +47,9 @@ export function wrongsOf(all: Iterable<Fortune>, kind: "plain" | "reliable"): Wr
     const { n, starts, deadline } = one;
     if (mustArrive(one) && !(kind === "plain" ? starts.length > 0 : one.isDone))
       wrongs.lost.push(n);
-    if (mustNotArrive(one) && starts.length > 0) wrongs.against.push(n);
+    if (wasRefused(one) && starts.length > 0) wrongs.against.push(n);
     if (mayBeStoredTwice(one)) continue;
+    if (one.wasCancelled === true && starts.length > 0) wrongs.against.push(n);
     if (kind === "plain" && starts.length > 1) wrongs.twice.push(n);
     // A clock that is read as whole milliseconds.
     if (starts.some(({ at }) => at + 1 < (deadline ?? 0))) wrongs.early.push(n);
@@ -62,16 +64,15 @@ function mustArrive({ acknowledgedAt, wasCancelled = false, isWrittenOff }: Fort
   return acknowledgedAt !== undefined && wasCancelled === false && isWrittenOff === undefined;
 }
 
-function mustNotArrive({ rejection, wasCancelled }: Fortune): boolean {
-  const isRefused = rejection instanceof OfferError && rejection.stored === "not-stored";
-  return isRefused || wasCancelled === true;
+function wasRefused({ rejection }: Fortune): boolean {
+  return rejection instanceof OfferError && rejection.stored === "not-stored";
 }
 
 /**
  * An offer whose reply was lost is sent again; if its first copy was moved by then, it is stored twice. That is
  * documented. It cannot be if the second reply came before the message was due.
  */
-export function mayBeStoredTwice({ acknowledgedAt, dueAt }: Fortune): boolean {
+function mayBeStoredTwice({ acknowledgedAt, dueAt }: Fortune): boolean {
   return acknowledgedAt === undefined || acknowledgedAt > dueAt;
 }
 

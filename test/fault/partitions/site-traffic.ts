@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "vitest";
 import {
-  ClosedError,
   OfferError,
   RedisError,
   RejectError,
@@ -54,6 +53,8 @@ export class SiteTraffic {
   readonly #inHand = new Set<Fortune>();
   readonly #calls = new Set<Promise<unknown>>();
   #producer: TestLine;
+  /** From which message on errors and rejections are counted. */
+  #renewedAt = 0;
   #timer: NodeJS.Timeout | undefined;
 
   constructor(redis: NonNullable<DelaylineOptions["redis"]>, kind: Kind, partitions: number) {
@@ -70,7 +71,12 @@ export class SiteTraffic {
     return lines.flatMap(({ errors }) => errors);
   }
 
-  /** What of that is not over, of those that are open. */
+  /** Why offers were rejected. */
+  get rejections(): unknown[] {
+    return this.fortunes.slice(this.#renewedAt).flatMap(({ rejection }) => rejection ?? []);
+  }
+
+  /** Which errors are not over, of the clients that are open. */
   get troubles(): string[] {
     return [this.#producer, ...this.#consumers].flatMap(({ errors, recoveries }) => {
       const over = new Set<Error>(recoveries.map(({ error }) => error));
@@ -94,7 +100,7 @@ export class SiteTraffic {
   }
 
   /** Resolves when some messages have arrived that were offered after this call. */
-  async isFlowing(count = 20): Promise<void> {
+  async isFlowing(count = 10): Promise<void> {
     const from = this.fortunes.length;
     const arrived = () => this.fortunes.slice(from).filter(({ isDone }) => isDone).length;
     await eventually(() => arrived() >= count, { within: 30_000, what: "messages flow" });
@@ -118,6 +124,7 @@ export class SiteTraffic {
   async renew(): Promise<void> {
     await this.replaceClients();
     this.#former.length = 0;
+    this.#renewedAt = this.fortunes.length;
   }
 
   /** Another process, which is to be killed, has begun to handle a message, or is done with it. */
@@ -161,7 +168,7 @@ export class SiteTraffic {
 
   /** The dead letters that there are and those that had to be; a plain queue has none. */
   async dead(): Promise<{ readonly wanted: number[]; readonly found: number[] }> {
-    const wanted = this.fortunes.filter(({ fate, isDone }) => fate === "reject" && isDone);
+    const wanted = this.fortunes.filter(({ wasRejected }) => wasRejected);
     const found = new Set<number>();
     if (this.kind === "reliable") {
       const { deadLetters } = this.#openReliable(this.#consumers[0] as TestLine);
@@ -216,7 +223,9 @@ export class SiteTraffic {
       }
     }
     fortune.isDone = true;
-    if (delivery !== undefined && fortune.fate === "reject") throw new RejectError("hopeless");
+    if (delivery === undefined || fortune.fate !== "reject") return;
+    fortune.wasRejected = true;
+    throw new RejectError("hopeless");
   }
 
   /** One message: some are cancelled, sooner or later. */
@@ -230,7 +239,6 @@ export class SiteTraffic {
     try {
       fortune.wasCancelled = await this.#queue.cancel(keyOf(fortune));
     } catch (error) {
-      if (error instanceof ClosedError) console.log("CLOSED", error.stack);
       if (!(error instanceof RedisError)) throw error;
       if (error.effect === "none") fortune.wasCancelled = false;
     }
