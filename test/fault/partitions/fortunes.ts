@@ -48,7 +48,7 @@ export function wrongsOf(all: Iterable<Fortune>, kind: "plain" | "reliable"): Wr
     if (mustArrive(one) && !(kind === "plain" ? starts.length > 0 : one.isDone))
       wrongs.lost.push(n);
     if (wasRefused(one) && starts.length > 0) wrongs.against.push(n);
-    if (mayBeStoredTwice(one)) { if (one.wasCancelled === true && starts.length > 0) console.log("DOUBLED", kind, one); continue; }
+    if (mayBeStoredTwice(one)) continue;
     if (one.wasCancelled === true && starts.length > 0) wrongs.against.push(n);
     if (kind === "plain" && starts.length > 1) wrongs.twice.push(n);
     // A clock that is read as whole milliseconds.

@@ -6,10 +6,15 @@ import type { Member, Site } from "./site.ts";
 /** Replies that can be lost: to an offer, to what moves, settles and cancels, and to who waits for messages. */
 export type Loss = "commands" | "background" | "blocking";
 
+/** Milliseconds in which a client reads what has come, on a busy machine. */
+const MOMENT = 100;
+
 /** What is on the wire between the clients and the servers of a site. */
 export class Wire {
-  /** Payloads that have come from Redis and gone on to a client. */
+  /** Payloads that have come from Redis and gone on to a client whose connection lived on. */
   readonly sent = new Set<string>();
+  /** Which of them went where a moment ago. */
+  #recent: { readonly payload: string; readonly to: ProxyConnection; readonly at: number }[] = [];
   #wanted: { readonly role: Loss; readonly done: () => void } | undefined;
   #asking = new WeakSet<ProxyConnection>();
 
@@ -41,7 +46,18 @@ export class Wire {
     proxy.onReply = (chunk, connection) => {
       const payloads = payloadsIn(chunk);
       const verdict = this.#judge(payloads, connection, roles.nameOf(connection));
-      if (verdict === "forward") for (const payload of payloads) this.sent.add(payload);
+      const at = performance.now();
+      this.#recent = this.#recent.filter((one) => at - one.at < MOMENT);
+      if (verdict === "forward") {
+        for (const payload of payloads) {
+          this.sent.add(payload);
+          this.#recent.push({ payload, to: connection, at });
+        }
+      } else {
+        // A connection that is reset takes along what its client has not read yet.
+        for (const { payload, to } of this.#recent)
+          if (to === connection) this.sent.delete(payload);
+      }
       return verdict;
     };
   }
