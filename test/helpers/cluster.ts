@@ -64,7 +64,10 @@ export interface TestCluster {
 }
 
 /** The master that serves a key, as the client knows it. */
-export async function masterOf({ cluster, nodes }: TestCluster, key: string): Promise<OwnServer> {
+export async function masterOf(
+  { cluster, nodes }: Pick<TestCluster, "cluster" | "nodes">,
+  key: string,
+): Promise<OwnServer> {
   const slot = await cluster.cluster("KEYSLOT", key);
   const find = () => {
     const port = Number(cluster.slots[slot]?.[0]?.split(":")[1]);

@@ -34,8 +34,8 @@ export interface SentinelPair {
 
 /** @param downAfter milliseconds without an answer after which the master is replaced. */
 export async function startSentinelPair(name: string, downAfter = 500): Promise<SentinelPair> {
-  const start = () => startOwnServer({ args: SYNC_AT_ONCE });
-  const [master, replica] = await Promise.all([start(), start()]);
+  const options = { args: SYNC_AT_ONCE };
+  const [master, replica] = await Promise.all([startOwnServer(options), startOwnServer(options)]);
   const follower = newRedis(replica.url);
   await follower.call("REPLICAOF", "127.0.0.1", master.port);
   await eventually(async () => (await follower.info()).includes("master_link_status:up"), {

@@ -59,7 +59,9 @@ async function endure(fault: Fault, scene: Scene): Promise<void> {
     const cost = fault.mayCost?.(traffic, scene) ?? [];
     traffic.writeOff(cost);
     const { kind, wrongs, fortunes } = traffic;
-    const wrong = Object.values(wrongs).flatMap((some: readonly number[]) => some.map((n) => fortunes[n]));
+    const wrong = Object.values(wrongs).flatMap((some: readonly number[]) =>
+      some.map((n) => fortunes[n]),
+    );
     expect(wrongs, `${kind}: ${JSON.stringify(wrong)}`).toEqual(NOTHING);
     const { wanted, found } = await traffic.dead();
     expect(found).toEqual(wanted);

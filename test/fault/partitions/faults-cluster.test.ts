@@ -4,6 +4,6 @@ import { Site } from "./site.ts";
 
 test(
   "plain and reliable, on a Cluster: no fault loses a message, or has one twice or early",
-  () => endureAll(Site.ofCluster),
+  () => endureAll(() => Site.ofCluster()),
   LONGEST,
 );

@@ -4,6 +4,6 @@ import { Site } from "./site.ts";
 
 test(
   "plain and reliable, on two Sentinel set-ups: no fault loses a message, or has one twice or early",
-  () => endureAll(Site.ofSentinels),
+  () => endureAll(() => Site.ofSentinels()),
   LONGEST,
 );

@@ -7,7 +7,7 @@ import { CONCURRENCY, SETTINGS, type SiteTraffic } from "./site-traffic.ts";
 import type { Site } from "./site.ts";
 
 /** Returns a process that has loaded and waits for its task. */
-export type NewWorker = () => Promise<Child<unknown>>;
+export type NewWorker = () => Promise<Child>;
 
 /** Starts two processes ahead, and others when they are asked for. */
 export async function newWorkers(): Promise<NewWorker> {
@@ -37,7 +37,7 @@ export async function killWorkerOf(
   const own =
     kind === "plain" ? { codec: settings.codec, partitions: settings.partitions } : settings;
   const task: SiteWorkerTask = { address, name, kind, concurrency: CONCURRENCY, settings: own };
-  await worker.send(task as never);
+  await worker.send(task);
   let count = 0;
   const listening = (async () => {
     for (;;) {

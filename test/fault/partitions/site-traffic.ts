@@ -32,7 +32,7 @@ export const SETTINGS = { codec: "string", visibilityTimeout: 4000, retry: [100]
 export type Kind = "plain" | "reliable";
 
 /** How a payload begins, by which it is known to who looks at the wire. */
-export const MARKS = { plain: "p", reliable: "r" } as const satisfies Record<Kind, string>;
+const MARKS = { plain: "p", reliable: "r" } as const satisfies Record<Kind, string>;
 
 /** A queue in partitions: a producer that cancels some, two consumers, and what became of each message. */
 export class SiteTraffic {
@@ -274,7 +274,7 @@ export class SiteTraffic {
 }
 
 /** The number of a message, by its payload. */
-export function numberOf(payload: string): number {
+function numberOf(payload: string): number {
   return Number(payload.slice(1, -1));
 }
 

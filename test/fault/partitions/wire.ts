@@ -39,6 +39,8 @@ export class Wire {
   #watch({ proxy }: Member): void {
     const roles = new Roles(proxy);
     roles.onRequest = (chunk, connection) => {
+      // What came for nobody goes back, and may come again.
+      if (isOf("background", roles.nameOf(connection))) this.#forget(payloadsIn(chunk));
       if (this.#wanted === undefined || this.#wanted.role === "blocking") return;
       if (!/\r\neval(sha)?\r\n/i.test(chunk.toString("latin1"))) return;
       if (isOf(this.#wanted.role, roles.nameOf(connection))) this.#asking.add(connection);
@@ -60,6 +62,10 @@ export class Wire {
       }
       return verdict;
     };
+  }
+
+  #forget(payloads: readonly string[]): void {
+    for (const payload of payloads) this.sent.delete(payload);
   }
 
   #judge(payloads: readonly string[], connection: ProxyConnection, name?: string): Verdict {

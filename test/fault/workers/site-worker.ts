@@ -21,17 +21,18 @@ export interface SiteWorkerTask {
 export type SiteWorkerNote = [n: number, what: "start" | "done", attempt: number];
 
 endWithParent();
+async function handle(payload: string, delivery?: Delivery<string>): Promise<void> {
+  const n = Number(payload.slice(1, -1));
+  const attempt = delivery?.attempt ?? 1;
+  void tell([n, "start", attempt]);
+  // Longer than a message takes to come: so there is always one in its hands.
+  await sleep(200);
+  void tell([n, "done", attempt]);
+}
+
 process.on("message", ({ address, name, kind, settings, concurrency }: SiteWorkerTask) => {
   const line = new Delayline({ redis: redisAt(address).redis });
   line.on("error", () => {});
-  const handle = async (payload: string, delivery?: Delivery<string>) => {
-    const n = Number(payload.slice(1, -1));
-    const attempt = delivery?.attempt ?? 1;
-    void tell([n, "start", attempt]);
-    // Longer than a message takes to come: so there is always one in its hands.
-    await sleep(200);
-    void tell([n, "done", attempt]);
-  };
   if (kind === "plain") {
     line
       .getBlockingQueue<string>(name, settings)
