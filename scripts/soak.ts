@@ -25,6 +25,9 @@ const STORM_SHARE = 0.5;
 /** Seconds between two changes of the number of partitions, per minute of the whole: 30 in half an hour. */
 const PARTITIONS_SECONDS_PER_MINUTE = 1;
 
+/** How often all faults happen to a queue in partitions, per minute of the whole: 10 times in half an hour. */
+const PARTITIONS_ROUNDS_PER_MINUTE = 1 / 3;
+
 /** What the tests take that have no long form, and some more. */
 const MIN_MINUTES = 4;
 
@@ -37,6 +40,7 @@ if (!(minutes >= MIN_MINUTES)) {
 const lengths = {
   FUZZ_CASES: String(Math.ceil(minutes * CASES_PER_MINUTE)),
   PARTITIONS_SECONDS: String(Math.ceil(minutes * PARTITIONS_SECONDS_PER_MINUTE)),
+  PARTITIONS_ROUNDS: String(Math.max(1, Math.floor(minutes * PARTITIONS_ROUNDS_PER_MINUTE))),
   // A multiple of what its tests divide it by.
   RELIABLE_MESSAGES: String(Math.ceil((minutes * MESSAGES_PER_MINUTE) / 100) * 100),
   STORM_SECONDS: String(Math.ceil(minutes * 60 * STORM_SHARE)),

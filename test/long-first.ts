@@ -4,6 +4,8 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 const LONG = [
   "fault/sentinel.test.ts",
   "packaging/packaging.test.ts",
+  "fault/partitions/faults-cluster.test.ts",
+  "fault/partitions/faults-sentinels.test.ts",
   "fault/hostile-options.test.ts",
   "fault/cluster-failover.test.ts",
   "fault/partitions/exclusive.test.ts",

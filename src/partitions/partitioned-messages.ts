@@ -60,7 +60,7 @@ export class PartitionedMessages implements DelayedFace {
       const sentAs = clock.isSet ? { id: createId(clock.nextStamp(), bucket) } : {};
       const act: Act<OfferResult> = (part, knownFact) =>
         this.#messagesOf(part).offer({ ...offering, bucket, sentAs, knownFact }, signal);
-      return await this.#routing.at(bucket, offering.key, act, signal);
+      return await this.#routing.during(() => this.#routing.at(bucket, offering.key, act, signal));
     } catch (error) {
       const doing = `cannot offer to queue "${this.#parts.name}"`;
       const isKnown = error instanceof OfferError || error instanceof ClosedError;
@@ -207,7 +207,17 @@ export class PartitionedMessages implements DelayedFace {
    * Looks for one message, and acts where it is. An id tells its partition, and so does a partition key. A business
    * key may have been offered with any partition key: the partition that it has without one is asked first, and then all.
    */
-  async #find<Result>(
+  #find<Result>(
+    idOrKey: string,
+    act: Act<Result>,
+    isHit: (result: Result) => boolean,
+    signal?: AbortSignal,
+    hint?: Hint,
+  ): Promise<Result | undefined> {
+    return this.#routing.during(() => this.#look(idOrKey, act, isHit, signal, hint));
+  }
+
+  async #look<Result>(
     idOrKey: string,
     act: Act<Result>,
     isHit: (result: Result) => boolean,

@@ -28,7 +28,23 @@ export class Routing {
     this.bringOver = new BringOver(parts);
   }
 
-  /** Acts where the messages of a bucket belong; brings `idOrKey` there first. */
+  /**
+   * Makes a call, in one step or several. One that was made is finished, however soon the client is closed.
+   *
+   * @throws {ClosedError} after {@link close}.
+   */
+  async during<Result>(call: () => Promise<Result>): Promise<Result> {
+    if (this.#isClosed) throw new ClosedError("the client");
+    const calling = call();
+    this.#underWay.add(calling);
+    try {
+      return await calling;
+    } finally {
+      this.#underWay.delete(calling);
+    }
+  }
+
+  /** A step of a call: acts where the messages of a bucket belong; brings `idOrKey` there first. */
   at<Result>(
     bucket: number,
     idOrKey: string | undefined,
@@ -45,7 +61,7 @@ export class Routing {
   }
 
   /**
-   * Acts on every partition, at once; brings `idOrKey` over first, wherever it is. Returns all results. If one of them
+   * A step of a call: acts on every partition, at once; brings `idOrKey` over first, wherever it is. Returns all results. If one of them
    * is a hit (`isHit`), that one alone: then it does not matter that others were refused.
    */
   everywhere<Result>(
@@ -80,16 +96,7 @@ export class Routing {
     await Promise.allSettled(this.#underWay);
   }
 
-  #withFact<Result>(act: (fact: Fact) => Promise<Result>, signal?: AbortSignal): Promise<Result> {
-    if (this.#isClosed) return Promise.reject(new ClosedError("the client"));
-    const doing = this.#retrying(act, signal);
-    this.#underWay.add(doing);
-    const end = () => this.#underWay.delete(doing);
-    doing.then(end, end);
-    return doing;
-  }
-
-  async #retrying<Result>(
+  async #withFact<Result>(
     act: (fact: Fact) => Promise<Result>,
     signal?: AbortSignal,
   ): Promise<Result> {

@@ -243,8 +243,10 @@ export class Group {
         await pause.wait();
       }
     }
-    this.#persistingCount--;
-    if (this.#persistingCount === 0) this.#onPersisted();
+    if (--this.#persistingCount > 0) return;
+    // Where a reply was lost, a beat may have found the delivery gone before it was tried again.
+    this.#settles.stopped();
+    this.#onPersisted();
   }
 
   /** Ends every wait; resolves when nothing is in hand any more, but what was handed out. */

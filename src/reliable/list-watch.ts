@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { RedisError } from "../errors.ts";
+import { replyOf } from "../failure.ts";
 import { takeOver } from "../lua/reliable/take-over.ts";
 import { run } from "../lua/script.ts";
 import { createId } from "../queue/message.ts";
@@ -102,14 +103,17 @@ export class ListWatch {
     while (this.#isOn) {
       try {
         if (isFilled) await this.#takeOver();
+        isFilled = false;
         isFilled = await this.#block();
         this.#work.succeeded();
         this.#pause.reset();
       } catch (error) {
-        isFilled = true;
         // A failure to go on is none once nobody needs it.
         if (!this.#isOn) break;
-        this.#fail(error);
+        // A Redis whose memory is full refuses the block as it refuses a push: nothing is wrong with the watch.
+        if (!isFilled && replyOf(error) === "OOM") this.#work.succeeded();
+        else this.#fail(error);
+        isFilled = true;
         await this.#pause.wait();
       }
     }

@@ -1,7 +1,7 @@
 import { Cluster, Redis } from "ioredis";
 import { onTestFinished } from "vitest";
 import { eventually } from "./eventually.ts";
-import { OwnServer } from "./own-server.ts";
+import { OwnServer, SYNC_AT_ONCE } from "./own-server.ts";
 
 const SLOTS = 16_384;
 
@@ -14,7 +14,7 @@ export async function startCluster(
     readonly isWhole?: boolean;
   } = {},
 ): Promise<TestCluster> {
-  const args = ["--cluster-enabled", "yes", "--cluster-node-timeout", "2000"];
+  const args = ["--cluster-enabled", "yes", "--cluster-node-timeout", "2000", ...SYNC_AT_ONCE];
   if (options.isWhole === false) args.push("--cluster-require-full-coverage", "no");
   const start = async (): Promise<OwnServer> => {
     const node = await OwnServer.start({ args });
@@ -53,17 +53,21 @@ export async function startCluster(
   const cluster = new Cluster(addresses, { slotsRefreshInterval: 1000 });
   cluster.on("error", () => {});
   onTestFinished(() => cluster.disconnect());
-  return { cluster, nodes: masters };
+  return { cluster, nodes: masters, replicas };
 }
 
-/** A Redis Cluster: an ioredis client, and its masters. */
+/** A Redis Cluster: an ioredis client, its masters, and their replicas if there are any. */
 export interface TestCluster {
   readonly cluster: Cluster;
   readonly nodes: readonly OwnServer[];
+  readonly replicas: readonly OwnServer[];
 }
 
 /** The master that serves a key, as the client knows it. */
-export async function masterOf({ cluster, nodes }: TestCluster, key: string): Promise<OwnServer> {
+export async function masterOf(
+  { cluster, nodes }: Pick<TestCluster, "cluster" | "nodes">,
+  key: string,
+): Promise<OwnServer> {
   const slot = await cluster.cluster("KEYSLOT", key);
   const find = () => {
     const port = Number(cluster.slots[slot]?.[0]?.split(":")[1]);

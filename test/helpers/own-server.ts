@@ -12,6 +12,9 @@ export interface OwnServerOptions {
   readonly args?: readonly string[];
 }
 
+/** Arguments of a master whose replica shall not wait five seconds for others that might come. */
+export const SYNC_AT_ONCE: readonly string[] = ["--repl-diskless-sync-delay", "0"];
+
 /** Starts a Redis for this test alone, which is stopped when the test has finished. */
 export async function startOwnServer(options?: OwnServerOptions): Promise<OwnServer> {
   const server = await OwnServer.start(options);

@@ -6,7 +6,7 @@ import { findServer } from "../../src/testing/find-server.ts";
 import { freePort } from "../../src/testing/free-port.ts";
 import { ServerProcess } from "../../src/testing/server-process.ts";
 import { eventually } from "./eventually.ts";
-import { startOwnServer, type OwnServer } from "./own-server.ts";
+import { startOwnServer, SYNC_AT_ONCE, type OwnServer } from "./own-server.ts";
 import { newRedis } from "./redis.ts";
 
 /** Starts a Sentinel for this test alone, with these lines of configuration. Returns its port. */
@@ -34,7 +34,8 @@ export interface SentinelPair {
 
 /** @param downAfter milliseconds without an answer after which the master is replaced. */
 export async function startSentinelPair(name: string, downAfter = 500): Promise<SentinelPair> {
-  const [master, replica] = await Promise.all([startOwnServer(), startOwnServer()]);
+  const options = { args: SYNC_AT_ONCE };
+  const [master, replica] = await Promise.all([startOwnServer(options), startOwnServer(options)]);
   const follower = newRedis(replica.url);
   await follower.call("REPLICAOF", "127.0.0.1", master.port);
   await eventually(async () => (await follower.info()).includes("master_link_status:up"), {

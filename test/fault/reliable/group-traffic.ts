@@ -22,7 +22,7 @@ const INTERVAL = 10;
 const OUTLAST = 60_000;
 
 /** What group "mail" does with a message: some fail once, and some for good. */
-const fateOf = (i: number): "ack" | "nack" | "throw" | "reject" =>
+export const fateOf = (i: number): "ack" | "nack" | "throw" | "reject" =>
   i % 20 === 3 ? "reject" : i % 10 === 1 ? "nack" : i % 10 === 2 ? "throw" : "ack";
 
 /**

@@ -17,7 +17,8 @@ import { PartitionNames, tableOf } from "../../../src/partitions/ring.ts";
 import { collect } from "../../helpers/collect.ts";
 import { newLine, newLineThatMayFail } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
-import { newRedis, uniqueName } from "../../helpers/redis.ts";
+import { newRedis, redisUrl, uniqueName } from "../../helpers/redis.ts";
+import { startProxy } from "../../helpers/tcp-proxy.ts";
 
 const LONG = 3_600_000;
 const upTo = (end: number) => Array.from({ length: end }, (_, i) => i);
@@ -593,4 +594,21 @@ test("await using, and a signal that is aborted", async () => {
     await expect(queue.size({ signal: stopping.signal })).rejects.toBe(reason);
   }
   await expect(kept.take()).rejects.toThrow(ClosedError);
+});
+
+test("a cancel that has to ask a second time is finished, though the client is closed meanwhile", async () => {
+  const proxy = await startProxy(redisUrl());
+  const line = newLine({ redis: proxy.url, transfer: false });
+  const queue = line.getDelayedQueue<string>(name, { partitions: 4 });
+  // Not where the key would be alone.
+  const partition = tableOf(4)[bucketOfKey("order:42")] as number;
+  const partitionKey = keys[(partition + 1) % 4] as string;
+  await queue.offer("message", LONG, { key: "order:42", partitionKey });
+  expect(await queue.cancel("nobody")).toBe(false);
+
+  proxy.delay.reply = 50;
+  const cancelled = queue.cancel("order:42");
+  await line.close();
+  expect(await cancelled).toBe(true);
+  await expect(queue.cancel("order:42")).rejects.toBeInstanceOf(ClosedError);
 });

@@ -182,3 +182,22 @@ test("what is pushed while it is closed is not lost", async () => {
   expect(inList + inStream).toBe(1);
   expect(await watching(redis, name)).toEqual([]);
 });
+
+test("a memory that is full is no trouble of the watch: nobody can push", async () => {
+  const server = await startOwnServer();
+  const redis = newRedis(server.url);
+  await redis.config("SET", "maxmemory-policy", "noeviction");
+  const name = uniqueName();
+  const line = newLine({ redis: server.url });
+  await line.getReliableQueue(name).offer("message", 0);
+  await watchedBy(1, redis, name);
+
+  await redis.config("SET", "maxmemory", "1");
+  const refused = async () =>
+    Number(/cmdstat_blmove:.*rejected_calls=(\d+)/.exec(await redis.info("commandstats"))?.[1]);
+  await eventually(async () => (await refused()) > 1);
+  expect(line.errors).toEqual([]);
+
+  await redis.config("SET", "maxmemory", "0");
+  await watchedBy(1, redis, name);
+});

@@ -1,11 +1,13 @@
 import { describe, expect, test } from "vitest";
 import { RedisError, type ReliableQueue } from "../../../src/index.ts";
+import { retryLater } from "../../../src/lua/reliable/retry-later.ts";
 import { queueKeys } from "../../../src/queue/keys.ts";
 import { newLine, newLineThatMayFail } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { Gate } from "../../helpers/gate.ts";
 import { startOwnServer } from "../../helpers/own-server.ts";
-import { newRedis, uniqueName } from "../../helpers/redis.ts";
+import { newRedis, redisUrl, uniqueName } from "../../helpers/redis.ts";
+import { startProxy } from "../../helpers/tcp-proxy.ts";
 
 test("Redis is away while deliveries are in hand: they are settled when it is back", async () => {
   const server = await startOwnServer({ appendOnly: true });
@@ -199,4 +201,27 @@ test("handles of one group in one client: other options of the group are refused
   await queue.offer("x", 0);
   await (await again.take()).nack();
   expect(Number(await queue.nextDeadline()) - (await line.serverTime())).toBeGreaterThan(50_000);
+});
+
+test("the verdict on a retry is lost, and a beat finds the message gone: the trouble is over all the same", async () => {
+  const proxy = await startProxy(redisUrl());
+  const line = newLineThatMayFail({ redis: proxy.url });
+  // A beat every 33 ms, and the retry is tried again after 100.
+  const queue = line.getReliableQueue<string>(uniqueName(), { visibilityTimeout: 100, retry: [0] });
+  const seen: string[] = [];
+  const handle = (payload: string, { attempt }: { readonly attempt: number }) => {
+    seen.push(`${payload} ${attempt}`);
+    if (attempt === 1) throw new Error("no");
+  };
+  queue.subscribe(handle, { onError: () => {} });
+  // So that Redis knows the script.
+  await queue.offer("a", 0);
+  await eventually(() => seen.includes("a 2"));
+
+  const lost = proxy.loseReplyTo(retryLater.sha);
+  await queue.offer("b", 0);
+  await lost;
+  await eventually(() => seen.includes("b 2"));
+  await eventually(() => line.errors.length > 0);
+  await eventually(() => expect(line.recoveries.length).toBe(line.errors.length));
 });

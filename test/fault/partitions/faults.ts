@@ -1,0 +1,170 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Redis } from "ioredis";
+import { expect } from "vitest";
+import { killWorkerOf, type NewWorker } from "./killing.ts";
+import { CONCURRENCY, type SiteTraffic } from "./site-traffic.ts";
+import type { Site } from "./site.ts";
+import type { Loss, Wire } from "./wire.ts";
+
+/** A site, a plain and a reliable queue in partitions on it, and what is on the wire between. */
+export interface Scene {
+  readonly site: Site;
+  readonly wire: Wire;
+  readonly both: readonly SiteTraffic[];
+  readonly newWorker: NewWorker;
+}
+
+/** Something that goes wrong under traffic. */
+export interface Fault {
+  readonly name: string;
+  /** Does it; all is well again when it resolves. */
+  readonly happen: (scene: Scene) => Promise<void>;
+  /** Replies of Redis that calls may reject with, and that errors may name. Those without a reply are a lost connection. */
+  readonly replies: readonly string[];
+  /** Whether clients can be unaware of it: then nothing is reported. */
+  readonly isUnnoticed?: boolean;
+  /** Milliseconds that messages are delayed longer meanwhile. */
+  readonly moreDelay?: number;
+  /**
+   * Which messages it may have cost, as is documented: plain ones that are lost, or reliable ones of which an attempt was seen by
+   * nobody.
+   */
+  readonly mayCost?: (traffic: SiteTraffic, scene: Scene) => readonly number[];
+}
+
+const LOSSES: readonly Loss[] = ["commands", "background", "blocking"];
+
+export const FAULTS: readonly Fault[] = [
+  {
+    name: "SCRIPT FLUSH everywhere, again and again",
+    happen: ({ site }) =>
+      again(6, 50, async () => {
+        for (const { redis } of await site.masters()) await redis.script("FLUSH");
+      }),
+    replies: [],
+    isUnnoticed: true,
+  },
+  {
+    name: "connections that hold no message are cut, again and again",
+    happen: ({ site }) =>
+      again(3, 150, async () => {
+        for (const { redis } of await site.masters()) await cutOthersThanBlocking(redis);
+      }),
+    replies: [],
+    moreDelay: 400,
+  },
+  {
+    name: "every connection is cut, again and again",
+    happen: ({ site }) =>
+      again(3, 150, async () => {
+        for (const { redis } of await site.masters()) {
+          for (const type of ["pubsub", "normal"]) await redis.call("CLIENT", "KILL", "TYPE", type);
+        }
+      }),
+    replies: [],
+    moreDelay: 400,
+    // What Redis had popped, and could not send any more.
+    mayCost: notSent,
+  },
+  {
+    name: "replies are lost",
+    happen: async ({ wire }) => {
+      for (let i = 0; i < 4; i++) {
+        for (const loss of LOSSES) {
+          expect([loss, await wire.loseReply(loss)]).toEqual([loss, true]);
+          await sleep(50);
+        }
+      }
+    },
+    replies: [],
+    moreDelay: 400,
+    // What we have lost, and what Redis had popped by then for the same connection.
+    mayCost: notSent,
+  },
+  {
+    name: "memory is full for a second",
+    happen: async ({ site, both }) => {
+      const masters = await site.masters();
+      const setMemory = (bytes: string) =>
+        Promise.all(masters.map(({ redis }) => redis.config("SET", "maxmemory", bytes)));
+      await Promise.all(both.map((traffic) => traffic.offerMany(50, 500)));
+      await setMemory("1");
+      await sleep(1000);
+      await setMemory("0");
+      for (const { rejections } of both) expect(rejections).not.toEqual([]);
+    },
+    replies: ["OOM"],
+    isUnnoticed: true,
+  },
+  {
+    name: "a master stands still for 2 s",
+    happen: async ({ site }) => {
+      const masters = await site.masters();
+      const { server } = masters[Math.floor(Math.random() * masters.length)] as (typeof masters)[0];
+      server.pause();
+      await sleep(2000);
+      server.resume();
+    },
+    replies: [],
+  },
+  {
+    name: "clients are closed",
+    happen: ({ both }) =>
+      again(2, 150, async () => {
+        await Promise.all(both.map((traffic) => traffic.replaceClients()));
+      }),
+    replies: [],
+  },
+  {
+    name: "a process is killed",
+    happen: async (scene) => {
+      await Promise.all(
+        scene.both.map((traffic) => killWorkerOf(traffic, scene.site, scene.newWorker)),
+      );
+    },
+    replies: [],
+    // What it had in its hands, and what was on its way to it: one more from each partition at most.
+    mayCost: ({ kind, wrongs, abroad }, { site }) =>
+      wrongs[kind === "plain" ? "lost" : "attempts"].slice(
+        0,
+        CONCURRENCY + site.partitions - abroad.size,
+      ),
+  },
+  {
+    name: "a master is killed, and its replica takes over",
+    happen: async ({ site, both }) => {
+      await site.mend();
+      for (const traffic of both) await traffic.settle();
+      for (const traffic of both) await traffic.offerMany(40, 1500);
+      await site.handOver();
+      const replacing = site.replaceOne();
+      for (const traffic of both) traffic.resume();
+      await replacing;
+      for (const traffic of both) await traffic.isFlowing(50);
+    },
+    replies: ["CLUSTERDOWN", "READONLY", "MOVED", "LOADING"],
+  },
+];
+
+/** What never reached a client, of the plain messages. */
+function notSent({ kind, wrongs }: SiteTraffic, { wire }: Scene): number[] {
+  return kind === "plain" ? wrongs.lost.filter((n) => !wire.sent.has(`p${n};`)) : [];
+}
+
+/** A message that is on its way to a blocked connection is nobody else's. */
+async function cutOthersThanBlocking(redis: Redis): Promise<void> {
+  const self = String(await redis.client("ID"));
+  for (const type of ["normal", "pubsub"]) {
+    const list = String(await redis.call("CLIENT", "LIST", "TYPE", type)).split("\n");
+    const others = list.filter((one) => !one.includes(" name=delayline:blocking"));
+    const ids = others.flatMap((one) => /^id=(\d+)/.exec(one)?.[1] ?? []);
+    await Promise.all(ids.filter((id) => id !== self).map((id) => redis.client("KILL", "ID", id)));
+  }
+}
+
+async function again(count: number, pause: number, act: () => Promise<void>): Promise<void> {
+  for (let i = 0; i < count; i++) {
+    await act();
+    await sleep(pause);
+  }
+}

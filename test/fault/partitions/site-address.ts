@@ -1,0 +1,23 @@
+import { Cluster, type NatMap, type RedisOptions } from "ioredis";
+import type { RedisAddress } from "../../../src/index.ts";
+
+/** Where a site is, for clients in this process and in others: a list of Sentinel set-ups, or a Cluster. */
+export interface SiteAddress {
+  readonly groups?: readonly Pick<RedisOptions, "sentinels" | "name" | "natMap">[];
+  readonly cluster?: {
+    readonly nodes: readonly { readonly host: string; readonly port: number }[];
+    readonly natMap: NatMap;
+  };
+}
+
+/** What a client is made from, and how to end what is lent to it. */
+export function redisAt({ groups, cluster }: SiteAddress): {
+  readonly redis: RedisAddress | readonly RedisAddress[];
+  readonly end: () => void;
+} {
+  if (cluster === undefined) return { redis: groups ?? [], end: () => {} };
+  const { nodes, natMap } = cluster;
+  const redis = new Cluster([...nodes], { natMap, slotsRefreshInterval: 1000 });
+  redis.on("error", () => {});
+  return { redis, end: () => redis.disconnect() };
+}

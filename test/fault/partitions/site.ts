@@ -1,0 +1,163 @@
+import { Redis } from "ioredis";
+import { startCluster } from "../../helpers/cluster.ts";
+import { eventually } from "../../helpers/eventually.ts";
+import type { OwnServer } from "../../helpers/own-server.ts";
+import { newRedis } from "../../helpers/redis.ts";
+import { startSentinelPair } from "../../helpers/sentinel.ts";
+import { startProxy, type TcpProxy } from "../../helpers/tcp-proxy.ts";
+import type { SiteAddress } from "./site-address.ts";
+
+/** A server of a site. The servers know each other by their own addresses; clients come through its proxy. */
+export interface Member {
+  readonly server: OwnServer;
+  readonly proxy: TcpProxy;
+  /** For the test's own looks; not through the proxy. */
+  readonly redis: Redis;
+}
+
+/** Milliseconds that a master may be silent where no failover is wanted. */
+const PATIENT = 60_000;
+
+/** Milliseconds after which a dead one is replaced. */
+const IMPATIENT = 1000;
+
+/** Several masters with a replica each, for one test alone. Nobody is replaced but by {@link Site.replaceOne}. */
+export class Site {
+  readonly members: readonly Member[];
+  readonly address: SiteAddress;
+  /** The more partitions, the longer it takes to look at all of them. */
+  readonly partitions: number;
+  readonly #setPatience: (milliseconds: number) => Promise<unknown>;
+  readonly #dead = new Set<Member>();
+
+  private constructor(site: {
+    readonly members: readonly Member[];
+    readonly address: SiteAddress;
+    readonly partitions: number;
+    readonly setPatience: (milliseconds: number) => Promise<unknown>;
+  }) {
+    this.members = site.members;
+    this.address = site.address;
+    this.partitions = site.partitions;
+    this.#setPatience = site.setPatience;
+  }
+
+  /** Two Sentinel set-ups, in one list. */
+  static async ofSentinels(): Promise<Site> {
+    const names = ["one", "two"];
+    const pairs = await Promise.all(names.map((name) => startSentinelPair(name, PATIENT)));
+    const members = await Promise.all(
+      pairs.flatMap(({ master, replica }) => [master, replica]).map(newMember),
+    );
+    const groups = pairs.map(({ sentinelPort }, i) => ({
+      sentinels: [{ host: "127.0.0.1", port: sentinelPort }],
+      name: names[i] as string,
+      natMap: natMapOf(members),
+    }));
+    const sentinels = pairs.map(({ sentinelPort }) =>
+      newRedis(`redis://127.0.0.1:${sentinelPort}`),
+    );
+    const setPatience = (milliseconds: number) =>
+      Promise.all(
+        sentinels.map((sentinel, i) =>
+          sentinel.call("SENTINEL", "SET", `${names[i]}`, "down-after-milliseconds", milliseconds),
+        ),
+      );
+    return new Site({ members, address: { groups }, partitions: 4, setPatience });
+  }
+
+  /** A Cluster of three masters. */
+  static async ofCluster(): Promise<Site> {
+    const { nodes, replicas } = await startCluster({ withReplicas: true, isWhole: false });
+    const members = await Promise.all([...nodes, ...replicas].map(newMember));
+    const entries = members.map(({ proxy: { port } }) => ({ host: "127.0.0.1", port }));
+    const setPatience = (milliseconds: number) =>
+      Promise.all(
+        members
+          .filter(({ redis }) => redis.status === "ready")
+          .map(({ redis }) => redis.config("SET", "cluster-node-timeout", milliseconds)),
+      );
+    await setPatience(PATIENT);
+    const cluster = { nodes: entries, natMap: natMapOf(members) };
+    return new Site({ members, address: { cluster }, partitions: 6, setPatience });
+  }
+
+  /** The servers that live. */
+  get living(): readonly Member[] {
+    return this.members.filter((member) => !this.#dead.has(member));
+  }
+
+  async masters(): Promise<Member[]> {
+    const roles = await Promise.all(
+      this.living.map(async (member) => [member, (await member.redis.role())[0]] as const),
+    );
+    return roles.flatMap(([member, role]) => (role === "master" ? [member] : []));
+  }
+
+  /** Resolves when the replicas have what was written until now. */
+  async handOver(): Promise<void> {
+    for (const { redis } of await this.masters()) {
+      // WAIT waits for what its own connection has written, and with it for all that was before.
+      await eventually(async () => (await redis.set(randomKey(), "", "EX", 10)) === "OK");
+      await eventually(async () => (await redis.wait(1, 1000)) === 1);
+    }
+  }
+
+  /**
+   * Kills a master (SIGKILL); resolves when a replica is in its place. What was not handed over is lost.
+   */
+  async replaceOne(): Promise<void> {
+    const masters = await this.masters();
+    const victim = masters[Math.floor(Math.random() * masters.length)] as Member;
+    await this.#setPatience(IMPATIENT);
+    this.#dead.add(victim);
+    await victim.server.kill();
+    victim.proxy.refuse();
+    victim.proxy.cut();
+    await eventually(async () => (await this.masters()).length === masters.length, {
+      within: 30_000,
+      what: "a replica has taken over",
+    });
+    await this.#setPatience(PATIENT);
+  }
+
+  /** Starts the dead again, as replicas; resolves when they are in step. */
+  async mend(): Promise<void> {
+    for (const member of this.#dead) {
+      await member.server.restart();
+      await member.proxy.accept();
+      this.#dead.delete(member);
+      // Members of a Cluster know what they are; Sentinels would tell it after ten seconds.
+      const partner = this.members[this.members.indexOf(member) ^ 1] as Member;
+      if (this.address.groups) await member.redis.replicaof("127.0.0.1", partner.server.port);
+      await eventually(async () => (await this.#followers()) === this.members.length / 2, {
+        within: 60_000,
+        what: "each master has its replica again",
+      });
+    }
+  }
+
+  async #followers(): Promise<number> {
+    const infos = await Promise.all(this.living.map(({ redis }) => redis.info("replication")));
+    return infos.filter((info) => info.includes("master_link_status:up")).length;
+  }
+}
+
+async function newMember(server: OwnServer): Promise<Member> {
+  const redis = newRedis(server.url, { retryStrategy: () => 100 });
+  return { server, proxy: await startProxy(server.url), redis };
+}
+
+function natMapOf(members: readonly Member[]) {
+  return Object.fromEntries(
+    members.map(({ server, proxy }) => [
+      `127.0.0.1:${server.port}`,
+      { host: "127.0.0.1", port: proxy.port },
+    ]),
+  );
+}
+
+/** On a Cluster a third of them is a master's own. */
+function randomKey(): string {
+  return `handed-over:${Math.random()}`;
+}
