@@ -53,7 +53,7 @@ test("a channel that was left is subscribed no more, also after a reconnect", as
 
   proxy.cut();
   await eventually(() => second.heard.length === 3);
-  expect([await count(left), await count(kept)]).toEqual([0, 1]);
+  await eventually(async () => expect([await count(left), await count(kept)]).toEqual([0, 1]));
 
   // With none left it opens again, and waits.
   subscriber.unlisten(kept, second);
