@@ -7,6 +7,7 @@ import { eventually } from "../helpers/eventually.ts";
 import { startOwnServer } from "../helpers/own-server.ts";
 import { newRedis, redisUrl, uniqueName } from "../helpers/redis.ts";
 import { numbers } from "./ledger.ts";
+import { bundle } from "./workers/bundle.ts";
 
 /*
  * Several clients move the messages of one queue. One is active, the others stand by, so that their
@@ -65,8 +66,9 @@ test("the active process is killed: the next message is little late, then all ar
   const name = uniqueName();
   const redis = newRedis();
   const queue = newLine({ transfer: false, codec: "json" }).getDelayedQueue<number>(name);
+  const program = await bundle(mover);
   const start = async () => {
-    const worker = startChild(mover, { env: { REDIS: redisUrl(), QUEUE: name } });
+    const worker = startChild(program, { env: { REDIS: redisUrl(), QUEUE: name } });
     await worker.next();
     return worker;
   };

@@ -4,6 +4,7 @@ import { startChild } from "../helpers/child.ts";
 import { eventually } from "../helpers/eventually.ts";
 import { newRedis, redisUrl, uniqueName } from "../helpers/redis.ts";
 import { expectEachOnce, numbers } from "./ledger.ts";
+import { bundle } from "./workers/bundle.ts";
 
 const mover = new URL("workers/mover.ts", import.meta.url);
 
@@ -11,7 +12,8 @@ test("of two processes that move messages, one is killed again and again", async
   const name = uniqueName();
   const redis = newRedis();
   const producer = newLine({ transfer: false, codec: "string" });
-  const start = () => startChild(mover, { env: { REDIS: redisUrl(), QUEUE: name } });
+  const program = await bundle(mover);
+  const start = () => startChild(program, { env: { REDIS: redisUrl(), QUEUE: name } });
 
   const workers = [start(), start()];
   await Promise.all(workers.map((worker) => worker.next()));

@@ -6,6 +6,7 @@ import { newLine } from "../../helpers/delayline.ts";
 import { startChild } from "../../helpers/child.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { newRedis, redisUrl, uniqueName } from "../../helpers/redis.ts";
+import { bundle } from "../workers/bundle.ts";
 
 // Processes that consume a queue exclusively come, go, die and sleep, while messages of 32 keys become ready.
 
@@ -30,6 +31,7 @@ class Scene {
   readonly #numbers = new Map<string, number>();
   #isOffering = true;
   #offering: Promise<void> | undefined;
+  #program: Promise<URL> | undefined;
 
   constructor(kind: Kind) {
     this.#kind = kind;
@@ -73,7 +75,8 @@ class Scene {
 
   /** Starts a process; it joins when it hears "go". */
   async start(): Promise<Child> {
-    const child = startChild(new URL("../workers/exclusive-worker.ts", import.meta.url), {
+    this.#program ??= bundle(new URL("../workers/exclusive-worker.ts", import.meta.url));
+    const child = startChild(await this.#program, {
       env: { REDIS: redisUrl(), QUEUE: this.name, KIND: this.#kind },
     });
     await child.next((word) => word === "loaded", 30_000);
