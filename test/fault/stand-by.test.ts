@@ -7,7 +7,7 @@ import { eventually } from "../helpers/eventually.ts";
 import { startOwnServer } from "../helpers/own-server.ts";
 import { newRedis, redisUrl, uniqueName } from "../helpers/redis.ts";
 import { numbers } from "./ledger.ts";
-import { bundle } from "./workers/bundle.ts";
+import { bundle } from "../helpers/bundle.ts";
 
 /*
  * Several clients move the messages of one queue. One is active, the others stand by, so that their

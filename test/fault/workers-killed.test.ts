@@ -4,7 +4,7 @@ import { startChild } from "../helpers/child.ts";
 import { eventually } from "../helpers/eventually.ts";
 import { newRedis, redisUrl, uniqueName } from "../helpers/redis.ts";
 import { expectEachOnce, numbers } from "./ledger.ts";
-import { bundle } from "./workers/bundle.ts";
+import { bundle } from "../helpers/bundle.ts";
 
 const mover = new URL("workers/mover.ts", import.meta.url);
 

@@ -12,7 +12,7 @@ import { eventually } from "../../helpers/eventually.ts";
 import { startOwnServer } from "../../helpers/own-server.ts";
 import { newRedis, redisUrl, uniqueName } from "../../helpers/redis.ts";
 import { missing, numbers, repeated } from "../ledger.ts";
-import { bundle } from "../workers/bundle.ts";
+import { bundle } from "../../helpers/bundle.ts";
 import type { PartitionsReport, Takings } from "../workers/partitions-worker.ts";
 
 /*

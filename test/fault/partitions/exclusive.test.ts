@@ -6,7 +6,7 @@ import { newLine } from "../../helpers/delayline.ts";
 import { startChild } from "../../helpers/child.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { newRedis, redisUrl, uniqueName } from "../../helpers/redis.ts";
-import { bundle } from "../workers/bundle.ts";
+import { bundle } from "../../helpers/bundle.ts";
 
 // Processes that consume a queue exclusively come, go, die and sleep, while messages of 32 keys become ready.
 

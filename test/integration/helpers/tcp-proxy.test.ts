@@ -69,6 +69,19 @@ test("delays each direction by itself, and keeps the order", async () => {
   expect(await direct.lrange(key, 0, -1)).toEqual(["a", "b", "after 50", "after 20", "after 0"]);
 });
 
+test("holds up what comes from a client until it is let go, in its order", async () => {
+  const proxy = await startProxy(redisUrl());
+  const redis = await connectThrough(proxy);
+  const key = uniqueName("list");
+  const direct = newRedis();
+  proxy.connections[0]?.hold();
+  const pushes = ["b", "c"].map((text) => redis.rpush(key, text));
+  await direct.rpush(key, "a");
+  proxy.connections[0]?.letGo();
+  expect(await Promise.all(pushes)).toEqual([2, 3]);
+  expect(await direct.lrange(key, 0, -1)).toEqual(["a", "b", "c"]);
+});
+
 test("cuts all connections, or one", async () => {
   const proxy = await startProxy(redisUrl());
   const one = await connectThrough(proxy);

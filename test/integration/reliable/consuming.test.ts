@@ -303,19 +303,19 @@ describe("route", () => {
 describe("for await", () => {
   test("a lease lasts while the body runs, and then for a visibility timeout", async () => {
     const name = uniqueName();
-    const options = { visibilityTimeout: 200 };
+    const options = { visibilityTimeout: 600 };
     const queue = newLine().getReliableQueue<string>(name, options);
     const other = newLine().getReliableQueue<string>(name, options);
     await queue.offer("slow", 0);
     let left: Delivery<string> | undefined;
     for await (const delivery of queue) {
       // Three visibility timeouts long nobody else gets it.
-      expect(await other.poll(600)).toBeUndefined();
+      expect(await other.poll(1800)).toBeUndefined();
       expect(delivery.signal.aborted).toBe(false);
       left = delivery;
       break;
     }
-    const again = await other.poll(2_000);
+    const again = await other.poll(20_000);
     expect(again).toMatchObject({ payload: "slow", attempt: 2 });
     expect(await left?.ack()).toBe(false);
     await again?.ack();

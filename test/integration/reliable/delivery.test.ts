@@ -43,7 +43,7 @@ test("a delivery carries what was offered, and an acknowledged message is gone",
 test("the id stays, and the attempt grows, after nack, throw and an expired lease; a redrive begins anew", async () => {
   const name = uniqueName();
   const line = newLineThatMayFail();
-  const options = { retry: [0], visibilityTimeout: 200, maxDeliveries: 5 };
+  const options = { retry: [0], visibilityTimeout: 1000, maxDeliveries: 5 };
   const queue = line.getReliableQueue<string>(name, options);
   const headers = { a: "b" };
   const { id } = await queue.offer("x", 0, { key: "k", headers });

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import type { ReliableQueueOptions, ReliableSubscribeOptions } from "../../../src/index.ts";
 import { queueKeys } from "../../../src/queue/keys.ts";
+import { bundle } from "../../helpers/bundle.ts";
 import { collect } from "../../helpers/collect.ts";
 import { startChild } from "../../helpers/child.ts";
 import { newLine } from "../../helpers/delayline.ts";
@@ -9,7 +10,7 @@ import type { WorkerMessage } from "../../helpers/programs/reliable-worker.ts";
 import { newRedis, redisUrl, uniqueName } from "../../helpers/redis.ts";
 import type { Child } from "../../../scripts/child/child.ts";
 
-const program = new URL("../../helpers/programs/reliable-worker.ts", import.meta.url);
+const source = new URL("../../helpers/programs/reliable-worker.ts", import.meta.url);
 /** Of a message that nobody has offered. */
 const address = (i: number) => Buffer.alloc(24, i + 1);
 
@@ -26,14 +27,14 @@ interface Worker {
   readonly ended: Promise<void>;
 }
 
-function startWorker(
+async function startWorker(
   name: string,
   mode: string,
   options: ReliableQueueOptions,
   subscribe: ReliableSubscribeOptions = {},
   more: NodeJS.ProcessEnv = {},
-): Worker {
-  const child = startChild<WorkerMessage>(program, {
+): Promise<Worker> {
+  const child = startChild<WorkerMessage>(await bundle(source), {
     env: {
       REDIS: redisUrl(),
       QUEUE: name,
@@ -58,7 +59,7 @@ test("what a killed process had in hand is back after the visibility timeout", a
   const queue = line.getReliableQueue<string>(name, options);
   const sent = numbers(5).map(String);
   await queue.offerMany(sent.map((payload) => ({ payload, delay: 0 })));
-  const worker = startWorker(name, "hold", options, { concurrency: 5 });
+  const worker = await startWorker(name, "hold", options, { concurrency: 5 });
   const isStarted = () => worker.told.filter(({ kind }) => kind === "start").length === 5;
   await eventually(isStarted, { within: 30_000 });
   expect(await queue.poll(2_800)).toBeUndefined();
@@ -100,7 +101,7 @@ test("a message that kills its worker is started n times, and nobody else's mess
   };
   while (!(await isOver())) {
     // One that has been killed is followed by the next.
-    const worker = startWorker(name, "poison", options, { concurrency: 20 });
+    const worker = await startWorker(name, "poison", options, { concurrency: 20 });
     workers.push(worker);
     let hasEnded = false;
     void worker.ended.then(() => (hasEnded = true));
@@ -166,7 +167,7 @@ test("a handler that blocks the event loop for three visibility timeouts loses i
   const options = { visibilityTimeout: 500 };
   const queue = newLine({ codec: "string" }).getReliableQueue<string>(name, options);
   const { id } = await queue.offer("x", 0);
-  const worker = startWorker(name, "block", options, {}, { BLOCK: "1600" });
+  const worker = await startWorker(name, "block", options, {}, { BLOCK: "1600" });
   const start = () => worker.told.find(({ kind }) => kind === "start");
   await eventually(() => start() !== undefined, { within: 30_000 });
   const delivery = await queue.take();
@@ -186,8 +187,8 @@ test("the ladder: messages that fail are tried eight times, in time, by one proc
   const options = { retry };
   const queue = newLine({ codec: "string" }).getReliableQueue<string>(name, options);
   const sent = numbers(count).map(String);
-  const workers = numbers(processes).map(() =>
-    startWorker(name, "fail", options, { concurrency: 20 }),
+  const workers = await Promise.all(
+    numbers(processes).map(() => startWorker(name, "fail", options, { concurrency: 20 })),
   );
   const areReady = () => workers.every(({ told }) => told.some(({ kind }) => kind === "ready"));
   await eventually(areReady, { within: 40_000 });
