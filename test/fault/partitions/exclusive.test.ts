@@ -143,14 +143,15 @@ class Scene {
    * becomes of partitions that stay where they are is usual as well: a busy machine stands still for all.
    */
   async delaySince({ before, usual }: { before: number; usual: number }): Promise<number> {
-    const handled = (await this.read()).handled.slice(before);
-    const fencesOf = (key: string) =>
-      new Set(handled.filter((one) => one.key === key).map(({ fence }) => fence));
-    const hasMoved = new Map(handled.map(({ key }) => [key, fencesOf(key).size > 1]));
-    const [moved, stayed] = [true, false].map((is) =>
-      longest(handled.filter(({ key }) => hasMoved.get(key) === is)),
-    ) as [number, number];
-    return moved - Math.max(usual, stayed);
+    const all = (await this.read()).handled;
+    const handled = all.slice(before);
+    const fences = new Map(all.slice(0, before).map(({ key, fence }) => [key, fence]));
+    const moved = new Set(
+      handled.filter(({ key, fence }) => fence !== fences.get(key)).map(({ key }) => key),
+    );
+    const stayed = handled.filter(({ key }) => !moved.has(key));
+    const late = longest(handled.filter(({ key }) => moved.has(key)));
+    return late - Math.max(usual, longest(stayed));
   }
 }
 
