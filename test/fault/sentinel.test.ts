@@ -1,7 +1,8 @@
 import { Redis } from "ioredis";
 import { expect, onTestFinished, test } from "vitest";
+import { queueKeys } from "../../src/queue/keys.ts";
 import { eventually } from "../helpers/eventually.ts";
-import { reconnectOnError } from "../helpers/redis.ts";
+import { newRedis, reconnectOnError } from "../helpers/redis.ts";
 import { replicated } from "../helpers/replicated.ts";
 import { SentinelGroup, type Member } from "../helpers/sentinel-group.ts";
 import { Traffic } from "./traffic.ts";
@@ -47,16 +48,22 @@ function cutOff(network: Member["inner"]): void {
 /** Fails over, and looks at what became of the messages. */
 async function failOver(cause: string, lend?: (options: SentinelGroup["options"]) => Redis) {
   const group = await SentinelGroup.start();
-  const redis = () => lend?.(group.options) ?? group.options;
-  const traffic = new Traffic(() => ({ redis: redis() }), DELAY);
+  const client = () => lend?.(group.options) ?? group.options;
+  const traffic = new Traffic(() => ({ redis: client() }), DELAY);
   await traffic.isFlowing();
   const { switched } = await group.nextSwitch();
   const master = await group.master();
   const replicatedAt = await replicated(master.server, 2);
   await causes[cause]?.(group, master);
-  const { at } = await switched;
-  // Long enough to see a client that stays with the old master.
+  const { at, to } = await switched;
+  // Long enough to see what a client that stays with the old master loses.
   await eventually(() => performance.now() > at + 2 * SWITCHING);
+  const redis = newRedis(to.server.url);
+  const { timeouts } = queueKeys(traffic.name);
+  const newest = async () => Number((await redis.zrange(timeouts, -1, -1, "WITHSCORES"))[1]);
+  await eventually(async () => (await newest()) > Date.now() + DELAY - 1000, {
+    what: `${cause}: offers go to the new master`,
+  });
   await traffic.end();
 
   expect(traffic.untilAcknowledged(at), cause).toBeLessThan(BACK);
