@@ -60,7 +60,7 @@ async function failOver(cause: string, lend?: (options: SentinelGroup["options"]
   await eventually(() => performance.now() > at + 2 * SWITCHING);
   const redis = newRedis(to.server.url);
   const { timeouts } = queueKeys(traffic.name);
-  const newest = async () => Number((await redis.zrange(timeouts, -1, -1, "WITHSCORES"))[1]);
+  const newest = async () => Number((await redis.zrange(timeouts, "-1", "-1", "WITHSCORES"))[1]);
   await eventually(async () => (await newest()) > Date.now() + DELAY - 1000, {
     what: `${cause}: offers go to the new master`,
   });
