@@ -2,24 +2,27 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 /** The files that take longest, mostly waiting: the longest first. */
 const LONG = [
+  "fault/fuzz.test.ts",
   "fault/sentinel.test.ts",
   "packaging/packaging.test.ts",
   "fault/partitions/faults-cluster.test.ts",
   "fault/partitions/faults-sentinels.test.ts",
-  "fault/hostile-options.test.ts",
-  "fault/cluster-failover.test.ts",
+  "integration/reliable/workers.test.ts",
   "fault/partitions/exclusive.test.ts",
   "fault/partitions/cluster.test.ts",
+  "fault/hostile-options.test.ts",
   "fault/half-open.test.ts",
   "fault/call-timeout.test.ts",
   "fault/aborts.test.ts",
-  "fault/troubles.test.ts",
+  "fault/partitions/change.test.ts",
+  "integration/partitions/cluster.test.ts",
   "conformance/blocking-queue.test.ts",
+  "fault/cluster-failover.test.ts",
+  "fault/troubles.test.ts",
   "fault/moved-address.test.ts",
-  "integration/reliable/workers.test.ts",
+  "integration/reliable/groups.test.ts",
   "fault/reliable/sentinel.test.ts",
   "fault/reliable/cluster.test.ts",
-  "fault/partitions/change.test.ts",
 ];
 
 /**

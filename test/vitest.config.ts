@@ -22,9 +22,9 @@ const common = {
   // Processes, not threads: tests send signals, and some start processes of their own.
   pool: "forks",
   // A busy machine may take ten times as long as a quiet one.
-  testTimeout: 60_000,
+  testTimeout: 120_000,
   // Some pack the package, which compiles it twice.
-  hookTimeout: 180_000,
+  hookTimeout: 300_000,
 } as const;
 
 export default defineConfig({

@@ -48,7 +48,8 @@ export async function visit(url: string, { expected, ...options }: Visit = {}): 
   browser ??= chromium.connect(inject("browserUrl"));
   const context = await (await browser).newContext({ reducedMotion: "reduce", ...options });
   const page = await context.newPage();
-  page.setDefaultTimeout(15_000);
+  // A busy machine takes long to draw a page.
+  page.setDefaultTimeout(30_000);
   const errors: string[] = [];
   page.on("console", (message) => {
     const isBad = message.type() === "error" || message.type() === "warning";

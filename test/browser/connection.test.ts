@@ -1,5 +1,6 @@
 import { expect, inject, onTestFinished } from "vitest";
 import { serveDashboard } from "../../src/dashboard/index.ts";
+import { freePort } from "../../src/testing/free-port.ts";
 import { newLine } from "../helpers/delayline.ts";
 import { startOwnServer } from "../helpers/own-server.ts";
 import { inBrowser, visit } from "./board.ts";
@@ -10,7 +11,9 @@ inBrowser("a page whose server goes away says so, and goes on when it is back", 
   const line = newLine({ redis });
   const orders = line.getDelayedQueue("orders");
   await orders.offer("x", 3_600_000);
-  const first = await serveDashboard({ redis });
+  // None that an outgoing connection may get while nobody listens on it.
+  const port = await freePort();
+  const first = await serveDashboard({ redis, port });
   onTestFinished(() => first.close());
   const page = await visit(first.url, { expected: /ERR_|503/ });
   const status = page.getByRole("banner").getByRole("status");
@@ -23,7 +26,7 @@ inBrowser("a page whose server goes away says so, and goes on when it is back", 
     .getByText(/^Connection lost\. Numbers are from \d\d:\d\d:\d\d\. Trying again…$/)
     .waitFor();
   await orders.offer("y", 3_600_000);
-  const second = await serveDashboard({ redis, port: Number(new URL(first.url).port) });
+  const second = await serveDashboard({ redis, port });
   onTestFinished(() => second.close());
   await status.getByText("Live").waitFor();
   await row.getByRole("cell", { name: "2", exact: true }).waitFor();

@@ -61,7 +61,7 @@ const PAGES = [
   ["missing", "queue/orders/nothing", "no such page"],
 ] as const;
 
-inBrowser("every page is in order, in light and in dark", { timeout: 60_000 }, async () => {
+inBrowser("every page is in order, in light and in dark", { timeout: 150_000 }, async () => {
   const { url } = await openBoard(seed);
   const page = await visit(url);
   for (const [name, route, text] of PAGES) {
@@ -76,7 +76,7 @@ inBrowser("every page is in order, in light and in dark", { timeout: 60_000 }, a
   }
 });
 
-inBrowser("every page has room on a narrow screen", { timeout: 60_000 }, async () => {
+inBrowser("every page has room on a narrow screen", { timeout: 150_000 }, async () => {
   const { url } = await openBoard(seed);
   const page = await visit(url, { viewport: { width: 360, height: 740 } });
   for (const [name, route, text] of PAGES) {

@@ -86,11 +86,15 @@ conformance(
   "Time-outs count to the fraction of a millisecond. Redisson cuts them to whole seconds, and takes one second for less.",
   async () => {
     for (const timeout of [50, 0.01]) {
-      const startedAt = performance.now();
-      expect(await queue.poll(timeout)).toBeUndefined();
-      const elapsed = performance.now() - startedAt;
-      expect(elapsed).toBeGreaterThanOrEqual(timeout);
-      expect(elapsed).toBeLessThan(1_000);
+      const all: number[] = [];
+      while (all.length < 5) {
+        const startedAt = performance.now();
+        expect(await queue.poll(timeout)).toBeUndefined();
+        all.push(performance.now() - startedAt);
+      }
+      expect(Math.min(...all)).toBeGreaterThanOrEqual(timeout);
+      // None would be shorter in Redisson, however quick the machine; one will do, however busy it is.
+      expect(Math.min(...all)).toBeLessThan(1_000);
     }
   },
 );

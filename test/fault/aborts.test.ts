@@ -70,7 +70,7 @@ async function takeTheRest(queue: BlockingQueue<number>, sent: number[], receive
   const left = sent.length - received.length;
   const rest: number[] = [];
   for (let i = 0; i < left; i++)
-    rest.push(await queue.take({ signal: AbortSignal.timeout(5_000) }));
+    rest.push(await queue.take({ signal: AbortSignal.timeout(30_000) }));
   return rest;
 }
 
@@ -148,12 +148,13 @@ test("300 aborted takes leave no receipt behind", async () => {
   const queue = numbersIn(line, name);
   const stop = startProducer(name);
   const received = await takeAndAbort(queue, 300);
+  // Some messages have arrived for nobody.
+  while (!(await watched()).some(([, sha]) => sha === giveBack.sha)) {
+    received.push(...(await takeAndAbort(queue, 10)));
+  }
   const sent = await stop();
   received.push(...(await takeTheRest(queue, sent, received)));
   await line.close();
-
-  const giveBacks = (await watched()).filter(([, sha]) => sha === giveBack.sha).length;
-  expect(giveBacks).toBeGreaterThan(0);
   expect(await redis.keys(`delayline_receipt*${name}*`)).toEqual([]);
 });
 
@@ -204,7 +205,7 @@ test("a block ends at once also while the answer to the end of another is under 
   await eventually(async () => !(await isBlocked()));
   await takeAndLeave();
   // Not at the end of the block's own time, which is 5 s.
-  await eventually(async () => !(await isBlocked()), { within: 2_500 });
+  await eventually(async () => !(await isBlocked()), { within: 4_000 });
 });
 
 test("a poll expires while a message is on its way to it: the next one does not overtake it", async () => {
@@ -215,9 +216,9 @@ test("a poll expires while a message is on its way to it: the next one does not 
   const queue = numbersIn(newLine({ redis: proxy.url }), name);
   await redis.rpush(name, -1);
   expect(await queue.take()).toBe(-1);
-  roles.only("blocking").delay.reply = 900;
+  roles.only("blocking").delay.reply = 2_000;
 
-  const polling = queue.poll(500);
+  const polling = queue.poll(1_500);
   await eventually(async () => {
     const list = String(await redis.client("LIST")).split("\n");
     return list.some((one) => one.includes(`:blocking:${name} `) && / flags=\S*b/.test(one));

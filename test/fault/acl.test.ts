@@ -108,6 +108,8 @@ test("one permission is missing for a while: nothing is lost, nothing is there t
       }
     })();
     await sleep(2_000);
+    // What is serious is heard of, even if a busy machine takes longer.
+    if (SERIOUS.has(rule)) await eventually(() => errors.length > 0).catch(() => {});
     // Whoever is refused does not leave connections behind.
     const list = String(await admin.client("LIST"));
     const connections = list.split("\n").filter((one) => one.includes(` user=${username} `)).length;
@@ -116,7 +118,7 @@ test("one permission is missing for a while: nothing is lost, nothing is there t
     const problems: string[] = [];
     const note = (problem: string) => void problems.push(problem);
     await offering.catch((error: unknown) => note(String(error)));
-    await eventually(() => missing(accepted, received).length === 0, { within: 20_000 }).catch(() =>
+    await eventually(() => missing(accepted, received).length === 0, { within: 30_000 }).catch(() =>
       note(`lost ${missing(accepted, received).join()}`),
     );
     over.abort();
@@ -129,7 +131,7 @@ test("one permission is missing for a while: nothing is lost, nothing is there t
     if (quarantine.length !== 1) note(`the poison is in the quarantine ${quarantine.length} times`);
     return { rule, problems, errors: [...new Set(errors)] };
   }
-}, 60_000);
+}, 120_000);
 
 test("wrong password: awaited calls reject, and events say why", async () => {
   const server = await startOwnServer({ args: ["--requirepass", "right"] });
@@ -144,7 +146,7 @@ test("wrong password: awaited calls reject, and events say why", async () => {
   // It is set right: all goes on by itself.
   const admin = newRedis(`redis://:right@127.0.0.1:${port}`);
   await admin.config("SET", "requirepass", "wrong");
-  await eventually(() => delayed.offer("message", 0).then(() => true), { within: 10_000 });
+  await eventually(() => delayed.offer("message", 0).then(() => true));
   expect(await line.getBlockingQueue(name).take()).toBe("message");
 });
 
@@ -245,13 +247,14 @@ test("what cannot be given back goes to the next who waits", async () => {
     /:blocking:\S+ .* flags=\S*b/.test(String(await admin.client("LIST"))),
   );
   await eventually(() => roles.all("background").length === 1);
-  roles.only("background").delay.request = 200;
+  roles.only("background").hold();
   controller.abort();
   await expect(take).rejects.toThrow("aborted");
   await admin.rpush(name, "message");
+  roles.only("background").letGo();
 
   await eventually(() => line.errors.length > 0);
   expect(line.errors[0]?.message).toContain("cannot give back yet");
   // One that waits now gets it, rather than waiting behind it.
-  expect(await queue.take({ signal: AbortSignal.timeout(8_000) })).toBe("message");
+  expect(await queue.take({ signal: AbortSignal.timeout(30_000) })).toBe("message");
 });

@@ -16,7 +16,7 @@ test("a failover that is announced while the Sentinel is asked ends no client, a
   const sentinel = await startProxy(`redis://127.0.0.1:${sentinelPort}`);
   const line = newLineThatMayFail({
     redis: { sentinels: [{ host: "127.0.0.1", port: sentinel.port }], name },
-    callTimeout: 20_000,
+    callTimeout: 40_000,
   });
   const queue = line.getDelayedQueue<string>(uniqueName());
   await queue.offer("kept", 60_000);
@@ -35,7 +35,7 @@ test("a failover that is announced while the Sentinel is asked ends no client, a
   await new Promise(setImmediate);
   await master.kill();
   // Of the calls that are awaited, and of the background.
-  await eventually(() => heard >= 2, { within: 20_000 });
+  await eventually(() => heard >= 2, { within: 30_000 });
   isSilent = false;
 
   expect(await underWay).toBe(1);
@@ -43,4 +43,4 @@ test("a failover that is announced while the Sentinel is asked ends no client, a
   expect(await queue.poll()).toBe("kept");
   await eventually(() => line.recoveries.length === line.errors.length);
   expect(line.errors.map(({ code }) => code)).toEqual(["REDIS"]);
-}, 60_000);
+}, 120_000);

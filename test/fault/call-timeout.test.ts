@@ -7,7 +7,8 @@ import { newRedis, redisUrl, uniqueName } from "../helpers/redis.ts";
 import { Roles } from "../helpers/roles.ts";
 import { startProxy } from "../helpers/tcp-proxy.ts";
 
-const TIMEOUT = 700;
+/** Milliseconds that a call may take. A busy machine stands still for hundreds of them. */
+const TIMEOUT = 1500;
 const ID = `1760000000000-${"00".repeat(16)}`;
 
 /** Every call that a user awaits, but for those that wait for messages. */
@@ -39,18 +40,21 @@ const calls: Record<string, (line: Delayline, name: string) => Promise<unknown>>
 };
 
 describe("Redis is away", () => {
-  test.each(Object.keys(calls))("%s rejects in time, was not sent, and says why", async (call) => {
-    const { proxy, line, name } = await clientBehindProxy();
-    proxy.refuse();
-    const startedAt = performance.now();
-    const error = await failure((calls[call] as (typeof calls)[string])(line, name));
-    const duration = performance.now() - startedAt;
-    expect(error).toBeInstanceOf(RedisError);
-    expect(error).toMatchObject({ effect: "none", reply: undefined });
-    expect(error.message).toContain(`ECONNREFUSED 127.0.0.1:${proxy.port}`);
-    expect(duration).toBeGreaterThan(TIMEOUT - 5);
-    // The bound of ioredis would be more than a minute.
-    expect(duration).toBeLessThan(TIMEOUT + 4_000);
+  test("every call rejects in time, was not sent, and says why", async () => {
+    const rejectsInTime = async (call: string) => {
+      const { proxy, line, name } = await clientBehindProxy();
+      proxy.refuse();
+      const startedAt = performance.now();
+      const error = await failure((calls[call] as (typeof calls)[string])(line, name), call);
+      const duration = performance.now() - startedAt;
+      expect(error, call).toBeInstanceOf(RedisError);
+      expect(error, call).toMatchObject({ effect: "none", reply: undefined });
+      expect(error.message, call).toContain(`ECONNREFUSED 127.0.0.1:${proxy.port}`);
+      expect(duration, call).toBeGreaterThan(TIMEOUT - 5);
+      // The bound of ioredis would be more than a minute.
+      expect(duration, call).toBeLessThan(TIMEOUT + 20_000);
+    };
+    await Promise.all(Object.keys(calls).map(rejectsInTime));
   });
 
   test("an offer was not stored, and never will be", async () => {
@@ -63,12 +67,14 @@ describe("Redis is away", () => {
     expect(error.message).toContain(`ECONNREFUSED 127.0.0.1:${proxy.port}`);
 
     await proxy.accept();
+    // It is connected again.
+    await eventually(async () => void (await queue.size()));
     await queue.offer("b", 60_000);
     expect(await queue.readAll()).toEqual(["b"]);
   });
 
   test("offers that wait keep their order when Redis is back", async () => {
-    const { proxy, line, name } = await clientBehindProxy({ callTimeout: 20_000 });
+    const { proxy, line, name } = await clientBehindProxy({ callTimeout: 40_000 });
     const queue = line.getDelayedQueue<number>(name);
     proxy.refuse();
     const offers: Promise<unknown>[] = [];
@@ -95,6 +101,7 @@ describe("Redis is away", () => {
     const queue = line.getDelayedQueue<string>(uniqueName());
     expect(await failure(queue.offer("a", 0))).toMatchObject({ stored: "not-stored" });
     await proxy.accept();
+    await eventually(() => lent.status === "ready");
     await queue.offer("b", 60_000);
     expect(await queue.readAll()).toEqual(["b"]);
     expect(listeners()).toEqual(before);
@@ -150,7 +157,7 @@ describe("a reply that comes too late", () => {
       const redis = newRedis();
       await queue.putMany(["warm", "a", "b"]);
       await queue.poll();
-      proxy.delay.reply = TIMEOUT + 500;
+      proxy.delay.reply = 2 * TIMEOUT;
       const abort = new AbortController();
       const rejected = failure(queue.poll(0, { signal: abort.signal }));
       await eventually(async () => (await redis.llen(name)) === 1);
@@ -168,13 +175,13 @@ describe("a reply that comes too late", () => {
     const redis = newRedis();
     await queue.offer("a", 60_000);
     await queue.cancel("nothing");
-    proxy.delay.reply = TIMEOUT + 500;
+    proxy.delay.reply = 2 * TIMEOUT;
     expect(await failure(queue.poll())).toMatchObject({ effect: "unknown" });
     await eventually(async () => (await redis.llen(queueKeys(name).quarantine)) === 1);
     proxy.delay.reply = 0;
     await eventually(() => line.errors.some(({ message }) => message.includes("1 message(s)")));
     await eventually(async () => (await queue.quarantine.requeue()) === 1);
-    expect(await line.getBlockingQueue<string>(name).poll(5_000)).toBe("a");
+    expect(await line.getBlockingQueue<string>(name).poll(20_000)).toBe("a");
   });
 });
 
@@ -191,7 +198,7 @@ test("a signal ends a call; an offer says whether it was sent", async () => {
     queue.get("order:42", { signal }),
     line.serverTime({ signal }),
     line.getBlockingQueue(name).poll(0, { signal }),
-  ].map(failure);
+  ].map((call) => failure(call));
   const offer = failure(queue.offer("a", 60_000, { signal }));
   const others = failure(queue.offerMany([{ payload: "b", delay: 60_000 }], { signal }));
   abort.abort(reason);
@@ -207,9 +214,9 @@ test("a signal ends a call; an offer says whether it was sent", async () => {
   expect(await queue.readAll()).toEqual(["d"]);
 });
 
-async function failure(call: Promise<unknown>): Promise<Error> {
+async function failure(call: Promise<unknown>, what = "it"): Promise<Error> {
   return await call.then(
-    () => expect.unreachable("it was to fail"),
+    () => expect.unreachable(`${what} was to fail`),
     (error: unknown) => error as Error,
   );
 }

@@ -53,7 +53,7 @@ test("leaves no connection behind", async () => {
     await queue.offer("message", 60_000);
     await line.getBlockingQueue(queue.name).poll(10);
   }
-  expect(await connectionCount(server.url)).toBe(12);
+  await eventually(async () => expect(await connectionCount(server.url)).toBe(12));
   await Promise.all(lines.map((line) => line.close()));
   await eventually(async () => (await connectionCount(server.url)) === 0);
 });
@@ -68,7 +68,7 @@ test("leaves nothing behind that keeps the process alive", async () => {
 });
 
 test("waits that are under way reject, and nothing that arrives is lost", async () => {
-  const line = newLine();
+  const line = newLine({ closeTimeout: 30_000 });
   const name = uniqueName();
   const queue = line.getBlockingQueue<string>(name, { codec: "string" });
   const waits = [
@@ -86,7 +86,8 @@ test("waits that are under way reject, and nothing that arrives is lost", async 
   const isBlocked = async () => String(await redis.client("LIST")).includes(`:blocking:${name} `);
   await eventually(isBlocked);
 
-  expect(await timeOf(() => line.close())).toBeLessThan(2_000);
+  // At once, and not when `closeTimeout` is over.
+  expect(await timeOf(() => line.close())).toBeLessThan(15_000);
   await Promise.all(rejections);
   await iterating;
   await redis.rpush(name, "late");
@@ -181,8 +182,9 @@ test.for(["gone", "frozen", "silent"] as const)(
         ];
         const outcomes = Promise.allSettled(calls);
         await sleep(i * 400);
-        expect(await timeOf(() => line.close())).toBeLessThan(closeTimeout + 1_000);
-        const left = sleep(2_000, "some calls are not settled");
+        // A busy machine takes longer. It would not end at all as long as Redis is away.
+        expect(await timeOf(() => line.close())).toBeLessThan(closeTimeout + 10_000);
+        const left = sleep(10_000, "some calls are not settled");
         const settled = await Promise.race([outcomes, left]);
         expect(settled).toEqual(calls.map(() => expect.objectContaining({ status: "rejected" })));
       }),
@@ -324,12 +326,12 @@ test("without an error listener the process lives, and is warned", async () => {
   await redis.rpush(name, '"one"', "{ no json");
   await redis.zadd(timeouts, 1, "poison");
   await redis.publish(`redisson_delay_queue_channel:{${name}}`, "0");
-  await eventually(() => child.stderr.includes("HandlerError"), { within: 10_000 });
+  await eventually(() => child.stderr.includes("HandlerError"));
   await eventually(() => child.stderr.includes("DecodeError"));
   await eventually(() => child.stderr.includes("QuarantineError"));
   await redis.set(timeouts, "somebody else's");
   await redis.publish(`redisson_delay_queue_channel:{${name}}`, "0");
-  await eventually(() => child.stderr.includes("WRONGTYPE"), { within: 10_000 });
+  await eventually(() => child.stderr.includes("WRONGTYPE"));
   await redis.del(timeouts);
 
   await redis.rpush(name, '"last"');

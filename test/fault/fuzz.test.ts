@@ -400,7 +400,7 @@ const openLines = () => ({
 
 test(
   `${CASES} queues full of garbage: no call fails, no good message is lost or doubled`,
-  { timeout: 60_000 + CASES * 100 },
+  { timeout: 60_000 + CASES * 300 },
   async () => {
     redis = newRedis();
     const failures: string[] = [];

@@ -121,10 +121,13 @@ test("the reply of a give-back is lost: the message is back once", async () => {
       return list.some((one) => one.includes(`:blocking:${name} `) && / flags=\S*b/.test(one));
     });
     await eventually(() => roles.all("background").length === 1);
-    roles.only("background").delay.request = 100;
+    const background = roles.only("background");
+    // What ends the block does not reach Redis before the message does.
+    background.hold();
     controller.abort();
     await expect(take).rejects.toThrow("aborted");
     await redis.rpush(name, message);
+    background.letGo();
   };
   // So that Redis knows the script.
   await arriveForNobody("one");
@@ -142,7 +145,7 @@ test("the reply of a give-back is lost: the message is back once", async () => {
   await arriveForNobody("two");
   await eventually(() => losses === 1);
   await eventually(() => line.errors.length > 0);
-  expect(await queue.take({ signal: AbortSignal.timeout(10_000) })).toBe("two");
+  expect(await queue.take({ signal: AbortSignal.timeout(30_000) })).toBe("two");
   expect(await queue.poll(100)).toBeUndefined();
   // The one that was sent again leaves no receipt either.
   await line.close();
@@ -171,7 +174,7 @@ test("a wake-up that overtakes a transfer's answer is not missed, 20 times", asy
     // A transfer moves a first message. Its answer, with "much later" as the next deadline, is on its
     // way while a sooner message is offered.
     await queue.offer(`first ${i}`, 20);
-    expect(await redis.blpop(name, 5)).toEqual([name, `first ${i}`]);
+    expect(await redis.blpop(name, 20)).toEqual([name, `first ${i}`]);
     const { deadline } = await queue.offer(`sooner ${i}`, 30);
     expect(await redis.blpop(name, 20)).toEqual([name, `sooner ${i}`]);
     const [seconds, micros] = (await redis.time()).map(Number) as [number, number];
@@ -179,6 +182,6 @@ test("a wake-up that overtakes a transfer's answer is not missed, 20 times", asy
   }
   // The task hears of the sooner message 30 ms before it has its answer, and acts on it then. Missed
   // wake-ups would be a minute late.
-  expect(Math.max(...lateness)).toBeLessThan(500);
+  expect(Math.max(...lateness)).toBeLessThan(15_000);
   expect(Math.min(...lateness)).toBeGreaterThanOrEqual(0);
 });

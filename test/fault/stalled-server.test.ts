@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, it, test } from "vitest";
 import { newLine, newLineThatMayFail } from "../helpers/delayline.ts";
+import { eventually } from "../helpers/eventually.ts";
 import { startOwnServer } from "../helpers/own-server.ts";
 import { newRedis, uniqueName } from "../helpers/redis.ts";
 
@@ -24,7 +25,7 @@ it("loses nothing when Redis stalls for longer than any answer should take", asy
       await sleep(1);
     }
   })();
-  await expect.poll(() => received.length).toBeGreaterThan(20);
+  await eventually(() => received.length > 20);
   server.pause();
   await sleep(4500);
   server.resume();
@@ -47,7 +48,8 @@ test.each(["poll", "takeMany", "pollFromAny"] as const)(
     server.pause();
     const startedAt = performance.now();
     await expect(waits[method]()).rejects.toMatchObject({ code: "REDIS" });
-    expect(performance.now() - startedAt).toBeLessThan(3000);
+    // Soon: a second on a quiet machine. It would not end at all as long as Redis stands still.
+    expect(performance.now() - startedAt).toBeLessThan(10_000);
 
     // Nothing of it is left behind that would swallow a message.
     server.resume();

@@ -7,6 +7,7 @@ import { eventually } from "../helpers/eventually.ts";
 import { startOwnServer, type OwnServer } from "../helpers/own-server.ts";
 import { newRedis, uniqueName } from "../helpers/redis.ts";
 import { missing, repeated } from "./ledger.ts";
+import { bundle } from "../helpers/bundle.ts";
 import type { Taking } from "./workers/storm-consumer.ts";
 import type { Entry, ProducerReport } from "./workers/storm-producer.ts";
 
@@ -54,7 +55,8 @@ test(
       return startChild(program("storm-producer"), { env: { ...env, ...own } });
     });
     const consumers = [1, 2].map(() => startChild(program("storm-consumer"), { env }));
-    const startMover = () => startChild(program("mover"), { env });
+    const mover = await bundle(program("mover"));
+    const startMover = () => startChild(mover, { env });
     const movers = [startMover(), startMover()];
     await Promise.all([...producers, ...consumers, ...movers].map(isReady));
 

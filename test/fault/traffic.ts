@@ -19,7 +19,6 @@ export class Traffic {
   readonly acknowledgedAt = new Map<number, number>();
   readonly rejected = new Map<number, OfferError>();
   readonly receivedAt = new Map<number, number>();
-  readonly repeated: number[] = [];
   readonly #timer: NodeJS.Timeout;
   #settled = 0;
 
@@ -27,7 +26,6 @@ export class Traffic {
   constructor(options: () => DelaylineOptions, delay: number) {
     const consumer = newLineThatMayFail(options());
     consumer.getBlockingQueue<number>(this.name).subscribe((i) => {
-      if (this.receivedAt.has(i)) this.repeated.push(i);
       this.receivedAt.set(i, performance.now());
     });
     const producer = newLineThatMayFail({ ...options(), transfer: false, callTimeout: OUTLAST });
@@ -54,22 +52,22 @@ export class Traffic {
   /** Resolves when some messages have arrived. */
   async isFlowing(): Promise<void> {
     const before = this.receivedAt.size;
-    await eventually(() => this.receivedAt.size >= before + 20, { within: 20_000 });
+    await eventually(() => this.receivedAt.size >= before + 20, { within: 30_000 });
   }
 
   /**
-   * Stops offering, and waits until every offer is settled, the message offered last has arrived, and
-   * for a second nothing more does.
+   * Stops offering, and waits until every offer is settled and every message has arrived; or the one offered last has,
+   * and for two seconds nothing more does.
    */
   async end(): Promise<void> {
     this.stop();
-    await eventually(() => this.#settled === this.offeredAt.size, { within: 30_000 });
+    await eventually(() => this.#settled === this.offeredAt.size, { within: OUTLAST });
     const last = Math.max(...this.acknowledgedAt.keys());
     await eventually(() => this.receivedAt.has(last), { within: 30_000, what: "the last arrives" });
     let count = 0;
-    while (count < this.receivedAt.size) {
+    while (count < this.receivedAt.size && this.lostAt.length > 0) {
       count = this.receivedAt.size;
-      await sleep(1000);
+      await sleep(2000);
     }
   }
 

@@ -4,6 +4,7 @@ import { startChild } from "../helpers/child.ts";
 import { eventually } from "../helpers/eventually.ts";
 import { newRedis, redisUrl, uniqueName } from "../helpers/redis.ts";
 import { expectEachOnce, numbers } from "./ledger.ts";
+import { bundle } from "../helpers/bundle.ts";
 
 const mover = new URL("workers/mover.ts", import.meta.url);
 
@@ -11,7 +12,8 @@ test("of two processes that move messages, one is killed again and again", async
   const name = uniqueName();
   const redis = newRedis();
   const producer = newLine({ transfer: false, codec: "string" });
-  const start = () => startChild(mover, { env: { REDIS: redisUrl(), QUEUE: name } });
+  const program = await bundle(mover);
+  const start = () => startChild(program, { env: { REDIS: redisUrl(), QUEUE: name } });
 
   const workers = [start(), start()];
   await Promise.all(workers.map((worker) => worker.next()));
@@ -25,14 +27,14 @@ test("of two processes that move messages, one is killed again and again", async
       .getDelayedQueue<string>(name)
       .offerMany(more.map((payload, i) => ({ payload, delay: 100 + 2 * i })));
     // While it moves: wait for a message that moves now.
-    await eventually(async () => (await redis.llen(name)) > before, { within: 10_000 });
+    await eventually(async () => (await redis.llen(name)) > before);
     await workers[kill % 2]?.kill("SIGKILL");
     const worker = start();
     workers[kill % 2] = worker;
     await worker.next();
   }
 
-  await eventually(async () => (await redis.llen(name)) >= sent.length, { within: 10_000 });
+  await eventually(async () => (await redis.llen(name)) >= sent.length, { within: 40_000 });
   expectEachOnce(sent, await redis.lrange(name, 0, -1));
   expect(await redis.zcard(`redisson_delay_queue_timeout:{${name}}`)).toBe(0);
 }, 180_000);
@@ -58,7 +60,7 @@ test("what fell due while no process was there moves as soon as the first is bac
   while (received.length < 1000) received.push(...(await queue.takeMany({ max: 100 })));
   expect(received).toEqual(sent);
   // Not at a sweep: that would be 24 s and more.
-  expect(performance.now() - startedAt).toBeLessThan(3_000);
+  expect(performance.now() - startedAt).toBeLessThan(15_000);
 });
 
 test("what fell due long ago leaves in the order of the deadlines", async () => {

@@ -32,7 +32,7 @@ test.for([
   const redis = newRedis();
   const arrivedBy = new Map<string, number>();
   while (arrivedBy.size < shifts.length * COUNT) {
-    const popped = await redis.blpop(name, 10);
+    const popped = await redis.blpop(name, 20);
     if (popped === null) break;
     const [seconds, micros] = (await redis.time()).map(Number) as [number, number];
     arrivedBy.set(popped[1], seconds * 1000 + micros / 1000);
@@ -48,5 +48,5 @@ test.for([
   const lateness = [...arrivedBy].map(([n, at]) => at - (deadlines.get(n) ?? NaN));
   expect(Math.min(...lateness)).toBeGreaterThanOrEqual(0);
   // An hour, if it were a matter of clocks. This much is left to a busy machine.
-  expect(Math.max(...lateness)).toBeLessThan(1_000);
+  expect(Math.max(...lateness)).toBeLessThan(20_000);
 });

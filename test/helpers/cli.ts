@@ -19,15 +19,17 @@ export interface CliOptions {
   /** Whether it runs on a terminal. Defaults to false. */
   readonly isTty?: boolean;
   readonly signal?: AbortSignal;
+  /** Is told each piece that it writes to stdout. */
+  readonly onStdout?: (text: string) => void;
   /** Is told each piece that it writes to stderr. */
   readonly onStderr?: (text: string) => void;
 }
 
 /** Runs the `delayline` command in this process, on the shared Redis unless told otherwise. */
 export async function cli(argv: readonly string[], options: CliOptions = {}): Promise<CliRun> {
-  const { url = redisUrl(), env = {}, input = "", isTty = false, onStderr = () => {} } = options;
-  const { signal = new AbortController().signal } = options;
-  const [stdout, stderr] = [gathering(isTty), gathering(isTty, onStderr)];
+  const { url = redisUrl(), env = {}, input = "", isTty = false } = options;
+  const { onStdout, onStderr, signal = new AbortController().signal } = options;
+  const [stdout, stderr] = [gathering(isTty, onStdout), gathering(isTty, onStderr)];
   const stdin = typeof input === "string" ? Readable.from([input]) : input;
   const code = await main(argv, {
     stdin: Object.assign(stdin, { isTTY: isTty }),

@@ -60,7 +60,7 @@ export function fromHere(request: Request): Request {
   return request;
 }
 
-/** Reads server-sent events: their names, and their data. */
+/** Reads server-sent events: their names, and their data. Beats, which come while a busy machine is slow, are left out. */
 export async function* eventsOf(
   response: Response,
 ): AsyncGenerator<{ readonly event: string; readonly data: any }, void, void> {
@@ -72,7 +72,8 @@ export async function* eventsOf(
     text = blocks.pop() ?? "";
     for (const block of blocks) {
       const [, event, data] = /^event: (.*)\ndata: (.*)$/.exec(block) ?? [];
-      if (event !== undefined) yield { event, data: JSON.parse(data ?? "null") };
+      if (event !== undefined && event !== "beat")
+        yield { event, data: JSON.parse(data ?? "null") };
     }
   }
 }

@@ -8,6 +8,7 @@ import { ServerProcess } from "../../src/testing/server-process.ts";
 import { eventually } from "./eventually.ts";
 import { startOwnServer, SYNC_AT_ONCE, type OwnServer } from "./own-server.ts";
 import { newRedis } from "./redis.ts";
+import { replicated } from "./replicated.ts";
 
 /** Starts a Sentinel for this test alone, with these lines of configuration. Returns its port. */
 export async function spawnSentinel(monitoring: readonly string[]): Promise<number> {
@@ -43,12 +44,7 @@ export async function startSentinelPair(name: string, downAfter = 500): Promise<
     what: "the replica is in step with its master",
   });
   const sentinelPort = await startSentinel(name, master.port, downAfter);
-  const leader = newRedis(master.url);
-  const handOver = async () => {
-    // WAIT waits for what its own connection has written, and with it for all that was before.
-    await leader.incr("delayline-test:handed-over");
-    await eventually(async () => (await leader.wait(1, 1000)) === 1);
-  };
+  const handOver = async () => void (await replicated(master, 1));
   return { master, replica, sentinelPort, handOver };
 }
 

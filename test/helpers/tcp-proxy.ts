@@ -224,6 +224,16 @@ export class ProxyConnection {
     for (const direction of bothUnless(directions)) this.#swallowed.add(direction);
   }
 
+  /** Holds up what comes from the client until {@link ProxyConnection.letGo}. */
+  hold(): void {
+    this.#client.pause();
+  }
+
+  /** Ends {@link ProxyConnection.hold}: what was held up goes on in its order. */
+  letGo(): void {
+    this.#client.resume();
+  }
+
   #isSwallowed(direction: Direction): boolean {
     return this.#swallowed.has(direction) || this.#rules.isSwallowed(direction);
   }

@@ -17,8 +17,14 @@ const INTERVAL = 10;
 /** Milliseconds until a message is due. */
 const DELAY = 100;
 
-/** Milliseconds for which a master may be ahead of its replica. */
-const UNREPLICATED = 500;
+/** Milliseconds after its death until which a master's replies may be heard: the machine is busy. */
+const HEARD = 1000;
+
+/** When a master died, and until when its replica surely had everything. */
+export interface Death {
+  readonly replicatedAt: number;
+  readonly diedAt: number;
+}
 
 /** A producer and a consumer of a queue in partitions, and what became of each message, by `performance.now()`. */
 export class ClusterTraffic {
@@ -68,7 +74,7 @@ export class ClusterTraffic {
 
   /** Resolves when some messages have arrived. */
   async isFlowing(): Promise<void> {
-    await eventually(() => this.receivedAt.size >= 100, { within: 20_000 });
+    await eventually(() => this.receivedAt.size >= 100, { within: 30_000 });
   }
 
   /** The partitions that a server has. */
@@ -81,11 +87,12 @@ export class ClusterTraffic {
   async end(): Promise<void> {
     clearInterval(this.#timer);
     const settled = () => this.acknowledgedAt.size + this.rejected.size;
-    await eventually(() => settled() === this.offeredAt.size, { within: 30_000 });
+    await eventually(() => settled() === this.offeredAt.size, { within: 60_000 });
     let count = -1;
     while (count < this.receivedAt.size) {
       count = this.receivedAt.size;
-      await sleep(1000);
+      // Twice as long while something is missing: it may be lost, or the machine stands still.
+      await sleep(this.lost().length === 0 ? 1000 : 2000);
     }
   }
 
@@ -110,20 +117,20 @@ export class ClusterTraffic {
   }
 
   /** Those that were acknowledged but did not arrive; without what a master that died may not have handed on. */
-  lost(diedAt = -Infinity): number[] {
+  lost(death?: Death): number[] {
     return [...this.acknowledgedAt]
-      .filter(([n, at]) => !this.receivedAt.has(n) && !isUnsure(at, diedAt))
+      .filter(([n, at]) => !this.receivedAt.has(n) && !isUnsure(at, death))
       .map(([n]) => n);
   }
 
   /** Those that arrived twice; likewise. */
-  twice(diedAt = -Infinity): number[] {
+  twice(death?: Death): number[] {
     return [...this.receivedAt]
-      .filter(([, [first, second]]) => second !== undefined && !isUnsure(first as number, diedAt))
+      .filter(([, [first, second]]) => second !== undefined && !isUnsure(first as number, death))
       .map(([n]) => n);
   }
 }
 
-function isUnsure(at: number, diedAt: number): boolean {
-  return diedAt - UNREPLICATED < at && at < diedAt + UNREPLICATED;
+function isUnsure(at: number, death: Death | undefined): boolean {
+  return death !== undefined && death.replicatedAt < at && at < death.diedAt + HEARD;
 }

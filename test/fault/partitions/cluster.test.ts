@@ -3,6 +3,7 @@ import { expect, test } from "vitest";
 import { masterOf, startCluster, type TestCluster } from "../../helpers/cluster.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { newRedis } from "../../helpers/redis.ts";
+import { replicated } from "../../helpers/replicated.ts";
 import { replaced } from "../replaced.ts";
 import { partitionName } from "../../../src/partitions/ring.ts";
 import type { OwnServer } from "../../helpers/own-server.ts";
@@ -25,6 +26,7 @@ test("kill -9 of a master: the other partitions go on, and all are back soon aft
   expect(gone.map(({ length }) => length)).toEqual([2, 2]);
 
   const replacing = replaced(cluster, victim, name);
+  const replicatedAt = await replicated(victim, 1, `${name}:replicated`);
   const killedAt = performance.now();
   await victim.kill();
   const at = await replacing;
@@ -38,16 +40,19 @@ test("kill -9 of a master: the other partitions go on, and all are back soon aft
   for (const [i, traffic] of both.entries()) {
     for (let partition = 0; partition < PARTITIONS; partition++) {
       if (gone[i]!.includes(partition)) {
-        expect(traffic.untilDelivered(partition, at)).toBeLessThan(1500);
+        // Less than 1.5 s on a quiet machine. What nobody was told of would wait for a sweep, 24 s and more.
+        expect(traffic.untilDelivered(partition, at)).toBeLessThan(10_000);
         continue;
       }
       const lateness = traffic.lateness(partition, killedAt, at);
       expect(lateness.length).toBeGreaterThan(3);
-      // The slots were out of service for 3 s or so. This much is left to a busy machine.
-      expect(Math.max(...lateness)).toBeLessThan(1000);
+      // The slots were out of service for 3 s or so. If the others waited for them, half of their messages would be
+      // late by half of that time and more. A busy machine stands still for seconds, but not half of the time.
+      expect(lateness[lateness.length >> 1]).toBeLessThan((at - killedAt) / 4);
     }
-    expect(traffic.lost(killedAt)).toEqual([]);
-    expect(traffic.twice(killedAt)).toEqual([]);
+    const death = { replicatedAt, diedAt: killedAt };
+    expect(traffic.lost(death)).toEqual([]);
+    expect(traffic.twice(death)).toEqual([]);
     expect([...traffic.rejected.values()].map(String)).toEqual([]);
     // The new master is known by its address.
     expect((await traffic.line.partitions(traffic.name)).map(({ node }) => node)).not.toContain(
@@ -55,12 +60,12 @@ test("kill -9 of a master: the other partitions go on, and all are back soon aft
     );
     await eventually(() => traffic.line.recoveries.length === traffic.line.errors.length);
   }
-}, 90_000);
+}, 150_000);
 
 test("a partition's slot is moved to another master under load: nothing is lost, nothing comes twice", async () => {
   const cluster = await startCluster();
   const kinds = ["plain", "reliable"] as const;
-  const both = kinds.map((kind) => new ClusterTraffic(cluster.cluster, kind, 5000));
+  const both = kinds.map((kind) => new ClusterTraffic(cluster.cluster, kind, 20_000));
   for (const traffic of both) await traffic.isFlowing();
 
   const moved = both.map(({ name }) => partitionName(name, 1));
@@ -76,7 +81,7 @@ test("a partition's slot is moved to another master under load: nothing is lost,
     expect(traffic.twice()).toEqual([]);
     expect(traffic.rejected.size).toBeLessThanOrEqual(traffic.offeredAt.size / 100);
   }
-}, 60_000);
+}, 120_000);
 
 /** Moves a slot with all its keys to another master, as `redis-cli --cluster reshard` does. */
 async function moveSlotOf(cluster: TestCluster, key: string): Promise<void> {

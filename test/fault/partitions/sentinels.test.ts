@@ -17,7 +17,7 @@ async function startGroup(name: string, downAfter?: number) {
 }
 
 test("two Sentinel set-ups in one list: the master of one dies, the other's partitions go on", async () => {
-  const [dying, living] = await Promise.all([startGroup("one"), startGroup("two", 60_000)]);
+  const [dying, living] = await Promise.all([startGroup("one", 3000), startGroup("two", 60_000)]);
   const name = uniqueName("partitions");
   const redis = [dying.options, living.options];
   const line = newLineThatMayFail({ redis });
@@ -28,7 +28,7 @@ test("two Sentinel set-ups in one list: the master of one dies, the other's part
     arrived.push(n);
     lateness.set(n, performance.now() - due);
   });
-  const queue = newLineThatMayFail({ redis, callTimeout: 20_000 }).getDelayedQueue<{
+  const queue = newLineThatMayFail({ redis, callTimeout: 40_000 }).getDelayedQueue<{
     n: number;
     due: number;
   }>(name, options);
@@ -49,12 +49,14 @@ test("two Sentinel set-ups in one list: the master of one dies, the other's part
   await dying.handOver();
 
   await dying.master.kill();
+  const killedAt = performance.now();
   const replica = newRedis(dying.replica.url);
   const isReplaced = async () => (await replica.info("replication")).includes("role:master");
   while (!(await isReplaced())) {
     offer();
     await sleep(20);
   }
+  const outage = performance.now() - killedAt;
   for (let i = 0; i < 20; i++) offer();
   const settled = await Promise.allSettled(offered);
   const sent = settled.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
@@ -63,18 +65,19 @@ test("two Sentinel set-ups in one list: the master of one dies, the other's part
     // What was under way while it died may be there or not.
     expect([(one.reason as OfferError).stored, serverOf(`key-${n}`)]).toEqual(["unknown", 0]);
   }
-  await eventually(() => missing(sent, arrived).length === 0, { within: 5_000 });
+  await eventually(() => missing(sent, arrived).length === 0);
 
   expect(repeated(arrived)).toEqual([]);
   const late = sent
     .filter((n) => n >= 40 && serverOf(`key-${n}`) === 1)
     .map((n) => lateness.get(n) ?? NaN);
-  // It took 1 s or more to replace the other one. This much is left to a busy machine.
-  expect(Math.max(...late)).toBeLessThan(500);
+  // Who waits for the other one waits until it is replaced, 3 s and more. This much is left to a busy machine.
+  expect(outage).toBeGreaterThan(2500);
+  expect(Math.max(...late)).toBeLessThan(outage - 1000);
   expect(await nodes()).toEqual([dying.replica.port, port, dying.replica.port, port]);
   await eventually(() => line.recoveries.length === line.errors.length);
   expect(line.errors.length).toBe(1);
-}, 60_000);
+}, 120_000);
 
 /** Which of two servers has the messages with this key. */
 function serverOf(key: string): number {

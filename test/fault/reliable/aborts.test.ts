@@ -87,7 +87,7 @@ test(
         counts[taken === undefined ? "aborted" : "taken"]++;
         // Half of the time nobody waits for a moment: what arrives then has to go back.
         if (taken === undefined && Math.random() < 0.5) await sleep(SPREAD);
-        const delivery = taken ?? (await queue.take({ signal: AbortSignal.timeout(5_000) }));
+        const delivery = taken ?? (await queue.take({ signal: AbortSignal.timeout(30_000) }));
         expect(delivery.attempt).toBe(1);
         received.push(delivery.payload);
         expect(await delivery.ack()).toBe(true);

@@ -49,7 +49,9 @@ test(
     let lastKill = performance.now();
     let killing: Promise<void> | undefined;
     const seen = { samples: 0, delayed: 0, retrying: 0, ready: 0, dead: 0 };
-    while (performance.now() < stormEnd) {
+    // Until all of it has happened; a busy machine takes longer.
+    const isSeen = () => Object.values(seen).every((count) => count > 10);
+    while (performance.now() < stormEnd || (!isSeen() && performance.now() < stormEnd + 60_000)) {
       const sample = await sampleOf(redis, name);
       expect(sample).toMatchObject({ sum: COUNT, completed: 0 });
       seen.samples++;
@@ -64,11 +66,11 @@ test(
     }
     await killing;
     if (RELIABLE_MESSAGES !== undefined) console.log({ kills: crew.kills, ...seen });
-    for (const count of Object.values(seen)) expect(count).toBeGreaterThan(10);
+    expect(isSeen(), JSON.stringify(seen)).toBe(true);
 
     await crew.say("complete");
     let last = await sampleOf(redis, name);
-    const end = performance.now() + 20_000;
+    const end = performance.now() + 60_000;
     while (last.sum > last.dead && performance.now() < end) {
       const next = await sampleOf(redis, name);
       expect(next.sum).toBeLessThanOrEqual(last.sum);
@@ -79,7 +81,7 @@ test(
     expect(await redis.xpending(stream, "default")).toEqual([0, null, null, null]);
     await eventually(async () => expect(await redis.hlen(retrying)).toBe(0));
   },
-  STORM * 2 + 60_000,
+  STORM * 2 + 180_000,
 );
 
 async function sampleOf(redis: Redis, name: string): Promise<Sample> {

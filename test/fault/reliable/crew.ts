@@ -1,6 +1,6 @@
 import type { Child } from "../../../scripts/child/child.ts";
 import { startChild } from "../../helpers/child.ts";
-import { bundle } from "../workers/bundle.ts";
+import { bundle } from "../../helpers/bundle.ts";
 
 /** How many messages the short forms use; `npm run soak` raises it. */
 export const { RELIABLE_MESSAGES } = process.env;

@@ -73,7 +73,7 @@ export class GroupTraffic {
   /** Resolves when some messages have come through in both groups. */
   async isFlowing(): Promise<void> {
     for (const done of Object.values(this.doneAt)) {
-      await eventually(() => done.size >= 50, { within: 20_000 });
+      await eventually(() => done.size >= 50, { within: 30_000 });
     }
   }
 
@@ -83,7 +83,7 @@ export class GroupTraffic {
    */
   async end(redis: Redis | Cluster): Promise<void> {
     clearInterval(this.#timer);
-    await eventually(() => this.#settled === this.offeredAt.size, { within: 30_000 });
+    await eventually(() => this.#settled === this.offeredAt.size, { within: OUTLAST });
     const { timeouts, retries, stream } = queueKeys(this.name);
     await eventually(
       async () => {
@@ -95,7 +95,7 @@ export class GroupTraffic {
         }
         expect(left).toEqual([0, 0, 0, 0, 0]);
       },
-      { within: 30_000, what: "nothing is left" },
+      { within: 60_000, what: "nothing is left" },
     );
   }
 

@@ -64,7 +64,7 @@ test(
         left.push(await redis.hlen(retrying), await redis.xlen(stream), inFlight);
         expect(left).toEqual([0, 0, 0, 0, 0]);
       },
-      { within: 20_000, what: "nothing is delayed, retrying, ready or in flight" },
+      { within: 60_000, what: "nothing is delayed, retrying, ready or in flight" },
     );
     await crew.areThere();
 
@@ -75,7 +75,7 @@ test(
     expect(stored.size).toBe(MESSAGES);
     for (const count of Object.values(troubles)) expect(count).toBeGreaterThan(0);
   },
-  LONGEST + 60_000,
+  LONGEST + 120_000,
 );
 
 /** Offers all messages, not through the proxy; returns which were stored, with their deadlines. */
@@ -168,12 +168,12 @@ function newLosses(proxy: TcpProxy) {
     wanted.lost();
     return "cut";
   };
-  /** Resolves when one was lost; false if none came for a second. */
+  /** Resolves when one was lost; false if none came for three seconds. */
   return async (role: "blocking" | "background"): Promise<boolean> => {
     const lost = new Promise<boolean>((resolve) => {
       wanted = { role, lost: () => resolve(true) };
     });
-    const isLost = await Promise.race([lost, sleep(1000, false)]);
+    const isLost = await Promise.race([lost, sleep(3000, false)]);
     wanted = undefined;
     settling.clear();
     return isLost;

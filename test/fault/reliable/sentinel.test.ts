@@ -1,6 +1,7 @@
 import { Redis } from "ioredis";
 import { expect, onTestFinished, test } from "vitest";
 import { eventually } from "../../helpers/eventually.ts";
+import { replicated } from "../../helpers/replicated.ts";
 import { SentinelGroup, type Member } from "../../helpers/sentinel-group.ts";
 import { RELIABLE_MESSAGES } from "./crew.ts";
 import { GroupTraffic } from "./group-traffic.ts";
@@ -10,11 +11,17 @@ import { GroupTraffic } from "./group-traffic.ts";
  * what the new master had not received. Of the settlements that are lost so, each message is handled again.
  */
 
-/** Milliseconds around the failover in which an offer may be acknowledged and lost. */
-const SWITCHING = 500;
+/**
+ * Milliseconds after the switch until which an answer of the old master may still arrive: a few on a quiet machine.
+ * Who stays with it gets its answers for 10 s.
+ */
+const SWITCHING = 1500;
 
-/** Milliseconds after the switch by which offers are back, and a second later deliveries. */
-const BACK = 2000;
+/**
+ * Milliseconds after the switch by which offers are back, and later deliveries: 2 s and 3 s on a quiet machine. What
+ * nobody is told of waits for a sweep, 24 s and more.
+ */
+const BACK = 12_000;
 
 /** Milliseconds until a message is due. */
 const DELAY = 1000;
@@ -30,12 +37,16 @@ for (const [cause, act] of Object.entries(causes)) {
     const traffic = new GroupTraffic(() => ({ redis: group.options }), DELAY);
     await traffic.isFlowing();
     const { switched } = await group.nextSwitch();
-    const actedAt = performance.now();
-    await act(group, await group.master());
+    const master = await group.master();
+    const replicatedAt = await replicated(master.server, 2);
+    await act(group, master);
     const { at } = await switched;
-    await eventually(() => performance.now() > at + 3000 && traffic.untilDone(at) < Infinity, {
-      within: 20_000,
-    });
+    await eventually(
+      () => performance.now() > at + 2 * SWITCHING && traffic.untilDone(at) < Infinity,
+      {
+        within: 30_000,
+      },
+    );
     const redis = new Redis(group.options);
     redis.on("error", () => {});
     onTestFinished(() => redis.disconnect());
@@ -46,10 +57,10 @@ for (const [cause, act] of Object.entries(causes)) {
     expect(found).toEqual(wanted);
     expect(found.length).toBeGreaterThan(0);
     expect(traffic.untilAcknowledged(at)).toBeLessThan(BACK);
-    expect(traffic.untilDone(at)).toBeLessThan(DELAY + BACK + 1000);
+    expect(traffic.untilDone(at)).toBeLessThan(DELAY + BACK + 6000);
     const { lostAt } = traffic;
-    expect(lostAt.filter((lost) => lost < actedAt - SWITCHING)).toEqual([]);
+    expect(lostAt.filter((lost) => lost < replicatedAt)).toEqual([]);
     expect(lostAt.filter((lost) => lost > at + SWITCHING)).toEqual([]);
     for (const error of traffic.rejected.values()) expect(error.stored).toBe("unknown");
-  }, 90_000);
+  }, 150_000);
 }

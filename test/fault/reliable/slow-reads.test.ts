@@ -15,12 +15,12 @@ test("a message that is on its way for many beats is delivered once, and is ours
   const roles = new Roles(proxy);
   const name = uniqueName();
   const line = newLine({ redis: proxy.url });
-  const queue = line.getReliableQueue<number>(name, { visibilityTimeout: 100 });
+  const queue = line.getReliableQueue<number>(name, { visibilityTimeout: 300 });
   const taking = queue.take();
   await eventually(() => expect(roles.all("blocking").length).toBeGreaterThan(0));
-  for (const connection of roles.all("blocking")) connection.delay.reply = 600;
+  for (const connection of roles.all("blocking")) connection.delay.reply = 1500;
   await newLine({ transfer: false })
-    .getReliableQueue<number>(name, { visibilityTimeout: 100 })
+    .getReliableQueue<number>(name, { visibilityTimeout: 300 })
     .offer(1, 0);
   const delivery = await taking;
   expect(delivery.attempt).toBe(1);

@@ -7,4 +7,4 @@ const { REDIS = "", QUEUE = "" } = process.env;
 const line = new Delayline({ redis: REDIS });
 line.on("error", (error) => void tell({ error: error.message }));
 line.getDelayedQueue(QUEUE);
-await tell("ready");
+void tell("ready");

@@ -65,8 +65,7 @@ queue.subscribe(
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- The test's own.
   { ...(JSON.parse(SUBSCRIBE) as object), onError: () => {} },
 );
-await queue.isPaused();
-await tell({ kind: "ready" });
+void queue.isPaused().then(() => tell({ kind: "ready" }));
 process.once("SIGTERM", () => void end());
 
 async function end(): Promise<void> {

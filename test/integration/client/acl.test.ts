@@ -133,7 +133,7 @@ it("a reliable queue needs no more access than docs/operations.md says", async (
   const admin = newRedis();
   const { url } = await newUser(admin, name);
   const line = newLine({ redis: url.href, codec: "string" });
-  const options = { visibilityTimeout: 300, retry: [10] };
+  const options = { visibilityTimeout: 1000, retry: [10] };
   const queue = line.getReliableQueue<string>(name, options);
   line.getReliableQueue<string>(name, { group: "other" }).subscribe(() => {});
 

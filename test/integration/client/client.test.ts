@@ -571,6 +571,7 @@ describe("serverTime", () => {
   test("of a Redis that is not there rejects", async () => {
     const line = newLineThatMayFail({
       redis: { port: 1, maxRetriesPerRequest: 0, retryStrategy: () => null },
+      callTimeout: 1000,
     });
     await expect(line.serverTime()).rejects.toMatchObject({ code: "REDIS", reply: undefined });
     await expect(line.serverTime()).rejects.toThrow("cannot ask for the server's time: ");

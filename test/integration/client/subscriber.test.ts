@@ -52,8 +52,9 @@ test("a channel that was left is subscribed no more, also after a reconnect", as
   expect([first.heard, second.heard]).toEqual([["on"], ["on", "message"]]);
 
   proxy.cut();
-  await eventually(() => second.heard.length === 3);
-  expect([await count(left), await count(kept)]).toEqual([0, 1]);
+  await eventually(() => second.heard.length >= 3);
+  // It subscribes once more if the background connection is back later: that may lead to another master.
+  await eventually(async () => expect([await count(left), await count(kept)]).toEqual([0, 1]));
 
   // With none left it opens again, and waits.
   subscriber.unlisten(kept, second);
@@ -66,8 +67,12 @@ test("a channel that was left is subscribed no more, also after a reconnect", as
   proxy.cut();
   await reopened;
   subscriber.listen(left, third);
-  await eventually(() => third.heard.length === 1);
-  await redis.publish(left, "message");
-  await eventually(() => third.heard.length === 2);
-  expect(errors.filter((message) => message.includes("subscribe"))).toEqual([]);
+  await eventually(() => third.heard.length > 0);
+  await eventually(async () => {
+    await redis.publish(left, "message");
+    return third.heard.includes("message");
+  });
+  // To subscribe nothing would be refused. A connection that is given up meanwhile is another matter.
+  const refused = errors.filter((message) => message.includes("subscribe"));
+  expect(refused.filter((message) => !message.includes("Connection is closed"))).toEqual([]);
 });

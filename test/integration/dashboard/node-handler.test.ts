@@ -1,11 +1,19 @@
 import { createServer, request, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
-import { expect, onTestFinished, test } from "vitest";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { dashboard, nodeHandler, serveDashboard } from "../../../src/dashboard/index.ts";
 import { eventsOf } from "../../helpers/dashboard.ts";
 import { newLine } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
-import { redisUrl, uniqueName } from "../../helpers/redis.ts";
+import { OwnServer } from "../../helpers/own-server.ts";
+import { uniqueName } from "../../helpers/redis.ts";
+
+// The queues of other tests would make the rounds of a stream long.
+let redis: OwnServer;
+beforeAll(async () => {
+  redis = await OwnServer.start();
+});
+afterAll(() => redis.stop());
 
 async function listen(listener: RequestListener): Promise<string> {
   const server = createServer(listener);
@@ -18,7 +26,7 @@ async function listen(listener: RequestListener): Promise<string> {
 }
 
 function newBoard() {
-  const board = dashboard({ redis: redisUrl(), readOnly: false });
+  const board = dashboard({ redis: redis.url, readOnly: false });
   onTestFinished(() => board.close());
   return board;
 }
@@ -30,7 +38,7 @@ function change(url: string): Promise<Response> {
 }
 
 test("serveDashboard serves the page, calls, changes and events, and closes with a page open", async () => {
-  const served = await serveDashboard({ redis: redisUrl(), readOnly: false });
+  const served = await serveDashboard({ redis: redis.url, readOnly: false });
   onTestFinished(() => served.close());
   expect(served.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/$/);
   const page = await fetch(served.url);
@@ -38,7 +46,7 @@ test("serveDashboard serves the page, calls, changes and events, and closes with
   expect(await page.text()).toContain("<!doctype html>");
   expect((await fetch(served.url, { method: "HEAD" })).headers.get("etag")).toMatch(/^".+"$/);
   const name = uniqueName();
-  await newLine({ transfer: false }).getDelayedQueue(name).offer("x", 3_600_000);
+  await newLine({ redis: redis.url, transfer: false }).getDelayedQueue(name).offer("x", 3_600_000);
   expect(await (await change(`${served.url}api/queues/${name}/pause`)).json()).toEqual({
     done: true,
   });
@@ -59,10 +67,10 @@ test("serveDashboard serves the page, calls, changes and events, and closes with
 });
 
 test("a taken port is told", async () => {
-  const served = await serveDashboard({ redis: redisUrl() });
+  const served = await serveDashboard({ redis: redis.url });
   onTestFinished(() => served.close());
   const port = Number(new URL(served.url).port);
-  await expect(serveDashboard({ redis: redisUrl(), port })).rejects.toThrow("EADDRINUSE");
+  await expect(serveDashboard({ redis: redis.url, port })).rejects.toThrow("EADDRINUSE");
 });
 
 test("mounted as Express does: the path is taken off, and the page is sent to where its URLs are right", async () => {

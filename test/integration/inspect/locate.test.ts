@@ -32,7 +32,7 @@ test("a delayed message is found by its id and by its key", async () => {
       { state: "delayed", queue: name, id, key: "order:42", deadline, attempts: 0, size: 1 },
     ]);
     expect(sightings[0]?.payload.toString()).toBe("x");
-    expect(Math.abs((sightings[0]?.offeredAt ?? 0) - before)).toBeLessThan(5000);
+    expect(Math.abs((sightings[0]?.offeredAt ?? 0) - before)).toBeLessThan(60_000);
   }
   expect(await look(name, "order:43", inspector)).toEqual({ sightings: [], mayBeReady: false });
 });
@@ -90,7 +90,7 @@ test.each([
     const [hand] = (await look(name, "held", inspector)).sightings;
     const [owner] = (await consumers(await inspector.open(name))).filter((one) => one.inFlight > 0);
     expect(owner).toMatchObject({ group: "default", name: hand?.consumer, inFlight: 1 });
-    expect(hand?.heldFor).toBeLessThan(10_000);
+    expect(hand?.heldFor).toBeLessThan(60_000);
     const [waiting] = (await look(name, "late", inspector)).sightings;
     expect(waiting?.deadline).toBeGreaterThan(Date.now() + HOUR / 2);
     await delivery.ack();

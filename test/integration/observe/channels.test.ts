@@ -112,7 +112,7 @@ test("a handler runs within what listeners set, however many, and what it throws
   });
   expect(of(batch)).toMatchObject({ messages: [{ attempt: 1 }], error });
   const [{ readyAt = NaN, takenAt = NaN } = {}] = of(single)?.messages ?? [];
-  expect(takenAt - readyAt).toBeLessThan(2000);
+  expect(takenAt - readyAt).toBeLessThan(30_000);
 });
 
 test("takes and settlements by hand are told; what handlers take and the library settles is not", async () => {

@@ -69,7 +69,7 @@ test("a reliable queue: what becomes of deliveries", async () => {
     retried: 1,
     acknowledged: 1,
   });
-  expect(queue.counters.backlogLateness.sum).toBeLessThan(2000);
+  expect(queue.counters.backlogLateness.sum).toBeLessThan(20_000);
 
   const { id } = await queue.offer("cancelled", 0);
   await (await queue.take()).nack({ delay: 60_000 });
@@ -140,7 +140,7 @@ test("the pause of a retry that is handed out again before any other is no laten
     partitions: 1,
     exclusive: true,
     strict: true,
-    retry: () => 1000,
+    retry: () => 4000,
   });
   let attempts = 0;
   queue.subscribe(() => {
@@ -150,7 +150,7 @@ test("the pause of a retry that is handed out again before any other is no laten
   await eventually(() => queue.counters.acknowledged === 1);
   const { count, sum } = queue.counters.backlogLateness;
   expect(count).toBe(2);
-  expect(sum).toBeLessThan(900);
+  expect(sum).toBeLessThan(3900);
 });
 
 test("what a dead consumer had in hand is reclaimed, or dead", async () => {

@@ -75,7 +75,7 @@ test("order per key, while a process joins, one leaves, and the number changes t
   await eventually(() => ledger.handled.length === 2200);
   expect(ledger.overlaps).toEqual([]);
   expect(ledger.disordered).toEqual([]);
-}, 30_000);
+}, 90_000);
 
 /** A lease on the only partition of a queue whose holder has died just now. */
 async function leaveHolder(redis: Redis, name: string, fields: Record<string, string>) {
@@ -203,7 +203,7 @@ test("reliable: order per key while processes come and go and the number changes
   await eventually(() => ledger.handled.length === 400);
   expect(ledger.overlaps).toEqual([]);
   expect(ledger.disordered).toEqual([]);
-}, 30_000);
+}, 90_000);
 
 test("only subscribe takes, once in a client, one message at a time", async () => {
   const name = uniqueName("exclusive");

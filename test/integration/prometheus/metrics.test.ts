@@ -149,15 +149,16 @@ describe("trouble", () => {
     "Redis hangs: a scrape ends with its timeout, and the next one is as before: %s",
     async (queues) => {
       const server = await startOwnServer();
-      const line = newLineThatMayFail({ redis: server.url });
+      const line = newLineThatMayFail({ redis: server.url, callTimeout: 30_000 });
       await line.getDelayedQueue("a").offer(1, 60_000);
-      const { registry } = collect(line, { queues, timeout: 300 });
+      const { registry } = collect(line, { queues, timeout: 1500 });
       expect((await scrape(registry)).get('delayline_delayed{queue="a"}')).toBe(1);
 
       server.pause();
       const startedAt = performance.now();
       const found = await scrape(registry);
-      expect(performance.now() - startedAt).toBeLessThan(1500);
+      // Not when the time of its calls is over.
+      expect(performance.now() - startedAt).toBeLessThan(15_000);
       expect(found.has('delayline_delayed{queue="a"}')).toBe(false);
       expect(found.get('delayline_offered_total{queue="a"}')).toBeDefined();
       expect(found.get('delayline_scrape_errors_total{queue="a"}')).toBe(1);

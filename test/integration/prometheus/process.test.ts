@@ -3,6 +3,7 @@ import { expect, test, vi } from "vitest";
 import { collectMetrics } from "../../../src/prometheus/index.ts";
 import { newLine } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
+import { startOwnServer } from "../../helpers/own-server.ts";
 import { uniqueName } from "../../helpers/redis.ts";
 import { scrape } from "./exposition.ts";
 test("what this process has done", async () => {
@@ -28,7 +29,8 @@ test("what this process has done", async () => {
 });
 
 test("one scrape reads the counters once", async () => {
-  const line = newLine();
+  const { url } = await startOwnServer();
+  const line = newLine({ redis: url });
   const orders = line.getDelayedQueue<number>(uniqueName(), { transfer: false });
   const registry = new Registry();
   await using _ = collectMetrics(line, { registry, queues: "all" });

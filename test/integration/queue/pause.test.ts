@@ -9,8 +9,8 @@ import { newRedis, uniqueName } from "../../helpers/redis.ts";
 
 const MINUTE = 60_000;
 
-/** Generous: it is obeyed within milliseconds, unless the machine is busy. */
-const SOON = { within: 5000 };
+/** Generous: it is obeyed within milliseconds, unless the machine is busy. Who hears nothing asks in half a minute. */
+const SOON = { within: 15_000 };
 
 const numbers = (count: number, from = 0) => Array.from({ length: count }, (_, i) => from + i);
 
@@ -158,9 +158,8 @@ describe("transfer", () => {
       const isStill = now === before;
       before = now;
       await sleep(50);
-      return isStill;
+      return isStill && (await offering.size()) + now === 5000;
     });
-    expect((await offering.size()) + before).toBe(5000);
     await offering.resume();
     const taken: number[] = [];
     while (taken.length < 5000) taken.push(...(await ready.takeMany({ max: 1000 })));
@@ -197,16 +196,16 @@ test("survives a restart of Redis, and is obeyed by who was connected and by who
       const [, subscribers] = (await redis.pubsub("NUMSUB", channel)) as [string, number];
       return subscribers === 3;
     },
-    { within: 15_000 },
+    { within: 30_000 },
   );
   await redis.rpush(name, "\x7f");
   await allLook(name, 3, server.url);
   expect(received).toEqual([0]);
   expect(await queue.isPaused()).toBe(true);
   await queue.resume();
-  await eventually(() => received.length === 22, { within: 15_000 });
+  await eventually(() => received.length === 22);
   expect(received.toSorted((a, b) => a - b)).toEqual([...numbers(21), 127]);
-}, 60_000);
+}, 120_000);
 
 test("a storm of pauses loses nothing, and delivers nothing twice", async () => {
   const name = uniqueName("pause-storm");
@@ -246,11 +245,11 @@ test("a storm of pauses loses nothing, and delivers nothing twice", async () => 
     await sleep(Math.random() * 10);
     await line.getBlockingQueue(name).resume();
   }
-  await eventually(() => received.length >= COUNT, { within: 20_000 });
+  await eventually(() => received.length >= COUNT, { within: 40_000 });
   over.abort();
   await fickle;
   expect(received.toSorted((a, b) => a - b)).toEqual(numbers(COUNT));
-}, 60_000);
+}, 120_000);
 
 test("costs nothing per message, and asks at most twice a minute, while nobody pauses", async () => {
   const { offering, ready, name, keys } = open({ transfer: false });

@@ -33,7 +33,7 @@ test("a thousand messages, each handled once, as many at once as it says", async
     { concurrency: 50 },
   );
   await queue.offerMany(numbers(1000).map((payload) => ({ payload, delay: 10 })));
-  await eventually(() => seen.length >= 1000, { within: 10_000 });
+  await eventually(() => seen.length >= 1000);
   await subscription.close();
   expect(seen.toSorted((a, b) => a - b)).toEqual(numbers(1000));
   expect(most).toBe(50);
@@ -75,8 +75,9 @@ describe("poll", () => {
     expect(await queue.poll(200)).toBeUndefined();
     const took = performance.now() - startedAt;
     expect(took).toBeGreaterThan(195);
-    expect(took).toBeLessThan(1500);
-    const polling = queue.poll(5_000);
+    // Not until the end of a block, 5 s; a busy machine takes longer.
+    expect(took).toBeLessThan(4_000);
+    const polling = queue.poll(40_000);
     await queue.offer("x", 20);
     const delivery = await polling;
     expect(delivery?.payload).toBe("x");
@@ -188,7 +189,7 @@ describe("orderBy", () => {
       { concurrency: 20, orderBy: keyOf },
     );
     await queue.offerMany(readyNow(numbers(300)));
-    await eventually(() => [...seen.values()].flat().length === 300, { within: 10_000 });
+    await eventually(() => [...seen.values()].flat().length === 300);
     expect(isTwiceAtOnce).toBe(false);
     expect(most).toBe(5);
     for (const some of seen.values()) expect(some).toEqual(some.toSorted((a, b) => a - b));
@@ -281,12 +282,14 @@ describe("route", () => {
     const line = newLine();
     const queue = line.getReliableQueue<number>(name, { maxDeliveries: 1 });
     const subscription = queue.route({ a: () => {} }, { unknown: "leave" });
+    const before = await line.serverTime();
     const { id } = await queue.offer(1, 0, { key: "b" });
-    await eventually(() => subscription.unknown.get("b") === 1);
-    await eventually(async () => (await queue.size()) === 1);
-    const pause = Number(await queue.nextDeadline()) - (await line.serverTime());
-    expect(pause).toBeGreaterThan(500);
-    expect(pause).toBeLessThanOrEqual(1001);
+    await eventually(() => (subscription.unknown.get("b") ?? 0) > 0);
+    await eventually(async () => {
+      const deadline = Number(await queue.nextDeadline());
+      expect(deadline - before).toBeGreaterThan(990);
+      expect(deadline - (await line.serverTime())).toBeLessThanOrEqual(1001);
+    });
     await subscription.close();
     const attempts: number[] = [];
     const other = newLine().getReliableQueue<number>(name, { maxDeliveries: 1 });
@@ -300,19 +303,19 @@ describe("route", () => {
 describe("for await", () => {
   test("a lease lasts while the body runs, and then for a visibility timeout", async () => {
     const name = uniqueName();
-    const options = { visibilityTimeout: 200 };
+    const options = { visibilityTimeout: 600 };
     const queue = newLine().getReliableQueue<string>(name, options);
     const other = newLine().getReliableQueue<string>(name, options);
     await queue.offer("slow", 0);
     let left: Delivery<string> | undefined;
     for await (const delivery of queue) {
       // Three visibility timeouts long nobody else gets it.
-      expect(await other.poll(600)).toBeUndefined();
+      expect(await other.poll(1800)).toBeUndefined();
       expect(delivery.signal.aborted).toBe(false);
       left = delivery;
       break;
     }
-    const again = await other.poll(2_000);
+    const again = await other.poll(20_000);
     expect(again).toMatchObject({ payload: "slow", attempt: 2 });
     expect(await left?.ack()).toBe(false);
     await again?.ack();

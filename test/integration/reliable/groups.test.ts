@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import type { ReliableQueue } from "../../../src/index.ts";
 import { queueKeys } from "../../../src/queue/keys.ts";
 import { newLine } from "../../helpers/delayline.ts";
+import { bundle } from "../../helpers/bundle.ts";
 import { startChild } from "../../helpers/child.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import type { WorkerMessage } from "../../helpers/programs/reliable-worker.ts";
@@ -58,7 +59,7 @@ test("each group gets every message, and in each one consumer does; who handles 
 test("a retry, a give-back and an expired lease concern their own group alone", async () => {
   const name = uniqueName();
   const line = newLine();
-  const a = line.getReliableQueue<string>(name, { group: "a", visibilityTimeout: 100 });
+  const a = line.getReliableQueue<string>(name, { group: "a", visibilityTimeout: 600 });
   const b = line.getReliableQueue<string>(name, { group: "b" });
   expect([await a.poll(), await b.poll()]).toEqual([undefined, undefined]);
   const { id } = await a.offer("x", 0);
@@ -128,15 +129,15 @@ test("two groups, 300 messages: one process of a group is killed and comes back,
   const env = {
     REDIS: redisUrl(),
     QUEUE: name,
-    OPTIONS: JSON.stringify({ group: "crashing", visibilityTimeout: 500 }),
+    OPTIONS: JSON.stringify({ group: "crashing", visibilityTimeout: 2000 }),
     SUBSCRIBE: JSON.stringify({ concurrency: 5 }),
     MODE: "slow",
   };
   const done = new Map<string, number[]>();
   const workers: Promise<void>[] = [];
   const start = async () => {
-    const child = startChild<WorkerMessage>(worker, { env });
-    await child.next(({ kind }) => kind === "ready", 20_000);
+    const child = startChild<WorkerMessage>(await bundle(worker), { env });
+    await child.next(({ kind }) => kind === "ready");
     const listen = async () => {
       for await (const message of child.messages()) {
         if (message.kind !== "done") continue;
@@ -159,11 +160,11 @@ test("two groups, 300 messages: one process of a group is killed and comes back,
   await retrying.poll();
   const sent = numbers(300).map(String);
   await retrying.offerMany(sent.map((payload) => ({ payload, delay: 10 })));
-  await eventually(() => done.size >= 100, { within: 15_000 });
+  await eventually(() => done.size >= 100, { within: 30_000 });
   await first.kill("SIGKILL");
   const second = await start();
-  await eventually(() => done.size === 300, { within: 15_000 });
-  await eventually(async () => (await redis.xlen(stream)) === 0, { within: 10_000 });
+  await eventually(() => done.size === 300, { within: 30_000 });
+  await eventually(async () => (await redis.xlen(stream)) === 0);
   await second.kill("SIGTERM");
   await Promise.all(workers);
 

@@ -153,9 +153,7 @@ test("a refusal is told once, and what was pushed meanwhile is taken over when i
     expect.stringContaining(`cannot take over what was pushed to the LIST of queue "${name}"`),
   ]);
   await redis.multi().del(name).rpush(name, "pushed").exec();
-  await eventually(async () => (await streamed(redis, queueKeys(name))).length === 1, {
-    within: 10_000,
-  });
+  await eventually(async () => (await streamed(redis, queueKeys(name))).length === 1);
   expect(errors.length).toBe(1);
 });
 
@@ -169,7 +167,8 @@ test("to close ends the block at once", async () => {
   await watchedBy(1, redis, name);
   const startedAt = performance.now();
   await close();
-  expect(performance.now() - startedAt).toBeLessThan(1000);
+  // Not at the end of the block, which is 5 s.
+  expect(performance.now() - startedAt).toBeLessThan(4000);
   expect(await watching(redis, name)).toEqual([]);
 });
 

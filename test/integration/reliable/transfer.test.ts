@@ -85,5 +85,6 @@ test("the timer is set for the earlier of message and retry", async () => {
   const entryId = (await redis.xrange(keys.stream, "-", "+"))[0]?.[0];
   const lateness = Number(entryId?.split("-")[0]) - due;
   expect(lateness).toBeGreaterThanOrEqual(0);
-  expect(lateness).toBeLessThan(500);
+  // The far message is due a minute later; a sweep comes after 24 s at the earliest.
+  expect(lateness).toBeLessThan(15_000);
 });

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import type { ReliableQueueOptions, ReliableSubscribeOptions } from "../../../src/index.ts";
 import { queueKeys } from "../../../src/queue/keys.ts";
+import { bundle } from "../../helpers/bundle.ts";
 import { collect } from "../../helpers/collect.ts";
 import { startChild } from "../../helpers/child.ts";
 import { newLine } from "../../helpers/delayline.ts";
@@ -9,7 +10,7 @@ import type { WorkerMessage } from "../../helpers/programs/reliable-worker.ts";
 import { newRedis, redisUrl, uniqueName } from "../../helpers/redis.ts";
 import type { Child } from "../../../scripts/child/child.ts";
 
-const program = new URL("../../helpers/programs/reliable-worker.ts", import.meta.url);
+const source = new URL("../../helpers/programs/reliable-worker.ts", import.meta.url);
 /** Of a message that nobody has offered. */
 const address = (i: number) => Buffer.alloc(24, i + 1);
 
@@ -26,14 +27,14 @@ interface Worker {
   readonly ended: Promise<void>;
 }
 
-function startWorker(
+async function startWorker(
   name: string,
   mode: string,
   options: ReliableQueueOptions,
   subscribe: ReliableSubscribeOptions = {},
   more: NodeJS.ProcessEnv = {},
-): Worker {
-  const child = startChild<WorkerMessage>(program, {
+): Promise<Worker> {
+  const child = startChild<WorkerMessage>(await bundle(source), {
     env: {
       REDIS: redisUrl(),
       QUEUE: name,
@@ -53,15 +54,15 @@ function startWorker(
 
 test("what a killed process had in hand is back after the visibility timeout", async () => {
   const name = uniqueName();
-  const options = { visibilityTimeout: 1000 };
+  const options = { visibilityTimeout: 2000 };
   const line = newLine({ codec: "string" });
   const queue = line.getReliableQueue<string>(name, options);
   const sent = numbers(5).map(String);
   await queue.offerMany(sent.map((payload) => ({ payload, delay: 0 })));
-  const worker = startWorker(name, "hold", options, { concurrency: 5 });
+  const worker = await startWorker(name, "hold", options, { concurrency: 5 });
   const isStarted = () => worker.told.filter(({ kind }) => kind === "start").length === 5;
-  await eventually(isStarted, { within: 20_000 });
-  expect(await queue.poll(1_500)).toBeUndefined();
+  await eventually(isStarted, { within: 30_000 });
+  expect(await queue.poll(2_800)).toBeUndefined();
 
   const taking = queue.takeMany({ max: 10 });
   const killedAt = performance.now();
@@ -69,10 +70,11 @@ test("what a killed process had in hand is back after the visibility timeout", a
   const deliveries = [...(await taking)];
   const took = performance.now() - killedAt;
   while (deliveries.length < 5) deliveries.push(...(await queue.takeMany({ max: 10 })));
-  console.log(`Back ${Math.round(took)} ms after the kill, with a visibility timeout of 1000 ms.`);
+  console.log(`Back ${Math.round(took)} ms after the kill, with a visibility timeout of 2000 ms.`);
   // The last sign of life may have been a third of a timeout before the kill.
-  expect(took).toBeGreaterThan(600);
-  expect(took).toBeLessThan(2_500);
+  expect(took).toBeGreaterThan(1200);
+  // 2.5 s on a quiet machine. If nobody looked it would be a sweep, 24 s and more.
+  expect(took).toBeLessThan(15_000);
   expect(deliveries.map(({ payload }) => payload).toSorted()).toEqual(sent);
   for (const delivery of deliveries) {
     expect(delivery.attempt).toBe(2);
@@ -83,7 +85,7 @@ test("what a killed process had in hand is back after the visibility timeout", a
 test("a message that kills its worker is started n times, and nobody else's message dies of it", async () => {
   const name = uniqueName();
   const most = 4;
-  const options = { visibilityTimeout: 400, maxDeliveries: most };
+  const options = { visibilityTimeout: 1000, maxDeliveries: most };
   const queue = newLine({ codec: "string" }).getReliableQueue<string>(name, options);
   const good = numbers(50).map((i) => `good ${i}`);
   const sent = [...good.slice(0, 10), "poison", ...good.slice(10)];
@@ -99,11 +101,11 @@ test("a message that kills its worker is started n times, and nobody else's mess
   };
   while (!(await isOver())) {
     // One that has been killed is followed by the next.
-    const worker = startWorker(name, "poison", options, { concurrency: 20 });
+    const worker = await startWorker(name, "poison", options, { concurrency: 20 });
     workers.push(worker);
     let hasEnded = false;
     void worker.ended.then(() => (hasEnded = true));
-    await eventually(async () => hasEnded || (await isOver()), { within: 20_000 });
+    await eventually(async () => hasEnded || (await isOver()), { within: 40_000 });
     if (workers.length > most + 1) break;
   }
 
@@ -133,7 +135,7 @@ test("a message that kills its worker is started n times, and nobody else's mess
     expect(worker.told.slice(at + 1)).toEqual([]);
   }
   await eventually(async () => (await newRedis().xlen(queueKeys(name).stream)) === 0);
-}, 60_000);
+}, 240_000);
 
 test("suspects are handed out one by one, and no other is in flight meanwhile", async () => {
   const name = uniqueName();
@@ -165,9 +167,9 @@ test("a handler that blocks the event loop for three visibility timeouts loses i
   const options = { visibilityTimeout: 500 };
   const queue = newLine({ codec: "string" }).getReliableQueue<string>(name, options);
   const { id } = await queue.offer("x", 0);
-  const worker = startWorker(name, "block", options, {}, { BLOCK: "1600" });
+  const worker = await startWorker(name, "block", options, {}, { BLOCK: "1600" });
   const start = () => worker.told.find(({ kind }) => kind === "start");
-  await eventually(() => start() !== undefined, { within: 20_000 });
+  await eventually(() => start() !== undefined, { within: 30_000 });
   const delivery = await queue.take();
   expect(delivery).toMatchObject({ id, attempt: 2 });
   expect(await delivery.ack()).toBe(true);
@@ -185,11 +187,13 @@ test("the ladder: messages that fail are tried eight times, in time, by one proc
   const options = { retry };
   const queue = newLine({ codec: "string" }).getReliableQueue<string>(name, options);
   const sent = numbers(count).map(String);
-  const workers = numbers(processes).map(() =>
-    startWorker(name, "fail", options, { concurrency: 20 }),
+  const workers = await Promise.all(
+    numbers(processes).map(() => startWorker(name, "fail", options, { concurrency: 20 })),
   );
+  const areReady = () => workers.every(({ told }) => told.some(({ kind }) => kind === "ready"));
+  await eventually(areReady, { within: 40_000 });
   await queue.offerMany(sent.map((payload, i) => ({ payload, delay: 500 + i })));
-  await eventually(async () => (await queue.deadLetters.size()) === count, { within: 50_000 });
+  await eventually(async () => (await queue.deadLetters.size()) === count, { within: 120_000 });
 
   // A letter may be there before we have heard of its last attempt.
   const startsOf = () => workers.flatMap(({ told }) => told).filter((one) => one.kind === "start");
@@ -212,10 +216,11 @@ test("the ladder: messages that fail are tried eight times, in time, by one proc
   expect(early).toEqual([]);
   const worst = Math.round(Math.max(...lateness));
   console.log(`${count} messages, ${processes} processes: 0 early, ${worst} ms late at most.`);
-  expect(worst).toBeLessThan(5_000);
+  // A retry that nobody waits for comes with a sweep, 24 s later and more.
+  expect(worst).toBeLessThan(20_000);
   // Each process had its share.
   for (const { told } of workers) expect(told.length).toBeGreaterThan(count / 10);
   const letters = await collect(queue.deadLetters);
   expect(new Set(letters.map(({ attempt }) => attempt))).toEqual(new Set([8]));
   expect(letters.map(({ payload }) => `${payload}`).toSorted()).toEqual(sent.toSorted());
-}, 60_000);
+}, 240_000);

@@ -146,7 +146,8 @@ test("10,000 works of one key, and 10,000 keys, are done in no time", async () =
       ]),
     ),
   );
-  expect(performance.now() - startedAt).toBeLessThan(5_000);
+  // Some 30 ms on a quiet machine. If each looked at all others it would be minutes.
+  expect(performance.now() - startedAt).toBeLessThan(20_000);
   expect(order).toEqual([...Array(count).keys()]);
   await turn();
   expect(lanes.size).toBe(0);
