@@ -1,7 +1,7 @@
 import type { Child } from "../../../scripts/child/child.ts";
 import { startChild } from "../../helpers/child.ts";
 import { eventually } from "../../helpers/eventually.ts";
-import { bundle } from "../workers/bundle.ts";
+import { bundle } from "../../helpers/bundle.ts";
 import type { SiteWorkerNote, SiteWorkerTask } from "../workers/site-worker.ts";
 import { CONCURRENCY, SETTINGS, type SiteTraffic } from "./site-traffic.ts";
 import type { Site } from "./site.ts";
