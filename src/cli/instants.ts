@@ -36,7 +36,7 @@ export function parseInstant(option: string, text: string, now: number): number 
 export function joinInstants(argv: readonly string[]): string[] {
   const joined: string[] = [];
   for (const word of argv) {
-    const [option, last = ""] = joined.slice(-2);
+    const [option, last = ""] = [joined.at(-2), joined.at(-1)];
     const isInline = last.startsWith("--at=");
     const kinds = isInline || option === "--at" ? kindsOf(last.replace(/^--at=/, "")) : "";
     const kind = kindOf(word);

@@ -6,8 +6,8 @@ const here = { urls: [], isCluster: false, interop: "none" } as const;
 
 test("a shell reads each word as it was, and runs nothing", () => {
   const words = ["a $(touch PWNED)", "it's", "`id`;!$HOME\\", "orders:1", "\u00e4 *"];
-  const line = commandLine(words, here) ?? "";
-  const script = line.replace(/^delayline/, String.raw`printf '%s\n'`);
+  const command = commandLine(words, here) ?? "";
+  const script = command.replace(/^delayline/, String.raw`printf '%s\n'`);
   expect(execFileSync("sh", ["-c", script], { encoding: "utf8" })).toBe(`${words.join("\n")}\n`);
 });
 
@@ -15,8 +15,9 @@ test.each(["a\u001bb", "a\nb", "a\u202eb", "a\ud800", "-x", ""])("%j is not prin
   expect(commandLine(["doctor", word], here)).toBeUndefined();
 });
 
+const line = (...urls: string[]) => commandLine(["doctor"], { ...here, urls });
+
 test("it leads to the same Redis, without its password", () => {
-  const line = (...urls: string[]) => commandLine(["doctor"], { ...here, urls });
   expect(line("redis://other:6380/2")).toBe("delayline doctor --redis redis://other:6380/2");
   for (const url of ["redis://:secret@other", "redis://me@other", "redis://x?password=secret"]) {
     expect(line("redis://a", url)).toBe("delayline doctor --redis redis://a --redis '<the same>'");

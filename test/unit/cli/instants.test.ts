@@ -47,17 +47,17 @@ test("tomorrow at nine is at nine where a night has 23 or 25 hours", () => {
   }
 });
 
-describe("where clocks change", () => {
-  const inBerlin = (text: string, now: string) => {
-    const { TZ: zone } = process.env;
-    process.env["TZ"] = "Europe/Berlin";
-    onTestFinished(() => {
-      if (zone === undefined) delete process.env["TZ"];
-      else process.env["TZ"] = zone;
-    });
-    return new Date(parseInstant("--at", text, Date.parse(now))).toISOString();
-  };
+function inBerlin(text: string, now: string): string {
+  const { TZ: zone } = process.env;
+  process.env["TZ"] = "Europe/Berlin";
+  onTestFinished(() => {
+    if (zone === undefined) delete process.env["TZ"];
+    else process.env["TZ"] = zone;
+  });
+  return new Date(parseInstant("--at", text, Date.parse(now))).toISOString();
+}
 
+describe("where clocks change", () => {
   test.each([
     ["02:45", "2026-10-25T00:50:00Z", "2026-10-25T01:45:00.000Z"],
     ["02:45", "2026-10-25T00:40:00Z", "2026-10-25T00:45:00.000Z"],
@@ -120,7 +120,8 @@ test.each([
   ["due --at=2026-11-22T09:00 UTC", ["due", "--at=2026-11-22T09:00 UTC"]],
   ["due --at tomorow 09:00 UTC", ["due", "--at", "tomorow 09:00 UTC"]],
   ["due --at 2h monday", ["due", "--at", "2h", "monday"]],
-  ["due --at -2h", ["due", "--at=-2h"]],
+  ["--at -2h", ["--at=-2h"]],
+  ["--at=mon 9:00", ["--at=mon 9:00"]],
   ["get tomorrow 09:00", ["get", "tomorrow", "09:00"]],
 ])("%s: a day and its time are one", (line, words) => {
   expect(joinInstants(line.split(" "))).toEqual(words);
