@@ -17,10 +17,15 @@ export interface Addresses {
 /**
  * Reads the addresses of Redis: one, a list of servers, or with `isCluster` some nodes of one Cluster.
  *
- * @throws {UsageError} if one is no URL. What it was is not told: there may be a password in it.
+ * @throws {UsageError} if one is no URL, or names a database by no number. What it was is not told: there may be a password in it.
  */
 export function readAddresses(urls: readonly string[], isCluster: boolean): Addresses {
   const parsed = urls.map(parse);
+  if (!urls.every(hasLegalDatabase)) {
+    throw new UsageError(
+      "--redis must name a database by a whole number, such as redis://localhost:6379/2",
+    );
+  }
   const shown = parsed.map(({ host }) => host || "the socket").join(", ");
   if (!isCluster) {
     const [first = DEFAULT_URL] = urls;
@@ -75,10 +80,24 @@ function checkClusterDatabase(urls: readonly string[]): void {
   throw new UsageError(`a Cluster has only database 0, and --redis names database ${other}`);
 }
 
+function hasLegalDatabase(url: string): boolean {
+  return /^\d+$/.test(databaseOf(url) ?? "0");
+}
+
 function parse(text: string): URL {
   const url = URL.canParse(text) ? new URL(text) : undefined;
-  if (url !== undefined && /^rediss?:$/.test(url.protocol)) return url;
+  const isLegal = url !== undefined && /^rediss?:$/.test(url.protocol);
+  if (isLegal && [url.username, url.password, url.pathname].every(isEscaped)) return url;
   throw new UsageError("--redis must be a URL such as redis://localhost:6379 or rediss://...");
+}
+
+/** Whether each `%` begins the escape of a character. */
+function isEscaped(text: string): boolean {
+  try {
+    return decodeURIComponent(text) !== undefined;
+  } catch {
+    return false;
+  }
 }
 
 const DEFAULT_URL = "redis://localhost:6379";

@@ -49,15 +49,17 @@ async function runCommand(argv: readonly string[], io: Io): Promise<ExitCode> {
   if (positionals.length < least || positionals.length > most) {
     throw new UsageError(`usage: delayline ${command.usage}`);
   }
-  const urls = urlsOf(values["redis"], io);
-  const { interop = "none", timeout = "5s", cluster = false } = values;
+  const given = Array.isArray(values["redis"]) ? values["redis"].map(String) : [];
+  const { interop = "none", timeout = "5s" } = values;
   if (interop !== "none" && interop !== "redisson") {
     throw new UsageError('--interop must be "none" or "redisson"');
   }
   const callTimeout = Math.max(1, Math.round(parseDuration("--timeout", String(timeout))));
-  const addresses = readAddresses(urls, cluster === true);
+  const isCluster = values["cluster"] === true;
+  const addresses = readAddresses(given.length > 0 ? given : [urlOf(io)], isCluster);
   const isJson = values["json"] === true;
-  await using session = new Session(io, addresses, { callTimeout, interop, isJson });
+  const connection = { urls: given, isCluster, interop } as const;
+  await using session = new Session(io, addresses, { callTimeout, connection, isJson });
   return await command.run(session, positionals, values as Parameters<Command["run"]>[2]);
 }
 
@@ -129,11 +131,10 @@ function orMeant(word: string, known: readonly string[]): string {
   return near === undefined ? "; see delayline help" : `; did you mean ${near}?`;
 }
 
-function urlsOf(redis: unknown, { env }: Io): string[] {
-  const given = Array.isArray(redis) ? redis.map(String) : [];
-  if (given.length > 0) return given;
+/** Where Redis is, unless the command line says so. */
+function urlOf({ env }: Io): string {
   const { REDIS_URL: url = "" } = env;
-  return [url === "" ? "redis://localhost:6379" : url];
+  return url === "" ? "redis://localhost:6379" : url;
 }
 
 /** Whatever may be a URL of Redis, even where the command line is not legal. */

@@ -1,5 +1,5 @@
+import { countBeforeRedrive } from "./before-redrive.ts";
 import { readablePayload } from "../inspect/readable-payload.ts";
-import type { FailedAttempt } from "../queue/failed-attempt.ts";
 import type { Sighting } from "../inspect/sighting.ts";
 import { formatDistance, formatDuration, formatInstant } from "./durations.ts";
 import { quoted } from "./output.ts";
@@ -17,9 +17,18 @@ export function payloadLine(payload: Uint8Array): string {
   return `    ${format}: ${text}`;
 }
 
-/** A failed attempt as a line under its message; `now` is the server's time (epoch ms). */
-export function failureLine({ attempt, at, reason }: FailedAttempt, now: number): string {
-  return `      attempt ${attempt}, ${formatDistance(at, now)}: ${quoted(reason)}`;
+/** The failed attempts of a message as lines under it; `now` is the server's time (epoch ms). */
+export function failureLines(seen: Sighting, now: number): string[] {
+  const before = countBeforeRedrive(seen);
+  return seen.failures.map(({ attempt, at, reason }, i) => {
+    const head = `      attempt ${attempt}, ${formatDistance(at, now)}`;
+    return told(head, i < before, reason === "" ? "" : quoted(reason));
+  });
+}
+
+/** What failed, whether that was before the redrive, and why, if that is known. */
+function told(what: string, isBefore: boolean, why: string): string {
+  return `${what}${isBefore ? ", before the redrive" : ""}${why === "" ? "" : `: ${why}`}`;
 }
 
 /** A message as one object for JSON, with its payload if that is wanted. */
@@ -30,9 +39,26 @@ export function sightingJson(seen: Sighting, withPayload: boolean): object {
 
 /** All that is known of a message, in lines; `now` is the server's time (epoch ms). */
 export function describe(seen: Sighting, now: number, withPayload: boolean): string[] {
-  const { state, id, key, headers, deadline, offeredAt, attempts, group, partition } = seen;
-  const { failures } = seen;
-  const { consumer, heldFor, readyAt, reason, diedAt, size, payload } = seen;
+  const {
+    state,
+    id,
+    key,
+    headers,
+    deadline,
+    offeredAt,
+    attempts,
+    group,
+    partition,
+    failures,
+    consumer,
+    heldFor,
+    readyAt,
+    reason,
+    diedAt,
+    size,
+    payload,
+  } = seen;
+  const before = countBeforeRedrive(seen);
   const at = (instant: number) => `${formatInstant(instant)} (${formatDistance(instant, now)})`;
   const facts: [name: string, value: string][] = [["id", id]];
   if (key !== undefined) facts.push(["key", key]);
@@ -45,8 +71,8 @@ export function describe(seen: Sighting, now: number, withPayload: boolean): str
   if (reason !== undefined) facts.push(["reason", reason]);
   if (group !== undefined) facts.push(["group", group]);
   if (attempts > 0 || state !== "delayed") facts.push(["attempts", formatCount(attempts)]);
-  for (const { attempt, at: failedAt, reason: why } of failures)
-    facts.push([`attempt ${attempt}`, `failed ${at(failedAt)}: ${why}`]);
+  for (const [i, { attempt, at: failedAt, reason: why }] of failures.entries())
+    facts.push([`attempt ${attempt}`, told(`failed ${at(failedAt)}`, i < before, why)]);
   if (partition !== undefined) facts.push(["partition", String(partition)]);
   for (const [name, value] of Object.entries(headers ?? {}))
     facts.push(["header", `${name}=${value}`]);

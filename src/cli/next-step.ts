@@ -1,29 +1,43 @@
+import { isUnreadable } from "./is-unreadable.ts";
 import type { Sighting } from "../inspect/sighting.ts";
-import { quoted } from "./output.ts";
 
-/** What to do about a message that was found, as a command; undefined: wait. `now` is the server's time (epoch ms). */
+/**
+ * What to do about a message that was found, as a command; undefined: wait, or no command can name the queue. `now` is the
+ * server's time (epoch ms); `commandLine` makes a command of its words, if it can.
+ */
 export function nextStep(
-  { state, queue, id, deadline, readyAt = Infinity }: Sighting,
+  seen: Sighting,
   now: number,
+  commandLine: (...words: readonly string[]) => string | undefined,
 ): string | undefined {
-  const name = asWord(queue);
-  switch (state) {
-    case "dead":
-      return `To deliver it again: delayline dead redrive ${name} ${id}`;
-    case "retrying":
-      return `To try it now: delayline deliver-now ${name} ${id}`;
-    case "delayed":
-      return now - deadline < LATE
-        ? `To change that: delayline deliver-now, reschedule or cancel ${name} ${id}`
-        : `It is overdue, and nobody has moved it. Why: delayline doctor ${name}`;
-    default:
-      return now - readyAt < SLOW ? undefined : `What holds it up: delayline doctor ${name}`;
-  }
+  const [why, ...words] = stepOf(seen, now);
+  if (why === undefined) return undefined;
+  const command = commandLine(...words);
+  return command === undefined ? undefined : `${why}: ${command}`;
 }
 
-/** A name as a word of a command line, if it is a plain one; otherwise in quotes, to be read by a person. */
-export function asWord(name: string): string {
-  return /^[\w.:@/][\w.:@/-]*$/.test(name) ? name : quoted(name);
+/** Why, and the words of the command; empty: wait. */
+function stepOf(seen: Sighting, now: number): readonly string[] {
+  const { state, queue, id, deadline, readyAt = Infinity } = seen;
+  const isLate = now - deadline >= LATE;
+  if (state === "dead") {
+    return isUnreadable(seen)
+      ? [
+          "Nobody can read it, and so it cannot be redriven. To remove it",
+          "dead",
+          "remove",
+          queue,
+          id,
+        ]
+      : ["To deliver it again", "dead", "redrive", queue, id];
+  }
+  if (state === "delayed" || state === "retrying") {
+    if (isLate) return ["It is overdue, and nobody has moved it. Why", "doctor", queue];
+    return state === "retrying"
+      ? ["To try it now", "deliver-now", queue, id]
+      : ["To cancel it (or deliver-now, or reschedule ... --in 15m)", "cancel", queue, id];
+  }
+  return now - readyAt < SLOW ? [] : ["What holds it up", "doctor", queue];
 }
 
 /** From how many milliseconds on a message is late: sweeps come this often. */

@@ -1,3 +1,5 @@
+import { formatCount } from "./table.ts";
+
 /** What one queue adds to an {@link Outlook}. */
 export interface QueueOutlook {
   readonly queue: string;
@@ -52,9 +54,11 @@ export class Outlook {
       .filter((one) => one.count > 0)
       .toSorted((a, b) => b.count - a.count);
     const rest = all.slice(TOP);
-    const words = all.slice(0, TOP).map((one) => `${one.queue} ${one.count}`);
+    const words = all.slice(0, TOP).map((one) => `${one.queue} ${formatCount(one.count)}`);
     if (rest.length > 0) {
-      words.push(`${rest.length} more ${sum(rest.map((one) => one.count))}`);
+      words.push(
+        `${formatCount(rest.length)} more ${formatCount(sum(rest.map((one) => one.count)))}`,
+      );
     }
     return words.join(", ");
   }

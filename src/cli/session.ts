@@ -4,6 +4,7 @@ import { checkDatabase } from "../inspect/check-database.ts";
 import { Inspector, type InspectedQueue } from "../inspect/inspector.ts";
 import { escapeControl } from "../inspect/escape-control.ts";
 import type { Addresses } from "./addresses.ts";
+import { commandLine, type Connection } from "./command-line.ts";
 import type { Io } from "./io.ts";
 import { Output, quoted } from "./output.ts";
 import { suggest } from "./suggest.ts";
@@ -16,6 +17,7 @@ export class Session implements AsyncDisposable {
   readonly addresses: Addresses;
   readonly isJson: boolean;
   readonly #options: { readonly callTimeout: number; readonly interop: "none" | "redisson" };
+  readonly #connection: Connection;
   #inspector: Inspector | undefined;
   /** Whether Redis has replied, and has the database. */
   #isChecked = false;
@@ -25,16 +27,17 @@ export class Session implements AsyncDisposable {
     addresses: Addresses,
     options: {
       readonly callTimeout: number;
-      readonly interop: "none" | "redisson";
+      readonly connection: Connection;
       readonly isJson: boolean;
     },
   ) {
     this.io = io;
     this.output = new Output(io);
     this.addresses = addresses;
-    const { isJson, ...others } = options;
+    const { isJson, callTimeout, connection } = options;
     this.isJson = isJson;
-    this.#options = others;
+    this.#options = { callTimeout, interop: connection.interop };
+    this.#connection = connection;
   }
 
   /** What `--timeout` and `--interop` say. */
@@ -44,6 +47,17 @@ export class Session implements AsyncDisposable {
 
   get signal(): AbortSignal {
     return this.io.signal;
+  }
+
+  /** A command to be pasted into a shell, for the same Redis; undefined if one of its words cannot be. */
+  commandLine(...words: readonly string[]): string | undefined {
+    return commandLine(words, this.#connection);
+  }
+
+  /** Says something of which the reader learns more from a command, if there is one. */
+  hint(said: string, why: string, ...words: readonly string[]): void {
+    const command = this.commandLine(...words);
+    this.output.say(command === undefined ? said : `${said} ${why}: ${command}`);
   }
 
   /** Opens queues; Redis is there. */

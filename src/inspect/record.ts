@@ -60,8 +60,8 @@ export type ListState = "listed" | "quarantine" | "unreadable";
 
 /** A message as a line of an export has it. */
 export function recordOf(seen: Sighting): MessageRecord {
-  const { state, id, key, headers, payload, trailer, deadline, attempts, group, reason } = seen;
-  const { failures } = seen;
+  const { state, id, key, headers, payload, trailer, deadline, attempts, group, reason, failures } =
+    seen;
   if (reason === "unreadable") return listRecord("unreadable", payload);
   const isExact = packTrailer({ key: key ?? "", headers: headers ?? {}, failures }).equals(trailer);
   return {

@@ -73,6 +73,10 @@ inBrowser("a message's whole way is seen without a reload", async () => {
   fails = false;
   await change("Redrive");
   await state("in flight");
+  expect(await failed.allInnerTexts()).toEqual([
+    expect.stringMatching(/^Attempt 1, .*, before the redrive: the bank does not answer$/),
+    expect.stringMatching(/^Attempt 2, .*, before the redrive: the bank does not answer$/),
+  ]);
   proceed?.();
   await state("gone");
   await eventually(() => expect(handled).toEqual(["pay"]));

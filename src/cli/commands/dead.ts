@@ -7,8 +7,8 @@ import type { DeadLetters } from "../../reliable/dead-letters.ts";
 import { CHANGING, CHANGING_HELP, defineCommand } from "../command.ts";
 import { formatDistance, parseDuration } from "../durations.ts";
 import { EXIT, type ExitCode } from "../exit-code.ts";
-import { failureLine, payloadLine, sightingJson } from "../message-view.ts";
-import { asWord } from "../next-step.ts";
+import { isUnreadable } from "../is-unreadable.ts";
+import { failureLines, payloadLine, sightingJson } from "../message-view.ts";
 import { quoted } from "../output.ts";
 import type { Session } from "../session.ts";
 import { subWord } from "../sub-word.ts";
@@ -79,6 +79,8 @@ async function list(
   const { output, isJson, signal } = session;
   const { serverTime } = queue.stats;
   let count = 0;
+  let redrivable = 0;
+  let unreadable: string | undefined;
   let page: Sighting[] = [];
   const flush = async () => {
     await printLetters(session, page, serverTime, withPayload);
@@ -86,15 +88,33 @@ async function list(
   };
   for await (const seen of messagesIn(queue, "dead", { signal })) {
     count++;
+    if (isUnreadable(seen)) unreadable ??= seen.id;
+    else redrivable++;
     if (isJson) await output.json(sightingJson(seen, withPayload));
     else if (page.push(seen) === PAGE) await flush();
   }
   await flush();
   if (count === 0) return none(session, queue.name);
-  if (!isJson) {
-    output.say(`To deliver them again: delayline dead redrive ${asWord(queue.name)} [id]...`);
-  }
+  if (!isJson) sayNext(session, queue.name, redrivable, unreadable);
   return EXIT.done;
+}
+
+/** What can be done about letters, of which the first `unreadable` one is named. */
+function sayNext(
+  session: Session,
+  name: string,
+  redrivable: number,
+  unreadable: string | undefined,
+): void {
+  const redrive = session.commandLine("dead", "redrive", name);
+  if (redrivable > 0 && redrive !== undefined) {
+    session.output.say(`To deliver them again, or some by their ids: ${redrive}`);
+  }
+  if (unreadable === undefined) return;
+  const remove = session.commandLine("dead", "remove", name, unreadable);
+  if (remove !== undefined) {
+    session.output.say(`To remove one that is unreadable, and cannot be redriven: ${remove}`);
+  }
 }
 
 /** A table; under each letter why it died, and what failed before. */
@@ -111,14 +131,16 @@ async function printLetters(
     String(attempts),
     key ?? "-",
   ]);
-  const under = letters.map(({ group = "", reason = "", attempts, failures, payload }) => [
-    `    ${escapeControl(group)}: ${quoted(reason)}`,
-    // Mostly the last one is that of which it died, as it stands above.
-    ...(failures.at(-1)?.attempt === attempts ? failures.slice(0, -1) : failures).map((failure) =>
-      failureLine(failure, now),
-    ),
-    ...(withPayload ? [payloadLine(payload)] : []),
-  ]);
+  const under = letters.map((letter) => {
+    const { group = "", reason = "", attempts, failures, payload } = letter;
+    const lines = failureLines(letter, now);
+    return [
+      `    ${escapeControl(group)}${reason === "" ? "" : `: ${quoted(reason)}`}`,
+      // Mostly the last one is that of which it died, as it stands above.
+      ...(failures.at(-1)?.attempt === attempts ? lines.slice(0, -1) : lines),
+      ...(withPayload ? [payloadLine(payload)] : []),
+    ];
+  });
   await output.table(COLUMNS, rows, under);
 }
 

@@ -3,11 +3,11 @@ import { defineCommand } from "../command.ts";
 import { formatDuration, formatInstant, parseDuration } from "../durations.ts";
 import { EXIT } from "../exit-code.ts";
 import { parseInstant } from "../instants.ts";
-import { asWord } from "../next-step.ts";
 import { Outlook } from "../outlook.ts";
 import { parseCount } from "../parse-count.ts";
 import type { Session } from "../session.ts";
 import { formatCount, type Column } from "../table.ts";
+import { UsageError } from "../usage-error.ts";
 
 export const due = defineCommand({
   usage: "due [queue] [--at <time>] [--step <duration>] [--count <count>]",
@@ -27,6 +27,9 @@ O(log N) for each span.`,
   },
   async run(session, [name], { at, step: length = "1h", count: number = "24" }) {
     const step = Math.round(parseDuration("--step", length));
+    if (step < 1 || step > LONGEST) {
+      throw new UsageError(`--step must be between 1ms and 3650d, got ${JSON.stringify(length)}`);
+    }
     const count = parseCount("--count", number, 1, 1000);
     const beginAt = (now: number) => (at === undefined ? now : parseInstant("--at", at, now));
     // What is not legal is refused before Redis is asked.
@@ -35,9 +38,9 @@ O(log N) for each span.`,
     const inspector = await session.inspector();
     const from = beginAt(Math.floor(await inspector.line.serverTime()));
     const outlook = new Outlook(count);
-    const look = async ({ name: queue, messages, stats }: InspectedQueue) => {
-      const { counts } = await messages.forecast({ from, step, count, signal });
-      outlook.add(queue, stats.overdue, counts);
+    const look = async (queue: InspectedQueue) => {
+      const counts = await comingIn(queue, { from, step, count, signal });
+      outlook.add(queue.name, queue.stats.overdue, counts);
     };
     let refused = 0;
     if (name === undefined) ({ refused } = await session.eachQueue(look));
@@ -54,14 +57,38 @@ O(log N) for each span.`,
         `From ${formatInstant(from)} until ${until}, in spans of ${formatDuration(step)}: ${formatCount(total)}.`,
       );
       if (overdue > 0) {
-        const about = name === undefined ? "" : ` ${asWord(name)}`;
-        output.say(`Overdue now: ${formatCount(overdue)}. Why: delayline doctor${about}`);
+        const about = name === undefined ? [] : [name];
+        session.hint(`Overdue now: ${formatCount(overdue)}.`, "Why", "doctor", ...about);
       }
     }
     if (refused > 0) return EXIT.redis;
-    return total + overdue > 0 ? EXIT.done : EXIT.nothing;
+    // Who names a time asks about that time.
+    return total > 0 || (at === undefined && overdue > 0) ? EXIT.done : EXIT.nothing;
   },
 });
+
+/**
+ * How many messages fall due in each span, without those that were overdue when the queue was opened: they are counted
+ * already.
+ */
+async function comingIn(
+  { messages, stats }: InspectedQueue,
+  { from, step, count, signal }: { from: number; step: number; count: number; signal: AbortSignal },
+): Promise<number[]> {
+  const begin = Math.max(from, Math.floor(stats.serverTime) + 1);
+  const past = Math.min(count, Math.floor((begin - from) / step));
+  const counts = Array.from({ length: past }, () => 0);
+  if (past === count) return counts;
+  // The span in which it was opened is partly over.
+  const next = begin === from ? from : from + (past + 1) * step;
+  if (next > begin) {
+    const rest = { from: begin, step: next - begin, count: 1, signal };
+    counts.push(...(await messages.forecast(rest)).counts);
+  }
+  if (counts.length === count) return counts;
+  const others = { from: next, step, count: count - counts.length, signal };
+  return [...counts, ...(await messages.forecast(others)).counts];
+}
 
 /** What is overdue, and each span in which something falls due; of several queues which of them have most of it. */
 async function printSpans(
@@ -141,6 +168,9 @@ const QUEUE_COLUMNS: readonly Column[] = [
   { title: "OVERDUE", align: "right" },
   { title: "DUE", align: "right" },
 ];
+
+/** The longest span, in milliseconds: a thousand of them behind any date are still before the latest deadline. */
+const LONGEST = 3650 * 86_400_000;
 
 /** How long the longest bar is. */
 const WIDE = 36;

@@ -44,9 +44,8 @@ message exactly once, pause the queue and let its handlers finish.`,
     }
     output.say(`Exported ${formatCount(count)} message(s) of queue ${quoted(name)}.`);
     if (unknown > 0) {
-      output.say(
-        `Left out: ${formatCount(unknown)} delayed member(s) of an unknown layout; see delayline doctor.`,
-      );
+      const left = `${formatCount(unknown)} delayed member(s) of an unknown layout`;
+      session.hint(`Left out: ${left}.`, "More about them", "doctor", name);
     }
     return EXIT.done;
   },

@@ -54,12 +54,13 @@ bounded steps.`,
 });
 
 async function print(
-  { output, isJson }: Session,
+  session: Session,
   wanted: string,
   { name, stats }: InspectedQueue,
   { sightings }: Location,
   withPayload: boolean,
 ): Promise<void> {
+  const { output, isJson } = session;
   for (const seen of sightings) {
     if (isJson) {
       await output.json(sightingJson(seen, withPayload));
@@ -67,7 +68,7 @@ async function print(
     }
     const head = `${quoted(wanted)} is ${seen.state} in queue ${quoted(name)}.`;
     await output.print(head, ...describe(seen, stats.serverTime, withPayload));
-    const next = nextStep(seen, stats.serverTime);
+    const next = nextStep(seen, stats.serverTime, (...words) => session.commandLine(...words));
     if (next !== undefined) output.say(next);
   }
 }

@@ -4,7 +4,6 @@ import type { QueueStats } from "../../observe/queue-stats.ts";
 import { defineCommand } from "../command.ts";
 import { formatDistance, formatDuration, formatInstant, parseDuration } from "../durations.ts";
 import { EXIT, type ExitCode } from "../exit-code.ts";
-import { asWord } from "../next-step.ts";
 import { quoted } from "../output.ts";
 import type { Session } from "../session.ts";
 import { formatCount, formatFacts } from "../table.ts";
@@ -51,9 +50,7 @@ async function printOne(session: Session, name: string, isWatching: boolean): Pr
   await output.print(`Queue ${quoted(name)} (${what})`, ...formatFacts(factsOf(queue.stats)));
   const trouble = troubleOf(queue.stats);
   if (trouble !== undefined) {
-    output.say(
-      `It is not well: ${trouble}. Why, and what repairs it: delayline doctor ${asWord(name)}`,
-    );
+    session.hint(`It is not well: ${trouble}.`, WHY, "doctor", name);
   }
   return EXIT.done;
 }
@@ -86,13 +83,14 @@ async function printAll(session: Session, isWatching: boolean): Promise<ExitCode
     await output.table(COLUMNS, [...rows, ...refusals]);
     const ill = all.filter(([, numbers]) => troubleOf(numbers) !== undefined).length;
     if (ill + broken.length > 0) {
-      output.say(
-        `Not well: ${ill + broken.length} of ${all.length + broken.length} queues. Why, and what repairs it: delayline doctor`,
-      );
+      const of = `${ill + broken.length} of ${all.length + broken.length} queues`;
+      session.hint(`Not well: ${of}.`, WHY, "doctor");
     }
   }
   return code;
 }
+
+const WHY = "Why, and what repairs it";
 
 const COLUMNS = [
   { title: "QUEUE", canShrink: true },

@@ -46,7 +46,7 @@ export function MessagePage({ name, params }) {
       message?.failures.length > 0 &&
       html`<section>
         <h3>Failed attempts</h3>
-        <${Failures} failures=${message.failures} />
+        <${Failures} message=${message} />
       </section>`
     }
     ${message && html`<${Headers} headers=${message.headers} />`}

@@ -118,7 +118,13 @@ test("how much falls due at nine tomorrow, in which queues, and what is overdue 
   // The span that was asked for is there though nothing falls due in it.
   const one = await cli(["due", a, "--at=tomorrow", "8:00", "--count", "1"]);
   expect(one.stdout).toMatch(/^FROM .*\noverdue now +1 +#{36}\n\S+ 08:00:00 \S+ +0\n$/);
-  expect((await cli(["due", b, "--at", "2000-01-01"])).code).toBe(1);
+  // What is overdue is counted once, and is no answer to who asks about another time.
+  const past = await cli(["due", a, "--at", "2000-01-01", "--json"]);
+  expect([past.code, past.json]).toMatchObject([1, [{ overdue: 1, total: 0 }]]);
+  const before = `--at=${Date.now() - 1.5 * HOUR}`;
+  const since = await cli(["due", a, before, "--count", "100", "--json"]);
+  expect([since.code, since.json]).toMatchObject([0, [{ overdue: 1, total: 5 }]]);
+  expect((await cli(["due", a, "--count", "1"])).code).toBe(0);
   const wrong = await cli(["due", "--at", "soon"], { url: "redis://localhost:1" });
   expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining('"tomorrow 09:00"')]);
 });
@@ -188,6 +194,25 @@ test("hostile names, keys and payloads act on no terminal", async () => {
   expect(key).toBe(`k${evil}`);
 });
 
+test("letters that nobody can read can be removed, and are not said to be redriven", async () => {
+  const name = uniqueName("it's ");
+  const redis = newRedis();
+  await newLine().getReliableQueue(name).stats();
+  const id = await redis.xadd(queueKeys(name).dead, "*", "what", "is this");
+  const asked = ["--redis", server.url];
+  const { stderr } = await cli(["dead", "list", name, ...asked]);
+  expect(stderr).not.toContain("dead redrive");
+  const [, quoted = "", letter = ""] =
+    /: delayline dead remove '(.*)' (\S+) --redis \S+\n$/.exec(stderr) ?? [];
+  expect([quoted.replace(String.raw`'\''`, "'"), letter]).toEqual([
+    name,
+    expect.stringMatching(/^\d+-/),
+  ]);
+  expect((await cli(["get", name, letter])).stderr).toContain("dead remove '");
+  expect((await cli(["dead", "remove", name, letter, "--yes"])).code).toBe(0);
+  expect(await redis.xrange(queueKeys(name).dead, String(id), String(id))).toEqual([]);
+});
+
 test("on a terminal a table has 80 columns, and colours unless NO_COLOR is set", async () => {
   const name = uniqueName();
   const queue = newLine().getDelayedQueue(name);
@@ -220,6 +245,18 @@ test("dead letters, the quarantine and partitions are listed", async () => {
     { key: "glum", failures: [{ attempt: 1, reason: "the bank\nsleeps" }, { attempt: 2 }] },
   ]);
   expect((await cli(["partitions", name, "--json"])).json).toHaveLength(2);
+  // From its failures on, attempts are counted anew.
+  await cli(["dead", "redrive", name, "--yes"]);
+  expect((await cli(["get", name, "sad", "--redis", server.url])).stdout).toMatch(
+    /\n {2}attempts +0\n {2}attempt 1 +failed .*, before the redrive: no such customer\n/,
+  );
+  for (let i = 0; i < 2; i++) await (await queue.take()).reject("");
+  expect((await cli(["dead", "list", name])).stdout).toMatch(
+    /\n {4}default\n {6}attempt 1, .*, before the redrive: "no such customer"\n/,
+  );
+  expect((await cli(["get", name, "sad"])).stdout).toMatch(
+    /\n {2}attempt 1 +failed .*, before the redrive: no such customer\n {2}attempt 1 +failed [^:]*:[^:]*:\d\d \S+ \(\w+(?: ago)?\)\n/,
+  );
   expect((await cli(["quarantine", "list", name])).code).toBe(1);
   const plain = uniqueName();
   await newRedis().rpush(`delayline_quarantine:{${plain}}`, "bytes");

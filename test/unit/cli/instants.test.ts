@@ -1,4 +1,4 @@
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { formatInstant } from "../../../src/cli/durations.ts";
 import { joinInstants, parseInstant } from "../../../src/cli/instants.ts";
 
@@ -14,6 +14,8 @@ test("a date is read in the time of the machine unless it names a zone", () => {
   expect(read(formatInstant(1_795_359_664_000))).toBe(1_795_359_664_000);
   expect(read("2026-11-22 09:00:00 +01:00")).toBe(Date.UTC(2026, 10, 22, 8));
   expect(read("2026-11-22 09:00:00 UTC")).toBe(Date.UTC(2026, 10, 22, 9));
+  expect(read("2026-11-22 9:00 -0130")).toBe(Date.UTC(2026, 10, 22, 10, 30));
+  expect(read("2026-11-22T9:00:01.25Z")).toBe(Date.UTC(2026, 10, 22, 9, 0, 1, 250));
   expect(read("1795359664872")).toBe(1_795_359_664_872);
 });
 
@@ -27,6 +29,8 @@ test.each<[text: string, day: number, hours?: number, minutes?: number]>([
   ["tomorrow", 23],
   ["tomorrow 09:00", 23, 9],
   ["Monday 09:00", 23, 9],
+  ["9:00 monday", 23, 9],
+  ["2026-11-22T9:00", 22, 9],
   ["sat", 28],
   ["sunday 09:00", 29, 9],
   ["sunday 11:15", 22, 11, 15],
@@ -43,6 +47,42 @@ test("tomorrow at nine is at nine where a night has 23 or 25 hours", () => {
   }
 });
 
+function inBerlin(text: string, now: string): string {
+  const { TZ: zone } = process.env;
+  process.env["TZ"] = "Europe/Berlin";
+  onTestFinished(() => {
+    if (zone === undefined) delete process.env["TZ"];
+    else process.env["TZ"] = zone;
+  });
+  return new Date(parseInstant("--at", text, Date.parse(now))).toISOString();
+}
+
+describe("where clocks change", () => {
+  test.each([
+    ["02:45", "2026-10-25T00:50:00Z", "2026-10-25T01:45:00.000Z"],
+    ["02:45", "2026-10-25T00:40:00Z", "2026-10-25T00:45:00.000Z"],
+    ["02:45", "2026-10-25T01:50:00Z", "2026-10-26T01:45:00.000Z"],
+    ["today 02:45", "2026-10-25T00:50:00Z", "2026-10-25T01:45:00.000Z"],
+    ["sunday 02:45", "2026-10-25T00:50:00Z", "2026-10-25T01:45:00.000Z"],
+    ["02:30", "2026-03-29T00:30:00Z", "2026-03-30T00:30:00.000Z"],
+    ["sunday 02:30", "2026-03-29T10:00:00Z", "2026-04-05T00:30:00.000Z"],
+  ])("%s at %s is %s", (text, now, expected) => {
+    expect(inBerlin(text, now)).toBe(expected);
+  });
+
+  test("a day on which they do not show the time is told", () => {
+    for (const text of ["tomorrow 02:30", "2026-03-29T02:30", "2:30 sunday"]) {
+      expect(() => inBerlin(text, "2026-03-28T10:00:00Z")).toThrow(
+        "--at: clocks go forward on 2026-03-29",
+      );
+    }
+  });
+});
+
+test.each(["9999999999999999", "99999999999d", "1969-12-30T00:00Z"])("%s is too far", (text) => {
+  expect(() => read(text)).toThrow("--at must be between the years 1970 and 275760, got");
+});
+
 describe("no instant:", () => {
   test.each([
     "",
@@ -50,6 +90,10 @@ describe("no instant:", () => {
     "tomorow 9:00",
     "9",
     "24:00",
+    "2026-11-22T24:00",
+    "2026-11-22 25:00 UTC",
+    "tomorrow 09:00 UTC",
+    "-2h",
     "9:60",
     "2026",
     "2026-13-01",
@@ -70,6 +114,14 @@ test.each([
   ["due --at=mon 9:00", ["due", "--at=mon 9:00"]],
   ["due --at 2026-11-22 09:00", ["due", "--at", "2026-11-22 09:00"]],
   ["due --at 09:00 orders", ["due", "--at", "09:00", "orders"]],
+  ["due --at 09:00 tomorrow orders", ["due", "--at", "09:00 tomorrow", "orders"]],
+  ["due --at 2026-11-22 09:00:00 UTC x", ["due", "--at", "2026-11-22 09:00:00 UTC", "x"]],
+  ["due --at 2026-11-22 09:00 -01:00", ["due", "--at", "2026-11-22 09:00 -01:00"]],
+  ["due --at=2026-11-22T09:00 UTC", ["due", "--at=2026-11-22T09:00 UTC"]],
+  ["due --at tomorow 09:00 UTC", ["due", "--at", "tomorow 09:00 UTC"]],
+  ["due --at 2h monday", ["due", "--at", "2h", "monday"]],
+  ["--at -2h", ["--at=-2h"]],
+  ["--at=mon 9:00", ["--at=mon 9:00"]],
   ["get tomorrow 09:00", ["get", "tomorrow", "09:00"]],
 ])("%s: a day and its time are one", (line, words) => {
   expect(joinInstants(line.split(" "))).toEqual(words);

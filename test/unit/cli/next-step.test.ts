@@ -4,18 +4,25 @@ import type { Sighting } from "../../../src/inspect/sighting.ts";
 
 const NOW = 1_795_359_664_000;
 const seen = { queue: "orders", id: "the-id", deadline: NOW + 1000 } as Sighting;
+const unreadable = { state: "dead", reason: "unreadable" } as const;
 
 test.each<[string, Partial<Sighting>, string | undefined]>([
-  ["dead", { state: "dead" }, "delayline dead redrive orders the-id"],
-  ["retrying", { state: "retrying" }, "delayline deliver-now orders the-id"],
-  ["delayed", { state: "delayed" }, "deliver-now, reschedule or cancel orders the-id"],
-  ["overdue", { state: "delayed", deadline: NOW - 60_000 }, "Why: delayline doctor orders"],
-  ["long ready", { state: "ready", readyAt: NOW - 90_000 }, "delayline doctor orders"],
+  ["dead", { state: "dead" }, "To deliver it again: dead redrive orders the-id"],
+  ["unreadable", { ...unreadable, diedAt: NOW + 1000 }, "To remove it: dead remove orders the-id"],
+  ["rejected so", { ...unreadable, diedAt: NOW + 2000 }, "dead redrive orders the-id"],
+  ["retrying", { state: "retrying" }, "deliver-now orders the-id"],
+  ["an overdue retry", { state: "retrying", deadline: NOW - 60_000 }, "Why: doctor orders"],
+  ["delayed", { state: "delayed" }, "reschedule ... --in 15m): cancel orders the-id"],
+  ["overdue", { state: "delayed", deadline: NOW - 60_000 }, "Why: doctor orders"],
+  ["long ready", { state: "ready", readyAt: NOW - 90_000 }, "doctor orders"],
   ["just ready", { state: "ready", readyAt: NOW - 100 }, undefined],
   ["in flight", { state: "in flight", readyAt: NOW - 100 }, undefined],
-  ["strange", { state: "dead", queue: "my orders" }, 'redrive "my orders" the-id'],
 ])("what to do about a message that is %s", (_, message, expected) => {
-  const step = nextStep({ ...seen, ...message }, NOW);
+  const step = nextStep({ ...seen, ...message }, NOW, (...words) => words.join(" "));
   if (expected === undefined) expect(step).toBeUndefined();
   else expect(step).toContain(expected);
+});
+
+test("where no command can be pasted, nothing is said", () => {
+  expect(nextStep({ ...seen, state: "dead" }, NOW, () => undefined)).toBeUndefined();
 });

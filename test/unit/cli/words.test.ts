@@ -4,6 +4,7 @@ import { formatDistance, formatDuration, parseDuration } from "../../../src/cli/
 import { toJson } from "../../../src/cli/output.ts";
 import { suggest } from "../../../src/cli/suggest.ts";
 import { formatTable } from "../../../src/cli/table.ts";
+import { UsageError } from "../../../src/cli/usage-error.ts";
 
 test.each([
   ["500ms", 500],
@@ -67,6 +68,12 @@ test("JSON is one line of which nothing acts on a terminal, and reads as what wa
   const text = toJson(value);
   expect(text).toMatch(/^[^\p{Cc}\p{Cf}]*$/u);
   expect(JSON.parse(text)).toEqual({ ...value, at: "Infinity" });
+});
+
+test.each(["/abc", "/-1", "/1.5", "/1/2", "?db=x", "/%zz"])("%s names no database", (path) => {
+  for (const isCluster of [false, true]) {
+    expect(() => readAddresses([`redis://host${path}`], isCluster)).toThrow(UsageError);
+  }
 });
 
 test("passwords of addresses are known, and are not shown", () => {

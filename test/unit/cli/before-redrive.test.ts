@@ -1,0 +1,17 @@
+import { expect, test } from "vitest";
+import { countBeforeRedrive } from "../../../src/cli/before-redrive.ts";
+import type { MessageState } from "../../../src/inspect/sighting.ts";
+
+test.each<[failed: number[], attempts: number, state: MessageState, before: number]>([
+  [[], 0, "delayed", 0],
+  [[1, 2, 3], 3, "retrying", 0],
+  [[1, 2, 3, 4], 0, "retrying", 4],
+  [[1, 2, 3, 4, 1], 1, "retrying", 4],
+  [[1, 1, 1], 1, "dead", 2],
+  [[1], 1, "in flight", 1],
+  [[1, 2], 3, "in flight", 0],
+  [[7, 8, 1, 3], 3, "dead", 2],
+])("%j of %i attempts, %s: %i before the redrive", (failed, attempts, state, before) => {
+  const failures = failed.map((attempt) => ({ attempt, at: 1, reason: "" }));
+  expect(countBeforeRedrive({ failures, attempts, state })).toBe(before);
+});
