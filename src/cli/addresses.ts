@@ -63,14 +63,19 @@ export function readAddresses(urls: readonly string[], isCluster: boolean): Addr
 export function secretsOf(urls: readonly string[]): string[] {
   const secrets = urls.flatMap((url) => {
     const [, written] = /^[a-z]+:\/\/[^/@]*?:(.*)@[^@]*$/s.exec(url) ?? [];
-    if (written === undefined) return [];
-    try {
-      return [written, decodeURIComponent(written)];
-    } catch {
-      return [written];
-    }
+    // ioredis takes its options from there, too.
+    const [, asked] = /[?&]password=([^&#]*)/s.exec(url) ?? [];
+    return [written, asked].flatMap((one) => (one === undefined ? [] : [one, decoded(one)]));
   });
   return secrets.filter((secret) => secret !== "");
+}
+
+function decoded(written: string): string {
+  try {
+    return decodeURIComponent(written);
+  } catch {
+    return written;
+  }
 }
 
 /** @throws {UsageError} if a URL names another database than 0: a Cluster has no other. */

@@ -1,5 +1,4 @@
-import { isUnreadable } from "./is-unreadable.ts";
-import type { Sighting } from "../inspect/sighting.ts";
+import { isUnreadable, type Sighting } from "../inspect/sighting.ts";
 
 /**
  * What to do about a message that was found, as a command; undefined: wait, or no command can name the queue. `now` is the

@@ -11,7 +11,7 @@ import { LAST_DATE, MAX_FAILURES, type FailedAttempt } from "../queue/failed-att
 import { checkedHeaders, type MessageHeaders } from "../queue/headers.ts";
 import { isMessageId, parseMessageId } from "../queue/message.ts";
 import { packTrailer, unpackTrailer } from "../queue/trailer.ts";
-import type { Sighting } from "./sighting.ts";
+import { isUnreadable, type Sighting } from "./sighting.ts";
 
 /** What stands in the first line of an export. */
 export interface ExportHead {
@@ -62,7 +62,7 @@ export type ListState = "listed" | "quarantine" | "unreadable";
 export function recordOf(seen: Sighting): MessageRecord {
   const { state, id, key, headers, payload, trailer, deadline, attempts, group, reason, failures } =
     seen;
-  if (reason === "unreadable") return listRecord("unreadable", payload);
+  if (isUnreadable(seen)) return listRecord("unreadable", payload);
   const isExact = packTrailer({ key: key ?? "", headers: headers ?? {}, failures }).equals(trailer);
   return {
     state,

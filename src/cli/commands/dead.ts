@@ -1,13 +1,12 @@
 import type { InspectedQueue } from "../../inspect/inspector.ts";
 import { escapeControl } from "../../inspect/escape-control.ts";
 import { messagesIn } from "../../inspect/messages-in.ts";
-import type { Sighting } from "../../inspect/sighting.ts";
+import { isUnreadable, type Sighting } from "../../inspect/sighting.ts";
 import { isMessageId } from "../../queue/message.ts";
 import type { DeadLetters } from "../../reliable/dead-letters.ts";
 import { CHANGING, CHANGING_HELP, defineCommand } from "../command.ts";
 import { formatDistance, parseDuration } from "../durations.ts";
 import { EXIT, type ExitCode } from "../exit-code.ts";
-import { isUnreadable } from "../is-unreadable.ts";
 import { failureLines, payloadLine, sightingJson } from "../message-view.ts";
 import { quoted } from "../output.ts";
 import type { Session } from "../session.ts";

@@ -79,5 +79,6 @@ test.each(["/abc", "/-1", "/1.5", "/1/2", "?db=x", "/%zz"])("%s names no databas
 test("passwords of addresses are known, and are not shown", () => {
   const url = "redis://me:p%40ss:w@redis.internal:6380/2";
   expect(secretsOf([url])).toEqual(["p%40ss:w", "p@ss:w"]);
+  expect(secretsOf(["redis://host/0?db=1&password=s%20t"])).toEqual(["s%20t", "s t"]);
   expect(readAddresses([url], false).shown).toBe("redis.internal:6380");
 });
