@@ -1,7 +1,7 @@
 import type { Redis } from "ioredis";
 import { beforeEach, expect } from "vitest";
 import { RedisError, type BlockingQueue } from "../../src/index.ts";
-import { startCluster } from "../helpers/cluster.ts";
+import { knowsReplicas, startCluster } from "../helpers/cluster.ts";
 import { newLine, newLineThatMayFail, type TestLine } from "../helpers/delayline.ts";
 import { eventually } from "../helpers/eventually.ts";
 import { startOwnServer } from "../helpers/own-server.ts";
@@ -137,6 +137,7 @@ conformance(
     await eventually(async () => (await admin.info("replication")).includes("link_status:up"), {
       within: 20_000,
     });
+    await Promise.all(nodes.map(({ url }) => knowsReplicas(newRedis(url), 1)));
 
     const own = newLineThatMayFail({ redis: cluster });
     const queues = Array.from({ length: 10 }, () => own.getBlockingQueue(uniqueName("cluster")));

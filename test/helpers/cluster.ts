@@ -48,6 +48,7 @@ export async function startCluster(
     });
   }
   await Promise.all(clients.map((client) => infoHas(client, "cluster_state:ok")));
+  await Promise.all(clients.map((client) => knowsReplicas(client, replicas.length)));
   for (const client of clients) client.disconnect();
   const addresses = nodes.map(({ port }) => ({ host: "127.0.0.1", port }));
   const cluster = new Cluster(addresses, { slotsRefreshInterval: 1000 });
@@ -76,6 +77,15 @@ export async function masterOf(
   // A client that has asked a node which did not know them all yet asks again soon.
   await eventually(() => find() !== undefined, { what: `a master serves slot ${slot}` });
   return find() as OwnServer;
+}
+
+/** Waits until a node knows so many replicas: nobody votes for one that it does not know. */
+export async function knowsReplicas(client: Redis, count: number): Promise<void> {
+  const known = async () => String(await client.cluster("NODES")).match(/[ ,]slave /g) ?? [];
+  await eventually(async () => (await known()).length === count, {
+    within: 30_000,
+    what: `a node of the Cluster knows ${count} replicas`,
+  });
 }
 
 async function infoHas(client: Redis, text: string): Promise<void> {
