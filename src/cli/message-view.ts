@@ -1,4 +1,4 @@
-import { countBeforeRedrive } from "./before-redrive.ts";
+import { countBeforeRedrive } from "../inspect/before-redrive.ts";
 import { readablePayload } from "../inspect/readable-payload.ts";
 import type { Sighting } from "../inspect/sighting.ts";
 import { formatDistance, formatDuration, formatInstant } from "./durations.ts";

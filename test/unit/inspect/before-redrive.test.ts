@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { countBeforeRedrive } from "../../../src/cli/before-redrive.ts";
+import { countBeforeRedrive } from "../../../src/inspect/before-redrive.ts";
 import type { MessageState } from "../../../src/inspect/sighting.ts";
 
 test.each<[failed: number[], attempts: number, state: MessageState, before: number]>([

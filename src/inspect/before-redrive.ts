@@ -1,4 +1,4 @@
-import type { Sighting } from "../inspect/sighting.ts";
+import type { Sighting } from "./sighting.ts";
 
 /**
  * How many of a message's failures, the oldest first, were before it was redriven the last time: its attempts began anew at 1
