@@ -1,4 +1,5 @@
 import { UsageError } from "./usage-error.ts";
+import { LAST_DATE } from "../time/last-date.ts";
 
 const UNITS = [
   ["d", 86_400_000],
@@ -64,6 +65,3 @@ export function formatInstant(instant: number): string {
   const zone = offset === 0 ? "UTC" : `${offset < 0 ? "-" : "+"}${hours}:${minutes}`;
   return `${text.replace("T", " ").replace(/\.\d+Z$/, "")} ${zone}`;
 }
-
-/** The latest instant that a Date can be. */
-const LAST_DATE = 8.64e15;

@@ -1,6 +1,7 @@
 import { parseDuration } from "./durations.ts";
 import { momentsOf } from "./moments.ts";
 import { UsageError } from "./usage-error.ts";
+import { LAST_DATE } from "../time/last-date.ts";
 
 /**
  * Reads an instant, as seen from `now` (epoch ms). In the time of this machine, unless a date names a zone:
@@ -188,6 +189,3 @@ const WEEKDAYS = ["sunday", "monday", "tuesday", "wednesday", "thursday", "frida
 const TIME = /^(?:[01]?\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d{1,3})?)?$/;
 
 const ZONE = /^(?:Z|UTC|[+-][01]\d:?[0-5]\d)$/;
-
-/** The latest instant that a Date can be. */
-const LAST_DATE = 8.64e15;

@@ -47,7 +47,7 @@ export class Outlook {
       .toSorted((a, b) => b.overdue + b.total - (a.overdue + a.total));
   }
 
-  /** The queues with most of something, such as `orders 5, mails 2, 3 others 4`. */
+  /** The queues with most of something, such as `orders 5, mails 2, calls 2, 3 more 4`. */
   topOf(count: (queue: QueueOutlook) => number): string {
     const all = this.#queues
       .map((one) => ({ queue: one.queue, count: count(one) }))

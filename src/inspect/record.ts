@@ -7,10 +7,11 @@ import {
   type Arrival,
 } from "../queue/arrivals.ts";
 import { checkInstant, checkKey } from "../queue/checks.ts";
-import { LAST_DATE, MAX_FAILURES, type FailedAttempt } from "../queue/failed-attempt.ts";
+import { MAX_FAILURES, type FailedAttempt } from "../queue/failed-attempt.ts";
 import { checkedHeaders, type MessageHeaders } from "../queue/headers.ts";
 import { isMessageId, parseMessageId } from "../queue/message.ts";
 import { packTrailer, unpackTrailer } from "../queue/trailer.ts";
+import { LAST_DATE } from "../time/last-date.ts";
 import { isUnreadable, type Sighting } from "./sighting.ts";
 
 /** What stands in the first line of an export. */

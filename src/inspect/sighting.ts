@@ -9,6 +9,7 @@ import {
 } from "../queue/message.ts";
 import { failuresIn, unpackTrailer } from "../queue/trailer.ts";
 import type { Content } from "../reliable/contents.ts";
+import { LAST_DATE } from "../time/last-date.ts";
 
 /** Where a message can be. */
 export type MessageState = "delayed" | "retrying" | "ready" | "in flight" | "dead";
@@ -137,6 +138,3 @@ function offeredAt(id: Buffer): number | undefined {
   const at = Math.floor(Number(id.readBigUInt64BE(0)) / 1000);
   return at > 0 && at <= LAST_DATE ? at : undefined;
 }
-
-/** The latest instant that a Date can be. Somebody else may have written any. */
-const LAST_DATE = 8.64e15;

@@ -1,4 +1,5 @@
 import { MAX_REASON_BYTES } from "../lua/fragments/failure.ts";
+import { LAST_DATE } from "../time/last-date.ts";
 
 export { MAX_FAILURES } from "../lua/fragments/failure.ts";
 
@@ -41,6 +42,3 @@ export function unpackFailure(bytes: Buffer): FailedAttempt | undefined {
 }
 
 const HEAD_BYTES = 12;
-
-/** The latest instant that a Date can be. Somebody else may have written any. */
-export const LAST_DATE = 8.64e15;

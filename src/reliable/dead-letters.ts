@@ -19,6 +19,7 @@ import type { CallOptions } from "../queue/options.ts";
 import type { Payloads } from "../queue/payloads.ts";
 import type { Queue } from "../queue/queue.ts";
 import { failuresIn, unpackTrailer } from "../queue/trailer.ts";
+import { LAST_DATE } from "../time/last-date.ts";
 
 /** A message that will not be delivered any more: it was rejected, or had too many deliveries. */
 export interface DeadLetter<T> {
@@ -199,6 +200,3 @@ const PAGE_BYTES = 32_768;
 
 /** Letters that are only looked at, and not sent. */
 const SCAN_BYTES = 131_072;
-
-/** The latest instant that a Date can be. Somebody else may have written any. */
-const LAST_DATE = 8.64e15;
