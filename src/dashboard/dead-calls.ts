@@ -1,4 +1,5 @@
 import type { DeadLetter, DeadLetters } from "../reliable/dead-letters.ts";
+import { countBeforeRedrive } from "../inspect/before-redrive.ts";
 import type { Call } from "./call.ts";
 import { listedPayload } from "./shown-payload.ts";
 
@@ -29,6 +30,7 @@ function shown(letter: DeadLetter<Uint8Array>, withPayload: boolean): unknown {
     attempts: attempt,
     reason,
     failures,
+    beforeRedrive: countBeforeRedrive({ failures, attempts: attempt, state: "dead" }),
     diedAt: diedAt.getTime(),
     size: bytes.length,
     ...(withPayload && { payload: listedPayload(bytes) }),

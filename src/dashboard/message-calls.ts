@@ -1,6 +1,7 @@
 import type { DelayedMessage, Rescheduled } from "../delayed/delayed-message.ts";
 import { Lookup } from "../delayed/lookup.ts";
 import type { InspectedQueue } from "../inspect/inspector.ts";
+import { countBeforeRedrive } from "../inspect/before-redrive.ts";
 import { locate } from "../inspect/locate.ts";
 import type { Sighting } from "../inspect/sighting.ts";
 import { placesOf } from "../queue/queue-handle.ts";
@@ -74,7 +75,14 @@ export async function locateMessage(call: Call): Promise<unknown> {
 function located(sighting: Sighting, now: number, withPayload: boolean): object {
   const { queue: _, payload, trailer: __, headers = {}, readyAt, heldFor, ...others } = sighting;
   const since = heldFor === undefined ? readyAt : now - heldFor;
-  return { ...others, headers, since, ...(withPayload && { payload: shownPayload(payload) }) };
+  const beforeRedrive = countBeforeRedrive(sighting);
+  return {
+    ...others,
+    beforeRedrive,
+    headers,
+    since,
+    ...(withPayload && { payload: shownPayload(payload) }),
+  };
 }
 
 /** What is said of a message that is nowhere. */
@@ -87,6 +95,7 @@ const GONE = {
   offeredAt: null,
   attempts: 0,
   failures: [],
+  beforeRedrive: 0,
   consumer: null,
   since: null,
   reason: null,

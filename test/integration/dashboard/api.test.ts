@@ -201,7 +201,7 @@ test("a message is followed: in flight, dead, redriven, removed", async () => {
   const reason = "no good";
   const dead = { id, key: "k", group: queue.group, attempts: 1, reason, failures, size: 5 };
   expect((await get(`${path}/dead`)).body).toEqual({
-    letters: [{ ...dead, diedAt: expect.any(Number) }],
+    letters: [{ ...dead, beforeRedrive: 0, diedAt: expect.any(Number) }],
     next: null,
   });
   expect((await get(`${path}/dead?payload=1`)).body.letters[0].payload).toEqual({
