@@ -244,3 +244,16 @@ async function importLines(...lines: string[]) {
 function isReady(line: string): boolean {
   return line.includes('"listed"');
 }
+
+test("a letter that a handler rejected as unreadable stays a letter, with its id and key", async () => {
+  const name = uniqueName();
+  const queue = newLine().getReliableQueue<string>(name);
+  // Due long before it dies: a letter that nobody can read is known by having one instant for both.
+  const { id } = await queue.offerAt("x", Date.now() - 60_000, { key: "k" });
+  await (await queue.take()).reject("unreadable");
+
+  const { stdout } = await cli(["export", name]);
+  const [, record = "{}"] = stdout.split("\n");
+  const letter = { state: "dead", id, key: "k", attempts: 1, reason: "unreadable" };
+  expect(JSON.parse(record)).toMatchObject(letter);
+});
