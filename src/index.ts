@@ -29,29 +29,33 @@ export type {
   TransferEvent,
 } from "./observe/events.ts";
 export type { ScriptRun } from "./lua/script.ts";
-export type { MessageId } from "./queue/message.ts";
+export type { MessageId } from "./queue/message/message.ts";
 export { BlockingQueue, type FromQueue } from "./ready/blocking-queue.ts";
 export type { ReadyHandle } from "./ready/ready-handle.ts";
-export type { SubscribeOptions, TakeManyOptions, TakeOptions } from "./queue/take-options.ts";
+export type {
+  SubscribeOptions,
+  TakeManyOptions,
+  TakeOptions,
+} from "./queue/consuming/take-options.ts";
 export { ReliableQueue } from "./reliable/reliable-queue.ts";
 export type { ReliableQueueOptions } from "./reliable/reliable-options.ts";
 export type { ReliableNewMessage, ReliableOfferOptions } from "./reliable/reliable-offer.ts";
-export type { Backoff, RetryOptions } from "./reliable/retry-ladder.ts";
-export { Delivery, type NackOptions } from "./reliable/delivery.ts";
-export { RejectError } from "./reliable/reject-error.ts";
-export type { BatchHandler, ReliableHandler } from "./reliable/handling.ts";
-export { RoutedSubscription } from "./reliable/routed-subscription.ts";
+export type { Backoff, RetryOptions } from "./reliable/consuming/retry-ladder.ts";
+export { Delivery, type NackOptions } from "./reliable/consuming/delivery.ts";
+export { RejectError } from "./reliable/consuming/reject-error.ts";
+export type { BatchHandler, ReliableHandler } from "./reliable/consuming/handling.ts";
+export { RoutedSubscription } from "./reliable/consuming/routed-subscription.ts";
 export type { DeadLetter, DeadLetters, RedriveOptions } from "./reliable/dead-letters.ts";
 export type {
   BatchSubscribeOptions,
   ReliableSubscribeOptions,
   RouteOptions,
-} from "./reliable/subscribe-options.ts";
-export type { FailedAttempt } from "./queue/failed-attempt.ts";
-export type { MessageHeaders } from "./queue/headers.ts";
-export type { CloseOptions } from "./queue/consumer.ts";
-export { Subscription } from "./queue/subscription.ts";
-export type { Handler, HandlerContext, OnHandlerError } from "./queue/handler.ts";
+} from "./reliable/consuming/subscribe-options.ts";
+export type { FailedAttempt } from "./queue/message/failed-attempt.ts";
+export type { MessageHeaders } from "./queue/message/headers.ts";
+export type { CloseOptions } from "./queue/consuming/consumer.ts";
+export { Subscription } from "./queue/consuming/subscription.ts";
+export type { Handler, HandlerContext, OnHandlerError } from "./queue/consuming/handler.ts";
 export type { FindOptions } from "./queue/find-options.ts";
 export type {
   CallOptions,
@@ -60,9 +64,9 @@ export type {
   QueueOptions,
   RedisAddress,
 } from "./queue/options.ts";
-export type { ChangeProgress } from "./partitions/change.ts";
+export type { ChangeProgress } from "./partitions/change/change.ts";
 export type { PartitionInfo } from "./partitions/partition-info.ts";
-export type { SetPartitionsOptions } from "./partitions/set-partitions-options.ts";
+export type { SetPartitionsOptions } from "./partitions/change/set-partitions-options.ts";
 export type { ConnectionOptions } from "./redis/client.ts";
 export type { LentClient } from "./redis/lent-client.ts";
 export type { Codec } from "./codecs/codec.ts";

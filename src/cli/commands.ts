@@ -1,4 +1,4 @@
-import type { Command } from "./command.ts";
+import type { Command } from "./command/command.ts";
 
 /** A subcommand that is loaded when it is asked for. */
 interface Entry {

@@ -1,6 +1,6 @@
-import { COMMON_HELP, type Command, type OptionsConfig } from "./command.ts";
+import { COMMON_HELP, type Command, type OptionsConfig } from "./command/command.ts";
 import { COMMANDS } from "./commands.ts";
-import { wrap } from "./wrap.ts";
+import { wrap } from "./printing/wrap.ts";
 
 /** What `delayline help` prints. */
 export function overview(): string {

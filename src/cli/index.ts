@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import { EXIT } from "./exit-code.ts";
+import { EXIT } from "./command/exit-code.ts";
 import { main } from "./main.ts";
 
 // The `delayline` command. The first Ctrl-C ends it in good order, the second at once.

@@ -2,17 +2,17 @@ import { setMaxListeners } from "node:events";
 import { parseArgs } from "node:util";
 import { DelaylineError, RedisError } from "../errors.ts";
 import { escapeControl } from "../inspect/escape-control.ts";
-import { readAddresses, secretsOf } from "./addresses.ts";
-import { COMMON, type Command } from "./command.ts";
+import { readAddresses, secretsOf } from "./words/addresses.ts";
+import { COMMON, type Command } from "./command/command.ts";
 import { COMMANDS, type CommandName } from "./commands.ts";
-import { parseDuration } from "./durations.ts";
-import { EXIT, type ExitCode } from "./exit-code.ts";
+import { parseDuration } from "./words/durations.ts";
+import { EXIT, type ExitCode } from "./command/exit-code.ts";
 import { helpOf, overview } from "./help.ts";
-import { joinInstants } from "./instants.ts";
-import type { Io } from "./io.ts";
-import { Session } from "./session.ts";
-import { suggest } from "./suggest.ts";
-import { DeclinedError, UsageError } from "./usage-error.ts";
+import { joinInstants } from "./words/instants.ts";
+import type { Io } from "./printing/io.ts";
+import { Session } from "./command/session.ts";
+import { suggest } from "./words/suggest.ts";
+import { DeclinedError, UsageError } from "./words/usage-error.ts";
 import { readVersion } from "./version.ts";
 
 /**

@@ -28,8 +28,8 @@ import type { PartitionInfo } from "../partitions/partition-info.ts";
 import {
   checkSetPartitions,
   type SetPartitionsOptions,
-} from "../partitions/set-partitions-options.ts";
-import { checkCloseOptions, type CloseOptions } from "../queue/consumer.ts";
+} from "../partitions/change/set-partitions-options.ts";
+import { checkCloseOptions, type CloseOptions } from "../queue/consuming/consumer.ts";
 import { Patience } from "../time/patience.ts";
 import { Payloads } from "../queue/payloads.ts";
 import { reliableSettings, type ReliableQueueOptions } from "../reliable/reliable-options.ts";

@@ -1,11 +1,11 @@
 import { DelayedMessages } from "../delayed/delayed-messages.ts";
-import type { Duty } from "../delayed/sweep-rhythm.ts";
-import { TransferTask } from "../delayed/transfer-task.ts";
+import type { Duty } from "../delayed/transfer/sweep-rhythm.ts";
+import { TransferTask } from "../delayed/transfer/transfer-task.ts";
 import { LeftRunningError } from "../errors.ts";
 import type { TransferReply } from "../lua/delayed/transfer.ts";
 import type { Elements, Into } from "../lua/family.ts";
 import { newerFact } from "../lua/guarded.ts";
-import type { Consumer } from "../queue/consumer.ts";
+import type { Consumer } from "../queue/consuming/consumer.ts";
 import { queueKeys } from "../queue/keys.ts";
 import { Numbers } from "../queue/numbers.ts";
 import { Counters } from "../observe/counters.ts";
@@ -13,7 +13,7 @@ import { PauseWatch } from "../queue/pause-watch.ts";
 import { OnePlace } from "../queue/places.ts";
 import { Quarantine } from "../queue/quarantine.ts";
 import { Queue } from "../queue/queue.ts";
-import { Group, type GroupSettings } from "../reliable/group.ts";
+import { Group, type GroupSettings } from "../reliable/group/group.ts";
 import { ReliableMessages } from "../reliable/reliable-messages.ts";
 import { Retries } from "../reliable/retries.ts";
 import { ReadyList } from "../ready/ready-list.ts";
@@ -23,7 +23,7 @@ import { isCluster } from "../redis/client.ts";
 import type { Work } from "../redis/troubles.ts";
 import { ServerClock } from "../time/server-clock.ts";
 
-import type { Membership } from "../partitions/part.ts";
+import type { Membership } from "../partitions/parts/part.ts";
 import type { Shared } from "./shared.ts";
 
 /** What a client has running for one group of a reliable queue. */

@@ -1,12 +1,12 @@
 import { ClosedError } from "../errors.ts";
 import type { QueueCounters } from "../observe/counters.ts";
 import type { QueueStats } from "../observe/queue-stats.ts";
-import type { Membership } from "../partitions/part.ts";
+import type { Membership } from "../partitions/parts/part.ts";
 import { arePartitions, type PartitionInfo } from "../partitions/partition-info.ts";
-import type { CloseOptions } from "../queue/consumer.ts";
+import type { CloseOptions } from "../queue/consuming/consumer.ts";
 import { queueKeys } from "../queue/keys.ts";
 import type { QueueSettings } from "../queue/options.ts";
-import { Subscription } from "../queue/subscription.ts";
+import { Subscription } from "../queue/consuming/subscription.ts";
 import { OpenPartitions } from "./open-partitions.ts";
 import { OpenQueue } from "./open-queue.ts";
 import type { Shared } from "./shared.ts";

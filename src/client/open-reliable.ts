@@ -1,11 +1,11 @@
 import { HandlerError } from "../errors.ts";
 import { Payloads } from "../queue/payloads.ts";
 import { PartitionedDeadLetters } from "../partitions/partitioned-dead-letters.ts";
-import { Consuming } from "../reliable/consuming.ts";
-import { ExclusiveConsuming } from "../reliable/exclusive-consuming.ts";
-import type { GroupFace } from "../reliable/group.ts";
+import { Consuming } from "../reliable/consuming/consuming.ts";
+import { ExclusiveConsuming } from "../reliable/consuming/exclusive-consuming.ts";
+import type { GroupFace } from "../reliable/group/group.ts";
 import { DeadLetters } from "../reliable/dead-letters.ts";
-import { Deliverer } from "../reliable/deliverer.ts";
+import { Deliverer } from "../reliable/consuming/deliverer.ts";
 import type { ReliableSettings } from "../reliable/reliable-options.ts";
 import { ReliableQueue } from "../reliable/reliable-queue.ts";
 import { OpenPartitions } from "./open-partitions.ts";

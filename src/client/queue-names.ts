@@ -1,5 +1,5 @@
 import type { Redis } from "ioredis";
-import { partitionName } from "../partitions/ring.ts";
+import { partitionName } from "../partitions/ring/ring.ts";
 import { isCluster, type RedisClient } from "../redis/client.ts";
 import type { Shared } from "./shared.ts";
 

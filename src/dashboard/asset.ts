@@ -1,5 +1,5 @@
 import { ASSETS } from "./embedded.ts";
-import { reply } from "./reply.ts";
+import { reply } from "./http/reply.ts";
 
 /** The file at this path, if there is one. A browser keeps it, and asks each time whether it is still the same. */
 export function replyAsset(path: string, request: Request): Response | undefined {

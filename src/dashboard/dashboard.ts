@@ -1,17 +1,21 @@
 import { DelaylineError } from "../errors.ts";
 import { Inspector } from "../inspect/inspector.ts";
 import { replyAsset } from "./asset.ts";
-import { Call, type Running } from "./call.ts";
-import { EventStreams } from "./event-streams.ts";
-import { Guard } from "./guard.ts";
-import { HttpError } from "./http-error.ts";
-import { dashboardSettings, type DashboardOptions, type DashboardSettings } from "./options.ts";
-import { QueueView } from "./queue-view.ts";
-import { Readings } from "./readings.ts";
-import { reply, replyError } from "./reply.ts";
-import { readBody } from "./request-body.ts";
+import { Call, type Running } from "./calls/call.ts";
+import { EventStreams } from "./calls/event-streams.ts";
+import { Guard } from "./http/guard.ts";
+import { HttpError } from "./http/http-error.ts";
+import {
+  dashboardSettings,
+  type DashboardOptions,
+  type DashboardSettings,
+} from "./http/options.ts";
+import { QueueView } from "./readings/queue-view.ts";
+import { Readings } from "./readings/readings.ts";
+import { reply, replyError } from "./http/reply.ts";
+import { readBody } from "./http/request-body.ts";
 import { answer, findRoute } from "./routes.ts";
-import { Sampler } from "./sampler.ts";
+import { Sampler } from "./readings/sampler.ts";
 
 /** A handler of requests. It can be mounted wherever a `Request` becomes a `Response`. */
 export interface Dashboard extends AsyncDisposable {

@@ -4,6 +4,6 @@
  * @module
  */
 export { dashboard, type Dashboard } from "./dashboard.ts";
-export { nodeHandler } from "./node-handler.ts";
-export type { DashboardOptions, ServeOptions } from "./options.ts";
+export { nodeHandler } from "./http/node-handler.ts";
+export type { DashboardOptions, ServeOptions } from "./http/options.ts";
 export { serveDashboard, type ServedDashboard } from "./serve-dashboard.ts";

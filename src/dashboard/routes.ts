@@ -1,6 +1,6 @@
-import { checkName, type Call } from "./call.ts";
-import { cancel, findMessages, locateMessage, promote, reschedule } from "./message-calls.ts";
-import { redriveDead, removeDead, showDead } from "./dead-calls.ts";
+import { checkName, type Call } from "./calls/call.ts";
+import { cancel, findMessages, locateMessage, promote, reschedule } from "./calls/message-calls.ts";
+import { redriveDead, removeDead, showDead } from "./calls/dead-calls.ts";
 import { VERSION } from "./embedded.ts";
 import {
   forecast,
@@ -10,9 +10,9 @@ import {
   showConsumers,
   showQueue,
   showQueues,
-} from "./queue-calls.ts";
-import { requeueQuarantine, removeQuarantine, showQuarantine } from "./quarantine-calls.ts";
-import { replyJson } from "./reply.ts";
+} from "./calls/queue-calls.ts";
+import { requeueQuarantine, removeQuarantine, showQuarantine } from "./calls/quarantine-calls.ts";
+import { replyJson } from "./http/reply.ts";
 
 /** What is replied to a call: a response, or what becomes one as JSON. */
 type Answer = (call: Call) => unknown;

@@ -1,9 +1,9 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { dashboard } from "./dashboard.ts";
-import { isLoopback } from "./guard.ts";
-import { nodeHandler } from "./node-handler.ts";
-import { serveSettings, type ServeOptions } from "./options.ts";
+import { isLoopback } from "./http/guard.ts";
+import { nodeHandler } from "./http/node-handler.ts";
+import { serveSettings, type ServeOptions } from "./http/options.ts";
 
 /** A dashboard with a server of its own. */
 export interface ServedDashboard extends AsyncDisposable {

@@ -1,6 +1,6 @@
 import { removeById, removeByKey } from "../lua/delayed/remove.ts";
 import type { Hint } from "../queue/find-options.ts";
-import { isMessageId, parseMessageId } from "../queue/message.ts";
+import { isMessageId, parseMessageId } from "../queue/message/message.ts";
 import type { Queue } from "../queue/queue.ts";
 import { TurnBatch } from "../queue/turn-batch.ts";
 

@@ -1,6 +1,6 @@
 import type { DelayedMember } from "../lua/delayed/get.ts";
 import { FIRST, soonest, type DeadlineCursor } from "../lua/delayed/soonest.ts";
-import { unpackMember } from "../queue/message.ts";
+import { unpackMember } from "../queue/message/message.ts";
 import type { Queue } from "../queue/queue.ts";
 import { PAGE_BYTES, STEP } from "./insertion-order.ts";
 

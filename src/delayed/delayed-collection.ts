@@ -1,6 +1,6 @@
 import type { SearchHit } from "../lua/delayed/search-page.ts";
 import { callSignal, checkIterable } from "../queue/checks.ts";
-import type { MessageId } from "../queue/message.ts";
+import type { MessageId } from "../queue/message/message.ts";
 import type { CallOptions } from "../queue/options.ts";
 import type { Payloads } from "../queue/payloads.ts";
 import type { HandleOptions } from "../queue/queue-handle.ts";

@@ -1,5 +1,5 @@
 import { offers } from "../observe/events.ts";
-import type { MessageId } from "../queue/message.ts";
+import type { MessageId } from "../queue/message/message.ts";
 import {
   callSignal,
   checkDuration,

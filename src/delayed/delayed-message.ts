@@ -1,6 +1,6 @@
-import type { FailedAttempt } from "../queue/failed-attempt.ts";
-import type { MessageHeaders } from "../queue/headers.ts";
-import type { MessageId } from "../queue/message.ts";
+import type { FailedAttempt } from "../queue/message/failed-attempt.ts";
+import type { MessageHeaders } from "../queue/message/headers.ts";
+import type { MessageId } from "../queue/message/message.ts";
 import type { CallOptions } from "../queue/options.ts";
 import type { Payloads } from "../queue/payloads.ts";
 import type { DelayedBytes } from "./delayed-messages.ts";

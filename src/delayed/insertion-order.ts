@@ -3,7 +3,7 @@ import { START, type Cursor, type Page } from "../lua/delayed/page.ts";
 import { readPage } from "../lua/delayed/read-page.ts";
 import { searchPage, type SearchHit } from "../lua/delayed/search-page.ts";
 import { removeByElement } from "../lua/delayed/remove.ts";
-import { ID_BYTES, isPlain, packAddress, unpackMember } from "../queue/message.ts";
+import { ID_BYTES, isPlain, packAddress, unpackMember } from "../queue/message/message.ts";
 import type { Queue } from "../queue/queue.ts";
 
 /** Elements of the insertion order, or messages, that one script looks at, at most. */

@@ -3,7 +3,7 @@ import { getById, getByKey, type DelayedMember } from "../lua/delayed/get.ts";
 import { getByKeys } from "../lua/delayed/get-by-keys.ts";
 import { rescheduleById, rescheduleByKey } from "../lua/delayed/reschedule.ts";
 import type { Hint } from "../queue/find-options.ts";
-import { isMessageId, parseMessageId } from "../queue/message.ts";
+import { isMessageId, parseMessageId } from "../queue/message/message.ts";
 import type { Queue } from "../queue/queue.ts";
 import { PAGE_BYTES } from "./insertion-order.ts";
 import type { Due } from "./offer-batch.ts";

@@ -1,7 +1,7 @@
 import type { Connections } from "../redis/connections.ts";
 import { OfferError, type Effect } from "../errors.ts";
 import { isLostInCluster, replyOf } from "../failure.ts";
-import { headersBytes, type MessageHeaders } from "../queue/headers.ts";
+import { headersBytes, type MessageHeaders } from "../queue/message/headers.ts";
 import type { Queue } from "../queue/queue.ts";
 import { offer } from "../lua/delayed/offer.ts";
 import { offerKeyed, type Outcome } from "../lua/delayed/offer-keyed.ts";
@@ -9,7 +9,7 @@ import { pick } from "../lua/family.ts";
 import type { Row, Script } from "../lua/script.ts";
 import type { QueueKeys } from "../queue/keys.ts";
 import type { RedisClient } from "../redis/client.ts";
-import { createId, formatMessageId, packMember, type MessageId } from "../queue/message.ts";
+import { createId, formatMessageId, packMember, type MessageId } from "../queue/message/message.ts";
 import { retrying } from "../redis/call.ts";
 import type { Expiries } from "../time/expiries.ts";
 import type { ServerClock } from "../time/server-clock.ts";

@@ -1,6 +1,6 @@
 import { checkDuration, checkKey, checkOptions, checkSignal } from "../queue/checks.ts";
-import { bucketOfKey } from "../queue/bucket.ts";
-import { checkedHeaders } from "../queue/headers.ts";
+import { bucketOfKey } from "../queue/message/bucket.ts";
+import { checkedHeaders } from "../queue/message/headers.ts";
 import type { CallOptions } from "../queue/options.ts";
 import type { Offering } from "./offer-batch.ts";
 

@@ -1,5 +1,5 @@
 import { offers, traced, type OfferEvent } from "../observe/events.ts";
-import { checkedHeaders, type MessageHeaders } from "../queue/headers.ts";
+import { checkedHeaders, type MessageHeaders } from "../queue/message/headers.ts";
 import type { DelayedFace } from "./delayed-messages.ts";
 import type { Offering, OfferResult } from "./offer-batch.ts";
 

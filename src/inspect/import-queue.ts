@@ -1,5 +1,5 @@
 import { Arrivals, type Arrival } from "../queue/arrivals.ts";
-import { bucketOf } from "../queue/message.ts";
+import { bucketOf } from "../queue/message/message.ts";
 import type { Place } from "../queue/places.ts";
 import { placesOf } from "../queue/queue-handle.ts";
 import { Contents } from "../reliable/contents.ts";

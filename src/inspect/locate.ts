@@ -1,6 +1,6 @@
 import { Lookup } from "../delayed/lookup.ts";
 import { callSignal, checkIdOrKey } from "../queue/checks.ts";
-import { isMessageId } from "../queue/message.ts";
+import { isMessageId } from "../queue/message/message.ts";
 import type { CallOptions } from "../queue/options.ts";
 import { placesOf } from "../queue/queue-handle.ts";
 import { Contents, type Content } from "../reliable/contents.ts";

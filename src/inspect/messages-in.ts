@@ -1,4 +1,4 @@
-import { packTrailer } from "../queue/trailer.ts";
+import { packTrailer } from "../queue/message/trailer.ts";
 import { callSignal } from "../queue/checks.ts";
 import type { CallOptions } from "../queue/options.ts";
 import { placesOf } from "../queue/queue-handle.ts";

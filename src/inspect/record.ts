@@ -7,10 +7,10 @@ import {
   type Arrival,
 } from "../queue/arrivals.ts";
 import { checkInstant, checkKey } from "../queue/checks.ts";
-import { MAX_FAILURES, type FailedAttempt } from "../queue/failed-attempt.ts";
-import { checkedHeaders, type MessageHeaders } from "../queue/headers.ts";
-import { isMessageId, parseMessageId } from "../queue/message.ts";
-import { packTrailer, unpackTrailer } from "../queue/trailer.ts";
+import { MAX_FAILURES, type FailedAttempt } from "../queue/message/failed-attempt.ts";
+import { checkedHeaders, type MessageHeaders } from "../queue/message/headers.ts";
+import { isMessageId, parseMessageId } from "../queue/message/message.ts";
+import { packTrailer, unpackTrailer } from "../queue/message/trailer.ts";
 import { LAST_DATE } from "../time/last-date.ts";
 import { isUnreadable, type Sighting } from "./sighting.ts";
 

@@ -1,13 +1,13 @@
-import type { FailedAttempt } from "../queue/failed-attempt.ts";
-import type { MessageHeaders } from "../queue/headers.ts";
+import type { FailedAttempt } from "../queue/message/failed-attempt.ts";
+import type { MessageHeaders } from "../queue/message/headers.ts";
 import {
   formatMessageId,
   messageIdAt,
   parseMessageId,
   unpackMember,
   type MessageId,
-} from "../queue/message.ts";
-import { failuresIn, unpackTrailer } from "../queue/trailer.ts";
+} from "../queue/message/message.ts";
+import { failuresIn, unpackTrailer } from "../queue/message/trailer.ts";
 import type { Content } from "../reliable/contents.ts";
 import { LAST_DATE } from "../time/last-date.ts";
 

@@ -1,6 +1,6 @@
 import { Logger, type OnApplicationShutdown, type OnModuleDestroy } from "@nestjs/common";
 import { Delayline } from "../client/delayline.ts";
-import type { CloseOptions } from "../queue/consumer.ts";
+import type { CloseOptions } from "../queue/consuming/consumer.ts";
 import { checkModuleOptions, type DelaylineModuleOptions } from "./delayline-module-options.ts";
 
 /**

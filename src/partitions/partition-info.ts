@@ -2,8 +2,8 @@ import { readFact } from "../lua/partitions/fact.ts";
 import { asNumber } from "../lua/script.ts";
 import { nodeOf, serverOf } from "../redis/cluster-node.ts";
 import { isCluster } from "../redis/client.ts";
-import type { Part } from "./part.ts";
-import type { Parts } from "./parts.ts";
+import type { Part } from "./parts/part.ts";
+import type { Parts } from "./parts/parts.ts";
 
 /** A partition, and what is in it. */
 export interface PartitionInfo {

@@ -1,9 +1,9 @@
-import type { MessageId } from "../queue/message.ts";
+import type { MessageId } from "../queue/message/message.ts";
 import type { CallOptions } from "../queue/options.ts";
 import type { Payloads } from "../queue/payloads.ts";
 import { DeadLetters, type DeadLetter, type RedriveOptions } from "../reliable/dead-letters.ts";
-import type { Part } from "./part.ts";
-import type { Parts } from "./parts.ts";
+import type { Part } from "./parts/part.ts";
+import type { Parts } from "./parts/parts.ts";
 
 /**
  * The dead letters of a reliable queue in partitions: those of all, partition by partition.

@@ -4,16 +4,16 @@ import { offerEach } from "../delayed/offer-each.ts";
 import type { PlainResult } from "../delayed/plain-result.ts";
 import { ClosedError, OfferError, RedisError } from "../errors.ts";
 import type { SearchHit } from "../lua/delayed/search-page.ts";
-import { bucketOfKey } from "../queue/bucket.ts";
+import { bucketOfKey } from "../queue/message/bucket.ts";
 import type { Hint } from "../queue/find-options.ts";
-import { createId, isMessageId } from "../queue/message.ts";
-import { grouped } from "./grouped.ts";
-import { destinationOf } from "./fact.ts";
+import { createId, isMessageId } from "../queue/message/message.ts";
+import { grouped } from "./ring/grouped.ts";
+import { destinationOf } from "./ring/fact.ts";
 import { aborted } from "../redis/call.ts";
-import type { Parts } from "./parts.ts";
-import { Reading, type MessagesOf } from "./reading.ts";
-import { bucketOfId, type Act, type Routing } from "./routing.ts";
-import { Seats } from "./seats.ts";
+import type { Parts } from "./parts/parts.ts";
+import { Reading, type MessagesOf } from "./routing/reading.ts";
+import { bucketOfId, type Act, type Routing } from "./routing/routing.ts";
+import { Seats } from "./routing/seats.ts";
 
 /**
  * The delayed messages of a queue in partitions, as bytes: what {@link DelayedMessages} are for an ordinary queue.

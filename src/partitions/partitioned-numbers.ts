@@ -1,7 +1,7 @@
 import { mergeStats, type QueueStats } from "../observe/queue-stats.ts";
 import type { NumbersFace, Spans } from "../queue/numbers.ts";
-import type { Part } from "./part.ts";
-import type { Parts } from "./parts.ts";
+import type { Part } from "./parts/part.ts";
+import type { Parts } from "./parts/parts.ts";
 
 /** The numbers of a queue in partitions: the sums, and those of each. */
 export class PartitionedNumbers implements NumbersFace {

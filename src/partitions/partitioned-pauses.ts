@@ -1,5 +1,5 @@
 import type { PauseWatch } from "../queue/pause-watch.ts";
-import type { Parts } from "./parts.ts";
+import type { Parts } from "./parts/parts.ts";
 
 /** Pauses a queue in partitions: all of them. */
 export class PartitionedPauses implements Pick<PauseWatch, "pause" | "resume" | "ask"> {

@@ -1,6 +1,6 @@
 import type { Place, PlacesFace } from "../queue/places.ts";
-import { destinationOf, formatFact, type Fact } from "./fact.ts";
-import type { Parts } from "./parts.ts";
+import { destinationOf, formatFact, type Fact } from "./ring/fact.ts";
+import type { Parts } from "./parts/parts.ts";
 
 /** The partitions of a queue, as places of messages. */
 export class PartitionedPlaces implements PlacesFace {

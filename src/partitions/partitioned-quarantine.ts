@@ -1,7 +1,7 @@
 import { checkWhole } from "../queue/checks.ts";
 import type { CallOptions } from "../queue/options.ts";
 import { Quarantine } from "../queue/quarantine.ts";
-import type { Parts } from "./parts.ts";
+import type { Parts } from "./parts/parts.ts";
 
 /** What nobody could read of the messages of a queue in partitions: the quarantines of all. */
 export class PartitionedQuarantine extends Quarantine {

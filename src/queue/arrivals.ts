@@ -1,7 +1,7 @@
-import { packLetter } from "../lua/fragments/letter.ts";
-import { packRetry, packRetryName } from "../lua/fragments/retry.ts";
+import { packLetter } from "../lua/fragments/failed/letter.ts";
+import { packRetry, packRetryName } from "../lua/fragments/failed/retry.ts";
 import { pushIn } from "../lua/partitions/push-in.ts";
-import { packMember } from "./message.ts";
+import { packMember } from "./message/message.ts";
 import type { Place } from "./places.ts";
 
 /** Bytes of a message, and what stands behind them. */

@@ -2,7 +2,7 @@
  * Checks of the arguments that users give. Each throws an error that names the argument, the rule and the
  * value; nothing has been sent then.
  */
-import { isMessageId, type MessageId } from "./message.ts";
+import { isMessageId, type MessageId } from "./message/message.ts";
 
 /**
  * Checks a duration in milliseconds; fractions are legal.

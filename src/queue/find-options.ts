@@ -1,4 +1,4 @@
-import { bucketOfKey } from "./bucket.ts";
+import { bucketOfKey } from "./message/bucket.ts";
 import { checkKey, checkOptions, checkSignal } from "./checks.ts";
 import type { CallOptions } from "./options.ts";
 

@@ -2,16 +2,16 @@ import type { DelaylineError } from "../errors.ts";
 import type { Counters } from "../observe/counters.ts";
 import { PLAIN_MESSAGE, takes, tracedQuietly, type TakeEvent } from "../observe/events.ts";
 import { callSignal, checkDuration, checkFunction, checkWhole } from "../queue/checks.ts";
-import type { Consumer } from "../queue/consumer.ts";
+import type { Consumer } from "../queue/consuming/consumer.ts";
 import type { CallOptions } from "../queue/options.ts";
 import type { Payloads } from "../queue/payloads.ts";
 import type { HandleOptions } from "../queue/queue-handle.ts";
-import type { Handler } from "../queue/handler.ts";
-import { Subscription } from "../queue/subscription.ts";
+import type { Handler } from "../queue/consuming/handler.ts";
+import { Subscription } from "../queue/consuming/subscription.ts";
 import type { Work } from "../redis/troubles.ts";
 import { exclusiveHandling } from "./exclusive-handling.ts";
 import type { ExclusiveTaking } from "./exclusive-take.ts";
-import { Iteration } from "../queue/iteration.ts";
+import { Iteration } from "../queue/consuming/iteration.ts";
 import { handle } from "./handling.ts";
 import { ReadyHandle } from "./ready-handle.ts";
 import type { ReadyFace, ReadyList } from "./ready-list.ts";
@@ -22,8 +22,8 @@ import {
   type SubscribeOptions,
   type TakeManyOptions,
   type TakeOptions,
-} from "../queue/take-options.ts";
-import type { WaitOptions } from "../queue/waiters.ts";
+} from "../queue/consuming/take-options.ts";
+import type { WaitOptions } from "../queue/consuming/waiters.ts";
 
 /** A payload, and the queue it came from. */
 export interface FromQueue<T> {

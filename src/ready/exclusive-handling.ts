@@ -1,6 +1,6 @@
-import type { Handler } from "../queue/handler.ts";
+import type { Handler } from "../queue/consuming/handler.ts";
 import type { Payloads } from "../queue/payloads.ts";
-import type { Handling } from "../queue/subscription.ts";
+import type { Handling } from "../queue/consuming/subscription.ts";
 import type { Work } from "../redis/troubles.ts";
 import type { ExclusiveTaking, HeldTaken, TakeHeld } from "./exclusive-take.ts";
 import { handle, type HandlingHost } from "./handling.ts";

@@ -1,4 +1,4 @@
-import type { WaitOptions } from "../queue/waiters.ts";
+import type { WaitOptions } from "../queue/consuming/waiters.ts";
 
 /** A message of a partition that this process holds. */
 export interface HeldTaken {

@@ -6,7 +6,7 @@ import type { Connections } from "../redis/connections.ts";
 import type { Troubles, Work } from "../redis/troubles.ts";
 import { Pause } from "../time/pause.ts";
 import type { Taken } from "./blocking-connection.ts";
-import type { Waiters } from "../queue/waiters.ts";
+import type { Waiters } from "../queue/consuming/waiters.ts";
 
 /**
  * Puts messages that nobody took back to the head of their LIST, however often it has to try.

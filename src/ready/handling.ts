@@ -8,7 +8,7 @@ import {
   type Handler,
   type HandlerContext,
   type OnHandlerError,
-} from "../queue/handler.ts";
+} from "../queue/consuming/handler.ts";
 
 /** What runs a handler. */
 export interface HandlingHost<T> {

@@ -12,7 +12,7 @@ import type { Taken } from "./blocking-connection.ts";
 import type { Troubles } from "../redis/troubles.ts";
 import type { PausableSource } from "./open-sources.ts";
 import { Taker } from "./taker.ts";
-import type { WaitOptions } from "../queue/waiters.ts";
+import type { WaitOptions } from "../queue/consuming/waiters.ts";
 
 /** What a handle asks of the ready messages of its queue, which may be in many partitions. */
 export type ReadyFace = Omit<Pick<ReadyList, keyof ReadyList>, "exclusive">;

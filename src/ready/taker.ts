@@ -10,7 +10,7 @@ import { OpenSources, type PausableSource, type Source } from "./open-sources.ts
 import { PopRhythm } from "./pop-rhythm.ts";
 import { checkFollows, type TakerMode } from "./taker-mode.ts";
 import type { TakerOptions } from "./taker-options.ts";
-import { Waiters, type WaitOptions } from "../queue/waiters.ts";
+import { Waiters, type WaitOptions } from "../queue/consuming/waiters.ts";
 
 /**
  * Takes ready messages for all who wait for them in this process, over one connection per queue (or per

@@ -1,13 +1,13 @@
-import { FIRST_LETTERS, type LetterCursor } from "../lua/fragments/each-letter.ts";
+import { FIRST_LETTERS, type LetterCursor } from "../lua/fragments/failed/each-letter.ts";
 import { consumers, type ConsumerInfo } from "../lua/reliable/consumers.ts";
-import { deadPage, type DeadPage } from "../lua/reliable/dead-page.ts";
-import { findDead } from "../lua/reliable/find-dead.ts";
-import { getRetries } from "../lua/reliable/get-retries.ts";
+import { deadPage, type DeadPage } from "../lua/reliable/dead/dead-page.ts";
+import { findDead } from "../lua/reliable/dead/find-dead.ts";
+import { getRetries } from "../lua/reliable/retries/get-retries.ts";
 import { groups } from "../lua/reliable/groups.ts";
 import { openGroup } from "../lua/reliable/open-group.ts";
-import { retryPage } from "../lua/reliable/retry-page.ts";
+import { retryPage } from "../lua/reliable/retries/retry-page.ts";
 import { streamPage, type StreamPage } from "../lua/reliable/stream-page.ts";
-import { isMessageId, parseMessageId } from "../queue/message.ts";
+import { isMessageId, parseMessageId } from "../queue/message/message.ts";
 import type { Queue } from "../queue/queue.ts";
 
 /** A message of a reliable queue that is not delayed, as bytes; each group's by itself. */

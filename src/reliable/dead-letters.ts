@@ -1,9 +1,9 @@
-import { FIRST_LETTERS, type LetterCursor } from "../lua/fragments/each-letter.ts";
-import type { Letter } from "../lua/fragments/letter.ts";
-import { clearDead } from "../lua/reliable/clear-dead.ts";
-import { deadPage, type DeadPage } from "../lua/reliable/dead-page.ts";
-import { redrive } from "../lua/reliable/redrive.ts";
-import { removeDead } from "../lua/reliable/remove-dead.ts";
+import { FIRST_LETTERS, type LetterCursor } from "../lua/fragments/failed/each-letter.ts";
+import type { Letter } from "../lua/fragments/failed/letter.ts";
+import { clearDead } from "../lua/reliable/dead/clear-dead.ts";
+import { deadPage, type DeadPage } from "../lua/reliable/dead/dead-page.ts";
+import { redrive } from "../lua/reliable/dead/redrive.ts";
+import { removeDead } from "../lua/reliable/dead/remove-dead.ts";
 import { asNumber } from "../lua/script.ts";
 import {
   callSignal,
@@ -12,13 +12,13 @@ import {
   checkOptions,
   checkSignal,
 } from "../queue/checks.ts";
-import type { FailedAttempt } from "../queue/failed-attempt.ts";
-import type { MessageHeaders } from "../queue/headers.ts";
-import { messageIdAt, parseMessageId, type MessageId } from "../queue/message.ts";
+import type { FailedAttempt } from "../queue/message/failed-attempt.ts";
+import type { MessageHeaders } from "../queue/message/headers.ts";
+import { messageIdAt, parseMessageId, type MessageId } from "../queue/message/message.ts";
 import type { CallOptions } from "../queue/options.ts";
 import type { Payloads } from "../queue/payloads.ts";
 import type { Queue } from "../queue/queue.ts";
-import { failuresIn, unpackTrailer } from "../queue/trailer.ts";
+import { failuresIn, unpackTrailer } from "../queue/message/trailer.ts";
 import { LAST_DATE } from "../time/last-date.ts";
 
 /** A message that will not be delivered any more: it was rejected, or had too many deliveries. */

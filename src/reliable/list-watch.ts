@@ -3,7 +3,7 @@ import { RedisError } from "../errors.ts";
 import { replyOf } from "../failure.ts";
 import { takeOver } from "../lua/reliable/take-over.ts";
 import { run } from "../lua/script.ts";
-import { createId } from "../queue/message.ts";
+import { createId } from "../queue/message/message.ts";
 import type { Queue } from "../queue/queue.ts";
 import { BlockingClient } from "../redis/blocking-client.ts";
 import type { Connections } from "../redis/connections.ts";

@@ -2,10 +2,10 @@ import { DelayedMessages, type DelayedBytes } from "../delayed/delayed-messages.
 import type { Due, Offering, OfferResult } from "../delayed/offer-batch.ts";
 import { ClosedError, OfferError, OfferManyError, RedisError } from "../errors.ts";
 import type { Hint } from "../queue/find-options.ts";
-import { isMessageId } from "../queue/message.ts";
+import { isMessageId } from "../queue/message/message.ts";
 import type { Queue } from "../queue/queue.ts";
 import { aborted } from "../redis/call.ts";
-import type { Group } from "./group.ts";
+import type { Group } from "./group/group.ts";
 import type { Retries } from "./retries.ts";
 
 /**

@@ -1,6 +1,6 @@
 import type { NewMessage } from "../delayed/delayed-message.ts";
 import type { OfferOptions } from "../delayed/offer-options.ts";
-import type { MessageHeaders } from "../queue/headers.ts";
+import type { MessageHeaders } from "../queue/message/headers.ts";
 
 /** Options of one offer to a reliable queue. */
 export interface ReliableOfferOptions extends OfferOptions {

@@ -6,8 +6,8 @@ import {
   type DelaylineOptions,
   type QueueSettings,
 } from "../queue/options.ts";
-import type { GroupSettings } from "./group.ts";
-import { checkRetry, type RetryLadder, type RetryOptions } from "./retry-ladder.ts";
+import type { GroupSettings } from "./group/group.ts";
+import { checkRetry, type RetryLadder, type RetryOptions } from "./consuming/retry-ladder.ts";
 
 /** Options of a reliable queue. Those of `QueueOptions` are the same for any handle of the queue. */
 export interface ReliableQueueOptions<T = unknown> extends ConsumerOptions<T> {

@@ -2,24 +2,28 @@ import { DelayedCollection } from "../delayed/delayed-collection.ts";
 import type { DelayedFace } from "../delayed/delayed-messages.ts";
 import type { OfferResult } from "../delayed/offer-batch.ts";
 import { callSignal, checkDuration, checkFunction, checkIdOrKey } from "../queue/checks.ts";
-import { isMessageId, type MessageId } from "../queue/message.ts";
+import { isMessageId, type MessageId } from "../queue/message/message.ts";
 import { checkFind, type FindOptions } from "../queue/find-options.ts";
 import type { CallOptions } from "../queue/options.ts";
 import type { Payloads } from "../queue/payloads.ts";
 import type { HandleOptions } from "../queue/queue-handle.ts";
-import { Subscription } from "../queue/subscription.ts";
-import { checkTakeMany, type TakeManyOptions, type TakeOptions } from "../queue/take-options.ts";
-import type { ConsumingFace } from "./consuming.ts";
+import { Subscription } from "../queue/consuming/subscription.ts";
+import {
+  checkTakeMany,
+  type TakeManyOptions,
+  type TakeOptions,
+} from "../queue/consuming/take-options.ts";
+import type { ConsumingFace } from "./consuming/consuming.ts";
 import type { DeadLetters } from "./dead-letters.ts";
-import type { Delivery } from "./delivery.ts";
-import type { BatchHandler, ReliableHandler } from "./handling.ts";
+import type { Delivery } from "./consuming/delivery.ts";
+import type { BatchHandler, ReliableHandler } from "./consuming/handling.ts";
 import type { ReliableNewMessage, ReliableOfferOptions } from "./reliable-offer.ts";
-import type { RoutedSubscription } from "./routed-subscription.ts";
+import type { RoutedSubscription } from "./consuming/routed-subscription.ts";
 import type {
   BatchSubscribeOptions,
   ReliableSubscribeOptions,
   RouteOptions,
-} from "./subscribe-options.ts";
+} from "./consuming/subscribe-options.ts";
 
 /**
  * A queue whose messages are acknowledged: a consumer that dies, or a handler that throws, loses nothing. Every

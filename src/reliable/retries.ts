@@ -1,15 +1,15 @@
 import type { DelayedBytes } from "../delayed/delayed-messages.ts";
 import type { Due } from "../delayed/offer-batch.ts";
-import { clearRetries } from "../lua/reliable/clear-retries.ts";
-import { getRetries } from "../lua/reliable/get-retries.ts";
+import { clearRetries } from "../lua/reliable/retries/clear-retries.ts";
+import { getRetries } from "../lua/reliable/retries/get-retries.ts";
 import { nextDue } from "../lua/reliable/next-due.ts";
-import { removeRetries } from "../lua/reliable/remove-retries.ts";
-import { rescheduleRetries } from "../lua/reliable/reschedule-retries.ts";
-import { sizeWithRetries } from "../lua/reliable/size-with-retries.ts";
+import { removeRetries } from "../lua/reliable/retries/remove-retries.ts";
+import { rescheduleRetries } from "../lua/reliable/retries/reschedule-retries.ts";
+import { sizeWithRetries } from "../lua/reliable/retries/size-with-retries.ts";
 import type { Hint } from "../queue/find-options.ts";
-import { parseMessageId, type MessageId } from "../queue/message.ts";
+import { parseMessageId, type MessageId } from "../queue/message/message.ts";
 import type { Queue } from "../queue/queue.ts";
-import { failuresIn, unpackTrailer } from "../queue/trailer.ts";
+import { failuresIn, unpackTrailer } from "../queue/message/trailer.ts";
 
 /**
  * The messages of a reliable queue that wait for a retry, as bytes. To its users they are delayed messages: they

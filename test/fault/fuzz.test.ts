@@ -9,7 +9,7 @@ import { tidyAddresses, type TidyReply } from "../../src/lua/delayed/tidy-addres
 import { tidyMembers } from "../../src/lua/delayed/tidy-members.ts";
 import { tidyBusinessKeys } from "../../src/lua/delayed/tidy-business-keys.ts";
 import { sweep, transfer } from "../../src/lua/delayed/transfer.ts";
-import { isMessageId, unpackMember } from "../../src/queue/message.ts";
+import { isMessageId, unpackMember } from "../../src/queue/message/message.ts";
 import type { DelayedQueue } from "../../src/index.ts";
 import { newLine } from "../helpers/delayline.ts";
 import { newRedis, uniqueName } from "../helpers/redis.ts";

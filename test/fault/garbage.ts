@@ -1,4 +1,4 @@
-import { packAddress, packMember } from "../../src/queue/message.ts";
+import { packAddress, packMember } from "../../src/queue/message/message.ts";
 
 /** A source of random values that gives the same ones for the same seed (mulberry32). */
 export class Random {

@@ -1,6 +1,6 @@
 import { onTestFinished } from "vitest";
 import { dashboard, type Dashboard, type DashboardOptions } from "../../src/dashboard/index.ts";
-import { setPeer } from "../../src/dashboard/peer.ts";
+import { setPeer } from "../../src/dashboard/http/peer.ts";
 import { redisUrl } from "./redis.ts";
 
 /** What a reply says. */

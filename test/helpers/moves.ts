@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { Redis } from "ioredis";
 import { queueKeys, type QueueKeys } from "../../src/queue/keys.ts";
-import { packAddress, packMember } from "../../src/queue/message.ts";
+import { packAddress, packMember } from "../../src/queue/message/message.ts";
 import { eventually } from "./eventually.ts";
 import { newRedis, uniqueName } from "./redis.ts";
 

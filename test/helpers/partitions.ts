@@ -1,4 +1,4 @@
-import type { Batch, Traveller } from "../../src/lua/fragments/journal.ts";
+import type { Batch, Traveller } from "../../src/lua/fragments/partitions/journal.ts";
 import { dropBatch } from "../../src/lua/partitions/drop-batch.ts";
 import { pushIn } from "../../src/lua/partitions/push-in.ts";
 import { run } from "../../src/lua/script.ts";

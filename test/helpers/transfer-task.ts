@@ -8,8 +8,8 @@ import { Expiries } from "../../src/time/expiries.ts";
 import { ServerClock } from "../../src/time/server-clock.ts";
 import { Subscriber } from "../../src/redis/subscriber.ts";
 import { Troubles } from "../../src/redis/troubles.ts";
-import type { Sweeps } from "../../src/delayed/sweep-rhythm.ts";
-import { TransferTask } from "../../src/delayed/transfer-task.ts";
+import type { Sweeps } from "../../src/delayed/transfer/sweep-rhythm.ts";
+import { TransferTask } from "../../src/delayed/transfer/transfer-task.ts";
 import { redisUrl } from "./redis.ts";
 
 function report(error: Error): never {

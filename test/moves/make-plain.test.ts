@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { makePlain, type MakePlainReply } from "../../src/lua/queue/make-plain.ts";
 import { run } from "../../src/lua/script.ts";
-import { packTrailer } from "../../src/queue/trailer.ts";
+import { packTrailer } from "../../src/queue/message/trailer.ts";
 import { eventually } from "../helpers/eventually.ts";
 import {
   asAddress,

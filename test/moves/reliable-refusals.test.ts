@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { redrive } from "../../src/lua/reliable/redrive.ts";
-import { removeDead } from "../../src/lua/reliable/remove-dead.ts";
-import { removeRetries } from "../../src/lua/reliable/remove-retries.ts";
-import { rescheduleRetries } from "../../src/lua/reliable/reschedule-retries.ts";
+import { redrive } from "../../src/lua/reliable/dead/redrive.ts";
+import { removeDead } from "../../src/lua/reliable/dead/remove-dead.ts";
+import { removeRetries } from "../../src/lua/reliable/retries/remove-retries.ts";
+import { rescheduleRetries } from "../../src/lua/reliable/retries/reschedule-retries.ts";
 import { run } from "../../src/lua/script.ts";
 import type { RedisClient } from "../../src/redis/client.ts";
 import { bytes, message, newMoves, packRetry, retryName } from "../helpers/moves.ts";

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { takeOver, type TakeOverReply } from "../../src/lua/reliable/take-over.ts";
 import { run } from "../../src/lua/script.ts";
-import { packAddress } from "../../src/queue/message.ts";
+import { packAddress } from "../../src/queue/message/message.ts";
 import { bytes, newMoves, type Fields, type Moves } from "../helpers/moves.ts";
 import { startOwnServer } from "../helpers/own-server.ts";
 

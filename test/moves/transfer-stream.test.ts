@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { sweep, transfer, type TransferReply } from "../../src/lua/delayed/transfer.ts";
 import { run } from "../../src/lua/script.ts";
-import { packAddress, packMember } from "../../src/queue/message.ts";
+import { packAddress, packMember } from "../../src/queue/message/message.ts";
 import {
   asAddress,
   asMember,

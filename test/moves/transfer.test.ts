@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { sweep, transfer } from "../../src/lua/delayed/transfer.ts";
 import { run } from "../../src/lua/script.ts";
-import { createId, packMember } from "../../src/queue/message.ts";
+import { createId, packMember } from "../../src/queue/message/message.ts";
 import {
   asAddress,
   indexEntry,

@@ -1,11 +1,11 @@
 import type { InspectedQueue } from "../../inspect/inspector.ts";
-import { CHANGING, CHANGING_HELP, defineCommand } from "../command.ts";
-import { EXIT } from "../exit-code.ts";
-import { quoted } from "../output.ts";
-import { findMessages } from "../find-messages.ts";
-import type { Session } from "../session.ts";
-import { formatCount } from "../table.ts";
-import { UsageError } from "../usage-error.ts";
+import { CHANGING, CHANGING_HELP, defineCommand } from "../command/command.ts";
+import { EXIT } from "../command/exit-code.ts";
+import { quoted } from "../printing/output.ts";
+import { findMessages } from "../command/find-messages.ts";
+import type { Session } from "../command/session.ts";
+import { formatCount } from "../printing/table.ts";
+import { UsageError } from "../words/usage-error.ts";
 
 export const cancel = defineCommand({
   usage: "cancel <queue> (<id or key>... | --prefix <prefix>)",

@@ -1,8 +1,8 @@
 import { once } from "node:events";
 import { serveDashboard } from "../../dashboard/index.ts";
-import { defineCommand } from "../command.ts";
-import { EXIT } from "../exit-code.ts";
-import { parseCount } from "../parse-count.ts";
+import { defineCommand } from "../command/command.ts";
+import { EXIT } from "../command/exit-code.ts";
+import { parseCount } from "../words/parse-count.ts";
 
 export const dashboard = defineCommand({
   usage: "dashboard [--port <port>] [--write] [--payloads]",

@@ -2,17 +2,17 @@ import type { InspectedQueue } from "../../inspect/inspector.ts";
 import { escapeControl } from "../../inspect/escape-control.ts";
 import { messagesIn } from "../../inspect/messages-in.ts";
 import { isUnreadable, type Sighting } from "../../inspect/sighting.ts";
-import { isMessageId } from "../../queue/message.ts";
+import { isMessageId } from "../../queue/message/message.ts";
 import type { DeadLetters } from "../../reliable/dead-letters.ts";
-import { CHANGING, CHANGING_HELP, defineCommand } from "../command.ts";
-import { formatDistance, parseDuration } from "../durations.ts";
-import { EXIT, type ExitCode } from "../exit-code.ts";
-import { failureLines, payloadLine, sightingJson } from "../message-view.ts";
-import { quoted } from "../output.ts";
-import type { Session } from "../session.ts";
-import { subWord } from "../sub-word.ts";
-import { formatCount, type Column } from "../table.ts";
-import { UsageError } from "../usage-error.ts";
+import { CHANGING, CHANGING_HELP, defineCommand } from "../command/command.ts";
+import { formatDistance, parseDuration } from "../words/durations.ts";
+import { EXIT, type ExitCode } from "../command/exit-code.ts";
+import { failureLines, payloadLine, sightingJson } from "../printing/message-view.ts";
+import { quoted } from "../printing/output.ts";
+import type { Session } from "../command/session.ts";
+import { subWord } from "../words/sub-word.ts";
+import { formatCount, type Column } from "../printing/table.ts";
+import { UsageError } from "../words/usage-error.ts";
 
 export const dead = defineCommand({
   usage: "dead list|redrive|remove <queue> [<id>... | --all]",

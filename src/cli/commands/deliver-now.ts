@@ -1,8 +1,8 @@
-import { CHANGING, CHANGING_HELP, defineCommand } from "../command.ts";
-import { EXIT } from "../exit-code.ts";
-import { findMessages } from "../find-messages.ts";
-import { quoted } from "../output.ts";
-import { formatCount } from "../table.ts";
+import { CHANGING, CHANGING_HELP, defineCommand } from "../command/command.ts";
+import { EXIT } from "../command/exit-code.ts";
+import { findMessages } from "../command/find-messages.ts";
+import { quoted } from "../printing/output.ts";
+import { formatCount } from "../printing/table.ts";
 
 export const deliverNow = defineCommand({
   usage: "deliver-now <queue> <id or key>...",

@@ -1,9 +1,9 @@
 import { escapeControl } from "../../inspect/escape-control.ts";
 import { diagnose, type Finding } from "../../doctor/diagnose.ts";
-import { defineCommand } from "../command.ts";
-import { EXIT } from "../exit-code.ts";
-import { formatFacts } from "../table.ts";
-import { wrap } from "../wrap.ts";
+import { defineCommand } from "../command/command.ts";
+import { EXIT } from "../command/exit-code.ts";
+import { formatFacts } from "../printing/table.ts";
+import { wrap } from "../printing/wrap.ts";
 
 export const doctor = defineCommand({
   usage: "doctor [queue]...",

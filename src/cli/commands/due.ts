@@ -1,13 +1,13 @@
 import type { InspectedQueue } from "../../inspect/inspector.ts";
-import { defineCommand } from "../command.ts";
-import { formatDuration, formatInstant, parseDuration } from "../durations.ts";
-import { EXIT } from "../exit-code.ts";
-import { parseInstant } from "../instants.ts";
-import { Outlook } from "../outlook.ts";
-import { parseCount } from "../parse-count.ts";
-import type { Session } from "../session.ts";
-import { formatCount, type Column } from "../table.ts";
-import { UsageError } from "../usage-error.ts";
+import { defineCommand } from "../command/command.ts";
+import { formatDuration, formatInstant, parseDuration } from "../words/durations.ts";
+import { EXIT } from "../command/exit-code.ts";
+import { parseInstant } from "../words/instants.ts";
+import { Outlook } from "../printing/outlook.ts";
+import { parseCount } from "../words/parse-count.ts";
+import type { Session } from "../command/session.ts";
+import { formatCount, type Column } from "../printing/table.ts";
+import { UsageError } from "../words/usage-error.ts";
 
 export const due = defineCommand({
   usage: "due [queue] [--at <time>] [--step <duration>] [--count <count>]",

@@ -1,10 +1,10 @@
 import { once } from "node:events";
 import { exportQueue } from "../../inspect/export-queue.ts";
-import { defineCommand } from "../command.ts";
-import { EXIT } from "../exit-code.ts";
-import { NewFile } from "../new-file.ts";
-import { quoted, toJson } from "../output.ts";
-import { formatCount } from "../table.ts";
+import { defineCommand } from "../command/command.ts";
+import { EXIT } from "../command/exit-code.ts";
+import { NewFile } from "../command/new-file.ts";
+import { quoted, toJson } from "../printing/output.ts";
+import { formatCount } from "../printing/table.ts";
 
 export const exportCommand = defineCommand({
   usage: "export <queue> [file]",

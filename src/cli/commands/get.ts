@@ -1,11 +1,11 @@
 import { locate, type Location } from "../../inspect/locate.ts";
 import type { InspectedQueue } from "../../inspect/inspector.ts";
-import { defineCommand } from "../command.ts";
-import { EXIT } from "../exit-code.ts";
-import { describe, sightingJson } from "../message-view.ts";
-import { nextStep } from "../next-step.ts";
-import { quoted } from "../output.ts";
-import type { Session } from "../session.ts";
+import { defineCommand } from "../command/command.ts";
+import { EXIT } from "../command/exit-code.ts";
+import { describe, sightingJson } from "../printing/message-view.ts";
+import { nextStep } from "../printing/next-step.ts";
+import { quoted } from "../printing/output.ts";
+import type { Session } from "../command/session.ts";
 
 export const get = defineCommand({
   usage: "get [queue] <id or key>",

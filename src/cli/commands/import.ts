@@ -6,13 +6,13 @@ import { once } from "node:events";
 import { importQueue } from "../../inspect/import-queue.ts";
 import { parseHead, type ExportHead } from "../../inspect/record.ts";
 import { MAX_PARTITIONS } from "../../queue/options.ts";
-import { CHANGING, CHANGING_HELP, defineCommand } from "../command.ts";
-import { EXIT } from "../exit-code.ts";
-import { quoted } from "../output.ts";
-import { parseCount } from "../parse-count.ts";
-import type { Session } from "../session.ts";
-import { formatCount } from "../table.ts";
-import { UsageError } from "../usage-error.ts";
+import { CHANGING, CHANGING_HELP, defineCommand } from "../command/command.ts";
+import { EXIT } from "../command/exit-code.ts";
+import { quoted } from "../printing/output.ts";
+import { parseCount } from "../words/parse-count.ts";
+import type { Session } from "../command/session.ts";
+import { formatCount } from "../printing/table.ts";
+import { UsageError } from "../words/usage-error.ts";
 
 export const importCommand = defineCommand({
   usage: "import [file] [--queue <name>]",

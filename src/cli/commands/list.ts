@@ -1,11 +1,11 @@
 import { messagesIn } from "../../inspect/messages-in.ts";
 import type { MessageState, Sighting } from "../../inspect/sighting.ts";
-import { defineCommand } from "../command.ts";
-import { EXIT } from "../exit-code.ts";
-import { printMessages } from "../print-messages.ts";
-import { parseCount } from "../parse-count.ts";
-import { suggest } from "../suggest.ts";
-import { UsageError } from "../usage-error.ts";
+import { defineCommand } from "../command/command.ts";
+import { EXIT } from "../command/exit-code.ts";
+import { printMessages } from "../command/print-messages.ts";
+import { parseCount } from "../words/parse-count.ts";
+import { suggest } from "../words/suggest.ts";
+import { UsageError } from "../words/usage-error.ts";
 
 export const list = defineCommand({
   usage: "list <queue> [--state <state>] [--limit <count>]",

@@ -1,7 +1,7 @@
-import { defineCommand } from "../command.ts";
-import { EXIT } from "../exit-code.ts";
-import { quoted } from "../output.ts";
-import { formatCount, type Column } from "../table.ts";
+import { defineCommand } from "../command/command.ts";
+import { EXIT } from "../command/exit-code.ts";
+import { quoted } from "../printing/output.ts";
+import { formatCount, type Column } from "../printing/table.ts";
 
 export const partitions = defineCommand({
   usage: "partitions <queue>",

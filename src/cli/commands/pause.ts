@@ -1,6 +1,6 @@
-import { CHANGING, CHANGING_HELP, defineCommand } from "../command.ts";
-import { EXIT } from "../exit-code.ts";
-import { quoted } from "../output.ts";
+import { CHANGING, CHANGING_HELP, defineCommand } from "../command/command.ts";
+import { EXIT } from "../command/exit-code.ts";
+import { quoted } from "../printing/output.ts";
 
 export const pause = defineCommand({
   usage: "pause <queue>",

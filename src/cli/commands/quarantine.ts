@@ -1,10 +1,10 @@
-import { CHANGING, CHANGING_HELP, defineCommand } from "../command.ts";
-import { EXIT } from "../exit-code.ts";
-import { payloadJson, payloadLine } from "../message-view.ts";
-import { quoted } from "../output.ts";
-import { parseCount } from "../parse-count.ts";
-import { subWord } from "../sub-word.ts";
-import { formatCount } from "../table.ts";
+import { CHANGING, CHANGING_HELP, defineCommand } from "../command/command.ts";
+import { EXIT } from "../command/exit-code.ts";
+import { payloadJson, payloadLine } from "../printing/message-view.ts";
+import { quoted } from "../printing/output.ts";
+import { parseCount } from "../words/parse-count.ts";
+import { subWord } from "../words/sub-word.ts";
+import { formatCount } from "../printing/table.ts";
 
 export const quarantine = defineCommand({
   usage: "quarantine list|requeue|remove <queue>",

@@ -1,6 +1,6 @@
 import { escapeControl } from "../../inspect/escape-control.ts";
-import { defineCommand } from "../command.ts";
-import { EXIT } from "../exit-code.ts";
+import { defineCommand } from "../command/command.ts";
+import { EXIT } from "../command/exit-code.ts";
 
 export const queues = defineCommand({
   usage: "queues",

@@ -1,10 +1,10 @@
-import { CHANGING, CHANGING_HELP, defineCommand } from "../command.ts";
-import { formatDistance, formatInstant, parseDuration } from "../durations.ts";
-import { EXIT } from "../exit-code.ts";
-import { findMessages } from "../find-messages.ts";
-import { parseInstant } from "../instants.ts";
-import { quoted } from "../output.ts";
-import { UsageError } from "../usage-error.ts";
+import { CHANGING, CHANGING_HELP, defineCommand } from "../command/command.ts";
+import { formatDistance, formatInstant, parseDuration } from "../words/durations.ts";
+import { EXIT } from "../command/exit-code.ts";
+import { findMessages } from "../command/find-messages.ts";
+import { parseInstant } from "../words/instants.ts";
+import { quoted } from "../printing/output.ts";
+import { UsageError } from "../words/usage-error.ts";
 
 export const reschedule = defineCommand({
   usage: "reschedule <queue> <id or key> (--in <duration> | --at <time>)",

@@ -1,11 +1,11 @@
 import type { InspectedQueue } from "../../inspect/inspector.ts";
 import { sightMessage, type Sighting } from "../../inspect/sighting.ts";
-import { packTrailer } from "../../queue/trailer.ts";
-import { defineCommand } from "../command.ts";
-import { EXIT } from "../exit-code.ts";
-import { quoted } from "../output.ts";
-import { printMessages } from "../print-messages.ts";
-import { UsageError } from "../usage-error.ts";
+import { packTrailer } from "../../queue/message/trailer.ts";
+import { defineCommand } from "../command/command.ts";
+import { EXIT } from "../command/exit-code.ts";
+import { quoted } from "../printing/output.ts";
+import { printMessages } from "../command/print-messages.ts";
+import { UsageError } from "../words/usage-error.ts";
 
 export const search = defineCommand({
   usage: "search [queue] --prefix <prefix>",

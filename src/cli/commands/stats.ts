@@ -1,12 +1,17 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { RedisError } from "../../errors.ts";
 import type { QueueStats } from "../../observe/queue-stats.ts";
-import { defineCommand } from "../command.ts";
-import { formatDistance, formatDuration, formatInstant, parseDuration } from "../durations.ts";
-import { EXIT, type ExitCode } from "../exit-code.ts";
-import { quoted } from "../output.ts";
-import type { Session } from "../session.ts";
-import { formatCount, formatFacts } from "../table.ts";
+import { defineCommand } from "../command/command.ts";
+import {
+  formatDistance,
+  formatDuration,
+  formatInstant,
+  parseDuration,
+} from "../words/durations.ts";
+import { EXIT, type ExitCode } from "../command/exit-code.ts";
+import { quoted } from "../printing/output.ts";
+import type { Session } from "../command/session.ts";
+import { formatCount, formatFacts } from "../printing/table.ts";
 
 export const stats = defineCommand({
   usage: "stats [queue] [--watch]",

@@ -1,4 +1,4 @@
-import { FROM_ORDINARY, ORDINARY, type Fact } from "../../partitions/fact.ts";
+import { FROM_ORDINARY, ORDINARY, type Fact } from "../../partitions/ring/fact.ts";
 import type { QueueReport } from "../looks/queue-report.ts";
 import type { Finding } from "./finding.ts";
 import { count } from "./words.ts";

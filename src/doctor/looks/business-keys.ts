@@ -1,4 +1,4 @@
-import { ADDRESS_BYTES } from "../../queue/message.ts";
+import { ADDRESS_BYTES } from "../../queue/message/message.ts";
 import type { InspectedQueue } from "../../inspect/inspector.ts";
 import type { PartReport } from "./part-report.ts";
 

@@ -1,4 +1,4 @@
-import { unpackMember } from "../../queue/message.ts";
+import { unpackMember } from "../../queue/message/message.ts";
 import { ServerClock } from "../../time/server-clock.ts";
 import type { PartReport } from "./part-report.ts";
 

@@ -1,6 +1,6 @@
 import { replyOf } from "../../failure.ts";
 import type { QueueKeys } from "../../queue/keys.ts";
-import { visibilityTimeoutOf } from "../../reliable/consumer-name.ts";
+import { visibilityTimeoutOf } from "../../reliable/group/consumer-name.ts";
 import type { RedisClient } from "../../redis/client.ts";
 import type { Site } from "./site.ts";
 

@@ -1,8 +1,8 @@
 import { RedisError } from "../../errors.ts";
 import type { Inspector } from "../../inspect/inspector.ts";
 import type { QueueStats } from "../../observe/queue-stats.ts";
-import { ORDINARY, parseFact, partitionsOf, type Fact } from "../../partitions/fact.ts";
-import { partitionName } from "../../partitions/ring.ts";
+import { ORDINARY, parseFact, partitionsOf, type Fact } from "../../partitions/ring/fact.ts";
+import { partitionName } from "../../partitions/ring/ring.ts";
 import { queueKeys } from "../../queue/keys.ts";
 import { listenersOf, strangersIn, takersAt, type Connection } from "./clients.ts";
 import { readPart, type PartReport } from "./part-report.ts";

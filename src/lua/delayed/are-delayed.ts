@@ -1,4 +1,4 @@
-import { delayedWith } from "../fragments/delayed-with.ts";
+import { delayedWith } from "../fragments/delayed/delayed-with.ts";
 import { asArray, asNumber, defineScript } from "../script.ts";
 
 /** Which of these keys are those of delayed messages. */

@@ -1,5 +1,5 @@
-import { delayedWith } from "../fragments/delayed-with.ts";
-import { replied } from "../fragments/replied.ts";
+import { delayedWith } from "../fragments/delayed/delayed-with.ts";
+import { replied } from "../fragments/message/replied.ts";
 import { asArray, asNumber, defineScript } from "../script.ts";
 import { asMembers } from "./get.ts";
 

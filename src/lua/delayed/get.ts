@@ -1,6 +1,6 @@
-import { delayedWith } from "../fragments/delayed-with.ts";
-import { locate } from "../fragments/locate.ts";
-import { asDeadline, replied } from "../fragments/replied.ts";
+import { delayedWith } from "../fragments/delayed/delayed-with.ts";
+import { locate } from "../fragments/delayed/locate.ts";
+import { asDeadline, replied } from "../fragments/message/replied.ts";
 import { asArray, asBuffer, defineScript, type RawReply } from "../script.ts";
 
 /** A delayed message as scripts return it. */

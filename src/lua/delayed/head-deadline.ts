@@ -1,4 +1,4 @@
-import { asDeadline, LAST_DEADLINE } from "../fragments/replied.ts";
+import { asDeadline, LAST_DEADLINE } from "../fragments/message/replied.ts";
 import { defineScript } from "../script.ts";
 
 /** The earliest deadline in epoch milliseconds, Infinity if it is beyond all deadlines, or undefined. */

@@ -1,11 +1,11 @@
 import { byElements } from "../family.ts";
-import { bytes } from "../fragments/bytes.ts";
+import { bytes } from "../fragments/message/bytes.ts";
 import { asInstant, clock } from "../fragments/clock.ts";
 import { deadlineAfter } from "../fragments/deadline-after.ts";
-import { delayedWith } from "../fragments/delayed-with.ts";
-import { forget } from "../fragments/forget.ts";
-import { packAddress } from "../fragments/pack-address.ts";
-import { asDeadline, replied } from "../fragments/replied.ts";
+import { delayedWith } from "../fragments/delayed/delayed-with.ts";
+import { forget } from "../fragments/delayed/forget.ts";
+import { packAddress } from "../fragments/message/pack-address.ts";
+import { asDeadline, replied } from "../fragments/message/replied.ts";
 import { asArray, asNumber, defineScript, type RawReply } from "../script.ts";
 
 /** What becomes of a message with a key that is delayed already. */

@@ -1,8 +1,8 @@
 import { byElements } from "../family.ts";
 import { asInstant, clock } from "../fragments/clock.ts";
 import { deadlineAfter } from "../fragments/deadline-after.ts";
-import { packAddress } from "../fragments/pack-address.ts";
-import { asDeadline, replied } from "../fragments/replied.ts";
+import { packAddress } from "../fragments/message/pack-address.ts";
+import { asDeadline, replied } from "../fragments/message/replied.ts";
 import { asArray, defineScript, type RawReply } from "../script.ts";
 
 export interface OfferReply {

@@ -1,6 +1,6 @@
-import { find } from "../fragments/find.ts";
-import { takeOut } from "../fragments/take-out.ts";
-import { unpackMember } from "../fragments/unpack-member.ts";
+import { find } from "../fragments/delayed/find.ts";
+import { takeOut } from "../fragments/delayed/take-out.ts";
+import { unpackMember } from "../fragments/message/unpack-member.ts";
 import { BUDGET } from "./page.ts";
 import { asArray, asNumber, defineScript } from "../script.ts";
 

@@ -1,5 +1,5 @@
-import { find } from "../fragments/find.ts";
-import { takeOut } from "../fragments/take-out.ts";
+import { find } from "../fragments/delayed/find.ts";
+import { takeOut } from "../fragments/delayed/take-out.ts";
 import { BUDGET } from "./page.ts";
 import { asArray, asBuffer, asNumber, defineScript } from "../script.ts";
 

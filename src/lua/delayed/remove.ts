@@ -1,9 +1,9 @@
 import { byElements, type Elements } from "../family.ts";
-import { delayedWith } from "../fragments/delayed-with.ts";
-import { findNext } from "../fragments/find-next.ts";
-import { forget } from "../fragments/forget.ts";
-import { locate } from "../fragments/locate.ts";
-import { takeOut } from "../fragments/take-out.ts";
+import { delayedWith } from "../fragments/delayed/delayed-with.ts";
+import { findNext } from "../fragments/delayed/find-next.ts";
+import { forget } from "../fragments/delayed/forget.ts";
+import { locate } from "../fragments/delayed/locate.ts";
+import { takeOut } from "../fragments/delayed/take-out.ts";
 import { asArray, asNumber, defineScript } from "../script.ts";
 
 /**

@@ -1,11 +1,11 @@
 import { byElements, type Elements } from "../family.ts";
-import { packAddress } from "../fragments/pack-address.ts";
+import { packAddress } from "../fragments/message/pack-address.ts";
 import { clock } from "../fragments/clock.ts";
 import { deadlineAfter } from "../fragments/deadline-after.ts";
-import { delayedWith } from "../fragments/delayed-with.ts";
-import { locate } from "../fragments/locate.ts";
-import { asDeadline, replied } from "../fragments/replied.ts";
-import { unpackMember } from "../fragments/unpack-member.ts";
+import { delayedWith } from "../fragments/delayed/delayed-with.ts";
+import { locate } from "../fragments/delayed/locate.ts";
+import { asDeadline, replied } from "../fragments/message/replied.ts";
+import { unpackMember } from "../fragments/message/unpack-member.ts";
 import { asArray, asBuffer, defineScript, type RawReply } from "../script.ts";
 
 /**

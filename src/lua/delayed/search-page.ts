@@ -1,6 +1,6 @@
-import { findNext } from "../fragments/find-next.ts";
-import { unpackMember } from "../fragments/unpack-member.ts";
-import { view } from "../fragments/view.ts";
+import { findNext } from "../fragments/delayed/find-next.ts";
+import { unpackMember } from "../fragments/message/unpack-member.ts";
+import { view } from "../fragments/message/view.ts";
 import { asBuffer, asNumber, defineScript } from "../script.ts";
 import { asPage, eachElement, type Page } from "./page.ts";
 

@@ -1,5 +1,5 @@
-import { bytes } from "../fragments/bytes.ts";
-import { replied } from "../fragments/replied.ts";
+import { bytes } from "../fragments/message/bytes.ts";
+import { replied } from "../fragments/message/replied.ts";
 import { asArray, asBuffer, defineScript } from "../script.ts";
 import { asMembers, type DelayedMember } from "./get.ts";
 

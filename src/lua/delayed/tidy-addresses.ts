@@ -1,7 +1,7 @@
-import { deadBelow } from "../fragments/dead-below.ts";
-import { findNext } from "../fragments/find-next.ts";
-import { isLong } from "../fragments/is-long.ts";
-import { locate } from "../fragments/locate.ts";
+import { deadBelow } from "../fragments/delayed/dead-below.ts";
+import { findNext } from "../fragments/delayed/find-next.ts";
+import { isLong } from "../fragments/delayed/is-long.ts";
+import { locate } from "../fragments/delayed/locate.ts";
 import { asNumber, defineScript } from "../script.ts";
 
 /** Where the next step goes on. */

@@ -1,4 +1,4 @@
-import { delayedWith } from "../fragments/delayed-with.ts";
+import { delayedWith } from "../fragments/delayed/delayed-with.ts";
 import { asBuffer, defineScript } from "../script.ts";
 
 /**

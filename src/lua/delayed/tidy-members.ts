@@ -1,6 +1,6 @@
-import { findNext } from "../fragments/find-next.ts";
-import { hasStrays } from "../fragments/has-strays.ts";
-import { locate } from "../fragments/locate.ts";
+import { findNext } from "../fragments/delayed/find-next.ts";
+import { hasStrays } from "../fragments/delayed/has-strays.ts";
+import { locate } from "../fragments/delayed/locate.ts";
 import { asNumber, defineScript } from "../script.ts";
 
 /**

@@ -1,16 +1,16 @@
 import { byElements, type Elements, type Into } from "../family.ts";
-import { addressOf } from "../fragments/address-of.ts";
-import { appendAll } from "../fragments/append-all.ts";
-import { bringBack } from "../fragments/bring-back.ts";
+import { addressOf } from "../fragments/message/address-of.ts";
+import { appendAll } from "../fragments/stream/append-all.ts";
+import { bringBack } from "../fragments/failed/bring-back.ts";
 import { asInstant, clock } from "../fragments/clock.ts";
-import { due } from "../fragments/due.ts";
-import { forget } from "../fragments/forget.ts";
-import { ownKeys } from "../fragments/own-keys.ts";
-import { pushReady } from "../fragments/push-ready.ts";
-import { asDeadline, LAST_DEADLINE, replied } from "../fragments/replied.ts";
-import { unpackMember } from "../fragments/unpack-member.ts";
+import { due } from "../fragments/delayed/due.ts";
+import { forget } from "../fragments/delayed/forget.ts";
+import { ownKeys } from "../fragments/message/own-keys.ts";
+import { pushReady } from "../fragments/delayed/push-ready.ts";
+import { asDeadline, LAST_DEADLINE, replied } from "../fragments/message/replied.ts";
+import { unpackMember } from "../fragments/message/unpack-member.ts";
 import { asArray, asNumber, defineScript, type RawReply } from "../script.ts";
-import { asUntidy, untidy, type Untidy } from "../fragments/untidy.ts";
+import { asUntidy, untidy, type Untidy } from "../fragments/delayed/untidy.ts";
 
 /** Length of the ids that begin with the instant of the offer in microseconds; see `message.ts`. */
 const ID_BYTES = 16;

@@ -1,12 +1,12 @@
-import { consumersOf } from "../fragments/consumers-of.ts";
-import { destination } from "../fragments/destination.ts";
-import { entry } from "../fragments/entry.ts";
-import { finish } from "../fragments/finish.ts";
-import { inFlight } from "../fragments/in-flight.ts";
-import { info } from "../fragments/info.ts";
-import { asBatch, journal, type Batch } from "../fragments/journal.ts";
-import { letter } from "../fragments/letter.ts";
-import { retry } from "../fragments/retry.ts";
+import { consumersOf } from "../fragments/stream/consumers-of.ts";
+import { destination } from "../fragments/partitions/destination.ts";
+import { entry } from "../fragments/stream/entry.ts";
+import { finish } from "../fragments/stream/finish.ts";
+import { inFlight } from "../fragments/stream/in-flight.ts";
+import { info } from "../fragments/stream/info.ts";
+import { asBatch, journal, type Batch } from "../fragments/partitions/journal.ts";
+import { letter } from "../fragments/failed/letter.ts";
+import { retry } from "../fragments/failed/retry.ts";
 import { asArray, asNumber, defineScript, type RawReply } from "../script.ts";
 
 /** How many there are of what a partition still has. */

@@ -1,4 +1,4 @@
-import { journal } from "../fragments/journal.ts";
+import { journal } from "../fragments/partitions/journal.ts";
 import { asNumber, defineScript } from "../script.ts";
 
 /**

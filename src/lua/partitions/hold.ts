@@ -1,6 +1,6 @@
 import { clock } from "../fragments/clock.ts";
-import { inFlight } from "../fragments/in-flight.ts";
-import { holds } from "../fragments/holds.ts";
+import { inFlight } from "../fragments/stream/in-flight.ts";
+import { holds } from "../fragments/partitions/holds.ts";
 import { asArray, asBuffer, asNumber, defineScript, type RawReply } from "../script.ts";
 
 /*

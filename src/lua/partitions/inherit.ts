@@ -1,10 +1,10 @@
 import { clock } from "../fragments/clock.ts";
-import { deadLetter } from "../fragments/dead-letter.ts";
-import { asEntry, type Entry } from "../fragments/entry.ts";
-import { failure } from "../fragments/failure.ts";
-import { holds } from "../fragments/holds.ts";
-import { keepInHand } from "../fragments/keep-in-hand.ts";
-import { settle } from "../fragments/settle.ts";
+import { deadLetter } from "../fragments/failed/dead-letter.ts";
+import { asEntry, type Entry } from "../fragments/stream/entry.ts";
+import { failure } from "../fragments/failed/failure.ts";
+import { holds } from "../fragments/partitions/holds.ts";
+import { keepInHand } from "../fragments/stream/keep-in-hand.ts";
+import { settle } from "../fragments/stream/settle.ts";
 import { asArray, asNumber, defineScript, type RawReply } from "../script.ts";
 
 /** What a holder has inherited. */

@@ -1,5 +1,5 @@
 import { clock } from "../fragments/clock.ts";
-import { info } from "../fragments/info.ts";
+import { info } from "../fragments/stream/info.ts";
 import { asNumber, defineScript } from "../script.ts";
 
 /**

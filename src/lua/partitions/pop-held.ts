@@ -1,4 +1,4 @@
-import { holds } from "../fragments/holds.ts";
+import { holds } from "../fragments/partitions/holds.ts";
 import { asArray, asBuffer, asNumber, defineScript, type RawReply } from "../script.ts";
 
 /** What a holder has popped. */

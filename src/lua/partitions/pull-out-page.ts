@@ -1,6 +1,6 @@
-import { bytes } from "../fragments/bytes.ts";
-import { depart } from "../fragments/depart.ts";
-import { asBatch, type Batch } from "../fragments/journal.ts";
+import { bytes } from "../fragments/message/bytes.ts";
+import { depart } from "../fragments/partitions/depart.ts";
+import { asBatch, type Batch } from "../fragments/partitions/journal.ts";
 import { asArray, asBuffer, defineScript, type RawReply } from "../script.ts";
 
 /** A batch, and where to go on. */

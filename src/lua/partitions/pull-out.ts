@@ -1,9 +1,9 @@
 import type { Into } from "../family.ts";
-import { delayedWith } from "../fragments/delayed-with.ts";
-import { depart } from "../fragments/depart.ts";
-import { asBatch } from "../fragments/journal.ts";
-import { locate } from "../fragments/locate.ts";
-import { waitingFor } from "../fragments/waiting-for.ts";
+import { delayedWith } from "../fragments/delayed/delayed-with.ts";
+import { depart } from "../fragments/partitions/depart.ts";
+import { asBatch } from "../fragments/partitions/journal.ts";
+import { locate } from "../fragments/delayed/locate.ts";
+import { waitingFor } from "../fragments/failed/waiting-for.ts";
 import { defineScript } from "../script.ts";
 
 /**

@@ -1,10 +1,10 @@
-import { address } from "../fragments/address.ts";
-import { addressOf } from "../fragments/address-of.ts";
-import { delayedWith } from "../fragments/delayed-with.ts";
+import { address } from "../fragments/message/address.ts";
+import { addressOf } from "../fragments/message/address-of.ts";
+import { delayedWith } from "../fragments/delayed/delayed-with.ts";
 import { earliestDue } from "../fragments/earliest-due.ts";
-import { entry } from "../fragments/entry.ts";
-import { retry } from "../fragments/retry.ts";
-import { unpackMember } from "../fragments/unpack-member.ts";
+import { entry } from "../fragments/stream/entry.ts";
+import { retry } from "../fragments/failed/retry.ts";
+import { unpackMember } from "../fragments/message/unpack-member.ts";
 import { asNumber, defineScript } from "../script.ts";
 
 /**

@@ -1,4 +1,4 @@
-import { info } from "../fragments/info.ts";
+import { info } from "../fragments/stream/info.ts";
 import { asNumber, defineScript } from "../script.ts";
 
 /**

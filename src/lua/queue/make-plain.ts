@@ -1,10 +1,10 @@
 import { byElements, type Elements } from "../family.ts";
-import { addressOf } from "../fragments/address-of.ts";
-import { bringBack } from "../fragments/bring-back.ts";
-import { consumersOf } from "../fragments/consumers-of.ts";
-import { finish } from "../fragments/finish.ts";
-import { groupNames } from "../fragments/group-names.ts";
-import { withoutFailures } from "../fragments/without-failures.ts";
+import { addressOf } from "../fragments/message/address-of.ts";
+import { bringBack } from "../fragments/failed/bring-back.ts";
+import { consumersOf } from "../fragments/stream/consumers-of.ts";
+import { finish } from "../fragments/stream/finish.ts";
+import { groupNames } from "../fragments/stream/group-names.ts";
+import { withoutFailures } from "../fragments/failed/without-failures.ts";
 import { asArray, asNumber, defineScript, type RawReply } from "../script.ts";
 
 export interface MakePlainReply {

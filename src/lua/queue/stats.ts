@@ -1,6 +1,6 @@
 import { asInstant, clock } from "../fragments/clock.ts";
-import { info } from "../fragments/info.ts";
-import { asDeadline, replied } from "../fragments/replied.ts";
+import { info } from "../fragments/stream/info.ts";
+import { asDeadline, replied } from "../fragments/message/replied.ts";
 import { asArray, asNumber, defineScript, type RawReply } from "../script.ts";
 
 /** Numbers that are for users as Redis tells them. */

@@ -1,5 +1,5 @@
-import { finish } from "../fragments/finish.ts";
-import { asFlags, held } from "../fragments/held.ts";
+import { finish } from "../fragments/stream/finish.ts";
+import { asFlags, held } from "../fragments/stream/held.ts";
 import { defineScript } from "../script.ts";
 
 /**

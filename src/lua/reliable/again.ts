@@ -1,8 +1,8 @@
-import { asEntry, type Entry } from "../fragments/entry.ts";
+import { asEntry, type Entry } from "../fragments/stream/entry.ts";
 import { clock } from "../fragments/clock.ts";
-import { failure } from "../fragments/failure.ts";
-import { keepInHand } from "../fragments/keep-in-hand.ts";
-import { settle } from "../fragments/settle.ts";
+import { failure } from "../fragments/failed/failure.ts";
+import { keepInHand } from "../fragments/stream/keep-in-hand.ts";
+import { settle } from "../fragments/stream/settle.ts";
 import { asArray, asNumber, defineScript, type RawReply } from "../script.ts";
 
 /**

@@ -1,8 +1,8 @@
 import { clock } from "../fragments/clock.ts";
-import { deadLetter } from "../fragments/dead-letter.ts";
-import { failure } from "../fragments/failure.ts";
-import { asFlags } from "../fragments/held.ts";
-import { settle } from "../fragments/settle.ts";
+import { deadLetter } from "../fragments/failed/dead-letter.ts";
+import { failure } from "../fragments/failed/failure.ts";
+import { asFlags } from "../fragments/stream/held.ts";
+import { settle } from "../fragments/stream/settle.ts";
 import { defineScript } from "../script.ts";
 
 /**

@@ -1,4 +1,4 @@
-import { consumersOf } from "../fragments/consumers-of.ts";
+import { consumersOf } from "../fragments/stream/consumers-of.ts";
 import { asArray, asBuffer, asNumber, defineScript } from "../script.ts";
 
 /** A consumer of a group, as Redis knows it. */

@@ -1,4 +1,4 @@
-import { asFlags, held } from "../fragments/held.ts";
+import { asFlags, held } from "../fragments/stream/held.ts";
 import { defineScript } from "../script.ts";
 
 /**

@@ -1,4 +1,4 @@
-import { groupNames } from "../fragments/group-names.ts";
+import { groupNames } from "../fragments/stream/group-names.ts";
 import { asArray, asBuffer, defineScript } from "../script.ts";
 
 /** The names of the consumer groups of a stream; none where there is no stream. */

@@ -1,4 +1,4 @@
-import { inFlight } from "../fragments/in-flight.ts";
+import { inFlight } from "../fragments/stream/in-flight.ts";
 import { asNumber, defineScript } from "../script.ts";
 
 /**

@@ -1,5 +1,5 @@
 import { earliestDue } from "../fragments/earliest-due.ts";
-import { asDeadline, LAST_DEADLINE, replied } from "../fragments/replied.ts";
+import { asDeadline, LAST_DEADLINE, replied } from "../fragments/message/replied.ts";
 import { defineScript } from "../script.ts";
 
 /**

@@ -1,8 +1,8 @@
 import { clock } from "../fragments/clock.ts";
-import { consumersOf } from "../fragments/consumers-of.ts";
-import { deadLetter } from "../fragments/dead-letter.ts";
-import { failure } from "../fragments/failure.ts";
-import { settle } from "../fragments/settle.ts";
+import { consumersOf } from "../fragments/stream/consumers-of.ts";
+import { deadLetter } from "../fragments/failed/dead-letter.ts";
+import { failure } from "../fragments/failed/failure.ts";
+import { settle } from "../fragments/stream/settle.ts";
 import { asArray, asNumber, defineScript, type RawReply } from "../script.ts";
 
 export interface ReclaimReply {

@@ -1,8 +1,8 @@
-import { entry, unpackEntry, type Entry } from "../fragments/entry.ts";
-import { inFlight } from "../fragments/in-flight.ts";
-import { info } from "../fragments/info.ts";
-import { keyOf } from "../fragments/key-of.ts";
-import { streamId } from "../fragments/stream-id.ts";
+import { entry, unpackEntry, type Entry } from "../fragments/stream/entry.ts";
+import { inFlight } from "../fragments/stream/in-flight.ts";
+import { info } from "../fragments/stream/info.ts";
+import { keyOf } from "../fragments/message/key-of.ts";
+import { streamId } from "../fragments/stream/stream-id.ts";
 import { asArray, asBuffer, asNumber, defineScript, type RawReply } from "../script.ts";
 
 /** For whom an entry is in the stream. */

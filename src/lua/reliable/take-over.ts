@@ -1,5 +1,5 @@
-import { addressOf } from "../fragments/address-of.ts";
-import { appendAll } from "../fragments/append-all.ts";
+import { addressOf } from "../fragments/message/address-of.ts";
+import { appendAll } from "../fragments/stream/append-all.ts";
 import { clock } from "../fragments/clock.ts";
 import { asArray, asNumber, defineScript, type RawReply } from "../script.ts";
 

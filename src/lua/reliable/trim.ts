@@ -1,6 +1,6 @@
-import { inFlight } from "../fragments/in-flight.ts";
-import { info } from "../fragments/info.ts";
-import { streamId } from "../fragments/stream-id.ts";
+import { inFlight } from "../fragments/stream/in-flight.ts";
+import { info } from "../fragments/stream/info.ts";
+import { streamId } from "../fragments/stream/stream-id.ts";
 import { asNumber, defineScript } from "../script.ts";
 
 /**

@@ -3,7 +3,7 @@ import type { Cluster, Redis } from "ioredis";
 import { describe, expect, test } from "vitest";
 import type { Child } from "../../../scripts/child/child.ts";
 import { REFUSAL } from "../../../src/lua/guarded.ts";
-import { partitionName } from "../../../src/partitions/ring.ts";
+import { partitionName } from "../../../src/partitions/ring/ring.ts";
 import { queueKeys } from "../../../src/queue/keys.ts";
 import { startCluster } from "../../helpers/cluster.ts";
 import { startChild } from "../../helpers/child.ts";

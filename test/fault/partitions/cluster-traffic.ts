@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Cluster } from "ioredis";
 import { onTestFinished } from "vitest";
-import { bucketOfKey } from "../../../src/queue/bucket.ts";
-import { tableOf } from "../../../src/partitions/ring.ts";
+import { bucketOfKey } from "../../../src/queue/message/bucket.ts";
+import { tableOf } from "../../../src/partitions/ring/ring.ts";
 import { newLineThatMayFail, type TestLine } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import type { OwnServer } from "../../helpers/own-server.ts";

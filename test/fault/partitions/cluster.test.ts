@@ -5,7 +5,7 @@ import { eventually } from "../../helpers/eventually.ts";
 import { newRedis } from "../../helpers/redis.ts";
 import { replicated } from "../../helpers/replicated.ts";
 import { replaced } from "../replaced.ts";
-import { partitionName } from "../../../src/partitions/ring.ts";
+import { partitionName } from "../../../src/partitions/ring/ring.ts";
 import type { OwnServer } from "../../helpers/own-server.ts";
 import type { Redis } from "ioredis";
 import { ClusterTraffic, PARTITIONS } from "./cluster-traffic.ts";

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
-import { bucketOfKey } from "../../../src/queue/bucket.ts";
-import { tableOf } from "../../../src/partitions/ring.ts";
+import { bucketOfKey } from "../../../src/queue/message/bucket.ts";
+import { tableOf } from "../../../src/partitions/ring/ring.ts";
 import type { OfferError } from "../../../src/index.ts";
 import { newLineThatMayFail } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";

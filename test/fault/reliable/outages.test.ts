@@ -3,7 +3,7 @@ import type { Redis } from "ioredis";
 import { expect, test } from "vitest";
 import { OfferError, OfferManyError, type OfferResult } from "../../../src/index.ts";
 import { ack } from "../../../src/lua/reliable/ack.ts";
-import { retryLater } from "../../../src/lua/reliable/retry-later.ts";
+import { retryLater } from "../../../src/lua/reliable/retries/retry-later.ts";
 import { queueKeys } from "../../../src/queue/keys.ts";
 import { newLineThatMayFail } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";

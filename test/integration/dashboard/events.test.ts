@@ -1,9 +1,9 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
-import { EventStreams } from "../../../src/dashboard/event-streams.ts";
-import { QueueView } from "../../../src/dashboard/queue-view.ts";
-import { Sampler, type Round } from "../../../src/dashboard/sampler.ts";
+import { EventStreams } from "../../../src/dashboard/calls/event-streams.ts";
+import { QueueView } from "../../../src/dashboard/readings/queue-view.ts";
+import { Sampler, type Round } from "../../../src/dashboard/readings/sampler.ts";
 import { Inspector } from "../../../src/inspect/inspector.ts";
 import type { ScriptRun } from "../../../src/lua/script.ts";
 import { queueKeys } from "../../../src/queue/keys.ts";

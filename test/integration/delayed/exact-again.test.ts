@@ -5,7 +5,7 @@ import { run } from "../../../src/lua/script.ts";
 import { tidyAddresses, type TidyReply } from "../../../src/lua/delayed/tidy-addresses.ts";
 import { tidyMembers } from "../../../src/lua/delayed/tidy-members.ts";
 import { transfer } from "../../../src/lua/delayed/transfer.ts";
-import { unpackMember } from "../../../src/queue/message.ts";
+import { unpackMember } from "../../../src/queue/message/message.ts";
 import type { MessageId } from "../../../src/index.ts";
 import { newLine } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";

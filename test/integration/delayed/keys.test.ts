@@ -3,7 +3,7 @@ import { queueKeys } from "../../../src/queue/keys.ts";
 import { offerKeyed } from "../../../src/lua/delayed/offer-keyed.ts";
 import { run } from "../../../src/lua/script.ts";
 import { tidyBusinessKeys } from "../../../src/lua/delayed/tidy-business-keys.ts";
-import { createId, packMember } from "../../../src/queue/message.ts";
+import { createId, packMember } from "../../../src/queue/message/message.ts";
 import type { MessageId, OfferOptions } from "../../../src/index.ts";
 import { newLine } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { DelayedMessage } from "../../../src/index.ts";
 import { queueKeys } from "../../../src/queue/keys.ts";
-import { createId, packMember } from "../../../src/queue/message.ts";
+import { createId, packMember } from "../../../src/queue/message/message.ts";
 import { collect } from "../../helpers/collect.ts";
 import { newLine, newLineThatMayFail } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";

@@ -1,7 +1,7 @@
 import type { Redis } from "ioredis";
 import { beforeEach, describe, expect, test } from "vitest";
 import { queueKeys, type QueueKeys } from "../../../src/queue/keys.ts";
-import { packMember } from "../../../src/queue/message.ts";
+import { packMember } from "../../../src/queue/message/message.ts";
 import { newLine } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { watchCommands } from "../../helpers/monitor.ts";

@@ -1,7 +1,7 @@
 import { expect, it, vi } from "vitest";
 import { diagnose, type Finding } from "../../../src/doctor/diagnose.ts";
-import { formatFact, parseFact } from "../../../src/partitions/fact.ts";
-import { partitionName } from "../../../src/partitions/ring.ts";
+import { formatFact, parseFact } from "../../../src/partitions/ring/fact.ts";
+import { partitionName } from "../../../src/partitions/ring/ring.ts";
 import { queueKeys } from "../../../src/queue/keys.ts";
 import { newLine, newLineThatMayFail } from "../../helpers/delayline.ts";
 import { diagnosis, inShort } from "../../helpers/diagnosis.ts";

@@ -1,9 +1,9 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import type { Redis } from "ioredis";
 import { queueKeys } from "../../../src/queue/keys.ts";
-import { unpackMember as unpackMemberInLua } from "../../../src/lua/fragments/unpack-member.ts";
+import { unpackMember as unpackMemberInLua } from "../../../src/lua/fragments/message/unpack-member.ts";
 import { asArray, asBuffer, defineScript, run } from "../../../src/lua/script.ts";
-import { packMember, unpackMember } from "../../../src/queue/message.ts";
+import { packMember, unpackMember } from "../../../src/queue/message/message.ts";
 import { newLine } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { newRedis, redisUrl, uniqueName } from "../../helpers/redis.ts";

@@ -1,9 +1,9 @@
 import { randomBytes } from "node:crypto";
 import type { Redis } from "ioredis";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { forget } from "../../../src/lua/fragments/forget.ts";
+import { forget } from "../../../src/lua/fragments/delayed/forget.ts";
 import { defineScript, run } from "../../../src/lua/script.ts";
-import { createId, packMember } from "../../../src/queue/message.ts";
+import { createId, packMember } from "../../../src/queue/message/message.ts";
 import { newRedis, uniqueName } from "../../helpers/redis.ts";
 
 // Members that leave the insertion-order LIST in a batch: exactly these, and no others.

@@ -1,8 +1,8 @@
 import type { Redis } from "ioredis";
 import { beforeEach, describe, expect, it } from "vitest";
 import { queueKeys, type QueueKeys } from "../../../src/queue/keys.ts";
-import { deadBelow } from "../../../src/lua/fragments/dead-below.ts";
-import { find } from "../../../src/lua/fragments/find.ts";
+import { deadBelow } from "../../../src/lua/fragments/delayed/dead-below.ts";
+import { find } from "../../../src/lua/fragments/delayed/find.ts";
 import { offer } from "../../../src/lua/delayed/offer.ts";
 import { START, type Cursor } from "../../../src/lua/delayed/page.ts";
 import { pollOldest } from "../../../src/lua/delayed/poll-oldest.ts";
@@ -12,7 +12,12 @@ import { asArray, asNumber, defineScript, run } from "../../../src/lua/script.ts
 import { rescheduleById } from "../../../src/lua/delayed/reschedule.ts";
 import { tidyAddresses, type TidyReply } from "../../../src/lua/delayed/tidy-addresses.ts";
 import { transfer } from "../../../src/lua/delayed/transfer.ts";
-import { createId, packAddress, packMember, unpackMember } from "../../../src/queue/message.ts";
+import {
+  createId,
+  packAddress,
+  packMember,
+  unpackMember,
+} from "../../../src/queue/message/message.ts";
 import { startOwnServer } from "../../helpers/own-server.ts";
 import { newRedis, uniqueName } from "../../helpers/redis.ts";
 

@@ -4,7 +4,7 @@ import { queueKeys } from "../../../src/queue/keys.ts";
 import { offer } from "../../../src/lua/delayed/offer.ts";
 import { offerKeyed } from "../../../src/lua/delayed/offer-keyed.ts";
 import { run } from "../../../src/lua/script.ts";
-import { createId, packMember } from "../../../src/queue/message.ts";
+import { createId, packMember } from "../../../src/queue/message/message.ts";
 import { newLine } from "../../helpers/delayline.ts";
 import { collect } from "../../helpers/collect.ts";
 import { startOwnServer } from "../../helpers/own-server.ts";

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { expect, test } from "vitest";
 import { RejectError, type QueueCounters } from "../../../src/index.ts";
-import { newConsumerName } from "../../../src/reliable/consumer-name.ts";
+import { newConsumerName } from "../../../src/reliable/group/consumer-name.ts";
 import { newLine, newLineThatMayFail, type TestLine } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { newRedis, redisUrl, uniqueName } from "../../helpers/redis.ts";

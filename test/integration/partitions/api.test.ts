@@ -10,10 +10,10 @@ import {
   type QueueOptions,
   type ReliableQueueOptions,
 } from "../../../src/index.ts";
-import { bucketOfKey } from "../../../src/queue/bucket.ts";
+import { bucketOfKey } from "../../../src/queue/message/bucket.ts";
 import { queueKeys } from "../../../src/queue/keys.ts";
-import { bucketOf, parseMessageId } from "../../../src/queue/message.ts";
-import { PartitionNames, tableOf } from "../../../src/partitions/ring.ts";
+import { bucketOf, parseMessageId } from "../../../src/queue/message/message.ts";
+import { PartitionNames, tableOf } from "../../../src/partitions/ring/ring.ts";
 import { collect } from "../../helpers/collect.ts";
 import { newLine, newLineThatMayFail } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";

@@ -3,7 +3,7 @@ import type { Cluster } from "ioredis";
 import { expect, test } from "vitest";
 import { OpenQueue } from "../../../src/client/open-queue.ts";
 import { shareServers } from "../../../src/client/shared.ts";
-import { partitionName } from "../../../src/partitions/ring.ts";
+import { partitionName } from "../../../src/partitions/ring/ring.ts";
 import { masterOf, startCluster } from "../../helpers/cluster.ts";
 import { newLine } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";

@@ -1,6 +1,6 @@
 import type { Redis } from "ioredis";
 import { expect, test } from "vitest";
-import { PartitionNames } from "../../../src/partitions/ring.ts";
+import { PartitionNames } from "../../../src/partitions/ring/ring.ts";
 import { queueKeys } from "../../../src/queue/keys.ts";
 import { collect } from "../../helpers/collect.ts";
 import { newLine, type TestLine } from "../../helpers/delayline.ts";

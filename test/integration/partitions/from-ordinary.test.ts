@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from "vitest";
-import { PartitionNames } from "../../../src/partitions/ring.ts";
+import { PartitionNames } from "../../../src/partitions/ring/ring.ts";
 import { queueKeys } from "../../../src/queue/keys.ts";
 import { collect } from "../../helpers/collect.ts";
 import { newLine, newLineThatMayFail } from "../../helpers/delayline.ts";

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { DecodeError, type Codec } from "../../../src/index.ts";
-import { bucketOfKey } from "../../../src/queue/bucket.ts";
-import { PartitionNames, tableOf } from "../../../src/partitions/ring.ts";
+import { bucketOfKey } from "../../../src/queue/message/bucket.ts";
+import { PartitionNames, tableOf } from "../../../src/partitions/ring/ring.ts";
 import { queueKeys } from "../../../src/queue/keys.ts";
 import { newLine, newLineThatMayFail } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";

@@ -3,7 +3,7 @@ import { RejectError, type Delivery, type FailedAttempt } from "../../../src/ind
 import { Inspector } from "../../../src/inspect/inspector.ts";
 import { locate } from "../../../src/inspect/locate.ts";
 import { queueKeys } from "../../../src/queue/keys.ts";
-import { newConsumerName } from "../../../src/reliable/consumer-name.ts";
+import { newConsumerName } from "../../../src/reliable/group/consumer-name.ts";
 import { collect } from "../../helpers/collect.ts";
 import { newLine } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";

@@ -1,7 +1,7 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { expect, onTestFinished, test } from "vitest";
 import type { ScriptRun } from "../../../src/lua/script.ts";
-import { packMember } from "../../../src/queue/message.ts";
+import { packMember } from "../../../src/queue/message/message.ts";
 import { collect } from "../../helpers/collect.ts";
 import { newLine } from "../../helpers/delayline.ts";
 import { newRedis, uniqueName } from "../../helpers/redis.ts";

@@ -1,8 +1,8 @@
 import { beforeEach, expect, test } from "vitest";
 import { ClosedError, RedisError } from "../../../src/index.ts";
 import { queueKeys, type QueueKeys } from "../../../src/queue/keys.ts";
-import { createId, messageIdAt, packAddress } from "../../../src/queue/message.ts";
-import { packTrailer } from "../../../src/queue/trailer.ts";
+import { createId, messageIdAt, packAddress } from "../../../src/queue/message/message.ts";
+import { packTrailer } from "../../../src/queue/message/trailer.ts";
 import { Retries } from "../../../src/reliable/retries.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { newRedis, uniqueName } from "../../helpers/redis.ts";

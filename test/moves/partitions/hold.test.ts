@@ -13,7 +13,7 @@ import { again } from "../../../src/lua/reliable/again.ts";
 import { beginChange } from "../../../src/lua/partitions/fact.ts";
 import { run } from "../../../src/lua/script.ts";
 import { message, newMoves, type Moves } from "../../helpers/moves.ts";
-import { failuresIn } from "../../../src/queue/trailer.ts";
+import { failuresIn } from "../../../src/queue/message/trailer.ts";
 import { startOwnServer } from "../../helpers/own-server.ts";
 
 const DURATION = 60_000;

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { Batch, Kind, Traveller } from "../../../src/lua/fragments/journal.ts";
+import type { Batch, Kind, Traveller } from "../../../src/lua/fragments/partitions/journal.ts";
 import { pushIn } from "../../../src/lua/partitions/push-in.ts";
 import { run } from "../../../src/lua/script.ts";
 import {

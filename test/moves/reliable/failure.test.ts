@@ -1,9 +1,9 @@
 import { beforeEach, expect, test } from "vitest";
-import { failure } from "../../../src/lua/fragments/failure.ts";
-import { keyOf } from "../../../src/lua/fragments/key-of.ts";
-import { withoutFailures } from "../../../src/lua/fragments/without-failures.ts";
+import { failure } from "../../../src/lua/fragments/failed/failure.ts";
+import { keyOf } from "../../../src/lua/fragments/message/key-of.ts";
+import { withoutFailures } from "../../../src/lua/fragments/failed/without-failures.ts";
 import { asArray, asBuffer, defineScript, run } from "../../../src/lua/script.ts";
-import { failuresIn, packTrailer, unpackTrailer } from "../../../src/queue/trailer.ts";
+import { failuresIn, packTrailer, unpackTrailer } from "../../../src/queue/message/trailer.ts";
 import { newRedis } from "../../helpers/redis.ts";
 
 const AT = 1_760_000_000_123;

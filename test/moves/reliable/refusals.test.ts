@@ -3,7 +3,7 @@ import { ack } from "../../../src/lua/reliable/ack.ts";
 import { bury } from "../../../src/lua/reliable/bury.ts";
 import { giveBackEntries } from "../../../src/lua/reliable/give-back.ts";
 import { reclaim } from "../../../src/lua/reliable/reclaim.ts";
-import { retryLater } from "../../../src/lua/reliable/retry-later.ts";
+import { retryLater } from "../../../src/lua/reliable/retries/retry-later.ts";
 import { run } from "../../../src/lua/script.ts";
 import { startOwnServer } from "../../helpers/own-server.ts";
 import { newStreamsAt, rowsOf, type Streams } from "../../helpers/streams.ts";

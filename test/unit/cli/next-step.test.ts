@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { nextStep } from "../../../src/cli/next-step.ts";
+import { nextStep } from "../../../src/cli/printing/next-step.ts";
 import type { Sighting } from "../../../src/inspect/sighting.ts";
 
 const NOW = 1_795_359_664_000;

@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
-import { readAddresses, secretsOf } from "../../../src/cli/addresses.ts";
-import { formatDistance, formatDuration, parseDuration } from "../../../src/cli/durations.ts";
-import { toJson } from "../../../src/cli/output.ts";
-import { suggest } from "../../../src/cli/suggest.ts";
-import { formatTable } from "../../../src/cli/table.ts";
-import { UsageError } from "../../../src/cli/usage-error.ts";
+import { readAddresses, secretsOf } from "../../../src/cli/words/addresses.ts";
+import { formatDistance, formatDuration, parseDuration } from "../../../src/cli/words/durations.ts";
+import { toJson } from "../../../src/cli/printing/output.ts";
+import { suggest } from "../../../src/cli/words/suggest.ts";
+import { formatTable } from "../../../src/cli/printing/table.ts";
+import { UsageError } from "../../../src/cli/words/usage-error.ts";
 
 test.each([
   ["500ms", 500],

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { Histories } from "../../../src/dashboard/histories.ts";
-import { History } from "../../../src/dashboard/history.ts";
-import { brokenRow, type Row } from "../../../src/dashboard/row.ts";
+import { Histories } from "../../../src/dashboard/readings/histories.ts";
+import { History } from "../../../src/dashboard/readings/history.ts";
+import { brokenRow, type Row } from "../../../src/dashboard/readings/row.ts";
 
 const { error: _, ...empty } = brokenRow("orders", "");
 const row = (numbers: Partial<Row> = {}): Row => ({ ...empty, ...numbers });

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { SweepRhythm } from "../../../src/delayed/sweep-rhythm.ts";
+import { SweepRhythm } from "../../../src/delayed/transfer/sweep-rhythm.ts";
 
 let turns: number;
 let rhythm: SweepRhythm;

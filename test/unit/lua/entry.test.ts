@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { unpackEntry } from "../../../src/lua/fragments/entry.ts";
+import { unpackEntry } from "../../../src/lua/fragments/stream/entry.ts";
 
 /** As short as it may be: a deadline. */
 const ADDRESS = "deadline";

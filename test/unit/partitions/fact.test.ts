@@ -10,9 +10,9 @@ import {
   partitionsOf,
   sourceOf,
   type Fact,
-} from "../../../src/partitions/fact.ts";
-import { tableOf } from "../../../src/partitions/ring.ts";
-import { BUCKET_COUNT } from "../../../src/queue/bucket.ts";
+} from "../../../src/partitions/ring/fact.ts";
+import { tableOf } from "../../../src/partitions/ring/ring.ts";
+import { BUCKET_COUNT } from "../../../src/queue/message/bucket.ts";
 
 const buckets = Array.from({ length: BUCKET_COUNT }, (_, i) => i);
 const stable: Fact = { epoch: 3, to: 8, from: 8, state: "stable", servers: 1 };

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { ClosedError, RedisError } from "../../../src/errors.ts";
-import { Gathering, type GatheringSource } from "../../../src/partitions/gathering.ts";
-import type { WaitOptions } from "../../../src/queue/waiters.ts";
+import { Gathering, type GatheringSource } from "../../../src/partitions/taking/gathering.ts";
+import type { WaitOptions } from "../../../src/queue/consuming/waiters.ts";
 
 /** A source that is driven by hand. A wait that is aborted rejects. */
 class Source implements GatheringSource<string> {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { formatMember, parseMember, takeOf } from "../../../src/partitions/member.ts";
+import { formatMember, parseMember, takeOf } from "../../../src/partitions/parts/member.ts";
 
 const name = "6f1c0d0e-0000-4000-8000-000000000000";
 

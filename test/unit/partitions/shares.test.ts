@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { holdersOf, movers, sharesOf } from "../../../src/partitions/shares.ts";
+import { holdersOf, movers, sharesOf } from "../../../src/partitions/ring/shares.ts";
 
 /** So many members of one kind, of which `from` is the first. */
 function members(count: number, from = 0): string[] {

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import type { Parts } from "../../../src/partitions/parts.ts";
+import type { Parts } from "../../../src/partitions/parts/parts.ts";
 import { Gate } from "../../helpers/gate.ts";
-import { Taking } from "../../../src/partitions/taking.ts";
+import { Taking } from "../../../src/partitions/taking/taking.ts";
 
 let told: (readonly [string, boolean])[];
 let taking: Taking;

@@ -1,6 +1,11 @@
 import { expect, test } from "vitest";
-import { BUCKET_COUNT, bucketOfKey } from "../../../src/queue/bucket.ts";
-import { bucketOf, createId, packMember, unpackMember } from "../../../src/queue/message.ts";
+import { BUCKET_COUNT, bucketOfKey } from "../../../src/queue/message/bucket.ts";
+import {
+  bucketOf,
+  createId,
+  packMember,
+  unpackMember,
+} from "../../../src/queue/message/message.ts";
 
 const STAMP = 1_760_000_000_000_000;
 

@@ -1,6 +1,6 @@
 import { runInNewContext } from "node:vm";
 import { expect, test } from "vitest";
-import { checkedHeaders, headersBytes } from "../../../src/queue/headers.ts";
+import { checkedHeaders, headersBytes } from "../../../src/queue/message/headers.ts";
 
 const many = (count: number, text = "") =>
   Object.fromEntries(Array.from({ length: count }, (_, i) => [`h${i}`, text]));

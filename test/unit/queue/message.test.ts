@@ -9,7 +9,7 @@ import {
   packMember,
   parseMessageId,
   unpackMember,
-} from "../../../src/queue/message.ts";
+} from "../../../src/queue/message/message.ts";
 
 const hex = (text: string) => Buffer.from(text.replaceAll(" ", ""), "hex");
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { bucketOfKey } from "../../../src/queue/bucket.ts";
+import { bucketOfKey } from "../../../src/queue/message/bucket.ts";
 import { checkDuration, checkInstant, checkKey, checkWhole } from "../../../src/queue/checks.ts";
 import { clientSettings, DEFAULTS, queueSettings } from "../../../src/queue/options.ts";
 import { Delayline } from "../../../src/index.ts";

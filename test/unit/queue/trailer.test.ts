@@ -1,11 +1,11 @@
 import { describe, expect, test } from "vitest";
-import { packMember, unpackMember } from "../../../src/queue/message.ts";
+import { packMember, unpackMember } from "../../../src/queue/message/message.ts";
 import {
   failuresIn,
   packTrailer,
   unpackTrailer,
   type Trailer,
-} from "../../../src/queue/trailer.ts";
+} from "../../../src/queue/message/trailer.ts";
 
 const hex = (text: string) => Buffer.from(text.replaceAll(" ", ""), "hex");
 

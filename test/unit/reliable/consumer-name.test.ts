@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { newConsumerName, visibilityTimeoutOf } from "../../../src/reliable/consumer-name.ts";
+import { newConsumerName, visibilityTimeoutOf } from "../../../src/reliable/group/consumer-name.ts";
 
 const UUID = "9b2f0c1e-5a7d-4e3b-8f60-0123456789ab";
 

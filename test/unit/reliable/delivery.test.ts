@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { Delivery, type DeliveryHost } from "../../../src/reliable/delivery.ts";
-import { Held } from "../../../src/reliable/held.ts";
+import { Delivery, type DeliveryHost } from "../../../src/reliable/consuming/delivery.ts";
+import { Held } from "../../../src/reliable/group/held.ts";
 
 /** A delivery, and what it has asked of its queue. */
 function newDelivery() {

@@ -1,9 +1,9 @@
 import { setImmediate as turn } from "node:timers/promises";
 import { expect, test } from "vitest";
-import type { Entry } from "../../../src/lua/fragments/entry.ts";
-import { Held } from "../../../src/reliable/held.ts";
-import { InHand } from "../../../src/reliable/in-hand.ts";
-import { Suspects } from "../../../src/reliable/suspects.ts";
+import type { Entry } from "../../../src/lua/fragments/stream/entry.ts";
+import { Held } from "../../../src/reliable/group/held.ts";
+import { InHand } from "../../../src/reliable/group/in-hand.ts";
+import { Suspects } from "../../../src/reliable/group/suspects.ts";
 
 function entry(more: Partial<Entry> = {}): Entry {
   return {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { ReadSize } from "../../../src/reliable/read-size.ts";
+import { ReadSize } from "../../../src/reliable/group/read-size.ts";
 
 const KIB = 1024;
 const MIB = 1024 * KIB;

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { describe, expect, test } from "vitest";
-import { newConsumerName } from "../../../src/reliable/consumer-name.ts";
-import { ReclaimWatch, type ConsumerState } from "../../../src/reliable/reclaim-watch.ts";
+import { newConsumerName } from "../../../src/reliable/group/consumer-name.ts";
+import { ReclaimWatch, type ConsumerState } from "../../../src/reliable/group/reclaim-watch.ts";
 
 const OURS = 6_000;
 const SELF = newConsumerName(OURS);

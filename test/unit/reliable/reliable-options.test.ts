@@ -4,7 +4,7 @@ import {
   checkBatchSubscribe,
   checkReliableSubscribe,
   checkRoute,
-} from "../../../src/reliable/subscribe-options.ts";
+} from "../../../src/reliable/consuming/subscribe-options.ts";
 
 const groupOf = (options: object) => reliableSettings(options).group;
 const start = (at: number) => groupOf({ start: new Date(at) }).start;

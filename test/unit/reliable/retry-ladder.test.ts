@@ -3,7 +3,7 @@ import {
   checkRetry,
   DEFAULT_RETRY,
   type RetryOptions,
-} from "../../../src/reliable/retry-ladder.ts";
+} from "../../../src/reliable/consuming/retry-ladder.ts";
 
 const MAX = 8_990_000_000_000_000;
 const error = new Error("no answer");

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { Router } from "../../../src/reliable/router.ts";
+import { Router } from "../../../src/reliable/consuming/router.ts";
 
 const handler = () => {};
 

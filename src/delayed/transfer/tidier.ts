@@ -1,0 +1,130 @@
+import { RedisError } from "../../errors.ts";
+import { tidyAddresses, type TidyReply } from "../../lua/delayed/tidy-addresses.ts";
+import { tidyMembers } from "../../lua/delayed/tidy-members.ts";
+import { tidyBusinessKeys } from "../../lua/delayed/tidy-business-keys.ts";
+import type { Untidy } from "../../lua/fragments/delayed/untidy.ts";
+import type { Elements, Layout } from "../../lua/family.ts";
+import { run } from "../../lua/script.ts";
+import type { QueueKeys } from "../../queue/keys.ts";
+import type { Connections } from "../../redis/connections.ts";
+import type { Troubles, Work } from "../../redis/troubles.ts";
+
+/**
+ * Clears away what messages of one queue have left behind: dead elements of the insertion order, and
+ * dead entries of the index of business keys.
+ *
+ * It does so in bounded steps, one after the other; transfers run between them. It begins when a
+ * hundred messages have been moved, or when a sweep has found something, whoever left it: processes of
+ * all kinds come and go, and one that was killed clears nothing away.
+ */
+export class Tidier {
+  readonly #queue: string;
+  readonly #keys: QueueKeys;
+  readonly #elements: Elements;
+  readonly #connections: Connections;
+  readonly #onRefused: (error: unknown) => boolean;
+  readonly #work: Work;
+
+  /** Messages moved since the insertion order was last tidied. */
+  #movedCount = 0;
+  #found: Untidy = TIDY;
+  #tidying: Promise<void> | undefined;
+  #isClosed = false;
+
+  constructor(
+    queue: string,
+    keys: QueueKeys,
+    { elements }: Layout,
+    shared: {
+      readonly connections: Connections;
+      readonly troubles: Troubles;
+      /** Is told why a script has failed. True: it was its affair, so tell nobody. */
+      readonly onRefused?: (error: unknown) => boolean;
+    },
+  ) {
+    this.#queue = queue;
+    this.#keys = keys;
+    this.#elements = elements;
+    this.#connections = shared.connections;
+    this.#onRefused = shared.onRefused ?? (() => false);
+    this.#work = shared.troubles.work();
+  }
+
+  /** Messages were moved, and maybe a sweep has found something. */
+  note(movedCount: number, found: Untidy = TIDY): void {
+    this.#movedCount += movedCount;
+    this.#found = {
+      order: this.#found.order || found.order,
+      businessKeys: this.#found.businessKeys || found.businessKeys,
+    };
+    this.#tidyIfDue();
+  }
+
+  /** Stops; resolves when no step is under way any more. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await this.#tidying;
+  }
+
+  #tidyIfDue(): void {
+    if (this.#tidying !== undefined || this.#isClosed) return;
+    // With interop "redisson" a message that is moved leaves no element.
+    const isMany = this.#elements === "addresses" && this.#movedCount >= TIDY_AFTER;
+    const { order, businessKeys } = this.#found;
+    if (!isMany && !order && !businessKeys) return;
+    this.#movedCount = 0;
+    this.#found = TIDY;
+    this.#tidying = this.#tidy({ order: order || isMany, businessKeys }).finally(() => {
+      this.#tidying = undefined;
+      this.#tidyIfDue();
+    });
+  }
+
+  async #tidy({ order, businessKeys }: Untidy): Promise<void> {
+    try {
+      if (order) await (this.#elements === "members" ? this.#tidyMembers() : this.#tidyAddresses());
+      if (businessKeys) await this.#tidyBusinessKeys();
+      this.#work.succeeded();
+    } catch (error) {
+      // The next sweep finds it again.
+      if (this.#isClosed || this.#onRefused(error)) return;
+      this.#work.failed(new RedisError(`cannot tidy queue "${this.#queue}"`, error));
+      this.#work.stopped();
+    }
+  }
+
+  async #tidyAddresses(): Promise<void> {
+    let next: TidyReply = { hasMore: true, thorough: 0 };
+    while (next.hasMore && !this.#isClosed) {
+      const { thorough } = next;
+      const step = thorough === 1 ? THOROUGH_STEP : STEP;
+      next = await run(this.#connections.background, tidyAddresses, this.#keys, { step, thorough });
+    }
+  }
+
+  async #tidyMembers(): Promise<void> {
+    const args = { step: THOROUGH_STEP };
+    while (!this.#isClosed) {
+      if (!(await run(this.#connections.background, tidyMembers, this.#keys, args))) return;
+    }
+  }
+
+  async #tidyBusinessKeys(): Promise<void> {
+    let cursor = "0";
+    do {
+      const args = { cursor, step: STEP };
+      cursor = await run(this.#connections.background, tidyBusinessKeys, this.#keys, args);
+    } while (cursor !== "0" && !this.#isClosed);
+  }
+}
+
+const TIDY: Untidy = { order: false, businessKeys: false };
+
+/** The insertion order is tidied each time that this many messages have been moved. */
+const TIDY_AFTER = 100;
+
+/** Elements of the insertion order, or keys, per step: some 200 microseconds of Redis's time. */
+const STEP = 300;
+
+/** Where each element is looked up: some 300 microseconds. */
+const THOROUGH_STEP = 50;

@@ -1,0 +1,23 @@
+import type { DelaylineError } from "../../errors.ts";
+import type { TransferReply } from "../../lua/delayed/transfer.ts";
+import type { PauseWatch } from "../../queue/pause-watch.ts";
+import type { Connections } from "../../redis/connections.ts";
+import type { Subscriber } from "../../redis/subscriber.ts";
+import type { Troubles } from "../../redis/troubles.ts";
+import type { ServerClock } from "../../time/server-clock.ts";
+
+/** What a transfer task needs of the client that it works for. */
+export interface TransferOptions {
+  readonly connections: Connections;
+  readonly subscriber: Subscriber;
+  readonly clock: ServerClock;
+  readonly pauses: Pick<PauseWatch, "isPaused" | "note">;
+  readonly report: (error: DelaylineError) => void;
+  readonly troubles: Troubles;
+  /** Is told what each transfer has found. It must not throw. */
+  readonly onTransferred?: (reply: TransferReply) => void;
+  /** Is told why a script has failed. True: it was its affair, so try again, and tell nobody. It must not throw. */
+  readonly onRefused?: (error: unknown) => boolean;
+  /** Of a partition: what is known by now; see {@link Queue.run}. */
+  readonly knownFact?: (() => string | undefined) | undefined;
+}

@@ -1,0 +1,119 @@
+import { defineFragment } from "../../fragment.ts";
+
+/**
+ * `forget(members)`: removes the whole members of messages that have left from the LIST, as Redisson
+ * does at once, for queues with `interop: "redisson"`.
+ *
+ * Redis removes from the middle of a LIST only by searching, which is O(N). So a batch costs one pass:
+ *
+ * - Messages mostly leave in the order in which they came, or in the reverse order: whatever stands at
+ *   an end of the LIST is cut off there.
+ * - The others are marked where they stand, and one LREM, from the end that is nearer, removes the
+ *   marks. Where they stand shows a binary search: members of ours begin with an order stamp, and stand
+ *   in its order but for the small differences between several producers. Probes are shared by a batch.
+ * - Those that are not there (Java's, which have no stamp; rescheduled ones, which went to the end) are
+ *   searched for: a few by an LREM each, many by reading through the LIST once.
+ *
+ * Microseconds per message in random order, 100 per batch, payloads of 100 bytes, on Redis 7.0:
+ *
+ *     in the LIST     LREM each    marked    read through
+ *          10,000           130        13              32
+ *         100,000           700        56             300
+ *       1,000,000        13,000       285           3,600
+ *
+ * The mark is nowhere to be seen outside of the script. A client that may not LTRIM or LSET searches for
+ * each member.
+ */
+export const forget = defineFragment({
+  keys: ["order", "compacted"],
+  lua: /* lua */ `
+local function forget(members)
+  local left, count = {}, #members
+  for _, member in ipairs(members) do left[member] = true end
+  local function cut(member)
+    if not left[member] then return end
+    left[member] = nil
+    count = count - 1
+  end
+
+  local function cutAll(elements, from, to)
+    for i = from, to do cut(elements[i]) end
+  end
+
+  if left[redis.call("LINDEX", order, 0)] then
+    local elements, size = redis.call("LRANGE", order, 0, count - 1), 0
+    while left[elements[size + 1]] do size = size + 1 end
+    if not redis.pcall("LTRIM", order, size, -1).err then cutAll(elements, 1, size) end
+  end
+  if count > 0 and left[redis.call("LINDEX", order, -1)] then
+    local elements = redis.call("LRANGE", order, -count, -1)
+    local size = #elements
+    while left[elements[size]] do size = size - 1 end
+    if not redis.pcall("LTRIM", order, 0, size - #elements - 1).err then
+      cutAll(elements, size + 1, #elements)
+    end
+  end
+  if count == 0 then return end
+  local length = redis.call("LLEN", order)
+
+  local function stampOf(member)
+    if #member < 25 or member:byte(1) ~= 16 or member:byte(2) ~= 0 then return nil end
+    local high, low = struct.unpack(">I4I4", member, 2)
+    return high * 4294967296 + low
+  end
+  local probes = {}
+  local function probe(at)
+    if not probes[at] then probes[at] = stampOf(redis.call("LINDEX", order, at)) or -1 end
+    return probes[at]
+  end
+
+  local first, last, marked, mayMark = length, 0, 0, true
+  local function mark(at, member)
+    mayMark = not redis.pcall("LSET", order, at, "delayline: gone").err
+    if not mayMark then return end
+    cut(member)
+    first, last, marked = math.min(first, at), math.max(last, at), marked + 1
+  end
+
+  for _, member in ipairs(members) do
+    local stamp = left[member] and stampOf(member)
+    if stamp then
+      local low, high = 0, length - 1
+      while low < high do
+        local at = math.floor((low + high) / 2)
+        local right = at
+        -- Java's have no stamp: one of ours may be next to them.
+        while right < high and right < at + 10 and probe(right) < 0 do right = right + 1 end
+        if probe(right) < stamp then low = right + 1 else high = at end
+      end
+      if redis.call("LINDEX", order, low) == member then
+        mark(low, member)
+      else
+        local from = math.max(low - 50, 0)
+        for i, element in ipairs(redis.call("LRANGE", order, from, low + 50)) do
+          if left[element] then mark(from + i - 1, element) end
+        end
+      end
+    end
+  end
+  local isRead = count >= 40
+  if isRead then
+    for from = 0, length - 1, 100 do
+      for i, element in ipairs(redis.call("LRANGE", order, from, from + 99)) do
+        if left[element] then mark(from + i - 1, element) end
+      end
+      if count == 0 then break end
+    end
+  end
+  for _, member in ipairs(members) do
+    -- While the LIST is made exact again, a part of it is in the compacted list.
+    if left[member] and (isRead and mayMark or redis.call("LREM", order, 1, member) == 0) then
+      redis.call("LREM", compacted, 1, member)
+    end
+  end
+  if marked > 0 then
+    redis.call("LREM", order, last < length - first and marked or -marked, "delayline: gone")
+  end
+end
+`,
+});

@@ -1,0 +1,23 @@
+import { defineFragment } from "../../fragment.ts";
+
+/**
+ * `pushReady(payloads)`: pushes due payloads to the ready LIST, all of them or none; returns how many, and
+ * the error if Redis has refused them.
+ *
+ * When memory is full Redis refuses only the first write of a script, and never a removal. So what is
+ * refused is tried again after a removal of nothing.
+ */
+export const pushReady = defineFragment({
+  keys: ["ready", "timeouts"],
+  lua: /* lua */ `
+local function pushReady(payloads)
+  local pushed = redis.pcall("RPUSH", ready, unpack(payloads))
+  if type(pushed) == "table" then
+    redis.call("ZREMRANGEBYRANK", timeouts, 1, 0)
+    pushed = redis.pcall("RPUSH", ready, unpack(payloads))
+  end
+  if type(pushed) == "table" then return 0, pushed end
+  return #payloads
+end
+`,
+});

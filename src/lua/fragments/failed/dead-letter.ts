@@ -1,0 +1,21 @@
+import { defineFragment } from "../../fragment.ts";
+
+/**
+ * `appendDead(entry, group, reason)`: adds a dead letter for the group; returns what `XADD` does, or a table with
+ * the error. `entry.n` must be the deliveries made, the last one included.
+ *
+ * A dead letter has the fields of an entry, and `r`, the reason. The first part of its id is when it died.
+ */
+export const deadLetter = defineFragment({
+  keys: ["dead"],
+  lua: /* lua */ `
+local function appendDead(entry, group, reason)
+  local fields = { "a", entry.a, "p", entry.p, "n", entry.n, "g", group, "r", reason }
+  if entry.t and entry.t ~= "" then
+    fields[#fields + 1] = "t"
+    fields[#fields + 1] = entry.t
+  end
+  return redis.pcall("XADD", dead, "*", unpack(fields))
+end
+`,
+});

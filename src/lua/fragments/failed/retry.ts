@@ -1,0 +1,74 @@
+import { defineFragment } from "../../fragment.ts";
+
+/** What waits for a retry. */
+export interface Retry {
+  /** How many deliveries were made. */
+  readonly attempts: number;
+  readonly payload: Buffer;
+  /** What else the message carries; see `trailer.ts`. */
+  readonly trailer: Buffer;
+}
+
+/**
+ * Retries: a ZSET by when they are due, and a HASH of what waits, both by
+ * `length of the address(1) | address | group`. A value of the HASH is
+ * `attempts(4, little-endian) | length of the payload(4, little-endian) | payload | trailer`.
+ *
+ * `retryName(address, group)`: the member of the ZSET, and the field of the HASH.
+ * `retryOf(name)`: the address and the group, or nil.
+ * `packRetry(entry)`, `unpackRetry(value)`: a table with `p`, `t` and `n`, as in the fragment `entry`; nil
+ * where the bytes make no sense.
+ */
+export const retry = defineFragment({
+  lua: /* lua */ `
+local function retryName(address, group)
+  return string.char(#address) .. address .. group
+end
+local function retryOf(name)
+  local length = name:byte(1)
+  if not length or #name < 1 + length then return nil end
+  return name:sub(2, 1 + length), name:sub(2 + length)
+end
+local function packRetry(entry)
+  return struct.pack("<I4I4", entry.n, #entry.p) .. entry.p .. (entry.t or "")
+end
+local function unpackRetry(value)
+  if not value or #value < 8 then return nil end
+  local attempts, length = struct.unpack("<I4I4", value)
+  if #value < 8 + length then return nil end
+  return { n = attempts, p = value:sub(9, 8 + length), t = value:sub(9 + length) }
+end
+`,
+});
+
+/** Reads a value of the HASH; undefined if its bytes make no sense. */
+export function unpackRetry(value: Buffer): Retry | undefined {
+  if (value.length < 8) return undefined;
+  const end = 8 + value.readUInt32LE(4);
+  if (value.length < end) return undefined;
+  return {
+    attempts: value.readUInt32LE(0),
+    payload: value.subarray(8, end),
+    trailer: value.subarray(end),
+  };
+}
+
+/** Reads the address and the group of a retry; undefined if the bytes make no sense. */
+export function unpackRetryName(name: Buffer): { address: Buffer; group: string } | undefined {
+  const end = 1 + (name[0] ?? 0);
+  if (name.length < Math.max(end, 2)) return undefined;
+  return { address: name.subarray(1, end), group: name.toString("utf8", end) };
+}
+
+/** The bytes of a value of the HASH: {@link unpackRetry} the other way round. */
+export function packRetry({ attempts, payload, trailer }: Retry): Buffer {
+  const head = Buffer.alloc(8);
+  head.writeUInt32LE(attempts, 0);
+  head.writeUInt32LE(payload.length, 4);
+  return Buffer.concat([head, payload, trailer]);
+}
+
+/** The name of a retry: {@link unpackRetryName} the other way round. */
+export function packRetryName(address: Buffer, group: string): Buffer {
+  return Buffer.concat([Buffer.from([address.length]), address, Buffer.from(group)]);
+}

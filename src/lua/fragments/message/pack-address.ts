@@ -1,0 +1,13 @@
+import { defineFragment } from "../../fragment.ts";
+
+/**
+ * `packAddress(deadline, member)`: the address of a member of ours, as an element of the order LIST; see
+ * `packAddress` in `message.ts`.
+ */
+export const packAddress = defineFragment({
+  lua: /* lua */ `
+local function packAddress(deadline, member)
+  return struct.pack(">I4I4", math.floor(deadline / 4294967296), deadline % 4294967296) .. member:sub(2, 17)
+end
+`,
+});

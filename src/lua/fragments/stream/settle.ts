@@ -1,0 +1,56 @@
+import { defineFragment } from "../../fragment.ts";
+import { entry } from "./entry.ts";
+import { finish } from "./finish.ts";
+import { held } from "./held.ts";
+
+/**
+ * `settle(group, consumer, inHand, ids, isOwn, write)`: writes each of these entries that is in flight for the
+ * consumer somewhere else by `write(entry, i)`, which returns what Redis replied, and then finishes them. Returns
+ * a 1 or a 0 for each: whether it was written and finished; and behind that the error, if a write was refused.
+ * `finishWritten(group, ids, isOwn, write)`: the same for entries that are known to be in flight.
+ *
+ * Redis rolls nothing back, so an entry is written before it is finished: if the first write is refused nothing
+ * has changed. If another one is, those before it are finished, or they would be delivered twice.
+ * Who sends all of them again hears `false` for those.
+ *
+ * An entry whose data have been deleted from the stream, or are none of ours, is only acknowledged.
+ */
+export const settle = defineFragment({
+  needs: [entry, finish, held],
+  lua: /* lua */ `
+local function finishWritten(group, ids, isOwn, write)
+  local settled, done, refused = {}, {}, nil
+  if #ids > 0 then mayFinish(group) end
+  for i, id in ipairs(ids) do
+    local entry = readEntry(id)
+    local written = entry and write(entry, i)
+    if type(written) == "table" then
+      refused = written
+      break
+    end
+    settled[i] = written and 1 or 0
+    done[i] = id
+  end
+  finish(group, done, isOwn)
+  return settled, refused
+end
+local function settle(group, consumer, inHand, ids, isOwn, write)
+  local mine = held(group, consumer, ids, inHand)
+  local settled, places, own = {}, {}, {}
+  for i, id in ipairs(ids) do
+    settled[i] = 0
+    if mine[id] then
+      own[#own + 1] = id
+      places[#places + 1] = i
+      -- An id that comes twice is settled once.
+      mine[id] = nil
+    end
+  end
+  local written, refused = finishWritten(group, own, isOwn, function(entry, k)
+    return write(entry, places[k])
+  end)
+  for k, i in ipairs(places) do settled[i] = written[k] end
+  return settled, refused
+end
+`,
+});

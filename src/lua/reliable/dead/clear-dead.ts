@@ -1,0 +1,14 @@
+import { asNumber, defineScript } from "../../script.ts";
+
+/** Drops all dead letters; returns how many. Frees in the background. */
+export const clearDead = defineScript({
+  name: "clear-dead",
+  keys: ["dead"],
+  args: [],
+  lua: /* lua */ `
+local count = redis.call("XLEN", dead)
+redis.call("UNLINK", dead)
+return count
+`,
+  reply: asNumber,
+});

@@ -1,0 +1,38 @@
+import {
+  asLetterCursor,
+  eachLetter,
+  type LetterCursor,
+} from "../../fragments/failed/each-letter.ts";
+import { keyOf } from "../../fragments/message/key-of.ts";
+import { unpackLetter } from "../../fragments/failed/letter.ts";
+import { asArray, asBuffer, defineScript } from "../../script.ts";
+import type { DeadPage } from "./dead-page.ts";
+
+/**
+ * The dead letters of one message among those behind `after`: those with the address `wanted`, or with the business
+ * key `key`; the other one is empty. Looks at `limit` letters at most, and at about `maxBytes`.
+ */
+export const findDead = defineScript({
+  name: "find-dead",
+  keys: ["dead"],
+  args: ["wanted", "key", "after", "last", "limit", "maxBytes"],
+  needs: [eachLetter, keyOf],
+  lua: /* lua */ `
+local letters = {}
+local cursor = eachLetter(after, last, tonumber(limit), tonumber(maxBytes), function(letter, entryId, fields)
+  if letter.a ~= wanted and (key == "" or keyOf(letter.t or "") ~= key) then return end
+  letters[#letters + 1] = { entryId, fields }
+end)
+return { cursor, letters }
+`,
+  reply: (raw): DeadPage => {
+    const [next, letters] = asArray(raw);
+    return {
+      letters: asArray(letters).map((pair) => {
+        const [entryId, fields] = asArray(pair);
+        return unpackLetter(asBuffer(entryId).toString(), asArray(fields).map(asBuffer));
+      }),
+      next: asLetterCursor(next) satisfies LetterCursor | undefined,
+    };
+  },
+});

@@ -1,0 +1,35 @@
+import { asDeadline, replied } from "../../fragments/message/replied.ts";
+import { unpackRetry, type Retry } from "../../fragments/failed/retry.ts";
+import { waitingFor } from "../../fragments/failed/waiting-for.ts";
+import { asArray, asBuffer, defineScript } from "../../script.ts";
+
+/** A message that waits for a retry in one group. */
+export interface WaitingRetry extends Retry {
+  readonly group: string;
+  /** When it is due (epoch ms). */
+  readonly due: number;
+}
+
+/** What waits for a retry of the message with the address `wanted`, group by group. O(log N) for each group. */
+export const getRetries = defineScript({
+  name: "get-retries",
+  keys: ["stream", "retries", "retrying"],
+  args: ["wanted"],
+  needs: [replied, waitingFor],
+  lua: /* lua */ `
+local found = {}
+local names, dues, owners = waitingFor(wanted)
+for i, name in ipairs(names) do
+  local value = redis.call("HGET", retrying, name)
+  if value then found[#found + 1] = { owners[i], replied(dues[i]), value } end
+end
+return found
+`,
+  reply: (raw): WaitingRetry[] =>
+    asArray(raw).flatMap((row) => {
+      const [group, due, value] = asArray(row);
+      const retry = unpackRetry(asBuffer(value));
+      if (retry === undefined) return [];
+      return [{ group: asBuffer(group).toString(), due: asDeadline(due), ...retry }];
+    }),
+});

@@ -1,0 +1,57 @@
+import { keyOf } from "../../fragments/message/key-of.ts";
+import { asDeadline, replied } from "../../fragments/message/replied.ts";
+import { retry, unpackRetry, unpackRetryName, type Retry } from "../../fragments/failed/retry.ts";
+import { asArray, asBuffer, asNumber, defineScript } from "../../script.ts";
+
+/** A message that waits for a retry in one group. */
+export interface NamedRetry extends Retry {
+  readonly address: Buffer;
+  readonly group: string;
+  /** When it is due (epoch ms). */
+  readonly due: number;
+}
+
+/** Some of the retries that were asked for. */
+export interface RetryPage {
+  /** How many of the names were looked up. */
+  readonly lookedUp: number;
+  readonly retries: readonly NamedRetry[];
+}
+
+/**
+ * What waits for a retry under these names; with a `key`, only messages with that business key. Looks at about
+ * `maxBytes` of payloads, and tells how far it came. O(log N) for each name.
+ */
+export const retryPage = defineScript({
+  name: "retry-page",
+  keys: ["retries", "retrying"],
+  args: ["key", "maxBytes"],
+  each: ["name"],
+  needs: [keyOf, replied, retry],
+  lua: /* lua */ `
+local found, lookedUp, size = {}, 0, 0
+for each row do
+  if size >= tonumber(maxBytes) then break end
+  local due, value = redis.call("ZSCORE", retries, name), redis.call("HGET", retrying, name)
+  local waiting = due and unpackRetry(value)
+  size = size + #(value or "")
+  if waiting and (key == "" or keyOf(waiting.t) == key) then
+    found[#found + 1] = { name, replied(tonumber(due)), value }
+  end
+  lookedUp = lookedUp + 1
+end
+return { lookedUp, found }
+`,
+  reply: (raw): RetryPage => {
+    const [lookedUp, rows] = asArray(raw);
+    return {
+      lookedUp: asNumber(lookedUp),
+      retries: asArray(rows).flatMap((row) => {
+        const [name, due, value] = asArray(row);
+        const named = unpackRetryName(asBuffer(name));
+        const waiting = unpackRetry(asBuffer(value));
+        return named && waiting ? [{ ...named, due: asDeadline(due), ...waiting }] : [];
+      }),
+    };
+  },
+});

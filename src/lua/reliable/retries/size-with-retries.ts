@@ -1,0 +1,10 @@
+import { asNumber, defineScript } from "../../script.ts";
+
+/** How many messages are delayed or wait for a retry: at one instant, so that none is counted twice. O(1). */
+export const sizeWithRetries = defineScript({
+  name: "size-with-retries",
+  keys: ["timeouts", "retries"],
+  args: [],
+  lua: /* lua */ `return redis.call("ZCARD", timeouts) + redis.call("ZCARD", retries)`,
+  reply: asNumber,
+});

@@ -1,0 +1,89 @@
+import { replyOf } from "../../failure.ts";
+import { setPaused } from "../../lua/queue/set-paused.ts";
+import { openGroup } from "../../lua/reliable/open-group.ts";
+import { asNumber } from "../../lua/script.ts";
+import { FROM_ORDINARY, ORDINARY, type Fact } from "../ring/fact.ts";
+import type { Part } from "./part.ts";
+
+/**
+ * Lets what holds for a queue hold for the partitions that it gets, before a message can be in them: whether it is
+ * paused, whether it is reliable, and its consumer groups. One that was a partition before may know something older.
+ */
+export async function prepare(
+  at: (partition: number) => Part,
+  { epoch, from, to }: Fact,
+  signal?: AbortSignal,
+): Promise<void> {
+  const isOrdinaryToo = from === FROM_ORDINARY;
+  const model = at(isOrdinaryToo ? ORDINARY : 0);
+  const fresh = Array.from({ length: Math.max(0, to - from) }, (_, i) => at(from + i));
+  // Of an ordinary queue that joins partitions which are there already, these know whether all is paused.
+  const isLate = isOrdinaryToo && epoch > 1;
+  const pausedAs = isLate ? at(0) : model;
+  let isPaused: boolean;
+  do {
+    isPaused = await pausedAs.pauses.ask(signal);
+    for (const part of isLate ? [model] : fresh) await setPausedOf(part, isPaused, signal);
+    // Somebody may have paused the queue meanwhile.
+  } while (isPaused !== (await pausedAs.pauses.ask(signal)));
+  const groups = await groupsOf(model, signal);
+  for (const { queue } of fresh) {
+    const { channel } = queue.keys;
+    for (const group of groups) {
+      await queue.read("open", openGroup, { channel, group, start: "0" }, { signal });
+    }
+  }
+}
+
+/**
+ * Whether a queue holds anything (`"left"`), or else is used or was lately: it is reliable or paused, or somebody has
+ * moved its messages within the last hour.
+ */
+export async function isInUse(
+  { queue }: Part,
+  asked: "left" | "used",
+  signal?: AbortSignal,
+): Promise<boolean> {
+  const count = await queue.call(
+    "look at",
+    async (redis, keys) => {
+      const { timeouts, ready, retries, journal, quarantine, unreadable } = keys;
+      const { stream, dead, mover, paused } = keys;
+      const held = [timeouts, retries, quarantine, unreadable];
+      const signs = asked === "used" ? [stream, mover, paused] : [];
+      const counts = await Promise.all([
+        redis.exists(...held, ...signs),
+        // The key with the bare name may be anything of somebody else's.
+        redis.llen(ready).catch((error: unknown) => {
+          if (replyOf(error) === "WRONGTYPE") return 0;
+          throw error;
+        }),
+        redis.xlen(stream),
+        redis.xlen(dead),
+        redis.hexists(journal, "rows"),
+      ]);
+      return counts.reduce<number>((sum, one) => sum + asNumber(one), 0);
+    },
+    signal,
+  );
+  return count > 0;
+}
+
+async function setPausedOf({ queue, pauses }: Part, isPaused: boolean, signal?: AbortSignal) {
+  if ((await pauses.ask(signal)) === isPaused) return;
+  const args = { channel: queue.keys.channel, isPaused: isPaused ? 1 : 0 };
+  await queue.read("pause", setPaused, args, { signal });
+}
+
+/** The consumer groups of a partition's stream; none if it is plain. */
+async function groupsOf({ queue }: Part, signal?: AbortSignal): Promise<string[]> {
+  const groups = await queue.call(
+    "ask for the groups of",
+    async (redis, { stream }) => {
+      if ((await redis.exists(stream)) === 0) return [];
+      return (await redis.xinfo("GROUPS", stream)) as (string | number)[][];
+    },
+    signal,
+  );
+  return groups.map((group) => String(group[group.indexOf("name") + 1]));
+}

@@ -1,0 +1,93 @@
+import { hashOf, mix } from "../../queue/message/bucket.ts";
+
+// Who does what for which partition, among the processes that serve a queue. Nobody hands the work out:
+// everyone computes the same from the names of the members. The order in which these are listed does not
+// matter, nor does it if one is listed twice. Processes that know of different members share out
+// differently for a while.
+
+/**
+ * The members that transfer for a partition, the first choice first: the `count` that score highest for it
+ * (rendezvous hashing). When one joins or leaves, only the places that it takes or gives up change hands.
+ */
+export function movers(members: readonly string[], partition: number, count = 2): string[] {
+  return highest(candidatesOf(members), partition, count);
+}
+
+/**
+ * The partitions that are the share of `self`, if each belongs to `perPartition` members: to those that
+ * score highest for it, as in {@link movers}.
+ *
+ * A member that would have none shares the one that it scores highest for, so that nobody is idle. `self`
+ * counts as a member if it is not listed yet.
+ */
+export function sharesOf(
+  members: readonly string[],
+  self: string,
+  partitions: number,
+  perPartition: number,
+): number[] {
+  const candidates = candidatesOf([...members, self]);
+  const all = Array.from({ length: partitions }, (_, partition) => partition);
+  const shares = all.filter((partition) =>
+    highest(candidates, partition, perPartition).includes(self),
+  );
+  if (shares.length > 0) return shares;
+  const hash = hashOf(self);
+  return all.toSorted((a, b) => scoreOf(hash, b) - scoreOf(hash, a)).slice(0, 1);
+}
+
+/**
+ * The holder of each partition, if each is consumed by one member only; none if there are no members.
+ *
+ * Members hold equally many partitions, give or take one. The highest score of all comes first and gets
+ * its partition, then the next highest, and so on, except that a member with its full number gets no more.
+ * When a member joins or leaves, some partitions of the others change hands, too, so that all remains even.
+ */
+export function holdersOf(members: readonly string[], partitions: number): string[] {
+  const candidates = candidatesOf(members);
+  if (candidates.length === 0) return [];
+  const scores = Uint32Array.from({ length: candidates.length * partitions }, (_, pair) =>
+    scoreOf(candidates[Math.floor(pair / partitions)]!.hash, pair % partitions),
+  );
+  const pairs = scores.map((_, pair) => pair).toSorted((a, b) => scores[b]! - scores[a]! || a - b);
+
+  const holders: string[] = Array.from({ length: partitions });
+  const counts = candidates.map(() => 0);
+  const fewest = Math.floor(partitions / candidates.length);
+  // So many members hold one more than the others: those that come first to it.
+  let extra = partitions % candidates.length;
+  for (const pair of pairs) {
+    const index = Math.floor(pair / partitions);
+    const partition = pair % partitions;
+    const isFull = counts[index]! > fewest || (counts[index] === fewest && extra === 0);
+    if (isFull || holders[partition] !== undefined) continue;
+    if (counts[index] === fewest) extra--;
+    counts[index]! += 1;
+    holders[partition] = candidates[index]!.name;
+  }
+  return holders;
+}
+
+/** A member, and the hash of its name. */
+interface Candidate {
+  readonly name: string;
+  readonly hash: number;
+}
+
+/** Every member once, in the order of their names: that decides between equal scores. */
+function candidatesOf(members: readonly string[]): Candidate[] {
+  return [...new Set(members)].toSorted().map((name) => ({ name, hash: hashOf(name) }));
+}
+
+function highest(candidates: readonly Candidate[], partition: number, count: number): string[] {
+  return candidates
+    .map(({ name, hash }) => ({ name, score: scoreOf(hash, partition) }))
+    .toSorted((a, b) => b.score - a.score)
+    .slice(0, count)
+    .map(({ name }) => name);
+}
+
+/** How much a partition is for the member with this hash. */
+function scoreOf(hash: number, partition: number): number {
+  return mix(hash ^ mix(partition + 1));
+}

@@ -1,0 +1,170 @@
+import type { Group, GroupFace, GroupSettings } from "../../reliable/group/group.ts";
+import type { Held } from "../../reliable/group/held.ts";
+import type { WaitOptions } from "../../queue/consuming/waiters.ts";
+import { ClosedError } from "../../errors.ts";
+import { Gathering, type GatheringSource } from "./gathering.ts";
+import type { Part } from "../parts/part.ts";
+import type { Parts } from "../parts/parts.ts";
+import { sharesOf } from "../ring/shares.ts";
+import { Taking } from "./taking.ts";
+
+/**
+ * A consumer group of a reliable queue in partitions, and this process's consumers in it: what {@link Group} is for an
+ * ordinary queue.
+ *
+ * A process reads from a share of the partitions, over a connection each: as many that each partition is read by
+ * three processes.
+ */
+export class PartitionedGroup implements GroupFace {
+  readonly settings: GroupSettings;
+  readonly settlements: GroupFace["settlements"];
+  readonly #parts: Parts;
+  readonly #gathering: Gathering<Held>;
+  /** Where a delivery comes from. */
+  readonly #origins = new WeakMap<Held, Group>();
+  readonly #sources = new WeakMap<Part, GatheringSource<Held>>();
+  readonly #taking: Taking;
+  /** The partitions in which the group has been made, or is being made. */
+  #madeFor: readonly number[] | undefined;
+  /** Where the next look begins. */
+  #turn = 0;
+  #isTaking = false;
+  #isClosed = false;
+
+  constructor(parts: Parts, settings: GroupSettings) {
+    this.settings = settings;
+    this.#parts = parts;
+    this.#taking = new Taking(parts, settings.group);
+    this.#gathering = new Gathering(`queue "${parts.name}"`);
+    this.settlements = {
+      ack: (held, signal) => this.#of(held).settlements.ack(held, signal),
+      retry: (held, ...rest) => this.#of(held).settlements.retry(held, ...rest),
+      bury: (held, ...rest) => this.#of(held).settlements.bury(held, ...rest),
+      extend: (held, signal) => this.#of(held).settlements.extend(held, signal),
+    };
+    // The settings are checked, and the queue is reliable from now on.
+    this.groupOf(parts.first);
+    parts.onChange(() => this.#onChange());
+    // The partitions may be known already.
+    this.#onChange();
+  }
+
+  /** This client's consumer in the group, in one partition. */
+  groupOf(part: Part): Group {
+    return part.openGroup(this.settings).group;
+  }
+
+  checkTaking(): void {
+    if (this.#isClosed) throw new ClosedError("the client");
+    this.groupOf(this.#parts.first).checkTaking();
+  }
+
+  async take(max: number, options: WaitOptions): Promise<readonly Held[]> {
+    this.checkTaking();
+    return await this.#taking.during(() => this.#take(max, options));
+  }
+
+  async #take(max: number, options: WaitOptions): Promise<readonly Held[]> {
+    this.#isTaking = true;
+    await this.#parts.known(options.signal);
+    this.checkTaking();
+    const { active } = this.#parts;
+    if (this.#madeFor !== active) void this.#make(active);
+    if (options.timeout > 0) return await this.#gathering.take(max, options);
+    const all = active.map((partition) => this.#sourceOf(this.#parts.at(partition)));
+    const first = this.#turn++ % all.length;
+    const inTurn = [...all.slice(first), ...all.slice(0, first)];
+    return await this.#gathering.look(max, inTurn, options.signal);
+  }
+
+  /**
+   * Makes the group in all partitions, those that others read among them: where it is not there, another group would
+   * let go of what this one has not been given. Nobody waits for it, since a server may be down. Never rejects.
+   */
+  async #make(active: readonly number[]): Promise<void> {
+    this.#madeFor = active;
+    this.#onChange();
+    const groups = active.map((partition) => this.groupOf(this.#parts.at(partition)));
+    try {
+      await Promise.all(groups.map(async (group) => await group.made()));
+    } catch {
+      // Who reads there reports it. The next take tries again.
+      this.#madeFor = undefined;
+    }
+  }
+
+  limit(held: Held, duration?: number): void {
+    this.#of(held).limit(held, duration);
+  }
+
+  now(held: Held): number {
+    return this.#of(held).now(held);
+  }
+
+  leaseEndsAt(held: Held): number {
+    return this.#of(held).leaseEndsAt(held);
+  }
+
+  release(held: Held): Promise<void> {
+    return this.#of(held).release(held);
+  }
+
+  giveUp(held: Held, why: Error): Promise<void> {
+    return this.#of(held).giveUp(held, why);
+  }
+
+  persist(held: Held, settle: () => Promise<boolean>): Promise<void> {
+    return this.#of(held).persist(held, settle);
+  }
+
+  /** Ends every wait. What is in hand is left to the partitions. */
+  async stop(): Promise<void> {
+    this.#isClosed = true;
+    this.#taking.close();
+    await this.#gathering.close();
+  }
+
+  /** Notes where a delivery comes from that was taken from one partition alone. */
+  note(held: Held, group: Group): void {
+    this.#origins.set(held, group);
+  }
+
+  #of(held: Held): Group {
+    return this.#origins.get(held) as Group;
+  }
+
+  #onChange(): void {
+    if (this.#isClosed) return;
+    const { active, self } = this.#parts;
+    // Whoever offers makes the group, so that no message passes it by.
+    const parts = active.map((partition) => this.#parts.at(partition));
+    for (const part of parts) this.groupOf(part);
+    if (!this.#isTaking) return;
+    const share = sharesOf(this.#taking.members, self, active.length, PROCESSES).map(
+      (i) => parts[i] as Part,
+    );
+    void this.#gathering.setSources(share.map((part) => this.#sourceOf(part)));
+  }
+
+  #sourceOf(part: Part): GatheringSource<Held> {
+    const known = this.#sources.get(part);
+    if (known !== undefined) return known;
+    const group = this.groupOf(part);
+    const source: GatheringSource<Held> = {
+      work: part.server.troubles.work(),
+      wait: async (max, options) => {
+        const taken = await group.take(max, options);
+        for (const held of taken) this.#origins.set(held, group);
+        return taken;
+      },
+      putBack: (items) => {
+        for (const held of items) void group.release(held);
+      },
+    };
+    this.#sources.set(part, source);
+    return source;
+  }
+}
+
+/** By so many processes each partition is read. */
+const PROCESSES = 3;

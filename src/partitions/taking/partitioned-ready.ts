@@ -1,0 +1,255 @@
+import { ClosedError } from "../../errors.ts";
+import type { Taken } from "../../ready/blocking-connection.ts";
+import type { PausableSource } from "../../ready/open-sources.ts";
+import type { ReadyFace } from "../../ready/ready-list.ts";
+import { Taker } from "../../ready/taker.ts";
+import { isCluster } from "../../redis/client.ts";
+import type { WaitOptions } from "../../queue/consuming/waiters.ts";
+import { grouped } from "../ring/grouped.ts";
+import { Gathering, type GatheringSource } from "./gathering.ts";
+import { formatFact } from "../ring/fact.ts";
+import type { Part } from "../parts/part.ts";
+import type { Parts } from "../parts/parts.ts";
+import { isRefusedAsOld } from "../routing/routing.ts";
+import { sharesOf } from "../ring/shares.ts";
+import { Taking } from "./taking.ts";
+
+/** A taker, and what it takes from. */
+interface Lane extends GatheringSource<Taken> {
+  readonly taker: Taker;
+  /** The partition that it is for alone; undefined if it is for all of a server. */
+  readonly partition: number | undefined;
+  parts: readonly Part[];
+}
+
+/**
+ * The ready messages of a queue in partitions, as bytes: what {@link ReadyList} is for an ordinary queue.
+ *
+ * On one server all partitions share a connection: one BLPOP names all their LISTs, another one first each time. Of
+ * several servers each has a connection. On a Cluster a block can name one slot only, so a process waits for a share of
+ * the partitions, a connection each: as many that each partition is waited for by three processes.
+ */
+export class PartitionedReady implements ReadyFace {
+  readonly #parts: Parts;
+  readonly #name: string;
+  readonly #gathering: Gathering<Taken>;
+  readonly #lanes = new Map<string, Lane>();
+  readonly #closings = new Set<Promise<void>>();
+  /** Where the next message is put, and where the next pop begins. */
+  #turn = 0;
+  readonly #taking: Taking;
+  #isTaking = false;
+  #isClosed = false;
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+    this.#name = `queue "${parts.name}"`;
+    this.#taking = new Taking(parts);
+    this.#gathering = new Gathering(this.#name);
+    parts.onChange(() => this.#onChange());
+  }
+
+  checkTaking(): void {
+    if (this.#isClosed) throw new ClosedError("the client");
+  }
+
+  checkOpen(): void {
+    this.#parts.first.queue.checkOpen();
+  }
+
+  /** Waits for payloads, `max` at most. There are no others to wait for at the same time. */
+  async take(
+    max: number,
+    options: WaitOptions,
+    others: readonly unknown[] = [],
+  ): Promise<readonly Taken[]> {
+    this.checkTaking();
+    if (others.length > 0) {
+      throw new TypeError(`${this.#name} is in partitions: it cannot be polled with others`);
+    }
+    const taken = await this.#taking.during(() => this.#take(max, options));
+    this.#parts.counters.taken += taken.length;
+    return taken;
+  }
+
+  async #take(max: number, options: WaitOptions): Promise<readonly Taken[]> {
+    if (!this.#isTaking) {
+      this.#isTaking = true;
+      this.#onChange();
+    }
+    await this.#parts.known(options.signal);
+    this.checkTaking();
+    // One lane is asked directly: it serves many at once with fewer commands. Of several servers or partitions of a
+    // Cluster one may come that has no lane yet.
+    const [only] = this.#lanes.values();
+    if (only !== undefined && this.#parts.serverCount === 1 && only.partition === undefined) {
+      return await only.wait(max, options);
+    }
+    return await this.#gathering.take(max, options);
+  }
+
+  async pop(max: number, signal?: AbortSignal): Promise<readonly Buffer[]> {
+    const payloads: Buffer[] = [];
+    let failure: unknown;
+    for (const part of await this.#inTurn(signal)) {
+      if (payloads.length >= max) break;
+      try {
+        payloads.push(...(await part.ready.pop(max - payloads.length, signal)));
+      } catch (error) {
+        // What has been taken is in nobody's hands but ours; and others may be reached.
+        failure ??= error;
+      }
+    }
+    if (payloads.length === 0 && failure !== undefined) throw failure;
+    return payloads;
+  }
+
+  async push(payloads: readonly Buffer[], signal?: AbortSignal): Promise<void> {
+    for (;;) {
+      const fact = await this.#parts.known(signal);
+      const { ready } = this.#parts.at(this.#turn++ % fact.to);
+      try {
+        return await ready.push(payloads, signal, formatFact(fact));
+      } catch (error) {
+        if (!isRefusedAsOld(error) || fact === this.#parts.fact) throw error;
+      }
+    }
+  }
+
+  async peek(signal?: AbortSignal): Promise<Buffer | undefined> {
+    for (const part of await this.#parts.all(signal)) {
+      const payload = await part.ready.peek(signal);
+      if (payload !== undefined) return payload;
+    }
+    return undefined;
+  }
+
+  size(signal?: AbortSignal): Promise<number> {
+    return this.#sum(({ ready }) => ready.size(signal), signal);
+  }
+
+  async readAll(signal?: AbortSignal): Promise<Buffer[]> {
+    const parts = await this.#parts.all(signal);
+    return (await Promise.all(parts.map(({ ready }) => ready.readAll(signal)))).flat();
+  }
+
+  clear(signal?: AbortSignal): Promise<number> {
+    return this.#sum(({ ready }) => ready.clear(signal), signal);
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#taking.close();
+    const takers = Array.from(this.#lanes.values(), ({ taker }) => taker.close());
+    await Promise.all([this.#gathering.close(), ...takers, ...this.#closings]);
+  }
+
+  /** Resolves when nothing that was taken from a partition is in the hands of a taker. */
+  async left(): Promise<void> {
+    await Promise.all(this.#closings);
+  }
+
+  /** The partitions, another one first each time. */
+  async #inTurn(signal?: AbortSignal): Promise<Part[]> {
+    const parts = await this.#parts.all(signal);
+    const first = this.#turn++ % parts.length;
+    return [...parts.slice(first), ...parts.slice(0, first)];
+  }
+
+  async #sum(count: (part: Part) => Promise<number>, signal?: AbortSignal): Promise<number> {
+    const counts = await Promise.all((await this.#parts.all(signal)).map(count));
+    return counts.reduce((sum, one) => sum + one, 0);
+  }
+
+  #onChange(): void {
+    if (!this.#isTaking || this.#isClosed) return;
+    const { active } = this.#parts;
+    const parts = active.map((partition) => [partition, this.#parts.at(partition)] as const);
+    this.#takeAll(parts.filter(([, part]) => !isOnCluster(part)));
+    const former = this.#takeShare(parts.filter(([, part]) => isOnCluster(part)));
+    const left = this.#gathering.setSources([...this.#lanes.values()]);
+    for (const { taker } of former) {
+      // First what it has brought is out of our hands: a taker that is closed puts nothing back.
+      this.#awaitClosing(left.then(() => taker.close()));
+    }
+  }
+
+  /** A lane for each server, with all its partitions. */
+  #takeAll(all: readonly (readonly [number, Part])[]): void {
+    const byServer = grouped(
+      all,
+      ([partition]) => `server ${Math.max(0, partition) % this.#parts.serverCount}`,
+    );
+    for (const [name, lane] of this.#lanes) {
+      // None of its partitions is left.
+      if (lane.partition === undefined && !byServer.has(name)) this.#setParts(lane, []);
+    }
+    for (const [name, some] of byServer) {
+      const parts = some.map(([, part]) => part);
+      const lane = this.#lanes.get(name);
+      if (lane === undefined) this.#lanes.set(name, this.#newLane(parts, parts[0] as Part));
+      else this.#setParts(lane, parts);
+    }
+  }
+
+  /** A lane for each partition of this process's share. Returns those of the others. */
+  #takeShare(all: readonly (readonly [number, Part])[]): Lane[] {
+    const { members } = this.#taking;
+    const { self } = this.#parts;
+    const indexes = all.length > 0 ? sharesOf(members, self, all.length, PROCESSES) : [];
+    const share = new Map(indexes.map((i) => all[i] as readonly [number, Part]));
+    const former = [...this.#lanes].filter(
+      ([, { partition }]) => partition !== undefined && !share.has(partition),
+    );
+    for (const [name] of former) this.#lanes.delete(name);
+    for (const [partition, part] of share) {
+      const name = `partition ${partition}`;
+      if (this.#lanes.has(name)) continue;
+      this.#lanes.set(name, this.#newLane([part], part, partition));
+    }
+    return former.map(([, lane]) => lane);
+  }
+
+  /** To take from the same ones anew would end the block under way. */
+  #setParts(lane: Lane, parts: readonly Part[]): void {
+    if (isSame(lane.parts, parts)) return;
+    lane.parts = parts;
+    this.#awaitClosing(lane.taker.setSources(parts.map(sourceOf)));
+  }
+
+  #awaitClosing(closing: Promise<void>): void {
+    const closed = closing.finally(() => this.#closings.delete(closed));
+    this.#closings.add(closed);
+  }
+
+  #newLane(parts: readonly Part[], { server }: Part, partition?: number): Lane {
+    const taker = new Taker(parts.map(sourceOf), server, {
+      order: "rotating",
+      isSparing: partition !== undefined,
+      name: this.#name,
+    });
+    return {
+      taker,
+      partition,
+      parts,
+      work: server.troubles.work(),
+      wait: (max, options) => taker.wait(max, options),
+      putBack: (messages) => taker.putBack(messages),
+    };
+  }
+}
+
+function isOnCluster({ server }: Part): boolean {
+  return isCluster(server.connections.commands);
+}
+
+function sourceOf({ queue: { keys }, pauses }: Part): PausableSource {
+  return { ready: keys.ready, receipts: keys.receipts, pauses };
+}
+
+function isSame(a: readonly Part[], b: readonly Part[]): boolean {
+  return a.length === b.length && a.every((part, i) => part === b[i]);
+}
+
+/** By so many processes each partition is waited for on a Cluster. */
+const PROCESSES = 3;

@@ -1,0 +1,49 @@
+import { ClosedError } from "../../errors.ts";
+import type { Consumer } from "./consumer.ts";
+
+/**
+ * One `for await` loop over the messages of a queue, from its first message until it is left.
+ *
+ * A generator knows nothing of the body of its loop, but the body is what runs between one message and
+ * the next call. Whoever breaks, returns or throws tells it too. It is not told of an iterator that is
+ * dropped by hand.
+ */
+export class Iteration<T> implements Consumer {
+  readonly ended: Promise<void>;
+  readonly #take: () => Promise<T>;
+  #running = 0;
+  #end: () => void = () => {};
+
+  /** `take` rejects with a {@link ClosedError} when there is nothing more to take. */
+  constructor(take: () => Promise<T>) {
+    this.#take = take;
+    this.ended = new Promise((resolve) => (this.#end = resolve));
+  }
+
+  get running(): number {
+    return this.#running;
+  }
+
+  /** Nothing to do: the next message is refused. */
+  stop(): void {}
+
+  async *messages(): AsyncGenerator<T, void, void> {
+    try {
+      for (;;) {
+        let payload: T;
+        try {
+          payload = await this.#take();
+        } catch (error) {
+          if (error instanceof ClosedError) return;
+          throw error;
+        }
+        this.#running = 1;
+        yield payload;
+        this.#running = 0;
+      }
+    } finally {
+      this.#running = 0;
+      this.#end();
+    }
+  }
+}

@@ -1,0 +1,74 @@
+import { checkFunction, checkOptions, checkSignal, checkWhole, checkDuration } from "../checks.ts";
+import type { OnHandlerError } from "./handler.ts";
+
+/** Options of `take`. */
+export interface TakeOptions {
+  /** Ends the wait; the promise then rejects with the signal's reason. No message is lost. */
+  readonly signal?: AbortSignal;
+}
+
+/** Options of `takeMany`. */
+export interface TakeManyOptions extends TakeOptions {
+  /** How many messages at most, 1 to 10,000. */
+  readonly max: number;
+  /** How long to wait for the first, in milliseconds; 0: not at all. Defaults to no limit. */
+  readonly timeout?: number;
+}
+
+/** Options of `subscribe`. */
+export interface SubscribeOptions<T = unknown> {
+  /** How many handlers may run at once. Each may hold one message. Defaults to 1. */
+  readonly concurrency?: number;
+  /**
+   * Called when a handler has thrown or rejected, with what it threw and its payload: the message has
+   * left Redis, and this is the last chance to keep it, or to offer it again.
+   *
+   * It may be async, and is part of its handler's turn: the next message follows when it has finished,
+   * and `close()` waits for it. What it throws itself is reported by an `error` event. Defaults to
+   * reporting each failure by an `error` event, without the payload.
+   */
+  readonly onError?: OnHandlerError<T>;
+}
+
+/** @throws {TypeError | RangeError} naming the option, the rule and the value, if one is not legal. */
+export function checkTakeMany(options: TakeManyOptions): TakeManyOptions {
+  checkOptions("takeMany option", options, ["max", "timeout", "signal"]);
+  const { max, timeout, signal } = options;
+  checkSignal(signal);
+  checkWhole("max", max, 1, MAX_AT_ONCE);
+  if (timeout !== undefined) checkDuration("timeout", timeout);
+  return options;
+}
+
+/**
+ * Options of `subscribe`, complete.
+ *
+ * @throws {TypeError | RangeError} naming the option, the rule and the value, if one is not legal.
+ */
+export function checkSubscribe<T>(
+  options: SubscribeOptions<T>,
+): SubscribeOptions<T> & { readonly concurrency: number } {
+  checkOptions("subscribe option", options, ["concurrency", "onError"]);
+  const { concurrency = 1, onError } = options;
+  checkWhole("concurrency", concurrency, 1, MAX_AT_ONCE);
+  if (onError !== undefined) checkFunction("onError", onError);
+  return { ...options, concurrency };
+}
+
+/**
+ * Checks the options of a subscription that consumes exclusively.
+ *
+ * @throws {TypeError} if they name a concurrency: there is one handler for each partition that is held.
+ */
+export function checkExclusiveSubscribe(
+  queue: string,
+  options: { readonly concurrency?: number },
+): void {
+  if (options.concurrency === undefined) return;
+  throw new TypeError(
+    `concurrency must be left out, since queue "${queue}" is exclusive; got ${options.concurrency}`,
+  );
+}
+
+/** The most that one call takes: what a single pop may cost Redis. */
+export const MAX_AT_ONCE = 10_000;

@@ -1,0 +1,133 @@
+import { checkDuration, checkOptions } from "../../queue/checks.ts";
+
+/**
+ * How long a message waits after an attempt that failed: pauses in milliseconds, the last of which repeats; a
+ * {@link Backoff}; or a function.
+ *
+ * A function gets the attempt that failed (1, 2, ...) and the error, and returns a pause in milliseconds, or
+ * `undefined`: the message becomes a dead letter. Where it throws, or returns anything else, the default ladder
+ * decides and the error is reported, so a mistake in it loses no message.
+ *
+ * A short pause costs a delivery each time, however long the trouble lasts; `maxDeliveries` ends that.
+ */
+export type RetryOptions =
+  readonly number[] | Backoff | ((attempt: number, error: unknown) => number | undefined);
+
+/** Pauses that grow by a factor. */
+export interface Backoff {
+  /** The pause after the first attempt, in milliseconds. */
+  readonly initial: number;
+
+  /**
+   * How much longer each pause is than the one before: 1 or more. With 1 all are the same, and messages
+   * that fail for long cost as much as on the first day. Defaults to 2.
+   */
+  readonly factor?: number;
+
+  /**
+   * The longest pause in milliseconds, `initial` or more. It is also how late a message may come after the
+   * trouble is over. Defaults to an hour, or to `initial` if that is longer.
+   */
+  readonly max?: number;
+
+  /**
+   * The share of a pause that is random, from 0 to 1: a pause of `p` lasts between `(1 - jitter) * p` and `p`.
+   *
+   * It keeps messages that failed together from coming back together. With 0 they do; with 1 some come back at
+   * once. Defaults to 0.
+   */
+  readonly jitter?: number;
+}
+
+/** The ladder of a queue that says nothing: from a second up to an hour, each pause up to a fifth shorter. */
+export const DEFAULT_RETRY = {
+  initial: 1_000,
+  factor: 2,
+  max: 3_600_000,
+  jitter: 0.2,
+} as const satisfies Required<Backoff>;
+
+/** How long to wait before the next attempt. */
+export class RetryLadder {
+  readonly #rule: (attempt: number, error: unknown) => unknown;
+
+  /** @param rule what it returns is checked each time. */
+  constructor(rule: (attempt: number, error: unknown) => unknown) {
+    this.#rule = rule;
+  }
+
+  /**
+   * The pause in milliseconds after `attempt` (1, 2, ...) failed with `error`; undefined means that the message
+   * is dead.
+   *
+   * Only with a function of the user's can it throw: what the function threw, or a `TypeError` or `RangeError`
+   * if it returned neither undefined nor a duration. Callers then use the ladder of {@link DEFAULT_RETRY}, and
+   * report the error.
+   */
+  pauseAfter(attempt: number, error: unknown): number | undefined {
+    const pause = this.#rule(attempt, error);
+    if (pause === undefined) return undefined;
+    // A function that is async, against its type: nobody waits for the promise, whose rejection would end the
+    // process.
+    if (pause instanceof Promise) pause.catch(() => {});
+    checkDuration("the pause that retry returns", pause);
+    return pause;
+  }
+}
+
+/**
+ * Checks the option `retry`, and returns its ladder. Later changes of the array or the object change nothing.
+ *
+ * @throws {TypeError | RangeError} naming the option, the rule and the value.
+ */
+export function checkRetry(value: unknown = DEFAULT_RETRY): RetryLadder {
+  if (typeof value === "function") return new RetryLadder(value as RetryLadder["pauseAfter"]);
+  if (Array.isArray(value)) return stepLadder(value);
+  if (typeof value === "object" && value !== null) return backoffLadder(value as Backoff);
+  throw new TypeError(
+    `retry must be an array of milliseconds, an object with initial, or a function, got ${
+      value === null ? "null" : typeof value
+    }`,
+  );
+}
+
+function stepLadder(value: readonly unknown[]): RetryLadder {
+  const pauses = Array.from(value, (pause, i) => {
+    checkDuration(`retry[${i}]`, pause);
+    return pause;
+  });
+  if (pauses.length === 0) throw new RangeError("retry must have at least one pause, got []");
+  return new RetryLadder((attempt) => pauses[attempt - 1] ?? pauses.at(-1));
+}
+
+function backoffLadder(value: Backoff): RetryLadder {
+  checkOptions("retry option", value, ["initial", "factor", "max", "jitter"]);
+  const { initial, factor = 2, jitter = 0 } = value;
+  checkDuration("retry.initial", initial);
+  checkRange("retry.factor", factor, 1, MAX_FACTOR);
+  const { max = Math.max(HOUR, initial) } = value;
+  checkDuration("retry.max", max);
+  if (max < initial) {
+    throw new RangeError(`retry.max must be at least retry.initial (${initial} ms), got ${max}`);
+  }
+  checkRange("retry.jitter", jitter, 0, 1);
+  return new RetryLadder((attempt) => {
+    // The power may be infinite, and 0 times that is not a number.
+    const pause = initial === 0 ? 0 : Math.min(initial * factor ** (attempt - 1), max);
+    return pause * (1 - jitter * Math.random());
+  });
+}
+
+function checkRange(name: string, value: unknown, least: number, most: number): void {
+  if (typeof value !== "number") {
+    throw new TypeError(`${name} must be a number, got ${typeof value}`);
+  }
+  if (!(value >= least && value <= most)) {
+    throw new RangeError(`${name} must be between ${least} and ${most}, got ${value}`);
+  }
+}
+
+const HOUR = 3_600_000;
+
+/** Beyond what anybody means; it keeps out Infinity. */
+const MAX_FACTOR = 1_000_000;

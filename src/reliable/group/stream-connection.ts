@@ -1,0 +1,68 @@
+import { unpackEntry, type Entry } from "../../lua/fragments/stream/entry.ts";
+import { BlockingClient, type OnConnected } from "../../redis/blocking-client.ts";
+import type { Connections } from "../../redis/connections.ts";
+import type { Membership } from "./settlements.ts";
+
+/** What was read: an entry of ours, or the bytes of one that has another form. */
+export type Read = Entry | { readonly entryId: string; readonly fields: readonly Buffer[] };
+
+/** A connection that reads a stream for one consumer and blocks for it. It lives once; see {@link BlockingClient}. */
+export class StreamConnection {
+  readonly #client: BlockingClient;
+  readonly #stream: string;
+  readonly #member: Membership;
+
+  private constructor(client: BlockingClient, stream: string, member: Membership) {
+    this.#client = client;
+    this.#stream = stream;
+    this.#member = member;
+  }
+
+  /** Rejects with what ioredis rejects with, and what `onConnected` does; see {@link BlockingClient.open}. */
+  static async open(
+    connections: Connections,
+    stream: string,
+    member: Membership,
+    onConnected?: OnConnected,
+  ): Promise<StreamConnection> {
+    const client = await BlockingClient.open(connections, stream, onConnected);
+    return new StreamConnection(client, stream, member);
+  }
+
+  get isLost(): boolean {
+    return this.#client.isLost;
+  }
+
+  /** Reads what no consumer of the group has been given, `count` at most; blocks for it, or does not. */
+  async read(count: number, isBlocking: boolean): Promise<Read[]> {
+    const { redis } = this.#client;
+    const { group, consumer } = this.#member;
+    const head = ["GROUP", group, consumer, "COUNT", count] as const;
+    const reply = isBlocking
+      ? redis.xreadgroupBuffer(...head, "BLOCK", BLOCK * 1000, "STREAMS", this.#stream, ">")
+      : redis.xreadgroupBuffer(...head, "STREAMS", this.#stream, ">");
+    const streams = (await this.#client.watched(isBlocking ? BLOCK : 0, reply)) as StreamReply;
+    return (streams?.[0]?.[1] ?? []).map(([id, fields]) => {
+      const entryId = id.toString();
+      return unpackEntry(entryId, fields) ?? { entryId, fields };
+    });
+  }
+
+  /** Ends the block that is under way, if it has reached Redis; its reply still comes. */
+  unblock(): Promise<void> {
+    return this.#client.unblock();
+  }
+
+  /** Ends the connection. What was read by a reply that is still under way stays in flight for the consumer. */
+  disconnect(): void {
+    this.#client.disconnect();
+  }
+}
+
+type StreamReply = [stream: Buffer, entries: [id: Buffer, fields: Buffer[]][]][] | null;
+
+/**
+ * Seconds that one read blocks at most. A connection that died silently is found within two seconds more; an idle
+ * process sends 30 reads a minute for each group.
+ */
+const BLOCK = 2;
