@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
-import { tidyAddresses } from "../../src/lua/delayed/tidy-addresses.ts";
-import { tidyBusinessKeys } from "../../src/lua/delayed/tidy-business-keys.ts";
-import { run } from "../../src/lua/script.ts";
-import { indexEntry, message, newMoves } from "../helpers/moves.ts";
-import type { Message, Moves, QueueState } from "../helpers/moves.ts";
+import { tidyAddresses } from "../../../src/lua/delayed/tidy-addresses.ts";
+import { tidyBusinessKeys } from "../../../src/lua/delayed/tidy-business-keys.ts";
+import { run } from "../../../src/lua/script.ts";
+import { indexEntry, message, newMoves } from "../../helpers/moves.ts";
+import type { Message, Moves, QueueState } from "../../helpers/moves.ts";
 
 const [a, b] = [message("a", 2000, "key of a"), message("b", 4000, "key of b")];
 /** Left before the head: one comparison shows it. */

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { giveBack } from "../../src/lua/ready/give-back.ts";
-import { run } from "../../src/lua/script.ts";
-import { newMoves, type Moves } from "../helpers/moves.ts";
+import { giveBack } from "../../../src/lua/ready/give-back.ts";
+import { run } from "../../../src/lua/script.ts";
+import { newMoves, type Moves } from "../../helpers/moves.ts";
 
 const give = ({ redis, keys }: Moves, receipt: string, payloads: readonly string[]) =>
   run(

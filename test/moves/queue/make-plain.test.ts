@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
-import { makePlain, type MakePlainReply } from "../../src/lua/queue/make-plain.ts";
-import { run } from "../../src/lua/script.ts";
-import { packTrailer } from "../../src/queue/message/trailer.ts";
-import { eventually } from "../helpers/eventually.ts";
+import { makePlain, type MakePlainReply } from "../../../src/lua/queue/make-plain.ts";
+import { run } from "../../../src/lua/script.ts";
+import { packTrailer } from "../../../src/queue/message/trailer.ts";
+import { eventually } from "../../helpers/eventually.ts";
 import {
   asAddress,
   asMember,
@@ -12,8 +12,8 @@ import {
   waitingRetry,
   type Fields,
   type Moves,
-} from "../helpers/moves.ts";
-import { startOwnServer } from "../helpers/own-server.ts";
+} from "../../helpers/moves.ts";
+import { startOwnServer } from "../../helpers/own-server.ts";
 
 const FAR = 5_000_000_000_000;
 const [a, b, c] = [message("a", 1000), message("b", 2000), message("c", 3000)];

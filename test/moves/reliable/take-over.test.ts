@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
-import { takeOver, type TakeOverReply } from "../../src/lua/reliable/take-over.ts";
-import { run } from "../../src/lua/script.ts";
-import { packAddress } from "../../src/queue/message/message.ts";
-import { bytes, newMoves, type Fields, type Moves } from "../helpers/moves.ts";
-import { startOwnServer } from "../helpers/own-server.ts";
+import { takeOver, type TakeOverReply } from "../../../src/lua/reliable/take-over.ts";
+import { run } from "../../../src/lua/script.ts";
+import { packAddress } from "../../../src/queue/message/message.ts";
+import { bytes, newMoves, type Fields, type Moves } from "../../helpers/moves.ts";
+import { startOwnServer } from "../../helpers/own-server.ts";
 
 const before: Fields = { a: "somewhere", p: "before" };
 const ids = ["a", "b", "c"].map((letter) => Buffer.alloc(16, letter));

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { retire } from "../../src/lua/delayed/retire.ts";
-import { run } from "../../src/lua/script.ts";
-import { message, newMoves, type Moves } from "../helpers/moves.ts";
+import { retire } from "../../../src/lua/delayed/retire.ts";
+import { run } from "../../../src/lua/script.ts";
+import { message, newMoves, type Moves } from "../../helpers/moves.ts";
 
 const leave = ({ redis, keys }: Moves) =>
   run(redis, retire, keys, { channel: keys.channel, task: "me" });

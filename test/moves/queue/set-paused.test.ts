@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { setPaused } from "../../src/lua/queue/set-paused.ts";
-import { run } from "../../src/lua/script.ts";
-import { newMoves, type Moves } from "../helpers/moves.ts";
+import { setPaused } from "../../../src/lua/queue/set-paused.ts";
+import { run } from "../../../src/lua/script.ts";
+import { newMoves, type Moves } from "../../helpers/moves.ts";
 
 const set = ({ redis, keys }: Moves, isPaused: 0 | 1) =>
   run(redis, setPaused, keys, { channel: keys.channel, isPaused });

@@ -1,13 +1,13 @@
 import { expect, test } from "vitest";
-import { clearRetries } from "../../src/lua/reliable/retries/clear-retries.ts";
-import { getRetries } from "../../src/lua/reliable/retries/get-retries.ts";
-import { nextDue } from "../../src/lua/reliable/next-due.ts";
-import { removeRetries } from "../../src/lua/reliable/retries/remove-retries.ts";
-import { rescheduleRetries } from "../../src/lua/reliable/retries/reschedule-retries.ts";
-import { sizeWithRetries } from "../../src/lua/reliable/retries/size-with-retries.ts";
-import { run } from "../../src/lua/script.ts";
-import { bytes, message, newMoves, packRetry, retryName } from "../helpers/moves.ts";
-import type { Message, Moves } from "../helpers/moves.ts";
+import { clearRetries } from "../../../src/lua/reliable/retries/clear-retries.ts";
+import { getRetries } from "../../../src/lua/reliable/retries/get-retries.ts";
+import { nextDue } from "../../../src/lua/reliable/next-due.ts";
+import { removeRetries } from "../../../src/lua/reliable/retries/remove-retries.ts";
+import { rescheduleRetries } from "../../../src/lua/reliable/retries/reschedule-retries.ts";
+import { sizeWithRetries } from "../../../src/lua/reliable/retries/size-with-retries.ts";
+import { run } from "../../../src/lua/script.ts";
+import { bytes, message, newMoves, packRetry, retryName } from "../../helpers/moves.ts";
+import type { Message, Moves } from "../../helpers/moves.ts";
 
 const FAR = 5_000_000_000_000;
 const [a, b, c] = [message("a", 1000, "key of a"), message("b", 1000), message("c", FAR)];

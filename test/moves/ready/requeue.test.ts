@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { requeue } from "../../src/lua/ready/requeue.ts";
-import { run } from "../../src/lua/script.ts";
-import { newMoves, type Moves } from "../helpers/moves.ts";
+import { requeue } from "../../../src/lua/ready/requeue.ts";
+import { run } from "../../../src/lua/script.ts";
+import { newMoves, type Moves } from "../../helpers/moves.ts";
 
 const move = ({ redis, keys }: Moves, limit: number, maxBytes = 1000) =>
   run(redis, requeue, keys, { limit, maxBytes });

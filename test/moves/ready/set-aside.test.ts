@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { setAside } from "../../src/lua/ready/set-aside.ts";
-import { run } from "../../src/lua/script.ts";
-import { bytes, newMoves, type Moves } from "../helpers/moves.ts";
+import { setAside } from "../../../src/lua/ready/set-aside.ts";
+import { run } from "../../../src/lua/script.ts";
+import { bytes, newMoves, type Moves } from "../../helpers/moves.ts";
 
 const put = ({ redis, keys }: Moves, unreadable: string) =>
   run(redis, setAside, keys, { bytes: bytes(unreadable) });

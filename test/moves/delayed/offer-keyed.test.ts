@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { offerKeyed } from "../../src/lua/delayed/offer-keyed.ts";
-import { run } from "../../src/lua/script.ts";
+import { offerKeyed } from "../../../src/lua/delayed/offer-keyed.ts";
+import { run } from "../../../src/lua/script.ts";
 import {
   asAddress,
   bytes,
@@ -9,8 +9,8 @@ import {
   message,
   newMoves,
   STAMP,
-} from "../helpers/moves.ts";
-import type { Message, Moves } from "../helpers/moves.ts";
+} from "../../helpers/moves.ts";
+import type { Message, Moves } from "../../helpers/moves.ts";
 
 const KEY = "order 7";
 const [old, late] = [message("o", 2000, KEY), message("z", 9000)];

@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
-import { clearDelayed } from "../../src/lua/delayed/clear-delayed.ts";
-import { clearQuarantine } from "../../src/lua/ready/clear-quarantine.ts";
-import { clearReady } from "../../src/lua/ready/clear-ready.ts";
-import { run } from "../../src/lua/script.ts";
-import { indexEntry, message, newMoves, type Moves } from "../helpers/moves.ts";
+import { clearDelayed } from "../../../src/lua/delayed/clear-delayed.ts";
+import { clearQuarantine } from "../../../src/lua/ready/clear-quarantine.ts";
+import { clearReady } from "../../../src/lua/ready/clear-ready.ts";
+import { run } from "../../../src/lua/script.ts";
+import { indexEntry, message, newMoves, type Moves } from "../../helpers/moves.ts";
 
 const [a, b] = [message("a", 1000, "key of a"), message("b", 2000)];
 const delayed = {

@@ -1,8 +1,8 @@
 import type { Redis } from "ioredis";
 import { expect, test } from "vitest";
-import { openGroup } from "../../src/lua/reliable/open-group.ts";
-import { run } from "../../src/lua/script.ts";
-import { newMoves, type Moves } from "../helpers/moves.ts";
+import { openGroup } from "../../../src/lua/reliable/open-group.ts";
+import { run } from "../../../src/lua/script.ts";
+import { newMoves, type Moves } from "../../helpers/moves.ts";
 
 const before = { a: "somewhere", p: "before" };
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { sweep, transfer, type TransferReply } from "../../src/lua/delayed/transfer.ts";
-import { run } from "../../src/lua/script.ts";
-import { packAddress, packMember } from "../../src/queue/message/message.ts";
+import { sweep, transfer, type TransferReply } from "../../../src/lua/delayed/transfer.ts";
+import { run } from "../../../src/lua/script.ts";
+import { packAddress, packMember } from "../../../src/queue/message/message.ts";
 import {
   asAddress,
   asMember,
@@ -14,8 +14,8 @@ import {
   type Fields,
   type Message,
   type Moves,
-} from "../helpers/moves.ts";
-import { startOwnServer } from "../helpers/own-server.ts";
+} from "../../helpers/moves.ts";
+import { startOwnServer } from "../../helpers/own-server.ts";
 
 const FAR = 5_000_000_000_000;
 const [a, b, c] = [message("a", 1000), message("b", 2000, "key of b"), message("c", 3000)];

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
-import { rescheduleById, rescheduleByKey } from "../../src/lua/delayed/reschedule.ts";
-import { run } from "../../src/lua/script.ts";
-import { asAddress, bytes, indexEntry, asMember, message, newMoves } from "../helpers/moves.ts";
-import type { Message, Moves } from "../helpers/moves.ts";
+import { rescheduleById, rescheduleByKey } from "../../../src/lua/delayed/reschedule.ts";
+import { run } from "../../../src/lua/script.ts";
+import { asAddress, bytes, indexEntry, asMember, message, newMoves } from "../../helpers/moves.ts";
+import type { Message, Moves } from "../../helpers/moves.ts";
 
 type Due = "delay" | "deadline";
 

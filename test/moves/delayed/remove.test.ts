@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
-import { removeByElement, removeById, removeByKey } from "../../src/lua/delayed/remove.ts";
-import { run } from "../../src/lua/script.ts";
-import { asAddress, bytes, indexEntry, asMember, message, newMoves } from "../helpers/moves.ts";
-import type { Message, Moves } from "../helpers/moves.ts";
+import { removeByElement, removeById, removeByKey } from "../../../src/lua/delayed/remove.ts";
+import { run } from "../../../src/lua/script.ts";
+import { asAddress, bytes, indexEntry, asMember, message, newMoves } from "../../helpers/moves.ts";
+import type { Message, Moves } from "../../helpers/moves.ts";
 
 const [a, b, c] = [message("a", 1000, "1"), message("b", 1000, "2"), message("c", 3000, "3")];
 const gone = message("g", 1000, "4");

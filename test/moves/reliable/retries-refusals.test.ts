@@ -1,14 +1,14 @@
 import { expect, test } from "vitest";
-import { redrive } from "../../src/lua/reliable/dead/redrive.ts";
-import { removeDead } from "../../src/lua/reliable/dead/remove-dead.ts";
-import { removeRetries } from "../../src/lua/reliable/retries/remove-retries.ts";
-import { rescheduleRetries } from "../../src/lua/reliable/retries/reschedule-retries.ts";
-import { run } from "../../src/lua/script.ts";
-import type { RedisClient } from "../../src/redis/client.ts";
-import { bytes, message, newMoves, packRetry, retryName } from "../helpers/moves.ts";
-import type { Moves, QueueState } from "../helpers/moves.ts";
-import { startOwnServer } from "../helpers/own-server.ts";
-import { newRedis } from "../helpers/redis.ts";
+import { redrive } from "../../../src/lua/reliable/dead/redrive.ts";
+import { removeDead } from "../../../src/lua/reliable/dead/remove-dead.ts";
+import { removeRetries } from "../../../src/lua/reliable/retries/remove-retries.ts";
+import { rescheduleRetries } from "../../../src/lua/reliable/retries/reschedule-retries.ts";
+import { run } from "../../../src/lua/script.ts";
+import type { RedisClient } from "../../../src/redis/client.ts";
+import { bytes, message, newMoves, packRetry, retryName } from "../../helpers/moves.ts";
+import type { Moves, QueueState } from "../../helpers/moves.ts";
+import { startOwnServer } from "../../helpers/own-server.ts";
+import { newRedis } from "../../helpers/redis.ts";
 
 /*
  * Redis refuses a command in the middle of a script, by its access rules or since its memory is full: the

@@ -1,12 +1,12 @@
 import { describe, expect, test } from "vitest";
-import { clearDead } from "../../src/lua/reliable/dead/clear-dead.ts";
-import { deadPage } from "../../src/lua/reliable/dead/dead-page.ts";
-import { redrive } from "../../src/lua/reliable/dead/redrive.ts";
-import { removeDead } from "../../src/lua/reliable/dead/remove-dead.ts";
-import { FIRST_LETTERS, type LetterCursor } from "../../src/lua/fragments/failed/each-letter.ts";
-import { run } from "../../src/lua/script.ts";
-import { bytes, message, newMoves, packRetry, retryName } from "../helpers/moves.ts";
-import type { Message, Moves } from "../helpers/moves.ts";
+import { clearDead } from "../../../src/lua/reliable/dead/clear-dead.ts";
+import { deadPage } from "../../../src/lua/reliable/dead/dead-page.ts";
+import { redrive } from "../../../src/lua/reliable/dead/redrive.ts";
+import { removeDead } from "../../../src/lua/reliable/dead/remove-dead.ts";
+import { FIRST_LETTERS, type LetterCursor } from "../../../src/lua/fragments/failed/each-letter.ts";
+import { run } from "../../../src/lua/script.ts";
+import { bytes, message, newMoves, packRetry, retryName } from "../../helpers/moves.ts";
+import type { Message, Moves } from "../../helpers/moves.ts";
 
 const FAR = 5_000_000_000_000;
 const [a, b] = [message("a", 1000, "key of a"), message("b", 1001)];

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { popFromMany } from "../../src/lua/ready/pop-from-many.ts";
-import { run } from "../../src/lua/script.ts";
-import { newRedis, uniqueName } from "../helpers/redis.ts";
+import { popFromMany } from "../../../src/lua/ready/pop-from-many.ts";
+import { run } from "../../../src/lua/script.ts";
+import { newRedis, uniqueName } from "../../helpers/redis.ts";
 
 /** What stands in each LIST, oldest first; a text is a key of another type. */
 type Lists = readonly (readonly string[] | string)[];

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { areDelayed } from "../../src/lua/delayed/are-delayed.ts";
-import { getById, getByKey } from "../../src/lua/delayed/get.ts";
-import { run } from "../../src/lua/script.ts";
-import { bytes, indexEntry, message, newMoves, type Moves } from "../helpers/moves.ts";
+import { areDelayed } from "../../../src/lua/delayed/are-delayed.ts";
+import { getById, getByKey } from "../../../src/lua/delayed/get.ts";
+import { run } from "../../../src/lua/script.ts";
+import { bytes, indexEntry, message, newMoves, type Moves } from "../../helpers/moves.ts";
 
 const [a, b] = [message("a", 1000), message("b", 1000, "key of b")];
 const gone = message("g", 1000, "key of g");

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { sweep, transfer } from "../../src/lua/delayed/transfer.ts";
-import { run } from "../../src/lua/script.ts";
-import { createId, packMember } from "../../src/queue/message/message.ts";
+import { sweep, transfer } from "../../../src/lua/delayed/transfer.ts";
+import { run } from "../../../src/lua/script.ts";
+import { createId, packMember } from "../../../src/queue/message/message.ts";
 import {
   asAddress,
   indexEntry,
@@ -9,7 +9,7 @@ import {
   message,
   newMoves,
   type Moves,
-} from "../helpers/moves.ts";
+} from "../../helpers/moves.ts";
 
 const FAR = 5_000_000_000_000;
 const [a, b] = [message("a", 1000), message("b", 2000, "key of b")];

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
-import { pollNewestTo } from "../../src/lua/delayed/poll-newest-to.ts";
-import { pollOldest } from "../../src/lua/delayed/poll-oldest.ts";
-import { run } from "../../src/lua/script.ts";
-import { asAddress, bytes, indexEntry, asMember, message, newMoves } from "../helpers/moves.ts";
-import type { Moves } from "../helpers/moves.ts";
+import { pollNewestTo } from "../../../src/lua/delayed/poll-newest-to.ts";
+import { pollOldest } from "../../../src/lua/delayed/poll-oldest.ts";
+import { run } from "../../../src/lua/script.ts";
+import { asAddress, bytes, indexEntry, asMember, message, newMoves } from "../../helpers/moves.ts";
+import type { Moves } from "../../helpers/moves.ts";
 
 const [a, b, c] = [message("a", 1000), message("b", 2000, "key of b"), message("c", 3000)];
 const dead = message("d", 500);

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
-import { offer } from "../../src/lua/delayed/offer.ts";
-import { run } from "../../src/lua/script.ts";
-import { asAddress, bytes, asMember, message, newMoves } from "../helpers/moves.ts";
-import type { Message, Moves } from "../helpers/moves.ts";
+import { offer } from "../../../src/lua/delayed/offer.ts";
+import { run } from "../../../src/lua/script.ts";
+import { asAddress, bytes, asMember, message, newMoves } from "../../helpers/moves.ts";
+import type { Message, Moves } from "../../helpers/moves.ts";
 
 const [a, b, c] = [message("a", 1000), message("b", 2000), message("c", 3000)];
 
