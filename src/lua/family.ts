@@ -1,4 +1,4 @@
-import type { RawReply } from "./script.ts";
+import type { RawReply } from "./reply.ts";
 
 /**
  * What the elements of a queue's insertion-order LIST are: addresses of 24 bytes, or the members of the

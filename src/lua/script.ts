@@ -2,12 +2,10 @@ import { createHash } from "node:crypto";
 import { channel } from "node:diagnostics_channel";
 import type { RedisClient } from "../redis/client.ts";
 import { inOrder, type Fragment } from "./fragment.ts";
+import type { RawReply } from "./reply.ts";
 
 /** What a script takes as an argument. */
 export type ScriptArg = string | number | Buffer;
-
-/** What Redis replies to a script: integers, bulk strings, nil, and arrays of these. */
-export type RawReply = number | string | Buffer | null | RawReply[];
 
 /** One row of the arguments that repeat: a value for each column. */
 export type Row<Column extends string> = Readonly<Record<Column, ScriptArg>>;
@@ -182,26 +180,4 @@ type EvalCommand = (
 interface EvalCommands {
   readonly evalshaBuffer: EvalCommand;
   readonly evalBuffer: EvalCommand;
-}
-
-/** An integer in a reply; a caller's `stringNumbers: true` turns integers into strings. */
-export function asNumber(raw: RawReply | undefined): number {
-  if (raw === null || raw === undefined || Array.isArray(raw)) throw unexpected(raw);
-  return Number(raw);
-}
-
-/** A bulk string in a reply. */
-export function asBuffer(raw: RawReply | undefined): Buffer {
-  if (!Buffer.isBuffer(raw)) throw unexpected(raw);
-  return raw;
-}
-
-/** An array in a reply. */
-export function asArray(raw: RawReply | undefined): RawReply[] {
-  if (!Array.isArray(raw)) throw unexpected(raw);
-  return raw;
-}
-
-function unexpected(raw: RawReply | undefined): TypeError {
-  return new TypeError(`unexpected reply of a script: ${raw === null ? "nil" : typeof raw}`);
 }

@@ -1,5 +1,5 @@
 import { readFact } from "../lua/partitions/fact.ts";
-import { asNumber } from "../lua/script.ts";
+import { asNumber } from "../lua/reply.ts";
 import { nodeOf, serverOf } from "../redis/cluster-node.ts";
 import { isCluster } from "../redis/client.ts";
 import type { Part } from "./parts/part.ts";

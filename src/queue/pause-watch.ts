@@ -1,6 +1,6 @@
 import { RedisError } from "../errors.ts";
 import { setPaused } from "../lua/queue/set-paused.ts";
-import { asNumber } from "../lua/script.ts";
+import { asNumber } from "../lua/reply.ts";
 import type { Connections } from "../redis/connections.ts";
 import type { Listener, Subscriber } from "../redis/subscriber.ts";
 import type { Troubles, Work } from "../redis/troubles.ts";

@@ -1,6 +1,6 @@
 import { clearQuarantine } from "../lua/ready/clear-quarantine.ts";
 import { requeue } from "../lua/ready/requeue.ts";
-import { asNumber } from "../lua/script.ts";
+import { asNumber } from "../lua/reply.ts";
 import { callSignal, checkWhole } from "./checks.ts";
 import type { CallOptions } from "./options.ts";
 import { listed } from "./listed.ts";

@@ -1,7 +1,7 @@
 import { ClosedError, type DelaylineError } from "../errors.ts";
 import { clearReady } from "../lua/ready/clear-ready.ts";
 import { pushReady } from "../lua/ready/push-ready.ts";
-import { asNumber } from "../lua/script.ts";
+import { asNumber } from "../lua/reply.ts";
 import type { Pauses } from "../queue/pause-watch.ts";
 import type { QueueKeys } from "../queue/keys.ts";
 import type { Queue } from "../queue/queue.ts";

@@ -4,7 +4,7 @@ import { clearDead } from "../lua/reliable/dead/clear-dead.ts";
 import { deadPage, type DeadPage } from "../lua/reliable/dead/dead-page.ts";
 import { redrive } from "../lua/reliable/dead/redrive.ts";
 import { removeDead } from "../lua/reliable/dead/remove-dead.ts";
-import { asNumber } from "../lua/script.ts";
+import { asNumber } from "../lua/reply.ts";
 import {
   callSignal,
   checkDuration,

@@ -1,5 +1,6 @@
 import { delayedWith } from "../fragments/delayed/delayed-with.ts";
-import { asArray, asNumber, defineScript } from "../script.ts";
+import { asFlags } from "../reply.ts";
+import { defineScript } from "../script.ts";
 
 /** Which of these keys are those of delayed messages. */
 export const areDelayed = defineScript({
@@ -13,5 +14,5 @@ local delayed = {}
 for each row do delayed[#delayed + 1] = delayedWith(key) and 1 or 0 end
 return delayed
 `,
-  reply: (raw) => asArray(raw).map((flag) => asNumber(flag) === 1),
+  reply: asFlags,
 });

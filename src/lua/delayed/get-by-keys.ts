@@ -1,6 +1,7 @@
 import { delayedWith } from "../fragments/delayed/delayed-with.ts";
 import { replied } from "../fragments/message/replied.ts";
-import { asArray, asNumber, defineScript } from "../script.ts";
+import { asNumber, asRow } from "../reply.ts";
+import { defineScript } from "../script.ts";
 import { asMembers } from "./get.ts";
 
 /**
@@ -27,8 +28,5 @@ for each row do
 end
 return { looked, messages }
 `,
-  reply: (raw) => {
-    const [looked, list] = asArray(raw);
-    return { lookedUp: asNumber(looked), messages: asMembers(list) };
-  },
+  reply: (raw) => asRow(raw, { lookedUp: asNumber, messages: asMembers }),
 });

@@ -1,7 +1,8 @@
 import { delayedWith } from "../fragments/delayed/delayed-with.ts";
 import { locate } from "../fragments/delayed/locate.ts";
 import { asDeadline, replied } from "../fragments/message/replied.ts";
-import { asArray, asBuffer, defineScript, type RawReply } from "../script.ts";
+import { asBuffer, asRow, asRows, orNothing, type RawReply } from "../reply.ts";
+import { defineScript } from "../script.ts";
 
 /** A delayed message as scripts return it. */
 export interface DelayedMember {
@@ -9,14 +10,11 @@ export interface DelayedMember {
   readonly member: Buffer;
 }
 
+const COLUMNS = { deadline: asDeadline, member: asBuffer };
+
 /** Reads a list of deadlines, each followed by its member. */
 export function asMembers(raw: RawReply | undefined): DelayedMember[] {
-  const words = asArray(raw);
-  const members: DelayedMember[] = [];
-  for (let i = 0; i < words.length; i += 2) {
-    members.push({ deadline: asDeadline(words[i]), member: asBuffer(words[i + 1]) });
-  }
-  return members;
+  return asRows(raw, COLUMNS);
 }
 
 const defineGet = (name: string, resolve: "locate" | "delayedWith") =>
@@ -29,11 +27,7 @@ const defineGet = (name: string, resolve: "locate" | "delayedWith") =>
 local member, deadline = ${resolve}(wanted)
 return member and { replied(deadline), member } or false
 `,
-    reply: (raw: RawReply): DelayedMember | undefined => {
-      if (raw === null) return undefined;
-      const [deadline, member] = asArray(raw);
-      return { deadline: asDeadline(deadline), member: asBuffer(member) };
-    },
+    reply: orNothing((raw): DelayedMember => asRow(raw, COLUMNS)),
   });
 
 /** The delayed message with this address, if it is there. O(log N). */

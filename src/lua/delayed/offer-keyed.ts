@@ -6,7 +6,8 @@ import { delayedWith } from "../fragments/delayed/delayed-with.ts";
 import { forget } from "../fragments/delayed/forget.ts";
 import { packAddress } from "../fragments/message/pack-address.ts";
 import { asDeadline, replied } from "../fragments/message/replied.ts";
-import { asArray, asNumber, defineScript, type RawReply } from "../script.ts";
+import { asBuffer, asNumber, asRow, asRows, orNothing, type RawReply } from "../reply.ts";
+import { defineScript } from "../script.ts";
 
 /** What becomes of a message with a key that is delayed already. */
 export const OUTCOMES = ["added", "rejected", "replaced", "kept"] as const;
@@ -137,19 +138,15 @@ if failure then
 end
 return { now * 1000, results }
 `,
-    reply: (raw: RawReply) => {
-      const [serverTime, list] = asArray(raw);
-      const words = asArray(list);
-      const results: KeyedReply[] = [];
-      for (let i = 0; i < words.length; i += 3) {
-        const delayedId = words[i + 2];
-        results.push({
-          deadline: asDeadline(words[i]),
-          outcome: OUTCOMES[asNumber(words[i + 1])] ?? "added",
-          delayedId: Buffer.isBuffer(delayedId) ? delayedId : undefined,
-        });
-      }
-      return { serverTime: asInstant(serverTime), results };
-    },
+    reply: (raw: RawReply) =>
+      asRow(raw, {
+        serverTime: asInstant,
+        results: (rows): KeyedReply[] =>
+          asRows(rows, {
+            deadline: asDeadline,
+            outcome: (number) => OUTCOMES[asNumber(number)] ?? "added",
+            delayedId: orNothing(asBuffer),
+          }),
+      }),
   }),
 );

@@ -3,7 +3,8 @@ import { asInstant, clock } from "../fragments/clock.ts";
 import { deadlineAfter } from "../fragments/deadline-after.ts";
 import { packAddress } from "../fragments/message/pack-address.ts";
 import { asDeadline, replied } from "../fragments/message/replied.ts";
-import { asArray, defineScript, type RawReply } from "../script.ts";
+import { asArray, type RawReply } from "../reply.ts";
+import { defineScript } from "../script.ts";
 
 export interface OfferReply {
   /** The server's clock (epoch ms), to the microsecond. */

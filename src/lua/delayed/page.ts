@@ -1,4 +1,4 @@
-import { asArray, asBuffer, asNumber, type RawReply } from "../script.ts";
+import { asArray, asBuffer, asNumber, asRow, type RawReply } from "../reply.ts";
 
 /**
  * Where a reader of the insertion order stands: how many elements it has passed, and the last of
@@ -65,9 +65,10 @@ export interface Page<Item> {
 /** Reads a page: nil, or its cursor and its items. */
 export function asPage<Item>(raw: RawReply, items: (raw: RawReply[]) => Item[]): Page<Item> {
   if (raw === null) return { items: [], next: undefined };
-  const [position, last, list] = asArray(raw);
-  return {
-    items: items(asArray(list)),
-    next: { position: asNumber(position), last: asBuffer(last) },
-  };
+  const { items: list, ...next } = asRow(raw, {
+    position: asNumber,
+    last: asBuffer,
+    items: asArray,
+  });
+  return { items: items(list), next };
 }

@@ -2,7 +2,8 @@ import { find } from "../fragments/delayed/find.ts";
 import { takeOut } from "../fragments/delayed/take-out.ts";
 import { unpackMember } from "../fragments/message/unpack-member.ts";
 import { BUDGET } from "./page.ts";
-import { asArray, asNumber, defineScript } from "../script.ts";
+import { asBuffer, asFlag, asRow, orNothing } from "../reply.ts";
+import { defineScript } from "../script.ts";
 
 /**
  * Moves the payload of the message inserted last to the head of a ready LIST, due or not, looking
@@ -39,11 +40,5 @@ for _ = 1, step do
 end
 return { false, 1 }
 `,
-  reply: (raw) => {
-    const [payload, more] = asArray(raw);
-    return {
-      payload: Buffer.isBuffer(payload) ? payload : undefined,
-      hasMore: asNumber(more) === 1,
-    };
-  },
+  reply: (raw) => asRow(raw, { payload: orNothing(asBuffer), hasMore: asFlag }),
 });

@@ -1,7 +1,8 @@
 import { find } from "../fragments/delayed/find.ts";
 import { takeOut } from "../fragments/delayed/take-out.ts";
 import { BUDGET } from "./page.ts";
-import { asArray, asBuffer, asNumber, defineScript } from "../script.ts";
+import { asBuffers, asFlag, asRow } from "../reply.ts";
+import { defineScript } from "../script.ts";
 
 export interface PollReply {
   readonly members: readonly Buffer[];
@@ -41,8 +42,5 @@ for _ = 1, step do
 end
 return { members, 1 }
 `,
-  reply: (raw): PollReply => {
-    const [members, more] = asArray(raw);
-    return { members: asArray(members).map(asBuffer), hasMore: asNumber(more) === 1 };
-  },
+  reply: (raw): PollReply => asRow(raw, { members: asBuffers, hasMore: asFlag }),
 });

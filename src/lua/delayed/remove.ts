@@ -4,7 +4,8 @@ import { findNext } from "../fragments/delayed/find-next.ts";
 import { forget } from "../fragments/delayed/forget.ts";
 import { locate } from "../fragments/delayed/locate.ts";
 import { takeOut } from "../fragments/delayed/take-out.ts";
-import { asArray, asNumber, defineScript } from "../script.ts";
+import { asFlags } from "../reply.ts";
+import { defineScript } from "../script.ts";
 
 /**
  * Removes the messages that the rows stand for; returns for each whether it was there. Whoever
@@ -47,7 +48,7 @@ if #members > 0 then
 end
 return flags
 `,
-    reply: (raw) => asArray(raw).map((flag) => asNumber(flag) === 1),
+    reply: asFlags,
   });
 
 /** By elements of the insertion order. */

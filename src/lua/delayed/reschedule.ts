@@ -6,7 +6,8 @@ import { delayedWith } from "../fragments/delayed/delayed-with.ts";
 import { locate } from "../fragments/delayed/locate.ts";
 import { asDeadline, replied } from "../fragments/message/replied.ts";
 import { unpackMember } from "../fragments/message/unpack-member.ts";
-import { asArray, asBuffer, defineScript, type RawReply } from "../script.ts";
+import { asBuffer, asRow, orNothing } from "../reply.ts";
+import { defineScript } from "../script.ts";
 
 /**
  * Removes the older of a member's two elements. Where there was none in the LIST, that was the new one:
@@ -70,11 +71,7 @@ redis.call("ZADD", timeouts, "XX", deadline, member)
 if redis.call("ZRANGE", timeouts, 0, 0)[1] == member then redis.call("PUBLISH", channel, deadline) end
 return { replied(deadline), member }
 `,
-    reply: (raw: RawReply) => {
-      if (raw === null) return undefined;
-      const [deadline, member] = asArray(raw);
-      return { deadline: asDeadline(deadline), member: asBuffer(member) };
-    },
+    reply: orNothing((raw) => asRow(raw, { deadline: asDeadline, member: asBuffer })),
   });
 
 /** By its address. */

@@ -1,4 +1,5 @@
-import { asNumber, defineScript } from "../script.ts";
+import { asFlag } from "../reply.ts";
+import { defineScript } from "../script.ts";
 
 /**
  * A transfer task that moved messages last takes its leave: it strikes its name out, and calls those
@@ -16,5 +17,5 @@ redis.call("DEL", mover)
 redis.call("PUBLISH", channel, 0)
 return 1
 `,
-  reply: (raw) => asNumber(raw) === 1,
+  reply: asFlag,
 });

@@ -1,7 +1,8 @@
 import { findNext } from "../fragments/delayed/find-next.ts";
 import { unpackMember } from "../fragments/message/unpack-member.ts";
 import { view } from "../fragments/message/view.ts";
-import { asBuffer, asNumber, defineScript } from "../script.ts";
+import { asBuffer, asFlag, asRows } from "../reply.ts";
+import { defineScript } from "../script.ts";
 import { asPage, eachElement, type Page } from "./page.ts";
 
 /** A live element of the insertion order, and whether its payload is one of those searched for. */
@@ -30,11 +31,5 @@ ${eachElement(/* lua */ `
       spend(member)
     end`)}`,
   reply: (raw): Page<SearchHit> =>
-    asPage(raw, (items) => {
-      const hits: SearchHit[] = [];
-      for (let i = 0; i < items.length; i += 2) {
-        hits.push({ element: asBuffer(items[i]), isMatch: asNumber(items[i + 1]) === 1 });
-      }
-      return hits;
-    }),
+    asPage(raw, (items) => asRows(items, { element: asBuffer, isMatch: asFlag })),
 });

@@ -1,6 +1,7 @@
 import { bytes } from "../fragments/message/bytes.ts";
 import { replied } from "../fragments/message/replied.ts";
-import { asArray, asBuffer, defineScript } from "../script.ts";
+import { asBuffer, asRow, asText } from "../reply.ts";
+import { defineScript } from "../script.ts";
 import { asMembers, type DelayedMember } from "./get.ts";
 
 /** Where a reader in the order of the deadlines stands: the score of the last member, and its first bytes. */
@@ -57,8 +58,11 @@ return { score, startOf(start), messages }
 `,
   reply: (raw): { next: DeadlineCursor | undefined; messages: readonly DelayedMember[] } => {
     if (raw === null) return { next: undefined, messages: [] };
-    const [score, start, messages] = asArray(raw);
-    const next = { score: asBuffer(score).toString(), start: asBuffer(start) };
-    return { next, messages: asMembers(messages) };
+    const { messages, ...next } = asRow(raw, {
+      score: asText,
+      start: asBuffer,
+      messages: asMembers,
+    });
+    return { next, messages };
   },
 });

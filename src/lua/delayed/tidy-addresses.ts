@@ -2,7 +2,8 @@ import { deadBelow } from "../fragments/delayed/dead-below.ts";
 import { findNext } from "../fragments/delayed/find-next.ts";
 import { isLong } from "../fragments/delayed/is-long.ts";
 import { locate } from "../fragments/delayed/locate.ts";
-import { asNumber, defineScript } from "../script.ts";
+import { asNumber } from "../reply.ts";
+import { defineScript } from "../script.ts";
 
 /** Where the next step goes on. */
 export interface TidyReply {

@@ -1,5 +1,6 @@
 import { delayedWith } from "../fragments/delayed/delayed-with.ts";
-import { asBuffer, defineScript } from "../script.ts";
+import { asText } from "../reply.ts";
+import { defineScript } from "../script.ts";
 
 /**
  * One bounded step through the index of business keys, dropping entries whose message is gone;
@@ -23,5 +24,5 @@ for i = 1, #scanned[2], 2 do
 end
 return scanned[1]
 `,
-  reply: (raw) => asBuffer(raw).toString(),
+  reply: asText,
 });

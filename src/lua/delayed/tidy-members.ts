@@ -1,7 +1,8 @@
 import { findNext } from "../fragments/delayed/find-next.ts";
 import { hasStrays } from "../fragments/delayed/has-strays.ts";
 import { locate } from "../fragments/delayed/locate.ts";
-import { asNumber, defineScript } from "../script.ts";
+import { asFlag } from "../reply.ts";
+import { defineScript } from "../script.ts";
 
 /**
  * One bounded step of making the insertion-order LIST again what Redisson makes of it, for queues with
@@ -43,5 +44,5 @@ if redis.call("EXISTS", order) == 1 then return 1 end
 if redis.call("EXISTS", compacted) == 1 then redis.call("RENAME", compacted, order) end
 return 0
 `,
-  reply: (raw) => asNumber(raw) === 1,
+  reply: asFlag,
 });

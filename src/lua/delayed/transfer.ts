@@ -9,7 +9,8 @@ import { ownKeys } from "../fragments/message/own-keys.ts";
 import { pushReady } from "../fragments/delayed/push-ready.ts";
 import { asDeadline, LAST_DEADLINE, replied } from "../fragments/message/replied.ts";
 import { unpackMember } from "../fragments/message/unpack-member.ts";
-import { asArray, asNumber, defineScript, type RawReply } from "../script.ts";
+import { asFlag, asNumber, asRow, orNothing, type RawReply } from "../reply.ts";
+import { defineScript } from "../script.ts";
 import { asUntidy, untidy, type Untidy } from "../fragments/delayed/untidy.ts";
 
 /** Length of the ids that begin with the instant of the offer in microseconds; see `message.ts`. */
@@ -188,27 +189,27 @@ if #due > 0 and not head then
 end
 return reply(moved, quarantined, 0)
 `,
-    reply: (raw: RawReply): TransferReply => {
-      const [moved, quarantined, serverTime, head, isOutrun, wentInto, hasListed, ...rest] =
-        asArray(raw);
-      const [since, found, isPaused] = rest;
-      const next = head === null ? Infinity : asDeadline(head);
-      return {
-        moved: asNumber(moved),
-        dueSince: since === null ? undefined : asDeadline(since),
-        wentInto: WENT_INTO[asNumber(wentInto)],
-        quarantined: asNumber(quarantined),
-        serverTime: asInstant(serverTime),
-        // A score beyond all deadlines (+inf, Java's Long.MAX_VALUE) keeps a message for ever.
-        next: next > LAST_DEADLINE ? Infinity : next,
-        isOutrun: asNumber(isOutrun) === 1,
-        hasListed: asNumber(hasListed) === 1,
-        untidy: found === undefined ? undefined : asUntidy(found),
-        isPaused: isPaused === undefined ? undefined : asNumber(isPaused) === 1,
-      };
-    },
+    reply: (raw: RawReply): TransferReply =>
+      asRow(raw, {
+        moved: asNumber,
+        quarantined: asNumber,
+        serverTime: asInstant,
+        next: asNextDeadline,
+        isOutrun: asFlag,
+        wentInto: (number) => WENT_INTO[asNumber(number)],
+        hasListed: asFlag,
+        dueSince: orNothing(asDeadline),
+        untidy: orNothing(asUntidy),
+        isPaused: orNothing(asFlag),
+      }),
   });
 };
+
+/** A score beyond all deadlines (+inf, Java's Long.MAX_VALUE) keeps a message for ever. */
+function asNextDeadline(raw: RawReply | undefined): number {
+  const next = orNothing(asDeadline)(raw) ?? Infinity;
+  return next > LAST_DEADLINE ? Infinity : next;
+}
 
 /** What the number in a reply stands for. */
 const WENT_INTO: readonly (Into | undefined)[] = [undefined, "list", "stream"];

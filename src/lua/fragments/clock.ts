@@ -1,5 +1,5 @@
 import { defineFragment } from "../fragment.ts";
-import { asNumber, type RawReply } from "../script.ts";
+import { asNumber, type RawReply } from "../reply.ts";
 
 /**
  * `clock()`: the server's time in microseconds. Once per script: Redis 7.0 does not freeze it.

@@ -1,5 +1,6 @@
 import { clock } from "../fragments/clock.ts";
-import { asArray, asBuffer, asNumber, defineScript, type RawReply } from "../script.ts";
+import { asNumber, asRow, asRows, asText, orNothing, type RawReply } from "../reply.ts";
+import { defineScript } from "../script.ts";
 
 /** Who has a queue open, and how many partitions it has. */
 export interface Attendance {
@@ -31,13 +32,14 @@ redis.call("EXPIRE", members, math.ceil(timeout / 100))
 return { fact, redis.call("ZRANGE", members, 0, -1, "WITHSCORES"), now }
 `,
   reply: (raw: RawReply): Attendance => {
-    const [fact, members, now] = asArray(raw);
-    const words = asArray(members).map((word) => asBuffer(word).toString());
+    const { fact, members, now } = asRow(raw, {
+      fact: orNothing(asText),
+      members: (rows) => asRows(rows, { member: asText, seenAt: asNumber }),
+      now: asNumber,
+    });
     return {
-      fact: Buffer.isBuffer(fact) ? fact.toString() : undefined,
-      members: words.flatMap((member, i) =>
-        i % 2 === 0 ? [{ member, idle: asNumber(now) - Number(words[i + 1]) }] : [],
-      ),
+      fact,
+      members: members.map(({ member, seenAt }) => ({ member, idle: now - seenAt })),
     };
   },
 });

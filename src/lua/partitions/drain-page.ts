@@ -4,10 +4,11 @@ import { entry } from "../fragments/stream/entry.ts";
 import { finish } from "../fragments/stream/finish.ts";
 import { inFlight } from "../fragments/stream/in-flight.ts";
 import { info } from "../fragments/stream/info.ts";
-import { asBatch, journal, type Batch } from "../fragments/partitions/journal.ts";
+import { BATCH, journal, type Batch } from "../fragments/partitions/journal.ts";
 import { letter } from "../fragments/failed/letter.ts";
 import { retry } from "../fragments/failed/retry.ts";
-import { asArray, asNumber, defineScript, type RawReply } from "../script.ts";
+import { asFlag, asNumber, asRow } from "../reply.ts";
+import { defineScript } from "../script.ts";
 
 /** How many there are of what a partition still has. */
 export interface Left {
@@ -200,18 +201,18 @@ if #removals > 0 then
 end
 return { number, batch, 0, countLeft(), (seen >= limit or size >= maxBytes) and 1 or 0 }
 `,
-  reply: (raw: RawReply): DrainedPage => {
-    const [delayed, ready, held, dead, quarantined, retrying] = asArray(asArray(raw)[3]).map(
-      asNumber,
-    );
-    const left = {
-      delayed: delayed ?? 0,
-      ready: ready ?? 0,
-      inFlight: held ?? 0,
-      dead: dead ?? 0,
-      quarantined: quarantined ?? 0,
-      retrying: retrying ?? 0,
-    };
-    return { ...asBatch(raw), left, isMore: asNumber(asArray(raw)[4]) === 1 };
-  },
+  reply: (raw): DrainedPage =>
+    asRow(raw, {
+      ...BATCH,
+      left: (counts) =>
+        asRow(counts, {
+          delayed: asNumber,
+          ready: asNumber,
+          inFlight: asNumber,
+          dead: asNumber,
+          quarantined: asNumber,
+          retrying: asNumber,
+        }),
+      isMore: asFlag,
+    }),
 });

@@ -1,5 +1,6 @@
 import { journal } from "../fragments/partitions/journal.ts";
-import { asNumber, defineScript } from "../script.ts";
+import { asNumber } from "../reply.ts";
+import { defineScript } from "../script.ts";
 
 /**
  * Drops the batch that is under way if it has this number; returns whether it had. All that is in it must have arrived.

@@ -1,6 +1,7 @@
 import { clock } from "../fragments/clock.ts";
 import { FACT } from "../guarded.ts";
-import { asBuffer, defineScript } from "../script.ts";
+import { asBuffer } from "../reply.ts";
+import { defineScript } from "../script.ts";
 
 /*
  * The fact of how many partitions a queue has: a text that begins with its epoch, a whole number that grows by one with

@@ -1,7 +1,8 @@
 import { clock } from "../fragments/clock.ts";
 import { inFlight } from "../fragments/stream/in-flight.ts";
 import { holds } from "../fragments/partitions/holds.ts";
-import { asArray, asBuffer, asNumber, defineScript, type RawReply } from "../script.ts";
+import { asFlag, asNumber, asRow, asText, type RawReply } from "../reply.ts";
+import { defineScript } from "../script.ts";
 
 /*
  * The lease on a partition that is consumed exclusively, in the HASH `holder`:
@@ -62,22 +63,19 @@ redis.call("HSET", holder, "holder", process, "fence", string.format("%.0f", fen
 redis.call("HDEL", holder, "connection", "consumer", "idle")
 return { 1, fence, 0, stale, orphans, group }
 `,
-  reply: (raw: RawReply): Hold => {
-    const [isOurs, fence, wait, stale, orphans, group] = asArray(raw);
-    return {
-      isOurs: asNumber(isOurs) === 1,
-      fence: asNumber(fence),
-      wait: asNumber(wait),
-      stale: linesOf(stale),
-      orphans: linesOf(orphans),
-      group: asBuffer(group).toString(),
-    };
-  },
+  reply: (raw): Hold =>
+    asRow(raw, {
+      isOurs: asFlag,
+      fence: asNumber,
+      wait: asNumber,
+      stale: linesOf,
+      orphans: linesOf,
+      group: asText,
+    }),
 });
 
 function linesOf(lines: RawReply | undefined): string[] {
-  return asBuffer(lines)
-    .toString()
+  return asText(lines)
     .split("\n")
     .filter((line) => line !== "");
 }
@@ -93,7 +91,7 @@ if not holds(process, fence) then return 0 end
 redis.call("HSET", holder, "until", string.format("%.0f", math.floor(clock() / 1000) + duration))
 return 1
 `,
-  reply: (raw) => asNumber(raw) === 1,
+  reply: asFlag,
 });
 
 /**
@@ -110,7 +108,7 @@ if not holds(process, fence) then return 0 end
 redis.call("HSET", holder, "connection", connection, "stale", "")
 return 1
 `,
-  reply: (raw) => asNumber(raw) === 1,
+  reply: asFlag,
 });
 
 /**
@@ -131,5 +129,5 @@ end
 redis.call("HDEL", holder, "holder", "until", "connection", "consumer", "idle")
 return 1
 `,
-  reply: (raw) => asNumber(raw) === 1,
+  reply: asFlag,
 });

@@ -5,7 +5,8 @@ import { failure } from "../fragments/failed/failure.ts";
 import { holds } from "../fragments/partitions/holds.ts";
 import { keepInHand } from "../fragments/stream/keep-in-hand.ts";
 import { settle } from "../fragments/stream/settle.ts";
-import { asArray, asNumber, defineScript, type RawReply } from "../script.ts";
+import { asArray, asFlag, asNumber, asRow } from "../reply.ts";
+import { defineScript } from "../script.ts";
 
 /** What a holder has inherited. */
 export interface Inheritance {
@@ -67,12 +68,10 @@ if refused and #kept == 0 then return refused end
 if not isLeft then redis.call("HDEL", holder, "orphans") end
 return { 1, kept, buried }
 `,
-  reply: (raw: RawReply): Inheritance => {
-    const [isOurs, kept, buried] = asArray(raw);
-    return {
-      isOurs: asNumber(isOurs) === 1,
-      entries: asArray(kept).map(asEntry),
-      buried: asNumber(buried),
-    };
-  },
+  reply: (raw): Inheritance =>
+    asRow(raw, {
+      isOurs: asFlag,
+      entries: (kept) => asArray(kept).map(asEntry),
+      buried: asNumber,
+    }),
 });

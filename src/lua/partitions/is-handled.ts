@@ -1,6 +1,7 @@
 import { clock } from "../fragments/clock.ts";
 import { info } from "../fragments/stream/info.ts";
-import { asNumber, defineScript } from "../script.ts";
+import { asNumber } from "../reply.ts";
+import { defineScript } from "../script.ts";
 
 /**
  * Whether all that was ready in an exclusively consumed partition is handled: nothing is ready, nothing is in flight in

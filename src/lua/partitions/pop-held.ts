@@ -1,5 +1,6 @@
 import { holds } from "../fragments/partitions/holds.ts";
-import { asArray, asBuffer, asNumber, defineScript, type RawReply } from "../script.ts";
+import { asBuffer, asFlag, asRow, orNothing } from "../reply.ts";
+import { defineScript } from "../script.ts";
 
 /** What a holder has popped. */
 export interface HeldPop {
@@ -24,11 +25,5 @@ local payload = redis.call("LPOP", ready)
 if payload then redis.call("HDEL", holder, "idle") else redis.call("HSET", holder, "idle", epoch) end
 return { 1, payload }
 `,
-  reply: (raw: RawReply): HeldPop => {
-    const [isOurs, payload] = asArray(raw);
-    return {
-      isOurs: asNumber(isOurs) === 1,
-      payload: Buffer.isBuffer(payload) ? asBuffer(payload) : undefined,
-    };
-  },
+  reply: (raw): HeldPop => asRow(raw, { isOurs: asFlag, payload: orNothing(asBuffer) }),
 });

@@ -1,7 +1,8 @@
 import { bytes } from "../fragments/message/bytes.ts";
 import { depart } from "../fragments/partitions/depart.ts";
-import { asBatch, type Batch } from "../fragments/partitions/journal.ts";
-import { asArray, asBuffer, defineScript, type RawReply } from "../script.ts";
+import { BATCH, type Batch } from "../fragments/partitions/journal.ts";
+import { asBuffer, asRow, orNothing } from "../reply.ts";
+import { defineScript } from "../script.ts";
 
 /** A batch, and where to go on. */
 export interface PulledPage extends Batch {
@@ -82,8 +83,5 @@ end
 number, batch = depart()
 return { number, batch, 0, next }
 `,
-  reply: (raw: RawReply): PulledPage => {
-    const next = asArray(raw)[3];
-    return { ...asBatch(raw), next: Buffer.isBuffer(next) ? asBuffer(next) : undefined };
-  },
+  reply: (raw): PulledPage => asRow(raw, { ...BATCH, next: orNothing(asBuffer) }),
 });

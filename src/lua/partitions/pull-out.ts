@@ -1,9 +1,10 @@
 import type { Into } from "../family.ts";
 import { delayedWith } from "../fragments/delayed/delayed-with.ts";
 import { depart } from "../fragments/partitions/depart.ts";
-import { asBatch } from "../fragments/partitions/journal.ts";
+import { BATCH, type Batch } from "../fragments/partitions/journal.ts";
 import { locate } from "../fragments/delayed/locate.ts";
 import { waitingFor } from "../fragments/failed/waiting-for.ts";
+import { asRow } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
 /**
@@ -32,7 +33,7 @@ end
 number, batch = depart()
 return { number, batch, 0 }
 `,
-    reply: asBatch,
+    reply: (raw): Batch => asRow(raw, BATCH),
   });
 
 const add = (resolve: "locate" | "delayedWith", otherwise = "") => /* lua */ `

@@ -5,7 +5,8 @@ import { earliestDue } from "../fragments/earliest-due.ts";
 import { entry } from "../fragments/stream/entry.ts";
 import { retry } from "../fragments/failed/retry.ts";
 import { unpackMember } from "../fragments/message/unpack-member.ts";
-import { asNumber, defineScript } from "../script.ts";
+import { asNumber } from "../reply.ts";
+import { defineScript } from "../script.ts";
 
 /**
  * Puts what has come from another partition into this one: the rows of batch `number` of partition `source` that go to

@@ -1,5 +1,6 @@
 import { info } from "../fragments/stream/info.ts";
-import { asNumber, defineScript } from "../script.ts";
+import { asNumber } from "../reply.ts";
+import { defineScript } from "../script.ts";
 
 /**
  * Removes what an empty partition leaves behind that has gone: elements of the insertion order that stand for

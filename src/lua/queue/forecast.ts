@@ -1,4 +1,5 @@
-import { asArray, asNumber, defineScript } from "../script.ts";
+import { asArray, asNumber } from "../reply.ts";
+import { defineScript } from "../script.ts";
 
 /**
  * How many messages and retries fall due in each of `count` spans of `step` milliseconds from `from` on (epoch ms).

@@ -5,7 +5,8 @@ import { consumersOf } from "../fragments/stream/consumers-of.ts";
 import { finish } from "../fragments/stream/finish.ts";
 import { groupNames } from "../fragments/stream/group-names.ts";
 import { withoutFailures } from "../fragments/failed/without-failures.ts";
-import { asArray, asNumber, defineScript, type RawReply } from "../script.ts";
+import { asFlag, asNumber, asRow } from "../reply.ts";
+import { defineScript } from "../script.ts";
 
 export interface MakePlainReply {
   /** Whether there is no stream any more. */
@@ -93,16 +94,14 @@ redis.call("UNLINK", stream, retrying)
 redis.call("PUBLISH", channel, "0")
 return { 1, 0, 0, 0, #payloads }
 `,
-    reply: (raw: RawReply): MakePlainReply => {
-      const [isPlain, consumers, ready, retrying, moved] = asArray(raw).map(asNumber);
-      return {
-        isPlain: isPlain === 1,
-        consumers: consumers ?? 0,
-        ready: ready ?? 0,
-        retrying: retrying ?? 0,
-        moved: moved ?? 0,
-      };
-    },
+    reply: (raw): MakePlainReply =>
+      asRow(raw, {
+        isPlain: asFlag,
+        consumers: asNumber,
+        ready: asNumber,
+        retrying: asNumber,
+        moved: asNumber,
+      }),
   });
 
 export const makePlain = byElements(define);

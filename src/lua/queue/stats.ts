@@ -1,7 +1,8 @@
 import { asInstant, clock } from "../fragments/clock.ts";
 import { info } from "../fragments/stream/info.ts";
 import { asDeadline, replied } from "../fragments/message/replied.ts";
-import { asArray, asNumber, defineScript, type RawReply } from "../script.ts";
+import { asFlag, asNumber, asRow, orNothing } from "../reply.ts";
+import { defineScript } from "../script.ts";
 
 /** Numbers that are for users as Redis tells them. */
 export interface QueueCounts {
@@ -146,29 +147,23 @@ return {
   added and added - length,
 }
 `,
-  reply: (raw: RawReply): StatsReply => {
-    const [serverTime, isReliable, isPaused, ...others] = asArray(raw);
-    const [delayed, overdue, ready, inFlight, retries, dead, quarantined] = others
-      .slice(0, 7)
-      .map(asNumber) as [number, number, number, number, number, number, number];
-    const [next, age, consumers, listeners, readied, finished] = others.slice(7);
-    return {
-      serverTime: asInstant(serverTime),
-      isReliable: asNumber(isReliable) === 1,
-      isPaused: asNumber(isPaused) === 1,
-      delayed,
-      overdue,
-      ready,
-      inFlight,
-      retries,
-      dead,
-      quarantined,
-      nextDeadline: next === null ? undefined : asDeadline(next),
-      oldestReadyAge: age === null ? undefined : asNumber(age),
-      consumers: asNumber(consumers),
-      listeners: asNumber(listeners),
-      readied: readied === null ? undefined : asNumber(readied),
-      finished: finished === null ? undefined : asNumber(finished),
-    };
-  },
+  reply: (raw): StatsReply =>
+    asRow(raw, {
+      serverTime: asInstant,
+      isReliable: asFlag,
+      isPaused: asFlag,
+      delayed: asNumber,
+      overdue: asNumber,
+      ready: asNumber,
+      inFlight: asNumber,
+      retries: asNumber,
+      dead: asNumber,
+      quarantined: asNumber,
+      nextDeadline: orNothing(asDeadline),
+      oldestReadyAge: orNothing(asNumber),
+      consumers: asNumber,
+      listeners: asNumber,
+      readied: orNothing(asNumber),
+      finished: orNothing(asNumber),
+    }),
 });

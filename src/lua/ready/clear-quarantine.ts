@@ -1,4 +1,5 @@
-import { asNumber, defineScript } from "../script.ts";
+import { asNumber } from "../reply.ts";
+import { defineScript } from "../script.ts";
 
 /** Drops what nobody could read; returns how many there were. Frees in the background. */
 export const clearQuarantine = defineScript({

@@ -1,4 +1,5 @@
-import { asNumber, defineScript } from "../script.ts";
+import { asNumber } from "../reply.ts";
+import { defineScript } from "../script.ts";
 
 /** Drops everything that is ready; returns how many messages there were. */
 export const clearReady = defineScript({

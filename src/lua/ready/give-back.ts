@@ -1,5 +1,6 @@
 import { clock } from "../fragments/clock.ts";
-import { asNumber, defineScript } from "../script.ts";
+import { asNumber } from "../reply.ts";
+import { defineScript } from "../script.ts";
 
 /**
  * Puts payloads that nobody took back to the head of the ready LIST, oldest first. Returns how

@@ -1,4 +1,5 @@
-import { asArray, asBuffer, defineScript } from "../script.ts";
+import { asBuffers } from "../reply.ts";
+import { defineScript } from "../script.ts";
 
 /** The elements of a LIST from `position` on: `step` at most, and about `maxBytes`. */
 export const listPage = defineScript({
@@ -21,5 +22,5 @@ while #elements < step and bytes < maxBytes do
 end
 return elements
 `,
-  reply: (raw) => asArray(raw).map(asBuffer),
+  reply: asBuffers,
 });

@@ -1,4 +1,5 @@
-import { asArray, asBuffer, asNumber, defineScript } from "../script.ts";
+import { asBuffer, asNumber, asRows } from "../reply.ts";
+import { defineScript } from "../script.ts";
 
 /** A payload, and in which of the lists it was. */
 export interface Popped {
@@ -50,11 +51,5 @@ end
 if refusal and #popped == 0 then return refusal end
 return popped
 `,
-  reply: (raw): Popped[] => {
-    const words = asArray(raw);
-    return Array.from({ length: words.length / 2 }, (_, i) => ({
-      row: asNumber(words[2 * i]),
-      payload: asBuffer(words[2 * i + 1]),
-    }));
-  },
+  reply: (raw): Popped[] => asRows(raw, { row: asNumber, payload: asBuffer }),
 });

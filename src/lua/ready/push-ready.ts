@@ -1,4 +1,5 @@
-import { asNumber, defineScript } from "../script.ts";
+import { asNumber } from "../reply.ts";
+import { defineScript } from "../script.ts";
 
 /** Puts payloads at the end of the ready LIST of a partition; returns how many it has then. */
 export const pushReady = defineScript({

@@ -1,4 +1,5 @@
-import { asNumber, defineScript } from "../script.ts";
+import { asNumber } from "../reply.ts";
+import { defineScript } from "../script.ts";
 
 /**
  * Moves payloads from the quarantine to the end of the ready LIST, oldest first: `limit` at most, and about

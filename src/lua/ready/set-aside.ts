@@ -1,4 +1,5 @@
-import { asNumber, defineScript } from "../script.ts";
+import { asNumber } from "../reply.ts";
+import { defineScript } from "../script.ts";
 
 /**
  * Puts bytes that nobody can read into the quarantine LIST; returns how many are there.

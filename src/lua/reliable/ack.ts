@@ -1,5 +1,6 @@
 import { finish } from "../fragments/stream/finish.ts";
-import { asFlags, held } from "../fragments/stream/held.ts";
+import { held } from "../fragments/stream/held.ts";
+import { asFlags } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
 /**

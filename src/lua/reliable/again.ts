@@ -3,7 +3,8 @@ import { clock } from "../fragments/clock.ts";
 import { failure } from "../fragments/failed/failure.ts";
 import { keepInHand } from "../fragments/stream/keep-in-hand.ts";
 import { settle } from "../fragments/stream/settle.ts";
-import { asArray, asNumber, defineScript, type RawReply } from "../script.ts";
+import { asArray, asNumber, type RawReply } from "../reply.ts";
+import { defineScript } from "../script.ts";
 
 /**
  * Counts a failed delivery, and leaves the message in flight for the consumer, which is to handle it again before it

@@ -1,5 +1,6 @@
 import { inFlight } from "../fragments/stream/in-flight.ts";
-import { asArray, defineScript } from "../script.ts";
+import { asArray } from "../reply.ts";
+import { defineScript } from "../script.ts";
 
 /**
  * Says that a consumer lives; returns the ids of the entries in flight for it, in their order: those behind

@@ -1,8 +1,8 @@
 import { clock } from "../fragments/clock.ts";
 import { deadLetter } from "../fragments/failed/dead-letter.ts";
 import { failure } from "../fragments/failed/failure.ts";
-import { asFlags } from "../fragments/stream/held.ts";
 import { settle } from "../fragments/stream/settle.ts";
+import { asFlags } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
 /**

@@ -1,5 +1,6 @@
 import { consumersOf } from "../fragments/stream/consumers-of.ts";
-import { asArray, asBuffer, asNumber, defineScript } from "../script.ts";
+import { asArray, asNumber, asRow, asText } from "../reply.ts";
+import { defineScript } from "../script.ts";
 
 /** A consumer of a group, as Redis knows it. */
 export interface ConsumerInfo {
@@ -22,12 +23,7 @@ for i, found in ipairs(consumersOf(group)) do rows[i] = { found.name, found.pend
 return rows
 `,
   reply: (raw) =>
-    asArray(raw).map((row): ConsumerInfo => {
-      const [name, inFlight, idle] = asArray(row);
-      return {
-        name: asBuffer(name).toString(),
-        inFlight: asNumber(inFlight),
-        idle: asNumber(idle),
-      };
-    }),
+    asArray(raw).map((row): ConsumerInfo =>
+      asRow(row, { name: asText, inFlight: asNumber, idle: asNumber }),
+    ),
 });

@@ -1,4 +1,5 @@
-import { asFlags, held } from "../fragments/stream/held.ts";
+import { held } from "../fragments/stream/held.ts";
+import { asFlags } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
 /**

@@ -1,7 +1,7 @@
 import { clock } from "../fragments/clock.ts";
 import { failure } from "../fragments/failed/failure.ts";
-import { asFlags } from "../fragments/stream/held.ts";
 import { settle } from "../fragments/stream/settle.ts";
+import { asFlags } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
 /**

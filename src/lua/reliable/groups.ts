@@ -1,5 +1,6 @@
 import { groupNames } from "../fragments/stream/group-names.ts";
-import { asArray, asBuffer, defineScript } from "../script.ts";
+import { asArray, asBuffer } from "../reply.ts";
+import { defineScript } from "../script.ts";
 
 /** The names of the consumer groups of a stream; none where there is no stream. */
 export const groups = defineScript({

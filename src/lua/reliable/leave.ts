@@ -1,5 +1,6 @@
 import { inFlight } from "../fragments/stream/in-flight.ts";
-import { asNumber, defineScript } from "../script.ts";
+import { asFlag } from "../reply.ts";
+import { defineScript } from "../script.ts";
 
 /**
  * Removes a consumer that has nothing in flight; returns whether it is gone.
@@ -17,5 +18,5 @@ local done = redis.pcall("XGROUP", "DELCONSUMER", stream, group, consumer)
 if type(done) == "number" or redis.call("EXISTS", stream) == 0 or done.err:find("^%-?NOGROUP") then return 1 end
 return done
 `,
-  reply: (raw) => asNumber(raw) === 1,
+  reply: asFlag,
 });

@@ -1,4 +1,5 @@
-import { asNumber, defineScript, type RawReply } from "../script.ts";
+import { asFlag } from "../reply.ts";
+import { defineScript } from "../script.ts";
 
 /**
  * Makes a consumer group, and the stream with it, where they are missing; replies whether the group was made.
@@ -23,5 +24,5 @@ end
 if isNew then redis.pcall("PUBLISH", channel, "0") end
 return 1
 `,
-  reply: (raw: RawReply): boolean => asNumber(raw) === 1,
+  reply: asFlag,
 });

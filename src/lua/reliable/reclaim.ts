@@ -3,7 +3,8 @@ import { consumersOf } from "../fragments/stream/consumers-of.ts";
 import { deadLetter } from "../fragments/failed/dead-letter.ts";
 import { failure } from "../fragments/failed/failure.ts";
 import { settle } from "../fragments/stream/settle.ts";
-import { asArray, asNumber, defineScript, type RawReply } from "../script.ts";
+import { asFlag, asNumber, asRow } from "../reply.ts";
+import { defineScript } from "../script.ts";
 
 export interface ReclaimReply {
   /** How many entries are ready once more. */
@@ -58,12 +59,6 @@ local isLeft = #inFlight(group, "-", "+", 1, consumer) > 0
 if not isLeft then redis.call("XGROUP", "DELCONSUMER", stream, group, consumer) end
 return { reclaimed, buried, isLeft and 1 or 0 }
 `,
-  reply: (raw: RawReply): ReclaimReply => {
-    const [reclaimed, buried, isLeft] = asArray(raw);
-    return {
-      reclaimed: asNumber(reclaimed),
-      buried: asNumber(buried),
-      isLeft: asNumber(isLeft) === 1,
-    };
-  },
+  reply: (raw): ReclaimReply =>
+    asRow(raw, { reclaimed: asNumber, buried: asNumber, isLeft: asFlag }),
 });

@@ -3,7 +3,8 @@ import { inFlight } from "../fragments/stream/in-flight.ts";
 import { info } from "../fragments/stream/info.ts";
 import { keyOf } from "../fragments/message/key-of.ts";
 import { streamId } from "../fragments/stream/stream-id.ts";
-import { asArray, asBuffer, asNumber, defineScript, type RawReply } from "../script.ts";
+import { asArray, asBuffers, asNumber, asRow, asText, orNothing, type RawReply } from "../reply.ts";
+import { defineScript } from "../script.ts";
 
 /** For whom an entry is in the stream. */
 export interface Claim {
@@ -89,31 +90,32 @@ for _, row in ipairs(#groups == 0 and found or {}) do row[3][1] = { row[4], fals
 return { isMore and after, found, #groups }
 `,
   reply: (raw): StreamPage => {
-    const [next, rows, groupCount] = asArray(raw);
+    const { next, rows, groupCount } = asRow(raw, {
+      next: orNothing(asText),
+      rows: asArray,
+      groupCount: asNumber,
+    });
     return {
-      groupCount: asNumber(groupCount),
-      next: Buffer.isBuffer(next) ? next.toString() : undefined,
-      entries: asArray(rows).flatMap((row) => {
-        const [id, fields, claims] = asArray(row);
-        const found = unpackEntry(asBuffer(id).toString(), asArray(fields).map(asBuffer));
-        return found === undefined
-          ? []
-          : [{ entry: found, claims: asArray(claims).map((claim) => asClaim(claim)) }];
+      groupCount,
+      next,
+      entries: rows.flatMap((row) => {
+        const { id, fields, claims } = asRow(row, {
+          id: asText,
+          fields: asBuffers,
+          claims: (list) => asArray(list).map(asClaim),
+        });
+        const found = unpackEntry(id, fields);
+        return found === undefined ? [] : [{ entry: found, claims }];
       }),
     };
   },
 });
 
 function asClaim(raw: RawReply): Claim {
-  const [group, consumer, idle, deliveries] = asArray(raw);
-  return {
-    group: textOf(group),
-    consumer: textOf(consumer),
-    idle: asNumber(idle),
-    deliveries: asNumber(deliveries),
-  };
-}
-
-function textOf(raw: RawReply | undefined): string | undefined {
-  return Buffer.isBuffer(raw) ? raw.toString() : undefined;
+  return asRow(raw, {
+    group: orNothing(asText),
+    consumer: orNothing(asText),
+    idle: asNumber,
+    deliveries: asNumber,
+  });
 }

@@ -1,7 +1,8 @@
 import { addressOf } from "../fragments/message/address-of.ts";
 import { appendAll } from "../fragments/stream/append-all.ts";
 import { clock } from "../fragments/clock.ts";
-import { asArray, asNumber, defineScript, type RawReply } from "../script.ts";
+import { asFlag, asNumber, asRow } from "../reply.ts";
+import { defineScript } from "../script.ts";
 
 export interface TakeOverReply {
   /** How many payloads became entries. */
@@ -40,12 +41,5 @@ if refusal and moved == 0 then return refusal end
 redis.call("LTRIM", ready, moved, -1)
 return { moved, redis.call("EXISTS", ready), 0 }
 `,
-  reply: (raw: RawReply): TakeOverReply => {
-    const [moved, areMore, isPlain] = asArray(raw);
-    return {
-      moved: asNumber(moved),
-      areMore: asNumber(areMore) === 1,
-      isPlain: asNumber(isPlain) === 1,
-    };
-  },
+  reply: (raw): TakeOverReply => asRow(raw, { moved: asNumber, areMore: asFlag, isPlain: asFlag }),
 });

@@ -1,7 +1,8 @@
 import { inFlight } from "../fragments/stream/in-flight.ts";
 import { info } from "../fragments/stream/info.ts";
 import { streamId } from "../fragments/stream/stream-id.ts";
-import { asNumber, defineScript } from "../script.ts";
+import { asNumber } from "../reply.ts";
+import { defineScript } from "../script.ts";
 
 /**
  * Deletes entries at the head of the stream that every group has finished, `limit` at most; returns how many.

@@ -1,7 +1,7 @@
 import { replyOf } from "../../failure.ts";
 import { setPaused } from "../../lua/queue/set-paused.ts";
 import { openGroup } from "../../lua/reliable/open-group.ts";
-import { asNumber } from "../../lua/script.ts";
+import { asNumber } from "../../lua/reply.ts";
 import { FROM_ORDINARY, ORDINARY, type Fact } from "../ring/fact.ts";
 import type { Part } from "./part.ts";
 

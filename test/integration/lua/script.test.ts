@@ -1,7 +1,8 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import type { Redis } from "ioredis";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
-import { asArray, asNumber, defineScript, run } from "../../../src/lua/script.ts";
+import { asArray, asNumber } from "../../../src/lua/reply.ts";
+import { defineScript, run } from "../../../src/lua/script.ts";
 import { newLine } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { startOwnServer } from "../../helpers/own-server.ts";

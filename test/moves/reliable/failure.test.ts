@@ -2,7 +2,8 @@ import { beforeEach, expect, test } from "vitest";
 import { failure } from "../../../src/lua/fragments/failed/failure.ts";
 import { keyOf } from "../../../src/lua/fragments/message/key-of.ts";
 import { withoutFailures } from "../../../src/lua/fragments/failed/without-failures.ts";
-import { asArray, asBuffer, defineScript, run } from "../../../src/lua/script.ts";
+import { asBuffer, asBuffers } from "../../../src/lua/reply.ts";
+import { defineScript, run } from "../../../src/lua/script.ts";
 import { failuresIn, packTrailer, unpackTrailer } from "../../../src/queue/message/trailer.ts";
 import { newRedis } from "../../helpers/redis.ts";
 
@@ -19,7 +20,7 @@ local entry = { t = trailer ~= "none" and trailer or nil, n = tonumber(n) }
 countFailure(entry, reason, ${AT}999)
 return { entry.t, keyOf(entry.t) or "" }
 `,
-  reply: (raw) => asArray(raw).map(asBuffer) as [trailer: Buffer, key: Buffer],
+  reply: (raw) => asBuffers(raw) as [trailer: Buffer, key: Buffer],
 });
 
 let redis: ReturnType<typeof newRedis>;

@@ -1,7 +1,8 @@
 import { createHash } from "node:crypto";
 import { expect, test } from "vitest";
 import { defineFragment } from "../../../src/lua/fragment.ts";
-import { asArray, asBuffer, asNumber, defineScript } from "../../../src/lua/script.ts";
+import { asNumber } from "../../../src/lua/reply.ts";
+import { defineScript } from "../../../src/lua/script.ts";
 
 const move = defineScript({
   name: "move",
@@ -84,21 +85,4 @@ test("its digest is that of the whole text", () => {
   expect(move.sha).toBe(createHash("sha1").update(move.lua).digest("hex"));
   const other = defineScript({ ...move, name: "other" });
   expect(other.sha).not.toBe(move.sha);
-});
-
-test("numbers in replies may come as strings, when a lent client wants them so", () => {
-  expect(asNumber(5)).toBe(5);
-  expect(asNumber("5")).toBe(5);
-  expect(asNumber(Buffer.from("5"))).toBe(5);
-});
-
-test("a reply of another shape is an error, and is not quoted", () => {
-  expect(() => asNumber(null)).toThrow(new TypeError("unexpected reply of a script: nil"));
-  expect(() => asNumber(undefined)).toThrow(TypeError);
-  expect(() => asNumber([1])).toThrow(TypeError);
-  expect(() => asBuffer("secret")).toThrow(new TypeError("unexpected reply of a script: string"));
-  expect(() => asBuffer(null)).toThrow(TypeError);
-  expect(() => asArray(Buffer.from("secret"))).toThrow(
-    new TypeError("unexpected reply of a script: object"),
-  );
 });

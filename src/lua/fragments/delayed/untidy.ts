@@ -1,6 +1,6 @@
 import { byElements } from "../../family.ts";
 import { defineFragment } from "../../fragment.ts";
-import { asNumber, type RawReply } from "../../script.ts";
+import { asNumber, type RawReply } from "../../reply.ts";
 import { deadBelow } from "./dead-below.ts";
 import { hasStrays } from "./has-strays.ts";
 import { isLong } from "./is-long.ts";

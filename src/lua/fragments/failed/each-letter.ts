@@ -1,5 +1,5 @@
 import { defineFragment } from "../../fragment.ts";
-import { asBuffer, type RawReply } from "../../script.ts";
+import { asRow, asText, type RawReply } from "../../reply.ts";
 import { letter } from "./letter.ts";
 
 /** Where a reader of the dead letters stands. */
@@ -52,7 +52,5 @@ end
 
 /** Reads what the fragment `eachLetter` returns: where to go on, or undefined at the end. */
 export function asLetterCursor(raw: RawReply | undefined): LetterCursor | undefined {
-  if (!Array.isArray(raw)) return undefined;
-  const [after, last] = raw;
-  return { after: asBuffer(after).toString(), last: asBuffer(last).toString() };
+  return Array.isArray(raw) ? asRow(raw, { after: asText, last: asText }) : undefined;
 }

@@ -1,5 +1,5 @@
 import { defineFragment } from "../../fragment.ts";
-import { asNumber, type RawReply } from "../../script.ts";
+import { asNumber, type RawReply } from "../../reply.ts";
 
 /**
  * `replied(score)`: a deadline as a reply can carry it; {@link asDeadline} reads it.

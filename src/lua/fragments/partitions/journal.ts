@@ -1,5 +1,5 @@
 import { defineFragment } from "../../fragment.ts";
-import { asArray, asBuffer, asNumber, type RawReply } from "../../script.ts";
+import { asBuffer, asFlag, asNumber, type RawReply } from "../../reply.ts";
 import { clock } from "../clock.ts";
 
 /**
@@ -91,15 +91,12 @@ end
 `,
 });
 
-/** Reads what `openBatch` and `writeBatch` return, and whether the batch is old. */
-export function asBatch(raw: RawReply): Batch {
-  const [number, rows, isOld] = asArray(raw);
-  return {
-    number: asNumber(number),
-    rows: unpackRows(asBuffer(rows)),
-    isOld: asNumber(isOld) === 1,
-  };
-}
+/** The columns of a reply that begins with what `openBatch` or `writeBatch` returned, and whether the batch is old. */
+export const BATCH = {
+  number: asNumber,
+  rows: (bytes: RawReply | undefined) => unpackRows(asBuffer(bytes)),
+  isOld: asFlag,
+};
 
 /** What nobody can read goes to partition 0, which is always there. */
 function unpackRows(bytes: Buffer): Traveller[] {

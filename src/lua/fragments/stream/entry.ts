@@ -1,5 +1,5 @@
 import { defineFragment } from "../../fragment.ts";
-import { asArray, asBuffer, type RawReply } from "../../script.ts";
+import { asBuffers, asRow, asText, type RawReply } from "../../reply.ts";
 
 /** An address has 24 bytes. The name of a retry has one byte for the length of it. */
 const MAX_ADDRESS = 255;
@@ -87,9 +87,9 @@ export function unpackEntry(entryId: string, fields: readonly Buffer[]): Entry |
 }
 
 /** An entry that we have written. */
-export function asEntry(raw: RawReply): Entry {
-  const [id, fields] = asArray(raw);
-  const found = unpackEntry(asBuffer(id).toString(), asArray(fields).map(asBuffer));
+export function asEntry(raw: RawReply | undefined): Entry {
+  const { id, fields } = asRow(raw, { id: asText, fields: asBuffers });
+  const found = unpackEntry(id, fields);
   if (found === undefined) throw new TypeError("unexpected reply of a script: no entry");
   return found;
 }

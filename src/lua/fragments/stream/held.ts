@@ -1,5 +1,4 @@
 import { defineFragment } from "../../fragment.ts";
-import { asArray, asNumber, type RawReply } from "../../script.ts";
 import { inFlight } from "./in-flight.ts";
 import { streamId } from "./stream-id.ts";
 
@@ -30,6 +29,3 @@ end
 });
 
 /** A reply of a 1 or a 0 for each row. */
-export function asFlags(raw: RawReply | undefined): boolean[] {
-  return asArray(raw).map((flag) => asNumber(flag) === 1);
-}

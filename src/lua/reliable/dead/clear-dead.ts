@@ -1,4 +1,5 @@
-import { asNumber, defineScript } from "../../script.ts";
+import { asNumber } from "../../reply.ts";
+import { defineScript } from "../../script.ts";
 
 /** Drops all dead letters; returns how many. Frees in the background. */
 export const clearDead = defineScript({

@@ -4,7 +4,8 @@ import {
   type LetterCursor,
 } from "../../fragments/failed/each-letter.ts";
 import { unpackLetter, type Letter } from "../../fragments/failed/letter.ts";
-import { asArray, asBuffer, defineScript } from "../../script.ts";
+import { asBuffers, asRow, asRows, asText, type RawReply } from "../../reply.ts";
+import { defineScript } from "../../script.ts";
 
 /** Some dead letters. */
 export interface DeadPage {
@@ -27,14 +28,14 @@ local cursor = eachLetter(after, last, tonumber(limit), tonumber(maxBytes), func
 end)
 return { cursor, letters }
 `,
-  reply: (raw): DeadPage => {
-    const [next, words] = asArray(raw);
-    const letters: Letter[] = [];
-    const list = asArray(words);
-    for (let i = 0; i < list.length; i += 2) {
-      const entryId = asBuffer(list[i]).toString();
-      letters.push(unpackLetter(entryId, asArray(list[i + 1]).map(asBuffer)));
-    }
-    return { letters, next: asLetterCursor(next) };
-  },
+  reply: asDeadPage,
 });
+
+/** Reads a cursor and a list of entries: an id and the fields of each. */
+export function asDeadPage(raw: RawReply | undefined): DeadPage {
+  const { next, letters } = asRow(raw, {
+    next: asLetterCursor,
+    letters: (rows) => asRows(rows, { entryId: asText, fields: asBuffers }),
+  });
+  return { next, letters: letters.map(({ entryId, fields }) => unpackLetter(entryId, fields)) };
+}

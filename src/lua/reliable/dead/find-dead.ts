@@ -1,12 +1,7 @@
-import {
-  asLetterCursor,
-  eachLetter,
-  type LetterCursor,
-} from "../../fragments/failed/each-letter.ts";
+import { eachLetter } from "../../fragments/failed/each-letter.ts";
 import { keyOf } from "../../fragments/message/key-of.ts";
-import { unpackLetter } from "../../fragments/failed/letter.ts";
-import { asArray, asBuffer, defineScript } from "../../script.ts";
-import type { DeadPage } from "./dead-page.ts";
+import { defineScript } from "../../script.ts";
+import { asDeadPage } from "./dead-page.ts";
 
 /**
  * The dead letters of one message among those behind `after`: those with the address `wanted`, or with the business
@@ -21,18 +16,10 @@ export const findDead = defineScript({
 local letters = {}
 local cursor = eachLetter(after, last, tonumber(limit), tonumber(maxBytes), function(letter, entryId, fields)
   if letter.a ~= wanted and (key == "" or keyOf(letter.t or "") ~= key) then return end
-  letters[#letters + 1] = { entryId, fields }
+  letters[#letters + 1] = entryId
+  letters[#letters + 1] = fields
 end)
 return { cursor, letters }
 `,
-  reply: (raw): DeadPage => {
-    const [next, letters] = asArray(raw);
-    return {
-      letters: asArray(letters).map((pair) => {
-        const [entryId, fields] = asArray(pair);
-        return unpackLetter(asBuffer(entryId).toString(), asArray(fields).map(asBuffer));
-      }),
-      next: asLetterCursor(next) satisfies LetterCursor | undefined,
-    };
-  },
+  reply: asDeadPage,
 });

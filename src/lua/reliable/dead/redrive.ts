@@ -3,7 +3,8 @@ import { deadlineAfter } from "../../fragments/deadline-after.ts";
 import { asLetterCursor, eachLetter } from "../../fragments/failed/each-letter.ts";
 import { earliestDue } from "../../fragments/earliest-due.ts";
 import { retry } from "../../fragments/failed/retry.ts";
-import { asArray, asNumber, defineScript } from "../../script.ts";
+import { asNumber, asRow } from "../../reply.ts";
+import { defineScript } from "../../script.ts";
 
 /**
  * Puts dead letters back: each waits for a retry in its own group, due in `delay` milliseconds, as if it had
@@ -42,12 +43,5 @@ end)
 if redriven > 0 and due < earliest then redis.call("PUBLISH", channel, due) end
 return { redriven, cursor, now }
 `,
-  reply: (raw) => {
-    const [redriven, next, serverTime] = asArray(raw);
-    return {
-      redriven: asNumber(redriven),
-      next: asLetterCursor(next),
-      serverTime: asInstant(serverTime),
-    };
-  },
+  reply: (raw) => asRow(raw, { redriven: asNumber, next: asLetterCursor, serverTime: asInstant }),
 });

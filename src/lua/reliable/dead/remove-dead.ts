@@ -1,5 +1,6 @@
 import { asLetterCursor, eachLetter } from "../../fragments/failed/each-letter.ts";
-import { asArray, asNumber, defineScript } from "../../script.ts";
+import { asArray, asNumber } from "../../reply.ts";
+import { defineScript } from "../../script.ts";
 
 /**
  * Removes the dead letters of the message with the address `wanted`, one for each group that could not handle it.

@@ -1,4 +1,5 @@
-import { asNumber, defineScript } from "../../script.ts";
+import { asNumber } from "../../reply.ts";
+import { defineScript } from "../../script.ts";
 
 /** Drops all that waits for a retry; returns how much that was. Frees in the background. */
 export const clearRetries = defineScript({

@@ -1,7 +1,8 @@
 import { asDeadline, replied } from "../../fragments/message/replied.ts";
 import { unpackRetry, type Retry } from "../../fragments/failed/retry.ts";
 import { waitingFor } from "../../fragments/failed/waiting-for.ts";
-import { asArray, asBuffer, defineScript } from "../../script.ts";
+import { asArray, asBuffer, asRow, asText } from "../../reply.ts";
+import { defineScript } from "../../script.ts";
 
 /** A message that waits for a retry in one group. */
 export interface WaitingRetry extends Retry {
@@ -27,9 +28,8 @@ return found
 `,
   reply: (raw): WaitingRetry[] =>
     asArray(raw).flatMap((row) => {
-      const [group, due, value] = asArray(row);
-      const retry = unpackRetry(asBuffer(value));
-      if (retry === undefined) return [];
-      return [{ group: asBuffer(group).toString(), due: asDeadline(due), ...retry }];
+      const { value, ...waiting } = asRow(row, { group: asText, due: asDeadline, value: asBuffer });
+      const retry = unpackRetry(value);
+      return retry === undefined ? [] : [{ ...waiting, ...retry }];
     }),
 });

@@ -1,5 +1,6 @@
 import { waitingFor } from "../../fragments/failed/waiting-for.ts";
-import { asArray, asNumber, defineScript } from "../../script.ts";
+import { asFlags } from "../../reply.ts";
+import { defineScript } from "../../script.ts";
 
 /**
  * Takes messages out of what waits for a retry, in every group; returns for each whether it was there.
@@ -28,5 +29,5 @@ for each row do
 end
 return flags
 `,
-  reply: (raw) => asArray(raw).map((flag) => asNumber(flag) === 1),
+  reply: asFlags,
 });

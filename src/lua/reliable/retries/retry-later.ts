@@ -2,10 +2,10 @@ import { asInstant, clock } from "../../fragments/clock.ts";
 import { deadlineAfter } from "../../fragments/deadline-after.ts";
 import { earliestDue } from "../../fragments/earliest-due.ts";
 import { failure } from "../../fragments/failed/failure.ts";
-import { asFlags } from "../../fragments/stream/held.ts";
 import { retry } from "../../fragments/failed/retry.ts";
 import { settle } from "../../fragments/stream/settle.ts";
-import { asArray, defineScript, type RawReply } from "../../script.ts";
+import { asFlags, asRow } from "../../reply.ts";
+import { defineScript } from "../../script.ts";
 
 export interface RetryLaterReply {
   /** The server's clock (epoch ms), to the microsecond. */
@@ -62,8 +62,5 @@ end)
 if soonest < earliest then redis.call("PUBLISH", channel, soonest) end
 return refused or { now, settled }
 `,
-  reply: (raw: RawReply): RetryLaterReply => {
-    const [serverTime, settled] = asArray(raw);
-    return { serverTime: asInstant(serverTime), settled: asFlags(settled) };
-  },
+  reply: (raw): RetryLaterReply => asRow(raw, { serverTime: asInstant, settled: asFlags }),
 });

@@ -1,7 +1,8 @@
 import { keyOf } from "../../fragments/message/key-of.ts";
 import { asDeadline, replied } from "../../fragments/message/replied.ts";
 import { retry, unpackRetry, unpackRetryName, type Retry } from "../../fragments/failed/retry.ts";
-import { asArray, asBuffer, asNumber, defineScript } from "../../script.ts";
+import { asArray, asBuffer, asNumber, asRow } from "../../reply.ts";
+import { defineScript } from "../../script.ts";
 
 /** A message that waits for a retry in one group. */
 export interface NamedRetry extends Retry {
@@ -43,14 +44,18 @@ end
 return { lookedUp, found }
 `,
   reply: (raw): RetryPage => {
-    const [lookedUp, rows] = asArray(raw);
+    const { lookedUp, rows } = asRow(raw, { lookedUp: asNumber, rows: asArray });
     return {
-      lookedUp: asNumber(lookedUp),
-      retries: asArray(rows).flatMap((row) => {
-        const [name, due, value] = asArray(row);
-        const named = unpackRetryName(asBuffer(name));
-        const waiting = unpackRetry(asBuffer(value));
-        return named && waiting ? [{ ...named, due: asDeadline(due), ...waiting }] : [];
+      lookedUp,
+      retries: rows.flatMap((row) => {
+        const { name, due, value } = asRow(row, {
+          name: asBuffer,
+          due: asDeadline,
+          value: asBuffer,
+        });
+        const named = unpackRetryName(name);
+        const waiting = unpackRetry(value);
+        return named && waiting ? [{ ...named, due, ...waiting }] : [];
       }),
     };
   },

@@ -1,4 +1,5 @@
-import { asNumber, defineScript } from "../../script.ts";
+import { asNumber } from "../../reply.ts";
+import { defineScript } from "../../script.ts";
 
 /** How many messages are delayed or wait for a retry: at one instant, so that none is counted twice. O(1). */
 export const sizeWithRetries = defineScript({
