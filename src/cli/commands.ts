@@ -1,43 +1,43 @@
-import type { Command } from "./command/command.ts";
+import type { Command } from "./session/command.ts";
 
-/** A subcommand that is loaded when it is asked for. */
+/** A subcommand, loaded on demand. */
 interface Entry {
   readonly summary: string;
   readonly load: () => Promise<Command>;
 }
 
-/** All subcommands, as `delayline help` lists them. */
+/** All subcommands, in the order in which `delayline help` lists them. */
 export const COMMANDS = {
   queues: {
-    summary: "the queues that there are",
+    summary: "lists all queues",
     load: async () => (await import("./commands/queues.ts")).queues,
   },
   stats: {
-    summary: "how many messages are where, and how late",
+    summary: "counts messages by state, and shows which queues are late",
     load: async () => (await import("./commands/stats.ts")).stats,
   },
   list: {
-    summary: "the messages of a queue, by deadline",
+    summary: "lists the messages of a queue in one state",
     load: async () => (await import("./commands/list.ts")).list,
   },
   search: {
-    summary: "delayed messages by a prefix of their keys",
+    summary: "finds delayed messages by a prefix of their keys",
     load: async () => (await import("./commands/search.ts")).search,
   },
   get: {
-    summary: "where one message is, by its id or key",
+    summary: "shows where a message is, by its id or key",
     load: async () => (await import("./commands/get.ts")).get,
   },
   due: {
-    summary: "how much falls due when",
+    summary: "counts messages by when they fall due",
     load: async () => (await import("./commands/due.ts")).due,
   },
   cancel: {
-    summary: "cancels messages, by id, key or prefix",
+    summary: "cancels messages by id, key or key prefix",
     load: async () => (await import("./commands/cancel.ts")).cancel,
   },
   reschedule: {
-    summary: "gives a message another deadline",
+    summary: "gives a message a new deadline",
     load: async () => (await import("./commands/reschedule.ts")).reschedule,
   },
   "deliver-now": {
@@ -45,39 +45,39 @@ export const COMMANDS = {
     load: async () => (await import("./commands/deliver-now.ts")).deliverNow,
   },
   pause: {
-    summary: "nothing becomes ready and nothing is handed out",
+    summary: "pauses a queue: nothing becomes ready, nothing is delivered",
     load: async () => (await import("./commands/pause.ts")).pause,
   },
   resume: {
-    summary: "lets a paused queue go on",
+    summary: "resumes a paused queue",
     load: async () => (await import("./commands/resume.ts")).resume,
   },
   dead: {
-    summary: "dead letters: list, redrive, remove",
+    summary: "lists, redrives or removes dead letters",
     load: async () => (await import("./commands/dead.ts")).dead,
   },
   quarantine: {
-    summary: "what nobody could read: list, requeue, remove",
+    summary: "lists, requeues or removes unreadable messages",
     load: async () => (await import("./commands/quarantine.ts")).quarantine,
   },
   partitions: {
-    summary: "the partitions of a queue",
+    summary: "lists the partitions of a queue",
     load: async () => (await import("./commands/partitions.ts")).partitions,
   },
   export: {
-    summary: "writes a queue to a file, a message a line",
+    summary: "writes a queue to a file, one message per line",
     load: async () => (await import("./commands/export.ts")).exportCommand,
   },
   import: {
-    summary: "puts such a file into a queue, each message once",
+    summary: "reads an export into a queue, each message once",
     load: async () => (await import("./commands/import.ts")).importCommand,
   },
   doctor: {
-    summary: "what is not as it should be, and what repairs it",
+    summary: "finds what is wrong, and says how to repair it",
     load: async () => (await import("./commands/doctor.ts")).doctor,
   },
   dashboard: {
-    summary: "a page that shows the queues",
+    summary: "serves a web page that shows the queues",
     load: async () => (await import("./commands/dashboard.ts")).dashboard,
   },
 } as const satisfies Readonly<Record<string, Entry>>;

@@ -1,6 +1,6 @@
-import { COMMON_HELP, type Command, type OptionsConfig } from "./command/command.ts";
 import { COMMANDS } from "./commands.ts";
 import { wrap } from "./printing/wrap.ts";
+import { COMMON, COMMON_HELP, type Command, type OptionsConfig } from "./session/command.ts";
 
 /** What `delayline help` prints. */
 export function overview(): string {
@@ -11,19 +11,22 @@ export function overview(): string {
   return [
     "usage: delayline <command> [options]",
     "",
-    "Looks into the queues of a Redis, and changes them.",
+    "Shows the queues in Redis, and changes them.",
     "",
     "  What is wrong?              delayline doctor",
     "  Where is a message?         delayline get order:42",
     "  What falls due at nine?     delayline due --at tomorrow 09:00",
     "",
+    "Commands:",
     ...lines,
     "",
     "Options of every command:",
-    ...optionLines(COMMON_HELP),
+    ...optionLines(COMMON_HELP, COMMON),
     "",
-    "delayline help <command> tells more. Exit codes: 0 done, 1 nothing found, or",
-    "doctor found errors, 2 not legal, 3 Redis not reached or refuses, 4 declined.",
+    "Run delayline help <command> for the options of a command.",
+    "",
+    "Exit codes: 0 success; 1 nothing found, or doctor found errors; 2 usage error;",
+    "3 Redis unreachable or refused; 4 you answered no.",
     "",
   ].join("\n");
 }
@@ -39,24 +42,23 @@ export function helpOf({ usage, help, options, optionHelp }: Command): string {
     ...own,
     "",
     "Options of every command:",
-    ...optionLines(COMMON_HELP),
+    ...optionLines(COMMON_HELP, COMMON),
     "",
   ].join("\n");
 }
 
-function optionLines(
-  help: Readonly<Record<string, string>>,
-  options: OptionsConfig = {},
-): string[] {
+function optionLines(help: Readonly<Record<string, string>>, options: OptionsConfig): string[] {
   const rows = Object.entries(help).map(([name, text]) => {
-    const short = options[name]?.short;
-    return [`  ${short === undefined ? "" : `-${short}, `}--${name}`, text] as const;
+    const option = options[name];
+    const short = option?.short === undefined ? "    " : `-${option.short}, `;
+    const value = option?.type === "string" ? ` ${option.value}` : "";
+    return [`  ${short}--${name}${value}`, text] as const;
   });
   const width = Math.max(...rows.map(([name]) => name.length)) + 2;
   return rows.flatMap(([name, text]) => wrap(`${name.padEnd(width)}${text}`, width));
 }
 
-/** Lines that follow each other are one paragraph, but for those that begin with a space. */
+/** Joins consecutive lines into paragraphs. A line that begins with a space stays a line. */
 function paragraphs(text: string): string[] {
   const found: string[] = [];
   for (const line of text.trim().split("\n")) {

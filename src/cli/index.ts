@@ -1,8 +1,8 @@
 #!/usr/bin/env node
-import { EXIT } from "./command/exit-code.ts";
 import { main } from "./main.ts";
+import { EXIT } from "./session/exit-code.ts";
 
-// The `delayline` command. The first Ctrl-C ends it in good order, the second at once.
+// The `delayline` command. The first Ctrl-C or SIGTERM ends it in good order; the second kills it.
 
 const interrupt = new AbortController();
 process.once("SIGINT", () => interrupt.abort());
@@ -11,7 +11,7 @@ process.once("SIGTERM", () => {
   isTerminated = true;
   interrupt.abort();
 });
-// Whoever reads, such as `head`, has had enough.
+// A reader such as `head` closes the pipe once it has read enough.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   if (error.code !== "EPIPE") throw error;
   process.exit(EXIT.done);

@@ -2,26 +2,28 @@ import { setMaxListeners } from "node:events";
 import { parseArgs } from "node:util";
 import { DelaylineError, RedisError } from "../errors.ts";
 import { escapeControl } from "../inspect/escape-control.ts";
-import { readAddresses, secretsOf } from "./words/addresses.ts";
-import { COMMON, type Command } from "./command/command.ts";
 import { COMMANDS, type CommandName } from "./commands.ts";
-import { parseDuration } from "./words/durations.ts";
-import { EXIT, type ExitCode } from "./command/exit-code.ts";
 import { helpOf, overview } from "./help.ts";
-import { joinInstants } from "./words/instants.ts";
+import { DEFAULT_URL, parseAddresses } from "./parsing/addresses.ts";
+import { parseDuration } from "./parsing/durations.ts";
+import { joinInstants } from "./parsing/instants.ts";
+import { secretsIn } from "./parsing/secrets.ts";
+import { suggest } from "./parsing/suggest.ts";
+import { UsageError } from "./parsing/usage-error.ts";
 import type { Io } from "./printing/io.ts";
-import { Session } from "./command/session.ts";
-import { suggest } from "./words/suggest.ts";
-import { DeclinedError, UsageError } from "./words/usage-error.ts";
+import { COMMON, type Command } from "./session/command.ts";
+import { DeclinedError } from "./session/confirm.ts";
+import { EXIT, type ExitCode } from "./session/exit-code.ts";
+import { Session } from "./session/session.ts";
 import { readVersion } from "./version.ts";
 
 /**
- * The `delayline` command. Returns its exit code; never rejects. Nothing that it writes has a password of Redis in it.
+ * Runs the `delayline` command and returns its exit code; never rejects. Its error messages hold no Redis password.
  *
- * @param argv the words behind the command's name.
+ * @param argv the arguments after the command's name.
  */
 export async function main(argv: readonly string[], io: Io): Promise<ExitCode> {
-  // Each call that waits listens to it.
+  // Every pending call listens to the signal.
   setMaxListeners(0, io.signal);
   try {
     return await runCommand(argv, io);
@@ -30,7 +32,7 @@ export async function main(argv: readonly string[], io: Io): Promise<ExitCode> {
       io.stderr.write("delayline: interrupted\n");
       return EXIT.interrupted;
     }
-    return tell(error, urlsIn(argv, io), io);
+    return reportFailure(error, urlsIn(argv, io), io);
   }
 }
 
@@ -56,7 +58,7 @@ async function runCommand(argv: readonly string[], io: Io): Promise<ExitCode> {
   }
   const callTimeout = Math.max(1, Math.round(parseDuration("--timeout", String(timeout))));
   const isCluster = values["cluster"] === true;
-  const addresses = readAddresses(given.length > 0 ? given : [urlOf(io)], isCluster);
+  const addresses = parseAddresses(given.length > 0 ? given : [urlOf(io)], isCluster);
   const isJson = values["json"] === true;
   const connection = { urls: given, isCluster, interop } as const;
   await using session = new Session(io, addresses, { callTimeout, connection, isJson });
@@ -83,24 +85,24 @@ async function help(argv: readonly string[], at: number, io: Io): Promise<ExitCo
 async function load(word: string): Promise<Command> {
   if (Object.hasOwn(COMMANDS, word)) return await COMMANDS[word as CommandName].load();
   throw new UsageError(
-    `there is no command ${JSON.stringify(word)}${orMeant(word, [...Object.keys(COMMANDS), "help"])}`,
+    `there is no command ${JSON.stringify(word)}${suggestion(word, [...Object.keys(COMMANDS), "help"])}`,
   );
 }
 
-/** Where the command's name is; common options may stand before it. -1: there is none. */
+/** The index of the command's name, which common options may precede; -1 if there is none. */
 function commandAt(argv: readonly string[]): number {
   for (let i = 0; i < argv.length; i++) {
     const word = argv[i] as string;
     if (!word.startsWith("-")) return i;
     const name = word.slice(2);
-    const isValued =
+    const takesValue =
       Object.hasOwn(COMMON, name) && COMMON[name as keyof typeof COMMON].type === "string";
-    if (isValued) i++;
+    if (takesValue) i++;
   }
   return -1;
 }
 
-/** @throws {UsageError} if an option is not known, or lacks its value. Values are not told. */
+/** @throws {UsageError} if an option is unknown or lacks its value. The message repeats no values: one may be a password. */
 function parse(command: Command, name: string, args: string[]) {
   const options = { ...COMMON, ...command.options };
   try {
@@ -116,39 +118,39 @@ function parse(command: Command, name: string, args: string[]) {
     const [, option = ""] = /'(--?[\w-]+)/.exec((error as Error).message) ?? [];
     if (code === "ERR_PARSE_ARGS_UNKNOWN_OPTION") {
       const known = Object.keys(options).map((one) => `--${one}`);
-      throw new UsageError(`${name} has no option ${option}${orMeant(option, known)}`, {
+      throw new UsageError(`${name} has no option ${option}${suggestion(option, known)}`, {
         cause: error,
       });
     }
-    throw new UsageError(`${option || "an option"} of ${name} needs a value, or must have none`, {
+    throw new UsageError(`${option || "an option"} of ${name} lacks its value, or takes none`, {
       cause: error,
     });
   }
 }
 
-function orMeant(word: string, known: readonly string[]): string {
+function suggestion(word: string, known: readonly string[]): string {
   const near = suggest(word, known);
-  return near === undefined ? "; see delayline help" : `; did you mean ${near}?`;
+  return near === undefined ? "; run delayline help" : `; did you mean ${near}?`;
 }
 
-/** Where Redis is, unless the command line says so. */
+/** The URL to use without `--redis`. */
 function urlOf({ env }: Io): string {
   const { REDIS_URL: url = "" } = env;
-  return url === "" ? "redis://localhost:6379" : url;
+  return url === "" ? DEFAULT_URL : url;
 }
 
-/** Whatever may be a URL of Redis, even where the command line is not legal. */
+/** Everything that may be a URL of Redis, even in an invalid command line. */
 function urlsIn(argv: readonly string[], { env }: Io): string[] {
   return [...argv, env["REDIS_URL"] ?? ""]
     .map((word) => word.replace(/^--redis=/, ""))
     .filter((word) => word.includes("://"));
 }
 
-/** Says what has failed, and returns the exit code. */
-function tell(error: unknown, urls: readonly string[], io: Io): ExitCode {
+/** Prints why the command failed, with passwords masked, and returns the exit code. */
+function reportFailure(error: unknown, urls: readonly string[], io: Io): ExitCode {
   const say = (text: string) => {
-    const bare = secretsOf(urls).reduce((all, secret) => all.replaceAll(secret, "***"), text);
-    io.stderr.write(`delayline: ${escapeControl(bare)}\n`);
+    const masked = secretsIn(urls).reduce((all, secret) => all.replaceAll(secret, "***"), text);
+    io.stderr.write(`delayline: ${escapeControl(masked)}\n`);
   };
   if (error instanceof DeclinedError) {
     say(error.message);
@@ -159,11 +161,13 @@ function tell(error: unknown, urls: readonly string[], io: Io): ExitCode {
     return EXIT.redis;
   }
   const isUsage = error instanceof UsageError || error instanceof DelaylineError;
-  // The library refuses arguments that are not legal.
+  // The library throws these for invalid arguments.
   if (isUsage || error instanceof TypeError || error instanceof RangeError) {
     say(error.message);
     return EXIT.usage;
   }
-  say(`unexpected: ${error instanceof Error ? error.message : "something was thrown"}`);
+  say(
+    `unexpected: ${error instanceof Error ? error.message : "a value that is not an Error was thrown"}`,
+  );
   return EXIT.defect;
 }

@@ -1,23 +1,27 @@
 import type { InspectedQueue } from "../../inspect/inspector.ts";
-import { CHANGING, CHANGING_HELP, defineCommand } from "../command/command.ts";
-import { EXIT } from "../command/exit-code.ts";
+import { UsageError } from "../parsing/usage-error.ts";
 import { quoted } from "../printing/output.ts";
-import { findMessages } from "../command/find-messages.ts";
-import type { Session } from "../command/session.ts";
 import { formatCount } from "../printing/table.ts";
-import { UsageError } from "../words/usage-error.ts";
+import { CHANGING, CHANGING_HELP, defineCommand } from "../session/command.ts";
+import { confirm } from "../session/confirm.ts";
+import { EXIT } from "../session/exit-code.ts";
+import { findMessages } from "../session/find-messages.ts";
+import type { Session } from "../session/session.ts";
 
 export const cancel = defineCommand({
   usage: "cancel <queue> (<id or key>... | --prefix <prefix>)",
-  help: `Cancels delayed messages, and by their ids retrying ones: they will never be delivered.
-What is ready, in flight or dead stays.`,
+  help: `Cancels delayed messages, and retrying ones if you give their ids. Cancelled messages are
+never delivered. Messages that are ready, in flight or dead stay.`,
   words: [1, 1000],
-  options: { ...CHANGING, prefix: { type: "string" } },
-  optionHelp: { ...CHANGING_HELP, prefix: "all whose keys begin so, such as order:" },
+  options: { ...CHANGING, prefix: { type: "string", value: "<prefix>" } },
+  optionHelp: {
+    ...CHANGING_HELP,
+    prefix: "cancels all delayed messages whose keys begin with this, such as order:",
+  },
   async run(session, [name = "", ...wanted], values) {
     const { prefix } = values;
     if ((prefix === undefined) === (wanted.length === 0) || prefix === "") {
-      throw new UsageError("name ids or keys, or give a --prefix that is not empty");
+      throw new UsageError("give ids or keys, or a --prefix that is not empty");
     }
     const queue = await session.open(name);
     const { output, signal } = session;
@@ -30,13 +34,13 @@ What is ready, in flight or dead stays.`,
       if (isPrefix) output.say(`No delayed message has a key that begins with ${quoted(prefix)}.`);
       return EXIT.nothing;
     }
-    const what = `${formatCount(found)} message(s) of queue ${quoted(name)}`;
-    if (!(await session.mayChange(`cancel ${what}`, values))) return EXIT.done;
+    const what = `${formatCount(found, "message")} of queue ${quoted(name)}`;
+    if (!(await confirm(session, `cancel ${what}`, values))) return EXIT.done;
     const count = isPrefix
       ? (await queue.messages.cancelWhere({ prefix }, { signal })).count
       : await cancelEach(session, queue, named);
     if (session.isJson) await output.json({ queue: name, cancelled: count });
-    else await output.print(`Cancelled ${formatCount(count)} message(s) of queue ${quoted(name)}.`);
+    else await output.print(`Cancelled ${formatCount(count, "message")} of queue ${quoted(name)}.`);
     return count > 0 ? EXIT.done : EXIT.nothing;
   },
 });

@@ -1,26 +1,26 @@
 import { once } from "node:events";
 import { serveDashboard } from "../../dashboard/index.ts";
-import { defineCommand } from "../command/command.ts";
-import { EXIT } from "../command/exit-code.ts";
-import { parseCount } from "../words/parse-count.ts";
+import { parseCount } from "../parsing/count.ts";
+import { defineCommand } from "../session/command.ts";
+import { EXIT } from "../session/exit-code.ts";
 
 export const dashboard = defineCommand({
   usage: "dashboard [--port <port>] [--write] [--payloads]",
-  help: `Serves a page that shows the queues, on this machine alone, until Ctrl-C. It only shows,
-unless --write is given. For others than this machine, mount delayline/dashboard in a server
-of yours that knows who may see it.`,
+  help: `Serves a web page that shows the queues, until Ctrl-C. Only this machine can reach it. It
+changes nothing unless you give --write. To serve it to others, mount delayline/dashboard in
+a server of your own that checks who may see it.`,
   words: [0, 0],
   options: {
-    port: { type: "string", short: "p" },
-    host: { type: "string" },
+    port: { type: "string", value: "<port>", short: "p" },
+    host: { type: "string", value: "<address>" },
     write: { type: "boolean" },
     payloads: { type: "boolean" },
   },
   optionHelp: {
-    port: "which port; defaults to 8425, 0 is one that is free",
-    host: "a loopback address; defaults to 127.0.0.1",
+    port: "listens on this port; 0 picks a free one; defaults to 8425",
+    host: "listens on this loopback address; defaults to 127.0.0.1",
     write: "lets everybody on this machine change the queues",
-    payloads: "lets payloads be looked at",
+    payloads: "shows payloads",
   },
   async run(session, _, { port = "8425", host, write = false, payloads = false }) {
     const { addresses, output, isJson, signal } = session;

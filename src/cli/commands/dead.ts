@@ -4,49 +4,51 @@ import { messagesIn } from "../../inspect/messages-in.ts";
 import { isUnreadable, type Sighting } from "../../inspect/sighting.ts";
 import { isMessageId } from "../../queue/message/message.ts";
 import type { DeadLetters } from "../../reliable/dead-letters.ts";
-import { CHANGING, CHANGING_HELP, defineCommand } from "../command/command.ts";
-import { formatDistance, parseDuration } from "../words/durations.ts";
-import { EXIT, type ExitCode } from "../command/exit-code.ts";
+import { CHANGING, CHANGING_HELP, defineCommand } from "../session/command.ts";
+import { confirm } from "../session/confirm.ts";
+import { formatDistance } from "../printing/format-time.ts";
+import { parseDuration } from "../parsing/durations.ts";
+import { EXIT, type ExitCode } from "../session/exit-code.ts";
 import { failureLines, payloadLine, sightingJson } from "../printing/message-view.ts";
 import { quoted } from "../printing/output.ts";
-import type { Session } from "../command/session.ts";
-import { subWord } from "../words/sub-word.ts";
+import type { Session } from "../session/session.ts";
+import { parseSubWord } from "../parsing/sub-word.ts";
 import { formatCount, type Column } from "../printing/table.ts";
-import { UsageError } from "../words/usage-error.ts";
+import { UsageError } from "../parsing/usage-error.ts";
 
 export const dead = defineCommand({
   usage: "dead list|redrive|remove <queue> [<id>... | --all]",
-  help: `The dead letters of a reliable queue.
-  list     prints them, oldest first
-  redrive  delivers them again, as if for the first time; all, if none is named
+  help: `Lists, redrives or removes the dead letters of a reliable queue.
+  list     lists them, oldest first
+  redrive  delivers them again, as if for the first time: all, unless you give ids
   remove   removes them for good
-A letter is found by reading: O(N) in the number of letters, in bounded steps.`,
+Finding a letter is O(N) in the number of letters, in bounded steps.`,
   words: [2, 1000],
   options: {
     ...CHANGING,
     all: { type: "boolean" },
-    delay: { type: "string" },
+    delay: { type: "string", value: "<duration>" },
     payload: { type: "boolean" },
   },
   optionHelp: {
     ...CHANGING_HELP,
-    all: "all that are dead now",
-    delay: "of redrive: how long they wait before; defaults to 0s",
-    payload: "of list: shows payloads, readable and escaped",
+    all: "redrives or removes all letters that are dead now",
+    delay: "redrives after this long; defaults to 0s",
+    payload: "shows payloads in readable form, with list",
   },
   async run(session, [word, name = "", ...ids], values) {
-    const what = subWord("dead", word, ["list", "redrive", "remove"]);
+    const what = parseSubWord("dead", word, ["list", "redrive", "remove"]);
     const { delay = "0s", payload = false } = values;
-    // To put all back loses nothing.
+    // Redriving all loses nothing, so it needs no --all. Removing all does.
     const all = values.all ?? (what === "redrive" && ids.length === 0);
     const wait = parseDuration("--delay", delay);
     if (what !== "list" && all === ids.length > 0) {
-      throw new UsageError(`name the ids to ${what}, or say --all`);
+      throw new UsageError(`give the ids to ${what}, or --all`);
     }
     const wrong = ids.find((id) => !isMessageId(id));
     if (wrong !== undefined) {
       throw new UsageError(
-        `${JSON.stringify(wrong)} is no message id; dead letters have no other name`,
+        `${JSON.stringify(wrong)} is not a message id; dead letters are not found by key`,
       );
     }
     const queue = await session.open(name);
@@ -54,17 +56,15 @@ A letter is found by reading: O(N) in the number of letters, in bounded steps.`,
     const letters = queue.deadLetters;
     const size = letters === undefined ? 0 : queue.stats.dead;
     if (letters === undefined || size === 0) return none(session, name);
-    const count = all
-      ? `all ${formatCount(size)} dead letters`
-      : `${formatCount(ids.length)} dead letter(s)`;
-    const doing = `${what} ${count} of queue ${quoted(name)}`;
-    if (!(await session.mayChange(doing, values))) return EXIT.done;
-    const done = await change(session, letters, what, all ? ["all"] : ids, wait);
+    const letterCount = formatCount(all ? size : ids.length, "dead letter");
+    const change = `${what} ${all ? "all " : ""}${letterCount} of queue ${quoted(name)}`;
+    if (!(await confirm(session, change, values))) return EXIT.done;
+    const done = await changeLetters(session, letters, what, all ? ["all"] : ids, wait);
     const verb = what === "redrive" ? "Redrove" : "Removed";
     if (session.isJson) await session.output.json({ queue: name, [what]: done });
     else
       await session.output.print(
-        `${verb} ${formatCount(done)} dead letter(s) of queue ${quoted(name)}.`,
+        `${verb} ${formatCount(done, "dead letter")} of queue ${quoted(name)}.`,
       );
     return done > 0 ? EXIT.done : EXIT.nothing;
   },
@@ -98,7 +98,7 @@ async function list(
   return EXIT.done;
 }
 
-/** What can be done about letters, of which the first `unreadable` one is named. */
+/** Suggests commands: to redrive letters, and to remove the unreadable one whose id is given. */
 function sayNext(
   session: Session,
   name: string,
@@ -107,16 +107,16 @@ function sayNext(
 ): void {
   const redrive = session.commandLine("dead", "redrive", name);
   if (redrivable > 0 && redrive !== undefined) {
-    session.output.say(`To deliver them again, or some by their ids: ${redrive}`);
+    session.output.say(`To deliver them all again (give ids for some): ${redrive}`);
   }
   if (unreadable === undefined) return;
   const remove = session.commandLine("dead", "remove", name, unreadable);
   if (remove !== undefined) {
-    session.output.say(`To remove one that is unreadable, and cannot be redriven: ${remove}`);
+    session.output.say(`To remove an unreadable one, which cannot be redriven: ${remove}`);
   }
 }
 
-/** A table; under each letter why it died, and what failed before. */
+/** Prints a table of letters, and under each letter why it died and which attempts failed before. */
 async function printLetters(
   { output }: Session,
   letters: readonly Sighting[],
@@ -135,7 +135,7 @@ async function printLetters(
     const lines = failureLines(letter, now);
     return [
       `    ${escapeControl(group)}${reason === "" ? "" : `: ${quoted(reason)}`}`,
-      // Mostly the last one is that of which it died, as it stands above.
+      // The last failed attempt is usually the one it died of, whose reason is in the line above.
       ...(failures.at(-1)?.attempt === attempts ? lines.slice(0, -1) : lines),
       ...(withPayload ? [payloadLine(payload)] : []),
     ];
@@ -143,7 +143,7 @@ async function printLetters(
   await output.table(COLUMNS, rows, under);
 }
 
-async function change(
+async function changeLetters(
   { signal }: Session,
   letters: DeadLetters<Uint8Array>,
   what: "redrive" | "remove",
@@ -170,6 +170,6 @@ const PAGE = 100;
 const COLUMNS: readonly Column[] = [
   { title: "DIED" },
   { title: "ID" },
-  { title: "TRIES", align: "right" },
+  { title: "ATTEMPTS", align: "right" },
   { title: "KEY", canShrink: true },
 ];

@@ -1,25 +1,26 @@
-import { escapeControl } from "../../inspect/escape-control.ts";
 import { diagnose, type Finding } from "../../doctor/diagnose.ts";
-import { defineCommand } from "../command/command.ts";
-import { EXIT } from "../command/exit-code.ts";
-import { formatFacts } from "../printing/table.ts";
+import { escapeControl } from "../../inspect/escape-control.ts";
+import { formatCount, formatFacts } from "../printing/table.ts";
 import { wrap } from "../printing/wrap.ts";
+import { defineCommand } from "../session/command.ts";
+import { EXIT } from "../session/exit-code.ts";
 
 export const doctor = defineCommand({
   usage: "doctor [queue]...",
-  help: `Looks at Redis and at the queues, all of them unless some are named, and prints what is not
-as it should be: what, why that matters, and what repairs it. Changes nothing in the database.
-Exit code 1 if there are errors, 3 if Redis cannot be reached.`,
+  help: `Examines Redis and the queues, all of them unless you name some. Prints what is wrong, why
+it matters, and how to repair it. Changes nothing in the database.
+Exit code 1 if it finds errors, 3 if it cannot reach Redis.`,
   words: [0, 1000],
   options: {},
   optionHelp: {},
-  async run({ addresses, output, isJson, signal }, names) {
+  async run({ addresses, output, isJson, signal, commandLine }, names) {
     const queues = names.length > 0 ? { queues: names } : {};
     const counts = { error: 0, warning: 0, notice: 0 };
     const errors: string[] = [];
     let isReached = true;
-    output.progress(`Looking at ${addresses.shown} ...`);
-    for await (const finding of diagnose({ redis: addresses.redis, ...queues, signal })) {
+    output.progress(`Examining ${addresses.shown} ...`);
+    const options = { redis: addresses.redis, ...queues, commandLine, signal };
+    for await (const finding of diagnose(options)) {
       counts[finding.level]++;
       if (finding.level === "error") errors.push(titleOf(finding));
       if (finding.check === "reachable" && finding.level === "error") isReached = false;
@@ -27,9 +28,13 @@ Exit code 1 if there are errors, 3 if Redis cannot be reached.`,
       else await output.print(...linesOf(finding, output.hasColours), "");
     }
     const { error, warning, notice } = counts;
-    const sum = [`${error} error(s)`, `${warning} warning(s)`, `${notice} notice(s)`].join(", ");
-    output.say(error + warning + notice === 0 ? "Nothing was found." : sum);
-    // They may have left the screen.
+    const sum = [
+      formatCount(error, "error"),
+      formatCount(warning, "warning"),
+      formatCount(notice, "notice"),
+    ].join(", ");
+    output.say(error + warning + notice === 0 ? "Found nothing wrong." : `Found ${sum}.`);
+    // The findings themselves may have scrolled off the screen.
     if (error > 0 && !isJson) output.say(`Errors: ${shorten(errors)}`);
     if (!isReached) return EXIT.redis;
     return error > 0 ? EXIT.nothing : EXIT.done;
@@ -61,5 +66,5 @@ const COLOURS = { error: "\u001b[31m", warning: "\u001b[33m", notice: "\u001b[36
 /** Two spaces, `repair`, and two more. */
 const FACT_INDENT = 10;
 
-/** Errors that are told once more at the end. */
+/** How many errors the last line names. */
 const MOST = 10;

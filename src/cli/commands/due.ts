@@ -1,29 +1,34 @@
 import type { InspectedQueue } from "../../inspect/inspector.ts";
-import { defineCommand } from "../command/command.ts";
-import { formatDuration, formatInstant, parseDuration } from "../words/durations.ts";
-import { EXIT } from "../command/exit-code.ts";
-import { parseInstant } from "../words/instants.ts";
+import { parseCount } from "../parsing/count.ts";
+import { parseDuration } from "../parsing/durations.ts";
+import { parseInstant } from "../parsing/instants.ts";
+import { UsageError } from "../parsing/usage-error.ts";
+import { formatDuration, formatInstant } from "../printing/format-time.ts";
 import { Outlook } from "../printing/outlook.ts";
-import { parseCount } from "../words/parse-count.ts";
-import type { Session } from "../command/session.ts";
-import { formatCount, type Column } from "../printing/table.ts";
-import { UsageError } from "../words/usage-error.ts";
+import { printQueues, printSpans } from "../printing/outlook-tables.ts";
+import { formatCount } from "../printing/table.ts";
+import { defineCommand } from "../session/command.ts";
+import { EXIT } from "../session/exit-code.ts";
 
 export const due = defineCommand({
   usage: "due [queue] [--at <time>] [--step <duration>] [--count <count>]",
-  help: `How many messages and retries fall due when, from now on or from a time on, and how many
-are overdue now; without a queue, of all queues, and which of them has how much of it.
-Spans in which nothing falls due are left out, but for the one at --at.
-  delayline due --at tomorrow 09:00            what falls due at nine tomorrow
-  delayline due orders --step 15m --count 96   the coming day, by the quarter
-Times are those of this machine; TZ=Europe/Berlin before the command asks for others.
-O(log N) for each span.`,
+  help: `Counts the messages and retries that fall due in each of the coming hours, and those that
+are overdue now. Counts all queues unless you name one, and shows which of them have most.
+Leaves out spans in which nothing falls due, except the one at --at.
+  delayline due --at tomorrow 09:00            from nine o'clock tomorrow
+  delayline due orders --step 15m --count 96   the coming day, by the quarter hour
+Times are local; for another zone, begin the command with TZ=Europe/Berlin.
+O(log N) per span.`,
   words: [0, 1],
-  options: { at: { type: "string" }, step: { type: "string" }, count: { type: "string" } },
+  options: {
+    at: { type: "string", value: "<time>" },
+    step: { type: "string", value: "<duration>" },
+    count: { type: "string", value: "<count>" },
+  },
   optionHelp: {
-    at: "where the first span begins: 09:00 is the next nine o'clock; tomorrow 09:00, monday 09:00, 2026-11-22T09:00, 2h from now; defaults to now",
-    step: "how long each span is; defaults to 1h",
-    count: "how many spans, 1 to 1000; defaults to 24",
+    at: "starts the first span at this time: 09:00 (the next nine o'clock), tomorrow 09:00, monday 09:00, 2026-11-22T09:00, now or 2h (from now); defaults to the start of the current span: of the hour, with --step 1h",
+    step: "makes each span this long; defaults to 1h",
+    count: "counts this many spans, 1 to 1000; defaults to 24",
   },
   async run(session, [name], { at, step: length = "1h", count: number = "24" }) {
     const step = Math.round(parseDuration("--step", length));
@@ -31,15 +36,16 @@ O(log N) for each span.`,
       throw new UsageError(`--step must be between 1ms and 3650d, got ${JSON.stringify(length)}`);
     }
     const count = parseCount("--count", number, 1, 1000);
-    const beginAt = (now: number) => (at === undefined ? now : parseInstant("--at", at, now));
-    // What is not legal is refused before Redis is asked.
-    beginAt(Date.now());
+    const startAt = (now: number) =>
+      at === undefined ? startOfSpan(now, step) : parseInstant("--at", at, now);
+    // Refuse an invalid time before connecting to Redis.
+    startAt(Date.now());
     const { output, isJson, signal } = session;
     const inspector = await session.inspector();
-    const from = beginAt(Math.floor(await inspector.line.serverTime()));
+    const from = startAt(Math.floor(await inspector.line.serverTime()));
     const outlook = new Outlook(count);
     const look = async (queue: InspectedQueue) => {
-      const counts = await comingIn(queue, { from, step, count, signal });
+      const counts = await countComing(queue, { from, step, count, signal });
       outlook.add(queue.name, queue.stats.overdue, counts);
     };
     let refused = 0;
@@ -50,28 +56,36 @@ O(log N) for each span.`,
       const each = name === undefined ? { queues } : {};
       await output.json({ queue: name, overdue, from, step, counts, total, ...each });
     } else {
-      await printSpans(session, outlook, { from, step, isAsked: at !== undefined });
-      if (queues.length > 1) await printQueues(session, outlook);
+      await printSpans(output, outlook, { from, step, isAsked: at !== undefined });
+      if (queues.length > 1) await printQueues(output, outlook);
       const until = formatInstant(from + count * step);
       output.say(
         `From ${formatInstant(from)} until ${until}, in spans of ${formatDuration(step)}: ${formatCount(total)}.`,
       );
       if (overdue > 0) {
         const about = name === undefined ? [] : [name];
-        session.hint(`Overdue now: ${formatCount(overdue)}.`, "Why", "doctor", ...about);
+        session.hint(
+          `Overdue now: ${formatCount(overdue)}.`,
+          "To find out why",
+          "doctor",
+          ...about,
+        );
       }
     }
     if (refused > 0) return EXIT.redis;
-    // Who names a time asks about that time.
+    // With --at the question is about that time alone.
     return total > 0 || (at === undefined && overdue > 0) ? EXIT.done : EXIT.nothing;
   },
 });
 
-/**
- * How many messages fall due in each span, without those that were overdue when the queue was opened: they are counted
- * already.
- */
-async function comingIn(
+/** The start of the span that `now` is in, where the first span of a day starts at local midnight. */
+function startOfSpan(now: number, step: number): number {
+  const midnight = new Date(now).setHours(0, 0, 0, 0);
+  return midnight + Math.floor((now - midnight) / step) * step;
+}
+
+/** How many messages fall due in each span, without those that are overdue: these are counted apart. */
+async function countComing(
   { messages, stats }: InspectedQueue,
   { from, step, count, signal }: { from: number; step: number; count: number; signal: AbortSignal },
 ): Promise<number[]> {
@@ -79,7 +93,7 @@ async function comingIn(
   const past = Math.min(count, Math.floor((begin - from) / step));
   const counts = Array.from({ length: past }, () => 0);
   if (past === count) return counts;
-  // The span in which it was opened is partly over.
+  // The rest of a span that has already begun is counted apart.
   const next = begin === from ? from : from + (past + 1) * step;
   if (next > begin) {
     const rest = { from: begin, step: next - begin, count: 1, signal };
@@ -90,91 +104,5 @@ async function comingIn(
   return [...counts, ...(await messages.forecast(others)).counts];
 }
 
-/** What is overdue, and each span in which something falls due; of several queues which of them have most of it. */
-async function printSpans(
-  { output }: Session,
-  outlook: Outlook,
-  { from, step, isAsked }: { from: number; step: number; isAsked: boolean },
-): Promise<void> {
-  const { counts, overdue } = outlook;
-  const isOne = outlook.queues.length < 2;
-  const most = Math.max(overdue, ...counts);
-  const rowOf = (when: string, count: number, top: string) => [
-    when,
-    formatCount(count),
-    barOf(count / most, isOne ? WIDE : NARROW),
-    ...(isOne ? [] : [top]),
-  ];
-  const rows = counts.flatMap((count, i) =>
-    count > 0 || (i === 0 && isAsked)
-      ? [
-          rowOf(
-            formatInstant(from + i * step),
-            count,
-            outlook.topOf((queue) => queue.counts[i] ?? 0),
-          ),
-        ]
-      : [],
-  );
-  if (overdue > 0) {
-    rows.unshift(
-      rowOf(
-        "overdue now",
-        overdue,
-        outlook.topOf((queue) => queue.overdue),
-      ),
-    );
-  }
-  if (rows.length > 0) await output.table(isOne ? SPAN_COLUMNS : SPAN_COLUMNS_OF_MANY, rows);
-}
-
-/** How much of it each queue has, and the sum. */
-async function printQueues({ output }: Session, outlook: Outlook): Promise<void> {
-  const { queues, overdue, total } = outlook;
-  const rest = queues.slice(MOST_QUEUES);
-  const rows = queues
-    .slice(0, MOST_QUEUES)
-    .map((one) => [one.queue, formatCount(one.overdue), formatCount(one.total)]);
-  if (rest.length > 0) {
-    const late = rest.reduce((sum, one) => sum + one.overdue, 0);
-    const coming = rest.reduce((sum, one) => sum + one.total, 0);
-    rows.push([`(${formatCount(rest.length)} more)`, formatCount(late), formatCount(coming)]);
-  }
-  await output.print("");
-  await output.table(QUEUE_COLUMNS, [
-    ...rows,
-    ["(total)", formatCount(overdue), formatCount(total)],
-  ]);
-}
-
-/** At least one character, unless there is nothing. */
-function barOf(share: number, width: number): string {
-  return share > 0 ? "#".repeat(Math.max(1, Math.round(share * width))) : "";
-}
-
-const SPAN_COLUMNS: readonly Column[] = [
-  { title: "FROM" },
-  { title: "DUE", align: "right" },
-  { title: "" },
-];
-
-const SPAN_COLUMNS_OF_MANY: readonly Column[] = [
-  ...SPAN_COLUMNS,
-  { title: "QUEUES", canShrink: true },
-];
-
-const QUEUE_COLUMNS: readonly Column[] = [
-  { title: "QUEUE", canShrink: true },
-  { title: "OVERDUE", align: "right" },
-  { title: "DUE", align: "right" },
-];
-
-/** The longest span, in milliseconds: a thousand of them behind any date are still before the latest deadline. */
+/** The longest span, in milliseconds. A thousand of them after any date still end before the latest deadline. */
 const LONGEST = 3650 * 86_400_000;
-
-/** How long the longest bar is. */
-const WIDE = 36;
-const NARROW = 12;
-
-/** Rows of queues. */
-const MOST_QUEUES = 20;

@@ -1,25 +1,25 @@
 import { once } from "node:events";
 import { exportQueue } from "../../inspect/export-queue.ts";
-import { defineCommand } from "../command/command.ts";
-import { EXIT } from "../command/exit-code.ts";
-import { NewFile } from "../command/new-file.ts";
+import { NewFile } from "../printing/new-file.ts";
 import { quoted, toJson } from "../printing/output.ts";
 import { formatCount } from "../printing/table.ts";
+import { defineCommand } from "../session/command.ts";
+import { EXIT } from "../session/exit-code.ts";
 
 export const exportCommand = defineCommand({
   usage: "export <queue> [file]",
-  help: `Writes a queue to a file, or to stdout: first a line about the queue, then one line of JSON
-for each message, payloads in base64. Nothing is taken. It is no snapshot: to have each
-message exactly once, pause the queue and let its handlers finish.`,
+  help: `Writes a queue to a file, or to stdout: one line about the queue, one line of JSON per
+message with its payload in base64, and one line at the end. The queue keeps its messages.
+An export is not a snapshot: to get each message exactly once, pause the queue and let its
+handlers finish first.`,
   words: [1, 2],
   options: { force: { type: "boolean" } },
-  optionHelp: { force: "replaces a file that is there" },
+  optionHelp: { force: "replaces an existing file" },
   async run(session, [name = "", path], { force = false }) {
     const { output, io, signal } = session;
     const queue = await session.open(name);
-    // Payloads are for the owner's eyes.
     const file = path === undefined ? undefined : await NewFile.open(path, force);
-    // The first and the last line are no messages.
+    // The first and the last line are not messages.
     let count = -2;
     let unknown = 0;
     let lines: string[] = [];
@@ -35,20 +35,21 @@ message exactly once, pause the queue and let its handlers finish.`,
         lines.push(`${toJson(record)}\n`);
         if (++count % STEP !== 0 || count <= 0) continue;
         await flush();
-        output.progress(`Exported ${formatCount(count)} messages`);
+        output.progress(`Exported ${formatCount(count, "message")}`);
       }
       await flush();
       await file?.finish();
     } finally {
       await file?.discard();
     }
-    output.say(`Exported ${formatCount(count)} message(s) of queue ${quoted(name)}.`);
+    output.say(`Exported ${formatCount(count, "message")} of queue ${quoted(name)}.`);
     if (unknown > 0) {
-      const left = `${formatCount(unknown)} delayed member(s) of an unknown layout`;
-      session.hint(`Left out: ${left}.`, "More about them", "doctor", name);
+      const left = `${formatCount(unknown, "delayed member")} of unknown layout`;
+      session.hint(`Left out ${left}.`, "To learn more", "doctor", name);
     }
     return EXIT.done;
   },
 });
 
+/** Lines per write. */
 const STEP = 1000;

@@ -1,29 +1,30 @@
-import { locate, type Location } from "../../inspect/locate.ts";
 import type { InspectedQueue } from "../../inspect/inspector.ts";
-import { defineCommand } from "../command/command.ts";
-import { EXIT } from "../command/exit-code.ts";
+import { locate, type Location } from "../../inspect/locate.ts";
 import { describe, sightingJson } from "../printing/message-view.ts";
 import { nextStep } from "../printing/next-step.ts";
 import { quoted } from "../printing/output.ts";
-import type { Session } from "../command/session.ts";
+import { formatCount } from "../printing/table.ts";
+import { defineCommand } from "../session/command.ts";
+import { EXIT } from "../session/exit-code.ts";
+import type { Session } from "../session/session.ts";
 
 export const get = defineCommand({
   usage: "get [queue] <id or key>",
-  help: `Where one message is, by its id or its business key: delayed, retrying, ready, in flight
-or dead, since when, and for whom. Without a queue it looks into all. What is ready in a
-plain queue has neither id nor key any more, and cannot be found.
-A delayed message is found in O(log N). Otherwise all of a reliable queue is read, in
-bounded steps.`,
+  help: `Shows where a message is, by its id or its business key: delayed, retrying, ready, in flight
+or dead, since when, and which consumer holds it. Searches all queues unless you name one.
+Ready messages of a plain queue cannot be found: they have neither id nor key.
+Finds a delayed message in O(log N). Otherwise reads all of a reliable queue, in bounded
+steps.`,
   words: [1, 2],
   options: { payload: { type: "boolean" } },
-  optionHelp: { payload: "shows the payload, readable and escaped" },
+  optionHelp: { payload: "shows the payload in readable form" },
   async run(session, words, { payload = false }) {
     const wanted = words.at(-1) as string;
     const { output, signal, isJson } = session;
     const mayBeReady: string[] = [];
     let found = 0;
     const look = async (queue: InspectedQueue) => {
-      output.progress(`Looking into ${quoted(queue.name)} ...`);
+      output.progress(`Searching ${quoted(queue.name)} ...`);
       const location = await locate(queue, wanted, { signal });
       if (location.mayBeReady) mayBeReady.push(queue.name);
       found += location.sightings.length;
@@ -34,18 +35,20 @@ bounded steps.`,
     if (isOne) await look(await session.open(name));
     const { count, refused } = isOne ? { count: 1, refused: 0 } : await session.eachQueue(look);
     if (found > 0) return EXIT.done;
-    const where = isOne ? `in queue ${quoted(name)}` : `in any of ${count - refused} queues`;
-    const isKnown = refused === 0 && mayBeReady.length === 0;
-    const why = isKnown ? ": it was handled, cancelled or never offered" : "";
-    output.say(`${quoted(wanted)} is not ${where}${why}.`);
+    const where = isOne
+      ? `queue ${quoted(name)}`
+      : `any of ${formatCount(count - refused, "queue")}`;
+    const isGone = refused === 0 && mayBeReady.length === 0;
+    const why = isGone ? ": it was handled, cancelled or never offered" : "";
+    output.say(`${quoted(wanted)} is not in ${where}${why}.`);
     if (!isOne) {
       output.say(
-        "A queue with only ready messages is not among them: delayline get <queue> <key>.",
+        "A queue that holds only ready messages may have been missed: name it, as in delayline get <queue> <key>.",
       );
     }
     for (const one of mayBeReady) {
       output.say(
-        `It may be ready in ${quoted(one)}: what is ready in a plain queue has neither id nor key.`,
+        `It may be ready in ${quoted(one)}: ready messages of a plain queue have neither id nor key.`,
       );
     }
     if (isJson) await output.json({ wanted, found: false, mayBeReadyIn: mayBeReady });
@@ -60,7 +63,7 @@ async function print(
   { sightings }: Location,
   withPayload: boolean,
 ): Promise<void> {
-  const { output, isJson } = session;
+  const { output, isJson, commandLine } = session;
   for (const seen of sightings) {
     if (isJson) {
       await output.json(sightingJson(seen, withPayload));
@@ -68,7 +71,7 @@ async function print(
     }
     const head = `${quoted(wanted)} is ${seen.state} in queue ${quoted(name)}.`;
     await output.print(head, ...describe(seen, stats.serverTime, withPayload));
-    const next = nextStep(seen, stats.serverTime, (...words) => session.commandLine(...words));
+    const next = nextStep(seen, stats.serverTime, commandLine);
     if (next !== undefined) output.say(next);
   }
 }

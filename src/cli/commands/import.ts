@@ -6,35 +6,38 @@ import { once } from "node:events";
 import { importQueue } from "../../inspect/import-queue.ts";
 import { parseHead, type ExportHead } from "../../inspect/record.ts";
 import { MAX_PARTITIONS } from "../../queue/options.ts";
-import { CHANGING, CHANGING_HELP, defineCommand } from "../command/command.ts";
-import { EXIT } from "../command/exit-code.ts";
+import { CHANGING, CHANGING_HELP, defineCommand } from "../session/command.ts";
+import { confirm } from "../session/confirm.ts";
+import { EXIT } from "../session/exit-code.ts";
 import { quoted } from "../printing/output.ts";
-import { parseCount } from "../words/parse-count.ts";
-import type { Session } from "../command/session.ts";
+import { parseCount } from "../parsing/count.ts";
+import type { Session } from "../session/session.ts";
 import { formatCount } from "../printing/table.ts";
-import { UsageError } from "../words/usage-error.ts";
+import { UsageError } from "../parsing/usage-error.ts";
 
 export const importCommand = defineCommand({
   usage: "import [file] [--queue <name>]",
-  help: `Puts what delayline export has written into a queue, from a file or from stdin: ids,
-deadlines, keys, headers, attempts and bytes stay. What was in flight is ready again; dead
-letters die anew.
-It may be interrupted and run again with the same file: each message is put in once, even if
-it has been handled since. A queue that is not there yet becomes what the exported one was.`,
+  help: `Reads the output of delayline export into a queue, from a file or from stdin. Keeps ids,
+deadlines, keys, headers, attempts and bytes. Messages that were in flight become ready;
+dead letters get a new time of death.
+You can interrupt an import and run it again with the same file: each message is imported
+once, even if it has been handled since. A queue that does not exist is created like the
+exported one.`,
   words: [0, 1],
   options: {
     ...CHANGING,
-    queue: { type: "string" },
-    partitions: { type: "string" },
+    queue: { type: "string", value: "<name>" },
+    partitions: { type: "string", value: "<count>" },
     "as-new": { type: "boolean" },
     "make-reliable": { type: "boolean" },
   },
   optionHelp: {
     ...CHANGING_HELP,
-    queue: "into this queue; defaults to the name of the exported one",
-    partitions: "how many, if it is not there yet, 0 for none; defaults to as many as there were",
-    "make-reliable": "lets an export of a reliable queue make a plain queue a reliable one",
-    "as-new": "forgets that this file was imported before",
+    queue: "imports into this queue; defaults to the name of the exported one",
+    partitions:
+      "creates this many partitions, or none with 0, if the queue does not exist; defaults to as many as were exported",
+    "make-reliable": "makes an existing plain queue reliable if the exported one was",
+    "as-new": "imports the file again, even if it was imported before",
   },
   async run(session, [path], values) {
     const { output, io, signal } = session;
@@ -42,13 +45,13 @@ it has been handled since. A queue that is not there yet becomes what the export
     const input = isStdin ? io.stdin : createReadStream(path);
     addAbortSignal(signal, input);
     const iterator = linesOf(input, path);
-    // Not every Node tells the reader of lines.
+    // Some versions of Node do not pass an error of the input on to the reader of its lines.
     const failed = once(input, "error").then(([error]) => {
       throw unreadable(error, path);
     });
     failed.catch(() => {});
     const first = await Promise.race([iterator.next(), failed]);
-    const head = headOf(first.done === true ? "" : first.value, values["as-new"] === true);
+    const head = parseHeadLine(first.done === true ? "" : first.value, values["as-new"] === true);
     const { queue: name = head.queue, partitions } = values;
     const count =
       partitions === undefined
@@ -59,11 +62,11 @@ it has been handled since. A queue that is not there yet becomes what the export
     const becomesReliable = target?.isPlain === true && head.kind === "reliable";
     if (becomesReliable && values["make-reliable"] !== true) {
       throw new UsageError(
-        `queue ${quoted(name)} is plain, and the exported one is reliable: consumers of a plain queue would get nothing more; choose another --queue, or say --make-reliable`,
+        `queue ${quoted(name)} is plain and the exported one is reliable: its present consumers would receive nothing more; give another --queue, or --make-reliable`,
       );
     }
-    const doing = `import queue ${quoted(head.queue)} into queue ${quoted(name)} of ${session.addresses.shown}`;
-    if (!dryRun) await session.mayChange(doing, values);
+    const change = `import queue ${quoted(head.queue)} into queue ${quoted(name)} of ${session.addresses.shown}`;
+    if (!dryRun) await confirm(session, change, values);
     const queue = target?.queue ?? (await makePartitions(session, name, count));
     let inserted = 0;
     const importing = importQueue(queue, head, iterator, {
@@ -71,27 +74,27 @@ it has been handled since. A queue that is not there yet becomes what the export
       dryRun,
       onProgress: (progress) => {
         inserted = progress.put;
-        output.progress(`Imported ${formatCount(inserted)} messages`);
+        output.progress(`Imported ${formatCount(inserted, "message")}`);
       },
     }).catch((error: unknown) => {
       if (!(error instanceof TypeError || error instanceof RangeError)) throw error;
       const before = dryRun
-        ? "nothing was put in"
-        : `${formatCount(inserted)} message(s) were put in`;
+        ? "nothing was imported"
+        : `${formatCount(inserted, "message")} imported before it`;
       throw new UsageError(`${error.message}; ${before}`, { cause: error });
     });
     const { put, known, isWhole } = await Promise.race([importing, failed]);
     if (!isWhole) {
       output.say(
-        "The file is not whole: its last line is missing, or tells of more or fewer messages. Its export was interrupted, or lines are lost.",
+        "The file is incomplete: its last line is missing, or does not match the number of messages. The export was interrupted, or lines were lost.",
       );
     }
     if (session.isJson) await output.json({ queue: name, put, known, isWhole, dryRun });
     else {
       const verb = dryRun ? "Would import" : "Imported";
-      const before = known === 0 ? "" : `; ${formatCount(known)} had been imported before`;
+      const before = known === 0 ? "" : `; skipped ${formatCount(known)} imported earlier`;
       await output.print(
-        `${verb} ${formatCount(put)} message(s) into queue ${quoted(name)}${before}.`,
+        `${verb} ${formatCount(put, "message")} into queue ${quoted(name)}${before}.`,
       );
     }
     return isWhole ? EXIT.done : EXIT.nothing;
@@ -111,7 +114,7 @@ function unreadable(error: unknown, path = "stdin"): UsageError {
   return new UsageError(`cannot read ${quoted(path)}: ${code}`, { cause: error });
 }
 
-function headOf(line: string, isNew: boolean): ExportHead {
+function parseHeadLine(line: string, isNew: boolean): ExportHead {
   try {
     const head = parseHead(line);
     return isNew ? { ...head, export: randomUUID() } : head;
@@ -120,19 +123,21 @@ function headOf(line: string, isNew: boolean): ExportHead {
   }
 }
 
-/** The queue as it is; undefined where it has to be made in partitions: what is open as an ordinary one cannot be. */
+/**
+ * The queue to import into; undefined if it must first be created in partitions. A client that has a queue open as an
+ * ordinary one cannot partition it.
+ */
 async function findTarget(session: Session, name: string, partitions: number) {
   const { signal } = session;
   const inspector = await session.inspector();
   const isKnown = (await inspector.names(signal)).includes(name);
   if (!isKnown && partitions > 0) return undefined;
   const queue = await inspector.open(name, signal);
-  // One with only ready messages is not among the names.
+  // A queue with only ready messages is not among the names.
   const isPlain = queue.deadLetters === undefined && (isKnown || queue.stats.ready > 0);
   return { queue, isPlain };
 }
 
-/** Makes a queue in partitions. */
 async function makePartitions(session: Session, name: string, partitions: number) {
   const { signal } = session;
   const inspector = await session.inspector();

@@ -1,43 +1,49 @@
 import { messagesIn } from "../../inspect/messages-in.ts";
 import type { MessageState, Sighting } from "../../inspect/sighting.ts";
-import { defineCommand } from "../command/command.ts";
-import { EXIT } from "../command/exit-code.ts";
-import { printMessages } from "../command/print-messages.ts";
-import { parseCount } from "../words/parse-count.ts";
-import { suggest } from "../words/suggest.ts";
-import { UsageError } from "../words/usage-error.ts";
+import { parseCount } from "../parsing/count.ts";
+import { suggest } from "../parsing/suggest.ts";
+import { UsageError } from "../parsing/usage-error.ts";
+import { quoted } from "../printing/output.ts";
+import { printMessages } from "../printing/print-messages.ts";
+import { defineCommand } from "../session/command.ts";
+import { EXIT } from "../session/exit-code.ts";
 
 export const list = defineCommand({
   usage: "list <queue> [--state <state>] [--limit <count>]",
-  help: `The messages of a queue in one state: delayed (by their deadlines), retrying, ready,
-in-flight or dead. What is ready in a plain queue is not listed: there it has no id.`,
+  help: `Lists the messages of a queue in one state: delayed (in the order of their deadlines),
+retrying, ready, in-flight or dead. Ready messages of a plain queue are not listed: they
+have no ids.`,
   words: [1, 1],
-  options: { state: { type: "string" }, limit: { type: "string" }, payload: { type: "boolean" } },
+  options: {
+    state: { type: "string", value: "<state>" },
+    limit: { type: "string", value: "<count>" },
+    payload: { type: "boolean" },
+  },
   optionHelp: {
-    state: "which; defaults to delayed",
-    limit: "how many at most; defaults to 20",
-    payload: "shows payloads, readable and escaped",
+    state: "lists messages in this state; defaults to delayed",
+    limit: "lists no more than this many; defaults to 20",
+    payload: "shows payloads in readable form",
   },
   async run(session, [name = ""], { state: given = "delayed", limit = "20", payload = false }) {
-    const state = stateOf(given);
+    const state = parseState(given);
     const count = parseCount("--limit", limit, 1, Number.MAX_SAFE_INTEGER);
     const queue = await session.open(name);
     const { signal, output } = session;
     const found = firstOf(messagesIn(queue, state, { signal }), count);
     const printed = await printMessages(session, found, queue.stats.serverTime, payload);
-    if (printed === 0) output.say(`No message is ${state}.`);
+    if (printed === 0) output.say(`No message of queue ${quoted(name)} is ${state}.`);
     return printed > 0 ? EXIT.done : EXIT.nothing;
   },
 });
 
 const STATES: readonly MessageState[] = ["delayed", "retrying", "ready", "in flight", "dead"];
 
-function stateOf(given: string): MessageState {
+function parseState(given: string): MessageState {
   const state = STATES.find((one) => one === given.replaceAll("-", " "));
   if (state !== undefined) return state;
   const near = suggest(given, STATES);
   throw new UsageError(
-    `--state must be delayed, retrying, ready, in-flight or dead, got ${JSON.stringify(given)}${near === undefined ? "" : `; did you mean ${near}?`}`,
+    `--state must be delayed, retrying, ready, in-flight or dead, got ${JSON.stringify(given)}${near === undefined ? "" : `; did you mean ${near.replace(" ", "-")}?`}`,
   );
 }
 

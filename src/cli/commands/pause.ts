@@ -1,20 +1,21 @@
-import { CHANGING, CHANGING_HELP, defineCommand } from "../command/command.ts";
-import { EXIT } from "../command/exit-code.ts";
 import { quoted } from "../printing/output.ts";
+import { CHANGING, CHANGING_HELP, defineCommand } from "../session/command.ts";
+import { confirm } from "../session/confirm.ts";
+import { EXIT } from "../session/exit-code.ts";
 
 export const pause = defineCommand({
   usage: "pause <queue>",
-  help: `Pauses a queue until delayline resume, for every process and across restarts: nothing
-becomes ready, and nothing is handed out. Offers and cancellations go on.`,
+  help: `Pauses a queue for every process, across restarts, until delayline resume: nothing becomes
+ready, and nothing is delivered. Messages can still be offered and cancelled.`,
   words: [1, 1],
   options: CHANGING,
   optionHelp: CHANGING_HELP,
   async run(session, [name = ""], values) {
     const { messages } = await session.open(name);
-    if (!(await session.mayChange(`pause queue ${quoted(name)}`, values))) return EXIT.done;
+    if (!(await confirm(session, `pause queue ${quoted(name)}`, values))) return EXIT.done;
     await messages.pause({ signal: session.signal });
     if (session.isJson) await session.output.json({ queue: name, isPaused: true });
-    else await session.output.print(`Queue ${quoted(name)} is paused.`);
+    else await session.output.print(`Paused queue ${quoted(name)}.`);
     return EXIT.done;
   },
 });

@@ -1,27 +1,32 @@
-import { CHANGING, CHANGING_HELP, defineCommand } from "../command/command.ts";
-import { EXIT } from "../command/exit-code.ts";
+import { CHANGING, CHANGING_HELP, defineCommand } from "../session/command.ts";
+import { confirm } from "../session/confirm.ts";
+import { EXIT } from "../session/exit-code.ts";
 import { payloadJson, payloadLine } from "../printing/message-view.ts";
 import { quoted } from "../printing/output.ts";
-import { parseCount } from "../words/parse-count.ts";
-import { subWord } from "../words/sub-word.ts";
+import { parseCount } from "../parsing/count.ts";
+import { parseSubWord } from "../parsing/sub-word.ts";
 import { formatCount } from "../printing/table.ts";
 
 export const quarantine = defineCommand({
   usage: "quarantine list|requeue|remove <queue>",
-  help: `What nobody could read of a queue's messages.
-  list     prints how large each is; with --payload what is in it
-  requeue  puts payloads back to the ready messages, oldest first
-  remove   drops all for good
-Whole messages of an unknown layout cannot be requeued.`,
+  help: `Lists, requeues or removes the quarantine of a queue: messages that no consumer could read.
+  list     lists the size of each message
+  requeue  moves payloads back to the ready messages, oldest first
+  remove   removes all of them for good
+Messages of unknown layout cannot be requeued.`,
   words: [2, 2],
-  options: { ...CHANGING, limit: { type: "string" }, payload: { type: "boolean" } },
+  options: {
+    ...CHANGING,
+    limit: { type: "string", value: "<count>" },
+    payload: { type: "boolean" },
+  },
   optionHelp: {
     ...CHANGING_HELP,
-    limit: "of requeue: how many at most; defaults to all",
-    payload: "of list: shows payloads, readable and escaped",
+    limit: "requeues no more than this many; defaults to all",
+    payload: "shows payloads in readable form, with list",
   },
   async run(session, [word, name = ""], values) {
-    const what = subWord("quarantine", word, ["list", "requeue", "remove"]);
+    const what = parseSubWord("quarantine", word, ["list", "requeue", "remove"]);
     const { limit, payload: withPayload = false } = values;
     const most = limit === undefined ? undefined : parseCount("--limit", limit, 0, 2 ** 40);
     const { stats, messages } = await session.open(name);
@@ -35,16 +40,14 @@ Whole messages of an unknown layout cannot be requeued.`,
         signal.throwIfAborted();
         if (isJson)
           await output.json({ size: bytes.length, ...(withPayload && payloadJson(bytes)) });
-        else await output.print(`${formatCount(bytes.length)} bytes`);
+        else await output.print(formatCount(bytes.length, "byte"));
         if (withPayload && !isJson) await output.print(payloadLine(bytes));
       }
       return EXIT.done;
     }
-    const count = formatCount(
-      Math.min(stats.quarantined, what === "remove" ? Infinity : (most ?? Infinity)),
-    );
-    const doing = `${what} ${count} payload(s) of queue ${quoted(name)}`;
-    if (!(await session.mayChange(doing, values))) return EXIT.done;
+    const count = Math.min(stats.quarantined, what === "remove" ? Infinity : (most ?? Infinity));
+    const change = `${what} ${formatCount(count, "payload")} of queue ${quoted(name)}`;
+    if (!(await confirm(session, change, values))) return EXIT.done;
     const done =
       what === "remove"
         ? await messages.quarantine.clear({ signal })
@@ -52,7 +55,7 @@ Whole messages of an unknown layout cannot be requeued.`,
     if (isJson) await output.json({ queue: name, [what]: done });
     else
       await output.print(
-        `${what === "remove" ? "Removed" : "Requeued"} ${formatCount(done)} payload(s).`,
+        `${what === "remove" ? "Removed" : "Requeued"} ${formatCount(done, "payload")} of queue ${quoted(name)}.`,
       );
     return done > 0 ? EXIT.done : EXIT.nothing;
   },

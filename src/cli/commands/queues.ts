@@ -1,12 +1,12 @@
 import { escapeControl } from "../../inspect/escape-control.ts";
-import { defineCommand } from "../command/command.ts";
-import { EXIT } from "../command/exit-code.ts";
+import { defineCommand } from "../session/command.ts";
+import { EXIT } from "../session/exit-code.ts";
 
 export const queues = defineCommand({
   usage: "queues",
-  help: `Prints the names of all queues, in alphabetical order. Reads the names of all keys of
-the database. A plain queue with nothing but ready messages is found for an hour after the
-last was moved.`,
+  help: `Lists the names of all queues in alphabetical order. Scans the names of all keys in the
+database. A plain queue that holds only ready messages is listed until an hour after the
+last transfer.`,
   words: [0, 0],
   options: {},
   optionHelp: {},

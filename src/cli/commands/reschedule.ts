@@ -1,21 +1,27 @@
-import { CHANGING, CHANGING_HELP, defineCommand } from "../command/command.ts";
-import { formatDistance, formatInstant, parseDuration } from "../words/durations.ts";
-import { EXIT } from "../command/exit-code.ts";
-import { findMessages } from "../command/find-messages.ts";
-import { parseInstant } from "../words/instants.ts";
+import { parseDuration } from "../parsing/durations.ts";
+import { parseInstant } from "../parsing/instants.ts";
+import { UsageError } from "../parsing/usage-error.ts";
+import { formatDistance, formatInstant } from "../printing/format-time.ts";
 import { quoted } from "../printing/output.ts";
-import { UsageError } from "../words/usage-error.ts";
+import { CHANGING, CHANGING_HELP, defineCommand } from "../session/command.ts";
+import { confirm } from "../session/confirm.ts";
+import { EXIT } from "../session/exit-code.ts";
+import { findMessages } from "../session/find-messages.ts";
 
 export const reschedule = defineCommand({
   usage: "reschedule <queue> <id or key> (--in <duration> | --at <time>)",
-  help: `Gives a delayed message another deadline, and by its id a retrying one. A delayed message
-gets another id by that.`,
+  help: `Gives a delayed message a new deadline, or a retrying one if you give its id. A delayed
+message also gets a new id.`,
   words: [2, 2],
-  options: { ...CHANGING, in: { type: "string" }, at: { type: "string" } },
+  options: {
+    ...CHANGING,
+    in: { type: "string", value: "<duration>" },
+    at: { type: "string", value: "<time>" },
+  },
   optionHelp: {
     ...CHANGING_HELP,
-    in: "from now on, such as 15m",
-    at: "a time, such as 2026-11-22T09:00; 09:00 is the next nine o'clock; tomorrow 09:00, monday 09:00",
+    in: "makes it due this long from now, such as 15m",
+    at: "makes it due at this time: 09:00 (the next nine o'clock), tomorrow 09:00, monday 09:00 or 2026-11-22T09:00",
   },
   async run(session, [name = "", wanted = ""], values) {
     const { in: delay, at } = values;
@@ -24,25 +30,26 @@ gets another id by that.`,
     const wait = delay === undefined ? undefined : parseDuration("--in", delay);
     const instantAt = (now: number) =>
       at === undefined ? undefined : parseInstant("--at", at, now);
-    // What is not legal is refused before Redis is asked.
+    // Refuse an invalid time before connecting to Redis.
     instantAt(Date.now());
-    const { messages, ...queue } = await session.open(name);
-    const instant = instantAt(Math.floor(queue.stats.serverTime));
+    const queue = await session.open(name);
+    const { messages, stats } = queue;
+    const instant = instantAt(Math.floor(stats.serverTime));
     const { output, signal } = session;
-    const found = await findMessages(session, { ...queue, messages }, [wanted]);
+    const found = await findMessages(session, queue, [wanted]);
     if (found.length === 0) return EXIT.nothing;
     const when =
       instant === undefined
         ? `to be due in ${delay}`
-        : `to ${formatInstant(instant)} (${distanceOf(instant, queue.stats.serverTime)})`;
-    const doing = `reschedule ${quoted(wanted)} of queue ${quoted(name)} ${when}`;
-    if (!(await session.mayChange(doing, values))) return EXIT.done;
+        : `to ${formatInstant(instant)} (${distanceOf(instant, stats.serverTime)})`;
+    const change = `reschedule ${quoted(wanted)} of queue ${quoted(name)} ${when}`;
+    if (!(await confirm(session, change, values))) return EXIT.done;
     const moved =
       instant === undefined
         ? await messages.reschedule(wanted, wait ?? 0, { signal })
         : await messages.rescheduleAt(wanted, instant, { signal });
     if (moved === undefined) {
-      output.say(`${quoted(wanted)} has left meanwhile.`);
+      output.say(`${quoted(wanted)} left the queue in the meantime.`);
       return EXIT.nothing;
     }
     if (session.isJson) await output.json({ queue: name, ...moved });

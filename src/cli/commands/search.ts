@@ -1,24 +1,24 @@
 import type { InspectedQueue } from "../../inspect/inspector.ts";
 import { sightMessage, type Sighting } from "../../inspect/sighting.ts";
 import { packTrailer } from "../../queue/message/trailer.ts";
-import { defineCommand } from "../command/command.ts";
-import { EXIT } from "../command/exit-code.ts";
+import { UsageError } from "../parsing/usage-error.ts";
 import { quoted } from "../printing/output.ts";
-import { printMessages } from "../command/print-messages.ts";
-import { UsageError } from "../words/usage-error.ts";
+import { printMessages } from "../printing/print-messages.ts";
+import { defineCommand } from "../session/command.ts";
+import { EXIT } from "../session/exit-code.ts";
 
 export const search = defineCommand({
   usage: "search [queue] --prefix <prefix>",
-  help: `The delayed messages whose keys begin with a prefix, in no order; without a queue, of all
-queues. Reads every key of the queue, in bounded steps.`,
+  help: `Finds the delayed messages whose keys begin with a prefix, in no particular order. Searches
+all queues unless you name one. Reads every key of a queue, in bounded steps.`,
   words: [0, 1],
-  options: { prefix: { type: "string" }, payload: { type: "boolean" } },
+  options: { prefix: { type: "string", value: "<prefix>" }, payload: { type: "boolean" } },
   optionHelp: {
-    prefix: "how the keys begin, such as order:",
-    payload: "shows payloads, readable and escaped",
+    prefix: "finds keys that begin with this, such as order:",
+    payload: "shows payloads in readable form",
   },
   async run(session, [name], { prefix = "", payload = false }) {
-    if (prefix === "") throw new UsageError("--prefix must be given, and not be empty");
+    if (prefix === "") throw new UsageError("give a --prefix that is not empty");
     const { output, isJson, signal } = session;
     let count = 0;
     const look = async (queue: InspectedQueue) => {

@@ -1,27 +1,26 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { RedisError } from "../../errors.ts";
 import type { QueueStats } from "../../observe/queue-stats.ts";
-import { defineCommand } from "../command/command.ts";
-import {
-  formatDistance,
-  formatDuration,
-  formatInstant,
-  parseDuration,
-} from "../words/durations.ts";
-import { EXIT, type ExitCode } from "../command/exit-code.ts";
+import { defineCommand } from "../session/command.ts";
+import { formatDistance, formatDuration, formatInstant } from "../printing/format-time.ts";
+import { parseDuration } from "../parsing/durations.ts";
+import { EXIT, type ExitCode } from "../session/exit-code.ts";
 import { quoted } from "../printing/output.ts";
-import type { Session } from "../command/session.ts";
+import type { Session } from "../session/session.ts";
 import { formatCount, formatFacts } from "../printing/table.ts";
 
 export const stats = defineCommand({
   usage: "stats [queue] [--watch]",
-  help: `How many messages of each queue are where, and when the next is due; of one queue, all
-numbers. Messages are not read: O(log N) for each queue.`,
+  help: `Counts the messages of each queue by state, and shows when the next one is due. Shows all
+numbers of a queue if you name it. Reads no messages: O(log N) per queue.`,
   words: [0, 1],
-  options: { watch: { type: "boolean", short: "w" }, interval: { type: "string" } },
+  options: {
+    watch: { type: "boolean", short: "w" },
+    interval: { type: "string", value: "<duration>" },
+  },
   optionHelp: {
-    watch: "prints them again and again, until Ctrl-C",
-    interval: "how often; defaults to 2s",
+    watch: "repeats until Ctrl-C",
+    interval: "repeats this often, with --watch; defaults to 2s",
   },
   async run(session, [name], { watch = false, interval = "2s" }) {
     const pause = Math.max(100, parseDuration("--interval", interval));
@@ -33,7 +32,7 @@ numbers. Messages are not read: O(log N) for each queue.`,
             : await printOne(session, name, watch);
         if (!watch) return code;
       } catch (error) {
-        // A Redis that is away for a moment comes back.
+        // Redis may be unreachable for a moment.
         if (!watch || !(error instanceof RedisError) || session.signal.aborted) throw error;
         session.output.say(`${error.message}; trying again`);
       }
@@ -55,7 +54,7 @@ async function printOne(session: Session, name: string, isWatching: boolean): Pr
   await output.print(`Queue ${quoted(name)} (${what})`, ...formatFacts(factsOf(queue.stats)));
   const trouble = troubleOf(queue.stats);
   if (trouble !== undefined) {
-    session.hint(`It is not well: ${trouble}.`, WHY, "doctor", name);
+    session.hint(`Not well: ${trouble}.`, WHY, "doctor", name);
   }
   return EXIT.done;
 }
@@ -80,7 +79,7 @@ async function printAll(session: Session, isWatching: boolean): Promise<ExitCode
   if (isWatching) output.clear();
   if (all.length + broken.length === 0) {
     output.say(
-      "There are no queues. Those with only ready messages are not found: name the queue.",
+      "There are no queues. A queue that holds only ready messages may have been missed: name it.",
     );
   } else {
     const rows = all.map(([name, numbers]) => rowOf(name, numbers));
@@ -95,7 +94,7 @@ async function printAll(session: Session, isWatching: boolean): Promise<ExitCode
   return code;
 }
 
-const WHY = "Why, and what repairs it";
+const WHY = "To find out why";
 
 const COLUMNS = [
   { title: "QUEUE", canShrink: true },
@@ -107,34 +106,36 @@ const COLUMNS = [
 
 function rowOf(name: string, found: QueueStats): string[] {
   const { delayed, overdue, ready, inFlight, retries, dead } = found;
-  const counts = [delayed, overdue, ready, inFlight, retries, dead].map(formatCount);
+  const counts = [delayed, overdue, ready, inFlight, retries, dead].map((count) =>
+    formatCount(count),
+  );
   return [name, ...counts, stateOf(found)];
 }
 
-/** What is wrong with a queue, and since when; otherwise when the next message is due. */
+/** What is wrong with a queue; otherwise when its next message is due. */
 function stateOf(found: QueueStats): string {
   const { nextDeadline, serverTime } = found;
   const next = nextDeadline === undefined ? "-" : formatDistance(nextDeadline, serverTime);
   return troubleOf(found) ?? next;
 }
 
-/** What is wrong with a queue, and since when; undefined: nothing that its numbers tell. */
+/** What its numbers say is wrong with a queue, and for how long it has been; undefined if nothing. */
 function troubleOf(found: QueueStats): string | undefined {
   const { isPaused, nextDeadline, serverTime, oldestReadyAge = 0, quarantined } = found;
   if (isPaused) return "paused";
   if (nextDeadline !== undefined && serverTime - nextDeadline >= LATE) {
-    const who = found.listeners === 0 ? ": nobody moves" : "";
+    const who = found.listeners === 0 ? ", no process moves it" : "";
     return `overdue by ${formatDuration(serverTime - nextDeadline)}${who}`;
   }
   if (oldestReadyAge >= BACKLOG) {
-    const who = found.consumers === 0 ? ": nobody takes" : "";
+    const who = found.consumers === 0 ? ", no consumer" : "";
     return `backlog ${formatDuration(oldestReadyAge)}${who}`;
   }
   if (quarantined > 0) return `${formatCount(quarantined)} quarantined`;
   return undefined;
 }
 
-/** From how many milliseconds on a queue is late, and its oldest ready message is a backlog. */
+/** Milliseconds from which an unmoved due message counts as overdue, and from which ready messages are a backlog. */
 const LATE = 5000;
 const BACKLOG = 60_000;
 
@@ -153,7 +154,7 @@ function factsOf(found: QueueStats): [name: string, value: string][] {
     ["dead", formatCount(found.dead)],
     ["quarantined", formatCount(found.quarantined)],
     ["next due", next],
-    ["oldest ready", oldestReadyAge === undefined ? "-" : `${formatDuration(oldestReadyAge)} ago`],
+    ["oldest ready", oldestReadyAge === undefined ? "-" : `for ${formatDuration(oldestReadyAge)}`],
     ["consumers", consumers === undefined ? "not known" : formatCount(consumers)],
     ["listeners", listeners === undefined ? "not known" : formatCount(listeners)],
     ["paused", found.isPaused ? "yes" : "no"],

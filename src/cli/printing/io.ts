@@ -1,11 +1,11 @@
 import type { Readable, Writable } from "node:stream";
 
-/** What the command has to do with the world outside: the process's, or a test's own. */
+/** The streams, environment and signal of a run: those of the process, or of a test. */
 export interface Io {
   readonly stdin: Readable & { readonly isTTY?: boolean };
   readonly stdout: Writable & { readonly isTTY?: boolean; readonly columns?: number };
   readonly stderr: Writable & { readonly isTTY?: boolean };
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Ctrl-C. */
+  /** Aborted by Ctrl-C or SIGTERM. */
   readonly signal: AbortSignal;
 }

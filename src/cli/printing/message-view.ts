@@ -1,43 +1,42 @@
 import { countBeforeRedrive } from "../../inspect/before-redrive.ts";
 import { readablePayload } from "../../inspect/readable-payload.ts";
 import type { Sighting } from "../../inspect/sighting.ts";
-import { formatDistance, formatDuration, formatInstant } from "../words/durations.ts";
+import { formatDistance, formatDuration, formatInstant } from "./format-time.ts";
 import { quoted } from "./output.ts";
 import { formatCount, formatFacts } from "./table.ts";
 
-/** A payload as JSON has it: readable, and as its bytes are. */
+/** A payload for JSON output: readable, and its bytes in base64. */
 export function payloadJson(payload: Uint8Array): object {
   const base64 = Buffer.from(payload).toString("base64");
   return { payload: { ...readablePayload(payload), base64 } };
 }
 
-/** A payload as a line under its message. */
+/** A payload as a line to print under its message. */
 export function payloadLine(payload: Uint8Array): string {
   const { format, text } = readablePayload(payload);
   return `    ${format}: ${text}`;
 }
 
-/** The failed attempts of a message as lines under it; `now` is the server's time (epoch ms). */
+/** The failed attempts of a message as lines to print under it; `now` is the server's time (epoch ms). */
 export function failureLines(seen: Sighting, now: number): string[] {
   const before = countBeforeRedrive(seen);
   return seen.failures.map(({ attempt, at, reason }, i) => {
     const head = `      attempt ${attempt}, ${formatDistance(at, now)}`;
-    return told(head, i < before, reason === "" ? "" : quoted(reason));
+    return failureText(head, i < before, reason === "" ? "" : quoted(reason));
   });
 }
 
-/** What failed, whether that was before the redrive, and why, if that is known. */
-function told(what: string, isBefore: boolean, why: string): string {
-  return `${what}${isBefore ? ", before the redrive" : ""}${why === "" ? "" : `: ${why}`}`;
+function failureText(what: string, isBeforeRedrive: boolean, why: string): string {
+  return `${what}${isBeforeRedrive ? ", before the redrive" : ""}${why === "" ? "" : `: ${why}`}`;
 }
 
-/** A message as one object for JSON, with its payload if that is wanted. */
+/** A message for JSON output, with its payload on request. */
 export function sightingJson(seen: Sighting, withPayload: boolean): object {
   const { payload, trailer: _, ...others } = seen;
   return { ...others, ...(withPayload && payloadJson(payload)) };
 }
 
-/** All that is known of a message, in lines; `now` is the server's time (epoch ms). */
+/** Everything known about a message, one fact per line; `now` is the server's time (epoch ms). */
 export function describe(seen: Sighting, now: number, withPayload: boolean): string[] {
   const {
     state,
@@ -66,13 +65,13 @@ export function describe(seen: Sighting, now: number, withPayload: boolean): str
   if (offeredAt !== undefined) facts.push(["offered", at(offeredAt)]);
   if (readyAt !== undefined) facts.push(["ready since", at(readyAt)]);
   if (consumer !== undefined) facts.push(["consumer", consumer]);
-  if (heldFor !== undefined) facts.push(["in its hands", `for ${formatDuration(heldFor)}`]);
+  if (heldFor !== undefined) facts.push(["held for", formatDuration(heldFor)]);
   if (diedAt !== undefined) facts.push(["died", at(diedAt)]);
   if (reason !== undefined) facts.push(["reason", reason]);
   if (group !== undefined) facts.push(["group", group]);
   if (attempts > 0 || state !== "delayed") facts.push(["attempts", formatCount(attempts)]);
   for (const [i, { attempt, at: failedAt, reason: why }] of failures.entries())
-    facts.push([`attempt ${attempt}`, told(`failed ${at(failedAt)}`, i < before, why)]);
+    facts.push([`attempt ${attempt}`, failureText(`failed ${at(failedAt)}`, i < before, why)]);
   if (partition !== undefined) facts.push(["partition", String(partition)]);
   for (const [name, value] of Object.entries(headers ?? {}))
     facts.push(["header", `${name}=${value}`]);

@@ -1,8 +1,8 @@
 import { isUnreadable, type Sighting } from "../../inspect/sighting.ts";
 
 /**
- * What to do about a message that was found, as a command; undefined: wait, or no command can name the queue. `now` is the
- * server's time (epoch ms); `commandLine` makes a command of its words, if it can.
+ * The command to run next about a message that was found, and why. Returns undefined if there is nothing to do but wait, or if
+ * the command cannot be pasted. `now` is the server's time (epoch ms).
  */
 export function nextStep(
   seen: Sighting,
@@ -15,32 +15,26 @@ export function nextStep(
   return command === undefined ? undefined : `${why}: ${command}`;
 }
 
-/** Why, and the words of the command; empty: wait. */
+/** Why, and then the words of the command; empty if there is nothing to do but wait. */
 function stepOf(seen: Sighting, now: number): readonly string[] {
   const { state, queue, id, deadline, readyAt = Infinity } = seen;
   const isLate = now - deadline >= LATE;
   if (state === "dead") {
     return isUnreadable(seen)
-      ? [
-          "Nobody can read it, and so it cannot be redriven. To remove it",
-          "dead",
-          "remove",
-          queue,
-          id,
-        ]
+      ? ["It is unreadable and cannot be redriven. To remove it", "dead", "remove", queue, id]
       : ["To deliver it again", "dead", "redrive", queue, id];
   }
   if (state === "delayed" || state === "retrying") {
-    if (isLate) return ["It is overdue, and nobody has moved it. Why", "doctor", queue];
+    if (isLate) return ["It is overdue. To find out why", "doctor", queue];
     return state === "retrying"
-      ? ["To try it now", "deliver-now", queue, id]
-      : ["To cancel it (or deliver-now, or reschedule ... --in 15m)", "cancel", queue, id];
+      ? ["To retry it now", "deliver-now", queue, id]
+      : ["To cancel it (see also deliver-now and reschedule)", "cancel", queue, id];
   }
-  return now - readyAt < SLOW ? [] : ["What holds it up", "doctor", queue];
+  return now - readyAt < SLOW ? [] : ["To find out what holds it up", "doctor", queue];
 }
 
-/** From how many milliseconds on a message is late: sweeps come this often. */
+/** Milliseconds after its deadline. A running process has moved the message by then, even if it missed the wake-up. */
 const LATE = 5000;
 
-/** From how many milliseconds on one that is ready or in hand is asked about. */
+/** Milliseconds from which a message that is ready or in flight takes suspiciously long. */
 const SLOW = 60_000;

@@ -1,22 +1,22 @@
 import { formatCount } from "./table.ts";
 
-/** What one queue adds to an {@link Outlook}. */
+/** The counts of one queue in an {@link Outlook}. */
 export interface QueueOutlook {
   readonly queue: string;
-  /** How many of its messages and retries are due now, and not moved yet. */
+  /** How many messages and retries are due and have not been moved. */
   readonly overdue: number;
-  /** How many fall due in each span. */
+  /** How many fall due in each time span. */
   readonly counts: readonly number[];
-  /** In all spans together. */
+  /** The sum over all spans. */
   readonly total: number;
 }
 
-/** What falls due when, of several queues, and what each of them has in it. */
+/** How many messages of several queues fall due in each of some time spans. */
 export class Outlook {
   readonly #queues: QueueOutlook[] = [];
   readonly #counts: number[];
 
-  /** @param spans how many there are. */
+  /** @param spans the number of spans. */
   constructor(spans: number) {
     this.#counts = Array.from({ length: spans }, () => 0);
   }
@@ -26,12 +26,12 @@ export class Outlook {
     for (const [i, one] of counts.entries()) this.#counts[i] = (this.#counts[i] ?? 0) + one;
   }
 
-  /** In each span, of all queues. */
+  /** The counts of all queues in each span. */
   get counts(): readonly number[] {
     return this.#counts;
   }
 
-  /** In all spans, of all queues. */
+  /** The counts of all queues in all spans. */
   get total(): number {
     return sum(this.#counts);
   }
@@ -40,14 +40,14 @@ export class Outlook {
     return sum(this.#queues.map(({ overdue }) => overdue));
   }
 
-  /** Queues of which something is overdue or falls due, those with most first. */
+  /** The queues in which something is overdue or falls due, largest count first. */
   get queues(): QueueOutlook[] {
     return this.#queues
       .filter(({ overdue, total }) => overdue + total > 0)
       .toSorted((a, b) => b.overdue + b.total - (a.overdue + a.total));
   }
 
-  /** The queues with most of something, such as `orders 5, mails 2, calls 2, 3 more 4`. */
+  /** The queues with the largest counts, and the sum of the others: `orders 5, mails 2, calls 2, 3 more 4`. */
   topOf(count: (queue: QueueOutlook) => number): string {
     const all = this.#queues
       .map((one) => ({ queue: one.queue, count: count(one) }))
@@ -68,5 +68,5 @@ function sum(counts: readonly number[]): number {
   return counts.reduce((all, one) => all + one, 0);
 }
 
-/** Queues that are named for each span. */
+/** How many queues to name for each span. */
 const TOP = 3;

@@ -3,7 +3,7 @@ import { escapeControl } from "../../inspect/escape-control.ts";
 import type { Io } from "./io.ts";
 import { formatTable, type Column } from "./table.ts";
 
-/** Writes results to stdout, and what is said about the work to stderr. */
+/** Writes results to stdout, and messages about the work to stderr. */
 export class Output {
   readonly #io: Io;
   #isInPlace = false;
@@ -12,18 +12,18 @@ export class Output {
     this.#io = io;
   }
 
-  /** Whether a person reads it. */
+  /** Whether stdout is a terminal. */
   get isTty(): boolean {
     return this.#io.stdout.isTTY === true;
   }
 
-  /** Whether it may be coloured: a person reads it, and has not said no. */
+  /** Whether to use colours: stdout is a terminal, and neither `NO_COLOR` nor a dumb terminal forbids them. */
   get hasColours(): boolean {
     const { NO_COLOR: noColour, TERM: term } = this.#io.env;
     return this.isTty && (noColour ?? "") === "" && term !== "dumb";
   }
 
-  /** Writes lines, of which nothing acts on a terminal; resolves when more can be written. */
+  /** Writes lines with control characters escaped; resolves once the stream accepts more. */
   async print(...lines: readonly string[]): Promise<void> {
     await this.#write(lines.map(harmless));
   }
@@ -40,7 +40,7 @@ export class Output {
     await this.print(toJson(value));
   }
 
-  /** Writes a table, as wide as the terminal at most; under each row the lines that belong to it. */
+  /** Writes a table no wider than the terminal; `under` holds the lines to print below each row. */
   async table(
     columns: readonly Column[],
     rows: readonly (readonly string[])[],
@@ -52,18 +52,18 @@ export class Output {
     await this.#write(lines.flatMap((line, i) => [line, ...(under[i] ?? []).map(harmless)]));
   }
 
-  /** Writes to the top of the terminal's cleared screen from now on, if there is one. */
+  /** Clears the screen, so that the next output starts at its top. Does nothing without a terminal. */
   clear(): void {
     if (this.hasColours) this.#io.stdout.write("\u001b[2J\u001b[H");
   }
 
-  /** Says something about the work. */
+  /** Writes a message about the work to stderr. */
   say(line: string): void {
     this.#endProgress();
     this.#io.stderr.write(`${harmless(line)}\n`);
   }
 
-  /** Says how far the work is: in place, where a person looks on, and nothing otherwise. */
+  /** Shows progress in one line of stderr that the next message overwrites. Does nothing without a terminal. */
   progress(line: string): void {
     if (this.#io.stderr.isTTY !== true) return;
     this.#io.stderr.write(`\r\u001b[K${harmless(line)}`);
@@ -76,7 +76,7 @@ export class Output {
   }
 }
 
-/** A line, with the colours that are ours. */
+/** A line with control characters escaped, except the colours that this command uses. */
 function harmless(line: string): string {
   return line
     .split(COLOUR)
@@ -87,7 +87,7 @@ function harmless(line: string): string {
 // oxlint-disable-next-line no-control-regex
 const COLOUR = /(\u001b\[(?:0|1|22|31|33|36)m)/;
 
-/** JSON in one line of which nothing acts on a terminal. What is read from it is what was written. */
+/** One line of JSON that cannot act on a terminal: control characters are `\u` escapes, which parse to the same value. */
 export function toJson(value: unknown): string {
   const text = JSON.stringify(value, (_, one: unknown) =>
     one === Infinity || one === -Infinity ? String(one) : one,
@@ -100,7 +100,7 @@ export function toJson(value: unknown): string {
   );
 }
 
-/** A name or key in quotes, as a person may read it. */
+/** A name or key in quotes, with control characters escaped. */
 export function quoted(text: string): string {
   return `"${escapeControl(text)}"`;
 }

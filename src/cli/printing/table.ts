@@ -3,15 +3,15 @@ import { escapeControl } from "../../inspect/escape-control.ts";
 /** A column of a table. */
 export interface Column {
   readonly title: string;
-  /** Numbers stand on the right. Defaults to left. */
+  /** Numbers align right. Defaults to left. */
   readonly align?: "left" | "right";
-  /** Whether it may be cut where the line is too long. Ids are not: somebody copies them. */
+  /** Whether its cells may be cut to fit the line. Never set for ids: people copy them. Defaults to false. */
   readonly canShrink?: boolean;
 }
 
 /**
- * Rows under their titles, in columns two spaces apart. Where `width` is given, columns that can shrink are cut until a
- * line fits, to {@link LEAST} characters each at least. What could act on a terminal is escaped.
+ * Formats rows under their titles, with two spaces between columns. If lines are longer than `width`, columns that can
+ * shrink are cut, to no fewer than {@link LEAST} characters each. Characters that could act on a terminal are escaped.
  */
 export function formatTable(
   columns: readonly Column[],
@@ -42,20 +42,21 @@ export function formatTable(
   return [line(columns.map(({ title }) => title)), ...cells.map(line)];
 }
 
-/** Names and their values, one a line, the values under each other. */
+/** Formats names and values, one pair per line, with the values aligned. */
 export function formatFacts(facts: readonly (readonly [name: string, value: string])[]): string[] {
   const width = Math.max(...facts.map(([name]) => name.length));
   return facts.map(([name, value]) => `  ${name.padEnd(width)}  ${escapeControl(value)}`.trimEnd());
 }
 
-/** A number with commas between its thousands. */
-export function formatCount(count: number): string {
-  return count.toLocaleString("en-US");
+/** A number with thousands separators, and if a noun is given, how many of what: `1 message`, `2,000 messages`. */
+export function formatCount(count: number, noun?: string): string {
+  const digits = count.toLocaleString("en-US");
+  return noun === undefined ? digits : `${digits} ${noun}${count === 1 ? "" : "s"}`;
 }
 
 function fit(text: string, width: number): string {
   return text.length <= width ? text : `${text.slice(0, Math.max(0, width - 1)).trimEnd()}…`;
 }
 
-/** The fewest characters that a column shrinks to. */
+/** The fewest characters to which a column shrinks. */
 const LEAST = 8;

@@ -1,4 +1,4 @@
-/** Breaks a line at 80 characters; what follows is indented by `indent`. A word that is too long stays whole. */
+/** Breaks a line at 80 characters and indents the rest by `indent`. A word that is too long stays whole. */
 export function wrap(line: string, indent = 0): string[] {
   if (line.length <= WIDTH) return [line];
   const at = line.lastIndexOf(" ", WIDTH);

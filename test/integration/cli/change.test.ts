@@ -16,7 +16,7 @@ async function newQueue(name = uniqueName()) {
   return { name, queue, id: first.id, deadId: delivery.id };
 }
 
-test("--dry-run changes nothing; without a terminal and --yes nothing is changed, either", async () => {
+test("--dry-run changes nothing, and neither does a run without a terminal and --yes", async () => {
   const { name, queue, id, deadId } = await newQueue();
   const before = await queue.stats();
   const changes = [
@@ -34,18 +34,18 @@ test("--dry-run changes nothing; without a terminal and --yes nothing is changed
     expect(dry.stderr).toMatch(/^Would .*\. Nothing was changed\.\n$/);
     const unasked = await cli(argv);
     expect(unasked.code, argv.join(" ")).toBe(2);
-    expect(unasked.stderr).toMatch(/say --yes to/);
+    expect(unasked.stderr).toMatch(/give --yes to/);
   }
   const { serverTime: _, ...after } = await queue.stats();
   expect(before).toMatchObject(after);
   expect((await queue.get("order:1"))?.id).toBe(id);
 });
 
-test("on a terminal it asks: no means no", async () => {
+test("on a terminal it asks for confirmation, and no means no", async () => {
   const { name, queue } = await newQueue();
   const no = await cli(["cancel", name, "order:1"], { isTty: true, input: "n\n" });
   expect(no.code).toBe(4);
-  expect(no.stderr).toContain(`Really cancel 1 message(s) of queue "${name}"? [y/N]`);
+  expect(no.stderr).toContain(`Really cancel 1 message of queue "${name}"? [y/N]`);
   expect(await queue.has("order:1")).toBe(true);
   const ctrlD = await cli(["cancel", name, "order:1"], { isTty: true, input: "" });
   expect(ctrlD.code).toBe(4);
@@ -61,7 +61,7 @@ async function run(...argv: string[]) {
 
 test("with --yes: cancel, reschedule, deliver now, pause, resume", async () => {
   const { name, queue } = await newQueue();
-  expect((await run("pause", name)).stdout).toBe(`Queue "${name}" is paused.\n`);
+  expect((await run("pause", name)).stdout).toBe(`Paused queue "${name}".\n`);
   expect(await queue.isPaused()).toBe(true);
   const past = ["reschedule", name, "order:1", "--at", "2020-01-01T00:00Z", "--dry-run"];
   expect((await cli(past)).stderr).toMatch(/ ago: due at once\)/);
@@ -81,7 +81,7 @@ test("with --yes: cancel, reschedule, deliver now, pause, resume", async () => {
 test("with --yes: dead letters are redriven and removed", async () => {
   const { name, queue, deadId } = await newQueue();
   const redriven = await cli(["dead", "redrive", name, deadId, "--yes"]);
-  expect(redriven.stdout).toBe(`Redrove 1 dead letter(s) of queue "${name}".\n`);
+  expect(redriven.stdout).toBe(`Redrove 1 dead letter of queue "${name}".\n`);
   const delivery = await queue.take();
   expect(delivery.id).toBe(deadId);
   await delivery.reject("again");
@@ -90,13 +90,14 @@ test("with --yes: dead letters are redriven and removed", async () => {
   expect((await cli(["dead", "remove", name, "--all", "--yes"])).code).toBe(1);
 });
 
-test("a wrong word suggests the right one", async () => {
+test("a misspelt word suggests the right one", async () => {
   const { name } = await newQueue();
   const rows = [
     [["qeues"], "did you mean queues?"],
     [["cancle", name, "x"], "did you mean cancel?"],
     [["list", name, "--limt", "3"], "did you mean --limit?"],
     [["list", name, "--state", "reday"], "did you mean ready?"],
+    [["list", name, "--state", "inflight"], "did you mean in-flight?"],
     [["dead", "redirve", name], "did you mean redrive?"],
     [["list", `${name}e`], `did you mean "${name}"?`],
     [["help", "exprt"], "did you mean export?"],
@@ -112,21 +113,21 @@ test.each([
   [["due", "--step", "15"], "--step must be a duration"],
   [["due", "--at", "soon"], "--at must be a time such as"],
   [["due", "--count", "0"], "--count must be a whole number"],
-  [["due", "--count"], "--count of due needs a value"],
-  [["cancel", "x"], "name ids or keys"],
-  [["dead", "remove", "x"], "name the ids to remove"],
-  [["dead", "remove", "x", "a-key"], "is no message id"],
+  [["due", "--count"], "--count of due lacks its value"],
+  [["cancel", "x"], "give ids or keys"],
+  [["dead", "remove", "x"], "give the ids to remove"],
+  [["dead", "remove", "x", "a-key"], "is not a message id"],
   [["list"], "usage: delayline list <queue>"],
   [["queues", "--redis", "localhost:6379"], "--redis must be a URL"],
   [["queues", "--timeout", "soon"], "--timeout must be a duration"],
   [["get", "delayline_stream:x", "k"], "queue name must not begin"],
-])("%j is refused", async (argv, why) => {
+])("%j is refused, with the reason", async (argv, why) => {
   const { code, stderr } = await cli(argv);
   expect(code).toBe(2);
   expect(stderr).toContain(why);
 });
 
-test("a Redis that is not there: exit code 3, and no password anywhere", async () => {
+test("an unreachable Redis is exit code 3, and no output holds its password", async () => {
   const password = "s3cret%2Fpass";
   const url = `redis://me:${password}@127.0.0.1:1/0`;
   const rows = [
@@ -148,7 +149,7 @@ test("a Redis that is not there: exit code 3, and no password anywhere", async (
   expect(stderr).not.toContain("s3cret");
 });
 
-test("a database that Redis does not have is refused, and so is any other than 0 of a Cluster", async () => {
+test("a database that Redis does not have is refused, and so is any but 0 on a Cluster", async () => {
   const [url] = redisUrl().match(/^redis:\/\/[^/]+/) ?? [];
   const missing = await cli(["queues"], { url: `${url}/99` });
   expect(missing.code).toBe(3);
@@ -162,12 +163,12 @@ test("a database that Redis does not have is refused, and so is any other than 0
   expect(cluster.stderr).toContain("a Cluster has only database 0");
 });
 
-test("Ctrl-C ends it: exit code 130", async () => {
+test("Ctrl-C ends a command with exit code 130", async () => {
   const { name } = await newQueue();
   const interrupt = new AbortController();
   const watching = cli(["stats", name, "--watch", "--interval", "60s"], {
     signal: interrupt.signal,
-    // It waits for the next minute.
+    // From here it sleeps for a minute.
     onStdout: () => interrupt.abort(),
   });
   const { code, stdout } = await watching;
@@ -175,7 +176,7 @@ test("Ctrl-C ends it: exit code 130", async () => {
   expect(stdout).toContain("delayed");
 });
 
-test("stats --watch survives a call that fails", async () => {
+test("stats --watch goes on after a failed call", async () => {
   const interrupt = new AbortController();
   let failures = 0;
   const { code } = await cli(["stats", "--watch", "--interval", "100ms", "--timeout", "100ms"], {
@@ -188,7 +189,7 @@ test("stats --watch survives a call that fails", async () => {
   expect([code, failures]).toEqual([130, 2]);
 });
 
-test("help tells of every command", async () => {
+test("help describes every command within 80 columns", async () => {
   const { code, stdout } = await cli(["help"]);
   expect(code).toBe(0);
   expect(widest(stdout)).toBeLessThanOrEqual(80);

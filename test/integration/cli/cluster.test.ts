@@ -6,10 +6,10 @@ import { eventually } from "../../helpers/eventually.ts";
 
 const HOUR = 3_600_000;
 
-test("--cluster: each command looks at all nodes of the Cluster, whichever was named", async () => {
+test("with --cluster every command covers all nodes, whichever is named", async () => {
   const { cluster, nodes } = await startCluster();
   const urls = nodes.map(({ url }) => url);
-  // Another node each time.
+  // Each command names another node.
   let turn = 0;
   const cli = (argv: readonly string[], options?: CliOptions) =>
     cliOn([...argv, "--cluster"], { url: urls[turn++ % urls.length] as string, ...options });
@@ -47,7 +47,7 @@ test("--cluster: each command looks at all nodes of the Cluster, whichever was n
   );
   expect((await cli(["get", "invoice:1"])).stdout).toContain("no such customer");
 
-  // The partitions are on all nodes.
+  // The partitions are spread over all nodes.
   const { json } = await cli(["partitions", "parted", "--json"]);
   expect(new Set(json.map(({ node }) => node))).toEqual(
     new Set(nodes.map(({ port }) => `127.0.0.1:${port}`)),
@@ -66,11 +66,11 @@ test("--cluster: each command looks at all nodes of the Cluster, whichever was n
   expect((await cli(["dead", "redrive", "invoices", "--yes"])).stdout).toContain("Redrove 1");
   const exported = await cli(["export", "parted"]);
   const copied = await cli(["import", "--queue", "copy", "--yes"], { input: exported.stdout });
-  expect(copied.stdout).toContain('Imported 28 message(s) into queue "copy"');
+  expect(copied.stdout).toContain('Imported 28 messages into queue "copy"');
   expect((await line.stats("copy")).perPartition).toHaveLength(6);
   expect((await cli(["get", "copy", "part:10"])).code).toBe(0);
 
-  // What is ready in two queues nobody takes, the copy nobody has open, and a Cluster without replicas has no spare.
+  // Nobody consumes two queues, nobody has the copy open, and the Cluster has no replicas.
   const diagnosed = await cli(["doctor", "--json"]);
   expect(diagnosed.code).toBe(1);
   const found = diagnosed.json.map(({ level, check, queue }) => [level, check, queue].join(" "));

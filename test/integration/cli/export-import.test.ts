@@ -162,13 +162,13 @@ test("to a file and from it; a file that is spoiled is refused with the number o
   await newLine().getDelayedQueue(name).offer("x", HOUR, { key: "order:42" });
   const { code, stderr } = await cli(["export", name, path]);
   expect(code).toBe(0);
-  expect(stderr).toBe(`Exported 1 message(s) of queue "${name}".\n`);
+  expect(stderr).toBe(`Exported 1 message of queue "${name}".\n`);
   expect((await stat(path)).mode & 0o777).toBe(0o600);
   const again = await cli(["export", name, path]);
-  expect([again.code, again.stderr]).toEqual([2, expect.stringContaining("say --force")]);
+  expect([again.code, again.stderr]).toEqual([2, expect.stringContaining("give --force")]);
   await newRedis().zadd(queueKeys(name).timeouts, Date.now() + HOUR, "?");
   const forced = await cli(["export", name, path, "--force"]);
-  expect([forced.code, forced.stderr]).toEqual([0, expect.stringContaining("Left out: 1 ")]);
+  expect([forced.code, forced.stderr]).toEqual([0, expect.stringContaining("Left out 1 ")]);
   await newRedis().zrem(queueKeys(name).timeouts, "?");
   expect((await cli(["export", name, join(directory, "none", "x")])).code).toBe(2);
   expect(await readdir(directory)).toEqual(["queue.jsonl"]);
@@ -185,18 +185,20 @@ test("to a file and from it; a file that is spoiled is refused with the number o
   );
   const wrong = message.replace(/"payload":"[^"]*"/, '"payload":"%"');
   expect((await importLines(head, wrong)).stderr).toContain("line 2: payload must be base64");
-  expect((await importLines(head, message, wrong)).stderr).toContain("1 message(s) were put in");
+  expect((await importLines(head, message, wrong)).stderr).toContain(
+    "1 message imported before it",
+  );
   const end = '{"end":true,"messages":1}';
   expect((await importLines(head, message, end, "")).code).toBe(0);
   expect((await importLines(head, "", end)).code).toBe(0);
   for (const lines of [[message], [end], [message, '{"end":true,"messages":2}']]) {
     const cut = await importLines(head, ...lines);
-    expect([cut.code, cut.stderr]).toEqual([1, expect.stringContaining("is not whole")]);
+    expect([cut.code, cut.stderr]).toEqual([1, expect.stringContaining("is incomplete")]);
   }
   const twice = await importLines(head, message, end, head, message, end);
   expect([twice.code, twice.stderr]).toEqual([
     2,
-    expect.stringContaining("line 4: the export has ended at line 3; 1 message(s) were put in"),
+    expect.stringContaining("line 4: the export has ended at line 3; 1 message imported before it"),
   ]);
   const failing = message.replace("{", '{"failures":[{"attempt":1,"at":2}],');
   expect((await importLines(head, failing)).stderr).toContain("line 2: failures must be an array");

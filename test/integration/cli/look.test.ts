@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { formatInstant } from "../../../src/cli/words/durations.ts";
+import { formatInstant } from "../../../src/cli/printing/format-time.ts";
 import { queueKeys } from "../../../src/queue/keys.ts";
 import { cli as cliOn, type CliOptions } from "../../helpers/cli.ts";
 import { newLine as newLineOn } from "../../helpers/delayline.ts";
@@ -7,7 +7,7 @@ import { eventually } from "../../helpers/eventually.ts";
 import { OwnServer } from "../../helpers/own-server.ts";
 import { newRedis as newRedisOn, uniqueName } from "../../helpers/redis.ts";
 
-// Commands that look at all queues: nobody else's may be there, some of which are broken on purpose.
+// Commands that read all queues need a server of their own: other tests break queues on purpose.
 
 const HOUR = 3_600_000;
 
@@ -22,7 +22,7 @@ const cli = (argv: readonly string[], options?: CliOptions) =>
 const newLine = () => newLineOn({ redis: server.url });
 const newRedis = () => newRedisOn(server.url);
 
-test("where is the reminder for order 42? One command answers, in all queues", async () => {
+test("get finds a message by its key in all queues", async () => {
   const name = uniqueName();
   const key = uniqueName("order");
   const { id } = await newLine()
@@ -41,7 +41,7 @@ test("where is the reminder for order 42? One command answers, in all queues", a
   ]);
 });
 
-test("what is not there is told, and where it may be", async () => {
+test("a message that is not found: the answer names the queues in which it may be ready", async () => {
   const name = uniqueName();
   const queue = newLine().getDelayedQueue(name);
   await queue.offer("x", 0, { key: "gone" });
@@ -53,7 +53,7 @@ test("what is not there is told, and where it may be", async () => {
   expect(stderr).toContain(`It may be ready in "${name}"`);
 });
 
-test("queues, their numbers, their messages by deadline and by prefix, and what falls due", async () => {
+test("queues, stats, list, search and due agree about one queue", async () => {
   const name = uniqueName();
   const queue = newLine().getDelayedQueue(name, { codec: "string" });
   await queue.offer("late", 2 * HOUR, { key: "order:2" });
@@ -73,14 +73,35 @@ test("queues, their numbers, their messages by deadline and by prefix, and what 
     "order:2",
   ]);
   expect((await cli(["search", name, "--prefix", "nobody"])).code).toBe(1);
-  const due = await cli(["due", name, "--step", "1h", "--count", "4", "--json"]);
+  const due = await cli(["due", name, "--at", "now", "--count", "4", "--json"]);
   expect(due.json).toMatchObject([{ counts: [1, 1, 1, 0], total: 3 }]);
   const { stdout, stderr } = await cli(["due", name, "--step", "1h", "--count", "4"]);
   expect(stdout.match(/#/g)?.length).toBe(3 * 36);
   expect(stderr).toMatch(/in spans of 1h: 3\.\n/);
 });
 
-test("how much falls due at nine tomorrow, in which queues, and what is overdue now", async () => {
+test.each<[step: string, length: number]>([
+  ["1h", HOUR],
+  ["15m", HOUR / 4],
+  ["1d", 24 * HOUR],
+  ["7m", (7 * HOUR) / 60],
+])(
+  "without --at, due starts at the current span of %s, aligned to local midnight",
+  async (step, length) => {
+    const name = uniqueName();
+    await newLine()
+      .getDelayedQueue(name)
+      .offer("x", 24 * HOUR);
+    const before = Date.now();
+    const [json] = (await cli(["due", name, "--step", step, "--json"])).json;
+    const from = Number(json?.["from"]);
+    expect(from).toBeLessThanOrEqual(Date.now());
+    expect(from).toBeGreaterThan(before - length);
+    expect((from - new Date(from).setHours(0, 0, 0, 0)) % length).toBe(0);
+  },
+);
+
+test("due counts what falls due at nine tomorrow, in which queues, and what is overdue now", async () => {
   const names = ["a", "b", "c", "d", "e"].map((letter) => uniqueName(letter));
   const [a = "", b = ""] = names;
   const line = newLineOn({ redis: server.url, transfer: false });
@@ -108,17 +129,17 @@ test("how much falls due at nine tomorrow, in which queues, and what is overdue 
   expect(others[2]).toMatch(new RegExp(`^${a} +1 +5$`));
   expect(others.at(-2)).toMatch(/^\(total\) +1 +16$/);
   expect(stderr).toContain(`From ${nineText} until`);
-  expect(stderr).toMatch(/: 16\.\nOverdue now: 1\. Why: delayline doctor\n$/);
+  expect(stderr).toMatch(/: 16\.\nOverdue now: 1\. To find out why: npx delayline doctor\n$/);
 
   const [json] = (await cli([...asked, "--json"])).json;
   expect(json).toMatchObject({ from: nine.getTime(), overdue: 1, counts: [15, 0, 1, 0] });
   const queues = json?.["queues"] as { queue: string }[];
   expect(queues).toHaveLength(5);
   expect(queues[0]).toEqual({ queue: a, overdue: 1, counts: [5, 0, 0, 0], total: 5 });
-  // The span that was asked for is there though nothing falls due in it.
+  // The span at --at is printed although nothing falls due in it.
   const one = await cli(["due", a, "--at=tomorrow", "8:00", "--count", "1"]);
   expect(one.stdout).toMatch(/^FROM .*\noverdue now +1 +#{36}\n\S+ 08:00:00 \S+ +0\n$/);
-  // What is overdue is counted once, and is no answer to who asks about another time.
+  // Overdue messages are counted in no span, and do not answer a question about another time.
   const past = await cli(["due", a, "--at", "2000-01-01", "--json"]);
   expect([past.code, past.json]).toMatchObject([1, [{ overdue: 1, total: 0 }]]);
   const before = `--at=${Date.now() - 1.5 * HOUR}`;
@@ -129,19 +150,19 @@ test("how much falls due at nine tomorrow, in which queues, and what is overdue 
   expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining('"tomorrow 09:00"')]);
 });
 
-test("stats tells of a queue whose messages nobody moves", async () => {
+test("stats points out a queue whose due messages nobody moves", async () => {
   const name = uniqueName();
   await newRedis().zadd(queueKeys(name).timeouts, Date.now() - HOUR, "?");
   const { stdout, stderr } = await cli(["stats"]);
-  expect(stdout).toMatch(new RegExp(`^${name} .* overdue by 1h: nobody moves$`, "m"));
-  expect(stderr).toMatch(/^Not well: \d of \d+ queues\. .*: delayline doctor$/m);
+  expect(stdout).toMatch(new RegExp(`^${name} .* overdue by 1h, no process moves it$`, "m"));
+  expect(stderr).toMatch(/^Not well: \d of \d+ queues\. .*: npx delayline doctor$/m);
   const one = await cli(["stats", name]);
   expect(one.stderr).toContain(
-    `overdue by 1h: nobody moves. Why, and what repairs it: delayline doctor ${name}`,
+    `Not well: overdue by 1h, no process moves it. To find out why: npx delayline doctor ${name}`,
   );
 });
 
-test("a key of another type hides its own queue alone: exit code 3 at the end", async () => {
+test("a key of another type hides only its own queue, and ends in exit code 3", async () => {
   const [name, broken, key] = [uniqueName(), uniqueName(), uniqueName("order")];
   const redis = newRedis();
   await redis.hset(queueKeys(broken).timeouts, "x", "y");
@@ -151,7 +172,7 @@ test("a key of another type hides its own queue alone: exit code 3 at the end", 
   expect(table.code).toBe(3);
   expect(table.stdout).toContain(`${name} `);
   expect(table.stdout).toMatch(new RegExp(`^${broken} .*WRONGTYPE$`, "m"));
-  expect(table.stderr).toContain(`Cannot look into queue "${broken}"`);
+  expect(table.stderr).toContain(`Cannot read queue "${broken}"`);
   const found = await cli(["search", "--prefix", key]);
   expect([found.code, found.stdout.includes(key)]).toEqual([3, true]);
   expect((await cli(["due", "--step", "1h"])).code).toBe(3);
@@ -159,7 +180,7 @@ test("a key of another type hides its own queue alone: exit code 3 at the end", 
   expect((await cli(["get", `${key}none`])).code).toBe(3);
 });
 
-test("hostile names, keys and payloads act on no terminal", async () => {
+test("hostile names, keys and payloads cannot act on a terminal", async () => {
   const evil = "\u001b]0;x\u0007\u202eevil\u009b";
   const name = `${uniqueName()}${evil}`;
   const line = newLine();
@@ -189,12 +210,12 @@ test("hostile names, keys and payloads act on no terminal", async () => {
       expect(stdout + stderr, argv.join(" ")).not.toMatch(/(?!\n)[\p{Cc}\p{Cf}]/u);
     }
   }
-  // What is read from JSON is what was written.
+  // The JSON parses to what was written.
   const [{ key }] = (await cli(["list", name, "--json"])).json as [{ key: string }];
   expect(key).toBe(`k${evil}`);
 });
 
-test("letters that nobody can read can be removed, and are not said to be redriven", async () => {
+test("for an unreadable dead letter removal is suggested, and redriving is not", async () => {
   const name = uniqueName("it's ");
   const redis = newRedis();
   await newLine().getReliableQueue(name).stats();
@@ -203,7 +224,7 @@ test("letters that nobody can read can be removed, and are not said to be redriv
   const { stderr } = await cli(["dead", "list", name, ...asked]);
   expect(stderr).not.toContain("dead redrive");
   const [, quoted = "", letter = ""] =
-    /: delayline dead remove '(.*)' (\S+) --redis \S+\n$/.exec(stderr) ?? [];
+    /: npx delayline dead remove '(.*)' (\S+) --redis \S+\n$/.exec(stderr) ?? [];
   expect([quoted.replace(String.raw`'\''`, "'"), letter]).toEqual([
     name,
     expect.stringMatching(/^\d+-/),
@@ -245,7 +266,7 @@ test("dead letters, the quarantine and partitions are listed", async () => {
     { key: "glum", failures: [{ attempt: 1, reason: "the bank\nsleeps" }, { attempt: 2 }] },
   ]);
   expect((await cli(["partitions", name, "--json"])).json).toHaveLength(2);
-  // From its failures on, attempts are counted anew.
+  // A redrive starts counting attempts anew.
   await cli(["dead", "redrive", name, "--yes"]);
   expect((await cli(["get", name, "sad", "--redis", server.url])).stdout).toMatch(
     /\n {2}attempts +0\n {2}attempt 1 +failed .*, before the redrive: no such customer\n/,

@@ -6,25 +6,25 @@ import { newLine } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { newRedis, redisUrl, uniqueName } from "../../helpers/redis.ts";
 
-test("doctor prints what it finds of a queue; errors are exit code 1", async () => {
+test("doctor prints the findings about a queue; errors are exit code 1", async () => {
   const name = uniqueName();
   await newRedis().lpush(`redisson_delay_queue_timeout:{${name}}`, "of another type");
   const { code, stdout, stderr } = await cli(["doctor", name]);
   expect(code).toBe(1);
   expect(stdout).toMatch(/^error: \S+/m);
   expect(stdout).toContain(name);
-  expect(stderr).toMatch(/\d+ error\(s\), \d+ warning\(s\), \d+ notice\(s\)/);
+  expect(stderr).toMatch(/^Found \d+ errors?, \d+ warnings?, \d+ notices?\.$/m);
   const { json } = await cli(["doctor", name, "--json"]);
   expect(json.filter(({ level }) => level === "error").length).toBeGreaterThan(0);
 });
 
-test("doctor at a Redis that is not there: exit code 3, and no password", async () => {
+test("doctor of an unreachable Redis is exit code 3, without its password", async () => {
   const { code, stdout, stderr } = await cli(["doctor"], { url: "redis://:s3cret@127.0.0.1:1" });
   expect(code).toBe(3);
   expect(stdout + stderr).not.toContain("s3cret");
 });
 
-test("the dashboard is there until Ctrl-C, and only on the loopback", async () => {
+test("the dashboard serves until Ctrl-C, and on the loopback only", async () => {
   const name = uniqueName();
   await newLine().getDelayedQueue(name).offer("x", 3_600_000);
   const interrupt = new AbortController();

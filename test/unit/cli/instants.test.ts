@@ -1,13 +1,13 @@
 import { describe, expect, onTestFinished, test } from "vitest";
-import { formatInstant } from "../../../src/cli/words/durations.ts";
-import { joinInstants, parseInstant } from "../../../src/cli/words/instants.ts";
+import { formatInstant } from "../../../src/cli/printing/format-time.ts";
+import { joinInstants, parseInstant } from "../../../src/cli/parsing/instants.ts";
 
 // A Sunday, half past ten in the morning here.
 const NOW = new Date(2026, 10, 22, 10, 30).getTime();
 
 const read = (text: string) => parseInstant("--at", text, NOW);
 
-test("a date is read in the time of the machine unless it names a zone", () => {
+test("a date is in local time unless it names a zone", () => {
   expect(read("2026-11-22T09:00Z")).toBe(Date.UTC(2026, 10, 22, 9));
   expect(read("2026-11-22 09:00")).toBe(new Date(2026, 10, 22, 9).getTime());
   expect(read("2026-11-22")).toBe(new Date(2026, 10, 22).getTime());
@@ -40,7 +40,7 @@ test.each<[text: string, day: number, hours?: number, minutes?: number]>([
   expect(read(text)).toBe(new Date(2026, 10, day, hours, minutes).getTime());
 });
 
-test("tomorrow at nine is at nine where a night has 23 or 25 hours", () => {
+test("tomorrow at nine is at nine, even after a night of 23 or 25 hours", () => {
   for (let day = 0; day < 366; day++) {
     const at = new Date(parseInstant("--at", "tomorrow 09:00", NOW + day * 86_400_000));
     expect([at.getHours(), at.getMinutes()]).toEqual([9, 0]);
@@ -70,10 +70,10 @@ describe("where clocks change", () => {
     expect(inBerlin(text, now)).toBe(expected);
   });
 
-  test("a day on which they do not show the time is told", () => {
+  test("a time that they skip that day is refused, with the date", () => {
     for (const text of ["tomorrow 02:30", "2026-03-29T02:30", "2:30 sunday"]) {
       expect(() => inBerlin(text, "2026-03-28T10:00:00Z")).toThrow(
-        "--at: clocks go forward on 2026-03-29",
+        "--at: local clocks go forward on 2026-03-29",
       );
     }
   });
@@ -83,7 +83,7 @@ test.each(["9999999999999999", "99999999999d", "1969-12-30T00:00Z"])("%s is too 
   expect(() => read(text)).toThrow("--at must be between the years 1970 and 275760, got");
 });
 
-describe("no instant:", () => {
+describe("not an instant:", () => {
   test.each([
     "",
     "soon",
@@ -123,6 +123,6 @@ test.each([
   ["--at -2h", ["--at=-2h"]],
   ["--at=mon 9:00", ["--at=mon 9:00"]],
   ["get tomorrow 09:00", ["get", "tomorrow", "09:00"]],
-])("%s: a day and its time are one", (line, words) => {
+])("%s: the words of a time become one argument", (line, words) => {
   expect(joinInstants(line.split(" "))).toEqual(words);
 });

@@ -9,20 +9,20 @@ const unreadable = { state: "dead", reason: "unreadable" } as const;
 test.each<[string, Partial<Sighting>, string | undefined]>([
   ["dead", { state: "dead" }, "To deliver it again: dead redrive orders the-id"],
   ["unreadable", { ...unreadable, diedAt: NOW + 1000 }, "To remove it: dead remove orders the-id"],
-  ["rejected so", { ...unreadable, diedAt: NOW + 2000 }, "dead redrive orders the-id"],
+  ["rejected as unreadable", { ...unreadable, diedAt: NOW + 2000 }, "dead redrive orders the-id"],
   ["retrying", { state: "retrying" }, "deliver-now orders the-id"],
-  ["an overdue retry", { state: "retrying", deadline: NOW - 60_000 }, "Why: doctor orders"],
-  ["delayed", { state: "delayed" }, "reschedule ... --in 15m): cancel orders the-id"],
-  ["overdue", { state: "delayed", deadline: NOW - 60_000 }, "Why: doctor orders"],
+  ["an overdue retry", { state: "retrying", deadline: NOW - 60_000 }, "out why: doctor orders"],
+  ["delayed", { state: "delayed" }, "deliver-now and reschedule): cancel orders the-id"],
+  ["overdue", { state: "delayed", deadline: NOW - 60_000 }, "out why: doctor orders"],
   ["long ready", { state: "ready", readyAt: NOW - 90_000 }, "doctor orders"],
   ["just ready", { state: "ready", readyAt: NOW - 100 }, undefined],
   ["in flight", { state: "in flight", readyAt: NOW - 100 }, undefined],
-])("what to do about a message that is %s", (_, message, expected) => {
+])("the next step for a message that is %s", (_, message, expected) => {
   const step = nextStep({ ...seen, ...message }, NOW, (...words) => words.join(" "));
   if (expected === undefined) expect(step).toBeUndefined();
   else expect(step).toContain(expected);
 });
 
-test("where no command can be pasted, nothing is said", () => {
+test("there is no next step where the command cannot be pasted", () => {
   expect(nextStep({ ...seen, state: "dead" }, NOW, () => undefined)).toBeUndefined();
 });

@@ -1,11 +1,11 @@
 import { existsSync } from "node:fs";
 import { open, rename, rm, type FileHandle } from "node:fs/promises";
-import { quoted } from "../printing/output.ts";
-import { UsageError } from "../words/usage-error.ts";
+import { UsageError } from "../parsing/usage-error.ts";
+import { quoted } from "./output.ts";
 
 /**
- * A file that is there when it is whole, and for its owner alone (mode 600): it is written beside its place, and moved
- * there at the end.
+ * A file that appears only once it is complete, readable by its owner alone (mode 600). It is written under a temporary name
+ * in the same directory, and renamed at the end.
  */
 export class NewFile {
   readonly #path: string;
@@ -18,10 +18,10 @@ export class NewFile {
     this.#file = file;
   }
 
-  /** @throws {UsageError} if there is a file, and not `mayReplace`, or if none can be made. */
+  /** @throws {UsageError} if the file exists and `mayReplace` is false, or if it cannot be created. */
   static async open(path: string, mayReplace: boolean): Promise<NewFile> {
     if (!mayReplace && existsSync(path)) {
-      throw new UsageError(`there is a file ${quoted(path)}; say --force to replace it`);
+      throw new UsageError(`the file ${quoted(path)} exists; give --force to replace it`);
     }
     const partPath = `${path}.${process.pid}.part`;
     return await attempt(path, async () => {
@@ -34,7 +34,7 @@ export class NewFile {
     await attempt(this.#path, async () => await this.#file.writeFile(text));
   }
 
-  /** Moves it to its place. */
+  /** Renames the complete file to its path. */
   async finish(): Promise<void> {
     await attempt(this.#path, async () => {
       await this.#file.close();
@@ -42,7 +42,7 @@ export class NewFile {
     });
   }
 
-  /** Leaves nothing behind. After {@link NewFile.finish} it does nothing. */
+  /** Removes the incomplete file. Does nothing after {@link NewFile.finish}. */
   async discard(): Promise<void> {
     await this.#file.close().catch(() => {});
     await rm(this.#partPath, { force: true });

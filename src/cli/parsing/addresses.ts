@@ -3,23 +3,24 @@ import { databaseOf } from "../../inspect/check-database.ts";
 import type { DelaylineOptions } from "../../queue/options.ts";
 import { UsageError } from "./usage-error.ts";
 
-/** Where Redis is, and how the connection ends that was made for it. */
+/** Which Redis to connect to. */
 export interface Addresses {
   readonly redis: NonNullable<DelaylineOptions["redis"]>;
-  /** For people: without user names and passwords. */
+  /** The hosts, for people: no user names, no passwords. */
   readonly shown: string;
-  /** The URLs, unless they are those of a Cluster. */
+  /** The URLs; empty for a Cluster. */
   readonly urls: readonly string[];
-  /** Ends what was opened here. */
+  /** Disconnects the Cluster client that was made here, if any. */
   close(): void;
 }
 
 /**
- * Reads the addresses of Redis: one, a list of servers, or with `isCluster` some nodes of one Cluster.
+ * Parses the URLs of Redis: one server, a list of servers, or with `isCluster` some nodes of one Cluster.
  *
- * @throws {UsageError} if one is no URL, or names a database by no number. What it was is not told: there may be a password in it.
+ * @throws {UsageError} if one is not a URL of Redis, or its database is not a number. The message does not repeat the URL:
+ * it may hold a password.
  */
-export function readAddresses(urls: readonly string[], isCluster: boolean): Addresses {
+export function parseAddresses(urls: readonly string[], isCluster: boolean): Addresses {
   const parsed = urls.map(parse);
   if (!urls.every(hasLegalDatabase)) {
     throw new UsageError(
@@ -49,7 +50,7 @@ export function readAddresses(urls: readonly string[], isCluster: boolean): Addr
     clusterRetryStrategy: (attempt) => Math.min(100 * attempt, 2000),
     redisOptions,
   });
-  // Calls tell what they fail for.
+  // Each call rejects with its own failure.
   cluster.on("error", () => {});
   return {
     redis: cluster,
@@ -59,26 +60,7 @@ export function readAddresses(urls: readonly string[], isCluster: boolean): Addr
   };
 }
 
-/** What must not be shown of these addresses: their passwords, as they are written and as they are meant. */
-export function secretsOf(urls: readonly string[]): string[] {
-  const secrets = urls.flatMap((url) => {
-    const [, written] = /^[a-z]+:\/\/[^/@]*?:(.*)@[^@]*$/s.exec(url) ?? [];
-    // ioredis takes its options from there, too.
-    const [, asked] = /[?&]password=([^&#]*)/s.exec(url) ?? [];
-    return [written, asked].flatMap((one) => (one === undefined ? [] : [one, decoded(one)]));
-  });
-  return secrets.filter((secret) => secret !== "");
-}
-
-function decoded(written: string): string {
-  try {
-    return decodeURIComponent(written);
-  } catch {
-    return written;
-  }
-}
-
-/** @throws {UsageError} if a URL names another database than 0: a Cluster has no other. */
+/** @throws {UsageError} if a URL names a database other than 0: a Cluster has no others. */
 function checkClusterDatabase(urls: readonly string[]): void {
   const other = urls.map(databaseOf).find((one) => one !== undefined && Number(one) !== 0);
   if (other === undefined) return;
@@ -96,7 +78,7 @@ function parse(text: string): URL {
   throw new UsageError("--redis must be a URL such as redis://localhost:6379 or rediss://...");
 }
 
-/** Whether each `%` begins the escape of a character. */
+/** Whether every `%` in the text begins a valid escape. */
 function isEscaped(text: string): boolean {
   try {
     return decodeURIComponent(text) !== undefined;
@@ -105,4 +87,5 @@ function isEscaped(text: string): boolean {
   }
 }
 
-const DEFAULT_URL = "redis://localhost:6379";
+/** Used where neither `--redis` nor `REDIS_URL` is given. */
+export const DEFAULT_URL = "redis://localhost:6379";

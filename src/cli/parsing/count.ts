@@ -1,9 +1,9 @@
 import { UsageError } from "./usage-error.ts";
 
 /**
- * Reads a whole number.
+ * Parses a whole number between `least` and `most`.
  *
- * @throws {UsageError} naming the option, the rule and the value.
+ * @throws {UsageError} that names the option, the rule and the value.
  */
 export function parseCount(option: string, text: string, least: number, most: number): number {
   const count = Number(text);

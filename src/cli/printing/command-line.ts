@@ -1,17 +1,17 @@
 import { escapeControl } from "../../inspect/escape-control.ts";
 
-/** The options of a command line that say which Redis it is for, and how queues are opened there. */
+/** The options that say which Redis a command is for, and how it opens queues there. */
 export interface Connection {
-  /** What `--redis` was given; empty where `REDIS_URL` or the default counts. */
+  /** The values of `--redis`; empty where `REDIS_URL` or the default applies. */
   readonly urls: readonly string[];
   readonly isCluster: boolean;
   readonly interop: "none" | "redisson";
 }
 
 /**
- * A `delayline` command to be pasted into a shell, for the same Redis as this one. A URL that may hold a password is not
- * repeated: `<the same>` stands for it. Returns undefined if a word cannot be pasted: it begins like an option, or has
- * characters that only an escape can show.
+ * A `delayline` command to paste into a shell, with the connection options of this run. `<the same>` replaces a URL that may
+ * hold a password. Returns undefined if a word cannot be pasted: it begins like an option, or holds characters that are only
+ * shown escaped.
  */
 export function commandLine(
   words: readonly string[],
@@ -25,10 +25,10 @@ export function commandLine(
   ];
   const isPasteable =
     all.every((word) => escapeControl(word) === word) && !words.some((word) => /^-|^$/.test(word));
-  return isPasteable ? ["delayline", ...all.map(shellWord)].join(" ") : undefined;
+  return isPasteable ? ["npx", "delayline", ...all.map(shellWord)].join(" ") : undefined;
 }
 
-/** One word of a POSIX shell: as it is where every shell takes it so, and else in single quotes. */
+/** A word for a POSIX shell, in single quotes if it holds any character that a shell might interpret. */
 function shellWord(word: string): string {
   return /^[\w.:@/-]+$/.test(word) ? word : `'${word.replaceAll("'", String.raw`'\''`)}'`;
 }

@@ -4,18 +4,18 @@ import { UsageError } from "./usage-error.ts";
 import { LAST_DATE } from "../../time/last-date.ts";
 
 /**
- * Reads an instant, as seen from `now` (epoch ms). In the time of this machine, unless a date names a zone:
+ * Parses an instant relative to `now` (epoch ms), in local time unless it names a zone:
  *
- * - `09:00`: the next nine o'clock; `today 09:00`, `tomorrow 09:00`; `monday 09:00`: the next one. Without a time of day it
- *   is midnight. The day may stand behind the time.
- * - `now`; `2h`: in two hours.
- * - A date such as `2026-11-22T09:00`, and whatever `formatInstant` has made.
- * - Epoch milliseconds, of 12 digits at least: what is shorter is rather seconds.
+ * - `09:00`: the next nine o'clock. `today 09:00`, `tomorrow 09:00`, `monday 09:00` (the next Monday). A day without a time
+ *   is midnight. The day may also follow the time.
+ * - `now`; `2h`: two hours from now.
+ * - A date such as `2026-11-22T09:00`, and whatever `formatInstant` prints.
+ * - Epoch milliseconds, with at least 12 digits: fewer are more likely seconds.
  *
- * Where clocks go back a time comes twice: the first is meant that has not passed. Where they go forward one does
- * not come: as a bare time it is that of the day after, and with a day it is refused.
+ * Where clocks go back, a time occurs twice: the first one that has not passed is meant. Where they go forward, a time is
+ * skipped: a bare time then means the next day's, and a time on that day is refused.
  *
- * @throws {UsageError} naming the option and what is accepted, if it is none.
+ * @throws {UsageError} that names the option and the accepted forms, if the text is not an instant.
  */
 export function parseInstant(option: string, text: string, now: number): number {
   const instant = readInstant(option, text, now);
@@ -30,10 +30,7 @@ export function parseInstant(option: string, text: string, now: number): number 
   );
 }
 
-/**
- * Words of a command line in which all that belongs to the time behind `--at` is one word, though nobody has quoted it: day,
- * time and zone.
- */
+/** Joins the unquoted words of a time after `--at` (day, time and zone) into one argument. */
 export function joinInstants(argv: readonly string[]): string[] {
   const joined: string[] = [];
   for (const word of argv) {
@@ -44,14 +41,14 @@ export function joinInstants(argv: readonly string[]): string[] {
     if (kinds !== "" && kind !== "" && LEGAL.test(kinds + kind)) {
       joined.push(`${joined.pop()} ${word}`);
     }
-    // Otherwise it would be taken for an option.
+    // A negative number on its own would be taken for an option.
     else if (last === "--at" && /^-\d/.test(word)) joined.push(`${joined.pop()}=${word}`);
     else joined.push(word);
   }
   return joined;
 }
 
-/** Undefined: it is none. */
+/** Undefined if the text is not an instant. */
 function readInstant(option: string, text: string, now: number): number | undefined {
   if (/^\d{12,}$/.test(text)) return Number(text);
   if (text === "now") return now;
@@ -78,10 +75,10 @@ function readInstant(option: string, text: string, now: number): number | undefi
   }
 }
 
-/** A date as year, month (from 0 on) and day; what is beyond the end of a month counts into the next. */
+/** A date as year, month (from 0) and day. A day beyond the end of the month counts into the next. */
 type Day = readonly [year: number, month: number, day: number];
 
-/** The next moment of a bare time. */
+/** When local clocks next show a time. */
 function nextTime(time: string, now: number): number | undefined {
   for (let days = 0; days < 3; days++) {
     const found = momentsOf(dayAfter(now, days), clockOf(time)).find((one) => one >= now);
@@ -90,7 +87,7 @@ function nextTime(time: string, now: number): number | undefined {
   return undefined;
 }
 
-/** A time on the first of these days on which it has not passed, or on the last. Midnight, if none is given. */
+/** A time on the first of these days on which it has not passed, or else on the last. Defaults to midnight. */
 function onDay(
   option: string,
   days: readonly Day[],
@@ -102,13 +99,11 @@ function onDay(
     const moments = momentsOf(day, clock);
     const isLast = i === days.length - 1;
     const near = new Date(...day, ...clock).getTime();
-    // Somewhere clocks go forward at midnight.
+    // In some zones clocks go forward at midnight.
     if (moments.length === 0 && time === undefined) moments.push(near);
     if (moments.length === 0 && (isLast || near >= now)) {
       const date = new Date(Date.UTC(...day)).toISOString().slice(0, 10);
-      throw new UsageError(
-        `${option}: clocks go forward on ${date}, and do not show ${time} in the time of this machine`,
-      );
+      throw new UsageError(`${option}: local clocks go forward on ${date} and skip ${time}`);
     }
     const found = moments.find((one) => one >= now);
     if (found !== undefined || isLast) return found ?? moments[0];
@@ -116,7 +111,7 @@ function onDay(
   return undefined;
 }
 
-/** The days that a name means, the nearest first. */
+/** The days that a name can mean, nearest first. */
 function daysOf(name: string, now: number): Day[] {
   const word = name.toLowerCase();
   if (word === "today") return [dayAfter(now, 0)];
@@ -140,7 +135,7 @@ function inZone(date: string, time: string, zone: string): number {
   return Date.UTC(...partsOf(date), ...clockOf(time)) - offset * 60_000;
 }
 
-/** The 30th of February is none. */
+/** Whether the date exists: 30 February does not. */
 function isDate(text: string): boolean {
   const [year, month, day] = partsOf(text);
   const date = new Date(Date.UTC(year, month, day));
@@ -158,7 +153,7 @@ function clockOf(time: string): [number, number, number, number] {
   return [hours, minutes, Math.floor(seconds), Math.round((seconds % 1) * 1000)];
 }
 
-/** The parts of a time, of which some may stand together: `2026-11-22T09:00Z`. */
+/** The words of a time, with `2026-11-22T09:00Z` split into its three parts. */
 function wordsOf(text: string): string[] {
   return text
     .replace(/^(\d{4}-\d{2}-\d{2})T/, "$1 ")
@@ -166,14 +161,14 @@ function wordsOf(text: string): string[] {
     .split(" ");
 }
 
-/** The kinds of all words: a letter each; `w` is no name of a day, but may have been meant for one. */
+/** The kinds of all words, a letter each. `w` is a word that may be a misspelt day; `?` is anything else. */
 function kindsOf(text: string): string {
   return wordsOf(text)
     .map((word) => kindOf(word) || (/^[a-z]+$/i.test(word) ? "w" : "?"))
     .join("");
 }
 
-/** Which part of a time a word is: a date, the name of a day, a time of day, a zone; empty: none. */
+/** Which part of a time a word is: a date (d), the name of a day (n), a time of day (t), a zone (z), or none. */
 function kindOf(word: string): "d" | "n" | "t" | "z" | "" {
   if (/^\d{4}-\d{2}-\d{2}$/.test(word)) return "d";
   if (TIME.test(word)) return "t";
@@ -181,7 +176,9 @@ function kindOf(word: string): "d" | "n" | "t" | "z" | "" {
   return /^(?:today|tomorrow)$/i.test(word) || weekdayOf(word.toLowerCase()) >= 0 ? "n" : "";
 }
 
-/** Parts that are one time. A day with a slip in its name, and a zone where none may be, are told of as part of it. */
+/**
+ * Parts that are joined into one time. Misspelt days and misplaced zones are joined too, so that the error shows them.
+ */
 const LEGAL = /^(?:[dnw]tz?|tn?z?)$/;
 
 const WEEKDAYS = ["sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"];

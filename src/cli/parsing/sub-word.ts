@@ -2,11 +2,11 @@ import { suggest } from "./suggest.ts";
 import { UsageError } from "./usage-error.ts";
 
 /**
- * The second word of a command, such as `list` in `dead list`.
+ * Parses the second word of a command, such as `list` in `dead list`.
  *
- * @throws {UsageError} naming what is known, and what was probably meant.
+ * @throws {UsageError} that lists the known words and suggests the closest one.
  */
-export function subWord<const Word extends string>(
+export function parseSubWord<const Word extends string>(
   command: string,
   given: string | undefined,
   known: readonly Word[],

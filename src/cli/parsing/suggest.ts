@@ -1,4 +1,4 @@
-/** The known word that was probably meant; undefined if none is near. */
+/** The known word closest to a misspelt one; undefined if none is close. */
 export function suggest(word: string, known: Iterable<string>): string | undefined {
   let best: string | undefined;
   let least = Infinity;
@@ -13,7 +13,7 @@ export function suggest(word: string, known: Iterable<string>): string | undefin
   return best;
 }
 
-/** How many letters are to be put in, left out, replaced or swapped with their neighbour. */
+/** How many letters must be inserted, deleted, replaced, or swapped with their neighbour to get from `a` to `b`. */
 function distanceOf(a: string, b: string): number {
   let [before, last] = [[] as number[], Array.from({ length: b.length + 1 }, (_, j) => j)];
   for (let i = 1; i <= a.length; i++) {

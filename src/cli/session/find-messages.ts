@@ -2,17 +2,20 @@ import type { InspectedQueue } from "../../inspect/inspector.ts";
 import { quoted } from "../printing/output.ts";
 import type { Session } from "./session.ts";
 
-/** Which of these messages are delayed or retrying, by their ids or keys; says which are not. */
+/** Which of these ids and keys name a delayed or retrying message. Reports the others on stderr. */
 export async function findMessages(
-  { output, signal }: Session,
+  session: Session,
   { name, messages }: InspectedQueue,
   wanted: readonly string[],
 ): Promise<string[]> {
+  const { signal } = session;
   const found: string[] = [];
   for (const idOrKey of wanted) {
     if ((await messages.get(idOrKey, { signal })) !== undefined) found.push(idOrKey);
-    else
-      output.say(`${quoted(idOrKey)} is not delayed in queue ${quoted(name)}; see delayline get`);
+    else {
+      const said = `${quoted(idOrKey)} is not delayed in queue ${quoted(name)}.`;
+      session.hint(said, "Where it is", "get", name, idOrKey);
+    }
   }
   return found;
 }

@@ -1,21 +1,20 @@
 import { escapeControl } from "../../inspect/escape-control.ts";
 import type { Sighting } from "../../inspect/sighting.ts";
-import { formatDistance } from "../words/durations.ts";
-import { payloadLine, sightingJson } from "../printing/message-view.ts";
-import type { Session } from "./session.ts";
-import type { Column } from "../printing/table.ts";
+import { formatDistance } from "./format-time.ts";
+import { payloadLine, sightingJson } from "./message-view.ts";
+import type { Output } from "./output.ts";
+import type { Column } from "./table.ts";
 
 /**
- * Prints messages as a table, or a JSON object a line; returns how many. `now` is the server's time (epoch ms). A table is
- * printed in pieces, so that the first lines are there while more are read.
+ * Prints messages as a table, or with `isJson` as one object per line; returns how many. `now` is the server's time (epoch
+ * ms). A long table is printed in pieces, so that its first rows appear while the rest is read.
  */
 export async function printMessages(
-  session: Session,
+  { output, isJson }: { readonly output: Output; readonly isJson: boolean },
   messages: AsyncIterable<Sighting>,
   now: number,
   withPayload: boolean,
 ): Promise<number> {
-  const { output, isJson } = session;
   let count = 0;
   let page: Sighting[] = [];
   const flush = async () => {

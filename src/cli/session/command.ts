@@ -1,0 +1,72 @@
+import type { ExitCode } from "./exit-code.ts";
+import type { Session } from "./session.ts";
+
+/** The options of a subcommand, as `parseArgs` takes them, with the placeholder that help prints for a value. */
+export type OptionsConfig = Readonly<
+  Record<
+    string,
+    | { readonly type: "boolean"; readonly short?: string }
+    | {
+        readonly type: "string";
+        readonly value: `<${string}>`;
+        readonly short?: string;
+        readonly multiple?: boolean;
+      }
+  >
+>;
+
+/** The values of the options that were given. */
+type ValuesOf<Options extends OptionsConfig> = {
+  readonly [Name in keyof Options]?: Options[Name]["type"] extends "string" ? string : boolean;
+};
+
+/** A subcommand. */
+export interface Command<Options extends OptionsConfig = OptionsConfig> {
+  /** The subcommand and its arguments, for the usage line. */
+  readonly usage: string;
+  /** What it does, for `delayline help <command>`. */
+  readonly help: string;
+  readonly options: Options;
+  /** How many positional arguments it takes. */
+  readonly words: readonly [least: number, most: number];
+  /** What each option does, for help. */
+  readonly optionHelp: { readonly [Name in keyof Options]: string };
+  run(session: Session, words: readonly string[], values: ValuesOf<Options>): Promise<ExitCode>;
+}
+
+/** Declares a subcommand: checks its options against its help, and infers their values. */
+export function defineCommand<const Options extends OptionsConfig>(
+  command: Command<Options>,
+): Command {
+  return command;
+}
+
+/** Options of every subcommand. */
+export const COMMON = {
+  redis: { type: "string", value: "<url>", multiple: true },
+  cluster: { type: "boolean" },
+  interop: { type: "string", value: "<mode>" },
+  timeout: { type: "string", value: "<duration>" },
+  json: { type: "boolean" },
+  help: { type: "boolean", short: "h" },
+} as const satisfies OptionsConfig;
+
+export const COMMON_HELP: { readonly [Name in keyof typeof COMMON]: string } = {
+  redis: "connects to this Redis; repeat it for several servers; defaults to REDIS_URL",
+  cluster: "takes the URLs for nodes of one Redis Cluster",
+  interop: 'sets how queues are opened: none or redisson; defaults to "none"',
+  timeout: "limits each call to Redis; defaults to 5s",
+  json: "prints JSON, one document per line",
+  help: "prints help for the command",
+};
+
+/** Options of the subcommands that change data. */
+export const CHANGING = {
+  yes: { type: "boolean", short: "y" },
+  "dry-run": { type: "boolean", short: "n" },
+} as const satisfies OptionsConfig;
+
+export const CHANGING_HELP = {
+  yes: "does not ask for confirmation",
+  "dry-run": "says what would change, and changes nothing",
+} as const;

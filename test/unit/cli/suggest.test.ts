@@ -1,0 +1,11 @@
+import { expect, test } from "vitest";
+import { suggest } from "../../../src/cli/parsing/suggest.ts";
+
+test.each([
+  ["lsit", "list"],
+  ["deliver", "deliver-now"],
+  ["STATS", "stats"],
+  ["frobnicate", undefined],
+])("%s suggests %s", (word, meant) => {
+  expect(suggest(word, ["queues", "list", "stats", "deliver-now"])).toBe(meant);
+});
