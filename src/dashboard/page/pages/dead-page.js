@@ -1,19 +1,20 @@
 // @ts-check
 import { html, useState } from "../../vendor/preact-htm.js";
 import { queuePath } from "../data/api.js";
-import { EarlierFailures } from "../sections/failures.js";
 import { count, size } from "../data/format.js";
-import { Instant } from "../parts/instant.js";
-import { letterQuestions } from "../sections/letter-questions.js";
 import { useList } from "../data/list.js";
 import { useQueue } from "../data/live.js";
+import { addressOf } from "../data/route.js";
+import { Instant } from "../parts/instant.js";
 import { PAGE, Pager } from "../parts/pager.js";
 import { Payload, PayloadSwitch } from "../parts/payload.js";
-import { addressOf } from "../data/route.js";
 import { useShell } from "../parts/shell.js";
 import { StateLine } from "../parts/state-line.js";
 import { Table } from "../parts/table.js";
 import { Text, visible } from "../parts/text.js";
+import { EarlierFailures } from "../sections/failures.js";
+import { allLettersQuestions, letterQuestions } from "../sections/letter-questions.js";
+import { UnreadableNote } from "../sections/unreadable-note.js";
 
 const COLUMNS = [
   { label: "Message" },
@@ -25,9 +26,9 @@ const COLUMNS = [
   { label: "Id" },
 ];
 
-/** Messages that are not delivered any more, oldest first. */
+/** The dead letters of a queue, a page at a time. */
 export function DeadPage({ name, params }) {
-  const { session, ask } = useShell();
+  const { session } = useShell();
   const queue = useQueue(name);
   const [isShown, setShown] = useState(false);
   const { after } = params;
@@ -40,35 +41,29 @@ export function DeadPage({ name, params }) {
     ...(isShown ? [{ label: "Payload" }] : []),
     ...(session.readOnly ? [] : [{ label: "Actions", isAction: true }]),
   ];
-  const all = letterQuestions(
-    name,
-    "all",
-    loaded.reload,
-    Math.max(queue?.dead ?? 0, letters.length),
-  );
+  const order = queue?.partitions > 0 ? "oldest first in each partition" : "oldest first";
+  const isWholeList = after === undefined && !next;
   return html`<div>
     <h2>Dead letters</h2>
     <p class="quiet">
-      Messages that were rejected, or failed too often. They stay until somebody redrives or removes
-      them.
+      Messages that were rejected or failed too often. They stay here until someone redrives or
+      removes them.
     </p>
     <${PayloadSwitch} session=${session} isShown=${isShown} onChange=${setShown} />
     ${
       !session.readOnly &&
       letters.length > 0 &&
-      html`<div class="actions">
-        <button type="button" onClick=${() => ask(all.redrive)}>Redrive all</button>
-        <button type="button" onClick=${() => ask(all.remove)}>Remove all</button>
-      </div>`
+      html`<${AllLettersActions}
+        name=${name}
+        total=${Math.max(queue?.dead ?? 0, letters.length)}
+        mayRedrive=${!isWholeList || letters.some((letter) => !letter.isUnreadable)}
+        reload=${loaded.reload}
+      />`
     }
-    <${StateLine}
-      loaded=${loaded}
-      isEmpty=${letters.length === 0}
-      empty="There is no dead letter."
-    />
+    <${StateLine} loaded=${loaded} isEmpty=${letters.length === 0} empty="No dead letters." />
     ${
       letters.length > 0 &&
-      html`<${Table} caption="Dead letters, oldest first" columns=${columns}>
+      html`<${Table} caption=${`Dead letters, ${order}`} columns=${columns}>
         ${letters.map(
           (letter) =>
             html`<${LetterRow}
@@ -85,10 +80,17 @@ export function DeadPage({ name, params }) {
   </div>`;
 }
 
+function AllLettersActions({ name, total, mayRedrive, reload }) {
+  const { ask } = useShell();
+  const { redrive, remove } = allLettersQuestions(name, total, reload);
+  return html`<div class="actions">
+    ${mayRedrive && html`<button type="button" onClick=${() => ask(redrive)}>Redrive all</button>`}
+    <button type="button" onClick=${() => ask(remove)}>Remove all</button>
+  </div>`;
+}
+
 function LetterRow({ name, letter, isShown, reload }) {
-  const { session, ask } = useShell();
-  const { redrive, remove } = letterQuestions(name, letter.id, reload);
-  const label = visible(letter.key ?? letter.id);
+  const { session } = useShell();
   return html`<tr>
     <th scope="row">
       <a href=${addressOf(name, "message", { id: letter.id })}
@@ -97,6 +99,7 @@ function LetterRow({ name, letter, isShown, reload }) {
     </th>
     <td class="words">
       <${Text} of=${letter.reason} length=${300} />
+      ${letter.isUnreadable && html`<${UnreadableNote} />`}
       <${EarlierFailures} letter=${letter} />
     </td>
     <td class="number">${count(letter.attempts)}</td>
@@ -108,13 +111,25 @@ function LetterRow({ name, letter, isShown, reload }) {
     ${
       !session.readOnly &&
       html`<td class="buttons">
-        <button type="button" aria-label=${`Redrive ${label}`} onClick=${() => ask(redrive)}>
-          Redrive
-        </button>
-        <button type="button" aria-label=${`Remove ${label}`} onClick=${() => ask(remove)}>
-          Remove
-        </button>
+        <${LetterButtons} name=${name} letter=${letter} reload=${reload} />
       </td>`
     }
   </tr>`;
+}
+
+function LetterButtons({ name, letter, reload }) {
+  const { ask } = useShell();
+  const { redrive, remove } = letterQuestions(name, letter.id, reload);
+  const label = visible(letter.key ?? letter.id);
+  return html`<div>
+    ${
+      !letter.isUnreadable &&
+      html`<button type="button" aria-label=${`Redrive ${label}`} onClick=${() => ask(redrive)}>
+        Redrive
+      </button>`
+    }
+    <button type="button" aria-label=${`Remove ${label}`} onClick=${() => ask(remove)}>
+      Remove
+    </button>
+  </div>`;
 }
