@@ -43,10 +43,10 @@ inBrowser("a delayed message is rescheduled, delivered now, cancelled", async ()
   await eventually(async () => (await orders.get("a")) === undefined);
 
   await page.goto(`${url}#/queue/orders/message?key=b`);
-  await page.getByRole("button", { name: "Cancel it" }).click();
+  await page.getByRole("button", { name: "Cancel message" }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Keep as it is" }).click();
   expect(await orders.get("b")).toBeDefined();
-  await change(page, "Cancel it", "Cancel the message");
+  await change(page, "Cancel message");
   await says(page, "The message was cancelled.");
   await page.getByText("Nobody has it").waitFor();
   expect(await orders.get("b")).toBeUndefined();
@@ -79,7 +79,7 @@ inBrowser("dead letters are redriven and removed, one and all", async () => {
 
   await change(page, "Redrive all");
   await says(page, "4 dead letters were redriven.");
-  await page.getByText("There is no dead letter.").waitFor();
+  await page.getByText("No dead letters.").waitFor();
   const queue = line.getReliableQueue<string>("orders");
   const work = queue.subscribe((_, delivery) => delivery.reject("again"));
   // The list follows what happens elsewhere.
@@ -89,6 +89,41 @@ inBrowser("dead letters are redriven and removed, one and all", async () => {
   await says(page, "5 dead letters were removed.");
   expect(await deadLetters.size()).toBe(0);
 });
+
+inBrowser(
+  "a letter that nobody can read is not offered for a redrive, but can be removed",
+  async () => {
+    const { url, line, redisUrl } = await openBoard(async (seed) => {
+      const queue = seed.getReliableQueue<string>("orders");
+      await queue.offer("x", 0, { key: "a" });
+      const work = queue.subscribe((_, delivery) => delivery.reject("no"));
+      await eventually(async () => (await queue.deadLetters.size()) === 1);
+      await work.close();
+    });
+    const redis = new Redis(redisUrl);
+    await redis.xadd(queueKeys("orders").dead, "*", "what", "is this?");
+    redis.disconnect();
+    const why = "This letter cannot be redriven: its address, payload or group is missing.";
+    const page = await visit(`${url}#/queue/orders/dead`);
+    const row = page.getByRole("row", { name: "unreadable" });
+    await row.getByText(why).waitFor();
+    await row.getByRole("button", { name: "Remove" }).waitFor();
+    expect(await row.getByRole("button", { name: "Redrive" }).count()).toBe(0);
+
+    await change(page, "Redrive all");
+    await says(page, "1 dead letter was redriven.");
+    await page.getByRole("row", { name: /^a no\b/ }).waitFor({ state: "detached" });
+    expect(await page.getByRole("button", { name: "Redrive all" }).count()).toBe(0);
+
+    await row.getByRole("link").click();
+    await page.getByRole("heading", { name: "Message" }).waitFor();
+    await page.getByText(why).waitFor();
+    expect(await page.getByRole("button", { name: "Redrive" }).count()).toBe(0);
+    await change(page, "Remove");
+    await says(page, "1 dead letter was removed.");
+    expect(await line.getReliableQueue("orders").deadLetters.size()).toBe(0);
+  },
+);
 
 inBrowser("what is in quarantine is requeued and removed", async () => {
   const { url, redisUrl } = await openBoard(async (seed, at) => {

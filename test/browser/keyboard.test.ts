@@ -67,9 +67,9 @@ inBrowser("by keyboard alone: to a queue, pause it, find a message, cancel it", 
   await page.keyboard.type("order:42");
   await page.keyboard.press("Enter");
   await page.getByText("It waits for its deadline.").waitFor();
-  await goTo(page, "Cancel it");
+  await goTo(page, "Cancel message");
   await page.keyboard.press("Space");
-  await goTo(page, "Cancel the message");
+  await goTo(page, "Cancel message");
   await page.keyboard.press("Enter");
   await page.getByText("Nobody has it").waitFor();
   expect(await orders.get("order:42")).toBeUndefined();

@@ -13,29 +13,31 @@ async function call<T>(page: Page, module: string, name: string, ...args: unknow
 inBrowser("texts, numbers, routes and troubles are told as they should be", async () => {
   const { url } = await openBoard(async () => {});
   const page = await visit(url);
-  const visible = (text: string) => call(page, "text", "visible", text);
+  const visible = (text: string) => call(page, "parts/text", "visible", text);
   expect(await visible("plain – žluťoučký 漢字 🙂")).toBe("plain – žluťoučký 漢字 🙂");
   expect(await visible("a\u202Eb\u0000c\nd\u200B\u2028")).toBe(
     "a⟨U+202E⟩b⟨U+0000⟩c⟨U+000A⟩d⟨U+200B⟩⟨U+2028⟩",
   );
-  expect(await call(page, "text", "shortened", "🙂".repeat(10), 4)).toBe("🙂🙂🙂…");
+  expect(await call(page, "parts/text", "shortened", "🙂".repeat(10), 4)).toBe("🙂🙂🙂…");
 
   const durations = [0, 999, 1_250, 61_000, 3_600_000, 90_061_000, 40 * 86_400_000];
-  const told = await Promise.all(durations.map((ms) => call(page, "format", "duration", ms)));
+  const told = await Promise.all(durations.map((ms) => call(page, "data/format", "duration", ms)));
   expect(told).toEqual(["0 ms", "999 ms", "1.2 s", "1 min 1 s", "1 h", "1 d 1 h", "40 d"]);
-  expect(await call(page, "format", "instantText", 1e300)).toBe("–");
+  expect(await call(page, "data/format", "instantText", 1e300)).toBe("–");
 
-  const address = await call<string>(page, "route", "addressOf", "a/b?#%", "messages", {
+  const address = await call<string>(page, "data/route", "addressOf", "a/b?#%", "messages", {
     prefix: "x&y",
     after: "",
   });
-  expect(await call(page, "route", "parseRoute", address)).toEqual({
+  expect(await call(page, "data/route", "parseRoute", address)).toEqual({
     page: "messages",
     queue: "a/b?#%",
     params: { prefix: "x&y" },
   });
   for (const bad of ["#/queue", "#/queue/%ff", "#/queue/a/b", "#/else", "#/queue/a/dead/b"]) {
-    expect(await call(page, "route", "parseRoute", bad), bad).toMatchObject({ page: "missing" });
+    expect(await call(page, "data/route", "parseRoute", bad), bad).toMatchObject({
+      page: "missing",
+    });
   }
 
   const calm = {
@@ -53,7 +55,7 @@ inBrowser("texts, numbers, routes and troubles are told as they should be", asyn
     listeners: 1,
   };
   const troubles = async (change: object) => {
-    const found = await call<{ text: string }[]>(page, "trouble", "troublesOf", {
+    const found = await call<{ text: string }[]>(page, "data/trouble", "troublesOf", {
       ...calm,
       ...change,
     });

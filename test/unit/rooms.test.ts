@@ -119,6 +119,24 @@ const ANNEXES: Readonly<Record<string, readonly string[]>> = {
   "cli/session": ["cli/printing", "cli/parsing", "inspect", "errors.ts"],
   "cli/printing": ["cli/parsing", "inspect", "time"],
   "cli/parsing": ["inspect", "queue", "time"],
+  // The page: it runs in a browser, and reaches the server by HTTP alone.
+  "dashboard/page": [
+    "dashboard/page/pages",
+    "dashboard/page/parts",
+    "dashboard/page/data",
+    "dashboard/vendor",
+  ],
+  "dashboard/page/pages": [
+    "dashboard/page/sections",
+    "dashboard/page/parts",
+    "dashboard/page/data",
+    "dashboard/vendor",
+  ],
+  "dashboard/page/sections": ["dashboard/page/parts", "dashboard/page/data", "dashboard/vendor"],
+  "dashboard/page/parts": ["dashboard/page/data", "dashboard/vendor"],
+  "dashboard/page/data": ["dashboard/vendor"],
+  "dashboard/page/styles": [],
+  "dashboard/vendor": [],
   opentelemetry: ["client", "observe", "errors.ts"],
   prometheus: ["client", "queue", "observe", "errors.ts"],
   nestjs: ["client", "delayed", "ready", "reliable", "queue", "errors.ts"],
@@ -138,11 +156,11 @@ const KNOWN: readonly string[] = [];
 
 const src = fileURLToPath(new URL("../../src", import.meta.url));
 
-/** Every source file, by its path in src/, with the files that it imports. */
+/** Every source file by its path in src/, the page of the dashboard included, with the files that it imports. */
 function readImports(): Map<string, string[]> {
   const files = readdirSync(src, { recursive: true, encoding: "utf8" })
-    .filter((file) => file.endsWith(".ts"))
     .map((file) => file.split(sep).join("/"))
+    .filter((file) => /\.(?:ts|js|css)$/.test(file) && roomOf(file) !== "dashboard/vendor")
     .toSorted();
   return new Map(
     files.map((file) => {
@@ -291,6 +309,10 @@ it.each([
   ["redisson", "codecs", true],
   ["redisson", "errors.ts", false],
   ["index.ts", "redisson", false],
+  ["dashboard/page/pages", "dashboard/page/parts", true],
+  ["dashboard/page/data", "dashboard/page/parts", false],
+  ["dashboard/page/data", "dashboard/readings", false],
+  ["dashboard", "dashboard/page", false],
 ])("whether %s may import %s: %s", (from, to, expected) => {
   expect(mayImport(from, to)).toBe(expected);
 });

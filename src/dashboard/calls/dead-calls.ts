@@ -1,50 +1,55 @@
-import type { DeadLetter, DeadLetters } from "../../reliable/dead-letters.ts";
 import { countBeforeRedrive } from "../../inspect/before-redrive.ts";
+import type { InspectedQueue } from "../../inspect/inspector.ts";
+import { messagesIn } from "../../inspect/messages-in.ts";
+import { isUnreadable, type Sighting } from "../../inspect/sighting.ts";
 import type { Call } from "./call.ts";
 import { listedPayload } from "./shown-payload.ts";
 
-/** `GET queues/:q/dead`: the dead letters, oldest first. */
+/** `GET queues/:q/dead`: the dead letters, partition by partition and oldest first in each. */
 export async function showDead(call: Call): Promise<unknown> {
   const withPayload = call.wantsPayload;
-  const what = `dead ${withPayload} ${call.queue}`;
-  const { deadLetters } = await call.open();
-  const read = () => lettersOf(deadLetters, withPayload);
-  const { items, next } = await call.running.readings.page(what, call.part, read);
+  const list = `dead ${withPayload} ${call.queue}`;
+  const queue = await call.open();
+  const read = (signal: AbortSignal) => lettersOf(queue, withPayload, signal);
+  const { items, next } = await call.running.readings.page(list, call.part, read);
   return { letters: items, next };
 }
 
 async function* lettersOf(
-  letters: DeadLetters<Uint8Array> | undefined,
+  queue: InspectedQueue,
   withPayload: boolean,
+  signal: AbortSignal,
 ): AsyncGenerator<unknown, void, void> {
-  if (letters === undefined) return;
-  for await (const letter of letters) yield shown(letter, withPayload);
+  for await (const letter of messagesIn(queue, "dead", { signal })) {
+    yield shownLetter(letter, withPayload);
+  }
 }
 
-function shown(letter: DeadLetter<Uint8Array>, withPayload: boolean): unknown {
-  const { id, key, group, attempt, reason, failures, diedAt, bytes } = letter;
+function shownLetter(letter: Sighting, withPayload: boolean): unknown {
+  const { id, key, group, attempts, reason, failures, diedAt, size, payload } = letter;
   return {
     id,
     key,
     group,
-    attempts: attempt,
+    attempts,
     reason,
+    isUnreadable: isUnreadable(letter),
     failures,
-    beforeRedrive: countBeforeRedrive({ failures, attempts: attempt, state: "dead" }),
-    diedAt: diedAt.getTime(),
-    size: bytes.length,
-    ...(withPayload && { payload: listedPayload(bytes) }),
+    beforeRedrive: countBeforeRedrive(letter),
+    diedAt,
+    size,
+    ...(withPayload && { payload: listedPayload(payload) }),
   };
 }
 
-/** `POST queues/:q/dead/redrive`: delivered again. */
+/** `POST queues/:q/dead/redrive`: delivers one dead letter, or all, again. */
 export async function redriveDead(call: Call): Promise<unknown> {
   const { idOrAll, delay = 0, signal } = call;
   const { deadLetters } = await call.open();
   return { count: (await deadLetters?.redrive(idOrAll, { delay, signal })) ?? 0 };
 }
 
-/** `POST queues/:q/dead/remove`: gone for good. */
+/** `POST queues/:q/dead/remove`: deletes one dead letter, or all, for good. */
 export async function removeDead(call: Call): Promise<unknown> {
   const { idOrAll, signal } = call;
   const { deadLetters } = await call.open();

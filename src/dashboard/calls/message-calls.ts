@@ -3,7 +3,7 @@ import { Lookup } from "../../delayed/lookup.ts";
 import type { InspectedQueue } from "../../inspect/inspector.ts";
 import { countBeforeRedrive } from "../../inspect/before-redrive.ts";
 import { locate } from "../../inspect/locate.ts";
-import type { Sighting } from "../../inspect/sighting.ts";
+import { isUnreadable, type Sighting } from "../../inspect/sighting.ts";
 import { placesOf } from "../../queue/queue-handle.ts";
 import type { Call } from "./call.ts";
 import { HttpError } from "../http/http-error.ts";
@@ -75,10 +75,10 @@ export async function locateMessage(call: Call): Promise<unknown> {
 function located(sighting: Sighting, now: number, withPayload: boolean): object {
   const { queue: _, payload, trailer: __, headers = {}, readyAt, heldFor, ...others } = sighting;
   const since = heldFor === undefined ? readyAt : now - heldFor;
-  const beforeRedrive = countBeforeRedrive(sighting);
   return {
     ...others,
-    beforeRedrive,
+    isUnreadable: isUnreadable(sighting),
+    beforeRedrive: countBeforeRedrive(sighting),
     headers,
     since,
     ...(withPayload && { payload: shownPayload(payload) }),
@@ -94,6 +94,7 @@ const GONE = {
   deadline: null,
   offeredAt: null,
   attempts: 0,
+  isUnreadable: false,
   failures: [],
   beforeRedrive: 0,
   consumer: null,

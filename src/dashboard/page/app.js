@@ -1,21 +1,21 @@
 // @ts-check
 import { html, render, useEffect, useMemo, useRef, useState } from "../vendor/preact-htm.js";
-import { Connection } from "./connection.js";
-import { ConsumersPage } from "./consumers-page.js";
-import { DeadPage } from "./dead-page.js";
-import { Dialog } from "./dialog.js";
-import { live } from "./live.js";
-import { useLoaded } from "./loaded.js";
-import { MessagePage } from "./message-page.js";
-import { MessagesPage } from "./messages-page.js";
-import { QuarantinePage } from "./quarantine-page.js";
-import { QueueFrame } from "./queue-frame.js";
-import { QueuePage } from "./queue-page.js";
-import { QueuesPage } from "./queues-page.js";
-import { HOME, useRoute } from "./route.js";
-import { Shell } from "./shell.js";
-import { StateLine } from "./state-line.js";
-import { visible } from "./text.js";
+import { Connection } from "./parts/connection.js";
+import { ConsumersPage } from "./pages/consumers-page.js";
+import { DeadPage } from "./pages/dead-page.js";
+import { Dialog } from "./parts/dialog.js";
+import { live } from "./data/live.js";
+import { useLoaded } from "./data/loaded.js";
+import { MessagePage } from "./pages/message-page.js";
+import { MessagesPage } from "./pages/messages-page.js";
+import { QuarantinePage } from "./pages/quarantine-page.js";
+import { QueueFrame } from "./pages/queue-frame.js";
+import { QueuePage } from "./pages/queue-page.js";
+import { QueuesPage } from "./pages/queues-page.js";
+import { HOME, useRoute } from "./data/route.js";
+import { Shell } from "./parts/shell.js";
+import { StateLine } from "./parts/state-line.js";
+import { visible } from "./parts/text.js";
 
 // Each component is one element: the Preact that is in vendor/ may put what several begin with in a wrong order.
 

@@ -200,8 +200,9 @@ test("a message is followed: in flight, dead, redriven, removed", async () => {
   const failures = [{ attempt: 1, at: expect.any(Number), reason: "no good" }];
   const reason = "no good";
   const dead = { id, key: "k", group: queue.group, attempts: 1, reason, failures, size: 5 };
+  const read = { isUnreadable: false, beforeRedrive: 0, diedAt: expect.any(Number) };
   expect((await get(`${path}/dead`)).body).toEqual({
-    letters: [{ ...dead, beforeRedrive: 0, diedAt: expect.any(Number) }],
+    letters: [{ ...dead, ...read }],
     next: null,
   });
   expect((await get(`${path}/dead?payload=1`)).body.letters[0].payload).toEqual({
@@ -262,6 +263,29 @@ test("dead letters by the page, and all at once", async () => {
   expect((await board.post(`api/queues/${name}/dead/remove`, { id: "all" })).body).toEqual({
     count: 0,
   });
+});
+
+test("a letter that is not Delayline's is marked as unreadable, in the list and by itself", async () => {
+  const name = uniqueName("dashboard");
+  const queue: ReliableQueue<string> = newLine().getReliableQueue(name);
+  // A handler may give the same word as its reason.
+  const { id } = await queue.offerAt("x", Date.now() - 60_000);
+  await (await queue.take()).reject("unreadable");
+  await newRedis().xadd(queueKeys(name).dead, "*", "what", "is this?");
+  const { get, post } = newDashboard();
+  const path = `api/queues/${name}`;
+  const { letters } = (await get(`${path}/dead`)).body;
+  expect(letters).toMatchObject([
+    { id, reason: "unreadable", isUnreadable: false },
+    { reason: "unreadable", isUnreadable: true },
+  ]);
+  for (const { id: listed, isUnreadable } of letters) {
+    const { body } = await get(`${path}/message?id=${listed}`);
+    expect(body).toMatchObject({ state: "dead", isUnreadable });
+  }
+  const unreadable = letters[1].id as string;
+  expect((await post(`${path}/dead/redrive`, { id: unreadable })).body).toEqual({ count: 0 });
+  expect((await post(`${path}/dead/remove`, { id: unreadable })).body).toEqual({ count: 1 });
 });
 
 test("the quarantine is shown, requeued and cleared", async () => {

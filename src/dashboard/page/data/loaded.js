@@ -1,0 +1,49 @@
+// @ts-check
+import { useCallback, useEffect, useRef, useState } from "../../vendor/preact-htm.js";
+import { read } from "./api.js";
+
+/**
+ * What is at a path: `{ data, error, isLoading, reload }`. Read again when `version` changes, and every `every`
+ * milliseconds while the page can be seen. What was read stays until the next is there; another path starts anew.
+ *
+ * @param {string} path
+ * @param {{ version?: unknown, every?: number }} [options]
+ */
+export function useLoaded(path, { version, every } = {}) {
+  const [state, setState] = useState({ path: undefined });
+  const current = useRef();
+
+  const load = useCallback(async () => {
+    current.current?.abort();
+    const controller = new AbortController();
+    current.current = controller;
+    try {
+      const data = await read(path, controller.signal);
+      if (!controller.signal.aborted) setState({ path, data });
+    } catch (error) {
+      if (controller.signal.aborted) return;
+      setState((before) => ({ path, data: before.path === path ? before.data : undefined, error }));
+    }
+  }, [path]);
+
+  useEffect(() => {
+    void load();
+    return () => current.current?.abort();
+  }, [load, version]);
+
+  useEffect(() => {
+    if (every === undefined) return undefined;
+    const timer = setInterval(() => {
+      if (!document.hidden) void load();
+    }, every);
+    return () => clearInterval(timer);
+  }, [load, every]);
+
+  const isCurrent = state.path === path;
+  return {
+    data: isCurrent ? state.data : undefined,
+    error: isCurrent ? state.error : undefined,
+    isLoading: !isCurrent,
+    reload: load,
+  };
+}

@@ -1,0 +1,126 @@
+// @ts-check
+import { html, useState } from "../../vendor/preact-htm.js";
+import { queuePath } from "../data/api.js";
+import { Failures } from "../sections/failures.js";
+import { count, isKnown, size } from "../data/format.js";
+import { Instant } from "../parts/instant.js";
+import { useQueue } from "../data/live.js";
+import { useLoaded } from "../data/loaded.js";
+import { MessageActions } from "../sections/message-actions.js";
+import { Payload, PayloadSwitch } from "../parts/payload.js";
+import { useShell } from "../parts/shell.js";
+import { StateLine } from "../parts/state-line.js";
+import { Text } from "../parts/text.js";
+
+const EVERY = 1_500;
+
+/** What each state means, in words. */
+const STATES = {
+  delayed: "It waits for its deadline.",
+  retrying: "An attempt failed. It waits for the next.",
+  ready: "It can be taken, and nobody has yet.",
+  "in flight": "A consumer has it in hand.",
+  dead: "It is not delivered any more, until somebody redrives it.",
+  gone: "Nobody has it: it was handled, cancelled or removed, or never was.",
+};
+
+/** One message, by id or by key: where it is now, and how it came there. */
+export function MessagePage({ name, params }) {
+  const { id, key } = params;
+  const { session } = useShell();
+  const queue = useQueue(name);
+  const [isShown, setShown] = useState(false);
+  const payload = isShown ? "1" : undefined;
+  const loaded = useLoaded(queuePath(name, "message", { id, key, payload }), { every: EVERY });
+  const message = loaded.data;
+  const isPlain = queue?.kind === "plain";
+  return html`<div>
+    <h2>Message <${Text} of=${message?.key ?? key ?? id ?? ""} /></h2>
+    <${StateLine} loaded=${loaded} />
+    ${message && html`<${Place} message=${message} isPlain=${isPlain} />`}
+    ${
+      message && html`<${MessageActions} name=${name} message=${message} reload=${loaded.reload} />`
+    }
+    ${message && html`<${Facts} message=${message} />`}
+    ${
+      message?.failures.length > 0 &&
+      html`<section>
+        <h3>Failed attempts</h3>
+        <${Failures} message=${message} />
+      </section>`
+    }
+    ${message && html`<${Headers} headers=${message.headers} />`}
+    ${
+      message &&
+      message.state !== "gone" &&
+      html`<section>
+        <h3>Payload</h3>
+        <p>${size(message.size)}</p>
+        <${PayloadSwitch} session=${session} isShown=${isShown} onChange=${setShown} />
+        ${isShown && message.payload && html`<${Payload} payload=${message.payload} />`}
+      </section>`
+    }
+  </div>`;
+}
+
+function Place({ message: { state }, isPlain }) {
+  const more =
+    state === "gone" && isPlain
+      ? " Or it is ready: what is ready in a plain queue has lost its id and key."
+      : "";
+  return html`<p class=${state === "dead" ? "place trouble" : "place"} role="status">
+    <strong>${state}</strong> ${STATES[state]}${more}
+  </p>`;
+}
+
+function text(value, length) {
+  return isKnown(value) && html`<${Text} of=${value} length=${length} lines />`;
+}
+
+function instant(value) {
+  return isKnown(value) && html`<${Instant} at=${value} />`;
+}
+
+function Facts({ message }) {
+  const { id, key, deadline, offeredAt, attempts, consumer, since, reason, group, diedAt } =
+    message;
+  const facts = [
+    ["Id", text(id)],
+    ["Key", text(key, 1_000)],
+    ["Offered", instant(offeredAt)],
+    ["Due", instant(deadline)],
+    ["Attempts", isKnown(attempts) && message.state !== "gone" && count(attempts)],
+    ["Group", text(group)],
+    ["In the hands of", text(consumer)],
+    ["Since", instant(since)],
+    ["Died", instant(diedAt)],
+    ["Reason", text(reason, 2_000)],
+  ].filter(([, value]) => value !== false);
+  if (facts.length === 0) return null;
+  return html`<dl class="facts">
+    ${facts.map(
+      ([label, value]) =>
+        html`<div key=${label}>
+          <dt>${label}</dt>
+          <dd>${value}</dd>
+        </div>`,
+    )}
+  </dl>`;
+}
+
+function Headers({ headers }) {
+  const entries = Object.entries(headers ?? {});
+  if (entries.length === 0) return null;
+  return html`<section>
+    <h3>Headers</h3>
+    <dl class="facts">
+      ${entries.map(
+        ([label, value]) =>
+          html`<div key=${label}>
+            <dt><${Text} of=${label} /></dt>
+            <dd><${Text} of=${value} length=${2_000} lines /></dd>
+          </div>`,
+      )}
+    </dl>
+  </section>`;
+}

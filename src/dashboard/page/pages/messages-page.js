@@ -1,0 +1,107 @@
+// @ts-check
+import { html } from "../../vendor/preact-htm.js";
+import { queuePath } from "../data/api.js";
+import { Instant } from "../parts/instant.js";
+import { useList } from "../data/list.js";
+import { useQueue } from "../data/live.js";
+import { PAGE, Pager } from "../parts/pager.js";
+import { addressOf } from "../data/route.js";
+import { StateLine } from "../parts/state-line.js";
+import { Table } from "../parts/table.js";
+import { Text, visible } from "../parts/text.js";
+
+const COLUMNS = [{ label: "Message" }, { label: "Due" }, { label: "Id" }];
+
+/** The messages that wait: by deadline, or those whose key begins with something. */
+export function MessagesPage({ name, params }) {
+  const { prefix = "", after } = params;
+  const queue = useQueue(name);
+  const path = queuePath(name, "messages", { prefix, after, limit: PAGE });
+  const numbers = [queue?.delayed, queue?.retries, queue?.nextDeadline];
+  const loaded = useList(path, numbers, after === undefined);
+  const { messages = [], next } = loaded.data ?? {};
+  const caption =
+    prefix === ""
+      ? "Delayed messages, by deadline"
+      : `Delayed messages with keys from ${visible(prefix)}`;
+  return html`<div>
+    <h2>Delayed messages</h2>
+    <div class="searches">
+      <${PrefixSearch} key=${prefix} name=${name} prefix=${prefix} />
+      <${MessageSearch} name=${name} />
+    </div>
+    <${StateLine}
+      loaded=${loaded}
+      isEmpty=${messages.length === 0}
+      empty=${
+        next
+          ? "Nothing was found in this part. The search goes on with the next page."
+          : prefix === ""
+            ? "No message waits for its deadline."
+            : "No message that waits has a key that begins with this."
+      }
+    />
+    ${
+      messages.length > 0 &&
+      html`<${Table} caption=${caption} columns=${COLUMNS}>
+        ${messages.map((message) => html`<${MessageRow} key=${message.id} name=${name} message=${message} />`)}
+      <//>`
+    }
+    <${Pager}
+      name=${name}
+      page="messages"
+      params=${params}
+      next=${next}
+      list=${`${name}\n${prefix}`}
+    />
+  </div>`;
+}
+
+function MessageRow({ name, message }) {
+  const { id, key, deadline } = message;
+  return html`<tr>
+    <th scope="row">
+      <a href=${addressOf(name, "message", { id })}><${Text} of=${key ?? id} /></a>
+    </th>
+    <td><${Instant} at=${deadline} /></td>
+    <td class="id"><${Text} of=${id} /></td>
+  </tr>`;
+}
+
+function PrefixSearch({ name, prefix }) {
+  const search = (event) => {
+    event.preventDefault();
+    const wanted = new FormData(event.target).get("prefix");
+    location.hash = addressOf(name, "messages", { prefix: wanted });
+  };
+  return html`<form role="search" aria-label="Messages by key" onSubmit=${search}>
+    <label for="prefix">Key begins with</label>
+    <input
+      id="prefix"
+      name="prefix"
+      type="search"
+      defaultValue=${prefix}
+      autocomplete="off"
+      spellcheck=${false}
+    />
+    <button type="submit">Search</button>
+  </form>`;
+}
+
+function MessageSearch({ name }) {
+  const open = (event) => {
+    event.preventDefault();
+    const fields = new FormData(event.target);
+    const by = /** @type {string} */ (fields.get("by"));
+    location.hash = addressOf(name, "message", { [by]: fields.get("wanted") });
+  };
+  return html`<form role="search" aria-label="One message" onSubmit=${open}>
+    <label for="wanted">One message, wherever it is</label>
+    <select name="by" aria-label="Known by">
+      <option value="key">by key</option>
+      <option value="id">by id</option>
+    </select>
+    <input id="wanted" name="wanted" required autocomplete="off" spellcheck=${false} />
+    <button type="submit">Find</button>
+  </form>`;
+}

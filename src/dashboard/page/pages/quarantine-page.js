@@ -1,0 +1,79 @@
+// @ts-check
+import { html, useState } from "../../vendor/preact-htm.js";
+import { change, queuePath } from "../data/api.js";
+import { count, many, size } from "../data/format.js";
+import { useQueue } from "../data/live.js";
+import { useLoaded } from "../data/loaded.js";
+import { PAGE } from "../parts/pager.js";
+import { Payload, PayloadSwitch } from "../parts/payload.js";
+import { useShell } from "../parts/shell.js";
+import { StateLine } from "../parts/state-line.js";
+import { Table } from "../parts/table.js";
+
+const COLUMNS = [{ label: "Place" }, { label: "Size", isNumber: true }];
+
+/** How often the list is read anew (ms), though its number is the same. */
+const EVERY = 5_000;
+
+/** What nobody could read. */
+export function QuarantinePage({ name }) {
+  const { session, ask } = useShell();
+  const queue = useQueue(name);
+  const [isShown, setShown] = useState(false);
+  const payload = isShown ? "1" : undefined;
+  const path = queuePath(name, "quarantine", { payload, limit: PAGE });
+  const loaded = useLoaded(path, { version: queue?.quarantined, every: EVERY });
+  const { size: total = 0, items = [] } = loaded.data ?? {};
+  const act = (verb, told) => async () => {
+    const { count: number } = await change(queuePath(name, `quarantine/${verb}`));
+    await loaded.reload();
+    return `${many(number, "message")} ${number === 1 ? "was" : "were"} ${told}.`;
+  };
+  const requeue = {
+    title: `Requeue all that is in quarantine (${count(total)})?`,
+    text: "Made ready again, for who can read it: after a fix of the codec, say. What is still unreadable comes back here.",
+    verb: "Requeue all",
+    act: act("requeue", "requeued"),
+  };
+  const remove = {
+    title: `Remove all that is in quarantine (${count(total)})?`,
+    text: "Its bytes are removed for good. This cannot be undone.",
+    verb: "Remove all",
+    isGrave: true,
+    act: act("remove", "removed"),
+  };
+  return html`<div>
+    <h2>Quarantine</h2>
+    <p class="quiet">Bytes that no consumer could read, as they are.</p>
+    <${PayloadSwitch} session=${session} isShown=${isShown} onChange=${setShown} />
+    ${
+      !session.readOnly &&
+      total > 0 &&
+      html`<div class="actions">
+        <button type="button" onClick=${() => ask(requeue)}>Requeue all</button>
+        <button type="button" onClick=${() => ask(remove)}>Remove all</button>
+      </div>`
+    }
+    <${StateLine} loaded=${loaded} isEmpty=${total === 0} empty="Nothing is in quarantine." />
+    ${
+      items.length > 0 &&
+      html`<${Table}
+        caption=${
+          items.length < total
+            ? `The first ${count(items.length)} of ${count(total)} in quarantine`
+            : `${count(total)} in quarantine`
+        }
+        columns=${isShown ? [...COLUMNS, { label: "Payload" }] : COLUMNS}
+      >
+        ${items.map(
+          (item, index) =>
+            html`<tr key=${index}>
+              <th scope="row">${index + 1}</th>
+              <td class="number">${size(item.size)}</td>
+              ${isShown && html`<td>${item.payload && html`<${Payload} payload=${item.payload} />`}</td>`}
+            </tr>`,
+        )}
+      <//>`
+    }
+  </div>`;
+}

@@ -1,0 +1,69 @@
+// @ts-check
+import { html } from "../../vendor/preact-htm.js";
+import { UNKNOWN, count, duration, isKnown, relative } from "../data/format.js";
+import { Forecast } from "../sections/forecast.js";
+import { History } from "../sections/history.js";
+import { live, useQueue } from "../data/live.js";
+import { PartitionsTable } from "../sections/partitions-table.js";
+import { visible } from "../parts/text.js";
+import { troublesOf } from "../data/trouble.js";
+import { Troubles } from "../sections/troubles.js";
+
+/** One queue: what is wrong, its numbers, what falls due when, its last hour, its partitions. */
+export function QueuePage({ name }) {
+  const queue = useQueue(name);
+  if (queue === undefined) return html`<p class="quiet">Reading…</p>`;
+  if (queue.error !== undefined) {
+    return html`<p class="failure" role="alert">Cannot be read: ${visible(queue.error)}</p>`;
+  }
+  return html`<div>
+    <${Troubles} rows=${[queue]} isOne />
+    <${Numbers} queue=${queue} />
+    <${Forecast} name=${name} version=${Math.sign(queue.delayed)} />
+    <${History} name=${name} />
+    ${queue.perPartition.length > 0 && html`<${PartitionsTable} partitions=${queue.perPartition} />`}
+  </div>`;
+}
+
+function Numbers({ queue }) {
+  const wrong = new Set(troublesOf(queue).map(({ column }) => column));
+  const due = isKnown(queue.nextDeadline) ? relative(queue.nextDeadline, live.now()) : UNKNOWN;
+  const numbers = [
+    ["delayed", "Delayed", count(queue.delayed), `next ${due}`],
+    [
+      "overdue",
+      "Overdue",
+      count(queue.overdue),
+      queue.overdue > 0 ? `by ${duration(queue.overdueBy)}` : "",
+    ],
+    ["ready", "Ready", count(queue.ready), ""],
+    ["oldestReadyAge", "Oldest ready", duration(queue.oldestReadyAge), ""],
+    ...(queue.kind === "reliable"
+      ? [
+          ["inFlight", "In flight", count(queue.inFlight), ""],
+          ["retries", "Retries", count(queue.retries), ""],
+        ]
+      : []),
+    ["dead", "Dead", count(queue.dead), ""],
+    ["quarantined", "Quarantined", count(queue.quarantined), ""],
+    [
+      "consumers",
+      "Consumers",
+      count(queue.consumers),
+      isKnown(queue.consumers) ? "" : "not known of a plain queue",
+    ],
+    ["listeners", "Listeners", count(queue.listeners), "processes"],
+  ];
+  return html`<section aria-labelledby="numbers">
+    <h2 id="numbers" class="unseen">Numbers</h2>
+    <dl class="numbers">
+      ${numbers.map(
+        ([field, label, value, more]) =>
+          html`<div key=${field} class=${wrong.has(field) ? "trouble" : ""}>
+            <dt>${label}</dt>
+            <dd>${value}${" "}${more !== "" && html`<small>${more}</small>`}</dd>
+          </div>`,
+      )}
+    </dl>
+  </section>`;
+}

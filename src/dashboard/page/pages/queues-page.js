@@ -1,0 +1,102 @@
+// @ts-check
+import { html, useState } from "../../vendor/preact-htm.js";
+import { UNKNOWN, count, duration, isKnown, many, relative } from "../data/format.js";
+import { live, useLive } from "../data/live.js";
+import { addressOf } from "../data/route.js";
+import { NumberCell, Table } from "../parts/table.js";
+import { Text, visible } from "../parts/text.js";
+import { Troubles } from "../sections/troubles.js";
+import { inOrder, troublesOf } from "../data/trouble.js";
+
+const COLUMNS = [
+  { label: "Queue" },
+  { label: "Delayed", isNumber: true },
+  { label: "Next due", isNumber: true },
+  { label: "Overdue", isNumber: true },
+  { label: "Ready", isNumber: true },
+  { label: "Oldest ready", isNumber: true },
+  { label: "In flight", isNumber: true },
+  { label: "Retries", isNumber: true },
+  { label: "Dead", isNumber: true },
+  { label: "Quarantined", isNumber: true },
+  { label: "Consumers", isNumber: true },
+  { label: "Listeners", isNumber: true },
+];
+
+/** From how many queues on they can be filtered. */
+const MANY = 8;
+
+/** All queues at a glance; what is wrong stands first. */
+export function QueuesPage() {
+  const { queues, trouble } = useLive();
+  const [filter, setFilter] = useState("");
+  return html`<div>
+    <h1 tabindex="-1">Queues</h1>
+    ${trouble !== undefined && html`<p class="failure" role="alert">${visible(trouble)}</p>`}
+    ${queues === undefined && html`<p class="quiet">Reading…</p>`}
+    ${
+      queues?.length === 0 &&
+      html`<p class="empty">
+        There is no queue in this Redis. A queue is there as soon as something is offered to it.
+      </p>`
+    }
+    ${
+      queues?.length > 0 &&
+      html`<div>
+        <${Troubles} rows=${queues} />
+        ${
+          queues.length > MANY &&
+          html`<label class="filter"
+            >Filter by name
+            <input
+              type="search"
+              value=${filter}
+              onInput=${(event) => setFilter(event.target.value)}
+          /></label>`
+        }
+        <${QueuesTable} rows=${inOrder(queues.filter(({ name }) => name.includes(filter)))} />
+      </div>`
+    }
+  </div>`;
+}
+
+function QueuesTable({ rows }) {
+  return html`<${Table} caption=${many(rows.length, "queue")} columns=${COLUMNS}>
+    ${rows.map((row) => html`<${QueueRow} row=${row} key=${row.name} />`)}
+  <//>`;
+}
+
+function QueueRow({ row }) {
+  const wrong = new Set(troublesOf(row).map(({ column }) => column));
+  const about = [row.kind, row.partitions > 0 && `${row.partitions} partitions`].filter(Boolean);
+  const head = html`<th scope="row">
+    <a href=${addressOf(row.name)}><${Text} of=${row.name} length=${60} /></a>
+    <small
+      >${about.join(", ")}${" "}${row.isPaused && html`<strong class="badge">paused</strong>`}</small
+    >
+  </th>`;
+  if (row.error !== undefined) {
+    return html`<tr>
+      ${head}
+      <td class="trouble" colspan=${COLUMNS.length - 1}>Cannot be read: ${visible(row.error)}</td>
+    </tr>`;
+  }
+  return html`<tr>
+    ${head}
+    <td class="number">${count(row.delayed)}</td>
+    <td class="number">
+      ${isKnown(row.nextDeadline) ? relative(row.nextDeadline, live.now()) : UNKNOWN}
+    </td>
+    <${NumberCell} trouble=${wrong.has("overdue")}>
+      ${count(row.overdue)} ${row.overdue > 0 && html`<small>by ${duration(row.overdueBy)}</small>`}
+    <//>
+    <td class="number">${count(row.ready)}</td>
+    <${NumberCell} trouble=${wrong.has("oldestReadyAge")}>${duration(row.oldestReadyAge)}<//>
+    <td class="number">${count(row.inFlight)}</td>
+    <td class="number">${count(row.retries)}</td>
+    <${NumberCell} trouble=${wrong.has("dead")}>${count(row.dead)}<//>
+    <${NumberCell} trouble=${wrong.has("quarantined")}>${count(row.quarantined)}<//>
+    <${NumberCell} trouble=${wrong.has("consumers")}>${count(row.consumers)}<//>
+    <${NumberCell} trouble=${wrong.has("listeners")}>${count(row.listeners)}<//>
+  </tr>`;
+}

@@ -1,0 +1,78 @@
+// @ts-check
+import { html, useEffect, useLayoutEffect, useRef, useState } from "../../vendor/preact-htm.js";
+import { DurationField, joinDuration, splitDuration } from "./duration-field.js";
+
+// Every change is asked for here first. A question is
+//   { title, text, verb, isGrave, delay: { label, initial }, act }
+// `act({ delay })` makes the change and returns what happened, in words. If it fails, the dialog stays and says why.
+
+/** The dialog, open while there is a question. `onDone(text)`: the change was made. */
+export function Dialog({ question, onClose, onDone }) {
+  const dialog = useRef();
+  useLayoutEffect(() => {
+    if (question !== undefined && !dialog.current.open) dialog.current.showModal();
+  }, [question]);
+  const close = () => {
+    dialog.current.close();
+    onClose();
+    // The button that asked may be gone with its row.
+    setTimeout(() => {
+      if (document.activeElement === document.body) document.querySelector("h1")?.focus();
+    });
+  };
+  return html`<dialog
+    ref=${dialog}
+    aria-labelledby="dialog-title"
+    aria-describedby="dialog-text"
+    onCancel=${(event) => {
+      event.preventDefault();
+      close();
+    }}
+  >
+    ${
+      question !== undefined &&
+      html`<${Question} key=${question} question=${question} onClose=${close} onDone=${onDone} />`
+    }
+  </dialog>`;
+}
+
+function Question({ question, onClose, onDone }) {
+  const [delay, setDelay] = useState(() => splitDuration(question.delay?.initial ?? 0));
+  const [isBusy, setBusy] = useState(false);
+  const [failure, setFailure] = useState();
+  const isOpen = useRef(true);
+  useEffect(() => () => void (isOpen.current = false), []);
+
+  const submit = async (event) => {
+    event.preventDefault();
+    if (isBusy) return;
+    setBusy(true);
+    setFailure(undefined);
+    try {
+      const said = await question.act({ delay: question.delay && joinDuration(delay) });
+      onDone(said);
+      if (isOpen.current) onClose();
+    } catch (error) {
+      if (isOpen.current) setFailure(error.message);
+      else onDone(`That failed: ${error.message}.`);
+    } finally {
+      if (isOpen.current) setBusy(false);
+    }
+  };
+
+  return html`<form onSubmit=${submit}>
+    <h2 id="dialog-title">${question.title}</h2>
+    <p id="dialog-text">${question.text}</p>
+    ${
+      question.delay &&
+      html`<${DurationField} label=${question.delay.label} value=${delay} onChange=${setDelay} />`
+    }
+    ${failure !== undefined && html`<p class="failure" role="alert">Nothing was said to be done: ${failure}.</p>`}
+    <div class="actions">
+      <button type="button" onClick=${onClose}>${isBusy ? "Close" : "Keep as it is"}</button>
+      <button type="submit" class=${question.isGrave ? "grave" : "main"} aria-disabled=${isBusy}>
+        ${isBusy ? "Working…" : question.verb}
+      </button>
+    </div>
+  </form>`;
+}

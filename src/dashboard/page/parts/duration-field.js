@@ -1,0 +1,53 @@
+// @ts-check
+import { html } from "../../vendor/preact-htm.js";
+import { instantText } from "../data/format.js";
+import { live } from "../data/live.js";
+
+/** @type {[name: string, milliseconds: number][]} */
+const UNITS = [
+  ["seconds", 1_000],
+  ["minutes", 60_000],
+  ["hours", 3_600_000],
+  ["days", 86_400_000],
+];
+
+/** The same duration as text and unit, in the largest unit that it is whole in. */
+export function splitDuration(milliseconds) {
+  const unit = UNITS.findLast(([, size]) => milliseconds % size === 0) ?? UNITS[0];
+  return { amount: String(milliseconds / unit[1]), unit: unit[0] };
+}
+
+/** Milliseconds; undefined if it is no duration. */
+export function joinDuration({ amount, unit }) {
+  const size = UNITS.find(([name]) => name === unit)?.[1];
+  const number = amount.trim() === "" ? Number.NaN : Number(amount);
+  return Number.isFinite(number) && number >= 0 ? Math.round(number * size) : undefined;
+}
+
+/** `value`: `{ amount, unit }`, both text. */
+export function DurationField({ label, value, onChange }) {
+  const milliseconds = joinDuration(value);
+  return html`<fieldset class="duration">
+    <legend>${label}</legend>
+    <input
+      type="number"
+      min="0"
+      step="any"
+      required
+      aria-label="Amount"
+      aria-describedby="duration-hint"
+      value=${value.amount}
+      onInput=${(event) => onChange({ ...value, amount: event.target.value })}
+    />
+    <select
+      aria-label="Unit"
+      value=${value.unit}
+      onChange=${(event) => onChange({ ...value, unit: event.target.value })}
+    >
+      ${UNITS.map(([name]) => html`<option value=${name} selected=${name === value.unit}>${name}</option>`)}
+    </select>
+    <p id="duration-hint" class="quiet">
+      ${milliseconds === undefined ? "A number of 0 or more." : `That is ${instantText(live.now() + milliseconds)}.`}
+    </p>
+  </fieldset>`;
+}

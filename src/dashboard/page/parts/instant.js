@@ -1,0 +1,14 @@
+// @ts-check
+import { html } from "../../vendor/preact-htm.js";
+import { UNKNOWN, instantText, isKnown, isoText, relative } from "../data/format.js";
+import { live } from "../data/live.js";
+
+/** An instant on the reader's clock, and how far away it is on the server's. */
+export function Instant({ at }) {
+  if (!isKnown(at)) return UNKNOWN;
+  const iso = isoText(at);
+  const distance = relative(at, live.now());
+  return html`<time datetime=${iso} title=${iso}>
+    ${instantText(at)}${" "}<span class="quiet">${distance}</span>
+  </time>`;
+}

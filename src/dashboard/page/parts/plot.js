@@ -1,0 +1,162 @@
+// @ts-check
+import { html, useEffect, useRef } from "../../vendor/preact-htm.js";
+import { UNKNOWN, day, isKnown, minute, second } from "../data/format.js";
+import { Table } from "./table.js";
+
+// uPlot draws on a canvas, which a screen reader does not see: each plot has a sentence, and its numbers as a table.
+
+// Its file makes no module of it.
+const { uPlot } = /** @type {{ uPlot: any }} */ (/** @type {unknown} */ (globalThis));
+
+const HEIGHT = 170;
+const DAY = 86_400;
+
+/** A plot of less than ten minutes shows ten. */
+const LEAST_SPAN = 600_000;
+
+/**
+ * A plot over time.
+ * - `title`, `summary`: what it shows, and what is to be seen in it, in words
+ * - `times`: epoch ms
+ * - `series`: `{ label, values, tone: "accent" | "quiet" | "strong" }`; null where nothing is known
+ * - `isBars`: each value is that of the time from its instant to the next
+ * - `scale`: `format`: a value as text; `steps`: what the grid may count in; `least`: what the axis reaches at least
+ * - `table`: `{ columns, rows }` of text, for those who read
+ */
+export function Plot({ title, summary, times, series, isBars = false, scale, table }) {
+  const place = useRef();
+  const plot = useRef();
+  const shape = `${isBars} ${series.map(({ label }) => label).join()}`;
+  const data = isBars ? dataOf(times, series) : dataOf(...padded(times, series));
+  const latest = useRef();
+  latest.current = { data, series, ...scale };
+
+  useEffect(() => {
+    const draw = () => {
+      plot.current?.destroy();
+      plot.current = drawn(place.current, latest.current, isBars);
+    };
+    draw();
+    const scheme = matchMedia("(prefers-color-scheme: dark)");
+    scheme.addEventListener("change", draw);
+    const observer = new ResizeObserver(() => {
+      plot.current.setSize({ width: widthOf(place.current), height: HEIGHT });
+    });
+    observer.observe(place.current);
+    return () => {
+      scheme.removeEventListener("change", draw);
+      observer.disconnect();
+      plot.current.destroy();
+      plot.current = undefined;
+    };
+  }, [shape]);
+
+  useEffect(() => plot.current?.setData(latest.current.data));
+
+  return html`<figure class="plot">
+    <figcaption>
+      <strong>${title}</strong>
+      <span class="quiet">${summary}</span>
+    </figcaption>
+    <div ref=${place} class="canvas" aria-hidden="true"></div>
+    <details>
+      <summary>${title} as a table</summary>
+      <${Table} caption=${title} hidesCaption columns=${table.columns}>
+        ${table.rows.map(
+          ([first, ...rest]) =>
+            html`<tr key=${first}>
+              <th scope="row">${first}</th>
+              ${rest.map((value) => html`<td class="number">${value}</td>`)}
+            </tr>`,
+        )}
+      <//>
+    </details>
+  </figure>`;
+}
+
+function dataOf(times, series) {
+  return [times.map((time) => time / 1_000), ...series.map(({ values }) => values)];
+}
+
+/** With a point before the others of which nothing is known, where they span too little. */
+function padded(times, series) {
+  const start = times.at(-1) - LEAST_SPAN;
+  if (start >= times[0]) return [times, series];
+  return [
+    [start, ...times],
+    series.map(({ label, values }) => ({ label, values: [null, ...values] })),
+  ];
+}
+
+function drawn(element, { data, series, format, steps, least }, isBars) {
+  const colour = colours(element);
+  const axis = {
+    stroke: colour.text,
+    font: colour.font,
+    grid: { stroke: colour.line, width: 1 },
+    ticks: { show: false },
+  };
+  const options = {
+    width: widthOf(element),
+    height: HEIGHT,
+    padding: [8, 8, 0, 0],
+    cursor: { y: false, drag: { x: false, y: false }, points: { show: !isBars } },
+    legend: {
+      live: true,
+      markers: { width: 0, fill: (_, index) => colour[series[index - 1]?.tone] },
+    },
+    scales: {
+      // The last bar ends where the next would begin.
+      ...(isBars && {
+        x: { range: (_, from, to) => [from, to + (to - from) / (data[0].length - 1)] },
+      }),
+      y: { range: (_, __, most) => [0, Math.max(least, (most ?? 0) * 1.08)] },
+    },
+    axes: [
+      {
+        ...axis,
+        size: 26,
+        values: (_, splits, __, ___, step) => splits.map((at) => tick(at, step)),
+      },
+      { ...axis, size: 64, incrs: steps, values: (_, splits) => splits.map(format) },
+    ],
+    series: [
+      { label: "At", value: (_, at) => (isKnown(at) ? tick(at, isBars ? 60 : 1) : UNKNOWN) },
+      ...series.map(({ label, tone }) => ({
+        label,
+        value: (_, value) => (isKnown(value) ? format(value) : UNKNOWN),
+        stroke: colour[tone],
+        width: isBars ? 0 : 1.5,
+        dash: tone === "quiet" ? [4, 3] : undefined,
+        points: { show: data[0].length < 4 },
+        ...(isBars && {
+          fill: colour[tone],
+          paths: uPlot.paths.bars({ size: [0.8, 40], align: 1 }),
+        }),
+      })),
+    ],
+  };
+  return new uPlot(options, data, element);
+}
+
+function tick(at, step) {
+  if (step >= DAY) return day(at * 1_000).slice(5);
+  return step < 60 ? second(at * 1_000) : minute(at * 1_000);
+}
+
+function colours(element) {
+  const style = getComputedStyle(element);
+  const named = (name) => style.getPropertyValue(name).trim();
+  return {
+    accent: named("--accent"),
+    quiet: named("--quiet"),
+    strong: named("--text"),
+    text: named("--quiet"),
+    line: named("--line"),
+    font: `12px ${style.fontFamily}`,
+  };
+}
+
+function widthOf(element) {
+  return Math.max(200, Math.floor(element.clientWidth));
+}

@@ -1,0 +1,36 @@
+// @ts-check
+import { html } from "../../vendor/preact-htm.js";
+import { count, many } from "../data/format.js";
+import { Instant } from "../parts/instant.js";
+import { Text } from "../parts/text.js";
+
+/**
+ * The attempts to handle a message that have failed, oldest first: `{ attempt, at, reason }` each; of `shown`, or of all. The
+ * first `beforeRedrive` of them were before it was redriven.
+ */
+export function Failures({ message, shown = message.failures }) {
+  return html`<ol class="failures" role="list">
+    ${shown.map(
+      ({ attempt, at, reason }, i) =>
+        html`<li key=${i}>
+          <span class="quiet"
+            >Attempt ${count(attempt)}, <${Instant} at=${at} />${
+              i < message.beforeRedrive ? ", before the redrive" : ""
+            }${reason === "" ? "" : ":"}</span
+          >${" "} ${reason !== "" && html`<${Text} of=${reason} length=${300} lines />`}
+        </li>`,
+    )}
+  </ol>`;
+}
+
+/** Those before the last one, of which a letter died and which is told beside; shown when it is asked for. */
+export function EarlierFailures({ letter }) {
+  const { failures, attempts } = letter;
+  const isLast = failures.at(-1)?.attempt === attempts;
+  const earlier = isLast ? failures.slice(0, -1) : failures;
+  if (earlier.length === 0) return null;
+  return html`<details>
+    <summary>${many(earlier.length, "earlier failure")}</summary>
+    <${Failures} message=${letter} shown=${earlier} />
+  </details>`;
+}

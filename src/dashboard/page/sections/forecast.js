@@ -1,0 +1,72 @@
+// @ts-check
+import { html, useState } from "../../vendor/preact-htm.js";
+import { queuePath } from "../data/api.js";
+import { count, day, many, minute } from "../data/format.js";
+import { useLoaded } from "../data/loaded.js";
+import { Plot } from "../parts/plot.js";
+import { COUNTS } from "../data/scale.js";
+import { StateLine } from "../parts/state-line.js";
+
+const SPANS = [
+  ["hour", "Hour", "coming hour"],
+  ["day", "Day", "coming day"],
+  ["month", "Month", "coming 30 days, in UTC"],
+];
+
+const EVERY = 15_000;
+
+const COLUMNS = [
+  { label: "From" },
+  { label: "To", isNumber: true },
+  { label: "Messages", isNumber: true },
+];
+
+/** What falls due when: in the coming hour, day or month. */
+export function Forecast({ name, version }) {
+  const [span, setSpan] = useState("hour");
+  const loaded = useLoaded(queuePath(name, "forecast", { span }), { every: EVERY, version });
+  return html`<section aria-labelledby="forecast">
+    <div class="title">
+      <h2 id="forecast">What falls due</h2>
+      <fieldset class="choice">
+        <legend class="unseen">In the coming</legend>
+        ${SPANS.map(
+          ([value, label]) =>
+            html`<label key=${value}
+              ><input
+                type="radio"
+                name="span"
+                value=${value}
+                checked=${span === value}
+                onChange=${() => setSpan(value)}
+              /><span>${label}</span></label
+            >`,
+        )}
+      </fieldset>
+    </div>
+    <${StateLine} loaded=${loaded} />
+    ${loaded.data && html`<${Histogram} key=${span} span=${span} ...${loaded.data} />`}
+  </section>`;
+}
+
+function Histogram({ span, from, step, counts }) {
+  const place = SPANS.find(([value]) => value === span)[2];
+  const nameOf = (at) =>
+    span === "hour" ? minute(at) : span === "day" ? `${day(at)} ${minute(at)}` : day(at);
+  const startOf = (index) => from + index * step;
+  const total = counts.reduce((sum, number) => sum + number, 0);
+  const peak = counts.indexOf(Math.max(...counts));
+  const most = `; the most, ${count(counts[peak])}, from ${nameOf(startOf(peak))} on`;
+  const rows = counts.flatMap((number, index) =>
+    number === 0 ? [] : [[nameOf(startOf(index)), nameOf(startOf(index + 1)), count(number)]],
+  );
+  return html`<${Plot}
+    title=${`Due in the ${place}`}
+    summary=${`${many(total, "message")} due in the ${place}${total > 0 ? most : ""}.`}
+    times=${counts.map((_, index) => startOf(index))}
+    series=${[{ label: "Messages", values: counts, tone: "accent" }]}
+    isBars
+    scale=${COUNTS}
+    table=${{ columns: COLUMNS, rows }}
+  />`;
+}

@@ -1,0 +1,46 @@
+// @ts-check
+import { html } from "../../vendor/preact-htm.js";
+import { many } from "../data/format.js";
+import { addressOf } from "../data/route.js";
+import { Text, visible } from "../parts/text.js";
+import { troublesOf } from "../data/trouble.js";
+
+/**
+ * What is wrong, in words, each with a way to the page that helps. A screen reader hears which queues are in trouble when
+ * that changes; the numbers in the words change too often.
+ */
+export function Troubles({ rows, isOne = false }) {
+  const found = rows.flatMap((row) => troublesOf(row).map((trouble) => ({ row, ...trouble })));
+  const names = [...new Set(found.map(({ row }) => row.name))];
+  const summary =
+    found.length === 0
+      ? "Nothing is wrong."
+      : isOne
+        ? "Something is wrong."
+        : `Something is wrong with ${many(names.length, "queue")}.`;
+  const spoken =
+    isOne || names.length === 0 ? summary : `${summary} ${names.map(visible).join(", ")}`;
+  return html`<section
+    class=${found.length === 0 ? "troubles none" : "troubles"}
+    aria-label="What is wrong"
+  >
+    <p class="unseen" role="status">${spoken}</p>
+    <p aria-hidden="true" class="summary">${summary}</p>
+    ${
+      found.length > 0 &&
+      html`<ul>
+        ${found.map(
+          ({ row, column, text, page }) =>
+            html`<li key=${`${row.name} ${column}`}>
+              ${!isOne && html`<${Text} of=${row.name} length=${60} />: `}
+              ${
+                isOne && (page === undefined || page === "overview")
+                  ? visible(text)
+                  : html`<a href=${addressOf(row.name, page)}>${visible(text)}</a>`
+              }
+            </li>`,
+        )}
+      </ul>`
+    }
+  </section>`;
+}
