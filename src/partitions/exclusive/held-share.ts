@@ -90,7 +90,7 @@ export class HeldShare {
     const claim = { part, process: this.#parts.self, group: this.#group, work: renewals };
     return new Holding(claim, {
       begin: (lease) => this.#consume(part, lease),
-      onReleased: () => this.#parts.tellReleased(),
+      onReleased: () => this.#parts.announceRelease(),
       takes,
     });
   }
