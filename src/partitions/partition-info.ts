@@ -5,25 +5,25 @@ import { isCluster } from "../redis/client.ts";
 import type { Part } from "./parts/part.ts";
 import type { Parts } from "./parts/parts.ts";
 
-/** A partition, and what is in it. */
+/** A partition, and how many messages it holds. */
 export interface PartitionInfo {
-  /** Its number; -1: the ordinary queue, while it is taken in. */
+  /** Its number; -1 for the ordinary queue, while that is a part of this one. */
   readonly partition: number;
-  /** The name of the queue that it is, which is also the Redis key of its ready messages. */
+  /** Its name as a queue, which is also the Redis key of its ready messages. */
   readonly name: string;
-  /** The server that it is on, as "host:port"; undefined if that is not known now. */
+  /** The server that it is on, as "host:port"; undefined while that is unknown. */
   readonly node: string | undefined;
   /** How many messages are delayed or wait for a retry. */
   readonly delayed: number;
-  /** How many are ready: in the LIST, or in the stream and in nobody's hand. Several groups count each their own. */
+  /** How many messages are ready: in the LIST, or in the stream and not in flight, once for each consumer group. */
   readonly ready: number;
-  /** How many are in the hands of consumers of a reliable queue, for all groups. */
+  /** How many messages of a reliable queue are in flight, over all consumer groups. */
   readonly inFlight: number;
   /** The process that consumes it exclusively, if one does. */
   readonly holder: string | undefined;
 }
 
-/** Describes each partition that may hold messages; none if the queue has no partitions. */
+/** Describes each partition that may hold messages; returns an empty array for an ordinary queue. */
 export async function describePartitions(
   parts: Parts,
   signal?: AbortSignal,
@@ -43,7 +43,7 @@ export async function describePartitions(
   );
 }
 
-/** Whether the queue has partitions. None are made. */
+/** Whether the queue has partitions. Creates none. */
 export async function arePartitions(parts: Parts, signal?: AbortSignal): Promise<boolean> {
   if (parts.fact !== undefined) return true;
   const { queue } = parts.first;
@@ -67,13 +67,14 @@ async function countsOf(
       ]);
       const groups =
         asNumber(streamed) === 0 ? [] : ((await redis.xinfo("GROUPS", keys.stream)) as unknown[][]);
-      const inFlight = groups.map((group) => Number(group[group.indexOf("pending") + 1]));
-      const flying = inFlight.reduce((sum, one) => sum + one, 0);
+      const inFlight = groups
+        .map((group) => Number(group[group.indexOf("pending") + 1]))
+        .reduce((sum, one) => sum + one, 0);
       const entries = asNumber(streamed) * Math.max(1, groups.length);
       return {
         delayed: asNumber(delayed) + asNumber(retrying),
-        ready: asNumber(listed) + Math.max(0, entries - flying),
-        inFlight: flying,
+        ready: asNumber(listed) + Math.max(0, entries - inFlight),
+        inFlight,
         holder: holder ?? undefined,
       };
     },
@@ -86,7 +87,7 @@ async function addressOf({ queue, server }: Part): Promise<string | undefined> {
     const { background } = server.connections;
     const client = isCluster(background) ? await nodeOf(background, queue.keys.ready) : background;
     const { host, port, path, sentinels } = client.options;
-    // Behind Sentinel the options name no server.
+    // Behind Sentinels the options name no server.
     if (sentinels) return client.status === "ready" ? serverOf(client) : undefined;
     return path ?? `${host}:${port}`;
   } catch {

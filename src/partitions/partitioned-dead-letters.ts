@@ -6,9 +6,10 @@ import type { Part } from "./parts/part.ts";
 import type { Parts } from "./parts/parts.ts";
 
 /**
- * The dead letters of a reliable queue in partitions: those of all, partition by partition.
+ * The dead letters of a reliable queue in partitions, one partition after another.
  *
- * A message dies in the partition in which it was delivered. So one is looked for in all.
+ * A message becomes a dead letter in the partition that delivered it, which may not be the one that its id points to
+ * now. So a call about one message asks all partitions.
  */
 export class PartitionedDeadLetters<T> extends DeadLetters<T> {
   readonly #parts: Parts;

@@ -7,7 +7,7 @@ import type { SearchHit } from "../lua/delayed/search-page.ts";
 import { bucketOfKey } from "../queue/message/bucket.ts";
 import type { Hint } from "../queue/find-options.ts";
 import { createId, isMessageId } from "../queue/message/message.ts";
-import { grouped } from "./ring/grouped.ts";
+import { grouped } from "../queue/grouped.ts";
 import { destinationOf } from "./ring/fact.ts";
 import { aborted } from "../redis/call.ts";
 import type { Parts } from "./parts/parts.ts";
@@ -16,9 +16,9 @@ import { bucketOfId, type Act, type Routing } from "./routing/routing.ts";
 import { Seats } from "./routing/seats.ts";
 
 /**
- * The delayed messages of a queue in partitions, as bytes: what {@link DelayedMessages} are for an ordinary queue.
+ * The delayed messages of a queue in partitions, as bytes: the counterpart of {@link DelayedMessages}.
  *
- * What concerns one message goes to one partition. What concerns all goes to all.
+ * A call about one message goes to the partition that it belongs to. A call about all messages goes to all partitions.
  */
 export class PartitionedMessages implements DelayedFace {
   readonly #parts: Parts;
@@ -26,7 +26,7 @@ export class PartitionedMessages implements DelayedFace {
   readonly #messagesOf: MessagesOf;
   readonly #seats: Seats;
   readonly #reading: Reading;
-  /** Where an element was found that may be removed. */
+  /** Where {@link search} found each element that {@link remove} may be given. */
   readonly #origins = new WeakMap<Buffer, DelayedMessages>();
 
   constructor(parts: Parts, routing: Routing, messagesOf: MessagesOf) {
@@ -34,7 +34,7 @@ export class PartitionedMessages implements DelayedFace {
     this.#routing = routing;
     this.#messagesOf = messagesOf;
     this.#seats = new Seats(parts);
-    this.#reading = new Reading(parts, messagesOf, routing.bringOver);
+    this.#reading = new Reading(parts, messagesOf, routing.migration);
   }
 
   get takesHeaders(): boolean {
@@ -45,7 +45,7 @@ export class PartitionedMessages implements DelayedFace {
     this.#first.checkOpen();
   }
 
-  /** @throws {OfferError} if Redis did not accept it. */
+  /** @throws {OfferError} if Redis did not accept the message. */
   async offer(offering: Offering, signal?: AbortSignal): Promise<OfferResult> {
     this.checkOpen();
     try {
@@ -55,8 +55,8 @@ export class PartitionedMessages implements DelayedFace {
       const bucket = offering.bucket ?? this.#seats.next();
       const fact = this.#parts.fact ?? (await this.#parts.known(signal));
       const { clock } = this.#parts.at(destinationOf(fact, bucket)).server;
-      // An offer that is refused may have been stored by an earlier attempt: the next one is the same message. Its id is
-      // made now, and not when it is sent, since each partition sends by itself and the ids tell the order of the offers.
+      // A refused offer may have been stored by an earlier attempt, so every attempt has the same id. The id is made
+      // here, not when the offer is sent: each partition sends on its own, and the ids carry the order of the offers.
       const sentAs = clock.isSet ? { id: createId(clock.nextStamp(), bucket) } : {};
       const act: Act<OfferResult> = (part, knownFact) =>
         this.#messagesOf(part).offer({ ...offering, bucket, sentAs, knownFact }, signal);
@@ -68,7 +68,7 @@ export class PartitionedMessages implements DelayedFace {
         throw new OfferError(doing, aborted(signal, false), "none");
       }
       if (isKnown || !(error instanceof RedisError)) throw error;
-      // It failed before the offer itself was sent.
+      // A step before the offer failed, so nothing was sent.
       throw new OfferError(doing, error.cause, "none");
     }
   }
@@ -128,7 +128,7 @@ export class PartitionedMessages implements DelayedFace {
     return this.#reading.inOrder(maxBytes, signal);
   }
 
-  /** Partition by partition. */
+  /** Searches one partition after another. */
   async *search(
     payloads: readonly Buffer[],
     signal?: AbortSignal,
@@ -149,7 +149,7 @@ export class PartitionedMessages implements DelayedFace {
     return removed;
   }
 
-  /** Takes out the messages that were inserted first, whichever partition they are in. */
+  /** Takes out the messages that were inserted first over all partitions. */
   async poll(limit: number, signal?: AbortSignal): Promise<Buffer[]> {
     const payloads: Buffer[] = [];
     while (payloads.length < limit) {
@@ -158,7 +158,7 @@ export class PartitionedMessages implements DelayedFace {
         if (oldest === undefined) break;
         payloads.push(...(await oldest.messages.poll(oldest.count, signal)));
       } catch (error) {
-        // What has been taken out is in nobody's hands but ours.
+        // Nobody else has the payloads taken so far: return them, and let the next call report the error.
         if (payloads.length > 0) break;
         throw error;
       }
@@ -166,10 +166,10 @@ export class PartitionedMessages implements DelayedFace {
     return payloads;
   }
 
-  /** @throws {TypeError} always: a message cannot move from one slot to another in one step. */
+  /** @throws {TypeError} always: no script can move a message from one slot to another. */
   pollNewestTo(): Promise<Buffer | undefined> {
     throw new TypeError(
-      `queue "${this.#parts.name}" is in partitions: none of its messages can be moved to another queue`,
+      `queue "${this.#parts.name}" is in partitions: its messages cannot be moved to another queue`,
     );
   }
 
@@ -191,8 +191,8 @@ export class PartitionedMessages implements DelayedFace {
 
   async nextDeadline(signal?: AbortSignal): Promise<number | undefined> {
     const deadlines = await this.#onAll((messages) => messages.nextDeadline(signal), signal);
-    const there = deadlines.filter((deadline) => deadline !== undefined);
-    return there.length > 0 ? Math.min(...there) : undefined;
+    const found = deadlines.filter((deadline) => deadline !== undefined);
+    return found.length > 0 ? Math.min(...found) : undefined;
   }
 
   clear(signal?: AbortSignal): Promise<number> {
@@ -204,8 +204,10 @@ export class PartitionedMessages implements DelayedFace {
   }
 
   /**
-   * Looks for one message, and acts where it is. An id tells its partition, and so does a partition key. A business
-   * key may have been offered with any partition key: the partition that it has without one is asked first, and then all.
+   * Looks for one message, and acts on the partition that holds it; undefined if none does.
+   *
+   * An id or a partition key points to one partition. A business key alone does not: the message may have been offered
+   * with any partition key. The partition that the business key points to is asked first, then all of them.
    */
   #find<Result>(
     idOrKey: string,
@@ -214,27 +216,20 @@ export class PartitionedMessages implements DelayedFace {
     signal?: AbortSignal,
     hint?: Hint,
   ): Promise<Result | undefined> {
-    return this.#routing.during(() => this.#look(idOrKey, act, isHit, signal, hint));
-  }
-
-  async #look<Result>(
-    idOrKey: string,
-    act: Act<Result>,
-    isHit: (result: Result) => boolean,
-    signal?: AbortSignal,
-    hint?: Hint,
-  ): Promise<Result | undefined> {
-    this.checkOpen();
-    const fact = this.#parts.fact ?? (await this.#parts.known(signal));
-    const isId = isMessageId(idOrKey);
-    const bucket = isId ? bucketOfId(idOrKey) : (hint?.bucket ?? bucketOfKey(idOrKey));
-    if (bucket !== undefined) {
-      const result = await this.#routing.at(bucket, idOrKey, act, signal);
-      // What has been delivered stays where it was, and so may what waits for its retry there.
-      const isSure = isId ? !this.takesHeaders || fact.epoch === 1 : hint?.bucket !== undefined;
-      if (isSure || isHit(result)) return result;
-    }
-    return (await this.#routing.everywhere(idOrKey, act, isHit, signal)).find(isHit);
+    return this.#routing.during(async () => {
+      this.checkOpen();
+      const fact = this.#parts.fact ?? (await this.#parts.known(signal));
+      const isId = isMessageId(idOrKey);
+      const bucket = isId ? bucketOfId(idOrKey) : (hint?.bucket ?? bucketOfKey(idOrKey));
+      if (bucket !== undefined) {
+        const result = await this.#routing.at(bucket, idOrKey, act, signal);
+        // In a reliable queue a delivered message stays in its old partition when the number changes, and so may its
+        // retry. Its id is only conclusive while the number has never changed.
+        const isSure = isId ? !this.takesHeaders || fact.epoch === 1 : hint?.bucket !== undefined;
+        if (isSure || isHit(result)) return result;
+      }
+      return (await this.#routing.everywhere(idOrKey, act, isHit, signal)).find(isHit);
+    });
   }
 
   async #sum(

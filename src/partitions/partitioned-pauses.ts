@@ -1,7 +1,7 @@
 import type { PauseWatch } from "../queue/pause-watch.ts";
 import type { Parts } from "./parts/parts.ts";
 
-/** Pauses a queue in partitions: all of them. */
+/** Pauses and resumes all partitions of a queue. */
 export class PartitionedPauses implements Pick<PauseWatch, "pause" | "resume" | "ask"> {
   readonly #parts: Parts;
 
@@ -17,14 +17,17 @@ export class PartitionedPauses implements Pick<PauseWatch, "pause" | "resume" | 
     await this.#onAll((pauses) => pauses.resume(signal), signal);
   }
 
-  /** Whether any is paused: a call that has failed half way may have left some. */
+  /** Whether any partition is paused. A call that failed half way may have paused only some of them. */
   async ask(signal?: AbortSignal): Promise<boolean> {
     const parts = await this.#parts.all(signal);
     const flags = await Promise.all(parts.map(({ pauses }) => pauses.ask(signal)));
     return flags.includes(true);
   }
 
-  /** Acts once more if there are others by then: who makes them does as partition 0 says at that moment. */
+  /**
+   * Acts on all partitions, and again if the fact has changed meanwhile: new partitions are created paused or not as
+   * partition 0 was at that moment.
+   */
   async #onAll(act: (pauses: PauseWatch) => Promise<void>, signal?: AbortSignal): Promise<void> {
     let epoch: number;
     do {

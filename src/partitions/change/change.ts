@@ -13,28 +13,29 @@ import { isInUse, prepare } from "../parts/prepare.ts";
 import { tableOf } from "../ring/ring.ts";
 import { isRefusedAsOld, type Routing } from "../routing/routing.ts";
 
-/** How far a change of the number of partitions has come. */
+/** The progress of a change of the number of partitions. */
 export interface ChangeProgress {
-  /** How many messages this call has brought over. */
+  /** How many messages this call has migrated. */
   readonly moved: number;
-  /** How many are left in partitions that go, as far as is known. */
+  /** How many messages the last page left in a partition that is being removed; 0 while only delayed ones migrate. */
   readonly left: number;
 }
 
-/** How a change is made. */
+/** Options of a change. */
 export interface ChangeOptions {
   readonly signal: AbortSignal | undefined;
   readonly onProgress: (progress: ChangeProgress) => void;
-  /** Whether the ordinary queue becomes a part, or stays one, for processes that still use it. */
+  /** Whether the ordinary queue becomes or stays a part, for processes that still use it. */
   readonly keepsOrdinary: boolean;
 }
 
 /**
- * Changes the number of a queue's partitions, while it runs.
+ * Changes the number of a queue's partitions while the queue is in use.
  *
- * Any process may begin it, and any may finish it: what is to be done stands in the fact. First every partition
- * is told, so that whoever knows less is refused. Then the delayed messages are brought over, a page at a time; then what is
- * left in partitions that go. Whoever looks for a message meanwhile brings it over himself.
+ * Any process may begin a change, and any may finish it: the fact says what is left to do. First the new fact is written
+ * beside every partition, so Redis refuses processes that know less. Then the delayed messages migrate, a page at a time,
+ * and after them everything else in partitions that are removed. Meanwhile a call that looks for a message migrates that
+ * message itself.
  */
 export class Change {
   readonly #parts: Parts;
@@ -46,14 +47,14 @@ export class Change {
     this.#parts = parts;
     this.#routing = routing;
     this.#options = options;
-    // Several steps listen at once.
+    // Several steps listen to it at once.
     if (options.signal !== undefined) setMaxListeners(0, options.signal);
   }
 
   /**
-   * Resolves when the queue has so many partitions, and all messages are where they belong. What is in the ordinary
-   * queue of the same name is taken in, even if the number stays; with `keepsOrdinary` it becomes a part, and keeps
-   * what is in it.
+   * Resolves when the queue has `count` partitions and every message is where it belongs. Messages in the ordinary queue
+   * of the same name migrate as well, even if the number stays the same. With `keepsOrdinary` that queue becomes a part
+   * instead, and keeps its messages.
    */
   async run(count: number): Promise<void> {
     const { signal, keepsOrdinary } = this.#options;
@@ -68,7 +69,7 @@ export class Change {
           if (!keepsOrdinary && (hasTakenIn || !(await this.#isOrdinaryLeft()))) break;
           await this.#begin(fact, count, FROM_ORDINARY);
         } else if (hasComeTrue && !keepsOrdinary) {
-          // Somebody else wants another number.
+          // This number has been reached, and another process has changed it since.
           break;
         } else if (state === "stable") {
           await this.#begin(fact, count, to);
@@ -78,24 +79,24 @@ export class Change {
           await this.#finish(fact);
         }
       } catch (error) {
-        // Somebody else has gone on.
+        // Another process has taken the next step: look again.
         if (!isRefusedAsOld(error)) throw error;
       }
-      // Whoever has gone on has finished it before: nothing else follows upon a change.
+      // After a refusal this change is done, too: only its own end can follow it, so another process has written that.
       if (state !== "stable") {
         hasComeTrue ||= to === count;
         hasTakenIn ||= from === FROM_ORDINARY;
       }
     }
     try {
-      await this.#lookAfter();
+      await this.#recover();
     } catch (error) {
-      // Whoever changes it again does the same.
+      // Another process has begun a change, and does the same at its end.
       if (!isRefusedAsOld(error)) throw error;
     }
   }
 
-  /** What is left in a partition that is none any more goes to the others. */
+  /** Migrates what is left in a partition that the queue no longer has, and tidies it. */
   async drainLate(partition: number): Promise<void> {
     const fact = await this.#parts.known();
     const isGone = partition === ORDINARY || partition >= fact.to;
@@ -108,10 +109,10 @@ export class Change {
   }
 
   /**
-   * Brings over what somebody has left who has died: a batch under way, and what was given back to a partition that had
-   * gone. They all know a fact.
+   * Finishes what dead processes left behind: open batches, and messages that were given back to removed partitions.
+   * Every partition that ever was in use holds a fact, so the search ends at the first one without.
    */
-  async #lookAfter(): Promise<void> {
+  async #recover(): Promise<void> {
     const { signal } = this.#options;
     const fact = await this.#parts.known(signal);
     if (fact.state !== "stable") return;
@@ -123,7 +124,7 @@ export class Change {
     }
   }
 
-  /** Whether processes that know of no partitions have left something behind. */
+  /** Whether processes without the option `partitions` have left messages in the ordinary queue. */
   #isOrdinaryLeft(): Promise<boolean> {
     return isInUse(this.#parts.ordinary, "left", this.#options.signal);
   }
@@ -131,52 +132,53 @@ export class Change {
   async #begin(fact: Fact, count: number, from: number): Promise<void> {
     const { signal } = this.#options;
     const { first, notice } = this.#parts;
-    const by = { ...fact, epoch: fact.epoch + 1, to: count, from };
-    // Before anybody can know of the new ones, and again when it goes on: others may have been slower to pause them.
-    await prepare((partition) => this.#parts.at(partition), { ...by, state: "moving" }, signal);
+    const next: Fact = { ...fact, epoch: fact.epoch + 1, to: count, from, state: "moving" };
+    // Prepare the new partitions before any process can know them. #announce does it again: the queue may be paused in
+    // between.
+    await prepare((partition) => this.#parts.at(partition), next, signal);
     const args = {
       expected: formatFact(fact),
-      fact: formatFact({ ...by, state: "moving" }),
-      holding: formatFact({ ...by, state: "holding" }),
+      fact: formatFact(next),
+      holding: formatFact({ ...next, state: "holding" }),
       notice,
       timeout: MEMBER_TIMEOUT,
     };
     this.#learn(await first.queue.read("change the partitions of", beginChange, args, { signal }));
   }
 
-  /** From now on every partition is ready for messages, and refuses whoever knows less. */
+  /** Prepares the new partitions, and writes the fact beside all, so that each refuses processes that know less. */
   async #announce(fact: Fact): Promise<void> {
     await prepare((partition) => this.#parts.at(partition), fact, this.#options.signal);
-    await this.#tellAll(fact);
+    await this.#writeToAll(fact);
   }
 
   async #finish(fact: Fact): Promise<void> {
     await this.#announce(fact);
     const { from, to } = fact;
-    // What is under way since an earlier change goes where it went then.
+    // Open batches of an earlier change still go where that change sent them.
     await fewAtOnce(activeOf(fact), (partition) => this.#finishBatch(fact, partition));
-    // A growing number takes from all, a shrinking one from those that go.
+    // If the number grows, messages leave all old partitions; if it shrinks, only those that are removed.
     const first = to < from ? to : 0;
     const sources =
       from === FROM_ORDINARY
         ? [ORDINARY]
         : Array.from({ length: from - first }, (_, i) => first + i);
-    const bringAll = () => fewAtOnce(sources, (source) => this.#bringAll(fact, source));
+    const migrateAll = () => fewAtOnce(sources, (source) => this.#migrateAll(fact, source));
     if (fact.state === "holding") {
-      await Promise.all([bringAll(), this.#allHandled(fact)]);
-      // Those that have failed meanwhile.
-      await fewAtOnce(sources, (source) => this.#bringAll(fact, source, RETRIES));
+      await Promise.all([migrateAll(), this.#allHandled(fact)]);
+      // Handlers that failed meanwhile have added retries.
+      await fewAtOnce(sources, (source) => this.#migrateAll(fact, source, RETRIES));
     } else {
-      await bringAll();
+      await migrateAll();
     }
-    const going = from === FROM_ORDINARY || to < from ? sources : [];
-    await fewAtOnce(going, (source) => this.#drain(fact, source, true));
+    const removed = from === FROM_ORDINARY || to < from ? sources : [];
+    await fewAtOnce(removed, (source) => this.#drain(fact, source, true));
     await this.#settle(fact);
   }
 
   /**
-   * The change is done. Partition 0 is told last: nobody takes anything out of the others any more by then, and what
-   * somebody has taken out meanwhile has arrived.
+   * Ends the change with a stable fact. Partition 0 gets that after the others: by then Redis refuses to take messages out
+   * of those for this change, and every batch that was taken out has arrived.
    */
   async #settle(fact: Fact): Promise<void> {
     const stable: Fact = { ...fact, epoch: fact.epoch + 1, from: fact.to, state: "stable" };
@@ -188,38 +190,40 @@ export class Change {
   }
 
   #finishBatch(fact: Fact, partition: number): Promise<void> {
-    return this.#routing.bringOver.finish(fact, partition, this.#options.signal);
+    return this.#routing.migration.finish(fact, partition, this.#options.signal);
   }
 
-  async #tellAll(fact: Fact): Promise<void> {
+  async #writeToAll(fact: Fact): Promise<void> {
     const { signal } = this.#options;
     const { notice } = this.#parts;
     await fewAtOnce(activeOf(fact), async (partition) => {
       const { queue } = this.#parts.at(partition);
       const args = { fact: formatFact(fact), notice };
-      this.#parts.learn(await queue.read("tell the partitions of", advanceFact, args, { signal }));
+      this.#parts.learn(
+        await queue.read("change the partitions of", advanceFact, args, { signal }),
+      );
     });
   }
 
-  /** Brings over what is delayed in a partition, and belongs elsewhere. */
-  async #bringAll(fact: Fact, source: number, first?: Buffer): Promise<void> {
+  /** Migrates all delayed messages and retries that belong elsewhere, beginning at the cursor `first`. */
+  async #migrateAll(fact: Fact, source: number, first?: Buffer): Promise<void> {
     const { signal } = this.#options;
     let cursor = first;
     do {
       signal?.throwIfAborted();
-      const page = await this.#routing.bringOver.bringPage(fact, source, cursor, signal);
+      const page = await this.#routing.migration.migratePage(fact, source, cursor, signal);
       this.#note(page.count, 0);
       cursor = page.next;
     } while (cursor !== undefined);
   }
 
-  /** Brings over all that is left in a partition that goes; waits for what is in hand if it `mayWait`. */
+  /** Migrates everything out of a removed partition. If it `mayWait`, waits for messages that live consumers hold. */
   async #drain(fact: Fact, source: number, mayWait: boolean): Promise<void> {
     const { signal } = this.#options;
     const pause = new Pause(10, 500);
     for (;;) {
       signal?.throwIfAborted();
-      await this.#bringAll(fact, source);
+      await this.#migrateAll(fact, source);
       const args = {
         limit: PAGE,
         maxBytes: PAGE_BYTES,
@@ -229,8 +233,8 @@ export class Change {
       };
       const { queue } = this.#parts.at(source);
       const options = { signal, knownFact: formatFact(fact) };
-      const page = await queue.read("bring over from", drainPage, args, options);
-      await this.#routing.bringOver.deliver(fact, source, page satisfies Batch);
+      const page = await queue.read("migrate messages from", drainPage, args, options);
+      await this.#routing.migration.deliver(fact, source, page satisfies Batch);
       const left = sum(page.left);
       this.#note(page.isOld ? 0 : page.rows.length, left);
       if (page.rows.length > 0 || page.isMore) continue;
@@ -239,7 +243,10 @@ export class Change {
     }
   }
 
-  /** Waits until nothing that is ready is left, and no handler is at work: only then may others get the keys. */
+  /**
+   * Waits until nothing is ready in the old partitions and no handler runs. Only then may other processes handle
+   * messages with the same keys.
+   */
   async #allHandled(fact: Fact): Promise<void> {
     const { signal } = this.#options;
     const pause = new Pause(20, 200);
@@ -252,15 +259,19 @@ export class Change {
     }
   }
 
-  async #replace(fact: Fact, by: Fact): Promise<void> {
+  async #replace(fact: Fact, next: Fact): Promise<void> {
     const { signal } = this.#options;
     const { first, notice } = this.#parts;
-    const args = { expected: formatFact(fact), fact: formatFact(by), notice };
+    const args = { expected: formatFact(fact), fact: formatFact(next), notice };
     this.#learn(await first.queue.read("change the partitions of", changeFact, args, { signal }));
   }
 
   #learn(found: string): void {
-    if (parseFact(found) === undefined) throw new TypeError(`no legal fact: ${found}`);
+    if (parseFact(found) === undefined) {
+      throw new TypeError(
+        `queue "${this.#parts.name}" has a malformed record of its partitions: "${found}"`,
+      );
+    }
     this.#parts.learn(found);
   }
 
@@ -274,12 +285,12 @@ function sum({ delayed, ready, inFlight, dead, quarantined, retrying }: Left): n
   return delayed + ready + inFlight + dead + quarantined + retrying;
 }
 
-/** The cursor behind the delayed messages of a partition; see `pullOutPage`. */
+/** The cursor after the delayed messages of a partition, before its retries; see `pullOutPage`. */
 const RETRIES = Buffer.from("r");
 
-/** What one script takes out: a millisecond of Redis's time at most. */
+/** Messages and bytes that one script takes out at most, so that it occupies Redis for about a millisecond. */
 const PAGE = 100;
 const PAGE_BYTES = 262_144;
 
-/** After how many milliseconds of silence a consumer is taken for dead whose name does not tell. */
+/** Milliseconds of silence after which a consumer counts as dead if its name carries no visibility timeout. */
 const FOREIGN_TIMEOUT = 30_000;

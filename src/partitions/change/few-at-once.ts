@@ -1,6 +1,6 @@
 /**
- * Acts for each of them, four at a time. If one fails nothing more is begun, and nothing is under way any more when it
- * rejects.
+ * Calls `act` for each item, four at a time. After a failure no further call is started, and the promise rejects once
+ * those under way have settled.
  */
 export async function fewAtOnce<Item>(
   items: readonly Item[],
@@ -19,8 +19,8 @@ export async function fewAtOnce<Item>(
       }
     }
   };
-  const ends = await Promise.allSettled(Array.from({ length: AT_ONCE }, work));
-  const failed = ends.find((end) => end.status === "rejected");
+  const workers = await Promise.allSettled(Array.from({ length: AT_ONCE }, work));
+  const failed = workers.find((worker) => worker.status === "rejected");
   if (failed !== undefined) throw failed.reason;
 }
 

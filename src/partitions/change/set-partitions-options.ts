@@ -4,18 +4,22 @@ import type { ChangeOptions, ChangeProgress } from "./change.ts";
 
 /** Options of `setPartitions`. */
 export interface SetPartitionsOptions extends CallOptions {
-  /** Is called after each step that has brought something over. Costs nothing. Defaults to nobody. */
+  /** Called after each step that has migrated messages or has found some left. Costs nothing. Defaults to no callback. */
   readonly onProgress?: (progress: ChangeProgress) => void;
   /**
-   * Makes the ordinary queue of the same name a part, and keeps it one, for processes that do not know of the
-   * partitions: what they offer is taken by all, and found by those that know. Nothing is brought over, but what is
-   * looked for. Call again without it when the last of them has gone. Costs one partition more, and a script more for
-   * each call that looks for a message. Defaults to false.
+   * Makes the ordinary queue of the same name a part of this one, for as long as some processes run without the option
+   * `partitions`. All processes take the messages that those offer, and processes with the option also find them. Only
+   * messages that a call looks for are migrated. Call again without `keepOrdinary` once no process runs without the
+   * option. Costs one more partition, and one more script for each call that looks for a message. Defaults to false.
    */
   readonly keepOrdinary?: boolean;
 }
 
-/** @throws {TypeError} naming the option, the rule and the value, if one is not legal. */
+/**
+ * Checks the options of `setPartitions`, and fills in the defaults.
+ *
+ * @throws {TypeError} naming the option, the rule and the value, if an option is not legal.
+ */
 export function checkSetPartitions(options: SetPartitionsOptions): ChangeOptions {
   checkOptions("setPartitions option", options, ["onProgress", "keepOrdinary", "signal"]);
   const { onProgress = () => {}, keepOrdinary = false, signal } = options;

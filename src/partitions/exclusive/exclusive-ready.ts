@@ -4,7 +4,7 @@ import type { Exclusive } from "./exclusive.ts";
 import { ListTenure } from "./list-tenure.ts";
 import type { Parts } from "../parts/parts.ts";
 
-/** The ready messages of a queue in partitions, for a handle that consumes it exclusively. */
+/** The ready messages of a queue in partitions, for a handle that consumes the queue exclusively. */
 export class ExclusiveReady implements ReadyFace, ExclusiveTaking {
   readonly #ready: ReadyFace;
   readonly #parts: Parts;
@@ -35,12 +35,10 @@ export class ExclusiveReady implements ReadyFace, ExclusiveTaking {
     this.#ready.checkOpen();
   }
 
-  /** Only a subscription takes from it. */
   take(): Promise<never> {
     return Promise.reject(this.#exclusive.refusal);
   }
 
-  /** Only a subscription takes from it. */
   pop(): Promise<never> {
     return Promise.reject(this.#exclusive.refusal);
   }

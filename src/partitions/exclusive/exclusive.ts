@@ -1,7 +1,7 @@
 import { HeldShare, type Consume } from "./held-share.ts";
 import type { Parts } from "../parts/parts.ts";
 
-/** Exclusive consumption of a queue in partitions by this client, which does it once at a time. */
+/** This client's exclusive consumption of a queue in partitions. There is one subscription at a time. */
 export class Exclusive {
   readonly #parts: Parts;
   #isRunning = false;
@@ -10,15 +10,15 @@ export class Exclusive {
     this.#parts = parts;
   }
 
-  /** @throws {TypeError} if this client does so already. */
+  /** @throws {TypeError} if this client already consumes the queue. */
   check(): void {
     if (!this.#isRunning) return;
     throw new TypeError(
-      `queue "${this.#parts.name}" is exclusive: a client may subscribe to it once, and has`,
+      `queue "${this.#parts.name}" is exclusive: a client may subscribe to it only once, and this one has`,
     );
   }
 
-  /** What is said to whoever wants messages in another way. */
+  /** The error for calls that take messages in any other way. */
   get refusal(): TypeError {
     return new TypeError(
       `queue "${this.#parts.name}" is exclusive: only subscribe takes messages from it`,
@@ -26,8 +26,8 @@ export class Exclusive {
   }
 
   /**
-   * Has each partition consumed that this process comes to hold, for a `group` if the queue is reliable; resolves when
-   * `stopping` is aborted, and nothing is held any more.
+   * Consumes each partition that this process comes to hold, for a `group` if the queue is reliable. Resolves when
+   * `stopping` is aborted and every partition is released.
    */
   async run(consume: Consume, stopping: AbortSignal, group?: string): Promise<void> {
     this.check();

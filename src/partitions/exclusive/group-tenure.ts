@@ -4,20 +4,19 @@ import type { ExclusiveSource } from "../../reliable/consuming/exclusive-deliver
 import type { Group, GroupFace, GroupSettings } from "../../reliable/group/group.ts";
 import type { Held } from "../../reliable/group/held.ts";
 import type { WaitOptions } from "../../queue/consuming/waiters.ts";
-import { DeadlineTimer } from "../../time/deadline-timer.ts";
+import { sleep } from "../../time/sleep.ts";
 import type { Tenure } from "./holding.ts";
 import type { Lease } from "./lease.ts";
 import type { Part } from "../parts/part.ts";
 
 /**
- * Reads the stream of a partition as long as the lease lasts, one message at a time, as a consumer of its own.
+ * Reads the stream of a partition while the lease lasts, one message at a time, as a separate consumer.
  *
- * First comes what predecessors had in flight. What this one leaves in flight, its successor begins with: so nothing is
- * given back, which would put it behind the others. If a connection is lost, a reply may have brought an entry with it;
- * then the tenure ends, and the next one begins with that.
+ * It begins with the messages that its predecessors left in flight, and leaves its own in flight for its successor.
+ * Giving them back instead would put them behind later messages. When the connection is lost, a lost reply may have held
+ * an entry, which is then in flight. So the tenure ends, and the next one begins with that entry.
  *
- * If it is strict, a message that has failed stays in flight until its pause is over, and is handed out again before any
- * other.
+ * A strict tenure keeps a failed message in flight until its pause is over, and hands it out again before any other.
  */
 export class GroupTenure implements Tenure, ExclusiveSource {
   readonly done: Promise<void>;
@@ -25,15 +24,15 @@ export class GroupTenure implements Tenure, ExclusiveSource {
   readonly #lease: Lease;
   readonly #own: Group;
   readonly #counters: Counters;
-  /** What was handed out last. */
+  /** The delivery that was handed out last. */
   #current: Held | undefined;
   #isConnected = false;
   #isEnded = false;
-  /** Ends the wait that is under way, and all that follow. */
+  /** Ends the current wait, and all later ones. */
   readonly #ending = new AbortController();
-  /** What has been in flight before; undefined before it was asked for. */
+  /** Deliveries left by predecessors and not yet handed out; undefined before the first take. */
   #inherited: Held[] | undefined;
-  /** What has failed, and when it is handed out again (`performance.now()`). */
+  /** The failed delivery, and when it is handed out again (`performance.now()`). */
   #next: { readonly held: Held; readonly at: number } | undefined;
 
   constructor(
@@ -61,12 +60,12 @@ export class GroupTenure implements Tenure, ExclusiveSource {
   end(): void {
     this.#isEnded = true;
     this.#ending.abort();
-    // What its handlers settle is tried for so long as the client may take to close.
+    // Settlements of the running handler are still sent, for as long as the client may take to close.
     void this.#own.stop();
   }
 
   onChange(): void {
-    // Nothing becomes ready while the number of partitions changes, and what is in flight can be seen.
+    // Nothing to do: `holding` adds no ready messages, and `isHandled` sees the deliveries in the group.
   }
 
   async take({ timeout }: WaitOptions): Promise<readonly Held[]> {
@@ -112,13 +111,13 @@ export class GroupTenure implements Tenure, ExclusiveSource {
         this.#counters.dead += buried;
         this.#counters.reclaimed += entries.filter(({ isOrphan }) => isOrphan).length;
       } catch (error) {
-        // Perhaps they are this consumer's by now: then the next tenure inherits them, in order.
+        // The script may have run: the entries may be this consumer's already. The next tenure inherits them in order.
         this.end();
         throw error;
       }
     }
     if (this.#next !== undefined) {
-      await until(this.#next.at, signal);
+      await sleep(this.#next.at - performance.now(), signal);
       if (this.#isEnded) return [];
       const { held } = this.#next;
       this.#next = undefined;
@@ -129,7 +128,7 @@ export class GroupTenure implements Tenure, ExclusiveSource {
     return first.isInHand ? [first] : [];
   }
 
-  /** A group in which a message that has failed is handed out again before any other. */
+  /** The group, with retries that keep a failed message in flight and set it as the next one to hand out. */
   #strictly(group: Group): GroupFace {
     const { settlements } = group;
     return {
@@ -148,10 +147,10 @@ export class GroupTenure implements Tenure, ExclusiveSource {
         extend: (held, signal) => settlements.extend(held, signal),
         retry: async (held, delay, failure, signal) => {
           if (failure === undefined) {
-            throw new TypeError("what has not failed goes back by release()");
+            throw new TypeError("a message that has not failed goes back with release()");
           }
           const entry = await settlements.again(held, failure, signal).catch((error: unknown) => {
-            // Perhaps it is in flight anew: then the next tenure inherits it, before any other.
+            // The script may have run: the message may be in flight as a new entry. The next tenure inherits it first.
             this.end();
             throw error;
           });
@@ -164,19 +163,4 @@ export class GroupTenure implements Tenure, ExclusiveSource {
       },
     };
   }
-}
-
-/** Resolves at an instant (`performance.now()`), or when the signal is aborted. */
-async function until(at: number, signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return;
-  await new Promise<void>((resolve) => {
-    const end = () => {
-      timer.clear();
-      signal.removeEventListener("abort", end);
-      resolve();
-    };
-    const timer = new DeadlineTimer(end);
-    timer.reset(at);
-    signal.addEventListener("abort", end);
-  });
 }

@@ -5,18 +5,19 @@ import type { Part } from "../parts/part.ts";
 import type { Parts } from "../parts/parts.ts";
 import { holdersOf } from "../ring/shares.ts";
 
-/** Consumes a partition as long as the lease lasts. */
+/** Starts to consume a partition for as long as the lease lasts. */
 export type Consume = (part: Part, lease: Lease) => Tenure;
 
 /**
- * This process's part in the exclusive consumption of a queue: it holds its share of the partitions.
+ * This process's share of the partitions of a queue that is consumed exclusively.
  *
- * All who consume it share the partitions out evenly; everyone computes the same from the members that were seen lately.
- * Who does not hold a partition any more finishes what it has in hand, releases it and says so, and the other takes
- * it. Whoever thinks of other members for a moment waits for the lease: that alone decides.
+ * All exclusive consumers divide the partitions evenly: each computes the same from the members that were seen lately. A
+ * process whose share shrinks lets the handler finish, releases the partition and publishes that, and the new holder takes
+ * it. If processes know different members for a moment, one has to wait for the lease, which alone decides.
  *
- * While the number of partitions changes (`holding`) the holders go on with what is ready in the old partitions, and
- * nobody takes from the new ones. A change that began before anybody consumed exclusively (`moving`) is waited for.
+ * While the number of partitions changes (`holding`), the holders handle what is ready in the old partitions, and no
+ * process takes from the new ones. During a change that began before there was an exclusive consumer (`moving`), no
+ * process holds a partition.
  */
 export class HeldShare {
   readonly #parts: Parts;
@@ -45,16 +46,11 @@ export class HeldShare {
     this.#onChange();
   }
 
-  /** The partitions that it holds, or is about to. */
-  get partitions(): readonly number[] {
-    return [...this.#holdings.keys()];
-  }
-
-  /** Finishes what is in hand, and releases everything; resolves when that is done. */
+  /** Lets running handlers finish; resolves when every partition is released. */
   async end(): Promise<void> {
     this.#isEnded = true;
     this.#unlisten();
-    // A change that begins meanwhile has to wait for the handlers.
+    // A change that begins meanwhile has to wait for the handlers that still run.
     this.#parts.attend({ isExclusive: false, isReleasing: true });
     for (const partition of this.#holdings.keys()) this.#end(partition);
     await Promise.all(this.#endings.values());
@@ -69,13 +65,13 @@ export class HeldShare {
       else this.#end(partition);
     }
     for (const partition of wanted) {
-      // One that is being released is taken again when that is done.
+      // A partition that is being released is taken again afterwards.
       if (this.#holdings.has(partition) || this.#endings.has(partition)) continue;
       this.#holdings.set(partition, this.#hold(partition));
     }
   }
 
-  /** What this process has to hold. */
+  /** The partitions that this process has to hold. */
   get #wanted(): ReadonlySet<number> {
     const { fact, exclusive, self } = this.#parts;
     if (fact === undefined || fact.state === "moving") return new Set();
@@ -90,7 +86,7 @@ export class HeldShare {
     const claim = { part, process: this.#parts.self, group: this.#group, work: renewals };
     return new Holding(claim, {
       begin: (lease) => this.#consume(part, lease),
-      onReleased: () => this.#parts.tellReleased(),
+      onReleased: () => this.#parts.announceRelease(),
       takes,
     });
   }

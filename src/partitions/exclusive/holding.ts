@@ -1,20 +1,21 @@
 import { RedisError } from "../../errors.ts";
 import type { Work } from "../../redis/troubles.ts";
+import { sleep } from "../../time/sleep.ts";
 import { Lease, type Claim } from "./lease.ts";
 
-/** What is done with a partition while this process has the lease. */
+/** The consumption of a partition during one lease. */
 export interface Tenure {
-  /** Resolves when {@link Tenure.end} was called, or the lease is over, and nothing is in hand any more. */
+  /** Resolves after {@link Tenure.end} or the end of the lease, once no handler holds a message. */
   readonly done: Promise<unknown>;
-  /** Finishes what is in hand, and takes nothing more. */
+  /** Takes no more messages; the running handler may finish. */
   end(): void;
-  /** Something has changed: the fact, or somebody has released a partition. */
+  /** Called when the fact or the members have changed, or a partition was released. */
   onChange(): void;
 }
 
 /**
- * The endeavour of this process to hold one partition, which it consumes exclusively: it takes the lease as soon as it
- * can, has the partition consumed as long as the lease lasts, releases it, and takes it again if it was lost.
+ * Keeps one partition in the hands of this process, which consumes it exclusively: takes the lease as soon as it is free,
+ * consumes the partition while the lease lasts, releases it, and takes it again if it was lost.
  */
 export class Holding {
   /** Resolves when the partition is released, after {@link end}. */
@@ -25,16 +26,17 @@ export class Holding {
   readonly #takes: Work;
   #tenure: Tenure | undefined;
   #isEnded = false;
-  #wake = () => {};
+  /** Ends the current pause. */
+  #waking = new AbortController();
 
   constructor(
     claim: Claim,
     host: {
-      /** Begins to consume. */
+      /** Starts to consume. */
       readonly begin: (lease: Lease) => Tenure;
-      /** Is called when others may take it. */
+      /** Called once other processes may take the partition. */
       readonly onReleased: () => Promise<void>;
-      /** How the attempts to take it get on. */
+      /** Health of the attempts to take the lease. */
       readonly takes: Work;
     },
   ) {
@@ -45,17 +47,17 @@ export class Holding {
     this.done = this.#run();
   }
 
-  /** Finishes what is in hand, and releases the partition. */
+  /** Lets the running handler finish, and releases the partition. */
   end(): void {
     this.#isEnded = true;
     this.#tenure?.end();
-    this.#wake();
+    this.#waking.abort();
   }
 
   /** See {@link Tenure.onChange}. */
   onChange(): void {
     this.#tenure?.onChange();
-    this.#wake();
+    this.#waking.abort();
   }
 
   async #run(): Promise<void> {
@@ -72,7 +74,7 @@ export class Holding {
     }
   }
 
-  /** The lease; undefined if another process has it, or Redis did not reply: then some time has passed. */
+  /** Takes the lease. If another process has it or Redis does not reply, pauses and returns undefined. */
   async #take(): Promise<Lease | undefined> {
     let wait = RETRY;
     try {
@@ -84,27 +86,19 @@ export class Holding {
       const doing = `cannot take the lease on partition "${this.#claim.part.queue.name}"`;
       this.#takes.failed(new RedisError(doing, error));
     }
-    if (!this.#isEnded) await this.#sleep(wait);
+    if (!this.#isEnded) {
+      this.#waking = new AbortController();
+      await sleep(wait, this.#waking.signal);
+    }
     return undefined;
-  }
-
-  async #sleep(duration: number): Promise<void> {
-    await new Promise<void>((resolve) => {
-      const timeout = setTimeout(resolve, duration);
-      this.#wake = () => {
-        clearTimeout(timeout);
-        resolve();
-      };
-    });
-    this.#wake = () => {};
   }
 }
 
-/** Milliseconds until it is tried again, if Redis did not reply. */
+/** Milliseconds until the next attempt if Redis did not reply. */
 const RETRY = 500;
 
-/** Milliseconds until it is tried again, at least. */
+/** Milliseconds until the next attempt, at least. */
 const MIN_WAIT = 10;
 
-/** The same at most: it may be released without a word. */
+/** Milliseconds until the next attempt, at most: the notice of a release may be lost. */
 const MAX_WAIT = 500;

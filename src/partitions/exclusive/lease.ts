@@ -10,31 +10,32 @@ import { DeadlineTimer } from "../../time/deadline-timer.ts";
 import type { Part } from "../parts/part.ts";
 import { endConnection } from "./predecessor.ts";
 
-/** Who takes a lease. */
+/** A partition to take the lease on, and the process that takes it. */
 export interface Claim {
   readonly part: Part;
   /** The process's name among the members. */
   readonly process: string;
-  /** Of a reliable queue. */
+  /** The consumer group, in a reliable queue. */
   readonly group?: string | undefined;
-  /** How the renewals get on. */
+  /** Health of the renewals. */
   readonly work: Work;
 }
 
 /**
- * The lease of this process on a partition that it consumes exclusively. Nobody else takes from the partition while it
- * lasts.
+ * The lease of this process on a partition that it consumes exclusively. No other process takes from the partition while
+ * it lasts.
  *
- * It is renewed until it is released. It is over when Redis has not renewed it for so long that another process may have
- * taken it, or has said that one has. This process judges that by its own monotonic clock, from the moment when it sent
- * the last renewal, so it knows before anybody else can act. What Redis cannot know is that a handler runs on in a
- * process that was paused for longer: it is told by {@link signal}, and the fence tells whoever it writes to.
+ * It is renewed until it is released. It is over once another process may have taken it, since no renewal succeeded for
+ * too long, or once Redis replies that another process has it. This process measures that on its own monotonic clock, from
+ * the moment when it sent the last successful renewal, so its lease is over here before it is over in Redis. Redis cannot
+ * stop a handler that still runs after its process was paused for longer. {@link signal} is aborted for such a handler,
+ * and its fence is out of date.
  */
 export class Lease {
-  /** Grows by one each time another process takes the lease of this partition. */
+  /** Grows by one each time another process takes the lease on this partition. */
   readonly fence: number;
   readonly #claim: Claim;
-  /** The consumers of predecessors, as they are noted. */
+  /** The consumers of predecessors, as `hold` returned them. */
   readonly #orphans: readonly string[];
   readonly #over = new AbortController();
   readonly #ending = new DeadlineTimer(() => this.lose("it was not renewed in time"));
@@ -57,11 +58,10 @@ export class Lease {
   }
 
   /**
-   * Takes the lease, and ends the connections of those who had it before and did not release it: a block carries no
-   * fence, and would go on to swallow messages. Returns after how many milliseconds it may be free if another process has
-   * it.
+   * Takes the lease, and kills the connections of earlier holders that did not release it: a BLPOP carries no fence, and
+   * would go on taking messages. If another process has the lease, returns the milliseconds until that may be over.
    *
-   * Rejects with what ioredis rejects with.
+   * Rejects with errors of ioredis, and with an `Error` if the partition is consumed for another group.
    */
   static async take(claim: Claim): Promise<Lease | number> {
     const { queue, server } = claim.part;
@@ -78,7 +78,7 @@ export class Lease {
     return new Lease(claim, held, sentAt);
   }
 
-  /** Aborted when it is over, with an error that says so. */
+  /** Aborted when the lease is over, with an error that says why. */
   get signal(): AbortSignal {
     return this.#over.signal;
   }
@@ -89,7 +89,7 @@ export class Lease {
   }
 
   /**
-   * Notes the connection on which messages are taken, before any is.
+   * Notes in Redis the connection on which messages are taken. Must be called before the first take.
    *
    * @throws {Error} if the lease is over.
    */
@@ -100,40 +100,44 @@ export class Lease {
   }
 
   /**
-   * Takes a ready message, checked against the fence; if there is none, says that nothing is in hand for the fact with this epoch.
+   * Pops a ready payload under this fence. If there is none, notes in Redis that this process holds no message, for the
+   * fact with this epoch.
    */
   async pop(epoch: number): Promise<Buffer | undefined> {
     const popping = this.#run(popHeld, { ...this.#own, epoch });
-    const { isOurs, payload } = await this.#told("take from", popping);
+    const { isOurs, payload } = await this.#replyOf(popping);
     if (!isOurs) this.lose("another process has taken it");
     return payload;
   }
 
-  /** What is in flight for predecessors, and for this process's consumer from now on; it is to be handled first. */
+  /** Passes the deliveries that predecessors left in flight to this process's consumer. They have to be handled first. */
   async inherit({ group, consumer }: Membership, maxDeliveries: number): Promise<Inheritance> {
     const rows = this.#orphans.map((orphan) => ({
       orphan: orphan.replace(/^=/, ""),
       counted: orphan.startsWith("=") ? 0 : 1,
     }));
     const args = { ...this.#own, group, consumer, maxDeliveries, limit: MAX_INHERITED };
-    const inherited = await this.#told("take from", this.#run(inherit, args, rows));
+    const inherited = await this.#replyOf(this.#run(inherit, args, rows));
     if (!inherited.isOurs) this.lose("another process has taken it");
     return inherited;
   }
 
-  /** It is over. */
+  /** Ends the lease here, and aborts {@link signal}. */
   lose(why: string): void {
     this.#stop();
     const { name } = this.#claim.part.queue;
     this.#over.abort(new Error(`the lease on partition "${name}" is over: ${why}`));
   }
 
-  /** Lets others take it at once; nothing may be in hand, and no connection open. Never rejects. */
+  /**
+   * Releases the lease, so that another process can take it at once. By then no handler may run, and the connection that
+   * takes must be closed. Never rejects.
+   */
   async release(): Promise<void> {
     this.#stop();
     this.#isReleased = true;
     await this.#renewing;
-    // If that fails it is over soon.
+    // If this fails the lease expires soon.
     await this.#run(releaseHold, this.#own).catch(() => {});
   }
 
@@ -155,12 +159,12 @@ export class Lease {
     return queue.run(server.connections.background, script, args, rows);
   }
 
-  /** What Redis replies, or an error without the arguments of the command. */
-  async #told<Reply>(doing: string, reply: Promise<Reply>): Promise<Reply> {
+  /** Waits for the reply of a script that takes messages; wraps its error. */
+  async #replyOf<Reply>(running: Promise<Reply>): Promise<Reply> {
     try {
-      return await reply;
+      return await running;
     } catch (error) {
-      throw new RedisError(`cannot ${doing} partition "${this.#claim.part.queue.name}"`, error);
+      throw new RedisError(`cannot take from partition "${this.#claim.part.queue.name}"`, error);
     }
   }
 
@@ -194,17 +198,17 @@ export class Lease {
   }
 }
 
-/** Milliseconds that a lease lasts if it is not renewed. */
+/** Milliseconds for which a lease lasts unless it is renewed. */
 const DURATION = 2500;
 
 /** Milliseconds between two renewals. */
 const INTERVAL = 800;
 
-/** Milliseconds until a renewal is tried again that has failed. */
+/** Milliseconds until a failed renewal is tried again. */
 const RETRY = 200;
 
-/** So many milliseconds before others may take it a lease counts as over. */
+/** Milliseconds by which a lease is over here before another process may take it. */
 const MARGIN = 100;
 
-/** Entries that one holder has in flight at most: one in hand, and what a reply brought that was lost. */
+/** More entries than one holder can have in flight: it handles one message at a time, and a lost reply may hold others. */
 const MAX_INHERITED = 100;

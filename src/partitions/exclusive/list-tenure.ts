@@ -3,16 +3,17 @@ import type { HeldTaken, TakeHeld } from "../../ready/exclusive-take.ts";
 import type { Taken } from "../../ready/blocking-connection.ts";
 import type { Taker } from "../../ready/taker.ts";
 import type { WaitOptions } from "../../queue/consuming/waiters.ts";
+import { sleep } from "../../time/sleep.ts";
 import type { Tenure } from "./holding.ts";
 import type { Lease } from "./lease.ts";
 import type { Part } from "../parts/part.ts";
 import type { Parts } from "../parts/parts.ts";
 
 /**
- * Takes from the ready LIST of a partition as long as the lease lasts, for one handler, over a connection of its own.
+ * Takes from the ready LIST of a partition while the lease lasts, for one handler, over a connection of its own.
  *
- * While the number of partitions changes it has no connection: it takes by a script that checks the fence and says when
- * nothing is left, which a block could not.
+ * While the number of partitions changes it closes that connection, and takes with a script instead. Unlike a BLPOP, the
+ * script checks the fence, and notes in Redis that nothing is left.
  */
 export class ListTenure implements Tenure {
   readonly done: Promise<void>;
@@ -21,10 +22,12 @@ export class ListTenure implements Tenure {
   readonly #parts: Parts;
   #taker: Taker;
   #isEnded = false;
-  /** Ends the wait that is under way. */
+  /** Whether the state was `holding` when the current wait began. */
+  #isWaitHolding = false;
+  /** Ends the current wait. */
   #interrupt = new AbortController();
 
-  /** `consume` resolves when the take that it is given has rejected, and nothing is in hand any more. */
+  /** `consume` has to resolve once the take that it is given has rejected and its handler is done. */
   constructor(part: Part, lease: Lease, parts: Parts, consume: (take: TakeHeld) => Promise<void>) {
     this.#part = part;
     this.#lease = lease;
@@ -53,9 +56,6 @@ export class ListTenure implements Tenure {
     return this.#parts.fact?.state === "holding";
   }
 
-  /** What it was when the wait that is under way began. */
-  #isWaitHolding = false;
-
   async #take(wait: WaitOptions): Promise<readonly HeldTaken[]> {
     for (;;) {
       if (this.#isEnded) throw new ClosedError("the lease");
@@ -64,7 +64,7 @@ export class ListTenure implements Tenure {
       try {
         const taken = this.#isWaitHolding ? await this.#pop() : await this.#wait(wait);
         if (taken.length > 0 || !this.#isWaitHolding) return taken.map((one) => this.#held(one));
-        await this.#rest();
+        await sleep(LOOK, this.#interrupt.signal);
       } catch (error) {
         if (!this.#interrupt.signal.aborted) throw error;
       }
@@ -73,12 +73,13 @@ export class ListTenure implements Tenure {
 
   #wait(wait: WaitOptions): Promise<readonly Taken[]> {
     if (this.#taker.isClosed) this.#taker = this.#newTaker();
-    // When the subscription is closed the lease is ended, too: its signal is not needed.
+    // Closing the subscription ends this tenure as well, so `wait.signal` is not needed.
     return this.#taker.wait(1, { timeout: wait.timeout, signal: this.#interrupt.signal });
   }
 
   async #pop(): Promise<readonly Taken[]> {
-    // What was under way is back in the LIST before it is said that nothing is in hand.
+    // Once the taker is closed, everything that it had taken is back in the LIST. Only then may the script note that
+    // nothing is left.
     if (!this.#taker.isClosed) await this.#taker.close();
     const { pauses, queue } = this.#part;
     if (pauses.isPaused === undefined) await pauses.known();
@@ -87,20 +88,6 @@ export class ListTenure implements Tenure {
     const payload = await this.#lease.pop(fact.epoch);
     const { ready, receipts } = queue.keys;
     return payload === undefined ? [] : [{ payload, source: { ready, receipts } }];
-  }
-
-  /** Waits until something has changed, or it is time to look again. */
-  async #rest(): Promise<void> {
-    const { signal } = this.#interrupt;
-    await new Promise<void>((resolve) => {
-      const timeout = setTimeout(resolve, LOOK);
-      const wake = () => {
-        clearTimeout(timeout);
-        resolve();
-      };
-      if (signal.aborted) wake();
-      else signal.addEventListener("abort", wake, { once: true });
-    });
   }
 
   #held(taken: Taken): HeldTaken {
@@ -121,5 +108,5 @@ export class ListTenure implements Tenure {
   }
 }
 
-/** Milliseconds until it is looked again whether somebody has put a message into a partition that rests. */
+/** Milliseconds between two looks into an empty partition while the number of partitions changes. */
 const LOOK = 500;

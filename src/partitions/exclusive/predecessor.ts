@@ -1,12 +1,12 @@
 import type { Connections } from "../../redis/connections.ts";
 
 /**
- * Ends the connection of a process that has lost a partition without releasing it, on the server of `key`;
- * `connection` is its id and its name, with a space between.
+ * Kills the connection of a process that lost a partition without releasing it, on the server of `key`. `connection` is
+ * the id and the name of the connection, separated by a space.
  *
- * Ids begin again when a server is restarted. So one that has another name by now is left alone.
+ * A restarted server assigns the same ids again, so a connection with another name is left alone.
  *
- * Rejects with what ioredis rejects with.
+ * Rejects with errors of ioredis.
  */
 export async function endConnection(
   connections: Connections,

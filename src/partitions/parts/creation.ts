@@ -1,27 +1,28 @@
 import { createFact, readFact } from "../../lua/partitions/fact.ts";
 import { FROM_ORDINARY, formatFact, ORDINARY, parseFact, type Fact } from "../ring/fact.ts";
+import { sleep } from "../../time/sleep.ts";
 import type { Part } from "./part.ts";
 import { isInUse, prepare } from "./prepare.ts";
 
-/** How a queue gets partitions that has none yet. Who opens it later may know how many. */
+/** How to create the partitions of a queue that has none yet. */
 export interface Creation {
-  /** How many; undefined: somebody else has to create them. */
+  /** How many; undefined if another process has to create them. A handle that is opened later may set it. */
   partitions: number | undefined;
   readonly servers: number;
-  /** A partition, or the ordinary queue of the same name. If that is in use, it is taken in. */
+  /** Opens a partition, or the ordinary queue of the same name, which becomes a part if it is in use. */
   readonly at: (partition: number) => Part;
 }
 
-/** There are no partitions, and this client does not say how many there are to be. */
+/** The queue has no partitions, and this client does not know how many to create. */
 export class UncreatedError extends TypeError {}
 
 /**
- * The fact as partition 0 knows it; creates the partitions if there are none. `notice` is the channel on which that is
- * told.
+ * Returns the fact that partition 0 holds; creates the partitions if there are none, and publishes that on the channel
+ * `notice`.
  *
  * @throws {RedisError} if Redis cannot be asked.
- * @throws {TypeError} if the queue is on another number of servers than this client, or the fact is not legal.
- * @throws {UncreatedError} if there are none, and nobody says how many there are to be.
+ * @throws {TypeError} if the queue is on another number of servers than this client, or the fact is malformed.
+ * @throws {UncreatedError} if there are no partitions, and `creation` does not say how many to create.
  */
 export async function loadFact(
   name: string,
@@ -33,18 +34,21 @@ export async function loadFact(
   const found =
     (await askAny(queue, creation, through)) ?? (await create(name, queue, creation, notice));
   const fact = parseFact(found);
-  if (fact === undefined) throw new TypeError(`queue "${name}" has no legal number of partitions`);
+  if (fact === undefined) {
+    throw new TypeError(`queue "${name}" has a malformed record of its partitions: "${found}"`);
+  }
   if (fact.servers !== creation.servers) {
     throw new TypeError(
-      `queue "${name}" is on ${fact.servers} server(s), got ${creation.servers} in redis`,
+      `queue "${name}" is on ${fact.servers} server(s), but the option redis names ${creation.servers}`,
     );
   }
   return found;
 }
 
 /**
- * The fact as Redis has it; undefined if there is none. If partition 0 does not reply soon, the first partitions on the
- * other servers are asked as well. An old fact does no harm: whoever acts on it is refused, and told.
+ * The fact that Redis holds; undefined if there is none. If the server of partition 0 does not reply within a second, the
+ * first partition on each other server is asked as well. An old fact does no harm: Redis refuses scripts that act on it,
+ * and replies with the newer one.
  */
 async function askAny(
   first: Part["queue"],
@@ -52,13 +56,13 @@ async function askAny(
   through: "commands" | "background",
 ): Promise<string | undefined> {
   const doing = "ask for the partitions of";
-  // What is lost on the background connection is not sent again.
+  // The background connection never re-sends a command that it has lost.
   const asked =
     through === "commands" ? ask(first) : first.change(doing, readFact, {}).catch(() => ask(first));
-  if (servers === 1 || (await isSoon(asked, PATIENCE))) return await asked;
+  if (servers === 1 || (await isFulfilledWithin(PATIENCE, asked))) return await asked;
   const others = Array.from({ length: servers - 1 }, async (_, i) => {
     const fact = await ask(at(i + 1).queue);
-    if (fact === undefined) throw new Error("nobody knows any partitions here");
+    if (fact === undefined) throw new Error("this server holds no fact");
     return fact;
   });
   return await Promise.any([asked, ...others]).catch(() => asked);
@@ -68,18 +72,18 @@ function ask(queue: Part["queue"]): Promise<string | undefined> {
   return queue.read("ask for the partitions of", readFact, {});
 }
 
-/** Whether a promise is fulfilled within so many milliseconds. */
-async function isSoon(promise: Promise<unknown>, within: number): Promise<boolean> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<boolean>((resolve) => (timer = setTimeout(resolve, within, false)));
+/** Whether a promise is fulfilled within `duration` milliseconds. */
+async function isFulfilledWithin(duration: number, promise: Promise<unknown>): Promise<boolean> {
+  const settled = new AbortController();
+  const late = sleep(duration, settled.signal).then(() => false);
   const done = promise.then(
     () => true,
     () => false,
   );
-  return await Promise.race([done, late]).finally(() => clearTimeout(timer));
+  return await Promise.race([done, late]).finally(() => settled.abort());
 }
 
-/** Milliseconds until the other servers are asked. */
+/** Milliseconds to wait for the server of partition 0 before the other servers are asked. */
 const PATIENCE = 1000;
 
 async function create(
@@ -89,7 +93,9 @@ async function create(
   notice: string,
 ): Promise<string> {
   if (partitions === undefined) {
-    throw new UncreatedError(`queue "${name}" has no partitions yet: say how many it is to have`);
+    throw new UncreatedError(
+      `queue "${name}" has no partitions yet: set the option partitions to create them`,
+    );
   }
   const isUsed = await isInUse(at(ORDINARY), "used");
   const fact: Fact = {

@@ -11,16 +11,15 @@ import { formatMember, parseMember, type Member, type Roles } from "./member.ts"
 import type { Part } from "./part.ts";
 
 /**
- * What this client knows about the partitions of one queue, and about the processes that have it open.
+ * What this client knows about the partitions of one queue, and about the processes that have the queue open.
  *
- * Partition 0 knows how many there are. The fact is asked for once, on another server if that of partition 0 cannot be
- * reached; after that it comes by a notice on a channel
- * of its own, with the reply to each sign of life, and with each script that is refused since Redis knows more. Whoever
- * acts on an old fact is refused, so nobody has to know it at once.
+ * The client asks partition 0 for the fact once, or another server if that of partition 0 cannot be reached. After that
+ * it learns newer facts from notices on a channel, from the reply to each sign of life, and from scripts that Redis
+ * refuses because their fact is old. Such refusals make it safe to learn of a change late.
  *
- * A sign of life is sent every three seconds once {@link attend} was called, or oftener by who consumes exclusively. Who
- * joins or leaves says so on the channel, too. So all processes share out the partitions in the same way, but for a
- * moment; that is only advice.
+ * Once {@link attend} was called, the client sends a sign of life every three seconds, or more often if it consumes
+ * exclusively. Processes that join or leave publish that on the channel, too. So all processes soon divide the partitions
+ * in the same way; until then they may disagree, which is harmless since the division is only advice.
  */
 export class FactWatch implements Listener {
   readonly #queue: string;
@@ -35,12 +34,12 @@ export class FactWatch implements Listener {
   #members: readonly Member[] = [];
   #exclusive: readonly string[] = [];
   #roles: Roles = {};
-  /** The member of which the others were told. */
+  /** This process as a member, as the others know it; empty before the first sign of life. */
   #announced = "";
   #loading: Promise<Fact> | undefined;
   #attending: Promise<void> | undefined;
   #isAttendDue = false;
-  /** When the last sign of life was sent that was answered. */
+  /** When the last sign of life that Redis replied to was sent (`performance.now()`). */
   #attendedAt = -Infinity;
   #timer: NodeJS.Timeout | undefined;
   #hasBegun = false;
@@ -58,17 +57,17 @@ export class FactWatch implements Listener {
     this.#work = troubles.work();
   }
 
-  /** What is known; undefined before {@link known} has resolved for the first time. */
+  /** The latest known fact; undefined before {@link known} has resolved for the first time. */
   get fact(): Fact | undefined {
     return this.#fact;
   }
 
-  /** The processes that have the queue open, this one among them if it attends. */
+  /** The processes that have the queue open, including this one if it attends. */
   get members(): readonly Member[] {
     return this.#members;
   }
 
-  /** The names of those among them who consume exclusively and were seen within {@link LATE} milliseconds. */
+  /** The names of the members that consume exclusively and were seen within {@link LATE} milliseconds. */
   get exclusive(): readonly string[] {
     return this.#exclusive;
   }
@@ -78,7 +77,7 @@ export class FactWatch implements Listener {
     return this.#id;
   }
 
-  /** The channel on which changes are told. */
+  /** The channel on which changes are published. */
   get notice(): string {
     return `${this.#first.queue.keys.partitions}:notice`;
   }
@@ -89,11 +88,11 @@ export class FactWatch implements Listener {
   }
 
   /**
-   * The fact; asks for it, and creates it if there is none.
+   * Returns the known fact. The first call asks Redis for it, and creates the partitions if there are none.
    *
    * @throws {RedisError} if Redis cannot be asked.
    * @throws {TypeError} if the queue is on another number of servers than this client, or has no partitions and this
-   * client does not say how many it is to have.
+   * client does not know how many to create.
    */
   known(signal?: AbortSignal): Promise<Fact> {
     if (this.#fact !== undefined) return Promise.resolve(this.#fact);
@@ -101,15 +100,15 @@ export class FactWatch implements Listener {
   }
 
   /**
-   * The fact as it was a moment ago: asks again unless a sign of life has told it lately. For what no script checks,
-   * such as how many messages there are.
+   * Returns a fact that is at most {@link FRESH} milliseconds old: asks again unless a recent sign of life has returned
+   * it. For calls that no script checks against the fact, such as counting messages.
    */
   async fresh(signal?: AbortSignal): Promise<Fact> {
     const isFresh = performance.now() - this.#attendedAt < FRESH;
     return this.#fact !== undefined && isFresh ? this.#fact : await this.ask(signal);
   }
 
-  /** The fact as it is now. If Redis knows less than this client, as after a restart from an old copy, it is told. */
+  /** Asks for the current fact. If Redis holds an older one, as after a restart from an old copy, that is replaced. */
   async ask(signal?: AbortSignal): Promise<Fact> {
     const known = this.#fact;
     if (known === undefined) return await this.#loaded(signal);
@@ -119,16 +118,16 @@ export class FactWatch implements Listener {
     return this.#fact ?? known;
   }
 
-  /** Somebody says that this is the fact. */
+  /** Takes over a fact, unless a later one is known or it is malformed. */
   learn(text: string): void {
     const fact = parseFact(text);
     if (fact === undefined) return;
     if (this.#fact !== undefined && !isLater(fact, this.#fact)) return;
     this.#fact = fact;
-    this.#tell();
+    this.#notify();
   }
 
-  /** From now on this process is a member, and hears of changes. */
+  /** Makes this process a member with these roles, besides those that it has, and starts to listen for changes. */
   attend(roles: Roles): void {
     this.#roles = { ...this.#roles, ...roles };
     if (!this.#hasBegun) {
@@ -144,16 +143,16 @@ export class FactWatch implements Listener {
 
   onMessage(message: string): void {
     if (message === MEMBERS) this.#attendNow();
-    else if (message === RELEASED) this.#tell();
+    else if (message === RELEASED) this.#notify();
     else this.learn(message);
   }
 
-  /** Tells the others that a partition was released. It is only a hint: it never rejects. */
-  async tellReleased(): Promise<void> {
+  /** Publishes that a partition was released. That is only a hint, so it never rejects. */
+  async announceRelease(): Promise<void> {
     await this.#first.server.connections.background.publish(this.notice, RELEASED).catch(() => {});
   }
 
-  /** Leaves; resolves when Redis knows, or could not be told. */
+  /** Stops to attend; resolves when Redis has removed this member, or could not be reached. */
   async close(): Promise<void> {
     this.#isClosed = true;
     clearTimeout(this.#timer);
@@ -167,7 +166,7 @@ export class FactWatch implements Listener {
     }
   }
 
-  /** Asks once for all who ask at the same time; each may leave when its signal is aborted. */
+  /** Loads the fact once for all concurrent callers; each caller stops waiting when its own signal is aborted. */
   #loaded(signal?: AbortSignal): Promise<Fact> {
     this.#loading ??= this.#load().finally(() => (this.#loading = undefined));
     if (signal === undefined) return this.#loading;
@@ -175,13 +174,13 @@ export class FactWatch implements Listener {
   }
 
   async #load(): Promise<Fact> {
-    // Who attends has the connection of the background open anyway. Who only takes opens no other one then.
+    // A client that attends has the background connection open anyway. One that only takes then opens no other.
     const through = this.#hasBegun ? "background" : "commands";
     this.learn(await loadFact(this.#queue, this.#first, this.#creation, this.notice, through));
     return this.#fact as Fact;
   }
 
-  #tell(): void {
+  #notify(): void {
     for (const listener of this.#listeners) listener();
   }
 
@@ -195,7 +194,7 @@ export class FactWatch implements Listener {
     while (this.#isAttendDue && !this.#isClosed) {
       this.#isAttendDue = false;
       try {
-        // Who is among the first has to create it.
+        // The first process with the queue open has to create the partitions.
         if (this.#fact === undefined) await this.known();
         await this.#sendAttendance(false);
         this.#work.succeeded();
@@ -215,7 +214,7 @@ export class FactWatch implements Listener {
     if (!this.#isClosed) this.#timer = setTimeout(() => this.#attendNow(), this.#interval);
   }
 
-  /** Until the next sign of life: no later than it may turn out that another one has died. */
+  /** Milliseconds until the next sign of life. Its reply has to show in time that another exclusive consumer is late. */
   get #interval(): number {
     if (this.#roles.isExclusive !== true) return INTERVAL;
     const left = this.#members.flatMap(({ name, idle }) =>
@@ -231,7 +230,8 @@ export class FactWatch implements Listener {
     const args = { member, timeout: MEMBER_TIMEOUT, gone: isGone ? 1 : 0 };
     const sentAt = performance.now();
     let attendance = await queue.run(background, attend, args);
-    // Its former roles stand there as another member; never is there none.
+    // With other roles a process is another entry of the ZSET. The old one goes after the new one has come, so that the
+    // process is a member all the time.
     const former = this.#announced;
     if (former !== "" && former !== member) {
       attendance = await queue.run(background, attend, { ...args, member: former, gone: 1 });
@@ -239,20 +239,26 @@ export class FactWatch implements Listener {
     const { fact, members } = attendance;
     if (fact !== undefined) this.learn(fact);
     this.#attendedAt = sentAt;
-    // It is only a hint, which the next sign of life replaces.
-    if (isGone || member !== this.#announced)
+    // Only a hint: the others learn the same with their next signs of life.
+    if (isGone || member !== this.#announced) {
       await background.publish(this.notice, MEMBERS).catch(() => {});
+    }
     this.#announced = member;
-    const known = [...this.#members.map(formatMember), "", ...this.#exclusive].join();
+    const before = this.#signature;
     this.#members = members.flatMap((one) => parseMember(one.member, one.idle) ?? []);
     this.#exclusive = this.#members
       .filter(({ roles, idle }) => roles.isExclusive === true && idle < LATE)
       .map(({ name }) => name);
-    if ([...this.#members.map(formatMember), "", ...this.#exclusive].join() !== known) this.#tell();
+    if (this.#signature !== before) this.#notify();
+  }
+
+  /** The members and the exclusive consumers as one text, to notice changes. */
+  get #signature(): string {
+    return [...this.#members.map(formatMember), "", ...this.#exclusive].join();
   }
 }
 
-/** Resolves or rejects as `doing` does, or rejects with the reason of `signal` once that is aborted. */
+/** Settles as `doing` does, or rejects with the reason of `signal` once that is aborted. */
 function orAborted<Result>(doing: Promise<Result>, signal: AbortSignal): Promise<Result> {
   return new Promise((resolve, reject) => {
     const onAbort = () => reject(signal.reason as Error);
@@ -262,26 +268,27 @@ function orAborted<Result>(doing: Promise<Result>, signal: AbortSignal): Promise
   });
 }
 
-/** What is published when the members have changed. */
+/** Published when the members have changed. */
 const MEMBERS = "members";
 
-/** What is published when a partition was released that is consumed exclusively. */
+/** Published when an exclusive consumer has released a partition. */
 const RELEASED = "released";
 
 /** Milliseconds between two signs of life. */
 const INTERVAL = 3000;
 
-/** The same for who consumes exclusively: others wait until it is known to be dead. */
+/** The same for an exclusive consumer, whose death has to be noticed sooner: others wait for its partitions. */
 const EXCLUSIVE_INTERVAL = 800;
 const MIN_INTERVAL = 20;
 
-/** Milliseconds without a sign of life after which others take the partitions of who consumes exclusively. */
+/** Milliseconds without a sign of life after which others take the partitions of an exclusive consumer. */
 const LATE = 2500;
-/** So many milliseconds after a sign of life was sent what it told is still taken for fresh. */
+
+/** Milliseconds for which the reply to a sign of life counts as fresh, from when that was sent. */
 const FRESH = 3000;
 
-/** After so many milliseconds without one a process is no member any more. */
+/** Milliseconds without a sign of life after which a process is no longer a member. */
 export const MEMBER_TIMEOUT = 7000;
 
-/** Milliseconds until it is looked again whether somebody has created the partitions. */
+/** Milliseconds between two looks whether another process has created the partitions. */
 const CREATION = 1000;

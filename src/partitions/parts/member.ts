@@ -1,12 +1,12 @@
-/** What a process does with a queue, as far as its partitions are shared out. */
+/** What a process does with a queue, as far as it matters for dividing the partitions among processes. */
 export interface Roles {
-  /** It moves due messages. */
+  /** It transfers due messages. */
   readonly moves?: boolean;
   /** It consumes exclusively. */
   readonly isExclusive?: boolean;
-  /** It consumes exclusively no more, but handlers are at work still. */
+  /** It has stopped consuming exclusively, but some of its handlers still run. */
   readonly isReleasing?: boolean;
-  /** What it takes from: the ready LIST, or the stream as one of a group; see {@link takeOf}. */
+  /** What it takes from; see {@link takeOf}. */
   readonly takes?: readonly string[];
 }
 
@@ -14,18 +14,18 @@ export interface Roles {
 export interface Member {
   readonly name: string;
   readonly roles: Roles;
-  /** How many milliseconds ago it was last seen. */
+  /** Milliseconds since its last sign of life. */
   readonly idle: number;
 }
 
 const LETTERS = { moves: "m", isExclusive: "x", isReleasing: "r" } as const;
 
-/** What a process takes from: the ready LIST, or with a group the stream. */
+/** Names what a process takes from: the ready LIST, or the stream as a consumer of `group`. */
 export function takeOf(group?: string): string {
   return group === undefined ? "list" : `group ${group}`;
 }
 
-/** A member as it is written in Redis: its roles, its name, and what it takes from. */
+/** Writes a member as Redis holds it: `roles:name:takes`. */
 export function formatMember({ name, roles }: Pick<Member, "name" | "roles">): string {
   const letters = Object.entries(LETTERS).map(([role, letter]) =>
     roles[role as keyof typeof LETTERS] === true ? letter : "",
@@ -34,7 +34,7 @@ export function formatMember({ name, roles }: Pick<Member, "name" | "roles">): s
   return `${letters.join("")}:${name}:${takes.join(",")}`;
 }
 
-/** Reads a member; undefined if it is none. */
+/** Reads a member; undefined for a text that {@link formatMember} cannot have written. */
 export function parseMember(text: string, idle: number): Member | undefined {
   const [, letters, name, takes] = /^([mxr]*):([^:]+):(.*)$/s.exec(text) ?? [];
   if (letters === undefined || name === undefined || takes === undefined) return undefined;

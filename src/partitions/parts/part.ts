@@ -15,7 +15,7 @@ import type { DelaylineError } from "../../errors.ts";
 import type { Group, GroupSettings } from "../../reliable/group/group.ts";
 import type { ReliableMessages } from "../../reliable/reliable-messages.ts";
 
-/** The server that a partition is on, or its Cluster. */
+/** The server or the Cluster that a partition is on. */
 export interface Server {
   readonly connections: Connections;
   readonly subscriber: Subscriber;
@@ -25,7 +25,7 @@ export interface Server {
   readonly report: (error: DelaylineError) => void;
 }
 
-/** One partition as the client has it open: an ordinary queue. */
+/** One partition that this client has open: an ordinary queue. */
 export interface Part {
   readonly queue: Queue;
   readonly server: Server;
@@ -34,33 +34,33 @@ export interface Part {
   readonly numbers: Numbers;
   readonly delayed: DelayedMessages;
   readonly ready: ReadyList;
-  /** From now on this client moves its due messages, as far as it is on duty. */
+  /** Starts to transfer its due messages; {@link setDuty} decides how eagerly. */
   startTransfer(): void;
-  /** Whether this client is one of those that move its due messages as soon as they are due. */
+  /** Sets whether this client transfers messages as soon as they are due, alone or with others, or only sweeps. */
   setDuty(duty: Duty): void;
-  /** While it is held this client moves nothing. */
+  /** Holds back the transfer: this client transfers nothing while `isHeld`. */
   setHeld(isHeld: boolean): void;
   openGroup(settings: GroupSettings): {
     readonly group: Group;
     readonly messages: ReliableMessages;
   };
-  /** A consumer of its own for one lease on the partition; who opens it closes it. */
+  /** Opens a separate consumer for one lease on the partition. The caller closes it. */
   openExclusiveGroup(settings: GroupSettings, onConnected: OnConnected): Group;
-  /** Stops taking and moving; resolves when nothing is in hand any more, but with users' code. */
+  /** Stops taking and transferring; resolves once only users' code still holds messages. */
   stopTaking(): Promise<void>;
-  /** Gives back what consumers have in hand, and leaves their groups. */
+  /** Gives back the messages that consumers hold, and leaves their groups. */
   leaveGroups(): Promise<void>;
-  /** Refuses every call from now on; resolves when the offers that were made are settled. */
+  /** Refuses further calls; resolves when the offers made so far are settled. */
   close(): Promise<void>;
 }
 
-/** What a partition has to do with the others. */
+/** What a partition shares with the rest of its queue. */
 export interface Membership {
-  /** Those of the whole queue. */
+  /** The counters of the whole queue. */
   readonly counters: Counters;
-  /** What is known about the partitions by now. */
+  /** The latest fact that this client knows. */
   readonly knownFact: () => string | undefined;
-  /** Is told what Redis knows, when it refuses a script since it knows more. */
+  /** Called with the newer fact when Redis refuses a script because the caller's fact is old. */
   readonly learn: (fact: string) => void;
 }
 
@@ -68,6 +68,6 @@ export interface Membership {
 export interface PartsHost {
   /** How many servers there are: partition p is on server p mod n. */
   readonly serverCount: number;
-  /** Opens a queue as one of many. */
+  /** Opens a queue as a partition, on the server with this index. */
   open(name: string, server: number, membership: Membership): Part;
 }

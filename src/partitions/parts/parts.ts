@@ -10,15 +10,15 @@ import type { Part, PartsHost } from "./part.ts";
 import { PartitionNames } from "../ring/ring.ts";
 import { movers } from "../ring/shares.ts";
 
-/** Leaves a partition that is none any more. */
+/** Called for a partition that the queue no longer has; resolves once this client has left it. */
 export type Leaving = (part: Part, partition: number) => Promise<void>;
 
 /**
- * The partitions of one queue, as far as this client has them open.
+ * The partitions of one queue that this client has open.
  *
- * It opens each that may hold messages, as the fact says, and shares out who moves the due ones: two processes move
- * those of a partition, and the others only look after it. A partition that is none any more is left: what takes from
- * it stops, and what was given back to it meanwhile is brought over.
+ * The client opens every partition that may hold messages according to the fact. Two processes are on duty to transfer
+ * the due messages of each; the others only sweep it. When the queue no longer has a partition, the client leaves it: it
+ * stops taking there, and migrates what was given back meanwhile.
  */
 export class Parts {
   /** The queue's name. */
@@ -54,7 +54,7 @@ export class Parts {
     this.#watch.onChange(() => this.#onChange());
   }
 
-  /** What is known of the partitions; undefined before {@link known} has resolved for the first time. */
+  /** See {@link FactWatch.fact}. */
   get fact(): Fact | undefined {
     return this.#watch.fact;
   }
@@ -90,24 +90,24 @@ export class Parts {
     return this.#host.serverCount;
   }
 
-  /** Partition 0 is always there. */
+  /** Partition 0, which every queue in partitions has. */
   get first(): Part {
     return this.at(0);
   }
 
-  /** The ordinary queue of the same name, to look at; {@link at} opens it as a part. */
+  /** The ordinary queue of the same name, for inspection only; {@link at} opens it as a part. */
   get ordinary(): Part {
     return this.#open.get(ORDINARY) ?? (this.#ordinary ??= this.#newPart(ORDINARY));
   }
 
-  /** The numbers of those that may hold messages; none before the fact is known. */
+  /** The numbers of the partitions that may hold messages; empty before the fact is known. */
   get active(): readonly number[] {
     return this.#active;
   }
 
   /**
-   * One of them, or {@link ORDINARY}. It is opened when it is first asked for. One that is none any more may be asked for
-   * as well; then nothing is taken and moved there.
+   * The partition with this number, or {@link ORDINARY}; opens it on first use. The number may be that of a partition
+   * that the queue does not have (any more): this client then neither takes nor transfers there.
    */
   at(partition: number): Part {
     let part = this.#open.get(partition);
@@ -128,72 +128,72 @@ export class Parts {
     return this.#watch.ask(signal);
   }
 
-  /** Those that may hold messages, as was known a moment ago. */
+  /** The partitions that may hold messages, by a {@link fresh} fact. */
   async all(signal?: AbortSignal): Promise<Part[]> {
-    // Each of them listens.
+    // The caller passes the signal to every partition, and each adds a listener.
     if (signal !== undefined) setMaxListeners(0, signal);
     await this.fresh(signal);
     return this.#active.map((partition) => this.at(partition));
   }
 
   /**
-   * Calls `listener` whenever the fact or the members have changed, or somebody has released a partition; behind that
-   * each partition is open. Returns what ends that.
+   * Calls `listener` whenever the fact or the members have changed, or an exclusive consumer has released a partition.
+   * All partitions are open by then. Returns a function that removes the listener.
    */
   onChange(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   }
 
-  /** Says what is to be done with a partition that is none any more. */
+  /** Sets the function that leaves a partition. */
   onLeaving(leave: Leaving): void {
     this.#leave = leave;
   }
 
-  /** From now on this client moves due messages. */
+  /** Starts to transfer due messages. */
   startTransfer(): void {
     this.attend({ moves: true });
     if (this.#isTransferring) return;
     this.#isTransferring = true;
-    this.#shareOut();
+    this.#assignDuties();
   }
 
-  /** From now on this client counts as one that does this. */
+  /** See {@link FactWatch.attend}. */
   attend(roles: Roles): void {
     this.#watch.attend(roles);
   }
 
-  /** Whether this client takes from this; see {@link takeOf}. */
+  /** Announces whether this client takes from `what`; see {@link takeOf}. */
   attendTaking(what: string, isTaking: boolean): void {
     if (isTaking) this.#takes.add(what);
     else this.#takes.delete(what);
     this.attend({ takes: [...this.#takes] });
   }
 
-  /** See {@link FactWatch.tellReleased}. */
-  tellReleased(): Promise<void> {
-    return this.#watch.tellReleased();
+  /** See {@link FactWatch.announceRelease}. */
+  announceRelease(): Promise<void> {
+    return this.#watch.announceRelease();
   }
 
-  /** Whether nothing is ready in a partition, and no handler of an exclusive consumer is at work on it. */
+  /** Whether nothing is ready in a partition, and no handler of an exclusive consumer has a message of it. */
   isHandled(partition: number, { epoch }: Fact, signal?: AbortSignal): Promise<boolean> {
     const { queue } = this.at(partition);
     return queue.read("ask for the holder of", isHandled, { epoch }, { signal });
   }
 
-  /** If it has no partitions yet, it gets so many. */
+  /** Sets how many partitions to create if the queue has none. The first number counts. */
   expect(partitions: number | undefined): void {
     this.#creation.partitions ??= partitions;
   }
 
-  /** Leaves the other processes. The fact is learned still: handlers that run may offer. */
+  /** Stops to attend. Facts are still learned from refused scripts: handlers that still run may offer. */
   async stop(): Promise<void> {
     this.#isTransferring = false;
     await this.#watch.close();
     await Promise.all(this.#leavings);
   }
 
-  /** Every part that this client has open, and those that it has left. */
+  /** Every part that this client has opened, including those that it has left. */
   get opened(): readonly Part[] {
     return [...this.#open.values(), ...this.#left];
   }
@@ -203,13 +203,13 @@ export class Parts {
     if (fact === undefined) return;
     const before = this.#active;
     const now = activeOf(fact);
-    // The same array, so that whoever has it knows that nothing has changed.
+    // Keep the array if it is equal: PartitionedGroup compares it by identity.
     const active = now.join() === before.join() ? before : now;
     this.#active = active;
     for (const partition of active) this.at(partition);
-    this.#shareOut();
+    this.#assignDuties();
     for (const listener of this.#listeners) listener();
-    // The listeners take from these no more.
+    // Leave partitions last: by now the listeners have stopped taking from them.
     for (const partition of before) if (!active.includes(partition)) this.#leaveOne(partition);
   }
 
@@ -229,14 +229,14 @@ export class Parts {
     return fact && formatFact(fact);
   }
 
-  #shareOut(): void {
+  #assignDuties(): void {
     const { fact, members, self } = this.#watch;
     if (fact === undefined || !this.#isTransferring) return;
     const names = members.filter(({ roles }) => roles.moves).map(({ name }) => name);
     for (const partition of this.#active) {
       const part = this.at(partition);
       part.startTransfer();
-      // As long as nobody is known, everybody moves.
+      // Before the first sign of life no mover is known, so this process transfers alone.
       const onDuty = names.length === 0 ? [self] : movers(names, partition + 1);
       if (!onDuty.includes(self)) part.setDuty("off");
       else part.setDuty(onDuty.length === 1 ? "alone" : "shared");
@@ -244,7 +244,7 @@ export class Parts {
     }
   }
 
-  /** Calls that are under way on it end as they would have; it is closed with the client. */
+  /** Calls that are under way on the partition go on; it is closed with the client. */
   #leaveOne(partition: number): void {
     const part = this.at(partition);
     this.#open.delete(partition);
@@ -254,7 +254,7 @@ export class Parts {
   }
 }
 
-/** The partitions that may hold messages, as a fact says. */
+/** The partitions that may hold messages according to a fact, {@link ORDINARY} first if it is one of them. */
 export function activeOf(fact: Fact): number[] {
   const all = Array.from({ length: partitionsOf(fact) }, (_, partition) => partition);
   return fact.from === FROM_ORDINARY ? [ORDINARY, ...all] : all;

@@ -6,8 +6,9 @@ import { FROM_ORDINARY, ORDINARY, type Fact } from "../ring/fact.ts";
 import type { Part } from "./part.ts";
 
 /**
- * Lets what holds for a queue hold for the partitions that it gets, before a message can be in them: whether it is
- * paused, whether it is reliable, and its consumer groups. One that was a partition before may know something older.
+ * Prepares the partitions that a queue gets by `fact`, before they can hold a message: pauses or resumes them, and creates
+ * the queue's consumer groups, which also makes them reliable. A partition that was in use before an earlier change may
+ * hold an outdated state.
  */
 export async function prepare(
   at: (partition: number) => Part,
@@ -17,14 +18,14 @@ export async function prepare(
   const isOrdinaryToo = from === FROM_ORDINARY;
   const model = at(isOrdinaryToo ? ORDINARY : 0);
   const fresh = Array.from({ length: Math.max(0, to - from) }, (_, i) => at(from + i));
-  // Of an ordinary queue that joins partitions which are there already, these know whether all is paused.
+  // When an ordinary queue joins existing partitions, these decide whether it is paused.
   const isLate = isOrdinaryToo && epoch > 1;
   const pausedAs = isLate ? at(0) : model;
   let isPaused: boolean;
   do {
     isPaused = await pausedAs.pauses.ask(signal);
     for (const part of isLate ? [model] : fresh) await setPausedOf(part, isPaused, signal);
-    // Somebody may have paused the queue meanwhile.
+    // Another process may have paused or resumed the queue meanwhile.
   } while (isPaused !== (await pausedAs.pauses.ask(signal)));
   const groups = await groupsOf(model, signal);
   for (const { queue } of fresh) {
@@ -36,8 +37,8 @@ export async function prepare(
 }
 
 /**
- * Whether a queue holds anything (`"left"`), or else is used or was lately: it is reliable or paused, or somebody has
- * moved its messages within the last hour.
+ * Whether a queue holds anything (`"left"`), or is in use (`"used"`): it holds something, is reliable or paused, or a
+ * process has transferred its messages within the last hour.
  */
 export async function isInUse(
   { queue }: Part,
@@ -53,7 +54,7 @@ export async function isInUse(
       const signs = asked === "used" ? [stream, mover, paused] : [];
       const counts = await Promise.all([
         redis.exists(...held, ...signs),
-        // The key with the bare name may be anything of somebody else's.
+        // The key with the bare name may belong to another application, and be of any type.
         redis.llen(ready).catch((error: unknown) => {
           if (replyOf(error) === "WRONGTYPE") return 0;
           throw error;

@@ -2,37 +2,38 @@ import { MAX_PARTITIONS } from "../../queue/options.ts";
 import { tableOf } from "./ring.ts";
 
 /**
- * What is known of a queue's partitions. It is written in Redis as `epoch:to:from:state:servers`, beside
- * each partition; what is written beside partition 0 is authoritative.
+ * How many partitions a queue has, and whether that number is being changed. Redis holds it as
+ * `epoch:to:from:state:servers` beside each partition; the copy beside partition 0 is authoritative.
  */
 export interface Fact {
   /** Grows by one with each change of the fact. The first is 1. */
   readonly epoch: number;
-  /** How many partitions there are, or will be when all messages have been brought over. */
+  /** How many partitions there are, or will be once all messages have been migrated. */
   readonly to: number;
-  /** How many there were; {@link FROM_ORDINARY} while the ordinary queue is taken in. `to` if stable. */
+  /** How many there were before; {@link FROM_ORDINARY} while the ordinary queue is a part. `to` if stable. */
   readonly from: number;
   /**
-   * Whether messages are being brought over (`moving`), and nothing becomes ready meanwhile (`holding`,
-   * for queues that are consumed exclusively).
+   * - `stable`: every message is where it belongs.
+   * - `moving`: messages are being migrated.
+   * - `holding`: the same in a queue that is consumed exclusively; no message becomes ready meanwhile.
    */
   readonly state: "stable" | "moving" | "holding";
-  /** How many servers the partitions are shared out to: partition p is on the server p mod `servers`. */
+  /** How many servers the partitions are spread over: partition p is on server p mod `servers`. */
   readonly servers: number;
 }
 
-/** `from` of a fact while the ordinary queue of the same name is taken into partitions. */
+/** `from` of a fact while the ordinary queue of the same name is a part. */
 export const FROM_ORDINARY = 0;
 
 /** Stands for the ordinary queue where the number of a partition is expected. */
 export const ORDINARY = -1;
 
-/** So many changes of one queue are enough for ever. */
+/** The greatest epoch that counts as one. No queue is changed two million times. */
 export const MAX_EPOCH = 2 ** 21 - 1;
 
 const FACT = /^([1-9]\d*):([1-9]\d*):(0|[1-9]\d*):(stable|moving|holding):([1-9]\d*)$/;
 
-/** Reads a fact; undefined if it is not one that {@link formatFact} can have written. */
+/** Reads a fact; undefined for a text that {@link formatFact} cannot have written. */
 export function parseFact(text: string): Fact | undefined {
   const [, epoch, to, from, state, servers] = FACT.exec(text) ?? [];
   if (state === undefined) return undefined;
@@ -50,17 +51,17 @@ export function parseFact(text: string): Fact | undefined {
   return isLegal ? fact : undefined;
 }
 
-/** The fact as it is written in Redis. */
+/** Writes a fact as Redis holds it. */
 export function formatFact({ epoch, to, from, state, servers }: Fact): string {
   return `${epoch}:${to}:${from}:${state}:${servers}`;
 }
 
-/** Whether fact `a` has replaced fact `b`. */
+/** Whether fact `a` replaces fact `b`. */
 export function isLater(a: Fact, b: Fact): boolean {
   return a.epoch > b.epoch;
 }
 
-/** How many partitions may hold messages. */
+/** How many partitions may hold messages, without the ordinary queue. */
 export function partitionsOf(fact: Fact): number {
   return Math.max(fact.to, fact.from);
 }
@@ -71,15 +72,15 @@ export function destinationOf(fact: Fact, bucket: number): number {
 }
 
 /**
- * The partition that the messages of a bucket belonged to before, {@link ORDINARY} for the ordinary queue;
- * undefined if nothing is being brought over. It can be the one that they belong to now.
+ * The partition that the messages of a bucket belonged to before the change under way, {@link ORDINARY} for the
+ * ordinary queue; undefined if the fact is stable. It may be the partition that they belong to now.
  */
 export function sourceOf(fact: Fact, bucket: number): number | undefined {
   if (fact.state === "stable") return undefined;
   return fact.from === FROM_ORDINARY ? ORDINARY : tableOf(fact.from)[bucket]!;
 }
 
-/** Whether messages of a bucket may still be where they belonged before, and have to be brought over. */
+/** Whether messages of a bucket may still be where they belonged before, and have to be migrated. */
 export function isMoved(fact: Fact, bucket: number): boolean {
   const source = sourceOf(fact, bucket);
   return source !== undefined && source !== destinationOf(fact, bucket);

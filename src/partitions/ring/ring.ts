@@ -3,15 +3,15 @@ import { MAX_PARTITIONS } from "../../queue/options.ts";
 import { crc16, SLOT_COUNT } from "./slot.ts";
 
 /**
- * Twelve equal parts of the slots, in the order in which partitions are put into them. However early the
- * order is broken off, 3, 4 and 6 masters with equal ranges of slots get equally many, give or take one.
+ * Twelve equal parts of the slots, in the order in which partitions are placed in them. After any number of
+ * partitions, 3, 4 and 6 masters with equal ranges of slots have equally many, give or take one.
  */
 const CELLS = [0, 6, 9, 3, 4, 10, 1, 7, 8, 2, 5, 11];
 
-/** How many slots a partition may choose from: the sixteenth part of a cell, rounded down. */
+/** How many slots a partition may be in: a sixteenth of a cell, rounded down. */
 const ARC = 85;
 
-/** The names of one queue's partitions. Each is computed when it is first asked for. */
+/** The names of one queue's partitions, each computed on first use. */
 export class PartitionNames {
   readonly #queue: string;
   readonly #names: string[] = [];
@@ -20,21 +20,20 @@ export class PartitionNames {
     this.#queue = queue;
   }
 
-  /** The name of the queue that is this partition. */
+  /** See {@link partitionName}. */
   at(partition: number): string {
     return (this.#names[partition] ??= partitionName(this.#queue, partition));
   }
 }
 
 /**
- * The name of the queue that is a partition of `queue`: `{orders/3/72}` is partition 3 of `orders`.
+ * The name that a partition of `queue` has as a queue: `{orders/3/72}` is partition 3 of `orders`.
  *
- * The last number is the smallest that brings the partition to its place among the slots of Redis Cluster.
- * The name depends on nothing else, so it can never change. To find that number takes about 160 tries,
- * see {@link PartitionNames}.
+ * The last number is the smallest that hashes the name into the partition's arc of Redis Cluster slots. Finding it
+ * takes about 160 tries, so {@link PartitionNames} keeps the result. The name depends on nothing else and never changes.
  *
- * The braces hold the whole name, whatever `queue` is: in it `{` is written `%7B`, `}` is written `%7D`,
- * and `%` is written `%25`. So a hash tag of its own no longer counts, and no two queues share a name.
+ * The braces enclose the whole name. In `queue`, `{` is written `%7B`, `}` is written `%7D`, and `%` is written `%25`,
+ * so a hash tag in the queue's own name has no effect, and no two queues share a partition name.
  */
 export function partitionName(queue: string, partition: number): string {
   checkNumber("partition", partition, 0, MAX_PARTITIONS - 1);
@@ -47,10 +46,10 @@ export function partitionName(queue: string, partition: number): string {
   }
 }
 
-/** Where the slots begin that a partition may choose from. */
+/** The first of the slots that a partition may be in. */
 function arcOf(partition: number): number {
   const cell = CELLS[partition % CELLS.length]!;
-  // 0, 1/2, 1/4, 3/4, 1/8, ...: each round through the cells falls into the widest gaps of the earlier ones.
+  // 0, 1/2, 1/4, 3/4, 1/8, ...: each round through the cells falls into the widest gaps left by earlier rounds.
   let within = 0;
   let weight = 1 / 2;
   for (let round = Math.floor(partition / CELLS.length); round > 0; round >>= 1) {
@@ -63,10 +62,10 @@ function arcOf(partition: number): number {
 const tables = new Map<number, Uint8Array>();
 
 /**
- * Which partition each bucket belongs to, if there are so many partitions. Not to be written to.
+ * The partition of each bucket, for a given number of partitions. Callers must not write to the table.
  *
- * Partitions have equally many buckets, give or take one. The table of one partition more is the same
- * but for the buckets of the new one, which takes its share evenly from the others. It can never change.
+ * Partitions have equally many buckets, give or take one. The table for one partition more differs only in the buckets
+ * of the new partition, which takes its share evenly from the others. Tables never change: messages are stored by them.
  */
 export function tableOf(partitions: number): Uint8Array {
   let table = tables.get(partitions);
@@ -91,7 +90,7 @@ function makeTable(partitions: number): Uint8Array {
   return table;
 }
 
-/** The first of the longest. */
+/** The longest share; the first of several. */
 function largest(shares: readonly number[][]): number[] {
   return shares.reduce((longest, share) => (share.length > longest.length ? share : longest));
 }

@@ -1,24 +1,23 @@
 import { hashOf, mix } from "../../queue/message/bucket.ts";
 
-// Who does what for which partition, among the processes that serve a queue. Nobody hands the work out:
-// everyone computes the same from the names of the members. The order in which these are listed does not
-// matter, nor does it if one is listed twice. Processes that know of different members share out
-// differently for a while.
+// How the processes that serve a queue divide the work on its partitions. There is no coordinator: every process
+// computes the same result from the names of the members, in whatever order they are listed, and listed twice or once.
+// Processes that know different members divide the work differently for a while.
 
 /**
- * The members that transfer for a partition, the first choice first: the `count` that score highest for it
- * (rendezvous hashing). When one joins or leaves, only the places that it takes or gives up change hands.
+ * The members that transfer the due messages of a partition, first choice first: the `count` members that score highest
+ * for it (rendezvous hashing). When a member joins or leaves, only the places that it takes or gives up change.
  */
 export function movers(members: readonly string[], partition: number, count = 2): string[] {
   return highest(candidatesOf(members), partition, count);
 }
 
 /**
- * The partitions that are the share of `self`, if each belongs to `perPartition` members: to those that
- * score highest for it, as in {@link movers}.
+ * The partitions in the share of `self`, if each belongs to the `perPartition` members that score highest for it, as in
+ * {@link movers}.
  *
- * A member that would have none shares the one that it scores highest for, so that nobody is idle. `self`
- * counts as a member if it is not listed yet.
+ * A member that would have no partition joins in the one that it scores highest for, so no member is idle. `self` counts
+ * as a member even if it is not listed yet.
  */
 export function sharesOf(
   members: readonly string[],
@@ -37,11 +36,11 @@ export function sharesOf(
 }
 
 /**
- * The holder of each partition, if each is consumed by one member only; none if there are no members.
+ * The holder of each partition, if only one member consumes it; returns an empty array if there are no members.
  *
- * Members hold equally many partitions, give or take one. The highest score of all comes first and gets
- * its partition, then the next highest, and so on, except that a member with its full number gets no more.
- * When a member joins or leaves, some partitions of the others change hands, too, so that all remains even.
+ * Members hold equally many partitions, give or take one. Pairs of a member and a partition are settled from the
+ * highest score down; a member that has its full number gets no more. When a member joins or leaves, some partitions of
+ * the other members change hands as well, to keep the numbers even.
  */
 export function holdersOf(members: readonly string[], partitions: number): string[] {
   const candidates = candidatesOf(members);
@@ -54,7 +53,7 @@ export function holdersOf(members: readonly string[], partitions: number): strin
   const holders: string[] = Array.from({ length: partitions });
   const counts = candidates.map(() => 0);
   const fewest = Math.floor(partitions / candidates.length);
-  // So many members hold one more than the others: those that come first to it.
+  // This many members hold one more than the others: those whose scores come up first.
   let extra = partitions % candidates.length;
   for (const pair of pairs) {
     const index = Math.floor(pair / partitions);
@@ -74,7 +73,7 @@ interface Candidate {
   readonly hash: number;
 }
 
-/** Every member once, in the order of their names: that decides between equal scores. */
+/** Every member once, ordered by name: the order decides between equal scores. */
 function candidatesOf(members: readonly string[]): Candidate[] {
   return [...new Set(members)].toSorted().map((name) => ({ name, hash: hashOf(name) }));
 }
@@ -87,7 +86,7 @@ function highest(candidates: readonly Candidate[], partition: number, count: num
     .map(({ name }) => name);
 }
 
-/** How much a partition is for the member with this hash. */
+/** The score of a partition for the member with this hash. */
 function scoreOf(hash: number, partition: number): number {
   return mix(hash ^ mix(partition + 1));
 }

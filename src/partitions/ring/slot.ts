@@ -1,15 +1,15 @@
-/** Redis Cluster shares its keys out over so many slots. */
+/** How many slots Redis Cluster spreads its keys over. */
 export const SLOT_COUNT = 16_384;
 
-/** The slot of all keys with this hash tag. */
+/** The slot of every key with this hash tag. */
 export function slotOfTag(tag: string): number {
   return crc16(tag) % SLOT_COUNT;
 }
 
 /**
- * The checksum that Redis Cluster takes of a hash tag: CRC-16/XMODEM over its UTF-8.
+ * The checksum by which Redis Cluster places a hash tag: CRC-16/XMODEM over its UTF-8.
  *
- * The checksum of `a + b` is that of `b` begun with that of `a`.
+ * It can be computed in pieces: `crc16(a + b)` equals `crc16(b, crc16(a))`.
  */
 export function crc16(text: string, begun = 0): number {
   let crc = begun;

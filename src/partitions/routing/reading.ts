@@ -1,28 +1,29 @@
 import type { DelayedBytes, DelayedMessages } from "../../delayed/delayed-messages.ts";
 import { parseMessageId } from "../../queue/message/message.ts";
-import type { BringOver } from "./bring-over.ts";
+import type { Migration } from "./migration.ts";
 import type { Fact } from "../ring/fact.ts";
 import type { Part } from "../parts/part.ts";
 import { activeOf, type Parts } from "../parts/parts.ts";
 import { isRefusedAsOld } from "./routing.ts";
 
-/** The delayed messages of a partition, as one kind of handle sees them. */
+/** Opens the delayed messages of a partition for one kind of handle, plain or reliable. */
 export type MessagesOf = (part: Part) => DelayedMessages;
 
 /**
  * Reads the delayed messages of all partitions, each once.
  *
- * While the number of partitions changes, what is read in no order is read first where messages leave, and then
- * where they arrive, so that none is missed. What is read in an order may miss those that are on their way.
+ * While the number of partitions changes, unordered reads visit the partitions that messages leave before those where
+ * messages arrive, so they miss none. Ordered reads visit all partitions at once and may miss messages that are
+ * migrating.
  */
 export class Reading {
   readonly #parts: Parts;
   readonly #messagesOf: MessagesOf;
-  readonly #bringOver: BringOver;
+  readonly #migration: Migration;
 
-  constructor(parts: Parts, messagesOf: MessagesOf, bringOver: BringOver) {
+  constructor(parts: Parts, messagesOf: MessagesOf, migration: Migration) {
     this.#parts = parts;
-    this.#bringOver = bringOver;
+    this.#migration = migration;
     this.#messagesOf = messagesOf;
   }
 
@@ -60,7 +61,7 @@ export class Reading {
     yield* once(all);
   }
 
-  /** The messages in the order in which they were inserted, within a partition; over all by the stamps of their ids. */
+  /** The messages in insertion order within each partition; partitions are merged by the stamps of the ids. */
   async *inOrder(
     maxBytes?: number,
     signal?: AbortSignal,
@@ -71,8 +72,8 @@ export class Reading {
   }
 
   /**
-   * The partition whose first inserted message is the oldest, and how many of its messages are older than all others,
-   * `limit` at most; undefined if there is none.
+   * Finds the partition whose first inserted message is the oldest, and counts how many of its messages are older than
+   * those of all other partitions, `limit` at most; undefined if there is no message.
    */
   async oldest(
     limit: number,
@@ -86,7 +87,7 @@ export class Reading {
         return undefined;
       }),
     );
-    const found = heads.filter((one) => one !== undefined);
+    const found = heads.filter((head) => head !== undefined);
     const [first, second] = found.toSorted((a, b) => compareIds(a.head, b.head));
     if (first === undefined) return undefined;
     let count = 1;
@@ -98,7 +99,7 @@ export class Reading {
     return { messages: first.messages, count };
   }
 
-  /** Partition by partition, and once more if their number was changed meanwhile. */
+  /** Reads one partition after another, and all of them again if the fact has changed meanwhile. */
   async *#oneByOne<Item>(
     read: (messages: DelayedMessages) => AsyncGenerator<Item, void, void>,
     signal?: AbortSignal,
@@ -108,9 +109,10 @@ export class Reading {
     while (isChanged) {
       const { leaving, arriving } = sidesOf(fact);
       for (const partition of leaving) yield* read(this.#messagesOf(this.#parts.at(partition)));
-      // What had left before it was read there is no more on its way then.
+      // A message that left a partition before we read that may still be in its journal: finish those batches before
+      // reading where messages arrive.
       if (fact.state !== "stable") {
-        const finishing = leaving.map((source) => this.#bringOver.finish(fact, source, signal));
+        const finishing = leaving.map((source) => this.#migration.finish(fact, source, signal));
         await ignoreOld(Promise.all(finishing));
       }
       for (const partition of arriving) yield* read(this.#messagesOf(this.#parts.at(partition)));
@@ -133,7 +135,10 @@ export class Reading {
   }
 }
 
-/** The partitions that messages leave, and the others. A growing number gives to the new ones only. */
+/**
+ * The active partitions, divided into those that messages leave and those where messages arrive. When the number grows,
+ * messages arrive in the new partitions only.
+ */
 function sidesOf(fact: Fact): { readonly leaving: number[]; readonly arriving: number[] } {
   const { to, from } = fact;
   const isArriving = (partition: number) => (to > from ? partition >= from : partition < to);
@@ -144,7 +149,7 @@ function sidesOf(fact: Fact): { readonly leaving: number[]; readonly arriving: n
   };
 }
 
-/** Where Redis knows more, the number has changed: then it is read once more. */
+/** Ignores refusals of an old fact: the caller notices the newer fact, and reads again. */
 async function ignoreOld(doing: Promise<unknown>): Promise<void> {
   try {
     await doing;
@@ -153,7 +158,7 @@ async function ignoreOld(doing: Promise<unknown>): Promise<void> {
   }
 }
 
-/** Several ordered sequences in one order. */
+/** Merges ordered sequences into one. */
 async function* merge<Item>(
   sequences: readonly AsyncGenerator<Item, void, void>[],
   compare: (a: Item, b: Item) => number,
@@ -176,7 +181,7 @@ async function* merge<Item>(
   }
 }
 
-/** Drops what has been seen: a message that was brought over meanwhile, or one that has come back. */
+/** Skips messages that were yielded before: one that migrated during the read is found twice, for example. */
 async function* once(
   messages: AsyncIterable<DelayedBytes>,
 ): AsyncGenerator<DelayedBytes, void, void> {

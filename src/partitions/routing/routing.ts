@@ -2,34 +2,34 @@ import { setMaxListeners } from "node:events";
 import { ClosedError, RedisError } from "../../errors.ts";
 import { REFUSAL } from "../../lua/guarded.ts";
 import { bucketOf, isMessageId, parseMessageId } from "../../queue/message/message.ts";
-import { BringOver } from "./bring-over.ts";
+import { Migration } from "./migration.ts";
 import { destinationOf, formatFact, isMoved, sourceOf, type Fact } from "../ring/fact.ts";
 import type { Part } from "../parts/part.ts";
 import type { Parts } from "../parts/parts.ts";
 
-/** Acts on one partition. `knownFact` is for its scripts. */
+/** Acts on one partition; passes `knownFact` to the scripts that it runs there. */
 export type Act<Result> = (part: Part, knownFact: string, partition: number) => Promise<Result>;
 
 /**
- * Finds the partition that a message belongs to, and acts there.
+ * Runs calls on the partition that a message belongs to.
  *
- * While the number of partitions changes, a message that is looked for is brought over first. After that only its new
- * partition is asked: to ask both would miss a message that is on its way. Whoever acts on an old fact is refused, and
- * begins again with the new one.
+ * While the number of partitions changes, a call that looks for a message first migrates that message, and then asks
+ * only its new partition. Asking both partitions would miss a message that migrates between the two questions. If Redis
+ * refuses a script because the fact is old, the call starts again with the newer one.
  */
 export class Routing {
-  readonly bringOver: BringOver;
+  readonly migration: Migration;
   readonly #parts: Parts;
   readonly #underWay = new Set<Promise<unknown>>();
   #isClosed = false;
 
   constructor(parts: Parts) {
     this.#parts = parts;
-    this.bringOver = new BringOver(parts);
+    this.migration = new Migration(parts);
   }
 
   /**
-   * Makes a call, in one step or several. One that was made is finished, however soon the client is closed.
+   * Runs a call of one or more steps. {@link close} waits for it.
    *
    * @throws {ClosedError} after {@link close}.
    */
@@ -44,7 +44,7 @@ export class Routing {
     }
   }
 
-  /** A step of a call: acts where the messages of a bucket belong; brings `idOrKey` there first. */
+  /** A step of a call: migrates `idOrKey` to where messages of `bucket` belong, if it may be elsewhere; then acts there. */
   at<Result>(
     bucket: number,
     idOrKey: string | undefined,
@@ -53,7 +53,7 @@ export class Routing {
   ): Promise<Result> {
     return this.#withFact(async (fact) => {
       if (idOrKey !== undefined && isMoved(fact, bucket)) {
-        await this.bringOver.bring(fact, sourceOf(fact, bucket) as number, idOrKey);
+        await this.migration.migrate(fact, sourceOf(fact, bucket) as number, idOrKey);
       }
       const partition = destinationOf(fact, bucket);
       return await act(this.#parts.at(partition), formatFact(fact), partition);
@@ -61,8 +61,8 @@ export class Routing {
   }
 
   /**
-   * A step of a call: acts on every partition, at once; brings `idOrKey` over first, wherever it is. Returns all results. If one of them
-   * is a hit (`isHit`), that one alone: then it does not matter that others were refused.
+   * A step of a call: migrates `idOrKey` wherever it is, and then acts on all partitions at once. Returns all results; or
+   * only the first hit (`isHit`) if there is one, even if other partitions failed.
    */
   everywhere<Result>(
     idOrKey: string | undefined,
@@ -70,12 +70,12 @@ export class Routing {
     isHit: (result: Result) => boolean,
     signal?: AbortSignal,
   ): Promise<Result[]> {
-    // Each of them listens.
+    // The calls to all partitions listen at once.
     if (signal !== undefined) setMaxListeners(0, signal);
     return this.#withFact(async (fact) => {
       const { active } = this.#parts;
       if (idOrKey !== undefined && fact.state !== "stable") {
-        await Promise.all(active.map((source) => this.bringOver.bring(fact, source, idOrKey)));
+        await Promise.all(active.map((source) => this.migration.migrate(fact, source, idOrKey)));
       }
       const acts = active.map((partition) =>
         act(this.#parts.at(partition), formatFact(fact), partition),
@@ -90,7 +90,7 @@ export class Routing {
     }, signal);
   }
 
-  /** Refuses every call from now on; resolves when those that were made are settled. */
+  /** Refuses further calls; resolves when the calls made so far are settled. */
   async close(): Promise<void> {
     this.#isClosed = true;
     await Promise.allSettled(this.#underWay);
@@ -106,8 +106,9 @@ export class Routing {
         return await act(fact);
       } catch (error) {
         const newer = this.#parts.fact;
-        if (!isRefusedAsOld(error) || newer === undefined || newer.epoch === fact.epoch)
+        if (!isRefusedAsOld(error) || newer === undefined || newer.epoch === fact.epoch) {
           throw error;
+        }
         fact = newer;
         signal?.throwIfAborted();
       }
@@ -115,12 +116,12 @@ export class Routing {
   }
 }
 
-/** Whether Redis has refused a script since it knows more about the partitions. */
+/** Whether Redis has refused a script because it holds a newer fact than the caller. */
 export function isRefusedAsOld(error: unknown): boolean {
   return error instanceof RedisError && error.reply === REFUSAL;
 }
 
-/** The bucket that a message id tells; undefined for a key, and for ids that are not ours. */
+/** The bucket in a message id; undefined for a business key, and for an id that other software made. */
 export function bucketOfId(idOrKey: string): number | undefined {
   return isMessageId(idOrKey) ? bucketOf(parseMessageId(idOrKey).subarray(8)) : undefined;
 }

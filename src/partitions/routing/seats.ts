@@ -1,18 +1,20 @@
 import { BUCKET_COUNT } from "../../queue/message/bucket.ts";
 import type { Connections } from "../../redis/connections.ts";
-import { destinationOf } from "../ring/fact.ts";
+import { sleep } from "../../time/sleep.ts";
 import type { Part } from "../parts/part.ts";
 import type { Parts } from "../parts/parts.ts";
+import { destinationOf } from "../ring/fact.ts";
 
 /**
- * Chooses buckets for messages that may be in any.
+ * Chooses buckets for messages that have neither a partition key nor a business key.
  *
- * Those of one turn of the event loop go to one partition, a hundred at most, so that they travel in as few scripts as
- * those of an ordinary queue. A partition whose server does not reply is left out, if there are others.
+ * The messages of one turn of the event loop go to one partition, up to a hundred, so they need as few scripts as in an
+ * ordinary queue. Partitions whose server does not reply are skipped, unless none replies.
  */
 export class Seats {
   readonly #parts: Parts;
   #partition = -1;
+  /** How many more messages go to the same partition. */
   #left = 0;
   #isConnecting = false;
   #connecting: Promise<void> | undefined;
@@ -22,28 +24,29 @@ export class Seats {
   }
 
   /**
-   * Resolves when one of several servers can be reached, or a second later; undefined if one can be now. All who come
-   * meanwhile wait for the same promise, and so keep their order. The fact is known.
+   * Resolves once one of several servers can be reached, or after a second. Returns undefined on one server, and after
+   * the first wait. Callers that come during the wait get the same promise and so keep their order. The fact must be
+   * known.
    */
   ready(): Promise<void> | undefined {
     if (this.#parts.serverCount === 1) return undefined;
     if (this.#connecting === undefined && !this.#isConnecting) {
       this.#isConnecting = true;
       this.#connecting = this.#connect().finally(() => {
-        // Not at once: whoever comes before those who waited have gone on has to wait behind them.
+        // Not at once: a caller that comes before the waiting ones have resumed must queue up behind them.
         process.nextTick(() => (this.#connecting = undefined));
       });
     }
     return this.#connecting;
   }
 
-  /** A bucket for the next message. The fact is known. */
+  /** A bucket for the next message. The fact must be known. */
   next(): number {
     const { fact } = this.#parts;
     if (fact === undefined) throw new TypeError("the partitions are not known yet");
     if (this.#left === 0 || this.#partition >= fact.to) this.#choose(fact.to);
     this.#left--;
-    // A partition has every P-th bucket or so.
+    // A partition has about every P-th bucket, so this takes about P tries.
     for (;;) {
       const bucket = Math.floor(Math.random() * BUCKET_COUNT);
       if (destinationOf(fact, bucket) === this.#partition) return bucket;
@@ -51,12 +54,12 @@ export class Seats {
   }
 
   #choose(count: number): void {
-    // In turn, so that all get equally many; each process begins somewhere else.
+    // In turn, so that all partitions get equally many. Each process starts at a random one.
     const last = this.#partition < 0 ? Math.floor(Math.random() * count) : this.#partition;
     this.#partition = (last + 1) % count;
     if (count > 1 && !isReplying(this.#parts.at(this.#partition))) {
-      const others = Array.from({ length: count }, (_, partition) => partition);
-      const replying = others.filter((partition) => isReplying(this.#parts.at(partition)));
+      const all = Array.from({ length: count }, (_, partition) => partition);
+      const replying = all.filter((partition) => isReplying(this.#parts.at(partition)));
       const found = replying[Math.floor(Math.random() * replying.length)];
       if (found !== undefined) this.#partition = found;
     }
@@ -64,15 +67,15 @@ export class Seats {
     this.#left = RUN;
   }
 
-  /** Connects to all servers, once: each is connected when it is first used, and one that was never chosen never was. */
+  /** Connects to all servers, which otherwise connect on first use: a server that is never chosen would never reply. */
   async #connect(): Promise<void> {
     const all = new Set(this.#parts.active.map((partition) => this.#parts.at(partition).server));
     const connected = Array.from(all, ({ connections }) => reached(connections));
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<void>((resolve) => (timer = setTimeout(resolve, PATIENCE)));
-    // All may have been ended; the offer says so.
+    const done = new AbortController();
+    const late = sleep(PATIENCE, done.signal);
+    // If no server can be reached any more, the offer reports it.
     await Promise.race([Promise.any(connected).catch(() => late), late]);
-    clearTimeout(timer);
+    done.abort();
   }
 }
 
@@ -84,8 +87,8 @@ async function reached({ readiness }: Connections): Promise<void> {
   await readiness.wait();
 }
 
-/** So many messages travel in one script. */
+/** How many messages an offer script takes. */
 const RUN = 100;
 
-/** Milliseconds until an offer is sent to any server, if none is known to be reachable. */
+/** Milliseconds after which an offer is sent even if no server is known to be reachable. */
 const PATIENCE = 1000;

@@ -1,47 +1,48 @@
 import { ClosedError, RedisError } from "../../errors.ts";
+import { grouped } from "../../queue/grouped.ts";
 import { Waiters, type WaitOptions } from "../../queue/consuming/waiters.ts";
 import type { Work } from "../../redis/troubles.ts";
 import { Pause } from "../../time/pause.ts";
-import { grouped } from "../ring/grouped.ts";
+import { sleep } from "../../time/sleep.ts";
 
-/** Where messages can be waited for, such as one partition. */
+/** A place where messages can be waited for, such as one partition. */
 export interface GatheringSource<Item> {
-  /** How the waits get on, while there are other sources. */
+  /** Health of the waits, reported while other sources still work. */
   readonly work: Work;
-  /** Waits for messages, `max` at most; rejects if Redis refuses, or when it is closed. */
+  /** Waits for messages, `max` at most. Rejects if Redis refuses, and once the source is closed. */
   wait(max: number, options: WaitOptions): Promise<readonly Item[]>;
-  /** Gives back what nobody took. */
+  /** Gives back messages that no waiter took. */
   putBack(items: readonly Item[]): void;
 }
 
 /**
- * Takes messages for all who wait for them in this process, from several sources at once.
+ * Takes messages from several sources at once, for all calls of this process that wait for them.
  *
- * While anybody waits, every source is waited for. What comes is given to whoever has waited longest. When nobody waits any
- * more the waits are ended, a moment later: handlers are often done within a few milliseconds, and to end a wait and
- * begin it again costs several commands. What a source brings for nobody is kept for that moment, and then goes back.
- * That source is asked before the others when somebody waits again. Otherwise the one that replies soonest would be
- * served every time.
+ * While a call waits, the gathering waits at every source. Incoming messages go to the longest waiting call. When no call
+ * waits any more, the waits at the sources last a few milliseconds longer: handlers are often done by then, and ending a
+ * wait and starting it again costs several commands. Messages that arrive in that time are kept as leftovers, and go back
+ * to their source at its end. The next call then asks that source before the others. Otherwise the source that replies
+ * first would be served every time.
  *
- * A source that fails is tried again after a growing pause, and the others are waited for meanwhile. Only if all
- * fail, those who wait are told.
+ * A source that fails is tried again after a growing pause, while the waits at the others go on. Waiting calls only reject
+ * if all sources fail.
  */
 export class Gathering<Item> {
   readonly #waiters: Waiters<Item>;
   readonly #waits = new Map<GatheringSource<Item>, Wait>();
   #sources: readonly GatheringSource<Item>[] = [];
   #lingering: NodeJS.Timeout | undefined;
-  /** What has come while nobody waited. */
-  #left: readonly Left<Item>[] = [];
-  /** Where something went back to; the first comes first. */
+  /** Messages that came while no call waited. */
+  #leftovers: readonly Leftover<Item>[] = [];
+  /** Sources that got leftovers back, in that order. */
   readonly #owed = new Set<GatheringSource<Item>>();
   #isServingOwed = false;
-  /** Whether somebody has looked into all sources. */
+  /** Whether a call has looked into all sources. */
   #hasLooked = false;
-  /** Those that have failed, and have not succeeded since. */
+  /** Sources that have failed and have not succeeded since. */
   readonly #failing = new Map<GatheringSource<Item>, { readonly pause: Pause; until: number }>();
 
-  /** `queue` is what errors call it. */
+  /** `queue` is the name of the queue in error messages. */
   constructor(queue: string) {
     this.#waiters = new Waiters(queue, {
       isConnected: () => true,
@@ -50,14 +51,14 @@ export class Gathering<Item> {
   }
 
   /**
-   * Waits for messages as {@link Waiters.wait} does. Who comes first may find that no connection is open yet, and its
-   * time may be over before one is: so it looks once into all sources, however long that takes.
+   * Waits for messages as {@link Waiters.wait} does. The first call with a timeout looks into all sources once, however
+   * long that takes: its connections may take longer to open than its timeout allows.
    */
   async take(max: number, { signal, timeout }: WaitOptions): Promise<readonly Item[]> {
     const startedAt = performance.now();
     if (!this.#hasLooked && timeout < Infinity) {
       this.#hasLooked = true;
-      // What is refused is found again by the wait.
+      // The wait below meets the same refusal and reports it.
       const found = await this.look(max, this.#sources, signal).catch(() => []);
       signal?.throwIfAborted();
       if (found.length > 0) return found;
@@ -72,9 +73,9 @@ export class Gathering<Item> {
   }
 
   /**
-   * Looks once into one source after another; returns what the first has that has any.
+   * Looks once into one source after another; returns the messages of the first that has any.
    *
-   * @throws what the first has rejected with, if none has any and one has failed.
+   * @throws the error of the first source that failed, if none has a message.
    */
   async look(
     max: number,
@@ -91,15 +92,15 @@ export class Gathering<Item> {
         failure ??= error;
       }
     }
-    // What one rejects with is an error of ours.
+    // A source only rejects with Delayline errors.
     // oxlint-disable-next-line typescript/only-throw-error
     if (failure !== undefined) throw failure;
     return [];
   }
 
   /**
-   * From now on these are waited for. Resolves when nothing is in hand any more of those that were waited for before
-   * and are not among them; what they bring until then is handed out, or goes back. Never rejects.
+   * Replaces the set of sources. Resolves once no message of a removed source is held here: what it still delivers is
+   * handed out or goes back. Never rejects.
    */
   async setSources(sources: readonly GatheringSource<Item>[]): Promise<void> {
     this.#sources = sources;
@@ -116,7 +117,7 @@ export class Gathering<Item> {
     await Promise.all(former.map(([, { ended }]) => ended));
   }
 
-  /** Ends every wait with a `ClosedError`; resolves when nothing is in hand any more. */
+  /** Ends every wait with a `ClosedError`; resolves once no message is held here. */
   async close(): Promise<void> {
     this.#waiters.close();
     this.#stop();
@@ -130,13 +131,13 @@ export class Gathering<Item> {
       this.#handOut();
       this.#waitForAll();
     }
-    // Also if what was left has just served the last one.
+    // Not an else: the leftovers may just have served the last call.
     if (this.#waiters.waitingCount > 0) return;
     this.#lingering ??= setTimeout(() => this.#stop(), LINGER);
     if (this.#waits.size === 0) this.#waiters.dismissExpired();
   }
 
-  /** Nobody has waited for a moment. */
+  /** Ends the waits at the sources, and gives the leftovers back. */
   #stop(): void {
     clearTimeout(this.#lingering);
     this.#lingering = undefined;
@@ -146,17 +147,17 @@ export class Gathering<Item> {
 
   #handOut(): void {
     while (this.#waiters.waitingCount > 0) {
-      const [first, ...others] = this.#left;
+      const [first, ...others] = this.#leftovers;
       if (first === undefined || this.#waiters.give([first.item]).length > 0) return;
-      this.#left = others;
+      this.#leftovers = others;
     }
   }
 
-  /** Gives back of what is left what goes. Of each source it goes back in the order in which it came. */
-  #giveBack(goes: (left: Left<Item>) => boolean): void {
-    const going = this.#left.filter(goes);
-    this.#left = this.#left.filter((left) => !goes(left));
-    for (const [source, some] of grouped(going, (left) => left.source)) {
+  /** Gives some of the leftovers back, to each source in the order in which they came. */
+  #giveBack(shouldReturn: (leftover: Leftover<Item>) => boolean): void {
+    const returned = this.#leftovers.filter(shouldReturn);
+    this.#leftovers = this.#leftovers.filter((leftover) => !shouldReturn(leftover));
+    for (const [source, some] of grouped(returned, (leftover) => leftover.source)) {
       this.#putBack(
         source,
         some.map(({ item }) => item),
@@ -173,12 +174,13 @@ export class Gathering<Item> {
     if (this.#owed.size > 0 && !this.#isServingOwed) void this.#serveOwed();
     if (this.#isServingOwed) return;
     for (const source of this.#sources) {
-      if (this.#waiters.waitingCount > 0 && !this.#waits.has(source))
+      if (this.#waiters.waitingCount > 0 && !this.#waits.has(source)) {
         void this.#start(source, Infinity);
+      }
     }
   }
 
-  /** Asks one by one where something went back to, without a block, and then waits for all. Never rejects. */
+  /** Asks the owed sources one by one, without blocking, and then waits at all sources. Never rejects. */
   async #serveOwed(): Promise<void> {
     this.#isServingOwed = true;
     while (this.#waiters.waitingCount > 0) {
@@ -186,27 +188,26 @@ export class Gathering<Item> {
       if (source === undefined) break;
       this.#owed.delete(source);
       if (this.#waits.has(source) || this.#failing.has(source)) continue;
-      // Nobody waits long for one that does not reply.
+      // Do not let a source that is slow to reply hold up the others.
       await Promise.race([this.#start(source, 0), sleep(LATE)]);
     }
     this.#isServingOwed = false;
     if (this.#waiters.waitingCount > 0) this.#onChange();
   }
 
-  /** Waits for a source once, for `timeout` milliseconds at most. Resolves at the end. */
+  /** Waits at a source once, for `timeout` milliseconds at most. Never rejects. */
   #start(source: GatheringSource<Item>, timeout: number): Promise<void> {
     const stopping = new AbortController();
     const ended = this.#waitFor(source, stopping.signal, timeout).finally(() => {
       this.#waits.delete(source);
       if (stopping.signal.aborted && this.#failing.has(source)) source.work.stopped();
-      // Somebody may wait still, or may have come while it was being ended.
+      // Calls may still wait, or may have come while this wait was being ended.
       if (!this.#waiters.isClosed) this.#onChange();
     });
     this.#waits.set(source, { ended, abort: () => stopping.abort() });
     return ended;
   }
 
-  /** Never rejects. */
   async #waitFor(
     source: GatheringSource<Item>,
     signal: AbortSignal,
@@ -222,10 +223,12 @@ export class Gathering<Item> {
       const share = Math.max(1, Math.ceil(wanted / this.#sources.length));
       const items = await source.wait(share, { signal, timeout });
       if (this.#failing.delete(source)) source.work.succeeded();
-      const left = this.#waiters.give(items);
-      // Nothing more is fetched until somebody waits. Other sources are waited for a moment longer.
-      if (!signal.aborted) this.#left = [...this.#left, ...left.map((item) => ({ item, source }))];
-      else if (left.length > 0) this.#putBack(source, left);
+      const rest = this.#waiters.give(items);
+      if (!signal.aborted) {
+        this.#leftovers = [...this.#leftovers, ...rest.map((item) => ({ item, source }))];
+      } else if (rest.length > 0) {
+        this.#putBack(source, rest);
+      }
     } catch (error) {
       if (!signal.aborted && !this.#waiters.isClosed) this.#onFailure(source, error);
     }
@@ -233,8 +236,8 @@ export class Gathering<Item> {
 
   #onFailure(source: GatheringSource<Item>, error: unknown): void {
     if (error instanceof ClosedError) {
-      // It would be closed the next time, too.
-      this.#sources = this.#sources.filter((one) => one !== source);
+      // A closed source stays closed.
+      this.#sources = this.#sources.filter((other) => other !== source);
       return;
     }
     const { pause } = this.#failing.get(source) ?? { pause: new Pause(100, 1000) };
@@ -248,32 +251,19 @@ export class Gathering<Item> {
   }
 }
 
-/** Resolves after so many milliseconds, or when the signal is aborted. */
-function sleep(length: number, signal?: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const end = () => {
-      clearTimeout(timer);
-      signal?.removeEventListener("abort", end);
-      resolve();
-    };
-    const timer = setTimeout(end, length);
-    signal?.addEventListener("abort", end);
-  });
-}
-
 interface Wait {
   /** Never rejects. */
   readonly ended: Promise<void>;
   readonly abort: () => void;
 }
 
-interface Left<Item> {
+interface Leftover<Item> {
   readonly item: Item;
   readonly source: GatheringSource<Item>;
 }
 
-/** Milliseconds for which the sources are waited for once nobody waits. */
+/** Milliseconds for which the waits at the sources go on once no call waits. */
 const LINGER = 5;
 
-/** Milliseconds after which others are asked, too. */
+/** Milliseconds to wait for an owed source before the next one is asked as well. */
 const LATE = 20;

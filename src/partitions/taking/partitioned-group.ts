@@ -9,24 +9,24 @@ import { sharesOf } from "../ring/shares.ts";
 import { Taking } from "./taking.ts";
 
 /**
- * A consumer group of a reliable queue in partitions, and this process's consumers in it: what {@link Group} is for an
- * ordinary queue.
+ * A consumer group of a reliable queue in partitions, and this process's consumers in it: the counterpart of
+ * {@link Group}.
  *
- * A process reads from a share of the partitions, over a connection each: as many that each partition is read by
- * three processes.
+ * A process reads from a share of the partitions, over one connection each. The share is large enough for each partition
+ * to be read by three processes.
  */
 export class PartitionedGroup implements GroupFace {
   readonly settings: GroupSettings;
   readonly settlements: GroupFace["settlements"];
   readonly #parts: Parts;
   readonly #gathering: Gathering<Held>;
-  /** Where a delivery comes from. */
+  /** The partition's group that each delivery comes from. */
   readonly #origins = new WeakMap<Held, Group>();
   readonly #sources = new WeakMap<Part, GatheringSource<Held>>();
   readonly #taking: Taking;
-  /** The partitions in which the group has been made, or is being made. */
+  /** The partitions in which the group has been created, or is being created. */
   #madeFor: readonly number[] | undefined;
-  /** Where the next look begins. */
+  /** Counts looks, which begin at the partitions in turn. */
   #turn = 0;
   #isTaking = false;
   #isClosed = false;
@@ -42,14 +42,14 @@ export class PartitionedGroup implements GroupFace {
       bury: (held, ...rest) => this.#of(held).settlements.bury(held, ...rest),
       extend: (held, signal) => this.#of(held).settlements.extend(held, signal),
     };
-    // The settings are checked, and the queue is reliable from now on.
+    // Opening the group in one partition checks the settings, and makes the queue reliable.
     this.groupOf(parts.first);
     parts.onChange(() => this.#onChange());
-    // The partitions may be known already.
+    // If the partitions are known already, there may be no change to listen for.
     this.#onChange();
   }
 
-  /** This client's consumer in the group, in one partition. */
+  /** The group in one partition, with this client's consumer. */
   groupOf(part: Part): Group {
     return part.openGroup(this.settings).group;
   }
@@ -78,8 +78,8 @@ export class PartitionedGroup implements GroupFace {
   }
 
   /**
-   * Makes the group in all partitions, those that others read among them: where it is not there, another group would
-   * let go of what this one has not been given. Nobody waits for it, since a server may be down. Never rejects.
+   * Creates the group in all partitions, including those that other processes read. Where the group is missing, a message
+   * is deleted once all other groups are done with it. No call waits for this, since a server may be down. Never rejects.
    */
   async #make(active: readonly number[]): Promise<void> {
     this.#madeFor = active;
@@ -88,7 +88,7 @@ export class PartitionedGroup implements GroupFace {
     try {
       await Promise.all(groups.map(async (group) => await group.made()));
     } catch {
-      // Who reads there reports it. The next take tries again.
+      // The process that reads there reports the error. The next take tries again.
       this.#madeFor = undefined;
     }
   }
@@ -117,14 +117,14 @@ export class PartitionedGroup implements GroupFace {
     return this.#of(held).persist(held, settle);
   }
 
-  /** Ends every wait. What is in hand is left to the partitions. */
+  /** Ends every wait. Each partition's own group looks after the deliveries that are in flight. */
   async stop(): Promise<void> {
     this.#isClosed = true;
     this.#taking.close();
     await this.#gathering.close();
   }
 
-  /** Notes where a delivery comes from that was taken from one partition alone. */
+  /** Notes the group of a delivery that was taken from a partition directly. */
   note(held: Held, group: Group): void {
     this.#origins.set(held, group);
   }
@@ -136,7 +136,7 @@ export class PartitionedGroup implements GroupFace {
   #onChange(): void {
     if (this.#isClosed) return;
     const { active, self } = this.#parts;
-    // Whoever offers makes the group, so that no message passes it by.
+    // An open group is created by offers, too, so it misses no message.
     const parts = active.map((partition) => this.#parts.at(partition));
     for (const part of parts) this.groupOf(part);
     if (!this.#isTaking) return;
@@ -166,5 +166,5 @@ export class PartitionedGroup implements GroupFace {
   }
 }
 
-/** By so many processes each partition is read. */
+/** How many processes read each partition. */
 const PROCESSES = 3;

@@ -5,7 +5,7 @@ import type { ReadyFace } from "../../ready/ready-list.ts";
 import { Taker } from "../../ready/taker.ts";
 import { isCluster } from "../../redis/client.ts";
 import type { WaitOptions } from "../../queue/consuming/waiters.ts";
-import { grouped } from "../ring/grouped.ts";
+import { grouped } from "../../queue/grouped.ts";
 import { Gathering, type GatheringSource } from "./gathering.ts";
 import { formatFact } from "../ring/fact.ts";
 import type { Part } from "../parts/part.ts";
@@ -14,20 +14,21 @@ import { isRefusedAsOld } from "../routing/routing.ts";
 import { sharesOf } from "../ring/shares.ts";
 import { Taking } from "./taking.ts";
 
-/** A taker, and what it takes from. */
+/** A taker with its own connection, and the partitions that it takes from. */
 interface Lane extends GatheringSource<Taken> {
   readonly taker: Taker;
-  /** The partition that it is for alone; undefined if it is for all of a server. */
+  /** The only partition of this lane; undefined if the lane serves all partitions on a server. */
   readonly partition: number | undefined;
   parts: readonly Part[];
 }
 
 /**
- * The ready messages of a queue in partitions, as bytes: what {@link ReadyList} is for an ordinary queue.
+ * The ready messages of a queue in partitions, as bytes: the counterpart of {@link ReadyList}.
  *
- * On one server all partitions share a connection: one BLPOP names all their LISTs, another one first each time. Of
- * several servers each has a connection. On a Cluster a block can name one slot only, so a process waits for a share of
- * the partitions, a connection each: as many that each partition is waited for by three processes.
+ * The partitions on one server share a connection: one BLPOP names all their LISTs, in rotating order. With several
+ * servers there is one connection to each. On a Cluster a BLPOP can name LISTs of one slot only, so a process takes from
+ * a share of the partitions, over one connection each. The share is large enough for each partition to be served by three
+ * processes.
  */
 export class PartitionedReady implements ReadyFace {
   readonly #parts: Parts;
@@ -35,7 +36,7 @@ export class PartitionedReady implements ReadyFace {
   readonly #gathering: Gathering<Taken>;
   readonly #lanes = new Map<string, Lane>();
   readonly #closings = new Set<Promise<void>>();
-  /** Where the next message is put, and where the next pop begins. */
+  /** Counts pushes and pops, which choose their partitions in turn. */
   #turn = 0;
   readonly #taking: Taking;
   #isTaking = false;
@@ -57,7 +58,11 @@ export class PartitionedReady implements ReadyFace {
     this.#parts.first.queue.checkOpen();
   }
 
-  /** Waits for payloads, `max` at most. There are no others to wait for at the same time. */
+  /**
+   * Waits for payloads, `max` at most.
+   *
+   * @throws {TypeError} if there are other queues to wait for: their LISTs may be in other slots.
+   */
   async take(
     max: number,
     options: WaitOptions,
@@ -79,8 +84,7 @@ export class PartitionedReady implements ReadyFace {
     }
     await this.#parts.known(options.signal);
     this.checkTaking();
-    // One lane is asked directly: it serves many at once with fewer commands. Of several servers or partitions of a
-    // Cluster one may come that has no lane yet.
+    // On one server that is no Cluster there is one lane only. Ask it directly: it serves many calls with fewer commands.
     const [only] = this.#lanes.values();
     if (only !== undefined && this.#parts.serverCount === 1 && only.partition === undefined) {
       return await only.wait(max, options);
@@ -96,7 +100,7 @@ export class PartitionedReady implements ReadyFace {
       try {
         payloads.push(...(await part.ready.pop(max - payloads.length, signal)));
       } catch (error) {
-        // What has been taken is in nobody's hands but ours; and others may be reached.
+        // Nobody else has the payloads taken so far, and other partitions may be reachable.
         failure ??= error;
       }
     }
@@ -144,12 +148,12 @@ export class PartitionedReady implements ReadyFace {
     await Promise.all([this.#gathering.close(), ...takers, ...this.#closings]);
   }
 
-  /** Resolves when nothing that was taken from a partition is in the hands of a taker. */
+  /** Resolves when no taker holds a payload of a partition that this process has stopped taking from. */
   async left(): Promise<void> {
     await Promise.all(this.#closings);
   }
 
-  /** The partitions, another one first each time. */
+  /** The partitions, with a different one first each time. */
   async #inTurn(signal?: AbortSignal): Promise<Part[]> {
     const parts = await this.#parts.all(signal);
     const first = this.#turn++ % parts.length;
@@ -167,21 +171,21 @@ export class PartitionedReady implements ReadyFace {
     const parts = active.map((partition) => [partition, this.#parts.at(partition)] as const);
     this.#takeAll(parts.filter(([, part]) => !isOnCluster(part)));
     const former = this.#takeShare(parts.filter(([, part]) => isOnCluster(part)));
-    const left = this.#gathering.setSources([...this.#lanes.values()]);
+    const released = this.#gathering.setSources([...this.#lanes.values()]);
     for (const { taker } of former) {
-      // First what it has brought is out of our hands: a taker that is closed puts nothing back.
-      this.#awaitClosing(left.then(() => taker.close()));
+      // A closed taker puts nothing back, so close it once the gathering holds none of its messages.
+      this.#awaitClosing(released.then(() => taker.close()));
     }
   }
 
-  /** A lane for each server, with all its partitions. */
+  /** Keeps one lane for each server, with all its partitions. */
   #takeAll(all: readonly (readonly [number, Part])[]): void {
     const byServer = grouped(
       all,
       ([partition]) => `server ${Math.max(0, partition) % this.#parts.serverCount}`,
     );
     for (const [name, lane] of this.#lanes) {
-      // None of its partitions is left.
+      // The queue has no partition on this server any more.
       if (lane.partition === undefined && !byServer.has(name)) this.#setParts(lane, []);
     }
     for (const [name, some] of byServer) {
@@ -192,7 +196,7 @@ export class PartitionedReady implements ReadyFace {
     }
   }
 
-  /** A lane for each partition of this process's share. Returns those of the others. */
+  /** Keeps one lane for each partition in this process's share. Returns the lanes that are no longer needed. */
   #takeShare(all: readonly (readonly [number, Part])[]): Lane[] {
     const { members } = this.#taking;
     const { self } = this.#parts;
@@ -210,8 +214,8 @@ export class PartitionedReady implements ReadyFace {
     return former.map(([, lane]) => lane);
   }
 
-  /** To take from the same ones anew would end the block under way. */
   #setParts(lane: Lane, parts: readonly Part[]): void {
+    // Setting the same sources again would end the block under way.
     if (isSame(lane.parts, parts)) return;
     lane.parts = parts;
     this.#awaitClosing(lane.taker.setSources(parts.map(sourceOf)));
@@ -251,5 +255,5 @@ function isSame(a: readonly Part[], b: readonly Part[]): boolean {
   return a.length === b.length && a.every((part, i) => part === b[i]);
 }
 
-/** By so many processes each partition is waited for on a Cluster. */
+/** How many processes take from each partition on a Cluster. */
 const PROCESSES = 3;

@@ -2,35 +2,35 @@ import { takeOf } from "../parts/member.ts";
 import type { Parts } from "../parts/parts.ts";
 
 /**
- * Tells the other processes whether this one takes, so that the partitions are shared out to those who do: from the first
- * wait on, until nobody has waited for a while.
+ * Announces to the other processes whether this one takes, so that the partitions are divided among those that do. A
+ * process takes from its first wait on, until no call has waited for a while.
  */
 export class Taking {
   readonly #parts: Parts;
   readonly #what: string;
   #waits = 0;
-  #isTold = false;
+  #isAnnounced = false;
   #timer: NodeJS.Timeout | undefined;
 
-  /** `group` is that of a reliable queue. */
+  /** `group` is the consumer group of a reliable queue. */
   constructor(parts: Parts, group?: string) {
     this.#parts = parts;
     this.#what = takeOf(group);
   }
 
-  /** The processes that take from the same, as far as is known. */
+  /** The names of the members that take from the same LIST or group. */
   get members(): string[] {
     return this.#parts.members.flatMap(({ name, roles }) =>
       roles.takes?.includes(this.#what) === true ? [name] : [],
     );
   }
 
-  /** Somebody waits until the promise is settled. */
+  /** Makes a call that waits; this process counts as taking until the call is settled, and a while longer. */
   during<Result>(wait: () => Promise<Result>): Promise<Result> {
     this.#waits++;
     clearTimeout(this.#timer);
-    if (!this.#isTold) {
-      this.#isTold = true;
+    if (!this.#isAnnounced) {
+      this.#isAnnounced = true;
       this.#parts.attendTaking(this.#what, true);
     }
     return wait().finally(() => {
@@ -44,10 +44,10 @@ export class Taking {
   }
 
   #end(): void {
-    this.#isTold = false;
+    this.#isAnnounced = false;
     this.#parts.attendTaking(this.#what, false);
   }
 }
 
-/** Milliseconds without a wait after which others take what was this process's share. */
+/** Milliseconds without a wait after which this process gives up its share. */
 const IDLE = 5000;

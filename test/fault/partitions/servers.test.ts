@@ -170,7 +170,9 @@ test("a list of another length is refused", async () => {
     await expect(
       other.getDelayedQueue<number>(name, { partitions: 3 }).offer(2, 60_000),
     ).rejects.toThrow(
-      new TypeError(`queue "${name}" is on 2 server(s), got ${redis.length} in redis`),
+      new TypeError(
+        `queue "${name}" is on 2 server(s), but the option redis names ${redis.length}`,
+      ),
     );
   }
 });

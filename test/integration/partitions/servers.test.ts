@@ -33,7 +33,7 @@ test("partitions are shared out to the servers of a list; the living go on witho
   const other = newLine({ redis: redisUrl(), transfer: false });
   await newRedis().set(queueKeys(new PartitionNames(name).at(0)).partitions, "1:4:4:stable:2");
   await expect(other.getDelayedQueue(name, { partitions: 4 }).size()).rejects.toThrow(
-    /2 server\(s\), got 1/,
+    /2 server\(s\), but the option redis names 1/,
   );
 
   await server.kill();

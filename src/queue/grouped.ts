@@ -1,4 +1,4 @@
-/** Items by the key that `keyOf` gives each, in their order. (`Map.groupBy` is not in Node 20.) */
+/** Groups `items` by the key that `keyOf` gives each, in their order. (`Map.groupBy` is not in Node 20.) */
 export function grouped<Key, Item>(
   items: readonly Item[],
   keyOf: (item: Item) => Key,

@@ -3,14 +3,14 @@ import { dropBatch } from "../../lua/partitions/drop-batch.ts";
 import { FIRST_PAGE, pullOutPage } from "../../lua/partitions/pull-out-page.ts";
 import { pullOutIds, pullOutKeys } from "../../lua/partitions/pull-out.ts";
 import { pushIn } from "../../lua/partitions/push-in.ts";
+import { grouped } from "../../queue/grouped.ts";
 import { isMessageId, parseMessageId } from "../../queue/message/message.ts";
 import { TurnBatch } from "../../queue/turn-batch.ts";
-import { formatFact, type Fact } from "../ring/fact.ts";
-import { grouped } from "../ring/grouped.ts";
 import type { Parts } from "../parts/parts.ts";
+import { formatFact, type Fact } from "../ring/fact.ts";
 import { tableOf } from "../ring/ring.ts";
 
-/** A message that is to be where it belongs. */
+/** A message to migrate from `source` to where it belongs. */
 interface Wanted {
   readonly fact: Fact;
   readonly source: number;
@@ -18,13 +18,14 @@ interface Wanted {
 }
 
 /**
- * Brings messages from the partition that they belonged to to the one that they belong to.
+ * Migrates messages from the partition that they belonged to before a change to the one that they belong to now.
  *
- * Each is brought over exactly once, without a lock: it is taken out of its partition into a journal there, put into the
- * other one unless it has had that batch already, and dropped from the journal. Whoever meets an open batch
- * finishes it. So every step may be done twice, and goes through the connection that sends again what had no reply.
+ * Each message migrates exactly once, without a lock: one script takes it out of its partition into a journal there, one
+ * puts it into the other partition unless that has had the same batch already, and one drops the batch from the journal.
+ * Whoever meets an open batch finishes it. Every step can be repeated safely, so all of them use the connection that
+ * re-sends commands whose reply was lost.
  */
-export class BringOver {
+export class Migration {
   readonly #parts: Parts;
   readonly #wanted = new TurnBatch<Wanted, void>({
     send: (batch) => this.#pull(batch.claim()),
@@ -39,19 +40,19 @@ export class BringOver {
   }
 
   /**
-   * Brings a message over from `source`, if it is there; after that it is where the fact says, or nowhere.
+   * Migrates one message out of `source`, if it is there. After that the message is where the fact says, or nowhere.
    *
    * @throws {RedisError} if a step is refused; with the reply `PARTITIONS` if the fact is an old one.
    */
-  bring(fact: Fact, source: number, idOrKey: string): Promise<void> {
+  migrate(fact: Fact, source: number, idOrKey: string): Promise<void> {
     return this.#wanted.add({ fact, source, idOrKey });
   }
 
   /**
-   * Brings over a page of all that is delayed in `source`, from the latest deadline down, and at last what waits for a
-   * retry. Returns where to go on, undefined at the end, and how many it has brought.
+   * Migrates a page of the delayed messages of `source`, from the latest deadline down, and after them the retries.
+   * Returns the next cursor, undefined at the end, and how many have migrated.
    */
-  async bringPage(
+  async migratePage(
     fact: Fact,
     source: number,
     cursor: Buffer = FIRST_PAGE,
@@ -60,14 +61,14 @@ export class BringOver {
     const args = { ...argsOf(fact, source), cursor, limit: PAGE, maxBytes: PAGE_BYTES };
     const options = { signal, knownFact: formatFact(fact) };
     const { queue } = this.#parts.at(source);
-    const page = await queue.read("bring over from", pullOutPage, args, options);
+    const page = await queue.read("migrate messages from", pullOutPage, args, options);
     await this.deliver(fact, source, page);
     return { next: page.next, count: page.isOld ? 0 : page.rows.length };
   }
 
   /**
-   * Finishes the batch that is under way from `source`, if there is one: somebody may have died over it. After that
-   * whoever knows less than `fact` takes nothing out of it any more.
+   * Finishes the open batch of `source`, if there is one: its process may have died. From then on Redis refuses to take
+   * anything out of `source` for a process that knows less than `fact`.
    */
   async finish(fact: Fact, source: number, signal?: AbortSignal): Promise<void> {
     const { queue } = this.#parts.at(source);
@@ -76,7 +77,7 @@ export class BringOver {
     await this.deliver(fact, source, batch);
   }
 
-  /** Puts what a batch holds where it goes, and drops it. */
+  /** Puts the rows of a batch into their partitions, and drops the batch. */
   async deliver(fact: Fact, source: number, { number, rows }: Batch): Promise<void> {
     if (number === 0) return;
     const knownFact = formatFact(fact);
@@ -85,12 +86,11 @@ export class BringOver {
       Array.from(destinations, ([to, some]) => {
         const { queue } = this.#parts.at(to);
         const args = { channel: queue.keys.channel, source, number };
-        return queue.read("bring into", pushIn, args, { rows: some, knownFact });
+        return queue.read("migrate messages to", pushIn, args, { rows: some, knownFact });
       }),
     );
-    await this.#parts
-      .at(source)
-      .queue.read("bring over from", dropBatch, { number }, { knownFact });
+    const { queue } = this.#parts.at(source);
+    await queue.read("migrate messages from", dropBatch, { number }, { knownFact });
   }
 
   async #pull(wanted: readonly Wanted[]): Promise<void[]> {
@@ -107,18 +107,18 @@ export class BringOver {
     const rows = ids.length > 0 ? ids.map((id) => ({ wanted: id })) : keys;
     const script = ids.length > 0 ? pullOutIds[queue.layout.into] : pullOutKeys;
     for (;;) {
-      const batch = await queue.read("bring over from", script, args, { ...options, rows });
+      const batch = await queue.read("migrate messages from", script, args, { ...options, rows });
       await this.deliver(fact, source, batch);
       if (!batch.isOld) return wanted.map(() => undefined);
     }
   }
 }
 
-/** What tells a script where each message belongs. */
+/** The arguments by which a script decides where a message belongs. */
 function argsOf(fact: Fact, source: number): { readonly own: number; readonly buckets: Buffer } {
   return { own: source, buckets: Buffer.from(tableOf(fact.to)) };
 }
 
-/** Messages that one script takes out: a millisecond of Redis's time at most. */
+/** Messages and bytes that one script takes out at most, so that it occupies Redis for about a millisecond. */
 const PAGE = 100;
 const PAGE_BYTES = 262_144;
