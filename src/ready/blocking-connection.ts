@@ -5,25 +5,23 @@ import type { Connections } from "../redis/connections.ts";
 import type { Source, SourceOrder } from "./open-sources.ts";
 import type { Step } from "./pop-rhythm.ts";
 
-/** A payload, and where it was popped from. */
+/** A payload, and the LIST that it was popped from. */
 export interface Taken {
   readonly source: Source;
   readonly payload: Buffer;
 }
 
-/** A connection that pops ready messages and blocks for them. It lives once; see {@link BlockingClient}. */
+/** A connection that pops ready messages and blocks for them. It never reconnects; see {@link BlockingClient}. */
 export class BlockingConnection {
   readonly #client: BlockingClient;
-  /** Whether the server knows the script that pops from many, as far as is known. */
+  /** Whether the server seems to have cached the script that pops from several LISTs. */
   #isScriptKnown = true;
 
   private constructor(client: BlockingClient) {
     this.#client = client;
   }
 
-  /**
-   * Opens a connection; `onConnected` is as {@link BlockingClient.open} knows it.
-   */
+  /** Opens a connection; see {@link BlockingClient.open} for `onConnected`. */
   static async open(
     connections: Connections,
     sources: readonly Source[],
@@ -39,8 +37,8 @@ export class BlockingConnection {
   }
 
   /**
-   * Sends a pop of `popped` sources, a block for `blocked` ones, or both. Both are sent together, which is half
-   * the work for Redis. Both promises have to be awaited; what was not sent brings nothing.
+   * Sends a pop from the `popped` sources, a block for the `blocked` ones, or both. Both are sent together, which
+   * halves the work for Redis. Both promises have to be awaited; a command that was not sent resolves to no messages.
    */
   take(
     { pop, isBlocking }: Step,
@@ -49,7 +47,7 @@ export class BlockingConnection {
       blocked,
     }: { readonly popped: readonly Source[]; readonly blocked: readonly Source[] },
   ): readonly [popped: Promise<Taken[]>, blocked: Promise<Taken[]>] {
-    // A text that is sent behind the block would wait for its end. So the block waits for the text.
+    // A script text sent behind the block would wait until the block ends. So the block waits for the text.
     const isTextDue = pop > 0 && popped.length > 1 && !this.#isScriptKnown;
     const { stream } = this.#client.redis;
     stream.cork();
@@ -64,8 +62,8 @@ export class BlockingConnection {
   }
 
   /**
-   * Pops from these sources, `count` messages at most: in a fixed order from the first that has any, otherwise
-   * evenly.
+   * Pops up to `count` messages from these sources: in a fixed order from the first one that has any, in a rotating
+   * order evenly from all.
    */
   async pop(
     count: number,
@@ -80,12 +78,12 @@ export class BlockingConnection {
     return [];
   }
 
-  /** Ends the block that is under way, if it has reached Redis; its reply still comes. */
+  /** Ends the current block if it has reached Redis; the block's reply still arrives. */
   async unblock(): Promise<void> {
     await this.#client.unblock();
   }
 
-  /** Ends the connection. A reply that is still under way is lost. */
+  /** Closes the connection. A reply that is still under way is lost. */
   disconnect(): void {
     this.#client.disconnect();
   }
@@ -125,7 +123,7 @@ export class BlockingConnection {
     return (payloads ?? []).map((payload) => ({ source, payload }));
   }
 
-  /** Blocks for one message, of the first source that has one, for two seconds at most. */
+  /** Blocks for one message of the first source that has one. */
   async #block(sources: readonly Source[]): Promise<Taken[]> {
     const lists = sources.map(({ ready }) => ready);
     const { redis } = this.#client;
@@ -139,11 +137,14 @@ export class BlockingConnection {
   }
 }
 
-/** The server does not know a script in front of a block: the pop brings nothing, and the next one sends the text. */
+/**
+ * The server does not know the script that was sent in front of a block. That pop returns nothing, and the next one
+ * sends the text.
+ */
 class UnknownScript extends Error {}
 
 /**
- * Seconds that one BLPOP blocks at most. A connection that died silently is found within two seconds
- * more; an idle process sends 30 blocks a minute for each queue that it takes from.
+ * The longest that one BLPOP blocks, in seconds, as Redis counts. The watchdog finds a silently dead connection within
+ * two seconds more. An idle process sends 30 blocks a minute for each queue that it takes from.
  */
 const BLOCK = 2;

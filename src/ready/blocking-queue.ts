@@ -25,7 +25,7 @@ import {
 } from "../queue/consuming/take-options.ts";
 import type { WaitOptions } from "../queue/consuming/waiters.ts";
 
-/** A payload, and the queue it came from. */
+/** A payload, and the queue that it came from. */
 export interface FromQueue<T> {
   readonly queue: string;
   readonly payload: T;
@@ -33,31 +33,30 @@ export interface FromQueue<T> {
 
 /** What a {@link BlockingQueue} needs of the client that made it. */
 interface Host {
-  /** Those that are waited for when the client closes. */
+  /** The client's `close()` waits for these. */
   readonly consumers: Set<Consumer>;
-  /** How the takes of subscriptions get on: nobody awaits them. */
+  /** The health of subscriptions' takes, which no caller awaits. */
   readonly takes: Work;
   readonly report: (error: DelaylineError) => void;
-  /** How messages are taken, if the handle consumes exclusively. */
+  /** Set if the handle consumes exclusively. */
   readonly exclusive?: ExclusiveTaking | undefined;
-  /** Another queue of the client; opens it. */
+  /** Opens another queue of the client, and returns its ready messages. */
   readonly listNamed: (name: string) => ReadyList;
 }
 
 /**
  * The ready side of a queue: messages that are due, for consumers to take, oldest deadline first.
  *
- * Consumption is at most once, as in Redisson: a message leaves Redis when it is taken, and a
- * consumer that dies afterwards, or whose connection is cut while the reply is under way, has lost
- * it. All takers of a queue in one process share one blocking connection. Made by
- * `Delayline.getBlockingQueue`, which also keeps the transfer running.
+ * Delivery is at most once, as in Redisson: taking a message removes it from Redis. It is lost if the consumer dies
+ * afterwards, or if its connection breaks while the reply is under way. All waiting calls of a process share one
+ * blocking connection per queue. Made by `Delayline.getBlockingQueue`, which also keeps the transfer running.
  *
- * `null` is a payload like any other. "No message" is `undefined`, which therefore no built-in codec
- * decodes to: an `undefined` that is offered comes back as `null`.
+ * `null` is a payload like any other. "No message" is `undefined`, so no built-in codec decodes anything to it: an
+ * offered `undefined` comes back as `null`.
  *
- * Methods that wait survive a lost connection: it is reported by an `error` event, and the wait goes
- * on. Otherwise every method rejects with {@link RedisError} if Redis refuses a command or its reply
- * is lost, and with {@link ClosedError} after `close()`.
+ * Methods that wait survive a lost connection: an `error` event reports it, and the wait goes on. Otherwise every
+ * method rejects with {@link RedisError} if Redis refuses a command or its reply is lost, and with {@link ClosedError}
+ * after `close()`.
  */
 export class BlockingQueue<T = unknown> extends ReadyHandle<T> {
   readonly #list: ReadyFace;
@@ -77,8 +76,8 @@ export class BlockingQueue<T = unknown> extends ReadyHandle<T> {
   /**
    * Waits for a message and takes it.
    *
-   * Who waits first in this process is served first. Aborting loses nothing: a message that arrives
-   * at that moment goes back to the head of the queue.
+   * Within a process, calls are served first come, first served. Aborting loses nothing: a message that arrives at that
+   * moment goes back to the head of the queue.
    *
    * @throws the signal's reason, if it is aborted.
    * @throws {TypeError} if an option is not legal.
@@ -87,14 +86,14 @@ export class BlockingQueue<T = unknown> extends ReadyHandle<T> {
   async take(options: TakeOptions = {}): Promise<T> {
     const signal = callSignal(options, "take option");
     for (;;) {
-      const taken = await this.#told(() => this.#takeOne({ signal, timeout: Infinity }));
+      const taken = await this.#traced(() => this.#takeOne({ signal, timeout: Infinity }));
       if (taken.length > 0) return taken[0] as T;
     }
   }
 
   /**
-   * Takes a message if there is one, or if one comes within `timeout` milliseconds (fractions are
-   * honoured). Without a timeout, or with 0, it does not wait. Returns undefined if none came.
+   * Takes a message, waiting up to `timeout` milliseconds for it (fractions count). Defaults to 0, which does not wait.
+   * Returns undefined if no message came.
    *
    * @throws {RangeError | TypeError} if `timeout` is not a number, negative or not finite.
    * @throws the signal's reason, if it is aborted. No message is lost.
@@ -103,17 +102,17 @@ export class BlockingQueue<T = unknown> extends ReadyHandle<T> {
   async poll(timeout = 0, options?: CallOptions): Promise<T | undefined> {
     checkDuration("timeout", timeout);
     const signal = callSignal(options);
-    const [taken] = await this.#told(() =>
+    const [taken] = await this.#traced(() =>
       timeout === 0 ? this.#popOne(signal) : this.#takeOne({ timeout, signal }),
     );
     return taken;
   }
 
   /**
-   * Takes up to `max` messages, oldest first, as soon as there is at least one. Returns none if
-   * nothing came within `timeout`.
+   * Takes up to `max` messages, oldest first, as soon as there is at least one. Returns none if none came within
+   * `timeout`.
    *
-   * What the codec cannot read is left out, put into the quarantine, and reported by an `error` event.
+   * Messages that the codec cannot read are left out, put into the quarantine, and reported by an `error` event.
    *
    * @throws {RangeError | TypeError} if an option is not legal.
    * @throws the signal's reason, if it is aborted.
@@ -121,7 +120,7 @@ export class BlockingQueue<T = unknown> extends ReadyHandle<T> {
   async takeMany(options: TakeManyOptions): Promise<T[]> {
     const { max, timeout, signal } = checkTakeMany(options);
     signal?.throwIfAborted();
-    return await this.#told(async () => {
+    return await this.#traced(async () => {
       if (timeout === 0)
         return await this.#payloads.decodeAllTaken(await this.#list.pop(max, signal));
       const taken = await this.#list.take(max, { signal, timeout: timeout ?? Infinity });
@@ -130,12 +129,12 @@ export class BlockingQueue<T = unknown> extends ReadyHandle<T> {
   }
 
   /**
-   * Waits for a message of this queue or of one of `names`, and takes it; if several have one, of the
-   * first that has. Returns undefined if none came within `timeout` milliseconds; 0 does not wait.
+   * Takes a message of this queue or of one of `names`: of the first that has one, in this order. Waits up to `timeout`
+   * milliseconds; 0 does not wait. Returns undefined if no message came.
    *
-   * All need the same codec, and on Cluster the same slot. Each set of names that is ever polled costs
-   * one connection, and from now on this process moves due messages of all of them, unless `transfer` is
-   * false.
+   * All the queues need the same codec, and on Cluster the same slot. Each distinct list of names costs a connection
+   * until the client closes. From the first call on, this process also moves due messages of all these queues, unless
+   * the client's `transfer` is false.
    *
    * @throws {TypeError} if one of the names cannot name a queue.
    */
@@ -149,7 +148,7 @@ export class BlockingQueue<T = unknown> extends ReadyHandle<T> {
     if (!Array.isArray(names)) throw new TypeError(`names must be an array, got ${typeof names}`);
     const others = names.map((name) => this.#host.listNamed(name));
     const wait = { timeout, signal };
-    const [taken] = await this.#told(
+    const [taken] = await this.#traced(
       () => this.#takeFromAny(wait, others, names),
       ({ queue }) => queue,
     );
@@ -159,11 +158,11 @@ export class BlockingQueue<T = unknown> extends ReadyHandle<T> {
   /**
    * Calls `handler` with each message, until the subscription or the client is closed.
    *
-   * A handler that throws or rejects is reported by an `error` event, or given to `onError`, and the
-   * next message follows; its own message is gone (at most once). A message that the codec cannot read
-   * is put into the quarantine and reported likewise.
+   * If a handler throws or rejects, `onError` gets the error, or else an `error` event reports it. The next message
+   * follows; the failed one is gone (at most once). A message that the codec cannot read goes to the quarantine, and an
+   * `error` event reports it.
    *
-   * @throws {RangeError | TypeError} if `handler` is no function, or an option is not legal.
+   * @throws {RangeError | TypeError} if `handler` is not a function, or an option is not legal.
    */
   subscribe(handler: Handler<T>, options: SubscribeOptions<T> = {}): Subscription {
     checkFunction("handler", handler);
@@ -190,24 +189,24 @@ export class BlockingQueue<T = unknown> extends ReadyHandle<T> {
   /**
    * Takes messages one by one, until the client is closed: `for await (const order of queue)`.
    *
-   * `close()` waits for the body of the loop, which may still offer: until it asks for the next message
-   * or is left by `break`, `return` or a throw. An iterator that was asked by hand and then dropped looks
-   * as if its body ran for ever: call its `return()`, or bound the wait by `close({ timeout })`.
+   * The client's `close()` waits for the body of the loop, which may still offer, until the loop asks for the next
+   * message or is left by `break`, `return` or a throw. An iterator that was advanced by hand and then dropped looks
+   * like a body that runs for ever: call its `return()`, or limit the wait by `close({ timeout })`.
    */
   async *[Symbol.asyncIterator](): AsyncGenerator<T, void, void> {
     yield* this.#attend(new Iteration(() => this.take())).messages();
   }
 
   /**
-   * Takes everything that is ready, or up to `max` messages, without waiting.
+   * Takes all ready messages, or up to `max`, without waiting.
    *
-   * What the codec cannot read is left out, put into the quarantine, and reported by an `error` event.
+   * Messages that the codec cannot read are left out, put into the quarantine, and reported by an `error` event.
    */
   async drain(max: number = Number.MAX_SAFE_INTEGER, options?: CallOptions): Promise<T[]> {
     const signal = callSignal(options);
     checkWhole("max", max, 0, Number.MAX_SAFE_INTEGER);
     this.#list.checkOpen();
-    return await this.#told(() => this.#drain(max, signal));
+    return await this.#traced(() => this.#drain(max, signal));
   }
 
   async #drain(max: number, signal: AbortSignal | undefined): Promise<T[]> {
@@ -215,7 +214,7 @@ export class BlockingQueue<T = unknown> extends ReadyHandle<T> {
     while (payloads.length < max) {
       const wanted = Math.min(max - payloads.length, DRAIN_BATCH);
       const batch = await this.#list.pop(wanted, signal).catch((error: unknown) => {
-        // What has been taken is in nobody's hands but ours.
+        // Earlier batches have left Redis: return them rather than lose them.
         if (payloads.length > 0) return [];
         throw error;
       });
@@ -225,13 +224,13 @@ export class BlockingQueue<T = unknown> extends ReadyHandle<T> {
     return await this.#payloads.decodeAllTaken(payloads);
   }
 
-  /** Takes one message, or none if none came within the timeout. */
+  /** Waits for one message; returns none if none came within the timeout. */
   async #takeOne(wait: WaitOptions): Promise<T[]> {
     const [taken] = await this.#list.take(1, wait);
     return taken === undefined ? [] : [await this.#payloads.decodeTaken(taken.payload)];
   }
 
-  /** Takes one message that is there, or none. */
+  /** Takes one message without waiting, if there is one. */
   async #popOne(signal: AbortSignal | undefined): Promise<T[]> {
     const [payload] = await this.#list.pop(1, signal);
     return payload === undefined ? [] : [await this.#payloads.decodeTaken(payload)];
@@ -257,10 +256,10 @@ export class BlockingQueue<T = unknown> extends ReadyHandle<T> {
     return [{ queue: taken.source.ready, payload }];
   }
 
-  /** Takes messages, and tells who listens. */
-  #told<Message>(take: () => Promise<Message[]>, queueOf?: (taken: Message) => string) {
+  /** Takes messages, traced if anybody listens to the tracing channel. */
+  #traced<Message>(take: () => Promise<Message[]>, queueOf?: (taken: Message) => string) {
     if (!takes.hasSubscribers) return take();
-    // Which of several queues it comes from turns out at the end.
+    // Of several queues, only the reply says which one the message came from.
     const event: TakeEvent & { queue: string } = { queue: this.name, group: undefined };
     return tracedQuietly(takes, event, async () => {
       const taken = await take();
@@ -270,7 +269,7 @@ export class BlockingQueue<T = unknown> extends ReadyHandle<T> {
     });
   }
 
-  /** From now on the client's `close()` waits for it. */
+  /** Makes the client's `close()` wait for this consumer. */
   #attend<One extends Consumer>(consumer: One): One {
     const { consumers } = this.#host;
     consumers.add(consumer);
@@ -279,4 +278,5 @@ export class BlockingQueue<T = unknown> extends ReadyHandle<T> {
   }
 }
 
+/** Messages per command. */
 const DRAIN_BATCH = 1000;

@@ -5,18 +5,18 @@ import type { Work } from "../redis/troubles.ts";
 import type { ExclusiveTaking, HeldTaken, TakeHeld } from "./exclusive-take.ts";
 import { handle, type HandlingHost } from "./handling.ts";
 
-/** A message, and how it was taken. */
+/** A decoded message, and the lease that it was taken under. */
 interface Item<T> {
   readonly payload: T;
   readonly held: HeldTaken;
 }
 
 /**
- * What a subscription to an exclusively consumed queue does: a loop for each partition that this process holds.
+ * The work of a subscription to an exclusively consumed queue: a loop for each partition that this process holds.
  *
- * A message whose lease is over before the handler has begun goes back.
+ * A message whose lease ends before its handler begins goes back.
  *
- * @throws {TypeError} if this client has such a subscription already.
+ * @throws {TypeError} if this client already has such a subscription.
  */
 export function exclusiveHandling<T>(
   handler: Handler<T>,
@@ -25,14 +25,14 @@ export function exclusiveHandling<T>(
 ): Handling<Item<T>> {
   const { queue, report, takes, exclusive, counters } = host;
   exclusive.check();
-  const openingOf =
+  const decodingTake =
     (take: TakeHeld): Handling<Item<T>>["take"] =>
     async (wait) => {
       const [held] = await take(wait);
       if (held === undefined) return [];
       return [{ payload: await payloads.decodeTaken(held.payload), held }];
     };
-  // One for each lease, not for each message: Node keeps what it has combined as long as either lives.
+  // Combine once per lease, not per message: Node keeps a combined signal as long as either source lives.
   const combined = new WeakMap<AbortSignal, AbortSignal>();
   const eitherOf = (closing: AbortSignal, lease: AbortSignal): AbortSignal => {
     const known = combined.get(lease) ?? AbortSignal.any([closing, lease]);
@@ -45,7 +45,7 @@ export function exclusiveHandling<T>(
     takes,
     concurrency: 1,
     take: () => Promise.resolve([]),
-    run: (loop, stopping) => exclusive.run((take) => loop(openingOf(take)), stopping),
+    run: (loop, stopping) => exclusive.run((take) => loop(decodingTake(take)), stopping),
     handle: async ({ payload, held }, closing) => {
       if (!held.isOurs) {
         held.putBack();

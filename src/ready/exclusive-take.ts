@@ -1,28 +1,28 @@
 import type { WaitOptions } from "../queue/consuming/waiters.ts";
 
-/** A message of a partition that this process holds. */
+/** A message from a partition that this process holds exclusively. */
 export interface HeldTaken {
   readonly payload: Buffer;
   /** The fence of the lease under which it was taken. */
   readonly fence: number;
-  /** Aborted when the lease is over. */
+  /** Aborted when the lease ends. */
   readonly signal: AbortSignal;
-  /** Whether a handler may begin. Otherwise the message has to be put back. */
+  /** Whether the lease still holds, so that a handler may begin. Otherwise the message has to be put back. */
   readonly isOurs: boolean;
-  /** Puts it back to the head of its LIST. */
+  /** Puts the message back to the head of its LIST. */
   putBack(): void;
 }
 
-/** Takes from one partition, for its only handler. Rejects with a `ClosedError` when the partition is given up. */
+/** Takes from one held partition. Rejects with a `ClosedError` once this process gives the partition up. */
 export type TakeHeld = (wait: WaitOptions) => Promise<readonly HeldTaken[]>;
 
-/** How messages are taken exclusively. */
+/** Consumes a queue exclusively: each partition is held by one process at a time. */
 export interface ExclusiveTaking {
-  /** @throws {TypeError} if this client takes them already. */
+  /** @throws {TypeError} if this client already consumes the queue exclusively. */
   check(): void;
   /**
-   * Calls `consume` for each partition that this process comes to hold, which resolves when the take has rejected and
-   * nothing is in hand. Resolves when `stopping` is aborted and nothing is held any more.
+   * Calls `consume` for each partition that this process comes to hold. `consume` has to resolve once its take has
+   * rejected and its last handler has ended. Resolves once `stopping` is aborted and no partition is held.
    */
   run(consume: (take: TakeHeld) => Promise<void>, stopping: AbortSignal): Promise<void>;
 }

@@ -1,82 +1,81 @@
 import { randomUUID } from "node:crypto";
-import { RedisError, type DelaylineError } from "../errors.ts";
+import { RedisError } from "../errors.ts";
 import { giveBack } from "../lua/ready/give-back.ts";
 import { run } from "../lua/script.ts";
 import type { Connections } from "../redis/connections.ts";
-import type { Troubles, Work } from "../redis/troubles.ts";
+import type { Work } from "../redis/troubles.ts";
 import { Pause } from "../time/pause.ts";
-import type { Taken } from "./blocking-connection.ts";
 import type { Waiters } from "../queue/consuming/waiters.ts";
+import type { Taken } from "./blocking-connection.ts";
+import type { TakerHost } from "./taker-options.ts";
 
 /**
- * Puts messages that nobody took back to the head of their LIST, however often it has to try.
+ * Puts messages that nobody took back to the heads of their LISTs, and retries until that has worked.
  *
- * A message has no id, so each attempt carries the same receipt: where Redis has it, the messages are
- * back already. The receipt is removed after that.
+ * A message in a LIST has no id, so every attempt for a batch carries the same receipt. If Redis already has the
+ * receipt, the messages are back. The receipt is removed afterwards.
  *
- * If Redis refuses the messages, they stay in this process, and are tried again after a growing pause.
- * Whoever waits by then gets them. That is safe only as long as every attempt was refused: once a reply
- * was lost the messages may be back in Redis, and would be taken twice.
+ * While Redis refuses the messages, this process keeps them and retries after a growing pause. Anyone who waits by
+ * then gets them instead. That is safe only as long as every attempt was refused: once a reply was lost, the messages
+ * may be back in Redis, and delivering them here would deliver them twice.
  */
 export class GiveBack {
   readonly #queue: string;
   readonly #waiters: Waiters<Taken>;
   readonly #connections: Connections;
-  readonly #report: (error: DelaylineError) => void;
+  readonly #report: TakerHost["report"];
   readonly #work: Work;
   readonly #closeTimeout: number;
-  /** When it gives up, on the monotonic clock. */
+  /** From when on a failure is final (`performance.now()`). */
   #givesUpAt = Infinity;
-  /** The removals of receipts that are under way. */
-  readonly #removals = new Set<Promise<unknown>>();
+  /** Give-backs and removals of receipts that are under way. */
+  readonly #underWay = new Set<Promise<unknown>>();
 
-  /** `queue` is what errors call it; `waiters` are those who may get what Redis refuses. */
-  constructor(
-    queue: string,
-    waiters: Waiters<Taken>,
-    shared: {
-      readonly connections: Connections;
-      readonly report: (error: DelaylineError) => void;
-      readonly troubles: Troubles;
-      readonly closeTimeout: number;
-    },
-  ) {
+  /** `queue` is what errors call the queue. `waiters` may get messages that Redis refuses. */
+  constructor(queue: string, waiters: Waiters<Taken>, host: TakerHost) {
     this.#queue = queue;
     this.#waiters = waiters;
-    this.#connections = shared.connections;
-    this.#report = shared.report;
-    this.#work = shared.troubles.work();
-    this.#closeTimeout = shared.closeTimeout;
+    this.#connections = host.connections;
+    this.#report = host.report;
+    this.#work = host.troubles.work();
+    this.#closeTimeout = host.closeTimeout;
   }
 
   /**
-   * Puts messages back, oldest first, each to where it was taken from. Never rejects; resolves when this process
-   * has none of them any more.
+   * Puts messages back, oldest first, each to the LIST that it was taken from. Never rejects; resolves once this
+   * process holds none of them.
    */
   async putBack(messages: readonly Taken[]): Promise<void> {
     const bySource = new Map<string, Taken[]>();
     for (const message of messages) {
       const { ready } = message.source;
-      const others = bySource.get(ready);
-      if (others === undefined) bySource.set(ready, [message]);
-      else others.push(message);
+      const group = bySource.get(ready);
+      if (group === undefined) bySource.set(ready, [message]);
+      else group.push(message);
     }
-    // At once: where one is refused, the others need not wait for it.
-    await Promise.all(Array.from(bySource.values(), (group) => this.#putBackToOne(group)));
+    // Concurrently: while one LIST refuses, the messages of the others need not wait.
+    const groups = Array.from(bySource.values(), (group) => this.#putBackToOne(group));
+    await this.#track(Promise.all(groups));
   }
 
-  /** From now on failures are final once `closeTimeout` is over. */
+  /** Makes failures final once `closeTimeout` is over. */
   close(): void {
     this.#givesUpAt = Math.min(this.#givesUpAt, performance.now() + this.#closeTimeout);
   }
 
-  /** Resolves when the receipts are removed, or could not be. */
-  async receiptRemoved(): Promise<void> {
-    await Promise.all(this.#removals);
+  /** Resolves once nothing is under way: each message is back or given up, each receipt removed or left to expire. */
+  async settled(): Promise<void> {
+    while (this.#underWay.size > 0) await Promise.all(this.#underWay);
+  }
+
+  #track<Result>(work: Promise<Result>): Promise<Result> {
+    const tracked: Promise<Result> = work.finally(() => this.#underWay.delete(tracked));
+    this.#underWay.add(tracked);
+    return tracked;
   }
 
   async #putBackToOne(messages: readonly Taken[]): Promise<void> {
-    // Backwards, since each batch goes to the head: the oldest comes last and stands first.
+    // Backwards: each batch goes to the head, so the oldest has to be pushed last.
     for (let end = messages.length; end > 0; end -= BATCH) {
       await this.#putBackBatch(messages.slice(Math.max(0, end - BATCH), end));
     }
@@ -92,12 +91,8 @@ export class GiveBack {
         const { background } = this.#connections;
         await run(background, giveBack, { ready, receipts }, { receipt }, batch);
         this.#work.succeeded();
-        // Nobody waits for this, and a receipt that stays does no harm. It is dropped after a day.
-        const removal: Promise<unknown> = background
-          .zrem(receipts, receipt)
-          .catch(() => {})
-          .finally(() => this.#removals.delete(removal));
-        this.#removals.add(removal);
+        // No caller waits for this. A receipt that stays does no harm, and is dropped after a day.
+        void this.#track(background.zrem(receipts, receipt).catch(() => {}));
         return;
       } catch (error) {
         const isFinal = performance.now() > this.#givesUpAt;

@@ -10,7 +10,7 @@ import {
   type OnHandlerError,
 } from "../queue/consuming/handler.ts";
 
-/** What runs a handler. */
+/** What {@link handle} needs of the subscription that it works for. */
 export interface HandlingHost<T> {
   readonly queue: string;
   readonly counters: Counters;
@@ -18,7 +18,7 @@ export interface HandlingHost<T> {
   readonly report: (error: DelaylineError) => void;
 }
 
-/** Runs a handler on a payload, counts, and tells of its failure. Never rejects. */
+/** Runs a handler on a payload, counts the outcome, and reports a failure. Never rejects. */
 export async function handle<T>(
   handler: Handler<T>,
   payload: T,

@@ -1,30 +1,31 @@
 import type { Pauses } from "../queue/pause-watch.ts";
 
-/** A ready LIST, and where the receipts of its give-backs stand. */
+/** A ready LIST, and the key of its give-back receipts. */
 export interface Source {
   readonly ready: string;
   readonly receipts: string;
 }
 
-/** A ready LIST, and whether its queue is paused. */
+/** A {@link Source} whose queue may be paused. */
 export interface PausableSource extends Source {
   readonly pauses: Pauses;
 }
 
-/** Which of several LISTs comes first: always the first of them, or each in its turn. */
+/** Which of several LISTs is asked first: always the first one, or each in its turn. */
 export type SourceOrder = "fixed" | "rotating";
 
-/** The LISTs that a taker takes from: which of them are open, and in which order they are asked. */
+/** The LISTs that a taker takes from: which of them are open (not paused), and in which order to ask them. */
 export class OpenSources {
   readonly #order: SourceOrder;
   readonly #onChange: () => void;
   #all: readonly PausableSource[] = [];
   #open: readonly Source[] = [];
-  /** Ends the listening to their pauses. */
+  /** Stop listening to the sources' pauses. */
   #unlisten: readonly (() => void)[] = [];
+  /** In a rotating order: where the next question begins, modulo the number of open sources. */
   #turn = 0;
 
-  /** `onChange` is called when other sources are open than before. */
+  /** `onChange` is called whenever {@link open} becomes another array. */
   constructor(order: SourceOrder = "fixed", onChange: () => void) {
     this.#order = order;
     this.#onChange = onChange;
@@ -34,17 +35,17 @@ export class OpenSources {
     return this.#all;
   }
 
-  /** Those that are not paused. It is another array whenever one is paused or resumed, and with each {@link set}. */
+  /** The sources known not to be paused. A new array whenever a pause changes, and with each {@link set}. */
   get open(): readonly Source[] {
     return this.#open;
   }
 
-  /** Those of which it is not known whether they are paused. */
+  /** The sources that may be paused: their state is not known yet. */
   get unknown(): readonly PausableSource[] {
     return this.#all.filter(({ pauses }) => pauses.isPaused === undefined);
   }
 
-  /** From now on it is these. */
+  /** Replaces all sources. */
   set(sources: readonly PausableSource[]): void {
     this.close();
     this.#all = sources;
@@ -53,8 +54,8 @@ export class OpenSources {
   }
 
   /**
-   * The open ones in the order in which the next `count` messages are asked for. In a rotating order the next
-   * question begins behind `count` of them: so each LIST comes to be among the first, and none starves.
+   * The open sources, in the order in which to ask them for the next `count` messages. In a rotating order the next
+   * call begins `count` sources further on, so that each LIST comes first in its turn and none starves.
    */
   next(count: number): readonly Source[] {
     const { length } = this.#open;
@@ -64,7 +65,7 @@ export class OpenSources {
     return [...this.#open.slice(first), ...this.#open.slice(0, first)];
   }
 
-  /** Listens to their pauses no more. */
+  /** Stops listening to pauses. */
   close(): void {
     for (const unlisten of this.#unlisten) unlisten();
   }

@@ -1,50 +1,49 @@
 /** What to send next: a pop, a block, or both. */
 export interface Step {
-  /** How many messages to pop at most; 0: no pop is sent. */
+  /** How many messages to pop at most; 0 sends no pop. */
   readonly pop: number;
   /** Whether a block for one message is sent, behind the pop if there is one. */
   readonly isBlocking: boolean;
 }
 
 /**
- * Decides how to take for those who wait: by a block, by a pop, or by a pop in front of a block.
+ * Decides how to take for the waiters: by a block, by a pop, or by a pop in front of a block.
  *
- * A block brings one message, and waits for it. A pop brings many, but is wasted where there are none.
- * So a pop is sent only when there may be messages: when the first starts to wait, after a pop that
- * was filled, and after a block that brought one.
+ * A block waits, but returns one message. A pop returns many, but is wasted on an empty LIST. So a pop is only sent
+ * when there may be messages: when the first waiter comes, after a pop that was filled, and after a block that
+ * returned a message.
  *
- * Among many consumers that is still too often. Each message ends the block of one of them, and
- * nothing is left for the pop that follows. So after a pop in vain the next one is put off until 1
- * block has brought a message, then 3, 7, and at last 15. A pop that brings any ends that.
+ * With many consumers that is still too often: each message ends one consumer's block, and leaves nothing for the pop
+ * that follows. So after an empty pop, the next one waits until 1 block has returned a message, then 3, 7, and at most
+ * 15. A pop that returns a message resets this.
  *
- * The last who waits is left to the block; a pop takes for the others. If there are no others, a pop is
- * sent only where it can bring more than the block would.
+ * The block serves the last waiter, and a pop the others. With a single waiter, a pop is only sent if that waiter
+ * takes more than the one message that a block returns.
  */
 export class PopRhythm {
   readonly #mayPop: boolean;
   readonly #isSparing: boolean;
   #isPopDue = true;
-  /** How many blocks bring a message between two pops. */
+  /** How many blocks have to return a message between two pops. */
   #blocksBetween = 0;
-  /** How many of these are left. */
+  /** How many of these blocks are still to come. */
   #blocksLeft = 0;
 
   /**
-   * `mayPop`: false if there are several LISTs in a fixed order, since only a block knows which of them comes
-   * first. `isSparing`: true if the only one who waits does without a pop as the others do, since he waits elsewhere
-   * at the same time.
+   * `mayPop` is false for several LISTs in a fixed order, since only a block serves them in that order. `isSparing`
+   * puts off pops for a single waiter, too: it waits elsewhere at the same time, so its pops are often in vain.
    */
   constructor(mayPop: boolean, isSparing = false) {
     this.#mayPop = mayPop;
     this.#isSparing = isSparing;
   }
 
-  /** The first starts to wait: messages may have come while nobody did. */
+  /** The first waiter has come: messages may have arrived while nobody waited. */
   restart(): void {
     this.#isPopDue = !this.#isSparing || this.#blocksLeft === 0;
   }
 
-  /** Decides what to send. `wanted`: how many messages each of those who wait takes at most. */
+  /** Decides what to send; `wanted` is how many messages each waiter takes at most. */
   next(wanted: readonly number[]): Step {
     const last = wanted.at(-1) ?? 1;
     const others = wanted.slice(0, -1).reduce((sum, max) => sum + max, 0);
@@ -54,21 +53,22 @@ export class PopRhythm {
     return { pop: 0, isBlocking: true };
   }
 
-  /** The pop of a step has brought `count` messages. */
+  /** The pop of a step returned `count` messages. */
   onPop({ pop, isBlocking }: Step, count: number): void {
     if (isBlocking || this.#isSparing) {
-      this.#blocksBetween = count === 0 ? Math.min(2 * this.#blocksBetween + 1, BLOCKS_BETWEEN) : 0;
+      this.#blocksBetween =
+        count === 0 ? Math.min(2 * this.#blocksBetween + 1, MAX_BLOCKS_BETWEEN) : 0;
       this.#blocksLeft = this.#blocksBetween;
     }
     if (!isBlocking) this.#isPopDue = count === pop;
   }
 
-  /** The block of a step has brought `count` messages: 0 or 1. */
+  /** The block of a step returned `count` messages: 0 or 1. */
   onBlock(count: number): void {
     this.#isPopDue = count > 0 && this.#blocksLeft === 0;
     if (count > 0 && this.#blocksLeft > 0) this.#blocksLeft--;
   }
 }
 
-/** So many blocks bring a message between two pops at most. */
-const BLOCKS_BETWEEN = 15;
+/** The largest number of blocks between two pops. */
+const MAX_BLOCKS_BETWEEN = 15;

@@ -4,7 +4,7 @@ import type { Payloads } from "../queue/payloads.ts";
 import { QueueHandle, type HandleOptions } from "../queue/queue-handle.ts";
 import type { ReadyFace } from "./ready-list.ts";
 
-/** What a handle can do with ready messages besides taking them: put, read and drop them. */
+/** The operations on ready messages other than taking: put, read and drop. */
 export abstract class ReadyHandle<T> extends QueueHandle {
   readonly #list: ReadyFace;
   readonly #payloads: Payloads<T>;
@@ -19,8 +19,8 @@ export abstract class ReadyHandle<T> extends QueueHandle {
   /**
    * Puts a message at the end of the ready messages, without a delay.
    *
-   * If the connection is lost before the reply comes, ioredis may send it again, and it may be there
-   * twice: a ready message has no id. `DelayedQueue.offer` with a delay of 0 is stored once.
+   * If the connection is lost before the reply arrives, ioredis may send the command again, which may store the message
+   * twice: a ready message has no id. `DelayedQueue.offer` with a delay of 0 stores it once.
    *
    * @throws {EncodeError | PayloadTooLargeError} if the payload has no legal form; nothing was sent.
    */
@@ -28,7 +28,7 @@ export abstract class ReadyHandle<T> extends QueueHandle {
     await this.putMany([payload], options);
   }
 
-  /** Puts messages at the end of the ready messages, in this order. Otherwise as {@link put}. */
+  /** Puts messages at the end of the ready messages, in this order. Otherwise like {@link put}. */
   async putMany(payloads: Iterable<T>, options?: CallOptions): Promise<void> {
     checkIterable("payloads", payloads);
     const signal = callSignal(options);
@@ -39,30 +39,31 @@ export abstract class ReadyHandle<T> extends QueueHandle {
     }
   }
 
-  /** The oldest ready payload, which stays there; undefined if there is none. */
+  /** Returns the oldest ready payload without taking it; undefined if there is none. */
   async peek(options?: CallOptions): Promise<T | undefined> {
     const payload = await this.#list.peek(callSignal(options));
     return payload && this.#payloads.decode(payload);
   }
 
-  /** How many messages are ready. O(1). */
+  /** Returns the number of ready messages. O(1). */
   async size(options?: CallOptions): Promise<number> {
     return await this.#list.size(callSignal(options));
   }
 
   /**
-   * All ready payloads, oldest first, which stay there. One snapshot: O(N) in a single command.
+   * Returns all ready payloads, oldest first, without taking them. One snapshot, read by a single O(N) command.
    *
-   * What the codec cannot read is left out, and reported by an `error` event.
+   * Payloads that the codec cannot read are left out, and reported by an `error` event.
    */
   async readAll(options?: CallOptions): Promise<T[]> {
     return this.#payloads.decodeAll(await this.#list.readAll(callSignal(options)));
   }
 
-  /** Drops all ready messages; returns how many. Those that are still delayed stay. */
+  /** Drops all ready messages; returns how many. Delayed messages stay. */
   async clear(options?: CallOptions): Promise<number> {
     return await this.#list.clear(callSignal(options));
   }
 }
 
+/** Messages per command. */
 const PUT_BATCH = 100;

@@ -1,4 +1,4 @@
-import { ClosedError, type DelaylineError } from "../errors.ts";
+import { ClosedError } from "../errors.ts";
 import { clearReady } from "../lua/ready/clear-ready.ts";
 import { pushReady } from "../lua/ready/push-ready.ts";
 import { asNumber } from "../lua/reply.ts";
@@ -7,66 +7,52 @@ import type { QueueKeys } from "../queue/keys.ts";
 import type { Queue } from "../queue/queue.ts";
 import type { OnConnected } from "../redis/blocking-client.ts";
 import type { RedisClient } from "../redis/client.ts";
-import type { Connections } from "../redis/connections.ts";
 import type { Taken } from "./blocking-connection.ts";
-import type { Troubles } from "../redis/troubles.ts";
 import type { PausableSource } from "./open-sources.ts";
 import { Taker } from "./taker.ts";
+import type { TakerHost } from "./taker-options.ts";
 import type { WaitOptions } from "../queue/consuming/waiters.ts";
 
-/** What a handle asks of the ready messages of its queue, which may be in many partitions. */
+/** The ready messages of a queue, as a handle sees them: in one LIST, or in many partitions. */
 export type ReadyFace = Omit<Pick<ReadyList, keyof ReadyList>, "exclusive">;
 
+/** What a {@link ReadyList} needs of the client that it works for. */
+interface Host extends TakerHost {
+  readonly pauses: Pauses;
+}
+
 /**
- * The ready messages of one queue, as bytes. There is one such object per queue and client, however
- * many handles there are: all who wait share a connection.
+ * The ready messages of one queue, as bytes. A client has one such object per queue, however many handles there are,
+ * so all waiters share a connection.
  *
- * Arguments have been checked. Every method rejects with `ClosedError` once the queue is closed, and
- * with `RedisError` if Redis refuses a command or its reply is lost.
+ * Callers check the arguments. Every method rejects with `ClosedError` once the queue is closed, and with `RedisError`
+ * if Redis refuses a command or its reply is lost.
  */
 export class ReadyList {
   readonly #queue: Queue;
-  readonly #shared: {
-    readonly connections: Connections;
-    readonly pauses: Pauses;
-    readonly report: (error: DelaylineError) => void;
-    readonly troubles: Troubles;
-    readonly closeTimeout: number;
-  };
-  /** By the names of the queues that are waited for together. */
+  readonly #host: Host;
+  /** By the LISTs that are waited for together. */
   readonly #takers = new Map<string, Taker>();
-  /** Those that belong to somebody else. */
+  /** Takers that callers of {@link exclusive} own. */
   readonly #exclusive = new Set<Taker>();
   #isClosed = false;
 
-  constructor(
-    queue: Queue,
-    shared: {
-      readonly connections: Connections;
-      readonly pauses: Pauses;
-      readonly report: (error: DelaylineError) => void;
-      readonly troubles: Troubles;
-      readonly closeTimeout: number;
-    },
-  ) {
+  constructor(queue: Queue, host: Host) {
     this.#queue = queue;
-    this.#shared = shared;
+    this.#host = host;
   }
 
-  /** @throws {ClosedError} once {@link close} was called, when running handlers may still offer. */
+  /** @throws {ClosedError} once {@link close} was called; running handlers may still offer then. */
   checkTaking(): void {
     if (this.#isClosed) throw new ClosedError("the client");
   }
 
-  /** @throws {ClosedError} once the queue refuses every call. */
+  /** @throws {ClosedError} once the queue is closed. */
   checkOpen(): void {
     this.#queue.checkOpen();
   }
 
-  /**
-   * Waits for payloads of this queue, `max` at most, or of others where it has none; see
-   * {@link Taker.wait}.
-   */
+  /** Waits for up to `max` payloads of this queue, or of `others` if it has none; see {@link Taker.wait}. */
   async take(
     max: number,
     options: WaitOptions,
@@ -79,23 +65,23 @@ export class ReadyList {
   }
 
   /**
-   * Makes a taker of its own for this list, over a connection of its own; `onConnected` is as a taker knows it.
-   * Who has it may close it; {@link close} does otherwise.
+   * Makes a separate taker for this list, with its own connection; see {@link TakerOptions} for `onConnected`. The
+   * caller may close it; otherwise {@link close} does.
    */
   exclusive(onConnected: OnConnected): Taker {
     this.checkTaking();
     for (const taker of this.#exclusive) if (taker.isClosed) this.#exclusive.delete(taker);
-    const taker = new Taker([this.#source], this.#shared, { onConnected });
+    const taker = new Taker([this.#source], this.#host, { onConnected });
     this.#exclusive.add(taker);
     return taker;
   }
 
   /**
-   * Takes payloads that are there, `max` at most, without waiting; none while the queue is paused. What
-   * arrives after the call was given up goes back.
+   * Takes up to `max` payloads without waiting; none while the queue is paused. Payloads that arrive after the call was
+   * given up go back.
    */
   async pop(max: number, signal?: AbortSignal): Promise<readonly Buffer[]> {
-    const { pauses } = this.#shared;
+    const { pauses } = this.#host;
     const take = async (redis: RedisClient, { ready }: QueueKeys) => {
       if (pauses.isPaused === undefined) await pauses.known();
       return pauses.isPaused ? [] : await redis.lpopBuffer(ready, max);
@@ -110,7 +96,7 @@ export class ReadyList {
     return taken;
   }
 
-  /** Counts messages where they were taken from. */
+  /** Counts messages at the queues that they were taken from. */
   #countEach(taken: readonly Taken[], others: readonly ReadyList[]): void {
     for (const { source } of taken) {
       const from = others.find((list) => list.#queue.keys.ready === source.ready) ?? this;
@@ -119,8 +105,8 @@ export class ReadyList {
   }
 
   /**
-   * Puts payloads at the end. If it is sent a second time they are there twice. Of a partition: `knownFact` is what
-   * was known when it was chosen; see {@link Queue.run}.
+   * Puts payloads at the end. A push that is sent again stores them twice. For a partition, `knownFact` is the fact by
+   * which the caller chose it; see {@link Queue.run}.
    */
   async push(payloads: readonly Buffer[], signal?: AbortSignal, knownFact?: string): Promise<void> {
     if (knownFact !== undefined) {
@@ -136,7 +122,7 @@ export class ReadyList {
     this.#queue.counters.offered += payloads.length;
   }
 
-  /** The oldest payload, which stays there; undefined if there is none. */
+  /** Returns the oldest payload without taking it; undefined if there is none. */
   async peek(signal?: AbortSignal): Promise<Buffer | undefined> {
     const payload = await this.#queue.call(
       "look at",
@@ -152,17 +138,17 @@ export class ReadyList {
     );
   }
 
-  /** All payloads, oldest first, which stay there. */
+  /** Returns all payloads, oldest first, without taking them. */
   readAll(signal?: AbortSignal): Promise<Buffer[]> {
     return this.#queue.call("read", (redis, { ready }) => redis.lrangeBuffer(ready, 0, -1), signal);
   }
 
-  /** Drops all; returns how many. */
+  /** Drops all payloads; returns how many. */
   clear(signal?: AbortSignal): Promise<number> {
     return this.#queue.change("clear", clearReady, {}, { signal });
   }
 
-  /** Ends every wait; resolves when nothing is in hand any more. */
+  /** Rejects every wait; resolves once this process holds no message. */
   async close(): Promise<void> {
     this.#isClosed = true;
     const takers = [...this.#takers.values(), ...this.#exclusive];
@@ -171,7 +157,7 @@ export class ReadyList {
 
   get #source(): PausableSource {
     const { ready, receipts } = this.#queue.keys;
-    return { ready, receipts, pauses: this.#shared.pauses };
+    return { ready, receipts, pauses: this.#host.pauses };
   }
 
   #taker(others: readonly ReadyList[]): Taker {
@@ -180,7 +166,7 @@ export class ReadyList {
     const names = JSON.stringify(sources.map(({ ready }) => ready));
     let taker = this.#takers.get(names);
     if (taker === undefined) {
-      taker = new Taker(sources, this.#shared);
+      taker = new Taker(sources, this.#host);
       this.#takers.set(names, taker);
     }
     return taker;

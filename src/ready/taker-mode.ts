@@ -1,4 +1,4 @@
-/** The modes of a taker, and which may follow each; its docstring says what they mean. */
+/** The modes of a taker, each with the modes that may follow it; {@link Taker} describes them. */
 const NEXT = {
   idle: ["gathering", "closed"],
   gathering: ["idle", "connecting", "paused", "popping", "blocking", "recovering"],
@@ -12,14 +12,14 @@ const NEXT = {
   closed: [],
 } as const;
 
+/** A mode of a taker. */
 export type TakerMode = keyof typeof NEXT;
 
 /**
- * Checks a transition.
+ * Checks a transition; throws if it is illegal, which means that the taker has a bug.
  *
- * An illegal one is a mistake in the taker, and throws. In production that is a step that fails like any
- * other: it is reported, and the taker recovers. It must not cost a message, so no mode is entered while
- * messages are held only by the caller.
+ * In production this is a failed step like any other: the taker reports it and recovers. It must not cost a message,
+ * so a mode is never entered while only the caller's variables hold messages.
  */
 export function checkFollows(from: TakerMode, to: TakerMode): void {
   const next: readonly TakerMode[] = NEXT[from];

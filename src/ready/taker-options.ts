@@ -1,18 +1,29 @@
+import type { DelaylineError } from "../errors.ts";
 import type { OnConnected } from "../redis/blocking-client.ts";
+import type { Connections } from "../redis/connections.ts";
+import type { Troubles } from "../redis/troubles.ts";
 import type { SourceOrder } from "./open-sources.ts";
 
-/** What may be said of a taker. */
+/** What a taker needs of the client that it works for. */
+export interface TakerHost {
+  readonly connections: Connections;
+  readonly report: (error: DelaylineError) => void;
+  readonly troubles: Troubles;
+  /** How long give-backs are retried after `close`, in milliseconds. */
+  readonly closeTimeout: number;
+}
+
+/** How a taker takes. */
 export interface TakerOptions {
   /** Defaults to "fixed". */
   readonly order?: SourceOrder | undefined;
   /** What errors call the queue. Defaults to the names of the LISTs. */
   readonly name?: string | undefined;
-  /** Whether who waits does so elsewhere at the same time; see {@link PopRhythm}. Defaults to false. */
+  /** Whether the waiters also wait elsewhere at the same time; see {@link PopRhythm}. Defaults to false. */
   readonly isSparing?: boolean | undefined;
   /**
-   * Is called with the id and the name on the server of each connection that was opened, before anything is taken
-   * on it. If it rejects, the connection is ended, and that is a failure to take. It has to end in any case: `close`
-   * awaits it.
+   * Called with the id and the name on the server of each new connection, before the taker uses it. If it rejects, the
+   * connection is closed, and opening it has failed. It must settle, because `close` awaits it.
    */
   readonly onConnected?: OnConnected | undefined;
 }

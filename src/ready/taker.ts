@@ -1,7 +1,7 @@
-import { RedisError, type DelaylineError } from "../errors.ts";
+import { RedisError } from "../errors.ts";
 import { isPassing } from "../failure.ts";
 import type { Connections } from "../redis/connections.ts";
-import type { Troubles, Work } from "../redis/troubles.ts";
+import type { Work } from "../redis/troubles.ts";
 import { Unblocking } from "../redis/unblocking.ts";
 import { Pause } from "../time/pause.ts";
 import { BlockingConnection, type Taken } from "./blocking-connection.ts";
@@ -9,54 +9,57 @@ import { GiveBack } from "./give-back.ts";
 import { OpenSources, type PausableSource, type Source } from "./open-sources.ts";
 import { PopRhythm } from "./pop-rhythm.ts";
 import { checkFollows, type TakerMode } from "./taker-mode.ts";
-import type { TakerOptions } from "./taker-options.ts";
+import type { TakerHost, TakerOptions } from "./taker-options.ts";
 import { Waiters, type WaitOptions } from "../queue/consuming/waiters.ts";
 
 /**
- * Takes ready messages for all who wait for them in this process, over one connection per queue (or per
- * set of queues that are polled together).
+ * Takes ready messages for every caller in this process that waits for them, over one connection per queue, or per set
+ * of queues that are polled together.
  *
- * It never fetches more than is waited for, so no message lies in a process that is busy. While anybody
- * waits it blocks for one message: that is all that Redis can give to a process that has vanished without
- * a word. Where there may be more, a pop for the others goes in front of the block.
+ * A taker never takes more messages than its waiters want, so no message sits in a busy process. While anybody waits,
+ * the taker blocks for one message. One message is therefore all that Redis can hand to a process that has vanished
+ * unnoticed. Where more messages may be ready, a pop for the other waiters is sent in front of the block.
  *
- * Of several LISTs in a *fixed* order a later one is served while those before it are empty, and it only blocks. In
- * a *rotating* order each comes first in its turn, and it also pops, from all of them evenly. These LISTs have to be
- * on one server, and may change while it runs.
+ * Of several LISTs in a *fixed* order, a later one is served only while those before it are empty, and the taker only
+ * blocks. In a *rotating* order each LIST comes first in its turn, and the taker also pops, evenly from all of them.
+ * These LISTs have to be on one server. They may change while the taker runs.
  *
- * When the last waiter leaves, the block is ended with CLIENT UNBLOCK from another connection, and its
- * reply is awaited: it holds a message, or says that there is none. To drop the socket instead would lose
- * the message in every third race. A message that arrives for nobody goes back to the head of its LIST.
+ * When the last waiter leaves, the taker ends the block with CLIENT UNBLOCK from another connection and awaits the
+ * block's reply, which either carries a message or says that there is none. Dropping the socket instead would lose
+ * the message in every third race. A message that nobody takes goes back to the head of its LIST.
  *
- * The taker is always in one of these modes:
+ * The taker is always in exactly one mode:
  *
- * - **idle**: nobody waits, and nothing is under way. A connection stays open. The first who starts to
- *   wait makes it *gathering*; `close` makes it *closed*.
- * - **gathering**: the current turn of the event loop ends first, so that all who start to wait in it are
- *   served together. Each step begins and ends here. If it is not known whether a queue is paused, or
- *   there is no connection, the next mode is *connecting*; if every queue is paused, *paused*. If somebody
- *   is unserved (see {@link Waiters}), it is *popping*. Otherwise {@link PopRhythm} chooses *popping* or
- *   *blocking*. If nobody waits any more, it is *idle*.
- * - **connecting**: it is being asked whether a queue is paused, or a connection is being opened. Then
- *   *gathering*, as all may have left meanwhile.
- * - **paused**: nothing is asked of Redis, and who waits goes on waiting until its time is over. When a
- *   queue is resumed, or nobody waits any more: *gathering*.
- * - **popping**: a pop without a block is under way. Then *gathering*; but *giving back* if it brought
- *   more than those who have stayed can take.
- * - **blocking**: a block is under way, perhaps with a pop in front, and somebody waits for it. When it
- *   brings a message, or its time is over: *gathering*. When the last waiter leaves, a queue is paused or
- *   resumed, the queues are others, or the pop brought more than those who have stayed can take: *unblocking*.
- * - **unblocking**: the block is in vain, and is being ended. If somebody starts to wait before the reply
- *   is there, no message is left over, and no queue was paused or resumed: *blocking*. When the reply is
- *   there: *giving back* if there is a message for nobody, otherwise *gathering*.
- * - **giving back**: {@link GiveBack} puts back what nobody took, however long that takes. Nothing is
- *   taken meanwhile, since a later message would overtake these. Then *gathering*.
- * - **recovering**: a step has failed. If Redis refuses for good, all who wait are told. Otherwise the
- *   failure is reported, the connection is given up, and a growing pause follows. Then *gathering*.
- * - **closed**: the connection is ended, and nothing follows.
+ * - **idle**: nobody waits, and nothing is under way. The connection stays open.
+ *   The first waiter → *gathering*. `close` → *closed*.
+ * - **gathering**: lets the current turn of the event loop finish, so that all calls of one turn are served together.
+ *   Every step begins and ends here. The first rule that applies picks the next mode:
+ *   1. Nobody waits any more → *idle*.
+ *   2. Nobody knows yet whether some queue is paused → *connecting*.
+ *   3. Every queue is paused → *paused*.
+ *   4. There is no connection → *connecting*.
+ *   5. Somebody is unserved (see {@link Waiters}) → *popping*.
+ *   6. {@link PopRhythm} chooses → *popping* or *blocking*.
+ * - **connecting**: a connection is being opened, or the pause watch is asking Redis.
+ *   Done → *gathering*, because all waiters may have left meanwhile.
+ * - **paused**: nothing is sent to Redis. Waiters keep waiting until their time is over.
+ *   A queue is resumed, its state becomes unknown, or the last waiter leaves → *gathering*.
+ * - **popping**: a pop without a block is under way.
+ *   Its reply → *gathering*, or → *giving back* if it carries more than the remaining waiters take.
+ * - **blocking**: a block is under way, perhaps with a pop in front of it, and somebody waits for it.
+ *   A message, or the end of the block's time → *gathering*. The last waiter leaves, a queue is paused or resumed, the
+ *   sources change, or the pop brought more than the remaining waiters take → *unblocking*.
+ * - **unblocking**: nobody needs the block any more, and the taker is ending it.
+ *   The reply → *giving back* if it leaves messages that nobody takes, otherwise → *gathering*. Somebody starts to
+ *   wait before the reply, no message is left over, and the sources are unchanged → *blocking*.
+ * - **giving back**: {@link GiveBack} returns messages that nobody took, however long that takes. The taker takes
+ *   nothing meanwhile, since later messages would overtake these. Done → *gathering*.
+ * - **recovering**: a step failed. If Redis refuses for good, every waiter is rejected. Otherwise the taker reports the
+ *   failure, drops the connection and pauses, longer each time. Then → *gathering*.
+ * - **closed**: the connection is closed. Nothing follows.
  *
- * Closing is no mode. It makes all waiters leave and lets none come, and the taker becomes idle as it does
- * whenever the last one leaves.
+ * *Closing* is not a mode: `close` rejects all waiters and admits no more, so the taker becomes idle by the same steps
+ * as whenever the last waiter leaves.
  */
 export class Taker {
   readonly #queue: string;
@@ -71,75 +74,65 @@ export class Taker {
   readonly #pause = new Pause(100, 500);
 
   #mode: TakerMode = "idle";
-  /** What the block that is under way was sent for. */
+  /** The sources that the current block was sent for. */
   #blockedFor: readonly Source[] = [];
   /** Ends the mode *paused*. */
-  #wake = () => {};
+  #endRest = () => {};
   #connection: BlockingConnection | undefined;
-  /** What the pop in front of a block brought for nobody. It goes back when the block has ended. */
+  /** What the pop in front of a block brought in excess. It goes back once the block has ended. */
   #left: readonly Taken[] = [];
-  /** All that happens between idle and idle. */
+  /** Runs from leaving *idle* until *idle* again. */
   #working: Promise<void> | undefined;
   #stepping: Promise<void> | undefined;
-  #puttingBack: Promise<unknown> | undefined;
 
-  constructor(
-    sources: readonly PausableSource[],
-    shared: {
-      readonly connections: Connections;
-      readonly report: (error: DelaylineError) => void;
-      readonly troubles: Troubles;
-      readonly closeTimeout: number;
-    },
-    options: TakerOptions = {},
-  ) {
+  constructor(sources: readonly PausableSource[], host: TakerHost, options: TakerOptions = {}) {
     this.#queue = options.name ?? `queue "${sources.map(({ ready }) => ready).join('", "')}"`;
     this.#options = options;
     this.#sources = new OpenSources(options.order, () => this.#onChange());
-    this.#connections = shared.connections;
-    this.#takes = shared.troubles.work();
-    this.#unblocking = new Unblocking(this.#queue, shared.troubles.work());
+    this.#connections = host.connections;
+    this.#takes = host.troubles.work();
+    this.#unblocking = new Unblocking(this.#queue, host.troubles.work());
     this.#waiters = new Waiters(this.#queue, {
-      // While it is paused nothing is asked, so there is no connection to wait for.
+      // A paused taker sends nothing, so no waiter has to wait for a connection.
       isConnected: () => this.#openConnection !== undefined || this.#mode === "paused",
       onChange: () => this.#onChange(),
     });
     const mayPop = options.order === "rotating" || sources.length === 1;
     this.#rhythm = new PopRhythm(mayPop, options.isSparing);
-    this.#giveBack = new GiveBack(this.#queue, this.#waiters, shared);
+    this.#giveBack = new GiveBack(this.#queue, this.#waiters, host);
     this.#sources.set(sources);
   }
 
-  /** Whether {@link close} has ended. */
+  /** Whether {@link close} has completed. */
   get isClosed(): boolean {
     return this.#mode === "closed";
   }
 
   /**
-   * Waits for messages as {@link Waiters.wait} does; rejects with {@link RedisError} also if Redis refuses the pop
-   * (WRONGTYPE, NOPERM). A lost connection does not reject: it is reported, and the wait goes on.
+   * Waits for messages as {@link Waiters.wait} does.
+   *
+   * Also rejects with {@link RedisError} if Redis refuses the pop (WRONGTYPE, NOPERM). A lost connection does not
+   * reject: the taker reports it, and the wait goes on.
    */
   wait(max: number, options: WaitOptions): Promise<readonly Taken[]> {
     return this.#waiters.wait(max, options);
   }
 
-  /** Puts messages back to the heads of their LISTs, oldest first; they were taken for nobody. */
+  /** Puts messages that nobody took, oldest first, back to the heads of their LISTs. */
   putBack(messages: readonly Taken[]): void {
-    if (messages.length === 0) return;
-    const puttingBack = this.#giveBack.putBack(messages);
-    this.#puttingBack = Promise.all([this.#puttingBack, puttingBack]);
+    void this.#giveBack.putBack(messages);
   }
 
   /**
-   * From now on it takes from these; while there are none, all wait. Resolves when what was under way from others is
-   * delivered, or has gone back. Only for a taker with a rotating order.
+   * Replaces the sources; with none, all waiters keep waiting. Resolves once messages that were under way from the
+   * former sources are delivered, or have gone back. Only for a taker with a rotating order.
    */
   async setSources(sources: readonly PausableSource[]): Promise<void> {
     this.#sources.set(sources);
     if (this.#mode !== "paused") await this.#stepping?.catch(() => {});
   }
 
-  /** Ends every wait with a `ClosedError`; resolves when nothing is in hand any more. */
+  /** Rejects every wait with a `ClosedError`; resolves once this process holds no message. */
   async close(): Promise<void> {
     this.#giveBack.close();
     this.#sources.close();
@@ -147,8 +140,7 @@ export class Taker {
     this.#pause.end();
     await this.#working;
     await this.#unblocking.ended();
-    await this.#puttingBack;
-    await this.#giveBack.receiptRemoved();
+    await this.#giveBack.settled();
     this.#connection?.disconnect();
     if (this.#mode !== "closed") this.#enter("closed");
   }
@@ -159,15 +151,15 @@ export class Taker {
     this.#mode = mode;
   }
 
-  /** Somebody has started to wait, or has left; messages are left over; or other sources are open. */
+  /** Called when somebody starts to wait or leaves, when messages are left over, and when other sources are open. */
   #onChange(): void {
     const isStale = this.#blockedFor !== this.#sources.open;
-    const isInVain = this.#waiters.waitingCount === 0 || this.#left.length > 0 || isStale;
-    if (this.#mode === "idle" && this.#waiters.areThere) this.#working = this.#work();
-    else if (this.#mode === "blocking" && isInVain) this.#enter("unblocking");
-    else if (this.#mode === "unblocking" && !isInVain) this.#enter("blocking");
-    else if (this.#mode === "paused") this.#onPaused();
-    // Also if it was unblocking before: the last attempt may have failed.
+    const isUnwanted = this.#waiters.waitingCount === 0 || this.#left.length > 0 || isStale;
+    if (this.#mode === "idle" && this.#waiters.areThere) this.#working = this.#run();
+    else if (this.#mode === "blocking" && isUnwanted) this.#enter("unblocking");
+    else if (this.#mode === "unblocking" && !isUnwanted) this.#enter("blocking");
+    else if (this.#mode === "paused") this.#reviewPause();
+    // Also if the mode was unblocking already: the last attempt may have failed.
     if (this.#mode !== "unblocking") return;
     this.#unblocking.start(
       () => this.#connection?.unblock(),
@@ -175,18 +167,19 @@ export class Taker {
     );
   }
 
-  #onPaused(): void {
-    // No reply is under way that could bring them a message.
+  #reviewPause(): void {
+    // No reply is under way that could carry a message for them.
     this.#waiters.dismissExpired();
     const { open, unknown } = this.#sources;
-    if (open.length + unknown.length > 0 || !this.#waiters.areThere) this.#wake();
+    if (open.length + unknown.length > 0 || !this.#waiters.areThere) this.#endRest();
   }
 
-  async #work(): Promise<void> {
+  async #run(): Promise<void> {
     this.#rhythm.restart();
     this.#enter("gathering");
     for (;;) {
-      // After the promises that the last step has settled: who waits again at once is served, too.
+      // Run after the reactions to promises that the last step settled, so that a caller who waits again at once joins
+      // the next step.
       await new Promise<void>((resolve) => process.nextTick(resolve));
       if (!this.#waiters.areThere) break;
       try {
@@ -202,48 +195,52 @@ export class Taker {
 
   async #step(): Promise<void> {
     const connection = this.#openConnection;
-    const { open, unknown } = this.#sources;
-    if (unknown.length > 0) {
-      this.#enter("connecting");
-      await Promise.all(unknown.map(({ pauses }) => pauses.known()));
-      this.#enter("gathering");
-    } else if (open.length === 0) {
-      await this.#rest();
-    } else if (connection === undefined) {
-      this.#enter("connecting");
-      this.#connection = await BlockingConnection.open(
-        this.#connections,
-        this.#sources.all,
-        this.#options.onConnected,
-      );
-      this.#enter("gathering");
-    } else if (this.#waiters.unservedCount > 0) {
-      this.#enter("popping");
-      const count = this.#waiters.expireUnserved();
-      await this.#deliver(
-        await connection.pop(count, this.#sources.next(count), this.#options.order),
-      );
-      this.#takes.succeeded();
-    } else {
-      await this.#take(connection);
-      this.#takes.succeeded();
-      this.#pause.reset();
-    }
+    if (this.#sources.unknown.length > 0) await this.#learnPauses();
+    else if (this.#sources.open.length === 0) await this.#rest();
+    else if (connection === undefined) await this.#connect();
+    else if (this.#waiters.unservedCount > 0) await this.#popForUnserved(connection);
+    else await this.#take(connection);
   }
 
-  /** Waits until a queue is resumed, or nobody waits any more. */
+  async #learnPauses(): Promise<void> {
+    this.#enter("connecting");
+    await Promise.all(this.#sources.unknown.map(({ pauses }) => pauses.known()));
+    this.#enter("gathering");
+  }
+
+  async #connect(): Promise<void> {
+    this.#enter("connecting");
+    const { onConnected } = this.#options;
+    this.#connection = await BlockingConnection.open(
+      this.#connections,
+      this.#sources.all,
+      onConnected,
+    );
+    this.#enter("gathering");
+  }
+
+  /** Waits until a queue is resumed, or the last waiter leaves. */
   async #rest(): Promise<void> {
     this.#enter("paused");
-    // Those whose time is over already get none.
+    // Nothing will be sent for waiters whose time is over.
     this.#waiters.expireUnserved();
     this.#waiters.dismissExpired();
-    if (this.#waiters.areThere) await new Promise<void>((resolve) => (this.#wake = resolve));
+    if (this.#waiters.areThere) await new Promise<void>((resolve) => (this.#endRest = resolve));
     this.#rhythm.restart();
     this.#enter("gathering");
   }
 
   get #openConnection(): BlockingConnection | undefined {
     return this.#connection?.isLost === false ? this.#connection : undefined;
+  }
+
+  /** Pops for waiters whose time was over before there was a connection. */
+  async #popForUnserved(connection: BlockingConnection): Promise<void> {
+    this.#enter("popping");
+    const count = this.#waiters.expireUnserved();
+    const sources = this.#sources.next(count);
+    await this.#deliver(await connection.pop(count, sources, this.#options.order));
+    this.#takes.succeeded();
   }
 
   async #take(connection: BlockingConnection): Promise<void> {
@@ -259,22 +256,24 @@ export class Taker {
       this.#left = this.#waiters.give(messages);
       this.#onChange();
     });
-    // One may fail while the other brings messages.
+    // One of the two may fail while the other carries messages.
     const [pop, block] = await Promise.allSettled([given, blocked]);
-    const brought = block.status === "fulfilled" ? block.value : [];
+    const fromBlock = block.status === "fulfilled" ? block.value : [];
     const left = this.#left;
     this.#left = [];
-    await this.#deliver([...left, ...brought]);
+    await this.#deliver([...left, ...fromBlock]);
     if (pop.status === "rejected") throw pop.reason;
     if (block.status === "rejected") throw block.reason;
-    if (step.isBlocking) this.#rhythm.onBlock(brought.length);
+    if (step.isBlocking) this.#rhythm.onBlock(fromBlock.length);
+    this.#takes.succeeded();
+    this.#pause.reset();
   }
 
-  /** Gives messages to those who wait, and the others back. Nothing else is under way. */
+  /** Delivers messages to the waiters and gives the rest back. Nothing else may be under way. */
   async #deliver(messages: readonly Taken[]): Promise<void> {
     const left = this.#waiters.giveLast(messages);
     if (left.length > 0) {
-      // Begun before the mode is entered, which may throw.
+      // Start before entering the mode, which may throw.
       const puttingBack = this.#giveBack.putBack(left);
       this.#enter("giving back");
       await puttingBack;

@@ -1,0 +1,73 @@
+import { QuarantineError, type DelaylineError } from "../../errors.ts";
+import { sweep, transfer, type TransferReply } from "../../lua/delayed/transfer.ts";
+import { pick } from "../../lua/family.ts";
+import { transfers } from "../../observe/events.ts";
+import type { PauseWatch } from "../../queue/pause-watch.ts";
+import type { Queue } from "../../queue/queue.ts";
+import type { Connections } from "../../redis/connections.ts";
+import type { ServerClock } from "../../time/server-clock.ts";
+import type { StandBy } from "./stand-by.ts";
+import type { TransferOptions } from "./transfer-options.ts";
+
+/**
+ * Moves one batch of due messages at a time for a transfer task, and passes on what the reply says about the
+ * server's clock, the pause and the quarantine. When to move is the task's affair.
+ */
+export class BatchMover {
+  readonly #queue: Queue;
+  readonly #standBy: StandBy;
+  readonly #connections: Connections;
+  readonly #clock: ServerClock;
+  readonly #pauses: Pick<PauseWatch, "note">;
+  readonly #report: (error: DelaylineError) => void;
+  readonly #knownFact: () => string | undefined;
+
+  constructor(queue: Queue, standBy: StandBy, shared: TransferOptions) {
+    this.#queue = queue;
+    this.#standBy = standBy;
+    this.#connections = shared.connections;
+    this.#clock = shared.clock;
+    this.#pauses = shared.pauses;
+    this.#report = shared.report;
+    this.#knownFact = shared.knownFact ?? (() => undefined);
+  }
+
+  /**
+   * Runs `transfer` or `sweep` once; `mustClaim` makes it claim the move in Redis, even if the last claim is recent.
+   *
+   * Rejects with the error that ioredis rejects with.
+   */
+  async move(kind: "transfer" | "sweep", mustClaim: boolean): Promise<TransferReply> {
+    const sentAt = performance.now();
+    const script = pick(kind === "sweep" ? sweep : transfer, this.#queue.layout);
+    const isClaiming = mustClaim || this.#standBy.isClaimDue(sentAt);
+    const args = {
+      limit: BATCH,
+      grace: this.#standBy.grace,
+      task: this.#standBy.task,
+      claim: isClaiming ? 1 : 0,
+      makes: this.#queue.makesStream ? 1 : 0,
+    };
+    const { background } = this.#connections;
+    const reply = await this.#queue.run(background, script, args, [], this.#knownFact());
+    const { moved, quarantined } = reply;
+    if (isClaiming && moved > 0) this.#standBy.onClaimed(sentAt);
+    this.#clock.observe(reply.serverTime, sentAt);
+    if (reply.isPaused !== undefined) this.#pauses.note(reply.isPaused);
+    if (quarantined > 0) this.#report(new QuarantineError(this.#queue.name, quarantined));
+    if (moved > 0) this.#count(reply);
+    return reply;
+  }
+
+  #count({ moved, dueSince = NaN, serverTime }: TransferReply): void {
+    const { counters } = this.#queue;
+    const lateness = Math.max(0, serverTime - dueSince);
+    counters.transferred += moved;
+    counters.systemLateness.record(lateness, moved);
+    if (!transfers.hasSubscribers) return;
+    transfers.publish({ queue: counters.queue, count: moved, lateness });
+  }
+}
+
+/** Messages per batch: some 200 microseconds of Redis's time. */
+const BATCH = 100;
