@@ -14,6 +14,7 @@ export async function closeClient(
 ): Promise<void> {
   const { closeTimeout } = servers[0];
   open.close();
+  for (const { troubles } of servers) troubles.closing();
   const queues = open.all;
 
   const startedAt = performance.now();

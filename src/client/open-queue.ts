@@ -157,7 +157,8 @@ export class OpenQueue {
     // Others have opened it as reliable, or made it plain again.
     if (wentInto !== undefined) this.#follow(wentInto);
     this.#switchListWatch();
-    if (hasListed && this.pauses.isPaused !== true) this.#listWatch?.lookOnce();
+    if (!hasListed) this.#listWatch?.noteEmpty();
+    else if (this.pauses.isPaused !== true) this.#listWatch?.lookOnce();
   }
 
   #follow(into: Into): void {

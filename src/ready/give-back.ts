@@ -73,6 +73,7 @@ export class GiveBack {
   /** Resolves when the receipts are removed, or could not be. */
   async receiptRemoved(): Promise<void> {
     await Promise.all(this.#removals);
+    this.#work.ended();
   }
 
   async #putBackToOne(messages: readonly Taken[]): Promise<void> {

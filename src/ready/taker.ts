@@ -146,7 +146,8 @@ export class Taker {
     this.#waiters.close();
     this.#pause.end();
     await this.#working;
-    await this.#unblocking.ended();
+    await this.#unblocking.close();
+    this.#takes.ended();
     await this.#puttingBack;
     await this.#giveBack.receiptRemoved();
     this.#connection?.disconnect();
