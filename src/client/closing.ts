@@ -1,7 +1,7 @@
 import { DeadlineTimer } from "../time/deadline-timer.ts";
 import type { Patience } from "../time/patience.ts";
 import type { OpenQueues } from "./open-queues.ts";
-import type { Shared } from "./shared.ts";
+import type { OpenServer } from "./open-server.ts";
 
 /**
  * Ends a client. First it stops taking and moving; then it waits for handlers, as long as `patience` lasts; then it
@@ -9,7 +9,7 @@ import type { Shared } from "./shared.ts";
  */
 export async function closeClient(
   open: OpenQueues,
-  servers: readonly [Shared, ...Shared[]],
+  servers: readonly [OpenServer, ...OpenServer[]],
   patience: Patience,
 ): Promise<void> {
   const { closeTimeout } = servers[0];
