@@ -73,7 +73,10 @@ function share(url: string): OpenServer {
 }
 
 /** As a client closes its parts: when their time is over it ends the connections under them. */
-async function closeWithin({ connections }: OpenServer, close: () => Promise<unknown>): Promise<void> {
+async function closeWithin(
+  { connections }: OpenServer,
+  close: () => Promise<unknown>,
+): Promise<void> {
   const abandoning = setTimeout(() => connections.abandon(), CLOSE_TIMEOUT);
   await close();
   clearTimeout(abandoning);
