@@ -1,15 +1,15 @@
 /**
- * The errors that are ours. Every one extends {@link DelaylineError} and carries a stable `code`.
+ * Delayline's errors. Every one extends {@link DelaylineError} and carries a stable `code`.
  *
- * No payload and no password appears in any of them, however it is printed: not in `message`, not
- * through `util.inspect`, `JSON.stringify` or `cause`. ioredis's own errors carry the arguments of
- * the command that failed, the payload among them, so they are never handed on as they are.
+ * No error reveals a payload or a password, however it is printed: through `message`, `cause`, `util.inspect` or
+ * `JSON.stringify`. ioredis's errors carry the arguments of the failed command, and so the payload: they are never
+ * passed on unchanged.
  */
 import { UnreadableError } from "./codecs/unreadable-error.ts";
 import { UnwritableError } from "./codecs/unwritable-error.ts";
 import { hadNoEffect, isGivenUp, messageOf, replyOf, UnansweredError } from "./failure.ts";
 
-/** The stable codes of {@link DelaylineError}. */
+/** The stable codes of Delayline's errors. */
 export type ErrorCode =
   | "CLOSED"
   | "ENCODE"
@@ -22,10 +22,7 @@ export type ErrorCode =
   | "HANDLER"
   | "LEFT_RUNNING";
 
-/**
- * Every error of ours, for programs that compare codes: in a `switch (error.code)` TypeScript knows which
- * one it is.
- */
+/** Any of Delayline's errors: in a `switch (error.code)` TypeScript narrows it to the class with that code. */
 export type AnyDelaylineError =
   | ClosedError
   | EncodeError
@@ -38,12 +35,12 @@ export type AnyDelaylineError =
   | HandlerError
   | LeftRunningError;
 
-/** The base of every error that Delayline itself raises. */
+/** The base class of Delayline's errors. */
 export class DelaylineError extends Error {
   // A literal, here and below: a bundler may rename the classes.
   static override readonly name: string = "DelaylineError";
 
-  /** A stable name for programs to compare with; messages may be reworded, codes are not. */
+  /** A stable name for programs to compare. A code never changes; a message may be reworded. */
   readonly code: ErrorCode;
 
   constructor(code: ErrorCode, message: string, options?: ErrorOptions) {
@@ -56,7 +53,7 @@ export class DelaylineError extends Error {
   }
 }
 
-/** The client, or the subscription, was closed before or during the call. */
+/** The client or the subscription was closed before or during the call. */
 export class ClosedError extends DelaylineError {
   static override readonly name: string = "ClosedError";
   declare readonly code: "CLOSED";
@@ -67,9 +64,9 @@ export class ClosedError extends DelaylineError {
 }
 
 /**
- * The codec could not encode a payload; nothing was sent. `cause` is the codec's error.
+ * The codec could not encode a payload. Nothing was sent. `cause` is the codec's error.
  *
- * The `msgpack` codec says where in the payload, and what kind of thing it was; never the value.
+ * The `msgpack` codec reports the place in the payload and the kind of value it refused, but never the value.
  */
 export class EncodeError extends DelaylineError {
   static override readonly name: string = "EncodeError";
@@ -86,10 +83,11 @@ export class EncodeError extends DelaylineError {
 /**
  * The codec could not decode a message.
  *
- * Nothing is lost: the bytes are in {@link DecodeError.bytes}. If the message was taken, they are in the queue's
- * quarantine, too, or in a dead letter of a reliable queue; if it was only read (`get`, `peek`), it stays where it is.
- * Built-in codecs say what is wrong; of another codec's error only the name is kept, since decoders
- * quote what they read.
+ * Nothing is lost: {@link DecodeError.bytes} holds the payload. If the message was taken, the payload is also in the
+ * queue's quarantine, or in a dead letter of a reliable queue. If it was only read (`get`, `peek`), it stays where it is.
+ *
+ * Built-in codecs report what is wrong. Of a custom codec's error only the name is kept, since decoders quote what
+ * they read.
  */
 export class DecodeError extends DelaylineError {
   static override readonly name: string = "DecodeError";
@@ -107,13 +105,14 @@ export class DecodeError extends DelaylineError {
     this.#bytes = bytes;
   }
 
-  /** The raw payload. A getter on a private field, so that printing the error does not print it. */
+  /** The raw payload. */
+  // A getter of a private field, so printing the error does not print it.
   get bytes(): Buffer {
     return this.#bytes;
   }
 }
 
-/** A payload is larger than `maxPayloadBytes`; nothing was sent. */
+/** A payload is larger than `maxPayloadBytes`. Nothing was sent. */
 export class PayloadTooLargeError extends DelaylineError {
   static override readonly name: string = "PayloadTooLargeError";
   declare readonly code: "PAYLOAD_TOO_LARGE";
@@ -132,22 +131,22 @@ export class PayloadTooLargeError extends DelaylineError {
   }
 }
 
-/** What a call that has failed may have changed in Redis. */
+/** What a failed call may have changed in Redis. */
 export type Effect =
-  /** Nothing: it was refused, or never sent. */
+  /** Nothing: Redis refused it, or it was never sent. */
   | "none"
-  /** It was sent, and no reply came: it may have been carried out or not. */
+  /** It was sent, but no reply came: Redis may have carried it out or not. */
   | "unknown";
 
-/** A Redis command failed: refused by the server, or its reply never came. */
+/** A Redis command failed: the server refused it, or its reply never came. */
 export class RedisError extends DelaylineError {
   static override readonly name: string = "RedisError";
   declare readonly code: "REDIS" | "OFFER";
 
   /**
-   * The first word of the server's reply (`WRONGTYPE`, `OOM`, `READONLY`, `NOPERM`, ...; `ERR` is many things,
-   * on Redis 7.0 also a missing permission inside a script), or
-   * undefined if the server did not reply (a lost connection, a time-out).
+   * The first word of the server's refusal (`WRONGTYPE`, `OOM`, `READONLY`, `NOPERM`, ...); undefined if the server did
+   * not reply (a lost connection, a timeout). `ERR` has many meanings; on Redis 7.0 it also stands for a missing permission
+   * inside a script.
    */
   readonly reply: string | undefined;
 
@@ -169,19 +168,19 @@ export class RedisError extends DelaylineError {
   }
 }
 
-/** What is known about an offer that was rejected. */
+/** Whether a failed offer may be in Redis. */
 export type Stored =
   /** Redis refused it, or it was never sent. */
   | "not-stored"
-  /** It was sent, and no reply came in time: it may be in Redis or not. */
+  /** It was sent, but no reply came in time: it may be in Redis or not. */
   | "unknown";
 
-/** Redis did not accept an offer, or its reply was lost. */
+/** Redis refused an offer, or its reply was lost. */
 export class OfferError extends RedisError {
   static override readonly name: string = "OfferError";
   declare readonly code: "OFFER";
 
-  /** Whether the message may be in Redis all the same. */
+  /** Whether the message may be in Redis nevertheless. */
   readonly stored: Stored;
 
   constructor(doing: string, error: unknown, effect?: Effect) {
@@ -190,14 +189,14 @@ export class OfferError extends RedisError {
   }
 }
 
-/** Some of the messages of an `offerMany` were not accepted, or their replies were lost. */
+/** Redis refused some of the messages of an `offerMany`, or their replies were lost. */
 export class OfferManyError<Result = unknown> extends DelaylineError {
   static override readonly name: string = "OfferManyError";
   declare readonly code: "OFFER_MANY";
 
   constructor(
     queue: string,
-    /** For each message, in the order of the call: its result, or why it has none. */
+    /** For each message, in the order of the call: its result or its error. */
     readonly results: readonly (Result | OfferError)[],
   ) {
     const failures = results.filter((result) => result instanceof OfferError);
@@ -209,9 +208,9 @@ export class OfferManyError<Result = unknown> extends DelaylineError {
 }
 
 /**
- * Messages that no reader could unpack were put aside, so that the others flow.
+ * Due messages with an unknown layout were moved to the quarantine, where they do not hold up the others.
  *
- * Their bytes are in the list `delayline_unreadable:{queue}`; see `quarantine` of the queue's handles.
+ * Their bytes are in the LIST `delayline_unreadable:{queue}`; see `quarantine` of the queue's handles.
  */
 export class QuarantineError extends DelaylineError {
   static override readonly name: string = "QuarantineError";
@@ -219,7 +218,7 @@ export class QuarantineError extends DelaylineError {
 
   constructor(
     readonly queue: string,
-    /** How many messages were put aside by this one step. */
+    /** How many messages this one transfer moved there. */
     readonly count: number,
   ) {
     super(
@@ -230,11 +229,11 @@ export class QuarantineError extends DelaylineError {
 }
 
 /**
- * A function of the user's failed: a handler given to `subscribe`, its `onError`, or the `retry` of a reliable queue.
- * `cause` is what it threw.
+ * A user's function failed: a handler given to `subscribe`, its `onError`, or the `retry` of a reliable queue. `cause`
+ * is what it threw.
  *
- * The message of a plain queue had left Redis when its handler was called: consumption is at most once. That of a
- * reliable queue is retried.
+ * A plain queue's message has left Redis before its handler is called: it is handled at most once. A reliable
+ * queue's message is retried.
  */
 export class HandlerError extends DelaylineError {
   static override readonly name: string = "HandlerError";
@@ -249,7 +248,7 @@ export class HandlerError extends DelaylineError {
   }
 }
 
-/** `close({ timeout })` did not wait any longer for handlers, or bodies of `for await` loops. */
+/** `close({ timeout })` stopped waiting for handlers or for bodies of `for await` loops. */
 export class LeftRunningError extends DelaylineError {
   static override readonly name: string = "LeftRunningError";
   declare readonly code: "LEFT_RUNNING";
@@ -266,11 +265,7 @@ export class LeftRunningError extends DelaylineError {
   }
 }
 
-/**
- * A copy of what ioredis threw, without the command's arguments.
- *
- * "unknown command" replies quote the first arguments in the message itself.
- */
+/** Copies an error of ioredis without the command's arguments. Even the message of an "unknown command" reply quotes them. */
 function withoutArguments(error: unknown): Error {
   if (!(error instanceof Error)) return new Error("unknown failure");
   const message = isGivenUp(error)

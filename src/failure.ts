@@ -1,6 +1,6 @@
 /**
- * Why a call has failed: what ioredis's errors mean, and how a call ends that takes too long. This is
- * the one place that knows the names and texts of ioredis's errors.
+ * Why a call failed: the meaning of ioredis's errors, and the error of a call that ended without a reply. Only this
+ * file knows the names and texts of ioredis's errors, and Redis's refusals.
  */
 
 /** The first word of Redis's reply (`WRONGTYPE`, `OOM`, ...), or undefined if Redis did not reply. */
@@ -10,8 +10,8 @@ export function replyOf(error: unknown): string | undefined {
 }
 
 /**
- * Whether Redis refused the command, did nothing, and another node or a later moment may accept it:
- * during a failover, a migration of slots, or the loading of data.
+ * Whether Redis refused the command without any effect, but another node may accept it, or the same node later: during a
+ * failover, a migration of slots, or the loading of data.
  */
 export function isRefusedForNow(error: unknown): boolean {
   const reply = replyOf(error) ?? lastRedirection(error);
@@ -19,39 +19,44 @@ export function isRefusedForNow(error: unknown): boolean {
 }
 
 /**
- * Whether a Cluster client gave up finding the node while nodes were lost. The command may have been
- * carried out by a node whose reply did not come.
+ * Whether a Cluster client gave up searching for the node while nodes were lost. A node whose reply did not come
+ * may have carried out the command.
  */
 export function isLostInCluster(error: unknown): boolean {
   return error instanceof Error && error.message.startsWith(REDIRECTIONS);
 }
 
-/** Whether ioredis gave up a client, or a command, since it has ended the client. */
+/** Whether ioredis has ended the client, and rejected its commands. */
 export function isEnded(error: unknown): boolean {
   return error instanceof Error && error.message === "Connection is closed.";
 }
 
-/** Whether a connection that was there is gone, and nothing says why. */
+/** Whether the server refused a write because it has become a replica. It keeps its connections. */
+export function isFromReplica(error: unknown): boolean {
+  return replyOf(error) === "READONLY";
+}
+
+/** Whether an established connection was lost, for a reason that the error does not reveal. */
 export function isConnectionCut(error: unknown): boolean {
   return error instanceof Error && "code" in error && CUT.has(String(error.code));
 }
 
 /**
- * Whether a failure concerns all that one client does, not one command or queue: there was no reply, or
- * Redis serves nobody for now, or does not let us in. `reply` is the first word of its refusal.
+ * Whether a failure affects everything that a client does, not one command or queue: Redis did not reply, serves nobody
+ * for now, or rejects the client's credentials. `reply` is the first word of the refusal, if there was one.
  */
 export function isOfWholeServer(reply: string | undefined): boolean {
   return reply === undefined || FOR_NOW.has(reply) || NOT_LET_IN.has(reply);
 }
 
-/** Whether Redis does not let a client in, and will not until somebody mends its credentials. */
+/** Whether Redis rejects the client's credentials. That lasts until somebody corrects them. */
 export function isNotLetIn(error: unknown): boolean {
   return NOT_LET_IN.has(replyOf(error) ?? "");
 }
 
 /**
- * What an error says. Where Node has tried several addresses, or a Cluster client several nodes, the
- * cause stands beside the message.
+ * Returns the text of an error with its cause. Where Node tried several addresses, or a Cluster client several nodes, the
+ * cause is not in `message`.
  */
 export function messageOf(error: Error): string {
   const { message } = error;
@@ -62,25 +67,25 @@ export function messageOf(error: Error): string {
   return last instanceof Error ? `${message} ${last.message}` : message;
 }
 
-/** Whether ioredis gave a command up, after as many attempts to connect as the options allow. */
+/** Whether ioredis gave up a command after `maxRetriesPerRequest` attempts to connect. */
 export function isGivenUp(error: unknown): boolean {
   return error instanceof Error && error.name === "MaxRetriesPerRequestError";
 }
 
-/** A call has ended without a reply from Redis. */
+/** A call ended without a reply from Redis. */
 export class UnansweredError extends Error {
   constructor(
     message: string,
-    /** Whether Redis may have carried it out all the same. */
+    /** Whether it was sent: Redis may have carried it out then. */
     readonly wasSent: boolean,
-    /** `cause`: why the caller has aborted it. */
+    /** `cause`: why the caller aborted it. */
     options?: ErrorOptions,
   ) {
     super(message, options);
   }
 }
 
-/** Whether what has failed was certainly not carried out. */
+/** Whether Redis certainly did not carry out the failed command. */
 export function hadNoEffect(error: unknown): boolean {
   return error instanceof UnansweredError ? !error.wasSent : replyOf(error) !== undefined;
 }
@@ -97,7 +102,7 @@ const NOT_LET_IN: ReadonlySet<string> = new Set(["WRONGPASS", "NOAUTH"]);
 
 const REDIRECTIONS = "Too many Cluster redirections.";
 
-/** Refusals in the course of a failover, a migration of slots, or the loading of data. */
+/** Refusals during a failover, a migration of slots, or the loading of data. */
 const FOR_NOW: ReadonlySet<string> = new Set([
   "READONLY",
   "LOADING",
@@ -109,12 +114,11 @@ const FOR_NOW: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Whether a failure to take may pass by itself: the connection was lost, or the server starts, fails
- * over, or is busy. `reply` is the first word of Redis's refusal, if it is one.
+ * Whether a failed take may succeed later without anybody's help: the connection was lost, or the server is starting,
+ * failing over, or busy. `reply` is the first word of the refusal, if there was one.
  */
 export function isPassing(reply: string | undefined): boolean {
   return reply === undefined || FOR_NOW.has(reply) || PASSING.has(reply);
 }
 
-/** Besides those of a failover. */
 const PASSING = new Set(["UNBLOCKED", "BUSY", "MAXCLIENTS", "NOREPLICAS", "MISCONF"]);

@@ -1,19 +1,20 @@
 import { DeadlineTimer } from "../time/deadline-timer.ts";
 import type { Patience } from "../time/patience.ts";
 import type { OpenQueues } from "./open-queues.ts";
-import type { Shared } from "./shared.ts";
+import type { OpenServer } from "./open-server.ts";
 
 /**
- * Ends a client. First it stops taking and moving; then it waits for handlers, as long as `patience` lasts; then it
- * refuses every call, settles the offers under way and ends the connections. Never rejects.
+ * Closes a client: stops taking and moving messages, waits for handlers while `patience` lasts, refuses further calls,
+ * settles the offers under way, and ends the connections. Never rejects.
  */
 export async function closeClient(
   open: OpenQueues,
-  servers: readonly [Shared, ...Shared[]],
+  servers: readonly [OpenServer, ...OpenServer[]],
   patience: Patience,
 ): Promise<void> {
   const { closeTimeout } = servers[0];
   open.close();
+  for (const { troubles } of servers) troubles.closing();
   const queues = open.all;
 
   const startedAt = performance.now();
@@ -28,12 +29,12 @@ export async function closeClient(
   const handled = Promise.all(queues.map((queue) => queue.handled()));
   if (!(await patience.waitFor(handled))) for (const queue of queues) queue.reportRunning();
 
-  // Offers may be waiting for a Redis that is down; then ending the connections rejects them.
+  // Offers may be waiting for a Redis that is down. Ending the connections rejects them.
   let givingUp: DeadlineTimer | undefined;
   const givenUp = new Promise<void>((resolve) => {
     givingUp = new DeadlineTimer(() => {
       for (const { connections } of servers) connections.close();
-      // A client that was lent to us may keep them for ever: nobody waits for that.
+      // A lent client may keep the offers for ever. Do not wait for them.
       setImmediate(resolve);
     });
     givingUp.reset(performance.now() + timeLeft);
@@ -41,12 +42,12 @@ export async function closeClient(
   await Promise.race([Promise.all(queues.map((queue) => queue.close())), givenUp]);
   givingUp?.clear();
 
-  // What fails from now on fails since we end it.
+  // Whatever fails from now on fails because we end the connections.
   for (const { troubles, subscriber, connections } of servers) {
     troubles.close();
     subscriber.close();
     connections.close();
   }
-  // What was reported last is emitted before this resolves: the caller may end the process then.
+  // Emit the last reports before this resolves: the caller may end the process then.
   await new Promise((resolve) => setImmediate(resolve));
 }

@@ -4,21 +4,24 @@ import type { Recovery } from "../redis/troubles.ts";
 /** The events of a {@link Delayline}. */
 export interface DelaylineEvents {
   /**
-   * Something failed that nobody awaits: a transfer, a wait for messages, a handler, a message that
-   * cannot be read. No error ends the work: what can be tried again is.
+   * Something failed that no caller awaits: a transfer, a wait for messages, a handler, the decoding of a message. No
+   * error ends the work: it is tried again where that makes sense.
    *
-   * What lasts is reported once, when it begins: that Redis cannot be reached, once for the whole client;
-   * what Redis refuses, once for each work on each queue, and again if the reason changes. Handlers that
-   * fail and messages that cannot be read are reported each time.
+   * A lasting state is reported once, when it begins. An unreachable Redis is one state of the whole client. A refusal by
+   * Redis is a state of one kind of work on one queue, and is reported again if the reason changes. Failed
+   * handlers and undecodable messages are reported each time.
    *
-   * With no listener the error becomes a process warning (`process.on("warning")`, printed on stderr
-   * by default), so it is neither lost nor does it end the process.
+   * Without a listener, the error becomes a process warning (`process.on("warning")`, printed on stderr by default): it is
+   * not lost, and it does not end the process.
    */
   error: [error: AnyDelaylineError];
   /**
-   * What was reported as an error and has lasted is over: once for each such state.
+   * A lasting state that was reported as an error is over. Emitted once for each such state.
    *
-   * Where nobody listens to `error` or to this, it becomes a process warning, too.
+   * A refusal is also over when this process stops trying: it stands by, or a subscription was closed. The end
+   * of the client is not reported.
+   *
+   * Without a listener for this event or for `error`, it becomes a process warning.
    */
   recovered: [recovery: Recovery];
 }

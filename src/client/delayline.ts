@@ -18,7 +18,7 @@ import {
 import type { DelaylineEvents } from "./delayline-events.ts";
 import { OpenPartitions } from "./open-partitions.ts";
 import { OpenQueues } from "./open-queues.ts";
-import { askServerTime, shareServers, type Shared } from "./shared.ts";
+import { askServerTime, openServers, type OpenServer } from "./open-server.ts";
 import { closeClient } from "./closing.ts";
 import { queueNames } from "./queue-names.ts";
 import { openReliable } from "./open-reliable.ts";
@@ -51,7 +51,7 @@ import type { Recovery } from "../redis/troubles.ts";
  */
 export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDisposable {
   readonly #options: DelaylineOptions;
-  readonly #servers: readonly [Shared, ...Shared[]];
+  readonly #servers: readonly [OpenServer, ...OpenServer[]];
   readonly #queues: OpenQueues;
   /** How long running handlers are waited for. */
   readonly #patience = new Patience();
@@ -63,7 +63,7 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
     const settings = clientSettings(options);
     queueSettings({}, options);
     this.#options = options;
-    this.#servers = shareServers(options, settings, {
+    this.#servers = openServers(options, settings, {
       report: (error) => this.#report(error),
       onRecovered: (recovery) => this.#reportRecovery(recovery),
     });

@@ -19,7 +19,7 @@ import type { Consumer } from "../queue/consuming/consumer.ts";
 import type { Queue } from "../queue/queue.ts";
 import type { GroupSettings } from "../reliable/group/group.ts";
 import type { Work } from "../redis/troubles.ts";
-import type { Shared } from "./shared.ts";
+import type { OpenServer } from "./open-server.ts";
 
 /** What handles of a group see of a reliable queue in partitions. */
 interface OpenGroup {
@@ -49,7 +49,7 @@ export class OpenPartitions {
   #closing = new AbortController();
 
   /** `partitions` is how many there are to be, if there are none yet. */
-  constructor(name: string, partitions: number | undefined, host: PartsHost, shared: Shared) {
+  constructor(name: string, partitions: number | undefined, host: PartsHost, shared: OpenServer) {
     this.parts = new Parts(name, partitions, host, shared);
     this.queue = {
       name,

@@ -24,7 +24,7 @@ import type { Work } from "../redis/troubles.ts";
 import { ServerClock } from "../time/server-clock.ts";
 
 import type { Membership } from "../partitions/parts/part.ts";
-import type { Shared } from "./shared.ts";
+import type { OpenServer } from "./open-server.ts";
 
 /** What a client has running for one group of a reliable queue. */
 export interface OpenGroup {
@@ -46,7 +46,7 @@ export class OpenQueue {
   /** The takes of its subscriptions. */
   readonly takes: Work;
   /** Where it is. */
-  readonly server: Shared;
+  readonly server: OpenServer;
   readonly #membership: Membership | undefined;
   readonly #groups = new Map<string, OpenGroup>();
   #transferTask: TransferTask | undefined;
@@ -56,7 +56,7 @@ export class OpenQueue {
   #isHeld = false;
 
   /** @throws {TypeError} if the name cannot name a queue. */
-  constructor(name: string, elements: Elements, server: Shared, membership?: Membership) {
+  constructor(name: string, elements: Elements, server: OpenServer, membership?: Membership) {
     // The nodes of a Cluster have a clock each. As one clock they would seem to be set all the time.
     const isOnCluster = isCluster(server.connections.commands);
     const shared = isOnCluster ? { ...server, clock: new ServerClock() } : server;
@@ -157,7 +157,8 @@ export class OpenQueue {
     // Others have opened it as reliable, or made it plain again.
     if (wentInto !== undefined) this.#follow(wentInto);
     this.#switchListWatch();
-    if (hasListed && this.pauses.isPaused !== true) this.#listWatch?.lookOnce();
+    if (!hasListed) this.#listWatch?.noteEmpty();
+    else if (this.pauses.isPaused !== true) this.#listWatch?.lookOnce();
   }
 
   #follow(into: Into): void {

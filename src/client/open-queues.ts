@@ -9,19 +9,19 @@ import type { QueueSettings } from "../queue/options.ts";
 import { Subscription } from "../queue/consuming/subscription.ts";
 import { OpenPartitions } from "./open-partitions.ts";
 import { OpenQueue } from "./open-queue.ts";
-import type { Shared } from "./shared.ts";
+import type { OpenServer } from "./open-server.ts";
 
 /** What of a queue's settings concerns all its handles. */
 type OpenSettings = Pick<QueueSettings<unknown>, "interop" | "transfer" | "partitions">;
 
 /** The queues that a client has open, by their names. */
 export class OpenQueues {
-  readonly #servers: readonly [Shared, ...Shared[]];
+  readonly #servers: readonly [OpenServer, ...OpenServer[]];
   readonly #ordinary = new Map<string, OpenQueue>();
   readonly #partitioned = new Map<string, OpenPartitions>();
   #isClosed = false;
 
-  constructor(servers: readonly [Shared, ...Shared[]]) {
+  constructor(servers: readonly [OpenServer, ...OpenServer[]]) {
     this.#servers = servers;
   }
 
@@ -156,7 +156,7 @@ export class OpenQueues {
     const host = {
       serverCount: servers.length,
       open: (part: string, server: number, membership: Membership) =>
-        new OpenQueue(part, "addresses", servers[server] as Shared, membership),
+        new OpenQueue(part, "addresses", servers[server] as OpenServer, membership),
     };
     return new OpenPartitions(name, partitions, host, servers[0]);
   }
@@ -176,12 +176,12 @@ async function briefly<Result>(
 }
 
 /** Whether a key prefix leaves it to the queue's name in which Cluster slot a key is. */
-function mayBeParted({ commands }: Shared["connections"]): boolean {
+function mayBeParted({ commands }: OpenServer["connections"]): boolean {
   return commands.options.keyPrefix?.includes("{") !== true;
 }
 
 /** @throws {TypeError} if a key prefix would decide in which Cluster slot a key is: then all had the same. */
-function checkPrefix(connections: Shared["connections"]): void {
+function checkPrefix(connections: OpenServer["connections"]): void {
   if (mayBeParted(connections)) return;
   const { keyPrefix } = connections.commands.options;
   throw new TypeError(

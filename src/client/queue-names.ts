@@ -1,7 +1,7 @@
 import type { Redis } from "ioredis";
 import { partitionName } from "../partitions/ring/ring.ts";
 import { isCluster, type RedisClient } from "../redis/client.ts";
-import type { Shared } from "./shared.ts";
+import type { OpenServer } from "./open-server.ts";
 
 /**
  * The names of the queues that have keys of ours or Redisson's on a server, or on a Cluster; each once. A queue in
@@ -11,7 +11,7 @@ import type { Shared } from "./shared.ts";
  * but ready messages is found for an hour after the last was moved; then its LIST looks like any other.
  */
 export async function* queueNames(
-  server: Shared,
+  server: OpenServer,
   signal?: AbortSignal,
 ): AsyncGenerator<string, void, void> {
   const names = new Set<string>();
@@ -34,7 +34,7 @@ async function nodesOf(client: RedisClient): Promise<Redis[]> {
 
 /** Rejects with what ioredis rejects with. */
 function ask<Reply>(
-  { connections, expiries }: Shared,
+  { connections, expiries }: OpenServer,
   send: (client: RedisClient) => Promise<Reply>,
   signal?: AbortSignal,
 ): Promise<Reply> {
@@ -43,7 +43,7 @@ function ask<Reply>(
 
 /** The keys of a node that may be those of queues, without the client's prefix. */
 async function* keysOf(
-  server: Shared,
+  server: OpenServer,
   node: Redis,
   signal?: AbortSignal,
 ): AsyncGenerator<string, void, void> {

@@ -1,13 +1,13 @@
 import type { DelaylineError } from "../errors.ts";
 import type { Recovery } from "../redis/troubles.ts";
 
-/** Prints a process warning. With what a handler threw: it is the user's own error. */
+/** Emits a process warning for an error. It shows the stack of what a handler threw, which is the user's own error. */
 export function warn({ message, name, code, cause }: DelaylineError): void {
   const detail = code === "HANDLER" && cause instanceof Error ? cause.stack : undefined;
   process.emitWarning(message, { type: name, code, ...(detail && { detail }) });
 }
 
-/** Prints that a state of trouble is over. */
+/** Emits a process warning for a state of trouble that is over. */
 export function warnOfRecovery({ error, duration }: Recovery): void {
   process.emitWarning(`over after ${Math.round(duration)} ms: ${error.message}`, {
     type: "DelaylineWarning",

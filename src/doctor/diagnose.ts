@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { shareServers } from "../client/shared.ts";
+import { openServers } from "../client/open-server.ts";
 import { Inspector, isEmpty } from "../inspect/inspector.ts";
 import { queueKeys } from "../queue/keys.ts";
 import type { DelaylineOptions } from "../queue/options.ts";
@@ -44,7 +44,7 @@ export async function* diagnose(
   for (const name of options.queues ?? []) queueKeys(name);
   const listener = { report: () => {}, onRecovered: () => {} };
   const timeouts = { callTimeout: CALL_TIMEOUT, closeTimeout: CALL_TIMEOUT };
-  const sites = shareServers(redis, timeouts, listener).map((one) => new Site(one, signal));
+  const sites = openServers(redis, timeouts, listener).map((one) => new Site(one, signal));
   const inspector = new Inspector({ ...redis, ...timeouts });
   // What a background connection meets is met by the questions, too.
   inspector.line.on("error", () => {});

@@ -1,12 +1,12 @@
 /**
- * Lua functions that several scripts share. `defineScript` writes those that a script needs in front of
- * its body, behind its keys, which they read by name.
+ * Lua functions that several scripts share. `defineScript` writes them between the script's keys, which they read
+ * by name, and its body.
  *
- * Others may have written any bytes under our keys, and Redis rolls nothing back when a script breaks
- * off. So no function of a fragment raises an error for bytes that it cannot read: they lead to nothing.
+ * Other programs may write any bytes under a queue's keys, and Redis rolls nothing back when a script fails. So
+ * no function of a fragment raises an error for bytes that it cannot read: it ignores them.
  */
 export interface Fragment {
-  /** Names of the keys that it reads; every script that needs it must declare them. */
+  /** Names of the keys that it reads. Every script that needs it must declare them. */
   readonly keys: readonly string[];
   /** Fragments whose functions it calls. */
   readonly needs: readonly Fragment[];
@@ -23,9 +23,9 @@ export function defineFragment({
 }
 
 /**
- * These fragments and all that they need: each once, and behind those that it needs itself.
+ * Returns these fragments and all that they need: each once, after those that it needs itself.
  *
- * @throws {TypeError} if a fragment needs itself, by whatever way.
+ * @throws {TypeError} if a fragment needs itself, directly or through others.
  */
 export function inOrder(fragments: readonly Fragment[]): Fragment[] {
   const ordered = new Set<Fragment>();

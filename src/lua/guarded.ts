@@ -2,12 +2,12 @@ import { replyOf } from "../failure.ts";
 import { defineScript, type Script } from "./script.ts";
 
 /**
- * The form of a script that one partition of a queue runs: it first compares what the caller knows about the
- * partitions (`knownFact`) with what Redis knows.
+ * Returns the form of a script that runs in one partition: it first compares the fact that the caller knows
+ * (`knownFact`) with the one in Redis.
  *
- * A caller that knows less is refused with `PARTITIONS <fact>`, and nothing has been done: the messages that it means
- * may be elsewhere by now. One that knows more writes it down, so that nobody who knows less comes behind it. What is
- * no fact is written over. The ordinary form has none of this and pays for none of it.
+ * A caller with an older fact is refused with `PARTITIONS <fact>`, and nothing is changed: the messages that it looks for
+ * may be in another partition. A caller with a newer fact stores it, so that later callers with the older one are
+ * refused. Bytes that are no fact are overwritten. The ordinary form of the script pays for none of this.
  */
 export function guarded<Key extends string, Arg extends string, Reply, Column extends string>(
   script: Script<Key, Arg, Reply, Column>,
@@ -29,16 +29,16 @@ export function guarded<Key extends string, Arg extends string, Reply, Column ex
   return form as Script<Key | "partitions", Arg | "knownFact", Reply, Column>;
 }
 
-/** What Redis knew when it refused a guarded script for that; undefined for any other failure. */
+/** The newer fact for which Redis refused a guarded script; undefined for any other failure. */
 export function newerFact(error: unknown): string | undefined {
   if (replyOf(error) !== REFUSAL) return undefined;
   return (error as Error).message.slice(REFUSAL.length + 1);
 }
 
-/** The pattern of Lua of a fact; it catches the epoch. */
+/** A Lua pattern that matches a fact and captures its epoch. */
 export const FACT = "^(%d+):%d+:%d+:%a+:%d+$";
 
-/** The first word of that refusal. */
+/** The first word of the refusal of an older fact. */
 export const REFUSAL = "PARTITIONS";
 
 const forms = new WeakMap<object, object>();

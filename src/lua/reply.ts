@@ -4,19 +4,19 @@ export type RawReply = number | string | Buffer | null | RawReply[];
 /** Reads one value of a reply; throws a `TypeError` if it has another type. */
 export type Read<Value> = (raw: RawReply | undefined) => Value;
 
-/** How to read each column of a row, by the columns' names, in their order in the reply. */
+/** How to read each column of a row, by name, in the order of the reply. */
 type Columns = Readonly<Record<string, Read<unknown>>>;
 
-/** A row of a reply, by the names of its columns. */
+/** A row of a reply. */
 type RowOf<C extends Columns> = { readonly [Name in keyof C]: ReturnType<C[Name]> };
 
-/** An integer. A caller's `stringNumbers: true` turns integers into strings. */
+/** An integer. ioredis returns it as a string if the caller's client has `stringNumbers: true`. */
 export function asNumber(raw: RawReply | undefined): number {
   if (raw === null || raw === undefined || Array.isArray(raw)) throw unexpected(raw);
   return Number(raw);
 }
 
-/** An integer that is 1 for true. */
+/** An integer: 1 for true. */
 export function asFlag(raw: RawReply | undefined): boolean {
   return asNumber(raw) === 1;
 }
@@ -27,7 +27,7 @@ export function asBuffer(raw: RawReply | undefined): Buffer {
   return raw;
 }
 
-/** A bulk string, as UTF-8. */
+/** A bulk string, decoded as UTF-8. */
 export function asText(raw: RawReply | undefined): string {
   return asBuffer(raw).toString();
 }
@@ -43,22 +43,22 @@ export function asBuffers(raw: RawReply | undefined): Buffer[] {
   return asArray(raw).map(asBuffer);
 }
 
-/** An array of integers that are 1 for true. */
+/** An array of integers: 1 for true. */
 export function asFlags(raw: RawReply | undefined): boolean[] {
   return asArray(raw).map(asFlag);
 }
 
-/** A value that may be nil, or missing at the end of its row. */
+/** A value that may be nil, or missing at the end of a row. */
 export function orNothing<Value>(read: Read<Value>): Read<Value | undefined> {
   return (raw) => (raw === null || raw === undefined ? undefined : read(raw));
 }
 
-/** An array that holds one row. */
+/** An array that is one row. */
 export function asRow<C extends Columns>(raw: RawReply | undefined, columns: C): RowOf<C> {
   return rowAt(asArray(raw), 0, columns, Object.keys(columns));
 }
 
-/** An array that holds the columns of many rows, one row behind the other. */
+/** An array that holds the values of many rows, one row after the other. */
 export function asRows<C extends Columns>(raw: RawReply | undefined, columns: C): RowOf<C>[] {
   const values = asArray(raw);
   const names = Object.keys(columns);

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { channel } from "node:diagnostics_channel";
+import { replyOf } from "../failure.ts";
 import type { RedisClient } from "../redis/client.ts";
 import { inOrder, type Fragment } from "./fragment.ts";
 import type { RawReply } from "./reply.ts";
@@ -7,36 +8,35 @@ import type { RawReply } from "./reply.ts";
 /** What a script takes as an argument. */
 export type ScriptArg = string | number | Buffer;
 
-/** One row of the arguments that repeat: a value for each column. */
+/** One row of repeated arguments: a value for each column. */
 export type Row<Column extends string> = Readonly<Record<Column, ScriptArg>>;
 
-/** One atomic move in Redis: a Lua script with named keys and arguments, and a typed reply. */
+/** One atomic move in Redis: a Lua script with named keys and arguments and a typed reply. */
 export interface Script<Key extends string, Arg extends string, Reply, Column extends string> {
   readonly name: string;
   readonly lua: string;
   readonly sha: string;
   readonly keys: readonly Key[];
   readonly args: readonly Arg[];
-  /** The columns of the arguments that repeat. */
+  /** The columns of the repeated arguments. */
   readonly each: readonly Column[];
-  /** Whether these are keys. */
+  /** Whether the repeated arguments are keys. */
   readonly areRowsKeys: boolean;
   readonly reply: (raw: RawReply) => Reply;
-  /** What it was declared with: the body, and the fragments that this needs. */
+  /** The body as it was declared, and the fragments that it needs. */
   readonly source: { readonly body: string; readonly needs: readonly Fragment[] };
 }
 
 /**
  * Declares a script.
  *
- * The body reads its keys and arguments under the names given here: `local timeouts = KEYS[1]` and
- * so on are written in front of it, so that the order exists once. Behind them stand the functions
- * of the fragments that it `needs`.
+ * The body reads its keys and arguments by the names given here: `local timeouts = KEYS[1]` and so on are written in
+ * front of it, followed by the functions of the fragments that it `needs`. So the order of the keys and arguments
+ * exists once.
  *
- * `each` names the columns of arguments that repeat: the caller passes a row for each message, or
- * whatever it is. The body goes through them by `for each row do ... end`, where every column is a
- * local variable. With `areRowsKeys` their values are keys, behind those that are named: `row` is then the
- * position in KEYS.
+ * `each` names the columns of repeated arguments: the caller passes a row for each message, say. The body loops
+ * over them with `for each row do ... end`, where every column is a local variable. With `areRowsKeys` their values are
+ * keys, which follow the named ones, and `row` is a position in KEYS.
  *
  * @throws {TypeError} if a fragment reads a key that the script does not declare.
  */
@@ -73,27 +73,23 @@ export function defineScript<
   return { name, lua, keys, args, each, areRowsKeys, reply, sha, source };
 }
 
-/**
- * The head of a loop over rows that begin at `first` of KEYS or ARGV. A loop over these costs less than an
- * iterator or a table per row would.
- */
+/** The head of a loop over the rows from position `first` on. An iterator, or a table for each row, would cost more. */
 function eachRow(from: "KEYS" | "ARGV", first: number, columns: readonly string[]): string {
   const values = columns.map((_, i) => (i === 0 ? `${from}[row]` : `${from}[row + ${i}]`));
   return `for row = ${first}, #${from}, ${columns.length} do local ${columns.join(", ")} = ${values.join(", ")}`;
 }
 
 /**
- * Runs a script by its digest, and with its whole text where the server does not know it (yet, or
- * any longer: after a restart, a failover or `SCRIPT FLUSH`).
+ * Runs a script by its digest, or by its text if the server does not know it: before its first run, or after a
+ * restart, a failover or `SCRIPT FLUSH`.
  *
- * This is the only place that knows EVALSHA, EVAL and NOSCRIPT. It defines no command on the client,
- * which may be one that we were lent. Who listens to the diagnostics channel `delayline:script` hears of
- * each run as a {@link ScriptRun}.
+ * This is the only place that knows EVALSHA, EVAL and NOSCRIPT. It defines no command on the client, which may be lent
+ * to us. It publishes each run as a {@link ScriptRun} on the diagnostics channel `delayline:script`.
  *
- * `onUnknown` is called before the text is sent: what was sent meanwhile is executed before it. If it throws,
- * the text is not sent.
+ * Calls `onUnknown` before it sends the text: Redis carries out before it whatever was sent in the meantime. If
+ * `onUnknown` throws, the text is not sent.
  *
- * Rejects with what ioredis rejects with, arguments included: callers wrap it before it gets out.
+ * Rejects with ioredis's errors, which carry the arguments: callers wrap them.
  */
 export async function run<
   Key extends string,
@@ -108,7 +104,7 @@ export async function run<
   rows: readonly Row<Column>[] = [],
   onUnknown: () => void = () => {},
 ): Promise<Reply> {
-  // Without an array for each row: this is what an offer costs Node besides ioredis.
+  // No array for each row: this loop is most of what an offer costs Node beside ioredis.
   const words: ScriptArg[] = [script.keys.length];
   for (const key of script.keys) words.push(keys[key]);
   if (script.areRowsKeys) {
@@ -140,15 +136,17 @@ function pushRows<Column extends string>(
   for (const row of rows) for (const column of columns) words.push(row[column]);
 }
 
-/** What the diagnostics channel `delayline:script` tells of one run. No payload is in it. */
+/** One run of a script, published on the diagnostics channel `delayline:script`. It holds no payload. */
 export interface ScriptRun {
+  /** The script's name. */
   readonly script: string;
-  /** The first key that the script was given, which tells the queue. */
+  /** The script's first key, which identifies the queue. */
   readonly key: string;
+  /** How many rows of repeated arguments it was given. */
   readonly rows: number;
-  /** Milliseconds until the reply was there. */
+  /** Milliseconds until the reply or the error arrived. */
   readonly duration: number;
-  /** Whether Redis carried it out. */
+  /** Whether Redis replied with anything but an error. */
   readonly isDone: boolean;
 }
 
@@ -164,14 +162,14 @@ async function send(
   try {
     return await evalshaBuffer.call(client, script.sha, ...words);
   } catch (error) {
-    if (!(error instanceof Error && error.message.startsWith("NOSCRIPT"))) throw error;
+    if (replyOf(error) !== "NOSCRIPT") throw error;
     onUnknown();
     return await evalBuffer.call(client, script.lua, ...words);
   }
 }
 
-// ioredis has these on every client, but its types leave evalshaBuffer out. `callBuffer("EVALSHA")`
-// is no substitute: with enableAutoPipelining it sends the command without its name.
+// Every client of ioredis has these, but its types omit evalshaBuffer. `callBuffer("EVALSHA")` is no substitute: with
+// enableAutoPipelining it sends the command without its name.
 type EvalCommand = (
   this: RedisClient,
   script: string,

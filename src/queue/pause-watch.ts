@@ -86,7 +86,7 @@ export class PauseWatch implements Pauses, Listener {
   leaveToSweeps(): void {
     this.#watching = "sweeps";
     this.#timer.clear();
-    this.#work.stopped();
+    this.#work.ended();
   }
 
   async pause(signal?: AbortSignal): Promise<void> {
@@ -116,7 +116,7 @@ export class PauseWatch implements Pauses, Listener {
     this.#isClosed = true;
     this.#timer.clear();
     this.#pause.end();
-    this.#work.stopped();
+    this.#work.ended();
     if (this.#watching === "watch") this.#subscriber.unlisten(this.#queue.keys.channel, this);
   }
 

@@ -139,7 +139,8 @@ export class Taker {
     this.#waiters.close();
     this.#pause.end();
     await this.#working;
-    await this.#unblocking.ended();
+    await this.#unblocking.close();
+    this.#takes.ended();
     await this.#giveBack.settled();
     this.#connection?.disconnect();
     if (this.#mode !== "closed") this.#enter("closed");

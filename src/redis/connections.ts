@@ -1,5 +1,5 @@
 import type { Redis } from "ioredis";
-import { isSameNode, nodeOf, peerOf, serverOf } from "./cluster-node.ts";
+import { isSameNode, nodeOf, peerOf } from "./cluster-node.ts";
 import { ClosedError } from "../errors.ts";
 import {
   isEnded,
@@ -10,6 +10,7 @@ import {
   UnansweredError,
 } from "../failure.ts";
 import { callWithin, type CallLimit } from "./call.ts";
+import { DedicatedConnections, type Role } from "./dedicated.ts";
 import type { Heartbeat } from "./heartbeat.ts";
 import { warnOfMissingOptions, type LentClient } from "./lent-client.ts";
 import {
@@ -30,43 +31,39 @@ import { ServerClock } from "../time/server-clock.ts";
 import type { Troubles } from "./troubles.ts";
 import { watchOver } from "./watchdog.ts";
 
-/** What a dedicated connection is for. */
-export type Role = "subscriber" | "blocking" | "probe";
-
-/** Who hears from the connections. */
+/** Receives what {@link Connections} observe. */
 export interface ConnectionsListener {
-  /** A server said `serverTime` (epoch ms) between `sentAt` (`performance.now()`) and now. */
+  /** The server's clock showed `serverTime` (epoch ms) between `sentAt` (`performance.now()`) and now. */
   readonly onTime: (serverTime: number, sentAt: number) => void;
   readonly troubles: Troubles;
 }
 
 /**
- * The connections of one client, each opened when it is first needed.
+ * The connections of one client to one server or Cluster, each opened when it is first needed.
  *
- * - `commands` carries the calls that a user awaits. It is the client that we were lent, or one made
- *   to the user's options, and what those say about retries and time-outs holds.
- * - `background` is ours: transfers, and whatever takes messages out of Redis. It never re-sends a
- *   command whose reply was lost, since the first copy may have been carried out; such a command is
- *   rejected. It connects again for ever.
- * - A dedicated connection (`open`) subscribes or blocks. It lives once: when it is lost, its owner
- *   opens a new one. On Cluster it goes to one node.
+ * - `commands` carries the calls that users await. It is the client that we were lent, or one made with the user's
+ *   options; those decide about retries and time-outs.
+ * - `background` is our own. It carries transfers and everything else that takes messages out of Redis. It rejects
+ *   a command whose reply was lost, and never sends it again: Redis may have carried it out. It reconnects for ever.
+ * - A dedicated connection (`open`) subscribes or blocks. It lives once: when it is lost, its owner opens a new one. On
+ *   Cluster it goes to one node.
  *
- * `background` is what learns of a failover: from Redis's refusals, from the Sentinels, or from the
- * slots of the Cluster. Dedicated connections follow it: those to a server that it has left are ended.
+ * `background` learns of a failover: from Redis's refusals, from the Sentinels, or from the slots of the Cluster.
+ * Dedicated connections to a server that it has left are ended.
  */
 export class Connections {
   readonly commands: RedisClient;
-  /** Whether `commands` can be sent through. */
+  /** Whether commands can be sent through `commands`. */
   readonly readiness: Readiness;
   readonly #isLent: boolean;
   readonly #listener: ConnectionsListener;
   #background: RedisClient | undefined;
   #backgroundReadiness: Readiness | undefined;
   readonly #heartbeats = new Map<Redis, Heartbeat>();
-  readonly #dedicated = new Map<Redis, Role>();
+  readonly #dedicated = new DedicatedConnections();
   /** Why Redis cannot be reached now, if that is known. */
   #unreachable: string | undefined;
-  /** Whether `commands`, when it was last in trouble, had ended and was connected again. */
+  /** Whether ioredis had ended `commands` when it was last in trouble, and it was connected again. */
   #isRevived = false;
   #isClosed = false;
 
@@ -77,10 +74,14 @@ export class Connections {
     this.readiness = Readiness.of(this.commands);
     // Nothing is added to a client that we were lent, not even a listener.
     if (this.#isLent) warnOfMissingOptions(this.commands);
-    else this.#attend(this.commands as Redis);
+    else this.#superviseCommands(this.commands as Redis);
   }
 
-  /** Sends a command that somebody awaits; see {@link callWithin}. */
+  /**
+   * Sends a command that somebody awaits; see {@link callWithin}.
+   *
+   * Rejects with ioredis's errors, or an {@link UnansweredError}.
+   */
   async call<Reply>(
     through: "commands" | "background",
     limit: CallLimit,
@@ -102,11 +103,11 @@ export class Connections {
     }
   }
 
-  /** Whether a command of `commands` that failed so may be sent again, if nothing changes when it is sent twice. */
+  /** Whether a command on `commands` may be sent again after this error, provided that sending it twice is safe. */
   readonly mayRetry = (error: unknown): boolean =>
     isRefusedForNow(error) || (isEnded(error) && this.#isRevived && !this.#isClosed);
 
-  /** The error of a command; it says why Redis cannot be reached, if that is what made the call fail. */
+  /** Adds to a call's error why Redis cannot be reached, if that made the call fail. */
   explain(error: unknown): unknown {
     const why = this.#unreachable;
     if (why === undefined) return error;
@@ -117,7 +118,7 @@ export class Connections {
 
   /** Whether the server, or the Cluster node that serves `key`, can be reached and replies, as far as is known. */
   isReplying(key: string): boolean {
-    // Nothing watches a client that was lent, but the background client.
+    // A lent client has no heartbeat; the background client's speaks for it.
     const clients = [this.commands, this.#background?.status === "ready" && this.#background];
     return clients.every((one) => !one || isReplying(one, key, this.#heartbeats));
   }
@@ -128,14 +129,20 @@ export class Connections {
   }
 
   /**
-   * Opens a connection that does one thing. `key` tells which Cluster node it has to reach; any node
-   * will do without it. It has to be ready within `timeout` milliseconds. With an `id` its name is its own.
+   * Opens a connection that does one thing, within `timeout` milliseconds.
+   *
+   * On Cluster it goes to the node that serves `key`, or to any node without a key. An `id` becomes part of its name,
+   * so that no other connection has that name.
+   *
+   * Rejects with ioredis's errors.
+   *
+   * @throws {ClosedError} after {@link close}.
    */
   async open(role: Role, key?: string, timeout = CONNECT, id?: string): Promise<Redis> {
     if (this.#isClosed) throw new ClosedError("the client");
     const { background } = this;
     const name = connectionName(role, key, id);
-    return await this.#connect(
+    return await this.#dedicated.connect(
       isCluster(background)
         ? duplicateForOneLife(await nodeOf(background, key), name, background.options.keyPrefix)
         : duplicateForOneLife(background, name),
@@ -145,47 +152,46 @@ export class Connections {
   }
 
   /**
-   * Resolves when Redis replies to a connection made for the purpose. `key` tells which Cluster node is
-   * meant. Rejects soon: a server that takes longer is slow, and its connections are not to blame.
+   * Resolves when Redis has replied to a new connection; on Cluster, the node that serves `key`. Rejects soon: if Redis
+   * takes longer than that to reply, then Redis is slow, and no connection is to blame.
    */
   async probe(key?: string): Promise<void> {
     (await this.open("probe", key, PROBE)).disconnect();
   }
 
-  /** A client that reaches the same server as `connection`, while that one is blocked. */
+  /** A client that reaches the same server as `connection`, which is blocked. */
   peerOf(connection: Redis): Redis {
     const background = this.background;
     return isCluster(background) ? peerOf(background, connection) : background;
   }
 
-  /** A client that reaches the master which serves a key. Rejects if the Cluster has none now. */
+  /** A client that reaches the master which serves `key`. Rejects if the Cluster has none now. */
   async nodeOf(key: string): Promise<Redis> {
     const { background } = this;
     return isCluster(background) ? await nodeOf(background, key) : background;
   }
 
-  /** Ends what takes and moves, but not what carries the calls that users await. */
+  /** Ends the connections that take and move messages, but not the one that carries users' calls. */
   abandon(): void {
     for (const heartbeat of this.#heartbeats.values()) heartbeat.close();
-    this.#endDedicated(() => true);
+    this.#dedicated.end(() => true);
     if (this.#background !== undefined) end(this.#background);
   }
 
-  /** Ends what is ours. Replies that are still under way are lost: finish the work first. */
+  /** Ends our own connections. Replies that are still under way are lost: finish the work first. */
   close(): void {
     this.#isClosed = true;
     this.abandon();
     if (!this.#isLent) end(this.commands);
   }
 
-  /** Attends to `commands` that are ours. */
-  #attend(commands: Redis): void {
-    this.#tellTroublesOf(commands);
+  #superviseCommands(commands: Redis): void {
+    this.#reportTroublesOf(commands);
     this.#watch(commands, () => askTime(commands, this.#listener.onTime));
   }
 
-  /** Notes and tells that Redis cannot be reached, and why, and when it can be again. */
-  #tellTroublesOf(client: RedisClient): void {
+  /** Reports when Redis cannot be reached through a client, and why, and when it can be again. */
+  #reportTroublesOf(client: RedisClient): void {
     const work = this.#listener.troubles.work();
     client.on("ready", () => {
       this.#unreachable = undefined;
@@ -208,75 +214,42 @@ export class Connections {
     if (this.#isClosed) throw new ClosedError("the client");
     const background = duplicateForBackground(this.commands);
     this.#backgroundReadiness = Readiness.of(background);
-    // Without a listener ioredis prints errors.
-    this.#tellTroublesOf(background);
-    // Every queue that opens a connection on a cluster may wait for "ready".
+    // Also because ioredis prints the errors of a client that has no listener.
+    this.#reportTroublesOf(background);
+    // On Cluster, every queue that opens a connection may wait for "ready".
     background.setMaxListeners(0);
     if (isCluster(background)) {
       background.on("+node", (node: Redis) => {
         this.#watch(
           node,
           () => node.ping(),
-          // The sooner the new slots are known, the sooner the node is left if it is down.
+          // If the node is down, it is left as soon as the new slots are known.
           () => background.refreshSlotsCache(),
         );
       });
       background.on("-node", (node: Redis) => {
         this.#heartbeats.get(node)?.close();
         this.#heartbeats.delete(node);
-        this.#endDedicated(({ options }) => isSameNode(options, node.options));
+        this.#dedicated.end(({ options }) => isSameNode(options, node.options));
       });
     } else {
       this.#watch(background, () => askTime(background, this.#listener.onTime));
       let isFirst = true;
       background.on("ready", () => {
-        const server = serverOf(background);
-        // A subscriber hears nothing on a server that is not the master any more, which may have the
-        // same address still. It costs nothing to subscribe again; a block that is ended may lose its
-        // message, and so is left alone where Redis itself would end it.
-        const isStale = (connection: Redis, role: Role) =>
-          role === "subscriber" || serverOf(connection) !== server;
-        if (!isFirst) this.#endDedicated(isStale);
+        if (!isFirst) this.#dedicated.follow(background);
         isFirst = false;
       });
     }
     return background;
   }
 
-  async #connect(connection: Redis, role: Role, timeout: number): Promise<Redis> {
-    let reason: unknown;
-    connection.on("error", (error) => (reason = error));
-    this.#dedicated.set(connection, role);
-    connection.once("end", () => this.#dedicated.delete(connection));
-    const timer = setTimeout(() => {
-      reason = new Error("Redis did not reply in time");
-      connection.disconnect();
-    }, timeout);
-    try {
-      await connection.connect();
-    } catch (error) {
-      connection.disconnect();
-      // connect() says only that the connection is closed; the event says why.
-      throw reason ?? error;
-    } finally {
-      clearTimeout(timer);
-    }
-    return connection;
-  }
-
-  /** Resolves when Redis replies to another connection to the same address. */
+  /** Resolves when Redis has replied to another connection to the same address. */
   async #probeBeside(connection: Redis): Promise<void> {
     const other = duplicateForOneLife(connection, connectionName("probe"));
-    (await this.#connect(other, "probe", PROBE)).disconnect();
+    (await this.#dedicated.connect(other, "probe", PROBE)).disconnect();
   }
 
-  #endDedicated(isStale: (connection: Redis, role: Role) => boolean): void {
-    for (const [connection, role] of this.#dedicated) {
-      if (isStale(connection, role)) connection.disconnect();
-    }
-  }
-
-  /** Gives a connection up when it has died silently. See {@link watchOver}. */
+  /** Gives a connection up once it has died silently; see {@link watchOver}. */
   #watch(connection: Redis, ask: () => Promise<unknown>, onSilence?: () => void): void {
     const probe = () => this.#probeBeside(connection);
     this.#heartbeats.set(connection, watchOver(connection, ask, probe, onSilence));
@@ -288,8 +261,8 @@ async function askTime(client: Redis, onTime: ConnectionsListener["onTime"]): Pr
   onTime(ServerClock.fromTime(await client.time()), sentAt);
 }
 
-/** Milliseconds until a connection of ours is ready, at most. */
+/** Milliseconds that a dedicated connection may take to become ready. */
 const CONNECT = 5000;
 
-/** Milliseconds until a connection is ready that is only to show that Redis replies. */
+/** The same for a connection that only shows whether Redis replies. */
 const PROBE = 1500;

@@ -98,6 +98,7 @@ export class Subscriber {
     );
     const channels = [...this.#listeners.keys()];
     if (channels.length > 0) this.#subscribe(connection, channels);
+    else this.#work.ended();
   }
 
   #subscribe(connection: Redis, channels: string[]): void {

@@ -5,63 +5,74 @@ import { isConnectionCut, isOfWholeServer } from "../failure.ts";
 export interface Recovery {
   /** What had failed: the error that was reported when the trouble began, or when its reason changed. */
   readonly error: RedisError;
-  /** How long it has lasted, in milliseconds. */
+  /** How long the trouble lasted, in milliseconds. */
   readonly duration: number;
 }
 
-/** Who hears of troubles. */
+/** Receives what {@link Troubles} reports. */
 export interface TroublesListener {
   readonly report: (error: DelaylineError) => void;
   readonly onRecovered: (recovery: Recovery) => void;
 }
 
-/** Something that is done again and again in the background, and how it gets on. */
+/** Something that is done again and again in the background. Its owner reports every outcome. */
 export interface Work {
-  /** It has failed; it is going to be tried again, or {@link Work.stopped}. */
+  /** It failed. Its owner tries again, or calls {@link Work.stopped} or {@link Work.ended}. */
   failed(failure: RedisError): void;
-  /** It has failed since there is no connection; `reason` says why. */
+  /** It failed because there is no connection; `reason` says why. */
   unreachable(reason: unknown): void;
-  /** It has succeeded. Costs next to nothing where it had not failed. */
+  /** It succeeded. Costs next to nothing unless it had failed before. */
   succeeded(): void;
-  /** It is not tried again for now: nobody needs it. */
+  /**
+   * Nobody needs it for now. An outage does not wait for it any longer. A refusal stays open: the next attempt
+   * may meet it again, and is not reported a second time then.
+   */
   stopped(): void;
+  /**
+   * It has stopped, and this process may never try again. A refusal is over: it concerns nobody any more. If the work
+   * is resumed after all, it may report the refusal anew.
+   */
+  ended(): void;
 }
 
 interface Trouble {
   error: RedisError;
+  /** `performance.now()`. */
   readonly since: number;
 }
 
 /**
- * What is wrong between one client and Redis. Each state of trouble is reported once when it begins, and
- * once when it is over, however many works find it and however often.
+ * What is wrong between one client and Redis. Each state of trouble is reported once when it begins and once when it
+ * is over, however many works meet it and however often.
  *
  * There are two kinds:
  *
- * - an *outage*: Redis cannot be reached, or serves nobody for now. There is one for the whole client. It
- *   begins with the first work that finds it, and is over when each work that did has succeeded, or
- *   has stopped and another was served after it;
- * - a *refusal* (WRONGTYPE, NOPERM, OOM): it is of one work, and is reported again when its reason changes.
+ * - an *outage*: Redis cannot be reached, or serves nobody for now. The client has one at most. It begins with the
+ *   first work that meets it. It is over when every work that met it has succeeded, or has stopped and another
+ *   work was served after that;
+ * - a *refusal* (WRONGTYPE, NOPERM, OOM): it belongs to one work, and is reported again when its reason changes. It is
+ *   over when the work has succeeded or {@link Work.ended}.
  *
- * The first sign of an outage is often a connection that was cut, which says nothing of the cause. So a
- * moment may pass until it is reported: until an attempt to connect tells the cause.
+ * The first sign of an outage is often a connection that was cut, which does not reveal the cause. So the report
+ * waits for a moment: an attempt to connect may reveal it.
  */
 export class Troubles {
   readonly #listener: TroublesListener;
   /** The works that have met the outage. */
   readonly #unserved = new Set<Work>();
-  /** Whether one that had met it has stopped, and Redis was not heard since. */
+  /** Whether a work that met the outage has stopped, and Redis has not been heard since. */
   #isSilent = false;
   #outage: Trouble | undefined;
+  #isClosing = false;
   #isClosed = false;
-  /** While the outage is not reported yet. */
+  /** Runs while the outage is not reported yet. */
   #grace: NodeJS.Timeout | undefined;
 
   constructor(listener: TroublesListener) {
     this.#listener = listener;
   }
 
-  /** One more thing that may fail. */
+  /** Adds a work. */
   work(): Work {
     let refusal: Trouble | undefined;
     const work: Work = {
@@ -86,18 +97,29 @@ export class Troubles {
       stopped: () => {
         if (this.#unserved.delete(work)) this.#isSilent = true;
       },
+      ended: () => {
+        work.stopped();
+        // With the client every work ends, and nothing is mended by that.
+        if (refusal !== undefined && !this.#isClosing) this.#recover(refusal);
+        refusal = undefined;
+      },
     };
     return work;
   }
 
-  /** Redis has replied to somebody. */
+  /** Redis has replied to some connection of the client. */
   heard(): void {
     if (!this.#isSilent) return;
     this.#isSilent = false;
     this.#endOutage();
   }
 
-  /** Reports what waits to be reported, and nothing from then on. */
+  /** The client begins to close: from now on a work that ends is no recovery. */
+  closing(): void {
+    this.#isClosing = true;
+  }
+
+  /** Reports an outage whose report is still waiting, and nothing after that. */
   close(): void {
     this.#reportOutage();
     this.#isClosed = true;
@@ -110,7 +132,7 @@ export class Troubles {
       this.#outage = { error: failure, since: performance.now() };
       this.#grace = setTimeout(() => this.#reportOutage(), GRACE);
     }
-    if (this.#grace === undefined || !tellsCause(failure)) return;
+    if (this.#grace === undefined || !revealsCause(failure)) return;
     const isUnreachable = failure.reply === undefined;
     this.#outage.error = isUnreachable ? new RedisError(UNREACHABLE, failure.cause) : failure;
     this.#reportOutage();
@@ -132,19 +154,20 @@ export class Troubles {
 
   #endOutage(): void {
     if (this.#outage === undefined || this.#unserved.size > 0 || this.#isSilent) return;
-    // A cut connection may have lost a message: it leaves a trace, however soon the next one is there.
+    // Also if the next connection was there at once: the one that was cut may have lost a message.
     this.#reportOutage();
     this.#recover(this.#outage);
     this.#outage = undefined;
   }
 
   #recover({ error, since }: Trouble): void {
+    if (this.#isClosed) return;
     this.#listener.onRecovered({ error, duration: performance.now() - since });
   }
 }
 
 /** Whether a failure says why Redis cannot be reached, not only that a connection was lost. */
-function tellsCause({ reply, message, cause }: RedisError): boolean {
+function revealsCause({ reply, message, cause }: RedisError): boolean {
   if (reply !== undefined) return true;
   if (isConnectionCut(cause)) return false;
   return message.startsWith(UNREACHABLE) || (cause instanceof Error && "code" in cause);
@@ -152,5 +175,5 @@ function tellsCause({ reply, message, cause }: RedisError): boolean {
 
 const UNREACHABLE = "cannot reach Redis";
 
-/** Milliseconds in which the cause of an outage may become known. */
+/** Milliseconds that the report of an outage waits for the cause. */
 const GRACE = 300;

@@ -1,43 +1,44 @@
 import { RedisError } from "../errors.ts";
 import type { Work } from "./troubles.ts";
 
-/** Ends the block of a connection by CLIENT UNBLOCK from another one. The block's reply still comes. */
+/** Ends the block of a connection with CLIENT UNBLOCK from another connection. The reply to the block still comes. */
 export class Unblocking {
   readonly #doing: string;
   readonly #work: Work;
   #underWay: Promise<void> | undefined;
 
-  /** `who` is what errors call the one that waits. */
-  constructor(who: string, work: Work) {
-    this.#doing = `cannot end the wait of ${who}`;
+  /** `waiter` names in errors what waits, such as `queue "orders"`. */
+  constructor(waiter: string, work: Work) {
+    this.#doing = `cannot end the wait of ${waiter}`;
     this.#work = work;
   }
 
-  /** Asks by `unblock` for as long as the block `isInVain`, unless that is under way already. */
+  /** Calls `unblock` for as long as the block `isInVain`, unless it is doing so already. */
   start(unblock: () => Promise<void> | undefined, isInVain: () => boolean): void {
     if (this.#underWay !== undefined || !isInVain()) return;
     this.#underWay = this.#run(unblock, isInVain);
   }
 
-  /** Resolves when nothing is under way. */
-  async ended(): Promise<void> {
+  /** Resolves when nothing is under way. To be called when no block will be ended any more. */
+  async close(): Promise<void> {
     await this.#underWay;
+    this.#work.ended();
   }
 
   /** Never rejects. */
   async #run(unblock: () => Promise<void> | undefined, isInVain: () => boolean): Promise<void> {
     try {
       while (isInVain()) {
-        // If it was not blocked, the other connection was faster, and the command has not arrived yet. If
-        // it was, its reply is under way. Look again in both cases: by then it may block once more.
+        // If the connection was not blocked, this command overtook the blocking one. If it was, the reply is under
+        // way. Look again in both cases: it may be blocked then.
         await unblock();
         await new Promise((resolve) => setTimeout(resolve, 5));
       }
       this.#work.succeeded();
     } catch (error) {
-      // It has ended by itself meanwhile, and nobody needs this any more.
+      // The block ended by itself meanwhile.
       if (!isInVain()) return;
-      // The block ends by itself, two seconds later.
+      // The block ends by itself within two seconds.
       this.#work.failed(new RedisError(this.#doing, error));
       this.#work.stopped();
     } finally {

@@ -79,6 +79,11 @@ export class ListWatch {
       .finally(() => (this.#taking = undefined));
   }
 
+  /** There is nothing in the LIST: a refusal to take over what was there is over. */
+  noteEmpty(): void {
+    if (!this.#isOn) this.#work.ended();
+  }
+
   /** Stops; resolves when nothing is under way any more. */
   async close(): Promise<void> {
     this.#isClosed = true;
@@ -95,6 +100,7 @@ export class ListWatch {
 
   #stop(): void {
     this.#pause.end();
+    this.#work.ended();
     if (this.#isBlocking) this.#unblocking ??= this.#unblock();
   }
 
@@ -117,7 +123,6 @@ export class ListWatch {
         await this.#pause.wait();
       }
     }
-    this.#work.stopped();
     this.#client?.disconnect();
     this.#client = undefined;
     // In the same turn, so that whoever switches it on from now on starts the next.

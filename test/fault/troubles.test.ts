@@ -167,3 +167,36 @@ test("a pause that cannot be asked about: reported once, and once that it is ove
   await admin.acl("SETUSER", "taker", "+exists");
   await eventually(() => recovered === 1);
 });
+
+test("what is refused and not tried any more is over: a watch that is switched off, handlers that are closed", async () => {
+  const server = await startOwnServer();
+  const admin = newRedis(server.url);
+  await admin.acl("SETUSER", "some", "on", ">secret", "~*", "&*", "+@all", "-blmove");
+  const redis = { port: server.port, username: "some", password: "secret" };
+  const line = newLineThatMayFail({ redis });
+  const [reliable, plain] = [uniqueName("watched"), uniqueName("handled")];
+
+  const watched = line.getReliableQueue(reliable);
+  await eventually(() => line.errors.length === 1);
+  expect(line.errors).toMatchObject([{ reply: "NOPERM" }]);
+  // While it is paused, nobody watches the LIST.
+  await watched.pause();
+  await eventually(() => line.recoveries.length === 1);
+  await watched.resume();
+  await eventually(() => line.errors.length === 2);
+
+  await admin.set(plain, "no list");
+  const handled = line.getBlockingQueue(plain, { transfer: false });
+  const subscription = handled.subscribe(() => {});
+  await eventually(() => line.errors.length === 3);
+  await subscription.close();
+  await eventually(() => line.recoveries.length === 2);
+  expect(line.recoveries.map(({ error }) => error)).toEqual([line.errors[0], line.errors[2]]);
+  expect(line.errors[2]).toMatchObject({ reply: "WRONGTYPE" });
+
+  // Nothing is mended because the client ends.
+  handled.subscribe(() => {});
+  await eventually(() => line.errors.length === 4);
+  await line.close();
+  expect(line.recoveries).toHaveLength(2);
+});

@@ -64,6 +64,7 @@ export class Tidier {
   async close(): Promise<void> {
     this.#isClosed = true;
     await this.#tidying;
+    this.#work.ended();
   }
 
   #tidyIfDue(): void {

@@ -170,7 +170,7 @@ export class TransferTask implements Listener {
 
   /** Stops as {@link close} does, and unsubscribes: the client stays open without this queue. */
   async leave(): Promise<void> {
-    this.#work.stopped();
+    this.#work.ended();
     this.#subscriber.unlisten(this.#queue.keys.channel, this);
     await this.close();
   }

@@ -1,5 +1,5 @@
 import { Redis, type RedisOptions } from "ioredis";
-import type { Shared } from "../../client/shared.ts";
+import type { OpenServer } from "../../client/open-server.ts";
 import { callWithin } from "../../redis/call.ts";
 import { isCluster, type RedisClient } from "../../redis/client.ts";
 import { serverOf } from "../../redis/cluster-node.ts";
@@ -10,10 +10,10 @@ import { serverOf } from "../../redis/cluster-node.ts";
  * Every question has a time bound, and the reason of its failure says why Redis could not be reached.
  */
 export class Site {
-  readonly #shared: Shared;
+  readonly #shared: OpenServer;
   readonly #signal: AbortSignal | undefined;
 
-  constructor(shared: Shared, signal: AbortSignal | undefined) {
+  constructor(shared: OpenServer, signal: AbortSignal | undefined) {
     this.#shared = shared;
     this.#signal = signal;
   }

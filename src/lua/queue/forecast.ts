@@ -2,8 +2,8 @@ import { asArray, asNumber } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
 /**
- * How many messages and retries fall due in each of `count` spans of `step` milliseconds from `from` on (epoch ms).
- * O(log N) for each span, some 2 us.
+ * Counts the messages and retries that fall due in each of `count` spans of `step` milliseconds, from `from` on (epoch
+ * ms). O(log N) for each span, about 2 us.
  */
 export const forecast = defineScript({
   name: "forecast",

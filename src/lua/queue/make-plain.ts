@@ -9,29 +9,32 @@ import { asFlag, asNumber, asRow } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
 export interface MakePlainReply {
-  /** Whether there is no stream any more. */
+  /** Whether the stream is gone. */
   readonly isPlain: boolean;
-  /** How many consumers live. Unless there are none, nothing has been moved. */
+  /** How many consumers are alive. Nothing is moved while there are any. */
   readonly consumers: number;
-  /** How many entries are in the stream, of which some may be in flight for consumers that have died. */
+  /** How many entries are left in the stream. Some may be in flight for dead consumers. */
   readonly ready: number;
-  /** How many retries are left. While there are some the stream stays. */
+  /** How many retries are left. The stream stays while there are any. */
   readonly retrying: number;
-  /** How many messages have been moved. */
+  /** How many messages this step moved. */
   readonly moved: number;
 }
 
 /**
- * A step of making a reliable queue plain. First retries become delayed messages, `limit` at most, with the deadlines
- * that they have. When none is left, what is in the stream goes to the LIST, and the stream is dropped: only
- * if it has no more than `limit` entries, so that it is one step, and nobody who watches the LIST takes it back.
+ * Takes one step of making a reliable queue plain.
  *
- * While a consumer lives nothing is done: it lives if Redis has seen it within the visibility timeout that its name
- * tells; `timeout` is that of foreign names.
+ * First, up to `limit` retries become delayed messages and keep their deadlines. Once no retry is left, the messages in
+ * the stream go to the LIST and the stream is dropped. That has to be one step, or a process that watches the LIST would
+ * move them back: it happens only if the stream has no more than `limit` entries.
  *
- * Entries that every group has acknowledged are dropped. What has failed before is forgotten: a plain queue has no attempts.
+ * Nothing happens while a consumer is alive: Redis has seen it within the visibility timeout in its name. `timeout`
+ * applies to names without one.
  *
- * Redis rolls nothing back, so a message is put where it goes before it is removed: at worst it is handled once more.
+ * Entries that every group has acknowledged are dropped. Failed attempts are forgotten: a plain queue has none.
+ *
+ * Redis rolls nothing back, so each message is stored in its new place before it is removed: at worst it is handled
+ * twice.
  */
 const define = (elements: Elements) =>
   defineScript({
@@ -49,7 +52,7 @@ for _, group in ipairs(groupNames()) do
 end
 local count, waiting = redis.call("XLEN", stream), redis.call("ZCARD", retries)
 if alive > 0 then return { 0, alive, count, waiting, 0 } end
--- What may be refused comes first; and behind a removal Redis takes every write, even if memory is full.
+-- A removal that Redis may refuse comes first. After one, Redis accepts every write, even if memory is full.
 redis.call("XDEL", stream, "0-0")
 if waiting > 0 then
   local names = redis.call("ZRANGE", retries, 0, limit - 1)
@@ -58,7 +61,7 @@ if waiting > 0 then
   for i, entry in ipairs(found.entries) do
     local due = redis.call("ZSCORE", retries, found.names[i])
     local id = entry.a:sub(9)
-    -- A message that waits in two groups is one message, due when the first of them was; and failed in each by itself.
+    -- A message that waits for a retry in two groups becomes one message, due with the first. Failures are per group.
     local trailer = withoutFailures(entry.t)
     local member = string.char(#id) .. id .. struct.pack("<I8", #entry.p) .. entry.p .. trailer
     if redis.call("ZADD", timeouts, "NX", due, member) == 1 then
@@ -74,7 +77,7 @@ if count > tonumber(limit) then return { 0, 0, count, 0, 0 } end
 local rows, ids = redis.call("XRANGE", stream, "-", "+"), {}
 for i, row in ipairs(rows) do ids[i] = row[1] end
 local groups, isDone = count > 0 and redis.call("XINFO", "GROUPS", stream) or {}, {}
--- What a group that was destroyed has left behind: the others have acknowledged it.
+-- Entries that only a destroyed group still needed: the others have acknowledged them.
 if #groups > 0 then
   for _, id in ipairs(unneededBut(nil, groups, ids, {})) do isDone[id] = true end
 end
@@ -90,7 +93,7 @@ end
 if #foreign > 0 then redis.call("RPUSH", unreadable, unpack(foreign)) end
 if #payloads > 0 then redis.call("RPUSH", ready, unpack(payloads)) end
 redis.call("UNLINK", stream, retrying)
--- Whoever moves sees that the stream has gone.
+-- Processes that move messages look now, and see that the stream is gone.
 redis.call("PUBLISH", channel, "0")
 return { 1, 0, 0, 0, #payloads }
 `,

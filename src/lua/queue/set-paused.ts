@@ -1,10 +1,10 @@
 import { defineScript } from "../script.ts";
 
 /**
- * Pauses a queue, or lets it go on, and calls everybody to look now. `isPaused` is 1 or 0.
+ * Pauses a queue (`isPaused` 1) or resumes it (0), and wakes every process up.
  *
- * Published first: if that is refused nothing has changed, and nobody looks before the script has ended.
- * `0` on the channel means "look now", to Java clients as well.
+ * It publishes first: if that is refused, nothing has changed, and nobody can look before the script has ended. `0` on
+ * the channel means "look now", to Java clients as well.
  */
 export const setPaused = defineScript({
   name: "set-paused",

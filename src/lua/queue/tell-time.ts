@@ -2,8 +2,8 @@ import { asInstant, clock } from "../fragments/clock.ts";
 import { defineScript } from "../script.ts";
 
 /**
- * The server's time (epoch ms, with fractions). On Cluster it is that of the node which serves the queue: a TIME
- * names no key, and so goes to any node.
+ * Replies with the server's time (epoch ms, with fractions). On Cluster, it reaches the node that serves the queue:
+ * TIME has no key, so the client sends it to any node.
  */
 export const tellTime = defineScript({
   name: "tell-time",

@@ -40,6 +40,7 @@ export class Exclusive {
       else stopping.addEventListener("abort", () => resolve(), { once: true });
     });
     await share.end();
+    for (const ended of [work.takes, work.renewals]) ended.ended();
     this.#isRunning = false;
   }
 }

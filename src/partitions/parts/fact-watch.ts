@@ -157,7 +157,7 @@ export class FactWatch implements Listener {
     this.#isClosed = true;
     clearTimeout(this.#timer);
     this.#pause.end();
-    this.#work.stopped();
+    this.#work.ended();
     await this.#attending;
     if (!this.#hasBegun) return;
     this.#first.server.subscriber.unlisten(this.notice, this);

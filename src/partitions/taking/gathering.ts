@@ -109,7 +109,7 @@ export class Gathering<Item> {
     for (const source of this.#failing.keys()) {
       if (sources.includes(source)) continue;
       this.#failing.delete(source);
-      source.work.stopped();
+      source.work.ended();
     }
     const former = [...this.#waits].filter(([source]) => !sources.includes(source));
     for (const [, wait] of former) wait.abort();

@@ -60,6 +60,7 @@ export class Subscription implements Consumer, AsyncDisposable {
     this.ended =
       handling.run?.(loop, this.#stopping.signal) ??
       Promise.all(Array.from({ length: handling.concurrency }, () => loop()));
+    void this.ended.then(() => handling.takes.ended());
   }
 
   /** How many handlers run now; one whose `onError` runs counts. */

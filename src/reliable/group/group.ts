@@ -267,6 +267,7 @@ export class Group {
     if (this.#persistingCount > 0) {
       await new Promise<void>((resolve) => (this.#onPersisted = resolve));
     }
+    this.#settles.ended();
     await this.#keeper.close();
     if (this.#isReading && this.#connections.background.status === "ready") {
       // Otherwise the name stays behind until somebody strikes it out.

@@ -119,6 +119,7 @@ export class LeaseKeeper {
     for (const timer of this.#timers.values()) timer.clear();
     this.#timers.clear();
     await this.#beating;
+    this.#work.ended();
   }
 
   #onTurn(): void {

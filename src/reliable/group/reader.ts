@@ -120,7 +120,8 @@ export class Reader {
     this.#waiters.close();
     this.#pause.end();
     await this.#working;
-    await this.#unblocking.ended();
+    await this.#unblocking.close();
+    this.#reads.ended();
     this.#connection?.disconnect();
   }
 

@@ -66,6 +66,7 @@ export class ReclaimTask {
     this.#isClosed = true;
     clearTimeout(this.#timer);
     await this.#looking;
+    this.#work.ended();
   }
 
   #arm(delay: number): void {

@@ -1,7 +1,7 @@
 import { describe, onTestFinished, test } from "vitest";
 import { Delayline } from "../../../src/client/delayline.ts";
 import { OpenQueue } from "../../../src/client/open-queue.ts";
-import type { Shared } from "../../../src/client/shared.ts";
+import type { OpenServer } from "../../../src/client/open-server.ts";
 import { Tidier } from "../../../src/delayed/transfer/tidier.ts";
 import { TransferTask } from "../../../src/delayed/transfer/transfer-task.ts";
 import { queueKeys } from "../../../src/queue/keys.ts";
@@ -47,7 +47,7 @@ function takeNothing({ signal }: { signal: AbortSignal }): Promise<never> {
   });
 }
 
-function share(url: string): Shared {
+function share(url: string): OpenServer {
   const clock = new ServerClock();
   const troubles = newTroubles();
   const connections = new Connections(url, {
@@ -73,7 +73,10 @@ function share(url: string): Shared {
 }
 
 /** As a client closes its parts: when their time is over it ends the connections under them. */
-async function closeWithin({ connections }: Shared, close: () => Promise<unknown>): Promise<void> {
+async function closeWithin(
+  { connections }: OpenServer,
+  close: () => Promise<unknown>,
+): Promise<void> {
   const abandoning = setTimeout(() => connections.abandon(), CLOSE_TIMEOUT);
   await close();
   clearTimeout(abandoning);

@@ -7,6 +7,7 @@ import { newRedis, redisUrl, uniqueName } from "../../helpers/redis.ts";
 import { startProxy, type TcpProxy } from "../../helpers/tcp-proxy.ts";
 
 let subscriber: Subscriber;
+let connections: Connections;
 let errors: string[];
 let proxy: TcpProxy;
 
@@ -15,7 +16,7 @@ beforeEach(async () => {
   proxy = await startProxy(redisUrl());
   const report = ({ message }: Error) => void errors.push(message);
   const troubles = new Troubles({ report, onRecovered: () => {} });
-  const connections = new Connections(proxy.url, { onTime: () => {}, troubles });
+  connections = new Connections(proxy.url, { onTime: () => {}, troubles });
   subscriber = new Subscriber(connections, troubles);
   onTestFinished(() => {
     subscriber.close();
@@ -53,7 +54,6 @@ test("a channel that was left is subscribed no more, also after a reconnect", as
 
   proxy.cut();
   await eventually(() => second.heard.length >= 3);
-  // It subscribes once more if the background connection is back later: that may lead to another master.
   await eventually(async () => expect([await count(left), await count(kept)]).toEqual([0, 1]));
 
   // With none left it opens again, and waits.
@@ -75,4 +75,28 @@ test("a channel that was left is subscribed no more, also after a reconnect", as
   // To subscribe nothing would be refused. A connection that is given up meanwhile is another matter.
   const refused = errors.filter((message) => message.includes("subscribe"));
   expect(refused.filter((message) => !message.includes("Connection is closed"))).toEqual([]);
+});
+
+test("a subscriber that has reconnected stays, when the background connection comes back to the same server", async () => {
+  const redis = newRedis();
+  const channel = uniqueName("channel");
+  const listener = newListener();
+  subscriber.listen(channel, listener);
+  await eventually(() => listener.heard.length === 1);
+  await connections.background.ping();
+
+  const before = proxy.acceptedCount;
+  // ioredis waits for 50 ms before it reconnects; the subscriber is opened again at once.
+  const isBack = new Promise<void>((resolve) => connections.background.once("ready", resolve));
+  proxy.cut();
+  await isBack;
+  // Behind the question which server it is.
+  await connections.background.info("server");
+  await eventually(async () => {
+    await redis.publish(channel, "message");
+    return listener.heard.includes("message");
+  });
+  expect(listener.heard.filter((heard) => heard === "on")).toHaveLength(2);
+  expect(proxy.acceptedCount - before).toBe(2);
+  expect(errors.filter((message) => message.includes("subscribe"))).toEqual([]);
 });

@@ -2,7 +2,7 @@ import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promi
 import type { Cluster } from "ioredis";
 import { expect, test } from "vitest";
 import { OpenQueue } from "../../../src/client/open-queue.ts";
-import { shareServers } from "../../../src/client/shared.ts";
+import { openServers } from "../../../src/client/open-server.ts";
 import { partitionName } from "../../../src/partitions/ring/ring.ts";
 import { masterOf, startCluster } from "../../helpers/cluster.ts";
 import { newLine } from "../../helpers/delayline.ts";
@@ -146,7 +146,7 @@ test("each queue on a Cluster has a clock of its own, which is that of its node"
     [cluster, true],
     [redisUrl(), false],
   ] as const) {
-    const [shared] = shareServers({ redis }, settings, listener);
+    const [shared] = openServers({ redis }, settings, listener);
     const [one, another] = ["one", "another"].map(
       (queue) => new OpenQueue(queue, "addresses", shared),
     );

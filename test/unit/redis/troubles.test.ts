@@ -94,6 +94,7 @@ test("closing reports what waits for its cause, and nothing else", () => {
   taker.failed(cut("cannot take"));
   troubles.close();
   troubles.close();
+  taker.succeeded();
   expect(news()).toEqual(["cannot take: Connection is closed."]);
   expect(vi.getTimerCount()).toBe(0);
 });
@@ -137,6 +138,40 @@ test("what Redis refuses is a state of that work, reported again when the reason
   expect(news()).toEqual(["300 ms: cannot transfer: OOM full"]);
   taker.succeeded();
   expect(news()).toEqual(["300 ms: cannot take: WRONGTYPE no list"]);
+});
+
+test("a refusal of a work that has stopped stays open; it is over when the work has ended", () => {
+  const [watch, transfers] = [troubles.work(), troubles.work()];
+  const refuse = () => watch.failed(refusal("cannot watch", "NOPERM no permissions"));
+  refuse();
+  watch.stopped();
+  vi.advanceTimersByTime(100);
+  refuse();
+  expect(news()).toEqual(["cannot watch: NOPERM no permissions"]);
+  watch.ended();
+  watch.ended();
+  expect(news()).toEqual(["100 ms: cannot watch: NOPERM no permissions"]);
+
+  // Resumed after all, and still refused.
+  refuse();
+  expect(news()).toEqual(["cannot watch: NOPERM no permissions"]);
+
+  // An outage is over when the others are served.
+  watch.failed(failure("cannot watch", refused));
+  transfers.failed(failure("cannot transfer", refused));
+  news();
+  watch.ended();
+  expect(news()).toEqual(["0 ms: cannot watch: NOPERM no permissions"]);
+  transfers.succeeded();
+  expect(news()).toEqual([`0 ms: ${UNREACHABLE}`]);
+});
+
+test("a work that ends because the client closes has not recovered", () => {
+  const transfers = troubles.work();
+  transfers.failed(refusal("cannot transfer", "WRONGTYPE no list"));
+  troubles.closing();
+  transfers.ended();
+  expect(news()).toEqual(["cannot transfer: WRONGTYPE no list"]);
 });
 
 test("a refusal shows that Redis can be reached", () => {

@@ -8,32 +8,33 @@ import { Troubles, type TroublesListener } from "../redis/troubles.ts";
 import { Expiries } from "../time/expiries.ts";
 import { ServerClock } from "../time/server-clock.ts";
 
-/** What all queues of a client share that are on one server, or one Cluster. */
-export interface Shared {
+/** What a client has running for one server, or one Cluster. All its queues there share it. */
+export interface OpenServer {
   readonly connections: Connections;
   readonly subscriber: Subscriber;
   readonly clock: ServerClock;
   readonly offerBatches: Set<OfferBatch>;
-  /** The time bound of every awaited call. */
+  /** The time limit of every awaited call. */
   readonly expiries: Expiries;
+  /** Milliseconds. */
   readonly closeTimeout: number;
   readonly report: (error: DelaylineError) => void;
   readonly troubles: Troubles;
 }
 
 /**
- * One for each server that the options name, in their order. Nothing is connected yet.
+ * Opens each server that the options name, in their order. Nothing is connected yet.
  *
  * @throws {TypeError} if an address is not legal.
  */
-export function shareServers(
+export function openServers(
   { redis = DEFAULTS.redis }: DelaylineOptions,
   { callTimeout, closeTimeout }: { readonly callTimeout: number; readonly closeTimeout: number },
   listener: TroublesListener,
-): readonly [Shared, ...Shared[]] {
+): readonly [OpenServer, ...OpenServer[]] {
   const [first, ...others] = Array.isArray(redis) ? redis : [redis];
-  if (first === undefined) throw new TypeError("redis must name a server at least, got none");
-  const share = (server: typeof first): Shared => {
+  if (first === undefined) throw new TypeError("redis must name at least one server, got none");
+  const open = (server: typeof first): OpenServer => {
     const troubles = new Troubles(listener);
     const clock = new ServerClock();
     const connections = new Connections(server, {
@@ -54,22 +55,22 @@ export function shareServers(
       troubles,
     };
   };
-  return [share(first), ...others.map(share)];
+  return [open(first), ...others.map(open)];
 }
 
 /**
- * The clock of a server, or of some node of a Cluster (epoch ms).
+ * Returns the clock of a server, or of any node of a Cluster (epoch ms).
  *
- * Rejects with what ioredis rejects with.
+ * Rejects with ioredis's errors.
  */
 export async function askServerTime(
-  { connections, clock, expiries }: Shared,
+  { connections, clock, expiries }: OpenServer,
   signal?: AbortSignal,
 ): Promise<number> {
   const limit = { expiries, signal };
   return await connections.call("commands", limit, async (redis) => {
     const ask = async () => ServerClock.fromTime(await redis.time());
-    // Nothing else hears of a Cluster's clocks in this place.
+    // The clocks of a Cluster's nodes differ, so none is estimated here.
     if (isCluster(redis)) return await ask();
     await clock.ready(ask);
     return clock.now();
