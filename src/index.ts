@@ -14,7 +14,7 @@ export type {
 export type { OfferOptions } from "./delayed/offer-options.ts";
 export type { Outcome } from "./lua/delayed/offer-keyed.ts";
 export type { OfferResult } from "./delayed/offer-batch.ts";
-export type { PlainResult } from "./delayed/plain-result.ts";
+export type { PlainResult } from "./delayed/make-plain.ts";
 export type { Quarantine } from "./queue/quarantine.ts";
 export type { Forecast, ForecastOptions, QueueHandle } from "./queue/queue-handle.ts";
 export type { PartitionStats, QueueNumbers, QueueStats } from "./observe/queue-stats.ts";

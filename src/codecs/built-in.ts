@@ -4,7 +4,7 @@ import { json } from "./json.ts";
 import { msgpack } from "./msgpack.ts";
 import { string } from "./string.ts";
 
-/** The codecs that come with the package, by name, and the payloads that they take. */
+/** The built-in codecs by name, and the type of payload that each takes. */
 export interface BuiltInCodecs {
   msgpack: unknown;
   json: unknown;
@@ -12,9 +12,10 @@ export interface BuiltInCodecs {
   bytes: Uint8Array;
 }
 
+/** The name of a built-in codec. */
 export type CodecName = keyof BuiltInCodecs;
 
-/** Those whose payloads have one type. */
+/** The built-in codecs that take payloads of one type only. */
 export type TypedCodecName = "string" | "bytes";
 
 const builtIn: { readonly [Name in CodecName]: Codec<BuiltInCodecs[Name]> } = {
@@ -25,13 +26,13 @@ const builtIn: { readonly [Name in CodecName]: Codec<BuiltInCodecs[Name]> } = {
 };
 
 /**
- * The codec meant by an option: one of ours by name, or the user's own object.
+ * Returns the codec that an option names or is: a built-in one by its name, or the user's own object.
  *
  * @throws {TypeError} if it is neither.
  */
 export function resolveCodec<T>(codec: CodecName | Codec<T>): Codec<T> {
   if (typeof codec === "string" && Object.hasOwn(builtIn, codec)) {
-    // Which payloads go with a codec named by a string is for the caller to know.
+    // The caller is responsible for a T that fits the named codec.
     return builtIn[codec] as Codec as Codec<T>;
   }
   if (

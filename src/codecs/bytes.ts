@@ -1,6 +1,6 @@
 import type { Codec } from "./codec.ts";
 
-/** Bytes as they are, as Redisson's `ByteArrayCodec` writes them. Gives a `Buffer` of its own. */
+/** Bytes as they are, as Redisson's `ByteArrayCodec` writes them. Decodes to a `Buffer` of its own memory. */
 export const bytes: Codec<Uint8Array> = {
   name: "bytes",
   encode(payload) {

@@ -1,11 +1,11 @@
 /**
- * How payloads become bytes and bytes become payloads: two functions and a name.
+ * Converts payloads to bytes and back.
  *
- * `encode` throws for what it cannot encode, `decode` for bytes that it cannot read. `encode` gives
- * bytes that nobody changes afterwards; `decode` keeps nothing of the buffer that it is given.
+ * `encode` throws for a payload that it cannot encode, and `decode` for bytes that it cannot read. Nobody may change
+ * the bytes that `encode` returned. `decode` must not keep a reference to its buffer.
  */
 export interface Codec<T = unknown> {
-  /** Named in errors. */
+  /** The name in error messages. */
   readonly name: string;
   encode(payload: T): Uint8Array;
   decode(bytes: Buffer): T;

@@ -1,27 +1,24 @@
-/**
- * JSON text in which whole numbers of any size survive.
- *
- * JSON itself has no limit, and Java's longs have 64 bits; a JavaScript number holds each whole number
- * below 2^53 only. From there on it is a `bigint` here, both ways.
- */
 import { randomUUID } from "node:crypto";
 import { UnreadableError } from "./unreadable-error.ts";
 
+// JSON text in which whole numbers survive. JSON itself has no limit, and Java's longs have 64 bits, but a JavaScript
+// number holds every whole number only up to 2^53. From there on, a number with all its digits is a `bigint` here.
+
 /**
- * `JSON.parse`, but a whole number from 2^53 on becomes a `bigint`, and errors do not quote the text.
+ * Like `JSON.parse`, but a whole number from 2^53 on becomes a `bigint`, and errors do not quote the text.
  *
- * @throws {UnreadableError} if the text is not JSON, is nested too deeply, or has a whole number of more
- * than 1000 digits.
+ * @throws {UnreadableError} if the text is not JSON, is nested too deeply, or has a whole number of more than 1000
+ * digits.
  */
 export function parseJson(text: string): unknown {
   let value: unknown;
   try {
     value = JSON.parse(text) as unknown;
   } catch {
-    // V8 quotes what it read, and a payload must not reach a log.
+    // V8's error quotes the text, and a payload must not reach a log.
     throw new UnreadableError("the bytes are not JSON");
   }
-  // Numbers of up to 15 digits are exact, and fractions cannot be more so: most texts are done here.
+  // Whole numbers of up to 15 digits are exact, so most texts are done here.
   if (!MANY_DIGITS.test(text)) return value;
   try {
     return parseWithBigints(text);
@@ -31,37 +28,37 @@ export function parseJson(text: string): unknown {
 }
 
 /**
- * `JSON.stringify`, but a `bigint` is written digit by digit, and a whole number from 2^53 on with an
- * exponent: what has all its digits is meant to the last of them.
+ * Like `JSON.stringify`, but a `bigint` is written digit by digit, and a whole number from 2^53 on with an exponent.
+ * Thus all digits of a number that has no exponent are significant.
  *
  * @throws {TypeError} for cycles, as `JSON.stringify` does.
  */
 export function stringifyJson(value: unknown): string | undefined {
   try {
-    // Nearly always this is all: a replacer would cost every payload a multiple.
+    // This suffices for nearly every payload. A replacer would make each of them several times as expensive.
     const text: string | undefined = JSON.stringify(value);
     if (text === undefined || !MANY_DIGITS.test(text)) return text;
   } catch (error) {
-    // So it refuses a bigint.
+    // JSON.stringify throws a TypeError for a bigint, too.
     if (!(error instanceof TypeError)) throw error;
   }
   return stringifyLargeNumbers(value);
 }
 
-/** Not the fraction of a number, and not the beginning of a string. */
+/** Sixteen digits in a row, except in the fraction of a number or at the beginning of a string. */
 const MANY_DIGITS = /(?<![\d."])\d{16}/;
 
-/** Strings, so that they are stepped over, and numbers. */
+/** Matches numbers, and strings too, so that numbers inside of strings are skipped. */
 const STRING_OR_NUMBER = /"[^"\\]*(?:\\.[^"\\]*)*"|-?\d[\d.eE+-]*/g;
 
 const WHOLE = /^-?\d{16,}$/;
 
-// Jackson has the same limit.
+// The same limit as Jackson's.
 const MAX_DIGITS = 1000;
 
-/** For a text that is known to be JSON. */
+/** Parses a text that is known to be JSON. */
 function parseWithBigints(text: string): unknown {
-  // Nobody can guess it, so no string of the text begins so.
+  // Unguessable, so no string in the text begins with it.
   const mark = randomUUID();
   const marked = text.replace(STRING_OR_NUMBER, (token) =>
     WHOLE.test(token) && isBeyondNumbers(token) ? `"${mark}${token}"` : token,

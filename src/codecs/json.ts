@@ -5,13 +5,15 @@ import { decodeUtf8 } from "./utf8.ts";
 /**
  * JSON text in UTF-8, as Redisson's `TypedJsonJacksonCodec` reads and writes it.
  *
- * The rules are those of `JSON.stringify`: a property that is `undefined`, a function or a symbol is left
- * out, and such an item of an array becomes `null`; so do `NaN` and the infinities. Dates become text, a
- * `Buffer` an object, a `Map`, a `Set`, an `Error` or a `RegExp` `{}`, an instance of a class a plain object;
- * none of them comes back as it was. (The `msgpack` codec keeps or refuses them.) A payload that is
- * `undefined` as a whole is written as `null`, a function or a symbol is refused. A `bigint` is written as a number. A
- * number from 2^53 on, where JavaScript's have gaps, is written with an exponent; one that has all its
- * digits, as Java's longs have, comes as a `bigint`.
+ * Follows the rules of `JSON.stringify`. A property that is `undefined`, a function or a symbol is left out; in an
+ * array it becomes `null`, as do `NaN` and the infinities. These change for good: a date becomes text, a `Buffer` an
+ * object, a `Map`, `Set`, `Error` or `RegExp` becomes `{}`, and an instance of a class becomes a plain object. (The
+ * `msgpack` codec keeps or refuses them.) A payload that is itself `undefined` is written as `null`; one that is a
+ * function or a symbol is refused.
+ *
+ * A `bigint` is written as a number with all its digits, and a number from 2^53 on, where JavaScript's numbers have gaps,
+ * with an exponent. So a whole number from 2^53 on that has all its digits, such as Java's longs, is read as a
+ * `bigint`.
  */
 export const json: Codec = {
   name: "json",

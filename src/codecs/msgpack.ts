@@ -3,34 +3,34 @@ import type { Codec } from "./codec.ts";
 import { plainData } from "./plain-data.ts";
 import { UnreadableError } from "./unreadable-error.ts";
 
-// Plain MessagePack for others to read: no records extension, the smallest map header, nil for
-// undefined. copyBuffers: a decoded Buffer must not share memory with the reply it came in.
-// structuredClone: no references, with which a payload could hold itself.
+// Plain MessagePack that any decoder reads: no records extension, the smallest map header, nil for undefined.
+// copyBuffers: a decoded Buffer must not share memory with the reply that held it. structuredClone: no references, by
+// which a payload could contain itself.
 const packr = new Packr({
   useRecords: false,
   variableMapSize: true,
   encodeUndefinedAsNil: true,
   copyBuffers: true,
   structuredClone: false,
-  // 64-bit integers, Java's longs among them: numbers where a number holds them. (msgpackr knows
-  // "auto"; its types do not.)
+  // Read 64-bit integers, such as Java's longs, as numbers if a number holds them exactly, otherwise as bigints.
+  // (msgpackr supports "auto"; its types lack it.)
   int64AsType: "auto" as "number",
 });
 
 /**
- * MessagePack, the default. Any MessagePack decoder reads it; in Redisson `TypedJsonJacksonCodec`
- * over a `MessagePackFactory`.
+ * MessagePack, the default codec. Any MessagePack decoder reads it, in Redisson `TypedJsonJacksonCodec` over a
+ * `MessagePackFactory`.
  *
- * Takes what JSON takes, and also `Buffer` and `Uint8Array` (which comes back as a `Buffer`), `Date`, `NaN`,
- * infinities and `bigint` (64 bits). A whole number above 2^32 is written as a float64, which holds it
- * exactly up to 2^53; a `bigint` comes back as a number where a number holds it.
+ * Takes everything that JSON takes, and also `Buffer`, `Uint8Array` (read as a `Buffer`), `Date`, `NaN`, infinities and
+ * `bigint` (64 bits). A whole number above 2^32 is written as a float64, which is exact up to 2^53. A `bigint` is read
+ * as a number if a number holds it exactly.
  *
- * As in JSON a property that is `undefined` is left out, `undefined` elsewhere comes back as `null`, -0 as 0,
- * and an object with a `toJSON` is written as what that returns.
+ * As in JSON, a property that is `undefined` is left out, `undefined` elsewhere is read as `null`, -0 is read as 0, and
+ * an object with a `toJSON` is written as the value that this returns.
  *
- * What would come back as something else is refused, with its place in the payload: functions and symbols,
- * `Map`, `Set`, `Error`, `RegExp` and all other instances of classes without `toJSON`, invalid dates, text
- * that is not well-formed Unicode, and a property `__proto__`.
+ * A value that would be read as something else is refused, and the error names its place in the payload: functions and
+ * symbols, `Map`, `Set`, `Error`, `RegExp` and all other instances of classes without `toJSON`, invalid dates, text that
+ * is not well-formed Unicode, and a property `__proto__`.
  */
 export const msgpack: Codec = {
   name: "msgpack",
@@ -39,7 +39,7 @@ export const msgpack: Codec = {
     try {
       return packr.pack(data);
     } catch (error) {
-      // msgpackr quotes the number it cannot write, and a payload must not reach a log.
+      // msgpackr's error quotes the number, and a payload must not reach a log.
       const isBigint = error instanceof RangeError && error.message.includes("too large to fit");
       throw isBigint ? new RangeError("a bigint has more than 64 bits") : error;
     }
@@ -48,9 +48,9 @@ export const msgpack: Codec = {
 };
 
 /**
- * Reads one MessagePack value that fills the bytes.
+ * Reads bytes that hold exactly one MessagePack value.
  *
- * @throws {UnreadableError} if that is not what they hold; it does not quote them.
+ * @throws {UnreadableError} if they hold anything else; the error does not quote them.
  */
 export function unpackMessage(bytes: Buffer): unknown {
   try {
@@ -61,12 +61,12 @@ export function unpackMessage(bytes: Buffer): unknown {
   }
 }
 
-// 0xc1, which MessagePack never uses, and the extensions.
+// Bytes of 0xc1, which MessagePack never uses, and of extension types; they may also occur inside of other values.
 const RARE_TYPES = /[\xc1\xc7-\xc9\xd4-\xd8]/;
 
 /**
- * Replaces msgpackr's own extension for undefined, which may come from other writers, and throws for
- * what it gives instead of an error: an object for the byte 0xc1, a date that is none.
+ * Replaces `undefined`, which msgpackr's own extension in the bytes of other writers yields, by null; and throws where
+ * msgpackr returns a strange value instead of failing: an object for the byte 0xc1, an invalid date.
  */
 function withoutOddities(value: unknown): unknown {
   if (value === undefined) return null;

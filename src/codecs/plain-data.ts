@@ -1,15 +1,12 @@
-/**
- * Payloads that come back as they were: what MessagePack and JavaScript both have.
- *
- * Looking comes first and costs little. Only a payload with something else in it is copied, or refused.
- */
 import { UnwritableError } from "./unwritable-error.ts";
 
 /**
- * A payload that can be written as it is: the same object, or a copy without what JSON leaves out and with
- * what `toJSON` returns.
+ * Returns a payload that MessagePack can hold: the same object, or a copy without the properties that JSON leaves out,
+ * and with the results of `toJSON`.
  *
- * @throws {UnwritableError} naming the place and the kind of what would not come back as it was.
+ * A cheap check comes first. Only a payload that fails it is copied.
+ *
+ * @throws {UnwritableError} for a value that would not be read as it was written; names its place and kind.
  */
 export function plainData(payload: unknown): unknown {
   if (isPlain(payload)) return payload;
@@ -32,12 +29,12 @@ function isPlain(value: unknown): boolean {
   }
   if (value === null) return true;
   if (Array.isArray(value)) {
-    // By index: an iteration over holes finds undefined, too, but takes longer.
+    // By index, which is faster than iteration. Both read a hole as undefined.
     for (let i = 0; i < value.length; i++) if (!isPlain(value[i])) return false;
     return true;
   }
   if (hasPlainPrototype(value)) {
-    // Twice as fast as Object.keys. What is inherited, if anything, only makes the looking thorough.
+    // Twice as fast as Object.keys. Inherited properties, if there are any, are merely checked, too.
     for (const key in value) {
       if (key === PROTO || !isPlain((value as Record<string, unknown>)[key])) return false;
     }
@@ -46,14 +43,14 @@ function isPlain(value: unknown): boolean {
   return isScalar(value);
 }
 
-/** Bytes, or a date that is one. */
+/** Whether a value is bytes or a valid date. */
 function isScalar(value: object): boolean {
   return value instanceof Uint8Array || (value instanceof Date && !Number.isNaN(value.getTime()));
 }
 
 /**
- * Whether an object is of no class. Not by identity: it may come from another realm, as in tests that run in a
- * sandbox.
+ * Whether an object is not an instance of a class. Also true for a plain object of another realm, such as a test
+ * runner's sandbox, whose `Object.prototype` is another one.
  */
 export function hasPlainPrototype(value: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(value);
@@ -64,7 +61,7 @@ export function hasPlainPrototype(value: object): boolean {
   );
 }
 
-/** A copy of what is not plain; undefined for what is left out. */
+/** Copies a value; returns undefined for a value that is left out. */
 function copied(value: unknown, path: readonly (string | number)[]): unknown {
   if (typeof value === "function") throw unwritable("a function", path);
   if (typeof value === "symbol") throw unwritable("a symbol", path);
@@ -91,7 +88,7 @@ function copied(value: unknown, path: readonly (string | number)[]): unknown {
 function unwritable(kind: string, path: readonly (string | number)[]): UnwritableError {
   const place = path.map((step) => {
     if (typeof step === "number") return `[${step}]`;
-    // What is no identifier may be data, such as a map's key.
+    // A name that is not an identifier may be data, such as the key of a map.
     return IDENTIFIER.test(step) ? `.${step}` : "[...]";
   });
   const where = path.length === 0 ? "" : ` at payload${place.join("")}`;
@@ -107,5 +104,5 @@ function kindOf(value: object): string {
 
 const IDENTIFIER = /^[a-z_$][\w$]{0,60}$/i;
 
-/** Decoders rename it, lest a payload sets a prototype. */
+/** Decoders rename this property, so that a payload cannot set a prototype. */
 const PROTO = "__proto__";

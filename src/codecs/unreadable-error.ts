@@ -1,6 +1,5 @@
 /**
- * A codec's own words for bytes that it cannot read. They quote nothing of the bytes, so that
- * `DecodeError` can repeat them.
+ * Thrown by a codec for bytes that it cannot read. The message never quotes the bytes, so `DecodeError` can repeat it.
  */
 export class UnreadableError extends SyntaxError {
   override readonly name = "UnreadableError";

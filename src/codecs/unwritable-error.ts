@@ -1,6 +1,6 @@
 /**
- * A codec's own words for what it cannot write: where in the payload, and what kind of thing. They quote
- * no value, so that `EncodeError` can repeat them.
+ * Thrown by a codec for a value that it cannot write. The message names the value's place in the payload and its kind,
+ * but never quotes it, so `EncodeError` can repeat the message.
  */
 export class UnwritableError extends TypeError {
   override readonly name = "UnwritableError";

@@ -3,8 +3,7 @@ import { UnreadableError } from "./unreadable-error.ts";
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /**
- * Text from its UTF-8. Invalid bytes are an error, not a replacement character: a wrong codec shows at
- * once.
+ * Decodes UTF-8. Invalid bytes are an error, not a replacement character, so that a wrong codec is noticed at once.
  *
  * @throws {UnreadableError} if the bytes are not UTF-8.
  */

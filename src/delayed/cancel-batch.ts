@@ -4,7 +4,7 @@ import { isMessageId, parseMessageId } from "../queue/message/message.ts";
 import type { Queue } from "../queue/queue.ts";
 import { TurnBatch } from "../queue/turn-batch.ts";
 
-/** Cancellations on their way to Redis. Those of one turn of the event loop travel together. */
+/** Cancellations on their way to Redis. Those of one turn of the event loop share a script. */
 export class CancelBatch {
   readonly #queue: Queue;
   readonly #batch = new TurnBatch<Wanted, boolean>({
@@ -18,12 +18,12 @@ export class CancelBatch {
     this.#queue = queue;
   }
 
-  /** Cancels a message by its id or its business key; returns whether it was delayed. */
+  /** Cancels a message by its id or business key; returns whether it was delayed. */
   add(idOrKey: string, signal?: AbortSignal, hint?: Hint): Promise<boolean> {
     return this.#batch.add({ idOrKey, knownFact: hint?.knownFact }, signal);
   }
 
-  /** Resolves when every cancellation made so far is settled. */
+  /** Resolves once every cancellation made so far has settled. */
   settled(): Promise<void> {
     return this.#batch.settled();
   }
@@ -47,7 +47,7 @@ export class CancelBatch {
   }
 }
 
-/** A message that is to be cancelled. Only those that were chosen by the same knowledge travel together. */
+/** A message to cancel. A script takes one `knownFact`, so only cancellations with the same one share a script. */
 interface Wanted {
   readonly idOrKey: string;
   readonly knownFact: string | undefined;

@@ -4,7 +4,7 @@ import { unpackMember } from "../queue/message/message.ts";
 import type { Queue } from "../queue/queue.ts";
 import { PAGE_BYTES, STEP } from "./insertion-order.ts";
 
-/** The delayed messages of a queue in the order of their deadlines, read a page at a time. */
+/** Reads the delayed messages of a queue in the order of their deadlines, a page at a time. */
 export class DeadlineOrder {
   readonly #queue: Queue;
 
@@ -13,8 +13,8 @@ export class DeadlineOrder {
   }
 
   /**
-   * The messages, each once; in pages of `step` at most. One that is rescheduled meanwhile keeps its id,
-   * by which it is known again. Members of an unknown layout are left out, and told to `onUnknown`.
+   * The messages, each once, in pages of at most `step`. A message that is rescheduled meanwhile keeps the 16 bytes of
+   * its id, by which it is recognised. Members of an unknown layout are left out; each calls `onUnknown`.
    */
   async *members(
     step = STEP,

@@ -9,10 +9,10 @@ import { decoded } from "./delayed-message.ts";
 import type { DelayedFace } from "./delayed-messages.ts";
 
 /**
- * The delayed messages of a queue as a collection.
+ * The delayed messages of a queue as a collection, in insertion order.
  *
- * Its methods work on the insertion order, oldest first, in bounded pages. They are no snapshot: a message
- * that becomes due meanwhile may be missing.
+ * The methods read the insertion order from its start, in bounded pages. They do not see a snapshot: a message that
+ * becomes due meanwhile may be missing.
  */
 export abstract class DelayedCollection<T> extends DelayedHandle<T> {
   readonly #messages: DelayedFace;
@@ -25,14 +25,14 @@ export abstract class DelayedCollection<T> extends DelayedHandle<T> {
     this.#payloads = payloads;
   }
 
-  /** The payload that was inserted first, which need not be due first; undefined if there is none. */
+  /** Returns the payload that was inserted first, which need not be due first; undefined if no message is delayed. */
   async peek(options?: CallOptions): Promise<T | undefined> {
     for await (const { payload } of this.#messages.inOrder(1, callSignal(options)))
       return this.#payloads.decode(payload);
     return undefined;
   }
 
-  /** The payloads of all delayed messages, in the order in which they were inserted. */
+  /** Returns the payloads of all delayed messages, in insertion order. */
   async readAll(options?: CallOptions): Promise<T[]> {
     const messages = new Map<MessageId, T>();
     const all = this.#messages.inOrder(undefined, callSignal(options));
@@ -40,7 +40,7 @@ export abstract class DelayedCollection<T> extends DelayedHandle<T> {
     return [...messages.values()];
   }
 
-  /** Whether a message with this payload is delayed: compares encoded bytes, and may read all. */
+  /** Whether a message with this payload is delayed. Compares encoded bytes, and may read all messages. */
   async contains(payload: T, options?: CallOptions): Promise<boolean> {
     const wanted = [this.#payloads.encode(payload)];
     for await (const { isMatch } of this.#messages.search(wanted, callSignal(options)))
@@ -49,8 +49,8 @@ export abstract class DelayedCollection<T> extends DelayedHandle<T> {
   }
 
   /**
-   * Takes out the first inserted message with this payload, and returns whether there was one. It
-   * will not be delivered. Compares encoded bytes, and may read all.
+   * Takes out the message with this payload that was inserted first; returns whether there was one. It will not be
+   * delivered. Compares encoded bytes, and may read all messages.
    */
   async remove(payload: T, options?: CallOptions): Promise<boolean> {
     const signal = callSignal(options);
@@ -61,12 +61,12 @@ export abstract class DelayedCollection<T> extends DelayedHandle<T> {
     return false;
   }
 
-  /** Takes out every message with one of these payloads; returns how many. Reads all. */
+  /** Takes out every message with one of these payloads; returns how many. Reads all messages. */
   async removeAll(payloads: Iterable<T>, options?: CallOptions): Promise<number> {
     return await this.#removeWhere(payloads, ({ isMatch }) => isMatch, options);
   }
 
-  /** Takes out every message with none of these payloads; returns how many. Reads all. */
+  /** Takes out every message with none of these payloads; returns how many. Reads all messages. */
   async retainAll(payloads: Iterable<T>, options?: CallOptions): Promise<number> {
     return await this.#removeWhere(payloads, ({ isMatch }) => !isMatch, options);
   }
@@ -79,7 +79,7 @@ export abstract class DelayedCollection<T> extends DelayedHandle<T> {
     const signal = callSignal(options);
     checkIterable("payloads", payloads);
     const wanted = Array.from(payloads, (payload) => this.#payloads.encode(payload));
-    // First find, then remove: removing moves what is still to be read.
+    // Find all before removing any: a removal shifts the elements that are still to be read.
     const chosen: Buffer[] = [];
     for await (const hit of this.#messages.search(wanted, signal))
       if (isChosen(hit)) chosen.push(hit.element);

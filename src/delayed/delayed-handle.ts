@@ -26,10 +26,10 @@ import {
 } from "./delayed-message.ts";
 import type { DelayedFace } from "./delayed-messages.ts";
 import type { Due, OfferResult, Offering } from "./offer-batch.ts";
-import { tellOffer, tellOffers } from "./told-offers.ts";
+import { traceOffer, traceOffers } from "./traced-offers.ts";
 import { checkNewMessage, offerRule, type OfferOptions } from "./offer-options.ts";
 
-/** What every handle can do with delayed messages: offer, find, cancel and reschedule them. */
+/** The operations on delayed messages that every handle has: offer, find, cancel and reschedule. */
 export abstract class DelayedHandle<T> extends QueueHandle {
   readonly #messages: DelayedFace;
   readonly #payloads: Payloads<T>;
@@ -42,20 +42,18 @@ export abstract class DelayedHandle<T> extends QueueHandle {
   }
 
   /**
-   * Puts a message into the queue, to become ready `delay` milliseconds from now on the Redis
-   * server's clock.
+   * Puts a message into the queue, to become ready `delay` milliseconds from now on the Redis server's clock.
    *
-   * When the promise resolves the message is in Redis and survives this process. An offer that was
-   * sent again after a reconnect is stored once, unless its first copy became ready before the second
-   * arrived. A delay of 0 is due at once.
+   * Once the promise resolves, the message is in Redis and survives this process. An offer that is sent again after a
+   * reconnect is stored once, unless its first copy became ready before the second arrived. A delay of 0 is due at
+   * once.
    *
-   * With a `key` the message can be cancelled, rescheduled and found by it, and `outcome` says what
-   * became of a message that had the key already.
+   * With a `key`, the message can be cancelled, rescheduled and found by that key. `outcome` says what happened if the
+   * key already had a delayed message.
    *
-   * @throws {RangeError | TypeError} if `delay` is not a number, negative or not finite, or an option
-   * is not legal.
-   * @throws {EncodeError | PayloadTooLargeError} if the payload has no legal form; nothing was sent.
-   * @throws {OfferError} if Redis did not accept it; `stored` says what is known.
+   * @throws {RangeError | TypeError} if `delay` is not a number, negative or not finite, or an option is not legal.
+   * @throws {EncodeError | PayloadTooLargeError} if the payload cannot be encoded, or is too large; nothing was sent.
+   * @throws {OfferError} if Redis did not accept the message; `stored` says whether it may be stored.
    */
   async offer(payload: T, delay: number, options?: OfferOptions): Promise<OfferResult> {
     checkDuration("delay", delay);
@@ -63,9 +61,8 @@ export abstract class DelayedHandle<T> extends QueueHandle {
   }
 
   /**
-   * Puts a message into the queue, to become ready at a date, or at an instant in epoch milliseconds
-   * (fractions are rounded up), on the Redis server's clock. An instant in the past is due at once. Otherwise
-   * as {@link offer}.
+   * Puts a message into the queue, to become ready at a date or an instant in epoch milliseconds (fractions are rounded
+   * up), on the Redis server's clock. An instant in the past is due at once. Otherwise like {@link offer}.
    *
    * @throws {RangeError | TypeError} if `at` is neither a valid date since 1970 nor such an instant.
    */
@@ -74,12 +71,12 @@ export abstract class DelayedHandle<T> extends QueueHandle {
   }
 
   /**
-   * Offers many messages, in this order; returns the results in the same order. They travel a hundred at a time.
+   * Offers many messages in this order, up to a hundred per script; returns the results in the same order.
    *
-   * All are checked and encoded before the first is sent.
+   * All messages are checked and encoded before the first one is sent.
    *
-   * @throws {TypeError | RangeError} naming the message and what is not legal in it; nothing was sent.
-   * @throws {OfferManyError} if Redis did not accept some of them; `results` tells which.
+   * @throws {TypeError | RangeError} naming the message, the rule and the value; nothing was sent.
+   * @throws {OfferManyError} if Redis did not accept all of them; `results` says which it did accept.
    */
   async offerMany(
     messages: Iterable<NewMessage<T>>,
@@ -97,21 +94,21 @@ export abstract class DelayedHandle<T> extends QueueHandle {
     });
     const offer = (all: readonly Offering[]) => this.#messages.offerMany(all, signal);
     if (!offers.hasSubscribers) return await offer(offerings);
-    return await tellOffers({ queue: this.name, takesHeaders }, offerings, offer);
+    return await traceOffers({ queue: this.name, takesHeaders }, offerings, offer);
   }
 
   /**
-   * Cancels a delayed message by its id or its key, in O(log N).
+   * Cancels a delayed message by its id or key, in O(log N).
    *
-   * `true`: it was delayed, and will never be delivered. `false`: it was moved already, or never
-   * existed. The verdict is exact; if Redis's reply is lost with the connection, the promise rejects.
+   * Returns true if the message was delayed; it will never be delivered. Returns false if it had already moved, or never
+   * existed. The answer is exact: if Redis's reply is lost with the connection, the promise rejects.
    */
   async cancel(idOrKey: MessageId | string, options?: FindOptions): Promise<boolean> {
     checkIdOrKey(idOrKey);
     return await this.#messages.cancel(idOrKey, ...checkFind(options));
   }
 
-  /** Cancels many, a hundred per script; returns a verdict for each, in the same order, as {@link cancel} does. */
+  /** Cancels many messages, up to a hundred per script; returns for each, in the same order, what {@link cancel} does. */
   async cancelMany(
     idsOrKeys: Iterable<MessageId | string>,
     options?: FindOptions,
@@ -125,13 +122,13 @@ export abstract class DelayedHandle<T> extends QueueHandle {
   }
 
   /**
-   * Cancels all messages whose key begins with `prefix`, as in `app1:trans:notice:`. Works in bounded
-   * steps, so a key that is offered meanwhile may be missed.
+   * Cancels all messages whose key begins with `prefix`, such as `app1:trans:notice:`. Works in bounded steps, so a key
+   * that is offered meanwhile may be missed.
    *
-   * Reads every key of the queue, which costs about 1 us of Redis's time per key, in steps of some 100 us.
+   * Reads every key of the queue, which costs Redis about 1 us per key, in steps of some 100 us.
    *
-   * @throws {TypeError} if `prefix` is no non-empty string ({@link clear} drops all messages), or if an option
-   * is not known.
+   * @throws {TypeError} if `prefix` is not a non-empty string ({@link clear} drops all messages), or an option is not
+   * known.
    */
   async cancelWhere(
     where: { readonly prefix: string },
@@ -157,10 +154,10 @@ export abstract class DelayedHandle<T> extends QueueHandle {
   }
 
   /**
-   * Gives a delayed message a new deadline, `delay` milliseconds from now; finds it by its id or key,
-   * in O(log N). Returns its new id and deadline, or undefined if it was moved already or never existed.
+   * Gives a delayed message, found by its id or key, a new deadline `delay` milliseconds from now, in O(log N). Returns
+   * its new id and deadline, or undefined if it had already moved or never existed.
    *
-   * It goes to the end of the insertion order, unless its deadline stays the same to the millisecond.
+   * The message goes to the end of the insertion order, unless its deadline stays the same to the millisecond.
    */
   async reschedule(
     idOrKey: MessageId | string,
@@ -173,8 +170,8 @@ export abstract class DelayedHandle<T> extends QueueHandle {
   }
 
   /**
-   * Gives a delayed message a new deadline: a date, or an instant in epoch milliseconds (fractions are rounded
-   * up). Otherwise as {@link reschedule}; an instant in the past makes it due at once.
+   * Gives a delayed message a new deadline: a date, or an instant in epoch milliseconds (fractions are rounded up). An
+   * instant in the past makes it due at once. Otherwise like {@link reschedule}.
    *
    * @throws {RangeError | TypeError} if `at` is neither a valid date since 1970 nor such an instant.
    */
@@ -188,8 +185,8 @@ export abstract class DelayedHandle<T> extends QueueHandle {
   }
 
   /**
-   * Makes a delayed message due now, behind those that are due already. One that is due itself stays where it
-   * is. Otherwise as {@link reschedule}.
+   * Makes a delayed message due now, behind the messages that are already due. A message that is itself due keeps its
+   * place. Otherwise like {@link reschedule}.
    */
   async promote(
     idOrKey: MessageId | string,
@@ -199,7 +196,7 @@ export abstract class DelayedHandle<T> extends QueueHandle {
     return await this.#reschedule(idOrKey, "now", options);
   }
 
-  /** The delayed message with this id or key; undefined if there is none. O(log N). */
+  /** Returns the delayed message with this id or key; undefined if there is none. O(log N). */
   async get(
     idOrKey: MessageId | string,
     options?: FindOptions,
@@ -216,14 +213,14 @@ export abstract class DelayedHandle<T> extends QueueHandle {
   }
 
   /**
-   * The delayed messages whose key begins with `prefix`, in no order, each once:
+   * Iterates over the delayed messages whose key begins with `prefix`, each once, in no particular order:
    * `for await (const message of queue.find({ prefix: "order:" }))`.
    *
-   * No snapshot: a message that is offered, moved or rescheduled meanwhile may be missing. What the codec cannot
-   * read is left out, and reported by an `error` event. Reads every key of the queue, which costs about 1 us of
-   * Redis's time per key, in steps of some 100 us; and remembers the keys that it has found.
+   * Not a snapshot: a message that is offered, moved or rescheduled meanwhile may be missing. Messages that the codec
+   * cannot read are left out, and reported by an `error` event. Reads every key of the queue, which costs Redis about
+   * 1 us per key, in steps of some 100 us, and keeps the keys that it has found in memory.
    *
-   * @throws {TypeError} if `prefix` is no non-empty string.
+   * @throws {TypeError} if `prefix` is not a non-empty string.
    */
   find(
     where: { readonly prefix: string },
@@ -234,12 +231,12 @@ export abstract class DelayedHandle<T> extends QueueHandle {
   }
 
   /**
-   * The delayed messages in the order of their deadlines, equal ones in the order of their ids, which is that of
-   * the offers; `limit` at most, all by default.
+   * Iterates over up to `limit` delayed messages in the order of their deadlines, and equal deadlines in the order of
+   * the offers. Defaults to all messages.
    *
-   * Read in pages, each O(log N). No snapshot: a message that is moved or rescheduled meanwhile may be missing,
-   * but none comes twice; to know that it remembers the ids that it has passed. What the codec cannot read is
-   * left out, and reported by an `error` event.
+   * Reads in pages, each O(log N). Not a snapshot: a message that is moved or rescheduled meanwhile may be missing, but
+   * none appears twice, for which the iterator keeps the ids of earlier messages in memory. Messages that the codec
+   * cannot read are left out, and reported by an `error` event.
    *
    * @throws {RangeError | TypeError} if `limit` is not a whole number, or negative.
    */
@@ -252,7 +249,7 @@ export abstract class DelayedHandle<T> extends QueueHandle {
     return decoded(messages, this.#payloads, limit);
   }
 
-  /** How many messages are delayed. O(1). */
+  /** Returns the number of delayed messages. O(1). */
   async size(options?: CallOptions): Promise<number> {
     return await this.#messages.size(callSignal(options));
   }
@@ -263,15 +260,16 @@ export abstract class DelayedHandle<T> extends QueueHandle {
   }
 
   /**
-   * The earliest deadline in epoch milliseconds, or undefined if nothing is delayed. O(log N).
+   * Returns the earliest deadline in epoch milliseconds, or undefined if no message is delayed. O(log N).
    *
-   * Infinity if it is beyond what a deadline can be, so that it is never due: somebody else wrote it.
+   * Returns Infinity for a deadline beyond the legal range, which only foreign writers can produce and which never
+   * comes.
    */
   async nextDeadline(options?: CallOptions): Promise<number | undefined> {
     return await this.#messages.nextDeadline(callSignal(options));
   }
 
-  /** Drops all delayed messages; returns how many. Those that are ready already stay. */
+  /** Drops all delayed messages; returns how many. Ready messages stay. */
   async clear(options?: CallOptions): Promise<number> {
     return await this.#messages.clear(callSignal(options));
   }
@@ -291,7 +289,7 @@ export abstract class DelayedHandle<T> extends QueueHandle {
     const rule = options === undefined ? undefined : offerRule(options, takesHeaders);
     const offering = { payload: this.#payloads.encode(payload), due, ...rule };
     if (offers.hasSubscribers) {
-      return tellOffer(this.name, this.#messages, offering, options?.signal);
+      return traceOffer(this.name, this.#messages, offering, options?.signal);
     }
     return this.#messages.offer(offering, options?.signal);
   }

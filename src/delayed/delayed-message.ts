@@ -12,21 +12,21 @@ export interface DelayedMessage<T> {
   /** Epoch milliseconds on the Redis server's clock. */
   readonly deadline: number;
   readonly payload: T;
-  /** The business key, if it was offered with one. */
+  /** The business key, if the message was offered with one. */
   readonly key: string | undefined;
-  /** Its headers, if it was offered with some, to a reliable queue. */
+  /** The headers, if the message was offered with any, to a reliable queue. */
   readonly headers: MessageHeaders | undefined;
   /**
-   * Of one that waits for a retry in a reliable queue: the attempts that have failed, oldest first, the last ten.
-   * Otherwise undefined.
+   * Of a message that waits for a retry in a reliable queue: its last ten failed attempts, oldest first. Otherwise
+   * undefined.
    */
   readonly failures?: readonly FailedAttempt[];
 }
 
-/** Where a message is after its deadline was changed. */
+/** The new id and deadline of a message whose deadline was changed. */
 export type Rescheduled = Pick<DelayedMessage<unknown>, "id" | "deadline">;
 
-/** Decodes messages one by one, `limit` at most; those that the codec cannot read are left out and reported. */
+/** Decodes up to `limit` messages, one by one. Those that the codec cannot read are left out and reported. */
 export async function* decoded<T>(
   messages: AsyncIterable<DelayedBytes>,
   payloads: Payloads<T>,
@@ -44,21 +44,21 @@ export async function* decoded<T>(
 
 /** Options of `cancelWhere`. */
 export interface CancelWhereOptions extends CallOptions {
-  /** Cancels nothing, and tells what would be. Defaults to false. */
+  /** Cancels nothing, and returns what would be cancelled. Defaults to false. */
   readonly dryRun?: boolean;
 }
 
-/** What `cancelWhere` found. */
+/** The outcome of `cancelWhere`. */
 export interface CancelWhereResult {
   /** How many messages were cancelled, or would be. */
   readonly count: number;
-  /** Their keys, in no order. */
+  /** Their keys, in no particular order. */
   readonly keys: readonly string[];
 }
 
 /** One message of `offerMany`. */
 export interface NewMessage<T> extends Omit<OfferOptions, "signal"> {
   readonly payload: T;
-  /** Milliseconds from now; fractions are legal. */
+  /** Milliseconds from now; fractions count. */
   readonly delay: number;
 }

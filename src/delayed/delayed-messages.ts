@@ -6,7 +6,6 @@ import { headDeadline } from "../lua/delayed/head-deadline.ts";
 import { pollNewestTo } from "../lua/delayed/poll-newest-to.ts";
 import { pollOldest, type PollReply } from "../lua/delayed/poll-oldest.ts";
 import type { SearchHit } from "../lua/delayed/search-page.ts";
-import { makePlain } from "../lua/queue/make-plain.ts";
 import { asNumber } from "../lua/reply.ts";
 import { run } from "../lua/script.ts";
 import type { FailedAttempt } from "../queue/message/failed-attempt.ts";
@@ -21,33 +20,33 @@ import { CancelBatch } from "./cancel-batch.ts";
 import { DeadlineOrder } from "./deadline-order.ts";
 import { InsertionOrder, PAGE_BYTES, STEP } from "./insertion-order.ts";
 import { Lookup } from "./lookup.ts";
-import type { PlainResult } from "./plain-result.ts";
+import { makePlain, type PlainResult } from "./make-plain.ts";
 import { offerEach } from "./offer-each.ts";
 import { OfferBatch, type Due, type Offering, type OfferResult } from "./offer-batch.ts";
 
-/** A delayed message, as bytes. */
+/** A delayed message, its payload still encoded. */
 export interface DelayedBytes {
   readonly id: MessageId;
   /** Epoch milliseconds on the Redis server's clock. */
   readonly deadline: number;
   readonly payload: Buffer;
-  /** The business key, if it was offered with one. */
+  /** The business key, if the message was offered with one. */
   readonly key: string | undefined;
-  /** If it was offered with some, to a reliable queue. */
+  /** The headers, if the message was offered with any, to a reliable queue. */
   readonly headers: MessageHeaders | undefined;
-  /** Of one that waits for a retry: the attempts that have failed, oldest first. */
+  /** Of a message that waits for a retry: its failed attempts, oldest first. */
   readonly failures?: readonly FailedAttempt[];
 }
 
-/** What a handle asks of the delayed messages of its queue, which may be in many partitions. */
+/** The delayed messages of a queue, as a handle sees them: in one queue in Redis, or in many partitions. */
 export type DelayedFace = Omit<Pick<DelayedMessages, keyof DelayedMessages>, "leave">;
 
 /**
- * The delayed messages of one queue, as bytes. There is one such object per queue and client, however
- * many handles there are: calls of one turn of the event loop travel together.
+ * The delayed messages of one queue, as bytes. A client has one such object per queue, however many handles there are,
+ * so offers and cancellations of one turn of the event loop share scripts.
  *
- * Arguments have been checked. Every method rejects with `ClosedError` once the queue is closed, and
- * with `RedisError` if Redis refuses a command or its reply is lost.
+ * Callers check the arguments. Every method rejects with `ClosedError` once the queue is closed, and with `RedisError`
+ * if Redis refuses a command or its reply is lost.
  */
 export class DelayedMessages {
   readonly #queue: Queue;
@@ -74,7 +73,7 @@ export class DelayedMessages {
     this.#lookup = new Lookup(queue);
   }
 
-  /** Whether an offer may have headers: only the consumers of a reliable queue are handed them. */
+  /** Whether an offer may have headers. Only the consumers of a reliable queue get them. */
   get takesHeaders(): boolean {
     return false;
   }
@@ -84,33 +83,19 @@ export class DelayedMessages {
     this.#queue.checkOpen();
   }
 
-  /** Makes a reliable queue plain; `isPlain` is false if consumers live, or too much is ready. */
+  /** Makes a reliable queue plain; see {@link makePlain}. */
   async makePlain(signal?: AbortSignal): Promise<PlainResult> {
-    this.#queue.checkOpen();
-    if (this.#queue.makesStream) {
-      throw new TypeError(`queue "${this.#queue.name}" is open as a reliable one in this client`);
-    }
-    const { channel } = this.#queue.keys;
-    const args = { channel, limit: PLAIN_STEP, timeout: FOREIGN_TIMEOUT };
-    let moved = 0;
-    for (;;) {
-      const reply = await this.#queue.change("make plain", makePlain, args, { signal });
-      moved += reply.moved;
-      const { isPlain, consumers, ready, retrying } = reply;
-      if (isPlain || consumers > 0 || (retrying === 0 && ready > PLAIN_STEP)) {
-        return { isPlain, consumers, ready, moved };
-      }
-    }
+    return await makePlain(this.#queue, signal);
   }
 
   /** @throws {OfferError} if Redis did not accept it. */
   offer(offering: Offering, signal?: AbortSignal): Promise<OfferResult> {
-    // Not async, nor are others on this path: an offer that is awaited by itself waits for each of them.
+    // Nothing on this path is async without need: each async function adds to the latency of a single offer.
     this.#queue.checkOpen();
     return this.#offers.add(offering, signal);
   }
 
-  /** @throws {OfferManyError} if Redis did not accept some of them. */
+  /** @throws {OfferManyError} if Redis did not accept all of them. */
   async offerMany(offerings: readonly Offering[], signal?: AbortSignal): Promise<OfferResult[]> {
     return await offerEach(this.#queue.name, offerings, (offering) =>
       this.#offers.add(offering, signal),
@@ -123,10 +108,7 @@ export class DelayedMessages {
     return await this.#cancels.add(idOrKey, signal, hint);
   }
 
-  /**
-   * Gives a message a new deadline, or makes it due now; returns where it is now, or undefined if it has
-   * gone.
-   */
+  /** Gives a message a new deadline; returns its new id and deadline, or undefined if it is not delayed. */
   async reschedule(
     idOrKey: string,
     due: Due | "now",
@@ -140,17 +122,17 @@ export class DelayedMessages {
     return toBytes(await this.#lookup.get(idOrKey, signal, hint));
   }
 
-  /** The messages whose business keys have this prefix, in no order; each once. */
+  /** The messages whose business keys have this prefix, each once, in no particular order. */
   withPrefix(prefix: string, signal?: AbortSignal): AsyncGenerator<DelayedBytes, void, void> {
     return allToBytes(this.#lookup.withPrefix(prefix, signal));
   }
 
-  /** The messages in the order of their deadlines, in pages of `step` at most; each once. */
+  /** The messages in the order of their deadlines, each once, read in pages of at most `step`. */
   inDeadlineOrder(step?: number, signal?: AbortSignal): AsyncGenerator<DelayedBytes, void, void> {
     return allToBytes(this.#deadlines.members(step, signal));
   }
 
-  /** The business keys in the index with this prefix, a page at a time; each once. */
+  /** The business keys in the index with this prefix, each once, a page at a time. */
   keysWith(prefix: string, signal?: AbortSignal): AsyncGenerator<string[], void, void> {
     return this.#lookup.keysWith(prefix, signal);
   }
@@ -171,24 +153,24 @@ export class DelayedMessages {
     return this.#queue.read("look at", headDeadline, {}, { signal });
   }
 
-  /** All messages in the order in which they were inserted, in pages of `maxBytes` or a little more. */
+  /** All messages in insertion order, read in pages of `maxBytes` or a little more. */
   inOrder(maxBytes = PAGE_BYTES, signal?: AbortSignal): AsyncGenerator<DelayedBytes, void, void> {
     return allToBytes(this.#order.members(maxBytes, signal));
   }
 
-  /** All messages' elements, each with the verdict whether its payload is one of these. */
+  /** The elements of all messages, each with whether its payload is one of these. */
   search(payloads: readonly Buffer[], signal?: AbortSignal): AsyncGenerator<SearchHit, void, void> {
     return this.#order.search(payloads, signal);
   }
 
-  /** Removes the messages that these elements stand for; returns how many were still there. */
+  /** Removes the messages that these elements stand for; returns how many were still delayed. */
   async remove(elements: readonly Buffer[], signal?: AbortSignal): Promise<number> {
     const removed = await this.#order.remove(elements, signal);
     this.#queue.counters.cancelled += removed;
     return removed;
   }
 
-  /** Takes out the messages that were inserted first, `limit` at most; returns their payloads. */
+  /** Takes out up to `limit` messages, those inserted first; returns their payloads. */
   async poll(limit: number, signal?: AbortSignal): Promise<Buffer[]> {
     const payloads: Buffer[] = [];
     let hasMore = true;
@@ -200,7 +182,7 @@ export class DelayedMessages {
       try {
         reply = await this.#queue.change("poll", pollOldest, args, { signal, onLate });
       } catch (error) {
-        // What has been taken out is in nobody's hands but ours.
+        // Earlier batches have left Redis: return them rather than lose them.
         if (payloads.length > 0) return payloads;
         throw error;
       }
@@ -215,7 +197,7 @@ export class DelayedMessages {
     return payloads;
   }
 
-  /** Moves the message inserted last to the head of this LIST; returns its payload. */
+  /** Moves the message inserted last to the head of this LIST; returns its payload, or undefined if none is delayed. */
   async pollNewestTo(ready: string, signal?: AbortSignal): Promise<Buffer | undefined> {
     for (;;) {
       const { payload, hasMore } = await this.#queue.callOnce(
@@ -227,7 +209,7 @@ export class DelayedMessages {
     }
   }
 
-  /** Keeps messages whose poll was given up before the reply came. */
+  /** Puts messages into the quarantine whose poll was given up before the reply arrived. */
   async #setAside(members: readonly Buffer[]): Promise<void> {
     if (members.length === 0) return;
     for (const member of members) {
@@ -239,19 +221,19 @@ export class DelayedMessages {
     this.#queue.report(new RedisError(doing, new UnansweredError("polled too late", true)));
   }
 
-  /** Drops all; returns how many. */
+  /** Drops all messages; returns how many. */
   async clear(signal?: AbortSignal): Promise<number> {
     const dropped = await this.#queue.change("clear", clearDelayed, {}, { signal });
     this.#queue.counters.cancelled += dropped;
     return dropped;
   }
 
-  /** Nothing is asked of it any more, while the client goes on without this queue. */
+  /** Called when the client stays open without this queue. No method may be called afterwards. */
   leave(): void {
     this.#offers.leave();
   }
 
-  /** Resolves when every offer and every cancellation made so far is settled. */
+  /** Resolves once every offer and cancellation made so far has settled. */
   async settled(): Promise<void> {
     await Promise.all([this.#offers.settled(), this.#cancels.settled()]);
   }
@@ -273,9 +255,3 @@ function toBytes(found: DelayedMember | undefined): DelayedBytes | undefined {
   const { id, payload, key, headers } = message;
   return { id: formatMessageId(deadline, id), deadline, payload, key, headers };
 }
-
-/** Messages that one step of making a queue plain moves: a millisecond or two of Redis's time. */
-const PLAIN_STEP = 1000;
-
-/** After how many milliseconds of silence a consumer is taken for dead whose name does not tell. */
-const FOREIGN_TIMEOUT = 30_000;

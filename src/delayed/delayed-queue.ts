@@ -6,16 +6,16 @@ import type { HandleOptions } from "../queue/queue-handle.ts";
 import { DelayedCollection } from "./delayed-collection.ts";
 import { decoded, type DelayedMessage } from "./delayed-message.ts";
 import type { DelayedFace } from "./delayed-messages.ts";
-import type { PlainResult } from "./plain-result.ts";
+import type { PlainResult } from "./make-plain.ts";
 
 /**
  * The delayed side of a queue: messages that wait for their deadline.
  *
- * At its deadline a message leaves for the ready side, where a {@link BlockingQueue} of the same
- * name takes it. Made by `Delayline.getDelayedQueue`. It has the face of Redisson's `RDelayedQueue`, and more.
+ * At its deadline a message moves to the ready side, where a {@link BlockingQueue} of the same name takes it. Made by
+ * `Delayline.getDelayedQueue`. It offers what Redisson's `RDelayedQueue` offers, and more.
  *
- * Every method rejects with {@link ClosedError} after `close()`, and with {@link RedisError} if Redis
- * refuses a command or its reply is lost.
+ * Every method rejects with {@link ClosedError} after `close()`, and with {@link RedisError} if Redis refuses a command
+ * or its reply is lost.
  */
 export class DelayedQueue<T = unknown> extends DelayedCollection<T> {
   readonly #messages: DelayedFace;
@@ -29,16 +29,16 @@ export class DelayedQueue<T = unknown> extends DelayedCollection<T> {
   }
 
   /**
-   * Takes the message out that was inserted first, due or not, and returns its payload; undefined if
-   * there is none. It will not be delivered.
+   * Takes out the message that was inserted first, due or not, and returns its payload; undefined if no message is
+   * delayed. The message will not be delivered.
    *
-   * @throws {DecodeError} if the codec cannot read it; its bytes are in the quarantine.
+   * @throws {DecodeError} if the codec cannot read the payload; its bytes are in the quarantine.
    */
   async poll(limit?: undefined, options?: CallOptions): Promise<T | undefined>;
   /**
-   * Takes out `limit` messages at most, those inserted first.
+   * Takes out up to `limit` messages, those inserted first, and returns their payloads.
    *
-   * What the codec cannot read is left out, put into the quarantine, and reported by an `error` event.
+   * Payloads that the codec cannot read are left out, put into the quarantine, and reported by an `error` event.
    */
   async poll(limit: number, options?: CallOptions): Promise<T[]>;
   async poll(limit?: number, options?: CallOptions): Promise<T | undefined | T[]> {
@@ -53,26 +53,27 @@ export class DelayedQueue<T = unknown> extends DelayedCollection<T> {
   }
 
   /**
-   * All delayed messages in the order in which they were inserted, read a page at a time.
+   * Iterates over all delayed messages in insertion order, reading a page at a time.
    *
-   * None that stays in the queue is missed. One may come twice, if the insertion order is compacted
-   * at that moment. What the codec cannot read is left out, and reported by an `error` event.
+   * Messages that stay in the queue are never missed. A message may appear twice if the insertion order is compacted
+   * meanwhile. Messages that the codec cannot read are left out, and reported by an `error` event.
    */
   [Symbol.asyncIterator](): AsyncGenerator<DelayedMessage<T>, void, void> {
     return decoded(this.#messages.inOrder(), this.#payloads);
   }
 
   /**
-   * Makes a reliable queue plain again: what is ready in its stream goes to the ready LIST, retries become delayed
-   * messages with new ids, and the stream is dropped. For one that is plain nothing changes.
+   * Makes a reliable queue plain again: messages in its stream move to the ready LIST, retries become delayed messages
+   * with new ids, and the stream is dropped. A plain queue stays as it is.
    *
-   * First close every client that has a {@link ReliableQueue} of this name, in every process: it would make the stream
-   * anew. Plain processes may go on. Nothing is done while a consumer of the stream lives. A stream of more than a
-   * thousand messages stays: let them be consumed first. The result says what is in the way. What was in flight for
-   * consumers that died goes to the LIST, too. Of several groups' messages each is there once.
+   * First close every client that has a {@link ReliableQueue} of this name, in every process, since it would create the
+   * stream again. Processes that use the plain queue may keep running. While a consumer of the stream is alive, nothing
+   * changes. A stream of more than a thousand messages stays: let them be consumed first. The result says what
+   * prevents the change. Messages that were in flight for dead consumers go to the LIST, too. A message of several
+   * groups goes there once.
    *
-   * Ready messages lose their ids, keys and headers. Attempts begin anew. Dead letters stay: redrive or remove them
-   * before, or they wait until the queue is reliable again.
+   * Ready messages lose their ids, keys and headers, and attempts start again at 1. Dead letters stay until the queue
+   * is reliable again: redrive or remove them first.
    *
    * @throws {TypeError} if this client has opened the queue as a reliable one; nothing was sent.
    */
@@ -81,12 +82,11 @@ export class DelayedQueue<T = unknown> extends DelayedCollection<T> {
   }
 
   /**
-   * Moves the message inserted last to the head of another queue's ready messages, due or not, and
-   * returns its payload; undefined if there is none. Both queues need the same codec, and on Cluster
-   * the same slot.
+   * Moves the message inserted last, due or not, to the head of another queue's ready messages, and returns its
+   * payload; undefined if no message is delayed. Both queues need the same codec, and on Cluster the same slot.
    *
    * @throws {TypeError} if `other` cannot name a queue; nothing was moved.
-   * @throws {DecodeError} if the codec cannot read it; it has been moved all the same.
+   * @throws {DecodeError} if the codec cannot read the payload; the message was moved nevertheless.
    */
   async pollLastAndOfferFirstTo(other: string, options?: CallOptions): Promise<T | undefined> {
     const { ready } = queueKeys(other);

@@ -6,22 +6,22 @@ import { removeByElement } from "../lua/delayed/remove.ts";
 import { ID_BYTES, isPlain, packAddress, unpackMember } from "../queue/message/message.ts";
 import type { Queue } from "../queue/queue.ts";
 
-/** Elements of the insertion order, or messages, that one script looks at, at most. */
+/** The most elements of the insertion order, or messages, that one script looks at. */
 export const STEP = 50;
 
-/** A page ends when it holds this many bytes. To find, copy and reply with them costs some 300 us of Redis's time. */
+/** A page ends once it holds this many bytes. Finding, copying and returning them costs Redis some 300 us. */
 export const PAGE_BYTES = 65_536;
 
-/** Messages that one script removes. */
+/** Messages per script that removes by element. */
 const REMOVE_STEP = 8;
 
-/** Payloads that Redis compares with; where there are more, it is done here. */
-const MOST_WANTED = 50;
+/** The most payloads that Redis compares with. More are compared in this process. */
+const MAX_WANTED = 50;
 
 /**
- * The insertion order of a queue's delayed messages, oldest first, read a page at a time.
+ * Reads the insertion order of a queue's delayed messages, oldest first, a page at a time.
  *
- * None that stays in the queue is missed. One may come twice, if the order is compacted meanwhile.
+ * Messages that stay in the queue are never missed. A message may appear twice if the order is compacted meanwhile.
  */
 export class InsertionOrder {
   readonly #queue: Queue;
@@ -38,11 +38,11 @@ export class InsertionOrder {
   }
 
   /**
-   * The messages' elements, each with the verdict whether its payload is one of these. Redis compares,
-   * unless there are so many that they would weigh more than what they are compared with.
+   * The elements of all messages, each with whether its payload is one of these. Redis compares, unless there are so
+   * many payloads that sending them with every page would cost more than reading the messages.
    */
   search(payloads: readonly Buffer[], signal?: AbortSignal): AsyncGenerator<SearchHit, void, void> {
-    if (payloads.length > MOST_WANTED) return this.#compare(payloads, signal);
+    if (payloads.length > MAX_WANTED) return this.#compare(payloads, signal);
     const rows = payloads.map((wanted) => ({ wanted }));
     return this.#pages((cursor) =>
       this.#queue.read("search", searchPage, { ...cursor, step: STEP }, { rows, signal }),
@@ -65,7 +65,7 @@ export class InsertionOrder {
     }
   }
 
-  /** Removes the messages that these elements stand for; returns how many were still there. */
+  /** Removes the messages that these elements stand for; returns how many were still delayed. */
   async remove(elements: readonly Buffer[], signal?: AbortSignal): Promise<number> {
     let removed = 0;
     for (let i = 0; i < elements.length; i += REMOVE_STEP) {

@@ -9,8 +9,8 @@ import { PAGE_BYTES } from "./insertion-order.ts";
 import type { Due } from "./offer-batch.ts";
 
 /**
- * Finds delayed messages by id or by business key, each in O(log N), and by a prefix of their keys, which
- * reads the whole index; and changes deadlines.
+ * Finds delayed messages by id or business key, in O(log N) each, and by a prefix of their keys, which reads the whole
+ * index. Also gives a message that it finds a new deadline.
  */
 export class Lookup {
   readonly #queue: Queue;
@@ -30,10 +30,7 @@ export class Lookup {
     return await this.#queue.read("look into", isId ? getById : getByKey, { wanted }, options);
   }
 
-  /**
-   * Gives a message a new deadline, or makes it due now; returns it as it is now, or undefined if it has
-   * gone.
-   */
+  /** Gives a message a new deadline; returns the message as it is then, or undefined if it is not delayed. */
   async reschedule(
     idOrKey: string,
     due: Due | "now",
@@ -53,14 +50,14 @@ export class Lookup {
     return await this.#queue.change("reschedule in", scripts, args, options);
   }
 
-  /** The delayed messages whose business keys have this prefix, in no order; each once. */
+  /** The delayed messages whose business keys have this prefix, each once, in no particular order. */
   async *withPrefix(
     prefix: string,
     signal?: AbortSignal,
   ): AsyncGenerator<DelayedMember, void, void> {
     for await (const keys of this.keysWith(prefix, signal)) {
       for (let i = 0; i < keys.length;) {
-        const rows = keys.slice(i, i + FOUND_STEP).map((key) => ({ key }));
+        const rows = keys.slice(i, i + MESSAGES_STEP).map((key) => ({ key }));
         const maxBytes = PAGE_BYTES;
         const page = await this.#queue.read("look into", getByKeys, { maxBytes }, { rows, signal });
         yield* page.messages;
@@ -70,11 +67,11 @@ export class Lookup {
   }
 
   /**
-   * The business keys in the index with this prefix, a page at a time, in no order; each once. Reads the whole
-   * index.
+   * The business keys in the index with this prefix, each once, a page at a time, in no particular order. Reads the
+   * whole index. An entry's message may have gone: see {@link delayedOf}.
    */
   async *keysWith(prefix: string, signal?: AbortSignal): AsyncGenerator<string[], void, void> {
-    // What is special in a glob pattern.
+    // Escape the characters that are special in a glob pattern.
     const pattern = `${prefix.replace(/[\\*?[\]^]/g, "\\$&")}*`;
     const seen = new Set<string>();
     let cursor = "0";
@@ -85,7 +82,7 @@ export class Lookup {
         signal,
       );
       cursor = next;
-      // No offer has a key that looks like an id. Somebody else wrote it, and it must not be taken for one.
+      // A key that looks like an id cannot come from an offer. Callers would take it for an id, so leave it out.
       const isNew = (key: string) => !seen.has(key) && !isMessageId(key);
       const found = entries.filter((key, i) => i % 2 === 0 && isNew(key));
       for (const key of found) seen.add(key);
@@ -112,8 +109,8 @@ export class Lookup {
   }
 }
 
-/** Messages per script: a few hundred microseconds of Redis's time. */
+/** Keys per script: a few hundred microseconds of Redis's time. */
 const STEP = 100;
 
-/** Messages per script that replies with them. */
-const FOUND_STEP = 20;
+/** Keys per script that returns whole messages. */
+const MESSAGES_STEP = 20;

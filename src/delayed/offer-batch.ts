@@ -15,21 +15,20 @@ import type { Expiries } from "../time/expiries.ts";
 import type { ServerClock } from "../time/server-clock.ts";
 import { TurnBatch, type Batch } from "../queue/turn-batch.ts";
 
-/** What became of an offer. */
+/** The outcome of an offer. */
 export interface OfferResult {
-  /** Names the message from now on. */
+  /** Identifies the message from now on. */
   readonly id: MessageId;
-  /** When it is due, in epoch milliseconds on the Redis server's clock. */
+  /** When the message is due: epoch milliseconds on the Redis server's clock. */
   readonly deadline: number;
   /**
-   * What happened, which for an offer without a key is always `"added"`. With a key that has a delayed message:
-   * `"rejected"`: that message stays, and `id` and `deadline` are its own; `"replaced"`: it
-   * has gone, and this one is in its place; `"kept"`: likewise, but its deadline was kept.
+   * `"added"` for a new message. If the key already had a delayed message: `"rejected"` left that message, whose `id`
+   * and `deadline` these are; `"replaced"` put this one in its place; `"kept"` did too, but with the old deadline.
    */
   readonly outcome: Outcome;
 }
 
-/** When a message is to be due: in `delay` milliseconds, or at `deadline` (epoch ms). */
+/** When a message becomes due: in `delay` milliseconds, or at `deadline` (epoch ms). */
 export type Due = { readonly delay: number } | { readonly deadline: number };
 
 /** An encoded message on its way to Redis. */
@@ -37,45 +36,44 @@ export interface Offering {
   readonly payload: Buffer;
   readonly due: Due;
   readonly key?: string | undefined;
-  /** What to do if the key has a delayed message. */
+  /** What to do if the key already has a delayed message. */
   readonly rule?: "reject" | "replace" | "keep" | undefined;
-  /** With `rule: "replace"`: how long its key may wait altogether, in milliseconds. */
+  /** With `rule: "replace"`: how long the key may wait altogether, in milliseconds. */
   readonly maxWait?: number | undefined;
   readonly headers?: MessageHeaders | undefined;
-  /** The bucket that its id tells; any, if it is left out. */
+  /** The bucket to write into the id. Defaults to a random one. */
   readonly bucket?: number | undefined;
-  /** To a partition: what the caller knew when it chose this one; see {@link Queue.run}. */
+  /** To a partition: the fact by which the caller chose it; see {@link Queue.run}. */
   readonly knownFact?: string;
-  /** To a partition: keeps the id for another attempt, once it may have been stored. */
+  /** To a partition: receives the id once the offer may have been stored, so that another attempt uses it again. */
   readonly sentAs?: { id?: Buffer };
 }
 
 /**
- * Offers on their way to Redis. Those of one turn of the event loop travel together, and all arrive in
- * the order in which they were made.
+ * Offers on their way to Redis. Those of one turn of the event loop share a script, and all arrive in the order in
+ * which they were made.
  *
- * Redis may have forgotten a script (a restart, a failover, SCRIPT FLUSH). An offer that is refused for
- * that reason is sent a second time. It would then arrive behind offers that were sent after it through
- * a script that Redis knows. So all offers that are under way at once use one script, which Redis knows
- * for all of them or for none:
+ * Redis may have forgotten a script (after a restart, a failover, SCRIPT FLUSH). It refuses that offer, which is then
+ * sent a second time, and would arrive behind later offers that used a script which Redis still knew. So all offers
+ * under way at the same time use one script, which Redis knows for all of them or for none:
  *
- * - Offers without keys use `offer` as long as they are among themselves.
- * - A turn with any key in it goes through `offer-keyed`, which takes messages without keys too. It
- *   waits for the replies to the offers that use `offer`.
- * - Whatever follows uses `offer-keyed`, until nothing is under way.
+ * - While no offer under way has a key, offers use `offer`.
+ * - A turn with any key in it uses `offer-keyed`, which also takes messages without keys. It first waits for the
+ *   replies to the offers that use `offer`.
+ * - All later turns use `offer-keyed`, until no offer is under way.
  */
 export class OfferBatch {
   readonly #queue: Queue;
   readonly #connections: Connections;
   readonly #clock: ServerClock;
   readonly #batch: TurnBatch<Offering, OfferResult>;
-  /** While set: offers wait for it, so that they do not overtake others. */
+  /** While set, new offers wait for it, so that they do not overtake earlier ones. */
   #gate: Promise<void> | undefined;
-  /** Whether an offer with a key has been made in this turn. */
+  /** Whether this turn of the event loop has an offer with a key. */
   #hasKey = false;
-  /** What the offers that are under way use. */
+  /** The script that the offers under way use. */
   #script: "plain" | "keyed" = "plain";
-  /** Those of all queues of the client, which share a connection. */
+  /** The batches of all queues of the client, which share one connection. */
   readonly #all: Set<OfferBatch>;
 
   constructor(
@@ -100,34 +98,37 @@ export class OfferBatch {
     });
   }
 
-  /** Adds an offer; resolves when Redis has it. */
+  /** Adds an offer; resolves once Redis has stored it. */
   add(offering: Offering, signal?: AbortSignal): Promise<OfferResult> {
     if (offering.key !== undefined) this.#hasKey = true;
     return this.#batch.add(offering, signal);
   }
 
-  /** Resolves when every offer made so far is settled. */
+  /** Resolves once every offer made so far has settled. */
   settled(): Promise<void> {
     return this.#batch.settled();
   }
 
-  /** No offer is added any more, while the client goes on without this queue. */
+  /** Called when the client stays open without this queue. No offer may be added afterwards. */
   leave(): void {
     this.#all.delete(this);
   }
 
-  /** Decides for what is sent now; see above. The other batches of the same turn follow suit. */
+  /**
+   * Chooses the script for the batch that is about to be sent. Later batches of the same turn make the same choice,
+   * since this one is under way by then.
+   */
   #chooseScript(): "plain" | "keyed" {
     const { isUnderWay } = this.#batch;
     const before = isUnderWay ? this.#script : undefined;
     this.#script = this.#hasKey || before === "keyed" ? "keyed" : "plain";
     this.#hasKey = false;
-    if (before === "plain" && this.#script === "keyed") this.#waitForOthers();
+    if (before === "plain" && this.#script === "keyed") this.#closeGate();
     return this.#script;
   }
 
-  /** Offers that come from now on wait for the replies to those that are under way by now. */
-  #waitForOthers(): void {
+  /** Makes later offers wait for the replies to all that are under way now. */
+  #closeGate(): void {
     const gate = this.#batch.sent().finally(() => {
       if (this.#gate === gate) this.#gate = undefined;
     });
@@ -135,13 +136,13 @@ export class OfferBatch {
   }
 
   async #send(batch: Batch<Offering>, script: "plain" | "keyed"): Promise<OfferResult[]> {
-    // Whether an attempt was made whose reply did not come.
+    // Whether the reply to some attempt was lost.
     let isUnknown = false;
     const mayRetry = (error: unknown): boolean => {
       isUnknown ||= replyOf(error) === undefined;
-      // Sent twice, an offer is stored once.
+      // Safe to retry: an offer that is sent twice is stored once.
       const isRetried = this.#connections.mayRetry(error) || isLostInCluster(error);
-      // Whatever comes now has to wait behind it.
+      // Later offers have to wait behind the retry.
       if (isRetried) this.#hold();
       return isRetried;
     };
@@ -154,8 +155,8 @@ export class OfferBatch {
       if (asking !== undefined) await asking;
       const offerings = batch.claim();
       if (offerings.length === 0) return [];
-      // The ids are made before the first sending: ioredis sends a script again whose reply was
-      // lost with the connection, and ZADD NX then finds the same members.
+      // Create the ids before the first attempt: when ioredis resends a script whose reply was lost with the connection,
+      // ZADD NX then finds the same members.
       const ids = offerings.map((offering) => this.#idOf(offering));
       const send = () =>
         script === "plain"
@@ -184,17 +185,18 @@ export class OfferBatch {
   }
 
   /**
-   * Redis does not know the script, and gets its text next. So do all offers that are under way by now,
-   * in turn; what comes next has to wait for them. In every queue of the client: once the text has
-   * arrived for one, Redis knows the script for the next offer of another, too.
+   * Called when Redis does not know the script, before its text is sent. All offers under way will be refused and send
+   * the text in turn, so later offers have to wait for them. This holds for every queue of the client: once the text
+   * has arrived for one queue, Redis would run the next offer of another queue at once, ahead of that queue's refused
+   * offers.
    */
   readonly #holdAll = (): void => {
     for (const batch of this.#all) batch.#hold();
   };
 
   #hold(): void {
-    // Those that wait at a gate already have not been sent.
-    if (this.#gate === undefined && this.#batch.isUnderWay) this.#waitForOthers();
+    // Offers that wait at a gate have not been sent, so one gate suffices.
+    if (this.#gate === undefined && this.#batch.isUnderWay) this.#closeGate();
   }
 
   async #sendPlain(

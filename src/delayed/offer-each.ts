@@ -2,9 +2,9 @@ import { OfferError, OfferManyError } from "../errors.ts";
 import type { Offering, OfferResult } from "./offer-batch.ts";
 
 /**
- * Makes each of these offers to the queue of this name; resolves with the results in the same order.
+ * Makes each of these offers to the queue of this name; returns the results in the same order.
  *
- * @throws {OfferManyError} if Redis did not accept some of them.
+ * @throws {OfferManyError} if Redis did not accept all of them.
  */
 export async function offerEach(
   queue: string,

@@ -5,44 +5,43 @@ import type { CallOptions } from "../queue/options.ts";
 import type { Offering } from "./offer-batch.ts";
 
 /**
- * Options of one offer. If its `signal` is aborted it rejects with an {@link OfferError} that says whether the
- * message may be stored; its `cause` is the signal's reason.
+ * Options of one offer. An offer whose `signal` is aborted rejects with an {@link OfferError}, which says whether the
+ * message may be stored, and whose `cause` is the signal's reason.
  */
 export interface OfferOptions extends CallOptions {
   /**
-   * A business key, such as `"order:42"`: by it the message can be cancelled, rescheduled and found.
-   * A key has one delayed message at most in a queue. 1 to 200 bytes; must not look like a `MessageId`.
+   * A business key, such as `"order:42"`, by which the message can be cancelled, rescheduled and found. In a queue, a key
+   * has at most one delayed message. 1 to 200 bytes; must not look like a `MessageId`.
    *
-   * Costs an entry in a HASH, some 150 bytes and two commands.
+   * Costs an entry of some 150 bytes in a HASH, and two commands. Defaults to no key.
    */
   readonly key?: string;
 
   /**
-   * What to do if the key has a delayed message already. `"reject"`: leave the delayed message, and return its
-   * id. `"replace"`: new payload, new deadline. `"keep"`: new payload, its deadline.
-   * Defaults to `"reject"`.
+   * What to do if the key already has a delayed message. `"reject"` leaves that message, and returns its id.
+   * `"replace"` puts this message in its place. `"keep"` does too, but keeps the old deadline. Defaults to `"reject"`.
    */
   readonly onDuplicate?: "reject" | "replace" | "keep";
 
   /**
-   * With `"replace"`: however often the message is replaced, it is due at the latest this many
-   * milliseconds after its key was first offered. That is the first offer since the key was last free,
-   * with or without `maxWait`. Defaults to no limit.
+   * With `"replace"`: how many milliseconds after its key was first offered the message is due at the latest, however
+   * often it is replaced. The first offer is the first one since the key was last free, with or without `maxWait`.
+   * Defaults to no limit.
    */
   readonly maxWait?: number;
 
   /**
-   * In a queue in partitions: messages with the same partition key are in the same partition, whatever their number.
-   * It decides for the business key, too: a key is unique per partition key, so who gives one gives it always. 1 to 200
-   * bytes. In an ordinary queue it changes nothing, until that gets partitions. Defaults to the key; a message with
-   * neither may be in any.
+   * In a queue in partitions: messages with the same partition key are in the same partition, whatever the number of
+   * partitions. The partition key also locates the business key: a key is unique only within its partition key, so
+   * always use a key with the same partition key. 1 to 200 bytes. Changes nothing in an ordinary queue until it gets
+   * partitions. Defaults to the key; a message with neither may be in any partition.
    */
   readonly partitionKey?: string;
 }
 
 /**
- * Checks the options of one offer; returns its key, what to do if that has a delayed message, and its headers,
- * which are an option only where the queue takes them.
+ * Checks the options of one offer; returns its key, the rule for a duplicate, its bucket, and its headers, which are an
+ * option only if the queue takes them.
  *
  * @throws {TypeError | RangeError} naming the option, the rule and the value.
  */
@@ -90,7 +89,7 @@ function keyRule(options: OfferOptions): Pick<Offering, "key" | "rule" | "maxWai
 }
 
 /**
- * Checks one message of `offerMany`, but for its options; `name` is what errors call it.
+ * Checks the shape of one message of `offerMany`; {@link offerRule} checks its options. `name` is what errors call it.
  *
  * @throws {TypeError | RangeError} naming the property, the rule and the value.
  */

@@ -1,7 +1,7 @@
 import type { DelayedBytes, DelayedFace, DelayedMessages } from "../delayed/delayed-messages.ts";
 import type { Due, Offering, OfferResult } from "../delayed/offer-batch.ts";
 import { offerEach } from "../delayed/offer-each.ts";
-import type { PlainResult } from "../delayed/plain-result.ts";
+import type { PlainResult } from "../delayed/make-plain.ts";
 import { ClosedError, OfferError, RedisError } from "../errors.ts";
 import type { SearchHit } from "../lua/delayed/search-page.ts";
 import { bucketOfKey } from "../queue/message/bucket.ts";

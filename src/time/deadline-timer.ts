@@ -1,12 +1,11 @@
 /**
  * One timer for one deadline, however far away it is.
  *
- * Instants are milliseconds on the monotonic clock (`performance.now()`), so a step of the wall clock
- * moves nothing.
+ * Instants are milliseconds of `performance.now()`, so a step of the wall clock does not move the deadline.
  *
- * Node's timers fire up to a millisecond or two late. A *punctual* timer wakes a little earlier and looks in
- * each turn of the event loop, which costs up to 2 ms of processor time. It does so only for a deadline that
- * comes a while after the last one: where there are many, others are about to look anyway.
+ * Node's timers fire a millisecond or two late. A *punctual* timer wakes 2 ms early and then checks the time in each
+ * turn of the event loop, which costs up to 2 ms of processor time. It does so only for a deadline that comes a while
+ * after the one before: where deadlines are dense, the look for the one before mostly serves the next one too.
  */
 export class DeadlineTimer {
   readonly #onDue: () => void;
@@ -21,7 +20,7 @@ export class DeadlineTimer {
     this.#isPunctual = kind === "punctual";
   }
 
-  /** Arms the timer for `at`, whatever it was armed for. Infinity disarms it. */
+  /** Arms the timer for `at` instead of any earlier deadline. Infinity disarms it. */
   reset(at: number): void {
     clearTimeout(this.#timeout);
     clearImmediate(this.#immediate);
@@ -35,8 +34,8 @@ export class DeadlineTimer {
   }
 
   #sleep(): void {
-    // Node fires a timeout above 2^31-1 ms at once, so a long sleep is cut into pieces. Rounded up,
-    // since a timer that fires early costs a look at Redis that finds nothing.
+    // Node fires a timeout above 2^31-1 ms at once, so sleep in pieces. Round up, because waking before the deadline
+    // costs another timeout.
     const remaining = Math.ceil(this.#dueAt - performance.now()) - (this.#isRare ? EARLY : 0);
     const timeout = Math.min(Math.max(0, remaining), MAX_TIMEOUT);
     this.#timeout = setTimeout(() => this.#wake(), timeout);
@@ -51,7 +50,8 @@ export class DeadlineTimer {
     } else if (this.#isRare && remaining <= EARLY) {
       this.#immediate = setImmediate(() => this.#wake());
     } else {
-      // Node counts from the loop's cached time, up to a millisecond ago, and so fires early at times.
+      // A piece of a long sleep has ended, or Node fired early: it counts from the loop's cached time, which may be a
+      // millisecond old.
       this.#sleep();
     }
   }
@@ -64,8 +64,8 @@ export class DeadlineTimer {
 /** Milliseconds by which a punctual timer wakes early. */
 const EARLY = 2;
 
-/** Milliseconds between two deadlines from which on they are rare. */
+/** More than this many milliseconds between two deadlines make the second one rare. */
 const RARE = 10;
 
-/** A day: well below the 2^31-1 ms (24.8 days) that Node can count. */
+/** A day in milliseconds, well below Node's limit of 2^31-1 ms (24.8 days). */
 const MAX_TIMEOUT = 86_400_000;

@@ -1,11 +1,10 @@
 /**
- * Ends things that have all the same time, oldest first. However many there are, they share one timer, so
- * one that ends by itself costs next to nothing.
+ * Timeouts of one common length, which share a single timer. So a timeout that is removed in time costs next to nothing.
  *
- * The timer holds no process: what is waited for does.
+ * The timer does not keep the process alive.
  */
 export class Expiries {
-  /** Milliseconds. */
+  /** Milliseconds until each entry expires. */
   readonly timeout: number;
   readonly #entries = new Set<Expiry>();
   #timer: NodeJS.Timeout | undefined;
@@ -14,7 +13,7 @@ export class Expiries {
     this.timeout = timeout;
   }
 
-  /** Calls `onOver` when the time is over, unless it is {@link remove}d before. */
+  /** Calls `onOver` after `timeout`, unless the entry is {@link remove}d first. */
   add(onOver: () => void): Expiry {
     const expiry = { endsAt: performance.now() + this.timeout, onOver };
     this.#entries.add(expiry);
@@ -22,6 +21,7 @@ export class Expiries {
     return expiry;
   }
 
+  /** Removes an entry, so that it does not expire. */
   remove(expiry: Expiry): void {
     this.#entries.delete(expiry);
   }
@@ -44,9 +44,9 @@ export class Expiries {
   }
 }
 
-/** One of them. */
+/** An entry of {@link Expiries}. */
 export interface Expiry {
-  /** When its time is over (`performance.now()`). */
+  /** When it expires (`performance.now()`). */
   readonly endsAt: number;
   readonly onOver: () => void;
 }

@@ -1,6 +1,6 @@
 import { DeadlineTimer } from "./deadline-timer.ts";
 
-/** How long somebody waits for something to end: without a limit, until one is set. */
+/** Waits for work to end: for ever, until {@link limit} sets a time limit. */
 export class Patience {
   readonly #timer = new DeadlineTimer(() => this.#giveUp());
   readonly #isOver: Promise<boolean>;
@@ -14,13 +14,13 @@ export class Patience {
     });
   }
 
-  /** From now on it lasts this many milliseconds at most. Of several limits the earliest holds. */
+  /** Limits the wait to this many milliseconds from now. Of several limits, the earliest one holds. */
   limit(duration: number): void {
     this.#endsAt = Math.min(this.#endsAt, performance.now() + duration);
     if (this.#isNeeded) this.#timer.reset(this.#endsAt);
   }
 
-  /** Waits for `work`, which must not reject; resolves with whether it has ended. To be called once. */
+  /** Waits for `work`, which must not reject; returns whether it ended in time. Must be called only once. */
   async waitFor(work: Promise<unknown>): Promise<boolean> {
     const hasEnded = await Promise.race([work.then(() => true), this.#isOver]);
     this.#isNeeded = false;

@@ -1,41 +1,41 @@
-/** A pause before trying again: it grows by doubling from `least` up to `most` milliseconds. */
+/** The pause before another attempt: it doubles each time, from `least` up to `most` milliseconds. */
 export class Pause {
   readonly #least: number;
   readonly #most: number;
   #next: number;
-  #waking: (() => void) | undefined;
+  #endWait: (() => void) | undefined;
 
   constructor(least: number, most: number) {
     this.#least = this.#next = least;
     this.#most = most;
   }
 
-  /** The length of the next pause in milliseconds; the one after that is longer. */
+  /** Returns the length of the next pause in milliseconds, and doubles the one after it. */
   take(): number {
     const length = this.#next;
     this.#next = Math.min(length * 2, this.#most);
     return length;
   }
 
-  /** Waits for the length of a pause, or until {@link end}. */
+  /** Waits for the length of the next pause, or until {@link end}. */
   async wait(): Promise<void> {
     await new Promise<void>((resolve) => {
       const timeout = setTimeout(resolve, this.take());
-      this.#waking = () => {
+      this.#endWait = () => {
         clearTimeout(timeout);
         resolve();
       };
     });
-    this.#waking = undefined;
+    this.#endWait = undefined;
   }
 
-  /** After a success: the next pause is the shortest again. */
+  /** Makes the next pause the shortest again, after a success. */
   reset(): void {
     this.#next = this.#least;
   }
 
-  /** Ends a wait that is under way. */
+  /** Ends the current wait. */
   end(): void {
-    this.#waking?.();
+    this.#endWait?.();
   }
 }

@@ -1,17 +1,16 @@
 /**
  * An estimate of the Redis server's clock, in milliseconds since the epoch, with fractions.
  *
- * Only the server's clock decides what is due, and scripts read it themselves. This estimate serves
- * where a hint is enough: the order stamp of an id, and the instant at which a timer is to fire.
+ * Only the server's clock decides what is due, and scripts read it themselves. The estimate serves where a hint is
+ * enough: for the order stamp of an id, and for the instant at which a timer should fire.
  *
- * Every reply that carries the server's time bounds the offset between the two clocks: the server
- * read its clock after the command was sent and before the reply was received. Intersecting all
- * bounds soon leaves an interval as narrow as the fastest round trip; the estimate is its midpoint.
- * The bounds widen with time, since clocks drift. A reply that contradicts them starts anew: the
- * server's clock was set, or this is another server.
+ * Every reply that carries the server's time bounds the offset between the two clocks: the server read its clock after
+ * the command was sent and before the reply was received. Intersecting all bounds soon leaves an interval as narrow as
+ * the fastest round trip; the estimate is its midpoint. The bounds widen with time, since clocks drift. A reply that
+ * contradicts the bounds replaces them: the server's clock was set, or this is another server.
  */
 export class ServerClock {
-  /** Bounds of the offset, as of the local instant `boundedAt`. */
+  /** Bounds of the offset to `performance.now()`, as of the instant `boundedAt`. */
   #least = -Infinity;
   #most = Infinity;
   #boundedAt = 0;
@@ -19,19 +18,18 @@ export class ServerClock {
   #asking: Promise<void> | undefined;
   readonly #onStep = new Set<() => void>();
 
-  /** Whether the server has been heard yet. */
+  /** Whether a server's time has been observed yet. */
   get isSet(): boolean {
     return this.#most !== Infinity;
   }
 
-  /** The instant (epoch ms) that a reply to TIME stands for. */
+  /** The instant (epoch ms) in a reply to TIME. */
   static fromTime([seconds, micros]: readonly (number | string)[]): number {
     return Number(seconds) * 1000 + Number(micros) / 1000;
   }
 
   /**
-   * Calls `listener` whenever the server's clock turns out to have been set to another time, until the function
-   * that is returned is called.
+   * Calls `listener` whenever a reply shows that the server's clock was set. Returns a function that stops this.
    */
   onStep(listener: () => void): () => void {
     this.#onStep.add(listener);
@@ -39,8 +37,8 @@ export class ServerClock {
   }
 
   /**
-   * Takes into account that the server read `serverTime` (epoch ms) from its clock between `sentAt`
-   * (`performance.now()`) and now.
+   * Narrows the bounds: the server read `serverTime` (epoch ms) from its clock between `sentAt` (`performance.now()`)
+   * and now.
    */
   observe(serverTime: number, sentAt: number): void {
     const now = performance.now();
@@ -59,13 +57,13 @@ export class ServerClock {
   }
 
   /**
-   * Returns undefined if the server has been heard. If it has not, asks it for its time (epoch ms), and returns a
-   * promise for that. All who come meanwhile wait for the same promise, and so keep their order.
+   * Returns undefined once the clock is set. Until then, has `ask` ask the server for its time (epoch ms), and returns
+   * a promise for that. Callers that come meanwhile get the same promise, and so keep their order.
    */
   ready(ask: () => Promise<number>): Promise<void> | undefined {
     if (this.#asking === undefined && !this.isSet) {
       const end = () => (this.#asking = undefined);
-      // Not at once: whoever comes before those who waited have gone on has to wait behind them.
+      // In the next tick: until the callers that waited have continued, a new caller has to wait behind them.
       this.#asking = this.#ask(ask).then(() => {
         process.nextTick(end);
       });
@@ -74,24 +72,24 @@ export class ServerClock {
     return this.#asking;
   }
 
-  /** The estimated server time (epoch ms). Only after the first {@link observe}. */
+  /** Returns the estimated server time (epoch ms). Must not be called before the first {@link observe}. */
   now(): number {
     return performance.now() + (this.#least + this.#most) / 2;
   }
 
-  /** The next order stamp: the estimated time in microseconds, but greater than every stamp before it. */
+  /** Returns the next order stamp: the estimated time in microseconds, or one more than the last stamp if that is later. */
   nextStamp(): number {
     this.#lastStamp = Math.max(Math.floor(this.now() * 1000), this.#lastStamp + 1);
     return this.#lastStamp;
   }
 
-  /** How many milliseconds remain until `deadline` (epoch ms) on the server's clock. */
+  /** Returns how many milliseconds remain until `deadline` (epoch ms) on the server's clock. */
   remaining(deadline: number): number {
     return deadline - this.now();
   }
 
   async #ask(ask: () => Promise<number>): Promise<void> {
-    // Twice: the first reply may have waited for the connection.
+    // Ask twice: the first round trip may include the time to connect.
     for (let i = 0; i < 2; i++) {
       const sentAt = performance.now();
       this.observe(await ask(), sentAt);
@@ -99,8 +97,8 @@ export class ServerClock {
   }
 }
 
-/** How much two clocks may drift apart: 100 microseconds a second, more than quartz does. */
+/** How far two clocks may drift apart: 100 microseconds per second, which is more than quartz drifts. */
 const MAX_DRIFT = 1e-4;
 
-/** A contradiction of more than this many milliseconds means that the server's clock was set. */
+/** A contradiction of more than this many milliseconds counts as a step of the server's clock. */
 const STEP = 1;

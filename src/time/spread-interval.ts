@@ -1,6 +1,6 @@
 /**
- * Calls somebody again and again. Each interval is up to a fifth longer or shorter than was asked for, so
- * that many processes that were started at once do not act at once.
+ * An interval timer whose every interval is up to a fifth longer or shorter than asked for, so that processes that
+ * started together do not act together.
  */
 export class SpreadInterval {
   readonly #onTurn: () => void;
@@ -10,7 +10,7 @@ export class SpreadInterval {
     this.#onTurn = onTurn;
   }
 
-  /** Begins anew, with this interval (milliseconds). */
+  /** Restarts the timer with this interval (milliseconds). */
   reset(interval: number): void {
     clearTimeout(this.#timer);
     this.#timer = setTimeout(
@@ -22,6 +22,7 @@ export class SpreadInterval {
     );
   }
 
+  /** Stops the timer. */
   clear(): void {
     clearTimeout(this.#timer);
   }

@@ -6,61 +6,65 @@ import type { QueueKeys } from "../../queue/keys.ts";
 import type { Connections } from "../../redis/connections.ts";
 
 /**
- * Whether a transfer task is active or stands by.
+ * Decides whether a transfer task is active or stands by.
  *
- * If the tasks of all workers ran the script at each deadline, the cost of a deadline would grow with their
- * number. A task starts active. An active task whose deadline has passed, and which finds nothing to move since
- * another task moved it, stands by: it looks 100 to 200 ms after each deadline, and only for messages that
- * are overdue. If it finds any, the active task is gone or stalled, and it becomes active itself. Who moves
- * is a hint in Redis (`mover`), so that a head which was cancelled, rather than moved by somebody, makes nobody
- * stand by: who moves writes it ten times a second, and who finds nothing reads it. Nothing is leased: a dead
- * active task costs one lateness of 200 ms. One that is closed says so, by a wake-up of `0`, which makes
- * every task active again until the next deadline.
+ * If the tasks of all workers ran the script at each deadline, the cost of a deadline would grow with their number. A
+ * task starts active. When the deadline of an active task has passed, but another task has moved its messages, the
+ * task stands by: it looks 100 to 200 ms after each deadline, and only for overdue messages. If it finds any, the
+ * active task is gone or stalled, and this task becomes active itself.
+ *
+ * A hint in Redis, the key `mover`, names the task that moved last. A task that moves messages writes it, at most ten
+ * times a second; a task that finds nothing due reads it. Without the hint, tasks would also stand by when the head was
+ * cancelled, although nobody had moved it.
+ *
+ * Nothing is leased. A dead active task makes messages late once, by 200 ms. A task that is closed publishes a wake-up of
+ * `0`, which makes every other task active until the next deadline.
  */
 export class StandBy {
-  /** The task's name in Redis, when it is the one that moves. */
+  /** The name that the task writes into `mover`. */
   readonly task = randomUUID();
   #isOn = false;
   #isOnDuty = true;
-  /** When the task last said in Redis that it moves, by `performance.now()`. */
+  /** When the task last wrote `mover` (`performance.now()`). */
   #claimedAt = -Infinity;
 
+  /** Whether the task stands by. */
   get isOn(): boolean {
     return this.#isOn;
   }
 
-  /** Milliseconds by which messages have to be overdue. */
+  /** By how many milliseconds a message has to be overdue before the task moves it. */
   get grace(): number {
     return this.#isOn || !this.#isOnDuty ? OVERDUE : 0;
   }
 
-  /** Milliseconds from a deadline to the look at it, anew each time. */
+  /** How many milliseconds after a deadline the task looks; random each time, to spread tasks that stand by. */
   get delay(): number {
-    return this.#isOn ? STAND_BY * (1 + Math.random()) : 0;
+    return this.#isOn ? MIN_DELAY * (1 + Math.random()) : 0;
   }
 
-  /** The task is active again. */
+  /** Makes the task active. */
   end(): void {
     this.#isOn = false;
   }
 
-  /** Off duty a task takes only what those on duty have let become overdue. */
+  /** Sets whether the task is on duty. Off duty, it moves only what the tasks on duty have left overdue. */
   setDuty(isOnDuty: boolean): void {
     this.#isOnDuty = isOnDuty;
     this.#isOn = false;
   }
 
-  /** Whether a transfer that begins at `now` says in Redis that this task moves, if it moves any. */
+  /** Whether a transfer that begins at `now` (`performance.now()`) has to write `mover` if it moves messages. */
   isClaimDue(now: number): boolean {
-    return this.#isOn || now > this.#claimedAt + CLAIM;
+    return this.#isOn || now > this.#claimedAt + CLAIM_INTERVAL;
   }
 
-  /** Redis was told so at `at`. */
+  /** A transfer that began at `at` (`performance.now()`) has written `mover`. */
   onClaimed(at: number): void {
     this.#claimedAt = at;
   }
 
-  /** Decides from what a transfer found; `awaited` is the deadline that the task had expected. */
+  /** Decides by the result of a transfer; `awaited` is the deadline that the timer was armed for. */
   onTransferred(reply: TransferReply, awaited: number): void {
     if (reply.moved > 0) {
       this.#isOn = false;
@@ -70,7 +74,7 @@ export class StandBy {
     }
   }
 
-  /** The task ends. If it fails to say so, those that stand by find out by themselves, a little later. */
+  /** Announces that the task ends. If that fails, a task that stands by notices a little later. */
   async retire({ background }: Connections, keys: QueueKeys): Promise<void> {
     if (this.#isOn || background.status !== "ready") return;
     const args = { channel: keys.channel, task: this.task };
@@ -78,11 +82,11 @@ export class StandBy {
   }
 }
 
-/** A task that stands by looks this many to twice as many milliseconds after a deadline. */
-const STAND_BY = 100;
+/** A task that stands by looks between one and two times this many milliseconds after a deadline. */
+const MIN_DELAY = 100;
 
-/** It takes only messages that are late by more than this, in milliseconds. */
+/** A task that stands by, or is off duty, moves only messages that are late by this many milliseconds. */
 const OVERDUE = 50;
 
-/** A task that moves says so in Redis this often, in milliseconds. */
-const CLAIM = 100;
+/** The shortest interval between two writes of `mover`, in milliseconds. */
+const CLAIM_INTERVAL = 100;

@@ -1,17 +1,18 @@
 import { SpreadInterval } from "../../time/spread-interval.ts";
 
-/** Milliseconds between two sweeps, on average; `deaf`: while wake-ups get lost. */
+/** The average intervals between two sweeps, in milliseconds. */
 export interface Sweeps {
   readonly ordinary: number;
+  /** While wake-ups get lost. */
   readonly deaf: number;
 }
 
-/** Whether a task looks after its queue: nobody else does, others do as well, or others do instead. */
+/** Whether a task looks after its queue: it alone, together with others, or only others do. */
 export type Duty = "alone" | "shared" | "off";
 
 /**
- * How often a transfer task sweeps though nobody has called it: every half minute if it is alone on duty, twice as
- * seldom if it shares the duty or is off duty, and every second while it is deaf.
+ * Calls a transfer task to sweep at intervals: every half minute if it is alone on duty, every minute if it shares the
+ * duty or is off duty, and every second while it is deaf.
  */
 export class SweepRhythm {
   readonly #timer: SpreadInterval;
@@ -31,17 +32,19 @@ export class SweepRhythm {
     return this.#isDeaf;
   }
 
+  /** Whether the task looks after its queue, alone or with others. */
   get isOnDuty(): boolean {
     return this.#duty !== "off";
   }
 
-  /** A task off duty knows of no deadline, and so it cannot tell that it is deaf. */
+  /** Sets whether the task is deaf. Off duty, a task tracks no deadlines, so it cannot notice that it is deaf. */
   setDeaf(isDeaf: boolean): void {
     if (isDeaf === this.#isDeaf || (isDeaf && !this.isOnDuty)) return;
     this.#isDeaf = isDeaf;
     this.#arm();
   }
 
+  /** Sets the duty. A task that goes off duty is no longer deaf. */
   setDuty(duty: Duty): void {
     if (duty === this.#duty) return;
     this.#duty = duty;
@@ -49,6 +52,7 @@ export class SweepRhythm {
     this.#arm();
   }
 
+  /** Stops for good. */
   close(): void {
     this.#isClosed = true;
     this.#timer.clear();

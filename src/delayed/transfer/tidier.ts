@@ -10,12 +10,11 @@ import type { Connections } from "../../redis/connections.ts";
 import type { Troubles, Work } from "../../redis/troubles.ts";
 
 /**
- * Clears away what messages of one queue have left behind: dead elements of the insertion order, and
- * dead entries of the index of business keys.
+ * Removes what messages of one queue leave behind: dead elements of the insertion order, and dead entries of the index
+ * of business keys.
  *
- * It does so in bounded steps, one after the other; transfers run between them. It begins when a
- * hundred messages have been moved, or when a sweep has found something, whoever left it: processes of
- * all kinds come and go, and one that was killed clears nothing away.
+ * It works in bounded steps, one at a time; transfers run between them. It starts when this process has moved a hundred
+ * messages, or when a sweep has found something to tidy, whichever process left it: a killed process tidies nothing.
  */
 export class Tidier {
   readonly #queue: string;
@@ -38,7 +37,7 @@ export class Tidier {
     shared: {
       readonly connections: Connections;
       readonly troubles: Troubles;
-      /** Is told why a script has failed. True: it was its affair, so tell nobody. */
+      /** Called when a script has failed. Returns true if it handled the error: report nothing. */
       readonly onRefused?: (error: unknown) => boolean;
     },
   ) {
@@ -50,7 +49,7 @@ export class Tidier {
     this.#work = shared.troubles.work();
   }
 
-  /** Messages were moved, and maybe a sweep has found something. */
+  /** Notes how many messages were moved, and what a sweep found to tidy. */
   note(movedCount: number, found: Untidy = TIDY): void {
     this.#movedCount += movedCount;
     this.#found = {
@@ -60,7 +59,7 @@ export class Tidier {
     this.#tidyIfDue();
   }
 
-  /** Stops; resolves when no step is under way any more. */
+  /** Stops; resolves once no step is under way. */
   async close(): Promise<void> {
     this.#isClosed = true;
     await this.#tidying;
@@ -69,7 +68,7 @@ export class Tidier {
 
   #tidyIfDue(): void {
     if (this.#tidying !== undefined || this.#isClosed) return;
-    // With interop "redisson" a message that is moved leaves no element.
+    // With whole members as elements (interop "redisson"), a moved message leaves no element behind.
     const isMany = this.#elements === "addresses" && this.#movedCount >= TIDY_AFTER;
     const { order, businessKeys } = this.#found;
     if (!isMany && !order && !businessKeys) return;
@@ -87,7 +86,7 @@ export class Tidier {
       if (businessKeys) await this.#tidyBusinessKeys();
       this.#work.succeeded();
     } catch (error) {
-      // The next sweep finds it again.
+      // No retry: the next sweep finds the same work again.
       if (this.#isClosed || this.#onRefused(error)) return;
       this.#work.failed(new RedisError(`cannot tidy queue "${this.#queue}"`, error));
       this.#work.stopped();
@@ -121,11 +120,11 @@ export class Tidier {
 
 const TIDY: Untidy = { order: false, businessKeys: false };
 
-/** The insertion order is tidied each time that this many messages have been moved. */
+/** The insertion order is tidied whenever this process has moved this many messages. */
 const TIDY_AFTER = 100;
 
 /** Elements of the insertion order, or keys, per step: some 200 microseconds of Redis's time. */
 const STEP = 300;
 
-/** Where each element is looked up: some 300 microseconds. */
+/** Elements per step that looks each of them up: some 300 microseconds. */
 const THOROUGH_STEP = 50;

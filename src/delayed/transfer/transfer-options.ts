@@ -14,10 +14,10 @@ export interface TransferOptions {
   readonly pauses: Pick<PauseWatch, "isPaused" | "note">;
   readonly report: (error: DelaylineError) => void;
   readonly troubles: Troubles;
-  /** Is told what each transfer has found. It must not throw. */
+  /** Called with the reply of each transfer. Must not throw. */
   readonly onTransferred?: (reply: TransferReply) => void;
-  /** Is told why a script has failed. True: it was its affair, so try again, and tell nobody. It must not throw. */
+  /** Called when a script has failed. Returns true if it handled the error: try again, report nothing. Must not throw. */
   readonly onRefused?: (error: unknown) => boolean;
-  /** Of a partition: what is known by now; see {@link Queue.run}. */
+  /** Of a partition: returns the fact as this process knows it; see {@link Queue.run}. */
   readonly knownFact?: (() => string | undefined) | undefined;
 }

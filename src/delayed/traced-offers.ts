@@ -4,11 +4,12 @@ import type { DelayedFace } from "./delayed-messages.ts";
 import type { Offering, OfferResult } from "./offer-batch.ts";
 
 /**
- * Makes offers, and tells who listens. The headers that a listener adds go with each message; its own win.
+ * Makes offers, and publishes them on the tracing channel. Headers that a listener adds go with each message, whose own
+ * headers win.
  *
- * Callers ask `offers.hasSubscribers` first.
+ * Callers check `offers.hasSubscribers` first.
  */
-export function tellOffers<Result>(
+export function traceOffers<Result>(
   { queue, takesHeaders }: { readonly queue: string; readonly takesHeaders: boolean },
   offerings: readonly Offering[],
   offer: (offerings: readonly Offering[]) => Promise<Result>,
@@ -23,16 +24,16 @@ export function tellOffers<Result>(
   return traced(offers, event, () => offer(withHeaders(offerings, event.headers)));
 }
 
-/** Makes one offer, and tells who listens; see {@link tellOffers}. */
-export function tellOffer(
+/** Makes one offer, and publishes it on the tracing channel; see {@link traceOffers}. */
+export function traceOffer(
   queue: string,
   messages: Pick<DelayedFace, "takesHeaders" | "offer">,
   offering: Offering,
   signal?: AbortSignal,
 ): Promise<OfferResult> {
   const { takesHeaders } = messages;
-  return tellOffers({ queue, takesHeaders }, [offering], ([told = offering]) =>
-    messages.offer(told, signal),
+  return traceOffers({ queue, takesHeaders }, [offering], ([traced = offering]) =>
+    messages.offer(traced, signal),
   );
 }
 
@@ -49,14 +50,14 @@ function withHeaders(
   });
 }
 
-/** Headers that are legal, or others: an offer does not fail because somebody listens. */
+/** Returns `headers` if they are legal, otherwise `fallback`: an offer must not fail because of a listener. */
 function checkedOr(
-  otherwise: MessageHeaders | undefined,
+  fallback: MessageHeaders | undefined,
   headers: MessageHeaders,
 ): MessageHeaders | undefined {
   try {
     return checkedHeaders(headers);
   } catch {
-    return otherwise;
+    return fallback;
   }
 }

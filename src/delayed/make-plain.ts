@@ -1,0 +1,43 @@
+import { makePlain as makePlainStep } from "../lua/queue/make-plain.ts";
+import type { Queue } from "../queue/queue.ts";
+
+/** The outcome of `makePlain`. */
+export interface PlainResult {
+  /** Whether the queue is plain now. If not, `consumers` and `ready` say what prevents it. */
+  readonly isPlain: boolean;
+  /** How many consumers of the stream are alive. */
+  readonly consumers: number;
+  /** How many messages are still in the stream. */
+  readonly ready: number;
+  /** How many ready messages and retries were moved. */
+  readonly moved: number;
+}
+
+/**
+ * Makes a reliable queue plain, in bounded steps; stops early if consumers are alive or the stream is too long.
+ *
+ * @throws {TypeError} if this client has opened the queue as a reliable one.
+ */
+export async function makePlain(queue: Queue, signal?: AbortSignal): Promise<PlainResult> {
+  queue.checkOpen();
+  if (queue.makesStream) {
+    throw new TypeError(`queue "${queue.name}" is open as a reliable one in this client`);
+  }
+  const { channel } = queue.keys;
+  const args = { channel, limit: STEP, timeout: FOREIGN_TIMEOUT };
+  let moved = 0;
+  for (;;) {
+    const reply = await queue.change("make plain", makePlainStep, args, { signal });
+    moved += reply.moved;
+    const { isPlain, consumers, ready, retrying } = reply;
+    if (isPlain || consumers > 0 || (retrying === 0 && ready > STEP)) {
+      return { isPlain, consumers, ready, moved };
+    }
+  }
+}
+
+/** Messages per step: a millisecond or two of Redis's time. */
+const STEP = 1000;
+
+/** Milliseconds of silence after which a consumer counts as dead whose name does not say how long it may be silent. */
+const FOREIGN_TIMEOUT = 30_000;
