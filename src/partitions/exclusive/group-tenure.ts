@@ -122,11 +122,11 @@ export class GroupTenure implements Tenure, ExclusiveSource {
       if (this.#isEnded) return [];
       const { held } = this.#next;
       this.#next = undefined;
-      return held.isInHand ? [held] : [];
+      return held.isHeld ? [held] : [];
     }
     const first = this.#inherited.shift();
     if (first === undefined) return await this.#own.take(1, { timeout, signal });
-    return first.isInHand ? [first] : [];
+    return first.isHeld ? [first] : [];
   }
 
   /** A group in which a message that has failed is handed out again before any other. */
