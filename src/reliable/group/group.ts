@@ -55,7 +55,7 @@ export type GroupFace = Pick<
  * 1. {@link Reader} reads entries for the calls that wait, and {@link Intake} makes them held deliveries.
  * 2. {@link LeaseKeeper} beats for the consumer as long as the process lives, and finds deliveries that were lost.
  * 3. {@link Settlements} settles a delivery and reports failures to the caller. {@link PersistentSettlements} does
- *    the same *    where nobody awaits the result, and retries.
+ *    the same where nobody awaits the result, and retries.
  * 4. {@link ReclaimTask} watches the group's other consumers, and returns to the group what a dead one had in flight.
  *
  * Closing has two steps. `stop` ends the waits; handlers that still run can settle and offer. `close` gives back what
