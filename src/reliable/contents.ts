@@ -10,38 +10,38 @@ import { streamPage, type StreamPage } from "../lua/reliable/stream-page.ts";
 import { isMessageId, parseMessageId } from "../queue/message/message.ts";
 import type { Queue } from "../queue/queue.ts";
 
-/** A message of a reliable queue that is not delayed, as bytes; each group's by itself. */
+/** A message of a reliable queue that is not delayed, as bytes. One that is in several groups comes once for each. */
 export interface Content {
   readonly state: "retrying" | "ready" | "in flight" | "dead";
-  /** The message's address, which its id is made of. */
+  /** The message's address, from which its id is made. */
   readonly address: Buffer;
   readonly payload: Buffer;
-  /** What else it carries; see `trailer.ts`. */
+  /** The key, headers and failures; see `trailer.ts`. */
   readonly trailer: Buffer;
-  /** How many deliveries were made, the one in flight included. */
+  /** How many deliveries were made, including the one in flight. */
   readonly attempts: number;
-  /** The group that it is for; undefined if it is for all. */
+  /** The group that it is for; undefined for all groups. */
   readonly group: string | undefined;
   /** When its next attempt is due (epoch ms), if it is retrying. */
   readonly due?: number;
-  /** When it became ready (epoch ms), the last time, if it is ready or in flight. */
+  /** When it last became ready (epoch ms), if it is ready or in flight. */
   readonly readyAt?: number;
-  /** The consumer that has it, if it is in flight. */
+  /** The consumer that it is in flight for. */
   readonly consumer?: string;
-  /** For how many milliseconds, since the consumer took it or renewed its lease on it. */
+  /** Milliseconds since the consumer took it or renewed the lease of this entry. */
   readonly heldFor?: number;
-  /** Why it is dead. `"unreadable"`: the letter is none of ours. */
+  /** Why it is dead; `"unreadable"` for a letter in a foreign format. */
   readonly reason?: string;
   /** When it died (epoch ms). */
   readonly diedAt?: number;
 }
 
 /**
- * What is in a reliable queue besides delayed messages: retries, what is ready or in flight, dead letters. Nothing is
- * moved or taken.
+ * Reads what a reliable queue contains besides delayed messages: retrying, ready, in flight and dead. Moves and takes
+ * nothing.
  *
- * Everything is read in pages of 20 and of 32 kB, 128 kB where payloads are only looked at and not sent. So it is
- * O(N) in all. `idOrKey` narrows it to one message. No snapshot: what moves meanwhile may be met twice, or not at all.
+ * It reads in pages of 20 messages and 32 kB, or 128 kB where a script only looks at payloads: O(N) in all. `idOrKey`
+ * restricts it to one message. It is no snapshot: a message that moves meanwhile may come twice, or not at all.
  */
 export class Contents {
   readonly #queue: Queue;
@@ -50,7 +50,7 @@ export class Contents {
     this.#queue = queue;
   }
 
-  /** What waits for a retry. By an id O(log N). */
+  /** The retrying messages. O(log N) with an id. */
   async *retries(idOrKey = "", signal?: AbortSignal): AsyncGenerator<Content, void, void> {
     if (isMessageId(idOrKey)) {
       const address = parseMessageId(idOrKey);
@@ -74,7 +74,7 @@ export class Contents {
     }
   }
 
-  /** What is in the stream, oldest first: ready for all groups, or for one, or in flight. */
+  /** The messages in the stream, oldest first: ready for all groups or for one, or in flight. */
   async *stream(idOrKey = "", signal?: AbortSignal): AsyncGenerator<Content, void, void> {
     const args = { ...wantedOf(idOrKey), limit: STEP };
     let after: string | undefined = "";
@@ -86,7 +86,7 @@ export class Contents {
     }
   }
 
-  /** Dead letters, oldest first, unreadable ones included. */
+  /** The dead letters, oldest first, including unreadable ones. */
   async *letters(idOrKey = "", signal?: AbortSignal): AsyncGenerator<Content, void, void> {
     const { wanted, key, maxBytes } = wantedOf(idOrKey);
     let cursor: LetterCursor | undefined = FIRST_LETTERS;
@@ -102,23 +102,23 @@ export class Contents {
     }
   }
 
-  /** The names of the consumer groups; none where nobody has made the stream. */
+  /** The names of the consumer groups; none without a stream. */
   groups(signal?: AbortSignal): Promise<string[]> {
     return this.#queue.read("look at", groups, {}, { signal });
   }
 
-  /** The consumers of a group, the dead among them until they are struck out. */
+  /** The consumers of a group, including dead ones that were not removed yet. */
   consumers(group: string, signal?: AbortSignal): Promise<ConsumerInfo[]> {
     return this.#queue.read("look at", consumers, { group }, { signal });
   }
 
-  /** Makes a group, and the stream with it, where they are missing. The group is given all that is in the stream. */
+  /** Creates a group and its stream if they are missing. A new group starts with the oldest entry. */
   async makeGroup(group: string, signal?: AbortSignal): Promise<void> {
     const args = { channel: this.#queue.keys.channel, group, start: "0" };
     await this.#queue.read("make a group of", openGroup, args, { signal });
   }
 
-  /** The names of all retries, about 20 at a time. One that stays comes at least once. */
+  /** The names of all retries, about 20 at a time. A retry that stays comes at least once. */
   async *#retryNames(signal?: AbortSignal): AsyncGenerator<Buffer[], void, void> {
     let cursor = "0";
     do {
@@ -133,7 +133,7 @@ export class Contents {
   }
 }
 
-/** An entry once for all groups as long as none has been given it, and else once for each that has not finished it. */
+/** Yields an entry that no group was given yet once; any other entry once for each group that has not finished it. */
 function* contentsOf(
   { entry, claims }: StreamPage["entries"][number],
   groupCount: number,
@@ -155,7 +155,7 @@ function* contentsOf(
   }
 }
 
-/** The arguments that narrow a page to one message. */
+/** The arguments that restrict a page to one message. */
 function wantedOf(idOrKey: string): {
   readonly wanted: Buffer | "";
   readonly key: string;
@@ -166,9 +166,9 @@ function wantedOf(idOrKey: string): {
   return { wanted: "", key: idOrKey, maxBytes };
 }
 
-/** How many of them one script reads, and after how many bytes it stops: some 300 us of Redis's time. */
+/** Messages that one script reads, and bytes after which it stops: about 300 us of Redis's time. */
 const STEP = 20;
 const PAGE_BYTES = 32_768;
 
-/** Where they are only looked at, and not sent. */
+/** Bytes after which a script stops that looks at messages without returning them all. */
 const SCAN_BYTES = 131_072;

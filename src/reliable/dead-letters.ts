@@ -21,45 +21,45 @@ import type { Queue } from "../queue/queue.ts";
 import { failuresIn, unpackTrailer } from "../queue/message/trailer.ts";
 import { LAST_DATE } from "../time/last-date.ts";
 
-/** A message that will not be delivered any more: it was rejected, or had too many deliveries. */
+/** A message that is not delivered any more: it was rejected, or its last delivery failed. */
 export interface DeadLetter<T> {
-  /** The id that the message always had. */
+  /** The message's id, which it had before it died, too. */
   readonly id: MessageId;
-  /** Undefined if the codec cannot read it. */
+  /** Undefined if the codec cannot decode it. */
   readonly payload: T | undefined;
-  /** The payload, as the codec wrote it. */
+  /** The encoded payload. */
   readonly bytes: Buffer;
-  /** The business key, if it was offered with one. */
+  /** The business key; undefined if the message was offered without one. */
   readonly key: string | undefined;
-  /** Its headers, if it was offered with some. */
+  /** The headers; undefined if the message was offered without any. */
   readonly headers: MessageHeaders | undefined;
   /** How many deliveries were made. */
   readonly attempt: number;
-  /** Why it died. `"unreadable"`: the letter is none of ours, and can only be removed. */
+  /** Why it died. `"unreadable"` marks a letter in a foreign format, which can only be removed. */
   readonly reason: string;
   /**
-   * The attempts that have failed, oldest first: the last ten, those before a redrive among them. The last one is that
-   * of which the message died, with 200 bytes of the `reason`, unless an older release or somebody else wrote the letter.
+   * The last ten failed attempts, oldest first, including those before a redrive. The last one is the attempt that the
+   * message died of, with 200 bytes of the `reason`, unless an older release or a foreign program wrote the letter.
    */
   readonly failures: readonly FailedAttempt[];
-  /** The consumer group that could not handle it. Others may have. */
+  /** The consumer group that failed to handle it. Other groups may have handled it. */
   readonly group: string;
-  /** On the Redis server's clock. */
+  /** When it died, on the Redis server's clock. */
   readonly diedAt: Date;
 }
 
 /** Options of {@link DeadLetters.redrive}. */
 export interface RedriveOptions extends CallOptions {
-  /** How long the messages wait before they are delivered, in milliseconds. Defaults to 0. */
+  /** Milliseconds until the messages are ready. Defaults to 0. */
   readonly delay?: number;
 }
 
 /**
- * The dead letters of a reliable queue, of all its groups. Nothing leaves them by itself.
+ * The dead letters of a reliable queue, of all its groups. They stay until they are redriven or removed.
  *
- * A letter is found by its message's id by reading, a hundred letters per step: O(N) in the number of letters.
- * Every method rejects with {@link ClosedError} after `close()`, and with {@link RedisError} if Redis refuses a
- * command or its reply is lost.
+ * Finding the letter of a message reads the letters one after another: O(N), 20 letters per step. Every method
+ * rejects with {@link ClosedError} after `close()`, and with {@link RedisError} if Redis refuses a command or its
+ * reply is lost.
  */
 export class DeadLetters<T = unknown> {
   readonly #queue: Queue;
@@ -71,7 +71,7 @@ export class DeadLetters<T = unknown> {
     this.#payloads = payloads;
   }
 
-  /** How many dead letters there are, of all groups. O(1). */
+  /** Returns the number of dead letters, of all groups. O(1). */
   async size(options?: CallOptions): Promise<number> {
     const signal = callSignal(options);
     const send = this.#queue.call(
@@ -83,9 +83,9 @@ export class DeadLetters<T = unknown> {
   }
 
   /**
-   * The dead letters that are there when the loop begins, oldest first. They stay.
+   * Yields the dead letters that exist when the loop begins, oldest first, and leaves them where they are.
    *
-   * Read in bounded pages. No snapshot: what is redriven or removed meanwhile may be missing.
+   * It reads in bounded pages and is no snapshot: a letter that is redriven or removed meanwhile may be missing.
    */
   async *[Symbol.asyncIterator](): AsyncGenerator<DeadLetter<T>, void, void> {
     let cursor: LetterCursor | undefined = FIRST_LETTERS;
@@ -98,15 +98,16 @@ export class DeadLetters<T = unknown> {
   }
 
   /**
-   * Lets messages be delivered again, as if it were the first time: the one with this id, or `"all"` that are dead
-   * when it begins. Each goes to the group that could not handle it, and to no other. Returns how many letters
-   * were redriven, which for one message may be several: one for each group.
+   * Makes dead messages retry as if they had never been delivered: the message with this id, or `"all"` that are dead
+   * when it begins. Returns the number of redriven letters. A message may have several: one for each group that it
+   * died in.
    *
-   * Attempts are counted from 1 again, and the message keeps its {@link DeadLetter.failures}.
+   * Each message goes to the group that failed to handle it, and to no other. Attempts are counted from 1 again; the
+   * message keeps its {@link DeadLetter.failures}. Until it is due, the message is retrying, and can be cancelled by
+   * its id.
    *
-   * Until it is due the message is retrying, and can be cancelled by its id. A letter is
-   * removed with the step that puts its message back. Unreadable letters stay. O(N), also for one id; if a
-   * step fails, what the steps before it did is done.
+   * Unreadable letters stay. O(N), even for one id. Each letter is removed in the same step that puts its message
+   * back. If a step fails, the work of the steps before it is done.
    *
    * @throws {TypeError | RangeError} if `id` is neither an id nor `"all"`, or an option is not legal.
    */
@@ -119,7 +120,7 @@ export class DeadLetters<T = unknown> {
     const { channel } = this.#queue.keys;
     const wanted = id === "all" ? "" : parseMessageId(id);
     let count = 0;
-    await throughout(async (cursor) => {
+    await untilLast(async (cursor) => {
       const args = { channel, wanted, ...cursor, limit: STEP, maxBytes: SCAN_BYTES, delay };
       const page = await this.#queue.change("redrive the dead letters of", redrive, args, {
         signal,
@@ -131,19 +132,18 @@ export class DeadLetters<T = unknown> {
   }
 
   /**
-   * Removes the message with this id for good, whichever groups it died in; returns whether it was there. O(N).
+   * Removes the letters of the message with this id for good, of all groups; returns whether there were any. O(N).
    *
-   * `true`: nobody will redrive it. The verdict is exact; if Redis's reply is lost with the connection, the promise
-   * rejects.
+   * `true` is exact: nobody can redrive the message any more. If Redis's reply is lost, the promise rejects.
    *
-   * @throws {TypeError} if `id` is no message id. A business key is none.
+   * @throws {TypeError} if `id` is not a message id; a business key is not.
    */
   async remove(id: MessageId | string, options?: CallOptions): Promise<boolean> {
     checkMessageId(id);
     const signal = callSignal(options);
     const wanted = parseMessageId(id);
     let count = 0;
-    await throughout(async (cursor) => {
+    await untilLast(async (cursor) => {
       const args = { wanted, ...cursor, limit: STEP, maxBytes: SCAN_BYTES };
       const page = await this.#queue.change("remove from the dead letters of", removeDead, args, {
         signal,
@@ -154,7 +154,7 @@ export class DeadLetters<T = unknown> {
     return count > 0;
   }
 
-  /** Drops all dead letters; returns how many. */
+  /** Removes all dead letters; returns how many. */
   async clear(options?: CallOptions): Promise<number> {
     const signal = callSignal(options);
     return await this.#queue.change("clear the dead letters of", clearDead, {}, { signal });
@@ -180,23 +180,23 @@ export class DeadLetters<T = unknown> {
     try {
       return this.#payloads.decode(bytes);
     } catch {
-      // Not reported: it may be why the message is here.
+      // Not reported again: this may be what the message died of.
       return undefined;
     }
   }
 }
 
-/** Takes steps through the letters, up to the last. */
-async function throughout(
+/** Repeats a step until it has reached the last letter. */
+async function untilLast(
   step: (cursor: LetterCursor) => Promise<LetterCursor | undefined>,
 ): Promise<void> {
   let cursor: LetterCursor | undefined = FIRST_LETTERS;
   while (cursor !== undefined) cursor = await step(cursor);
 }
 
-/** How many letters one script reads, and after how many bytes it stops: some 300 us of Redis's time. */
+/** Letters that one script reads, and bytes after which it stops: about 300 us of Redis's time. */
 const STEP = 20;
 const PAGE_BYTES = 32_768;
 
-/** Letters that are only looked at, and not sent. */
+/** Bytes after which a script stops that looks at letters without returning them. */
 const SCAN_BYTES = 131_072;

@@ -12,17 +12,17 @@ import { Pause } from "../time/pause.ts";
 import type { ServerClock } from "../time/server-clock.ts";
 
 /**
- * Watches the ready LIST of a reliable queue, and moves what lies there to the stream.
+ * Watches the ready LIST of a reliable queue, and moves its payloads to the stream.
  *
- * Who does not know that the queue is reliable pushes to the LIST: a Java process, or an older version. The watch
- * takes over what is there, then blocks until somebody pushes. It blocks by a BLMOVE from the head of the LIST to
- * the head of the same LIST, which changes nothing: so nothing is lost, whenever the process or the connection
- * ends.
+ * Programs that do not know that the queue is reliable push to the LIST: Java processes, or older releases. The watch
+ * first takes over what the LIST holds, then blocks until somebody pushes. It blocks by a BLMOVE from the head of the
+ * LIST to the head of the same LIST, which changes nothing. So nothing is lost, whenever the process or the
+ * connection ends.
  *
- * It is **off** at first. Its owner switches it **on** and off: one process that watches is enough. Switched
- * off, it ends its block and its connection. A process that is off can still be told to take over once.
+ * The watch is **off** or **on**. Its owner switches it, since one watching process is enough. Switched off, it ends
+ * its block and closes its connection. While it is off, its owner can still make it take over once.
  *
- * No error ends it. It is told to the client's troubles, and tried again after a growing pause.
+ * No error ends it. An error is reported, and a growing pause follows.
  */
 export class ListWatch {
   readonly #queue: Queue;
@@ -35,11 +35,11 @@ export class ListWatch {
   #isClosed = false;
   #client: BlockingClient | undefined;
   #isBlocking = false;
-  /** All that happens while it is on, until nothing is under way any more. */
+  /** Resolves when the watch is off and nothing is under way. */
   #watching: Promise<void> | undefined;
   #unblocking: Promise<void> | undefined;
-  /** A single taking over, while it is off. */
-  #taking: Promise<void> | undefined;
+  /** The single take-over that is under way while the watch is off. */
+  #takingOver: Promise<void> | undefined;
 
   constructor(
     queue: Queue,
@@ -47,7 +47,7 @@ export class ListWatch {
       readonly connections: Connections;
       readonly clock: ServerClock;
       readonly troubles: Troubles;
-      /** The stream has gone, and this process makes none: the LIST is for those who take from it. */
+      /** Called if the queue is plain: the stream is gone, and this process does not create it. */
       readonly onPlain: () => void;
     },
   ) {
@@ -58,7 +58,7 @@ export class ListWatch {
     this.#onPlain = shared.onPlain;
   }
 
-  /** Switches it on or off. */
+  /** Switches the watch on or off. */
   switch(isOn: boolean): void {
     if (isOn === this.#isOn || this.#isClosed) return;
     this.#isOn = isOn;
@@ -66,17 +66,17 @@ export class ListWatch {
     else this.#stop();
   }
 
-  /** Takes over what lies in the LIST now. While it is on it does so anyway. */
+  /** Takes over what is in the LIST now. Does nothing while the watch is on, which does it anyway. */
   lookOnce(): void {
     if (this.#isOn || this.#isClosed) return;
-    this.#taking ??= this.#takeOver()
+    this.#takingOver ??= this.#takeOver()
       .then(() => this.#work.succeeded())
       .catch((error: unknown) => {
-        // The owner asks again as long as something is there.
+        // The owner calls again as long as the LIST holds something.
         this.#fail(error);
         this.#work.stopped();
       })
-      .finally(() => (this.#taking = undefined));
+      .finally(() => (this.#takingOver = undefined));
   }
 
   /** There is nothing in the LIST: a refusal to take over what was there is over. */
@@ -84,17 +84,17 @@ export class ListWatch {
     if (!this.#isOn) this.#work.ended();
   }
 
-  /** Stops; resolves when nothing is under way any more. */
+  /** Stops for good; resolves when nothing is under way. */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#isOn = false;
     this.#stop();
-    await Promise.all([this.#watching, this.#taking]);
+    await Promise.all([this.#watching, this.#takingOver]);
     await this.#unblocking;
   }
 
   #start(): void {
-    // One that was switched off a moment ago goes on.
+    // A watch that was just switched off and has not ended yet goes on.
     this.#watching ??= this.#watch();
   }
 
@@ -105,6 +105,7 @@ export class ListWatch {
   }
 
   async #watch(): Promise<void> {
+    // Whether the LIST may hold payloads.
     let isFilled = true;
     while (this.#isOn) {
       try {
@@ -114,9 +115,9 @@ export class ListWatch {
         this.#work.succeeded();
         this.#pause.reset();
       } catch (error) {
-        // A failure to go on is none once nobody needs it.
+        // Switched off meanwhile: nobody needs what has failed.
         if (!this.#isOn) break;
-        // A Redis whose memory is full refuses the block as it refuses a push: nothing is wrong with the watch.
+        // When memory is full Redis refuses BLMOVE as it refuses every push, so the watch misses nothing.
         if (!isFilled && replyOf(error) === "OOM") this.#work.succeeded();
         else this.#fail(error);
         isFilled = true;
@@ -125,11 +126,11 @@ export class ListWatch {
     }
     this.#client?.disconnect();
     this.#client = undefined;
-    // In the same turn, so that whoever switches it on from now on starts the next.
+    // In the same turn as the loop's end, so that the next switch to on starts a new loop.
     this.#watching = undefined;
   }
 
-  /** Blocks until there is something in the LIST, for two seconds at most; returns whether there is. */
+  /** Blocks until the LIST holds something, for two seconds at most; returns whether it does. */
   async #block(): Promise<boolean> {
     if (this.#client === undefined || this.#client.isLost) {
       this.#client = await BlockingClient.open(this.#connections, this.#queue.keys.ready);
@@ -149,12 +150,12 @@ export class ListWatch {
   async #unblock(): Promise<void> {
     try {
       while (this.#isBlocking && !this.#isOn) {
-        // The block may not have reached Redis yet, so look again.
+        // Repeated, because Redis may not have received the block yet.
         await this.#client?.unblock();
-        await sleep(UNBLOCK_AGAIN);
+        await sleep(UNBLOCK_PAUSE);
       }
     } catch {
-      // The block ends by itself, two seconds later.
+      // The block ends by itself within two seconds.
     } finally {
       this.#unblocking = undefined;
     }
@@ -163,7 +164,7 @@ export class ListWatch {
   async #takeOver(): Promise<void> {
     const { background } = this.#connections;
     await this.#clock.ready(() => this.#queue.time(background));
-    // Mostly it is the one message that has ended the block.
+    // Usually there is one payload, whose push has ended the block.
     let count = 1;
     for (;;) {
       const rows = Array.from({ length: count }, () => ({ id: createId(this.#clock.nextStamp()) }));
@@ -184,11 +185,11 @@ export class ListWatch {
   }
 }
 
-/** Seconds that one BLMOVE blocks at most: a connection that died silently is found soon after. */
+/** Most seconds that one BLMOVE blocks. A connection that died silently is found soon after. */
 const BLOCK = 2;
 
 /** Payloads per script. */
 const BATCH = 100;
 
 /** Milliseconds between two attempts to end a block. */
-const UNBLOCK_AGAIN = 5;
+const UNBLOCK_PAUSE = 5;

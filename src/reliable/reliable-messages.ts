@@ -9,10 +9,10 @@ import type { Group } from "./group/group.ts";
 import type { Retries } from "./retries.ts";
 
 /**
- * The messages of a reliable queue that nobody has in hand and that are not ready: delayed, or retrying.
+ * The messages of a reliable queue that are delayed or retrying.
  *
- * A message is looked for among the delayed ones first: from there it may become a retrying one, and never the other
- * way round.
+ * Look-ups ask for a delayed message first, then for a retrying one. In this order they miss none: a delayed message
+ * may become a retrying one, never the other way round.
  */
 export class ReliableMessages extends DelayedMessages {
   readonly #group: Group;
@@ -34,7 +34,7 @@ export class ReliableMessages extends DelayedMessages {
     return true;
   }
 
-  /** Whoever offers makes stream and group first, so that no process takes the queue for a plain one. */
+  /** Creates the stream and the group first, so that no process takes the queue for a plain one. */
   override offer(offering: Offering, signal?: AbortSignal): Promise<OfferResult> {
     const making = this.#group.made(signal);
     if (making === undefined) return super.offer(offering, signal);
@@ -102,7 +102,7 @@ export class ReliableMessages extends DelayedMessages {
     return (await super.clear(signal)) + (await this.#retries.clear(signal));
   }
 
-  /** What an offer rejects with if stream and group could not be made. */
+  /** The error of an offer whose stream and group could not be created: it was not stored. */
   #notOffered(error: unknown, signal?: AbortSignal): unknown {
     if (error instanceof ClosedError) return error;
     const cause = error instanceof RedisError ? error.cause : error;

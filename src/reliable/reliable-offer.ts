@@ -5,14 +5,14 @@ import type { MessageHeaders } from "../queue/message/headers.ts";
 /** Options of one offer to a reliable queue. */
 export interface ReliableOfferOptions extends OfferOptions {
   /**
-   * What the message carries besides its payload, such as `{ traceparent: "..." }`: consumers are handed it with
-   * each delivery. 64 headers at most; names of 1 to 200 bytes; 8 KiB altogether.
+   * Carried with the message besides its payload, such as `{ traceparent: "..." }`. Each delivery has them. 64
+   * headers at most; names of 1 to 200 bytes; 8 KiB altogether.
    *
    * Costs their bytes in Redis, and seven more for each. Defaults to none.
    */
   readonly headers?: MessageHeaders;
 }
 
-/** One message of a reliable queue's `offerMany`. */
+/** One message for `offerMany` of a reliable queue. */
 export interface ReliableNewMessage<T>
   extends NewMessage<T>, Pick<ReliableOfferOptions, "headers"> {}

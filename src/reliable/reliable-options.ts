@@ -9,62 +9,62 @@ import {
 import type { GroupSettings } from "./group/group.ts";
 import { checkRetry, type RetryLadder, type RetryOptions } from "./consuming/retry-ladder.ts";
 
-/** Options of a reliable queue. Those of `QueueOptions` are the same for any handle of the queue. */
+/** Options of a reliable queue's handle. Those of `QueueOptions` must be the same for all handles of the queue. */
 export interface ReliableQueueOptions<T = unknown> extends ConsumerOptions<T> {
   /**
-   * The consumer group of this handle. Each group gets every message, and inside a group one consumer does.
+   * The consumer group of this handle. Each group receives every message; within a group one consumer does.
    *
-   * A group that exists holds every message until it has handled it: destroy one that nobody needs any more
-   * (`XGROUP DESTROY`). A second group makes each acknowledgement look at the others. 1 to 200 bytes of UTF-8.
-   * Defaults to `"default"`.
+   * A group keeps every message in Redis until it has handled it. Destroy a group that is not needed any more
+   * (`XGROUP DESTROY`). With two or more groups each acknowledgement also checks the other groups. 1 to 200 bytes of
+   * UTF-8. Defaults to `"default"`.
    */
   readonly group?: string;
 
   /**
-   * Where a group begins that does not exist yet: `"0"`: with everything that is still there; `"new"`: with what
-   * becomes ready from now on; a date: with what has become ready since. Of several handles of a group in one client
-   * the first one's counts. Defaults to `"0"`.
+   * Where a new group begins. `"0"`: with the oldest message that is still there. `"new"`: with the next message that
+   * becomes ready. A date: with the messages that have become ready since. An existing group goes on where it is. If
+   * one client has several handles of a group, the first one decides. Defaults to `"0"`.
    */
   readonly start?: "0" | "new" | Date;
 
   /**
-   * How long a process may give no sign of life until others take what it has in hand, in milliseconds: 100 to
-   * 86,400,000. It says so three times in this time, so a handler may run for longer; but one that blocks the event
-   * loop for so long loses its lease. It is also how long a delivery lasts that was taken by hand, unless it is
-   * extended.
+   * How long a process may give no sign of life before other processes reclaim its messages, in milliseconds: 100 to
+   * 86,400,000. It is also the lease of a delivery that was taken by hand, unless it is extended.
    *
-   * A shorter one brings messages back sooner when a process has died, and costs more beats. Defaults to 30,000.
+   * A process gives three signs of life in this time, so a handler may run for longer. But a handler that blocks the
+   * event loop for this long loses its lease. A shorter timeout brings messages back sooner after a crash, and costs
+   * more beats. Defaults to 30,000.
    */
   readonly visibilityTimeout?: number;
 
   /**
-   * How often a message is delivered at most. One that fails in its last delivery becomes a dead letter, and so
-   * does one that has killed so many processes. 1 to 1,000,000. Defaults to 8.
+   * Most deliveries of a message to one group. A message whose last delivery fails, or kills its consumer, becomes a
+   * dead letter. 1 to 1,000,000. Defaults to 8.
    */
   readonly maxDeliveries?: number;
 
   /**
-   * How long a message waits after a failed delivery: pauses in milliseconds, of which the last one repeats; a
-   * growing pause, `{ initial, factor, max, jitter }`; or a function of the attempt that failed and the error,
-   * which returns milliseconds, or undefined for a message that is to be dead at once.
+   * How long a message waits after a failed delivery: an array of pauses in milliseconds, the last of which repeats;
+   * a growing pause, `{ initial, factor, max, jitter }`; or a function of the failed attempt's number and the error,
+   * which returns milliseconds, or undefined to make the message a dead letter.
    *
-   * A message that waits costs its bytes and some 250 more. Defaults to
-   * `{ initial: 1000, factor: 2, max: 3_600_000, jitter: 0.2 }`.
+   * A retrying message costs its bytes and some 250 more. Defaults to `{ initial: 1000, factor: 2, max: 3_600_000,
+   * jitter: 0.2 }`.
    */
   readonly retry?: RetryOptions;
 
   /**
-   * Whether a message that failed holds up those behind it, in a queue that is consumed exclusively: it stays in hand
-   * for its pause and is handed out again, until it succeeds, is rejected or becomes a dead letter. Then the order of
-   * the messages of one key is kept even if some of them fail.
+   * Whether a message that failed holds up those behind it, in a queue that is consumed exclusively. Its consumer
+   * then keeps it for its pause and handles it again, until it is acknowledged or becomes a dead letter. So the
+   * messages of one key stay in order even if some fail.
    *
-   * The price: one message that fails holds up its whole partition, so all keys in it, for the sum of its pauses. Give
-   * `retry` short ones. Defaults to `false`: it waits aside, and later ones overtake it.
+   * One message that fails holds up its whole partition, and so all keys in it, for the sum of its pauses: give
+   * `retry` short ones. Defaults to `false`: the message waits aside, and later ones overtake it.
    */
   readonly strict?: boolean;
 }
 
-/** What holds where nothing is said; `DEFAULT_RETRY` of the ladder stands beside it. */
+/** The defaults, except that of `retry`, which is `DEFAULT_RETRY`. */
 export const RELIABLE_DEFAULTS = {
   group: "default",
   start: "0",
@@ -72,7 +72,7 @@ export const RELIABLE_DEFAULTS = {
   maxDeliveries: 8,
 } as const satisfies ReliableQueueOptions;
 
-/** A reliable queue's options, complete and checked. */
+/** The checked options of a reliable queue's handle, with defaults filled in. */
 export interface ReliableSettings<T> {
   readonly queue: QueueSettings<T>;
   readonly group: GroupSettings;
@@ -82,9 +82,9 @@ export interface ReliableSettings<T> {
 }
 
 /**
- * A reliable queue's settings: its own options, then the client's, then the defaults.
+ * Returns the settings of a handle: its own options, else the client's, else the defaults.
  *
- * @throws {TypeError | RangeError} naming the option, the rule and the value, if one is not legal.
+ * @throws {TypeError | RangeError} naming the option, the rule and the value, if an option is not legal.
  */
 export function reliableSettings<T>(
   options: ReliableQueueOptions<T> = {},
@@ -128,7 +128,7 @@ function checkGroup(value: unknown): asserts value is string {
   }
 }
 
-/** The id in the stream behind which a group begins. */
+/** Returns the id of the stream behind which a group begins. */
 function startId(start: unknown): string {
   if (start === "0") return "0";
   if (start === "new") return "$";
@@ -140,11 +140,11 @@ function startId(start: unknown): string {
   const at = start.getTime();
   if (Number.isNaN(at)) throw new RangeError("start must be a valid date, got Invalid Date");
   if (at < 0) throw new RangeError(`start must not be before 1970, got ${start.toISOString()}`);
-  // A group gets what stands behind the id, and what became ready in that very millisecond is meant, too.
+  // A group starts behind its id, so entries of that very millisecond need the last id of the one before.
   return at === 0 ? "0" : `${at - 1}-${LAST}`;
 }
 
-/** The greatest number that the second half of an entry's id can be. */
+/** The greatest second half of an entry's id. */
 const LAST = "18446744073709551615";
 
 const OWN_OPTIONS = [

@@ -26,24 +26,31 @@ import type {
 } from "./consuming/subscribe-options.ts";
 
 /**
- * A queue whose messages are acknowledged: a consumer that dies, or a handler that throws, loses nothing. Every
- * message is handled at least once by each group.
+ * A queue whose messages are acknowledged. Each consumer group handles each message at least once, even if consumers
+ * die or handlers throw. Made by `Delayline.getReliableQueue`.
  *
- * It offers, finds and cancels as a {@link DelayedQueue} does. At its deadline a message becomes ready in a stream, and is delivered to
- * one consumer of each group, until one of them acknowledges it. One that fails comes back after a pause, as often as
- * `maxDeliveries` says, and then becomes a dead letter. Made by `Delayline.getReliableQueue`.
+ * A message goes this way:
  *
- * A message that waits for its next attempt is *retrying*: {@link size}, {@link nextDeadline} and {@link clear} concern
- * it, too, and it can be found, cancelled and rescheduled by its id, which stays. Its key is free. {@link find},
- * {@link soonest}, {@link cancelWhere} and what treats the messages as a collection see the delayed ones. Iteration does
- * not read: it takes.
+ * 1. *delayed*: it is offered, found and cancelled as in a {@link DelayedQueue}.
+ * 2. *ready*: at its deadline it is moved to a stream, where each group receives it.
+ * 3. *in flight*: it was delivered to one consumer of the group, which holds a lease on it until it acknowledges it.
+ * 4. *retrying*: an attempt failed, and the message waits as long as `retry` says. Then it is ready again for this
+ *    group.
+ * 5. *dead*: it was rejected, or its last delivery failed. It is one of the {@link deadLetters}.
  *
- * Methods that wait survive a lost connection: it is reported by an `error` event, and the wait goes on. Otherwise
- * every method rejects with {@link RedisError} if Redis refuses a command or its reply is lost, and with
+ * A consumer that gives no sign of life for `visibilityTimeout` loses its leases, and its messages are ready again.
+ *
+ * {@link size}, {@link nextDeadline} and {@link clear} include the retrying messages. By its id, which stays the
+ * same, a retrying message can also be found, cancelled and rescheduled; its key is free for other messages.
+ * {@link find}, {@link soonest}, {@link cancelWhere} and the methods that treat the messages as a collection see
+ * delayed messages only. Iterating the queue takes messages.
+ *
+ * Methods that wait survive a lost connection: an `error` event reports it, and the wait goes on. Every other method
+ * rejects with {@link RedisError} if Redis refuses a command or its reply is lost, and every method with
  * {@link ClosedError} after `close()`.
  */
 export class ReliableQueue<T = unknown> extends DelayedCollection<T> {
-  /** The messages that have failed for good, of all groups. */
+  /** The messages that are not retried any more, of all groups. */
   readonly deadLetters: DeadLetters<T>;
   /** The consumer group of this handle. */
   readonly group: string;
@@ -68,12 +75,12 @@ export class ReliableQueue<T = unknown> extends DelayedCollection<T> {
     this.#consuming = reliable.consuming;
   }
 
-  /** Offers a message, which may have headers; otherwise as {@link DelayedHandle.offer}. */
+  /** Offers a message, optionally with headers; otherwise as {@link DelayedHandle.offer}. */
   override offer(payload: T, delay: number, options?: ReliableOfferOptions): Promise<OfferResult> {
     return super.offer(payload, delay, options);
   }
 
-  /** Offers a message, which may have headers; otherwise as {@link DelayedHandle.offerAt}. */
+  /** Offers a message, optionally with headers; otherwise as {@link DelayedHandle.offerAt}. */
   override offerAt(
     payload: T,
     at: Date | number,
@@ -82,7 +89,7 @@ export class ReliableQueue<T = unknown> extends DelayedCollection<T> {
     return super.offerAt(payload, at, options);
   }
 
-  /** Offers messages, which may have headers; otherwise as {@link DelayedHandle.offerMany}. */
+  /** Offers messages, optionally with headers; otherwise as {@link DelayedHandle.offerMany}. */
   override offerMany(
     messages: Iterable<ReliableNewMessage<T>>,
     options?: CallOptions,
@@ -90,7 +97,7 @@ export class ReliableQueue<T = unknown> extends DelayedCollection<T> {
     return super.offerMany(messages, options);
   }
 
-  /** Whether a message with this id is delayed or retrying, or one with this key is delayed. O(log N). */
+  /** Returns whether a message with this id is delayed or retrying, or a message with this key is delayed. O(log N). */
   override async has(idOrKey: MessageId | string, options?: FindOptions): Promise<boolean> {
     checkIdOrKey(idOrKey);
     if (!isMessageId(idOrKey)) return await super.has(idOrKey, options);
@@ -98,10 +105,10 @@ export class ReliableQueue<T = unknown> extends DelayedCollection<T> {
   }
 
   /**
-   * Waits for a message and takes it. It is in your hands until it is settled. If it is neither settled nor extended
-   * within `visibilityTimeout`, it comes back, to anybody in the group.
+   * Waits for a message and takes it.
    *
-   * Aborting loses nothing: a message that arrives at that moment goes back.
+   * The caller must settle or extend the delivery within `visibilityTimeout`. Otherwise the attempt has failed, and the
+   * message is ready again for the group. Aborting loses nothing: a message that arrives at that moment goes back.
    *
    * @throws the signal's reason, if it is aborted.
    * @throws {TypeError} if an option is not legal.
@@ -115,8 +122,8 @@ export class ReliableQueue<T = unknown> extends DelayedCollection<T> {
   }
 
   /**
-   * Takes a message if there is one, or if one comes within `timeout` milliseconds; undefined if none came. Otherwise
-   * as {@link take}.
+   * Takes a message, waiting up to `timeout` milliseconds for one. Returns undefined if none came. Otherwise as
+   * {@link take}.
    *
    * @throws {RangeError | TypeError} if `timeout` is not a number, negative or not finite.
    */
@@ -127,8 +134,9 @@ export class ReliableQueue<T = unknown> extends DelayedCollection<T> {
   }
 
   /**
-   * Takes up to `max` messages as soon as there is at least one; none if nothing came within `timeout`. Each is
-   * settled by itself; those that are settled in one turn of the event loop travel together.
+   * Takes up to `max` messages as soon as there is at least one. Returns none if none came within `timeout`.
+   *
+   * Each delivery is settled by itself. Settlements of one turn of the event loop share a round trip.
    *
    * @throws {RangeError | TypeError} if an option is not legal.
    * @throws the signal's reason, if it is aborted.
@@ -141,11 +149,11 @@ export class ReliableQueue<T = unknown> extends DelayedCollection<T> {
   /**
    * Calls `handler` with each message and its delivery, until the subscription or the client is closed.
    *
-   * If the handler returns, its message is acknowledged. If it throws, the message comes back as `retry` says, and the
-   * error is given to `onError` or reported by an `error` event. If it throws a {@link RejectError}, the message is a
-   * dead letter at once. What the handler settles itself stays as it was settled.
+   * If the handler returns, the message is acknowledged. If it throws, the message is retried as `retry` says, and
+   * the error is passed to `onError`, or reported by an `error` event. If it throws a {@link RejectError}, the
+   * message becomes a dead letter at once. A delivery that the handler settles itself stays settled that way.
    *
-   * @throws {RangeError | TypeError} if `handler` is no function, or an option is not legal.
+   * @throws {RangeError | TypeError} if `handler` is not a function, or an option is not legal.
    */
   subscribe(handler: ReliableHandler<T>, options: ReliableSubscribeOptions<T> = {}): Subscription {
     checkFunction("handler", handler);
@@ -153,10 +161,10 @@ export class ReliableQueue<T = unknown> extends DelayedCollection<T> {
   }
 
   /**
-   * Calls `handler` with up to `max` deliveries at once, as many as there are. If it returns, those that it has not
-   * settled are acknowledged together; if it throws, they are retried. Otherwise as {@link subscribe}.
+   * Calls `handler` with up to `max` deliveries at a time: as many as are there. If it returns, the deliveries that
+   * it has not settled are acknowledged together. If it throws, they are retried. Otherwise as {@link subscribe}.
    *
-   * @throws {RangeError | TypeError} if `handler` is no function, or an option is not legal.
+   * @throws {RangeError | TypeError} if `handler` is not a function, or an option is not legal.
    */
   subscribeBatch(handler: BatchHandler<T>, options: BatchSubscribeOptions<T>): Subscription {
     checkFunction("handler", handler);
@@ -164,9 +172,9 @@ export class ReliableQueue<T = unknown> extends DelayedCollection<T> {
   }
 
   /**
-   * Calls the handler whose name the message's key begins with: `"app1:trans:notice"` for
-   * `app1:trans:notice:1615283234`. The longest name wins. `unknown` says what becomes of the others; they are counted
-   * in the subscription's `unknown`. Otherwise as {@link subscribe}.
+   * Calls the handler whose name the message's key begins with: the handler `"app1:trans:notice"` for the key
+   * `app1:trans:notice:1615283234`. The longest matching name wins. The option `unknown` decides what to do with other
+   * messages, and the subscription's `unknown` counts them. Otherwise as {@link subscribe}.
    *
    * @throws {TypeError} if a name or a handler is not legal.
    */
@@ -180,8 +188,8 @@ export class ReliableQueue<T = unknown> extends DelayedCollection<T> {
   /**
    * Takes messages one by one, until the client is closed: `for await (const delivery of queue)`.
    *
-   * Each has to be settled in the body. While the body runs its lease lasts; what it leaves unsettled comes back
-   * after a `visibilityTimeout`. `close()` waits for the body.
+   * The body has to settle each delivery. Its lease lasts as long as the body runs. A delivery that the body leaves
+   * unsettled is ready again for the group after a `visibilityTimeout`. `close()` waits for the body.
    */
   [Symbol.asyncIterator](): AsyncGenerator<Delivery<T>, void, void> {
     return this.#consuming.iterate();

@@ -12,14 +12,14 @@ import type { Queue } from "../queue/queue.ts";
 import { failuresIn, unpackTrailer } from "../queue/message/trailer.ts";
 
 /**
- * The messages of a reliable queue that wait for a retry, as bytes. To its users they are delayed messages: they
- * keep their ids, and are counted with the others.
+ * The retrying messages of a reliable queue, as bytes. They keep their ids, and users count and find them like delayed
+ * messages.
  *
- * A message that several groups failed to handle waits once for each of them; here it is one. It is found by its
- * id alone: the business key is free once a message was delivered.
+ * A message that several groups failed to handle waits once for each of them, but is one message here. It is found by
+ * id only: its business key is free since it was delivered.
  *
- * Arguments have been checked. Every method rejects with `ClosedError` once the queue is closed, and
- * with `RedisError` if Redis refuses a command or its reply is lost.
+ * Arguments have been checked. Every method rejects with `ClosedError` once the queue is closed, and with
+ * `RedisError` if Redis refuses a command or its reply is lost.
  */
 export class Retries {
   readonly #queue: Queue;
@@ -28,12 +28,12 @@ export class Retries {
     this.#queue = queue;
   }
 
-  /** Takes a message out, for every group; returns whether it waited. */
+  /** Removes a message, for every group; returns whether it was retrying. */
   async cancel(id: MessageId, signal?: AbortSignal, hint?: Hint): Promise<boolean> {
     return (await this.cancelMany([id], signal, hint)).includes(true);
   }
 
-  /** Takes many out, a hundred per script; returns a verdict for each. */
+  /** Removes messages, a hundred per script; returns for each whether it was retrying. */
   async cancelMany(
     ids: readonly MessageId[],
     signal?: AbortSignal,
@@ -45,12 +45,12 @@ export class Retries {
       const options = { rows, signal, knownFact };
       const some = await this.#queue.change("cancel in", removeRetries, {}, options);
       flags.push(...some);
-      for (const didWait of some) if (didWait) this.#queue.counters.cancelled++;
+      for (const isRemoved of some) if (isRemoved) this.#queue.counters.cancelled++;
     }
     return flags;
   }
 
-  /** A message that waits, with its deadline: when it is due again, for the first of several groups. */
+  /** Returns a message with its deadline: when it is due next, for the first of its groups. */
   async get(
     id: MessageId,
     signal?: AbortSignal,
@@ -66,8 +66,8 @@ export class Retries {
   }
 
   /**
-   * Makes a message due at another time, or now, for every group that waits for it; returns when, or undefined if
-   * it does not wait. Its id stays.
+   * Makes a message due at another time, or now, for every group that it waits for. Returns when it is due, or
+   * undefined if it is not retrying. Its id stays.
    */
   async reschedule(
     id: MessageId,
@@ -87,19 +87,19 @@ export class Retries {
     return deadline === undefined ? undefined : { id, deadline };
   }
 
-  /** Drops all; returns how many, each group's counted. */
+  /** Removes all retries; returns how many. A message counts once for each group. */
   async clear(signal?: AbortSignal): Promise<number> {
     const dropped = await this.#queue.change("clear", clearRetries, {}, { signal });
     this.#queue.counters.cancelled += dropped;
     return dropped;
   }
 
-  /** How many messages are delayed or wait for a retry, each group's counted. O(1). */
+  /** Returns the number of delayed messages and retries. A message counts once for each group. O(1). */
   size(signal?: AbortSignal): Promise<number> {
     return this.#queue.read("measure", sizeWithRetries, {}, { signal });
   }
 
-  /** When the first of all delayed messages and retries is due, or undefined if there are none. */
+  /** Returns when the first of all delayed messages and retries is due, or undefined without any. */
   nextDeadline(signal?: AbortSignal): Promise<number | undefined> {
     return this.#queue.read("look at", nextDue, {}, { signal });
   }

@@ -3,7 +3,7 @@ import { deadLetter } from "../fragments/failed/dead-letter.ts";
 import { asEntry, type Entry } from "../fragments/stream/entry.ts";
 import { failure } from "../fragments/failed/failure.ts";
 import { holds } from "../fragments/partitions/holds.ts";
-import { keepInHand } from "../fragments/stream/keep-in-hand.ts";
+import { keepInFlight } from "../fragments/stream/keep-in-flight.ts";
 import { settle } from "../fragments/stream/settle.ts";
 import { asArray, asFlag, asNumber, asRow } from "../reply.ts";
 import { defineScript } from "../script.ts";
@@ -31,7 +31,7 @@ export const inherit = defineScript({
   keys: ["stream", "dead", "holder"],
   args: ["process", "fence", "group", "consumer", "maxDeliveries", "limit"],
   each: ["orphan", "counted"],
-  needs: [clock, deadLetter, failure, holds, keepInHand, settle],
+  needs: [clock, deadLetter, failure, holds, keepInFlight, settle],
   lua: /* lua */ `
 if not holds(process, fence) then return { 0, {}, 0 } end
 redis.call("HSET", holder, "consumer", consumer)

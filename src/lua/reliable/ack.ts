@@ -1,5 +1,5 @@
 import { finish } from "../fragments/stream/finish.ts";
-import { held } from "../fragments/stream/held.ts";
+import { inFlightFor } from "../fragments/stream/in-flight-for.ts";
 import { asFlags } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
@@ -7,22 +7,22 @@ import { defineScript } from "../script.ts";
  * Finishes deliveries; returns for each whether it was in flight for this consumer.
  *
  * An entry is deleted if no other group needs it any more. `own` (1 or 0): whether it is for this group only.
- * `inHand`: about how many entries are in flight for the consumer. Sent a second time, it changes nothing, and
+ * `heldCount`: about how many entries are in flight for the consumer. Sent a second time, it changes nothing, and
  * returns false for all.
  */
 export const ack = defineScript({
   name: "ack",
   keys: ["stream"],
-  args: ["group", "consumer", "inHand"],
+  args: ["group", "consumer", "heldCount"],
   each: ["entry", "own"],
-  needs: [finish, held],
+  needs: [finish, inFlightFor],
   lua: /* lua */ `
 local ids, isOwn = {}, {}
 for each row do
   ids[#ids + 1] = entry
   isOwn[entry] = own == "1"
 end
-local mine = held(group, consumer, ids, inHand)
+local mine = inFlightFor(group, consumer, ids, heldCount)
 local settled, done = {}, {}
 for i, id in ipairs(ids) do
   settled[i] = mine[id] and 1 or 0

@@ -1,7 +1,7 @@
 import { asEntry, type Entry } from "../fragments/stream/entry.ts";
 import { clock } from "../fragments/clock.ts";
 import { failure } from "../fragments/failed/failure.ts";
-import { keepInHand } from "../fragments/stream/keep-in-hand.ts";
+import { keepInFlight } from "../fragments/stream/keep-in-flight.ts";
 import { settle } from "../fragments/stream/settle.ts";
 import { asArray, asNumber, type RawReply } from "../reply.ts";
 import { defineScript } from "../script.ts";
@@ -15,12 +15,12 @@ import { defineScript } from "../script.ts";
 export const again = defineScript({
   name: "again",
   keys: ["stream"],
-  args: ["group", "consumer", "inHand", "entry", "own", "reason"],
-  needs: [clock, failure, keepInHand, settle],
+  args: ["group", "consumer", "heldCount", "entry", "own", "reason"],
+  needs: [clock, failure, keepInFlight, settle],
   lua: /* lua */ `
 mayKeep(group, consumer)
 local now, kept = clock(), {}
-local _, refused = settle(group, consumer, inHand, { entry }, { [entry] = own == "1" }, function(found)
+local _, refused = settle(group, consumer, heldCount, { entry }, { [entry] = own == "1" }, function(found)
   if found.g and found.g ~= group then return false end
   countFailure(found, reason, now)
   found.g = group

@@ -9,7 +9,7 @@ import { defineScript } from "../script.ts";
  * Moves entries to the dead letters; returns for each whether it was in flight for this consumer.
  *
  * `own` (1 or 0): whether the entry is for this group only. `reason`: what the dead letter says of it, and why the
- * last delivery failed. `inHand`: about how many entries are in flight for the consumer.
+ * last delivery failed. `heldCount`: about how many entries are in flight for the consumer.
  *
  * An entry whose data are gone is only acknowledged: false. If Redis refuses to append a dead letter the
  * script fails, and those before it are buried.
@@ -17,7 +17,7 @@ import { defineScript } from "../script.ts";
 export const bury = defineScript({
   name: "bury",
   keys: ["stream", "dead"],
-  args: ["group", "consumer", "inHand"],
+  args: ["group", "consumer", "heldCount"],
   each: ["entry", "own", "reason"],
   needs: [clock, deadLetter, failure, settle],
   lua: /* lua */ `
@@ -28,7 +28,7 @@ for each row do
   isOwn[entry] = own == "1"
   reasons[#reasons + 1] = reason
 end
-local settled, refused = settle(group, consumer, inHand, ids, isOwn, function(entry, i)
+local settled, refused = settle(group, consumer, heldCount, ids, isOwn, function(entry, i)
   countFailure(entry, reasons[i], now)
   return appendDead(entry, group, reasons[i])
 end)

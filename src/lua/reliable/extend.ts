@@ -1,4 +1,4 @@
-import { held } from "../fragments/stream/held.ts";
+import { inFlightFor } from "../fragments/stream/in-flight-for.ts";
 import { asFlags } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
@@ -12,11 +12,11 @@ export const extend = defineScript({
   keys: ["stream"],
   args: ["group", "consumer"],
   each: ["entry"],
-  needs: [held],
+  needs: [inFlightFor],
   lua: /* lua */ `
 local ids, own = {}, {}
 for each row do ids[#ids + 1] = entry end
-local mine = held(group, consumer, ids, #ids)
+local mine = inFlightFor(group, consumer, ids, #ids)
 for _, id in ipairs(ids) do
   if mine[id] then own[#own + 1] = id end
 end

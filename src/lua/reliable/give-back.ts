@@ -9,7 +9,7 @@ import { defineScript } from "../script.ts";
  * in flight for this consumer. Redis cannot take a delivery back, so each is appended again.
  *
  * `own` (1 or 0): whether the entry is for this group only. `counted` (1 or 0): whether the delivery counts as an
- * attempt, which has failed for `reason`; the message keeps that. `inHand`: about how many entries are in flight for
+ * attempt, which has failed for `reason`; the message keeps that. `heldCount`: about how many entries are in flight for
  * the consumer.
  *
  * An entry whose data are gone is only acknowledged: false. If Redis refuses to append one the script fails, and
@@ -18,7 +18,7 @@ import { defineScript } from "../script.ts";
 export const giveBackEntries = defineScript({
   name: "give-back-entries",
   keys: ["stream"],
-  args: ["group", "consumer", "inHand"],
+  args: ["group", "consumer", "heldCount"],
   each: ["entry", "own", "counted", "reason"],
   needs: [clock, failure, settle],
   lua: /* lua */ `
@@ -29,7 +29,7 @@ for each row do
   failures[#failures + 1] = counted == "1" and reason
 end
 local now
-local settled, refused = settle(group, consumer, inHand, ids, isOwn, function(entry, i)
+local settled, refused = settle(group, consumer, heldCount, ids, isOwn, function(entry, i)
   -- It was read without being for us, and its acknowledgement was lost.
   if entry.g and entry.g ~= group then return false end
   if failures[i] then

@@ -121,11 +121,11 @@ export class GroupTenure implements Tenure, ExclusiveSource {
       if (this.#isEnded) return [];
       const { held } = this.#next;
       this.#next = undefined;
-      return held.isInHand ? [held] : [];
+      return held.isHeld ? [held] : [];
     }
     const first = this.#inherited.shift();
     if (first === undefined) return await this.#own.take(1, { timeout, signal });
-    return first.isInHand ? [first] : [];
+    return first.isHeld ? [first] : [];
   }
 
   /** The group, with retries that keep a failed message in flight and set it as the next one to hand out. */

@@ -3,24 +3,24 @@ import { LAST_DATE } from "../../time/last-date.ts";
 
 export { MAX_FAILURES } from "../../lua/fragments/failed/failure.ts";
 
-/** An attempt to handle a message of a reliable queue that has failed. The message carries it along. */
+/** A failed attempt to handle a message of a reliable queue. The message carries it. */
 export interface FailedAttempt {
-  /** Which one: 1 is the first delivery. The attempts of a dead letter that was redriven begin anew at 1. */
+  /** 1 for the first delivery. After a redrive, attempts are counted from 1 again. */
   readonly attempt: number;
-  /** When it failed (epoch ms), on the Redis server's clock. */
+  /** When it failed (epoch ms on the Redis server's clock). */
   readonly at: number;
   /**
-   * Why: what the handler's error says, what `nack` or `reject` was given, or what became of the delivery. What is
-   * longer than 200 bytes of UTF-8 is cut.
+   * Why it failed: the message of the handler's error, the reason given to `nack` or `reject`, or what ended the
+   * delivery. Cut after 200 bytes of UTF-8.
    */
   readonly reason: string;
 }
 
 /**
- * The bytes of a failed attempt, as a trailer has them: `at(8, little-endian) | attempt(4, little-endian) | reason`. Redis
- * writes them in the same way: see `lua/fragments/failure.ts`.
+ * Packs a failed attempt as a trailer carries it: `at(8, little-endian) | attempt(4, little-endian) | reason`. Redis
+ * writes the same bytes; see `lua/fragments/failed/failure.ts`.
  *
- * `at` is a whole number up to {@link LAST_DATE}.
+ * `at` must be a whole number up to {@link LAST_DATE}.
  */
 export function packFailure({ at, attempt, reason }: FailedAttempt): Buffer {
   const head = Buffer.alloc(HEAD_BYTES);
@@ -28,12 +28,12 @@ export function packFailure({ at, attempt, reason }: FailedAttempt): Buffer {
   head.writeUInt32LE(attempt, 8);
   const bytes = Buffer.from(reason);
   let end = Math.min(bytes.length, MAX_REASON_BYTES);
-  // Not in the middle of a character: all of its bytes but the first are 128 to 191.
+  // Not in the middle of a character, whose bytes but the first are 128 to 191.
   while (end < bytes.length && (bytes[end] as number) >> 6 === 2) end--;
   return Buffer.concat([head, bytes.subarray(0, end)]);
 }
 
-/** Reads a failed attempt; undefined if its bytes make no sense. */
+/** Unpacks a failed attempt; undefined if the bytes are malformed. */
 export function unpackFailure(bytes: Buffer): FailedAttempt | undefined {
   if (bytes.length < HEAD_BYTES) return undefined;
   const at = Number(bytes.readBigUInt64LE(0));

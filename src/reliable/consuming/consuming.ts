@@ -4,14 +4,14 @@ import { Iteration } from "../../queue/consuming/iteration.ts";
 import { Subscription, type Handling } from "../../queue/consuming/subscription.ts";
 import type { WaitOptions } from "../../queue/consuming/waiters.ts";
 import type { Work } from "../../redis/troubles.ts";
-import type { Delivered, Deliverer } from "./deliverer.ts";
-import type { Delivery } from "./delivery.ts";
+import type { Deliverer } from "./deliverer.ts";
+import type { Delivered, Delivery } from "./delivery.ts";
 import type { GroupFace } from "../group/group.ts";
 import { handle, type BatchHandler, type ReliableHandler } from "./handling.ts";
-import { Lanes } from "./lanes.ts";
+import { laneOf, Lanes } from "./lanes.ts";
 import { RoutedSubscription } from "./routed-subscription.ts";
+import { Routing } from "./routing.ts";
 import { Running } from "./running.ts";
-import { Router } from "./router.ts";
 import {
   checkBatchSubscribe,
   checkReliableSubscribe,
@@ -20,12 +20,11 @@ import {
   type ReliableSubscribeOptions,
   type RouteOptions,
 } from "./subscribe-options.ts";
-import { UnknownCounts } from "./unknown-counts.ts";
 
-/** What a handle of a reliable queue asks of it. */
+/** The public methods of {@link Consuming}, which exclusive handles implement in their own way. */
 export type ConsumingFace<T> = Pick<Consuming<T>, keyof Consuming<T>>;
 
-/** The ways in which one handle of a reliable queue brings deliveries to the user's code. */
+/** Hands deliveries to the user's code: the calls, subscriptions and loops of one handle of a reliable queue. */
 export class Consuming<T> {
   readonly #queue: string;
   readonly #group: GroupFace;
@@ -39,9 +38,9 @@ export class Consuming<T> {
     group: GroupFace,
     deliverer: Deliverer<T>,
     host: {
-      /** Those that are waited for when the client closes. */
+      /** The consumers that the closing client waits for. */
       readonly consumers: Set<Consumer>;
-      /** How the takes of subscriptions get on: nobody awaits them. */
+      /** The health of the subscriptions' takes, which nobody awaits. */
       readonly takes: Work;
       readonly report: (error: DelaylineError) => void;
     },
@@ -54,7 +53,7 @@ export class Consuming<T> {
     this.#report = host.report;
   }
 
-  /** Takes deliveries that the user settles; none if none came in time. */
+  /** Takes deliveries that the caller settles; none if none came in time. */
   take(max: number, wait: WaitOptions): Promise<Delivery<T>[]> {
     return this.#deliverer.takeByHand(max, wait);
   }
@@ -80,28 +79,15 @@ export class Consuming<T> {
     options: RouteOptions<T>,
   ): RoutedSubscription {
     const { unknown, concurrency, ...rest } = checkRoute(options);
-    const router = new Router(routes);
-    const counts = new UnknownCounts();
-    const find = ({ delivery: { key } }: Delivered<T>) => router.find(key);
-    const settleUnknown = async ({ held, delivery: { key } }: Delivered<T>): Promise<void> => {
-      const name = router.nameOf(key);
-      counts.count(name);
-      if (unknown === "ack") await this.#deliverer.finish(held);
-      else if (unknown === "leave") await this.#deliverer.release(held, LEFT);
-      else await this.#deliverer.bury(held, `no route takes "${name}"`);
-    };
-    const handler: ReliableHandler<T> = (payload, delivery) =>
-      router.find(delivery.key)?.(payload, delivery);
-    const handling = this.#single(handler, concurrency, rest);
-    const run = async (batch: readonly Delivered<T>[], closing: AbortSignal) => {
-      const [delivered] = batch;
-      if (delivered !== undefined && find(delivered) === undefined) await settleUnknown(delivered);
-      else await handling.handle(batch, closing);
-    };
-    return this.#attend(new RoutedSubscription({ ...handling, handle: run }, counts.entries));
+    const routing = new Routing(routes, unknown, this.#deliverer.settler);
+    const handling = routing.around(this.#single(routing.handler, concurrency, rest));
+    return this.#attend(new RoutedSubscription(handling, routing.unknown));
   }
 
-  /** Deliveries one by one. A lease lasts while the body of the loop runs, and then for a visibility timeout. */
+  /**
+   * Yields deliveries one by one. A lease lasts as long as the body of the loop runs, and a visibility timeout more
+   * if the body did not settle the delivery.
+   */
   async *iterate(): AsyncGenerator<Delivery<T>, void, void> {
     let last: Delivered<T> | undefined;
     const limitLast = () => {
@@ -141,6 +127,7 @@ export class Consuming<T> {
       try {
         lane = laneOf(orderBy(payload, delivery));
       } catch (error) {
+        // Settled and reported as if the handler had thrown it.
         work = () => {
           throw error;
         };
@@ -150,7 +137,7 @@ export class Consuming<T> {
     return this.#handling(1, run, concurrency);
   }
 
-  /** Takes `max` at most for each call of `run`. */
+  /** Calls `run` with up to `max` deliveries at a time. Each is tracked as running until `run` ends. */
   #handling(
     max: number,
     run: (batch: readonly Delivered<T>[], closing: AbortSignal) => Promise<void>,
@@ -177,30 +164,20 @@ export class Consuming<T> {
     };
     const abandon = () => {
       for (const held of running.all()) {
-        void deliverer.giveUp(held, new ClosedError("the subscription"));
+        void deliverer.settler.giveUp(held, new ClosedError("the subscription"));
       }
     };
     return { queue, take, takes, handle: handleBatch, abandon, concurrency, report };
   }
 
   get #host() {
-    return { queue: this.#queue, deliverer: this.#deliverer, report: this.#report };
+    return { queue: this.#queue, settler: this.#deliverer.settler, report: this.#report };
   }
 
-  /** From now on the client's `close()` waits for it. */
+  /** Makes the client's `close()` wait for a consumer. */
   #attend<One extends Consumer>(consumer: One): One {
     this.#consumers.add(consumer);
     void consumer.ended.then(() => this.#consumers.delete(consumer));
     return consumer;
   }
 }
-
-/** @throws {TypeError} if it is neither a text nor undefined, as that of a function which is async against its type. */
-function laneOf(value: unknown): string | undefined {
-  if (value === undefined || typeof value === "string") return value;
-  if (value instanceof Promise) value.catch(() => {});
-  throw new TypeError(`orderBy must return a string or undefined, got ${typeof value}`);
-}
-
-/** Milliseconds until a message that was left for others comes back. */
-const LEFT = 1000;

@@ -1,51 +1,24 @@
 import type { DecodeError, DelaylineError } from "../../errors.ts";
 import { messageIdAt } from "../../queue/message/message.ts";
 import type { Counters } from "../../observe/counters.ts";
-import {
-  takes,
-  tracedQuietly,
-  type DeliveredMessage,
-  type TakeEvent,
-} from "../../observe/events.ts";
+import { takes, tracedQuietly, type TakeEvent } from "../../observe/events.ts";
 import type { Payloads } from "../../queue/payloads.ts";
 import { unpackTrailer, type Trailer } from "../../queue/message/trailer.ts";
 import type { WaitOptions } from "../../queue/consuming/waiters.ts";
-import { Delivery, type Content, type DeliveryHost, type Failure } from "./delivery.ts";
 import type { GroupFace } from "../group/group.ts";
 import type { Held } from "../group/held.ts";
-import { checkRetry, type RetryLadder } from "./retry-ladder.ts";
+import { Delivery, messageOf, type Content, type Delivered } from "./delivery.ts";
+import type { RetryLadder } from "./retry-ladder.ts";
+import { Settler } from "./settler.ts";
 
-/** A delivery, and the bytes that it was made from. */
-export interface Delivered<T> {
-  readonly delivery: Delivery<T>;
-  readonly held: Held;
-}
-
-/** A delivery as it is told to who listens. */
-export function toldOf({ delivery, held }: Delivered<unknown>): DeliveredMessage {
-  const { id, key, headers, attempt } = delivery;
-  const { readyAt, takenAt } = held;
-  return { id, key, headers, attempt, readyAt, takenAt };
-}
-
-/** What most messages carry besides: nothing. */
-const BARE: Pick<Trailer, "key" | "headers"> = { key: undefined, headers: undefined };
-
-/** What becomes of a delivery that has failed: it comes back in so many milliseconds, or without these it is dead. */
-interface Fate {
-  readonly reason: string;
-  readonly delay?: number | undefined;
-}
-
-/** Makes deliveries of what one handle takes, and settles them as its options say. */
-export class Deliverer<T> implements DeliveryHost {
+/** Takes messages for one handle, and makes deliveries of their bytes. */
+export class Deliverer<T> {
+  /** Settles the deliveries. */
+  readonly settler: Settler;
   readonly #group: GroupFace;
   readonly #payloads: Payloads<T>;
-  readonly #retry: RetryLadder;
   readonly #report: (error: DelaylineError) => void;
-  readonly #warn: (error: unknown) => void;
-  /** Where what it does is counted. */
-  readonly counters: Counters;
+  readonly #counters: Counters;
 
   constructor(
     group: GroupFace,
@@ -53,22 +26,21 @@ export class Deliverer<T> implements DeliveryHost {
     retry: RetryLadder,
     host: {
       readonly report: (error: DelaylineError) => void;
-      /** The function that was given as `retry` has failed. */
+      /** Called when the function given as `retry` has failed. */
       readonly warn: (error: unknown) => void;
       readonly counters: Counters;
     },
   ) {
+    this.settler = new Settler(group, retry, host);
     this.#group = group;
     this.#payloads = payloads;
-    this.#retry = retry;
     this.#report = host.report;
-    this.#warn = host.warn;
-    this.counters = host.counters;
+    this.#counters = host.counters;
   }
 
   /**
-   * Takes messages, `max` at most, as soon as there is one; none if none came in time. What the codec cannot read
-   * becomes a dead letter, and the wait goes on.
+   * Takes up to `max` messages as soon as there is one; none if none came in time. A message that the codec cannot
+   * decode becomes a dead letter, and the wait goes on.
    */
   async take(max: number, { signal, timeout }: WaitOptions): Promise<Delivered<T>[]> {
     const startedAt = timeout === Infinity ? 0 : performance.now();
@@ -81,28 +53,18 @@ export class Deliverer<T> implements DeliveryHost {
     }
   }
 
-  /** The consumer group. */
-  get group(): string {
-    return this.#group.settings.group;
-  }
-
-  /** The queue's name. */
-  get queue(): string {
-    return this.counters.queue;
-  }
-
-  /** As {@link take}, for deliveries that the user settles. Who listens is told. */
+  /** As {@link take}, for calls of the user; also publishes a {@link TakeEvent}. */
   async takeForUser(max: number, wait: WaitOptions): Promise<Delivered<T>[]> {
     if (!takes.hasSubscribers) return await this.take(max, wait);
-    const event: TakeEvent = { queue: this.queue, group: this.group };
+    const event: TakeEvent = { queue: this.settler.queue, group: this.settler.group };
     return await tracedQuietly(takes, event, async () => {
       const taken = await this.take(max, wait);
-      event.messages = taken.map(toldOf);
+      event.messages = taken.map(messageOf);
       return taken;
     });
   }
 
-  /** As {@link takeForUser}, for deliveries whose leases end by themselves. */
+  /** As {@link takeForUser}, for deliveries that must be settled or extended within the visibility timeout. */
   async takeByHand(max: number, wait: WaitOptions): Promise<Delivery<T>[]> {
     const taken = await this.takeForUser(max, wait);
     for (const { held } of taken) {
@@ -112,62 +74,12 @@ export class Deliverer<T> implements DeliveryHost {
     return taken.map(({ delivery }) => delivery);
   }
 
-  /** From now on its lease ends by itself, if it is in hand. */
+  /** Ends the lease of a delivery after a visibility timeout, unless it is settled or extended before. */
   limit({ held }: Delivered<T>): void {
     this.#group.limit(held);
   }
 
-  deadlineOf(held: Held): number {
-    return this.#group.now(held) + (this.#group.leaseEndsAt(held) - performance.now());
-  }
-
-  ack(held: Held, signal?: AbortSignal): Promise<boolean> {
-    return this.#group.settlements.ack(held, signal);
-  }
-
-  nack(held: Held, failure: Failure, signal?: AbortSignal): Promise<boolean> {
-    return this.#meet(held, this.#fateOf(held, failure), signal);
-  }
-
-  reject(held: Held, reason: string, signal?: AbortSignal): Promise<boolean> {
-    return this.#meet(held, { reason }, signal);
-  }
-
-  async extend(held: Held, duration: number, signal?: AbortSignal): Promise<boolean> {
-    const isOurs = await this.#group.settlements.extend(held, signal);
-    // While a handler runs there is no limit that could be moved.
-    if (isOurs && held.leaseEndsAt !== Infinity) this.#group.limit(held, duration);
-    return isOurs;
-  }
-
-  /** Acknowledges, however often it has to try; does nothing if it was settled by hand. */
-  finish(held: Held): Promise<unknown> {
-    return this.ack(held).catch(() => this.#group.persist(held, () => this.ack(held)));
-  }
-
-  /** Lets it come back or die, however often it has to try; does nothing if it was settled by hand. */
-  fail(held: Held, failure: Failure): Promise<void> {
-    const fate = this.#fateOf(held, failure);
-    return this.#group.persist(held, () => this.#meet(held, fate));
-  }
-
-  /** Makes it a dead letter, however often it has to try. */
-  bury(held: Held, reason: string): Promise<void> {
-    return this.#group.persist(held, () => this.reject(held, reason));
-  }
-
-  /** Gives it back as if it had not been delivered, at once or in `delay` milliseconds. */
-  release(held: Held, delay = 0): Promise<void> {
-    if (delay === 0) return this.#group.release(held);
-    return this.#group.persist(held, () => this.#group.settlements.retry(held, delay, undefined));
-  }
-
-  /** Takes it out of the hands of a handler that nobody waits for any more. */
-  giveUp(held: Held, why: Error): Promise<void> {
-    return this.#group.giveUp(held, why);
-  }
-
-  /** The delivery that a message makes; none if the codec cannot read it: then it becomes a dead letter. */
+  /** Makes a delivery; none, but a dead letter, if the codec cannot decode the message. */
   open(held: Held): Delivered<T>[] {
     const { address, payload, trailer } = held.entry;
     try {
@@ -178,34 +90,17 @@ export class Deliverer<T> implements DeliveryHost {
         key,
         headers,
       };
-      this.counters.taken++;
+      this.#counters.taken++;
       held.takenAt = this.#group.now(held);
-      this.counters.backlogLateness.record(held.takenAt - held.readyAt);
-      return [{ held, delivery: new Delivery(content, held, this) }];
+      this.#counters.backlogLateness.record(held.takenAt - held.readyAt);
+      return [{ held, delivery: new Delivery(content, held, this.settler) }];
     } catch (error) {
       this.#report(error as DecodeError);
-      void this.bury(held, (error as DecodeError).message);
+      void this.settler.bury(held, (error as DecodeError).message);
       return [];
     }
   }
-
-  #fateOf({ attempt }: Held, { error, reason, delay }: Failure): Fate {
-    if (attempt >= this.#group.settings.maxDeliveries) return { reason };
-    return { reason, delay: delay ?? this.#pauseAfter(attempt, error) };
-  }
-
-  #pauseAfter(attempt: number, error: unknown): number | undefined {
-    try {
-      return this.#retry.pauseAfter(attempt, error);
-    } catch (failure) {
-      this.#warn(failure);
-      return checkRetry().pauseAfter(attempt, error);
-    }
-  }
-
-  #meet(held: Held, { reason, delay }: Fate, signal?: AbortSignal): Promise<boolean> {
-    const { settlements } = this.#group;
-    if (delay === undefined) return settlements.bury(held, reason, signal);
-    return settlements.retry(held, delay, reason, signal);
-  }
 }
+
+/** The trailer of most messages: nothing. One object for all saves an allocation each. */
+const BARE: Pick<Trailer, "key" | "headers"> = { key: undefined, headers: undefined };

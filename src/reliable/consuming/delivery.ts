@@ -1,4 +1,9 @@
-import { settlements, traced, type SettleEvent } from "../../observe/events.ts";
+import {
+  settlements,
+  traced,
+  type DeliveredMessage,
+  type SettleEvent,
+} from "../../observe/events.ts";
 import { callSignal, checkDuration, checkOptions, checkSignal } from "../../queue/checks.ts";
 import type { FailedAttempt } from "../../queue/message/failed-attempt.ts";
 import type { MessageHeaders } from "../../queue/message/headers.ts";
@@ -9,58 +14,60 @@ import type { Held } from "../group/held.ts";
 
 /** Options of {@link Delivery.nack}. */
 export interface NackOptions extends CallOptions {
-  /** Milliseconds until the message comes back. Defaults to what the queue's `retry` says. */
+  /** Milliseconds until the next attempt. Defaults to the pause that the queue's `retry` chooses. */
   readonly delay?: number;
   /**
-   * Why it failed: the message keeps 200 bytes of it among its {@link Delivery.failures}, and a dead letter 1,000
-   * characters. Defaults to `"nack"`.
+   * Why the attempt failed. The message keeps 200 bytes of it in its {@link Delivery.failures}; a dead letter keeps
+   * 1,000 characters. Defaults to `"nack"`.
    */
   readonly reason?: string;
 }
 
-/** What a delivery needs of the queue that made it. */
+/** What a delivery needs of the handle that made it. */
 export interface DeliveryHost {
   /** The queue's name. */
   readonly queue: string;
-  /** The consumer group. */
+  /** The consumer group's name. */
   readonly group: string;
-  /** Epoch milliseconds on the server's clock when its lease is over. */
+  /** When the delivery's lease ends (epoch ms on the server's clock). */
   readonly deadlineOf: (held: Held) => number;
   readonly ack: (held: Held, signal?: AbortSignal) => Promise<boolean>;
-  /** Lets it come back in `delay` milliseconds, or as the ladder says. */
+  /** Makes the message retry in the failure's `delay` milliseconds, or as the retry ladder says. */
   readonly nack: (held: Held, failure: Failure, signal?: AbortSignal) => Promise<boolean>;
   readonly reject: (held: Held, reason: string, signal?: AbortSignal) => Promise<boolean>;
   readonly extend: (held: Held, duration: number, signal?: AbortSignal) => Promise<boolean>;
 }
 
-/** Why a delivery has failed, and when the message is to come back. */
+/** Why an attempt failed, and when the next one is. */
 export interface Failure {
-  /** What the ladder is told. */
+  /** Passed to the retry ladder. */
   readonly error: unknown;
-  /** What the message keeps of it, and what a dead letter says. */
+  /** Kept with the message. */
   readonly reason: string;
+  /** Milliseconds until the next attempt; the retry ladder decides if there is none. */
   readonly delay?: number | undefined;
 }
 
-/** What a delivery carries. */
+/** The message of a delivery. */
 export interface Content<T> {
   /**
-   * The id that the offer returned, or the last reschedule; the same on every delivery, in every group. Remember it
-   * to do nothing twice. A message that was pushed to the ready LIST by others got one when it was taken over.
+   * The id that the offer or the last reschedule returned: the same on every delivery, in every group. Store it to do
+   * nothing twice. A message that a foreign program pushed to the ready LIST has got its id when it was taken over.
    */
   readonly id: MessageId;
   readonly payload: T;
-  /** The business key, if it was offered with one. */
+  /** The business key; undefined if the message was offered without one. */
   readonly key: string | undefined;
-  /** The headers; empty if it was offered without. */
+  /** The headers; empty if the message was offered without any. */
   readonly headers: MessageHeaders;
 }
 
 /**
- * A message in the hands of a consumer, until it is settled by `ack`, `nack` or `reject`, or its lease is over.
+ * One attempt of a consumer to handle a message. It lasts until it is settled by `ack`, `nack` or `reject`, or until
+ * its lease ends.
  *
- * Each of these returns true if it was carried out, and false if the lease was lost, or the delivery was settled
- * before. If Redis's reply is lost they reject with a {@link RedisError} and do not guess: call again.
+ * These methods return true if they were carried out, and false if the lease was lost or the delivery was settled
+ * before. If Redis's reply is lost they reject with a {@link RedisError}, since nobody knows which it is: call again.
  */
 export class Delivery<T = unknown> implements Content<T> {
   readonly id: MessageId;
@@ -68,8 +75,8 @@ export class Delivery<T = unknown> implements Content<T> {
   readonly key: string | undefined;
   readonly headers: MessageHeaders;
   /**
-   * 1 on the first delivery; one more on each further one, whether after `nack`, a handler that threw, or a process
-   * that died.
+   * 1 on the first delivery, and one more after each failed attempt: a `nack`, a handler that threw, a lease that
+   * ended, or a process that died.
    */
   readonly attempt: number;
   readonly #held: Held;
@@ -87,48 +94,50 @@ export class Delivery<T = unknown> implements Content<T> {
   }
 
   /**
-   * The attempts that have failed, oldest first: the last ten, those before a redrive among them. Empty if none has.
-   * They are read from the message when this is asked for.
+   * The last ten failed attempts, oldest first, including those before a redrive. Each access decodes them anew.
    */
   get failures(): readonly FailedAttempt[] {
     return failuresIn(this.#held.entry.trailer);
   }
 
   /**
-   * When the lease is over if this process gives no sign of life from now on, in epoch milliseconds on the Redis
-   * server's clock. Each sign moves it on: while a handler runs without limit, of a delivery that was taken by hand
-   * up to what {@link extend} says.
+   * When the lease ends if this process gives no further sign of life (epoch ms on the Redis server's clock).
+   *
+   * Each sign of life postpones it: in a handler without limit, and for a delivery that was taken by hand up to the
+   * end that `visibilityTimeout` or {@link extend} set.
    */
   get deadline(): number {
     return this.#host.deadlineOf(this.#held);
   }
 
   /**
-   * Aborted when the lease is lost or over, of the message or of its partition, and in a handler when the subscription begins to close. One that was
-   * taken by hand is aborted when the client, having waited for the handlers, gives it back.
+   * Aborted when the lease of the message or of its partition is lost or ends. In a handler also aborted when the
+   * subscription begins to close. For a delivery that was taken by hand also aborted when the closing client gives it
+   * back, after it has waited for the handlers.
    */
   get signal(): AbortSignal {
     return this.#held.signal;
   }
 
   /**
-   * Of a queue that is consumed exclusively: the fence of the partition that the message is from. It grows each time
-   * another process takes the partition. Give it to whatever you write to, which can then refuse a process that was
-   * paused and does not know yet that it has lost the partition. Otherwise undefined.
+   * The fence of the message's partition in a queue that is consumed exclusively; otherwise undefined.
+   *
+   * It grows each time another process takes over the partition. Pass it to whatever you write to, which can then
+   * refuse a process that was paused and does not know yet that it has lost the partition.
    */
   get fence(): number | undefined {
     return this.#held.fence;
   }
 
-  /** Says that the message is done. */
+  /** Acknowledges the message: this group has handled it. */
   async ack(options?: CallOptions): Promise<boolean> {
     const signal = callSignal(options);
-    return await this.#told("ack", () => this.#host.ack(this.#held, signal));
+    return await this.#traced("ack", () => this.#host.ack(this.#held, signal));
   }
 
   /**
-   * Says that the message failed: it comes back to its group, in `delay` milliseconds or as the queue's `retry`
-   * says. If it has been delivered `maxDeliveries` times, it becomes a dead letter instead.
+   * Reports that the attempt failed. The message becomes ready for its group again, in `delay` milliseconds or as the
+   * queue's `retry` says. If this was delivery number `maxDeliveries`, the message becomes a dead letter instead.
    *
    * @throws {TypeError | RangeError} if an option is not legal.
    */
@@ -139,42 +148,54 @@ export class Delivery<T = unknown> implements Content<T> {
     if (delay !== undefined) checkDuration("delay", delay);
     checkReason(reason);
     const failure = { delay, reason, error: new Error(reason) };
-    return await this.#told("nack", () => this.#host.nack(this.#held, failure, signal));
+    return await this.#traced("nack", () => this.#host.nack(this.#held, failure, signal));
   }
 
   /**
-   * Makes the message a dead letter at once, with `reason`, of which 1,000 characters are kept.
+   * Makes the message a dead letter at once. It keeps 1,000 characters of `reason`.
    *
-   * @throws {TypeError} if `reason` is no string.
+   * @throws {TypeError} if `reason` is not a string.
    */
   async reject(reason = "rejected", options?: CallOptions): Promise<boolean> {
     checkReason(reason);
     const signal = callSignal(options);
-    return await this.#told("reject", () => this.#host.reject(this.#held, reason, signal));
+    return await this.#traced("reject", () => this.#host.reject(this.#held, reason, signal));
   }
 
   /**
-   * Makes the lease last `duration` milliseconds from now, for a delivery that was taken by hand. However long that
-   * is, the lease is lost if this process gives no sign of life for a visibility timeout. In a handler it changes
-   * nothing, and tells whether the lease is still ours.
+   * Makes the lease of a delivery that was taken by hand end in `duration` milliseconds from now.
+   *
+   * The process must still give a sign of life within each visibility timeout. In a handler, where the lease has no
+   * time limit, this only checks whether it is still ours.
    *
    * @throws {TypeError | RangeError} if `duration` is not legal.
    */
   async extend(duration: number, options?: CallOptions): Promise<boolean> {
     checkDuration("duration", duration);
     const signal = callSignal(options);
-    return await this.#told("extend", () => this.#host.extend(this.#held, duration, signal));
+    return await this.#traced("extend", () => this.#host.extend(this.#held, duration, signal));
   }
 
-  /** Tells who listens. */
-  #told(operation: SettleEvent["operation"], run: () => Promise<boolean>): Promise<boolean> {
+  /** Runs a settlement, and publishes a {@link SettleEvent}. */
+  #traced(operation: SettleEvent["operation"], run: () => Promise<boolean>): Promise<boolean> {
     if (!settlements.hasSubscribers) return run();
     const { queue, group } = this.#host;
-    const { id, key, headers, attempt } = this;
-    const { readyAt, takenAt } = this.#held;
-    const message = { id, key, headers, attempt, readyAt, takenAt };
+    const message = messageOf({ delivery: this, held: this.#held });
     return traced(settlements, { queue, group, operation, message }, run);
   }
+}
+
+/** A delivery, and the bytes that it was made from. */
+export interface Delivered<T> {
+  readonly delivery: Delivery<T>;
+  readonly held: Held;
+}
+
+/** A delivery as events describe it, without the payload. */
+export function messageOf({ delivery, held }: Delivered<unknown>): DeliveredMessage {
+  const { id, key, headers, attempt } = delivery;
+  const { readyAt, takenAt } = held;
+  return { id, key, headers, attempt, readyAt, takenAt };
 }
 
 function checkReason(reason: unknown): asserts reason is string {

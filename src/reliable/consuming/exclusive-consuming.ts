@@ -4,24 +4,25 @@ import { Subscription, type Handling } from "../../queue/consuming/subscription.
 import { checkExclusiveSubscribe } from "../../queue/consuming/take-options.ts";
 import type { Work } from "../../redis/troubles.ts";
 import type { ConsumingFace } from "./consuming.ts";
-import type { Delivered, Deliverer } from "./deliverer.ts";
-import type { Delivery } from "./delivery.ts";
+import type { Deliverer } from "./deliverer.ts";
+import type { Delivered, Delivery } from "./delivery.ts";
 import type { ExclusiveDeliveries, ExclusiveSource } from "./exclusive-deliveries.ts";
 import type { GroupFace } from "../group/group.ts";
 import { handle, type ReliableHandler } from "./handling.ts";
 import { Running } from "./running.ts";
+import type { Settler } from "./settler.ts";
 import { checkReliableSubscribe, type ReliableSubscribeOptions } from "./subscribe-options.ts";
 
-/** A delivery, and how it was taken. */
+/** A delivery, and where it comes from. */
 interface Item<T> {
   readonly delivered: Delivered<T>;
   readonly source: ExclusiveSource;
-  readonly deliverer: Deliverer<T>;
+  readonly settler: Settler;
 }
 
 /**
- * The way in which a handle that consumes exclusively brings deliveries to the user's code: one handler for each
- * partition that this process holds.
+ * Hands deliveries to the user's code for a handle that consumes exclusively: only subscriptions take, with one handler
+ * for each partition that this process holds.
  */
 export class ExclusiveConsuming<T> implements ConsumingFace<T> {
   readonly #queue: string;
@@ -36,7 +37,7 @@ export class ExclusiveConsuming<T> implements ConsumingFace<T> {
     deliveries: ExclusiveDeliveries,
     delivererOf: (group: GroupFace) => Deliverer<T>,
     host: {
-      /** Those that are waited for when the client closes. */
+      /** The consumers that the closing client waits for. */
       readonly consumers: Set<Consumer>;
       readonly takes: Work;
       readonly report: (error: DelaylineError) => void;
@@ -64,16 +65,16 @@ export class ExclusiveConsuming<T> implements ConsumingFace<T> {
       take: () => Promise.resolve([]),
       run: (loop, stopping) =>
         this.#deliveries.run((source) => loop(this.#takingFrom(source)), stopping),
-      handle: async ({ delivered, source, deliverer }, closing) => {
+      handle: async ({ delivered, source, settler }, closing) => {
         if (!source.isOurs) {
-          await deliverer.release(delivered.held);
+          await settler.release(delivered.held);
           return;
         }
         const batch = [delivered];
         const { payload } = delivered.delivery;
         running.add(batch, closing);
         const work = () => handler(payload, delivered.delivery);
-        await handle(batch, work, payload, closing, { queue, report, deliverer, onError });
+        await handle(batch, work, payload, closing, { queue, report, settler, onError });
         running.delete(batch);
       },
     };
@@ -83,22 +84,19 @@ export class ExclusiveConsuming<T> implements ConsumingFace<T> {
     return subscription;
   }
 
-  /** Only a subscription takes. */
+  // Every other way of taking is refused.
   take(): Promise<never> {
     return Promise.reject(this.#deliveries.refusal);
   }
 
-  /** Only a subscription takes. */
   subscribeBatch(): never {
     throw this.#deliveries.refusal;
   }
 
-  /** Only a subscription takes. */
   route(): never {
     throw this.#deliveries.refusal;
   }
 
-  /** Only a subscription takes. */
   // oxlint-disable-next-line require-yield
   async *iterate(): AsyncGenerator<Delivery<T>, void, void> {
     await this.take();
@@ -110,7 +108,7 @@ export class ExclusiveConsuming<T> implements ConsumingFace<T> {
       const taken = await source.take(wait);
       return taken
         .flatMap((held) => deliverer.open(held))
-        .map((delivered) => ({ delivered, source, deliverer }));
+        .map((delivered) => ({ delivered, source, settler: deliverer.settler }));
     };
   }
 }

@@ -2,25 +2,25 @@ import type { WaitOptions } from "../../queue/consuming/waiters.ts";
 import type { GroupFace } from "../group/group.ts";
 import type { Held } from "../group/held.ts";
 
-/** The messages of a partition that this process holds, for its only handler. */
+/** The messages of one partition that this process holds, for its only handler. */
 export interface ExclusiveSource {
-  /** Settles them. */
+  /** Settles the messages. */
   readonly group: GroupFace;
-  /** Whether a handler may begin. */
+  /** Whether a handler may begin: false once the partition's lease is lost. */
   readonly isOurs: boolean;
-  /** Takes one. Rejects with a `ClosedError` when the partition is given up. */
+  /** Takes one message. Rejects with a `ClosedError` when the partition is given up. */
   take(wait: WaitOptions): Promise<readonly Held[]>;
 }
 
-/** How messages of a group are taken exclusively. */
+/** The exclusive consumption of a group: all partitions that this process comes to hold. */
 export interface ExclusiveDeliveries {
-  /** Said to whoever wants messages in another way. */
+  /** The error of every other way to take messages. */
   readonly refusal: TypeError;
-  /** @throws {TypeError} if this client takes them already. */
+  /** @throws {TypeError} if this client consumes the group already. */
   check(): void;
   /**
-   * Calls `consume` for each partition that this process comes to hold, which resolves when the take has rejected and
-   * nothing is in hand. Resolves when `stopping` is aborted and nothing is held any more.
+   * Calls `consume` for each partition that this process comes to hold. `consume` must resolve when a take has
+   * rejected and nothing is held any more. Resolves when `stopping` was aborted and this process holds no partition.
    */
   run(consume: (source: ExclusiveSource) => Promise<void>, stopping: AbortSignal): Promise<void>;
 }

@@ -6,96 +6,95 @@ import {
   toldHandling,
   type OnHandlerError,
 } from "../../queue/consuming/handler.ts";
-import { toldOf, type Deliverer, type Delivered } from "./deliverer.ts";
-import type { Delivery } from "./delivery.ts";
+import { messageOf, type Delivered, type Delivery } from "./delivery.ts";
 import type { Held } from "../group/held.ts";
 import { RejectError } from "./reject-error.ts";
+import type { Settler } from "./settler.ts";
 
-/** Called with each payload and its delivery. It is acknowledged when the handler has returned. */
+/** Called with each payload and its delivery, which is acknowledged when the handler has returned. */
 export type ReliableHandler<T> = (payload: T, delivery: Delivery<T>) => unknown;
 
-/** Called with several deliveries at once. They are acknowledged when the handler has returned. */
+/** Called with several deliveries at once, which are acknowledged when the handler has returned. */
 export type BatchHandler<T> = (deliveries: readonly Delivery<T>[]) => unknown;
 
-/** What runs a handler. */
-export interface HandlingHost<T> {
+/** What {@link handle} needs of its subscription. */
+interface HandlingHost<Input> {
   readonly queue: string;
-  readonly deliverer: Deliverer<T>;
+  readonly settler: Settler;
   readonly report: (error: DelaylineError) => void;
+  readonly onError: OnHandlerError<Input> | undefined;
 }
 
-/** And what tells of its failure. */
-type FailureHost<T, Input> = HandlingHost<T> & {
-  readonly onError: OnHandlerError<Input> | undefined;
-};
-
 /**
- * Runs a handler, `work`, on deliveries, and settles those that it has not settled itself: if it returns they are acknowledged;
- * if it throws they are retried; if it throws a {@link RejectError} they are dead. If it throws the reason with which
- * the subscription was closed, it has been cut short, and they go back as if they had not been delivered.
+ * Runs a handler, `work`, on deliveries, and then settles those that it has not settled itself:
  *
- * `input` is what `onError` is told. Never rejects; resolves when Redis has said what became of them, or the client has
- * tried long enough as it closes.
+ * - It returned: they are acknowledged.
+ * - It threw a {@link RejectError}: they become dead letters.
+ * - It threw the reason with which `closing` was aborted: it has been cut short, and they go back as if they had not
+ *   been delivered.
+ * - It threw anything else: they are retried, and `onError` is called with the error and `input`.
+ *
+ * Never rejects. Resolves when Redis has replied, or when the closing client has tried for long enough.
  */
 export async function handle<T, Input>(
   delivered: readonly Delivered<T>[],
   work: () => unknown,
   input: Input,
   closing: AbortSignal,
-  host: FailureHost<T, Input>,
+  host: HandlingHost<Input>,
 ): Promise<void> {
-  const { deliverer } = host;
-  const { counters } = deliverer;
-  // It had to wait for another one of its key.
+  const { settler } = host;
+  const { counters } = settler;
+  // The subscription closed while this handler waited for another one of its lane.
   if (closing.aborted) {
-    await each(delivered, (held) => deliverer.release(held));
+    await each(delivered, (held) => settler.release(held));
     return;
   }
   for (const { held } of delivered) held.isGiven = true;
   const startedAt = performance.now();
   try {
-    await (handlings.hasSubscribers ? told(work, deliverer, delivered) : work());
+    await (handlings.hasSubscribers ? traced(work, settler, delivered) : work());
   } catch (error) {
     counters.handled(startedAt);
     await settleFailed(delivered, error, input, closing, host);
     return;
   }
   counters.handled(startedAt);
-  await each(delivered, (held) => deliverer.finish(held));
+  await each(delivered, (held) => settler.finish(held));
 }
 
-function told(
+function traced(
   work: () => unknown,
-  { counters, group }: Pick<Deliverer<unknown>, "counters" | "group">,
+  { counters, group }: Settler,
   delivered: readonly Delivered<unknown>[],
 ): Promise<unknown> {
-  return toldHandling(work, counters, { group, messages: delivered.map(toldOf) });
+  return toldHandling(work, counters, { group, messages: delivered.map(messageOf) });
 }
 
-/** Settles what a handler has failed with, and tells of its failure. */
+/** Settles deliveries whose handler threw, and reports the error. */
 async function settleFailed<T, Input>(
   delivered: readonly Delivered<T>[],
   error: unknown,
   input: Input,
   closing: AbortSignal,
-  host: FailureHost<T, Input>,
+  host: HandlingHost<Input>,
 ): Promise<void> {
-  const { deliverer } = host;
-  const { counters } = deliverer;
+  const { settler } = host;
+  const { counters } = settler;
   const isCutShort = isCutShortBy(closing, error);
   if (error instanceof RejectError || !isCutShort) counters.failed++;
   if (error instanceof RejectError) {
-    await each(delivered, (held) => deliverer.bury(held, textOf(error)));
+    await each(delivered, (held) => settler.bury(held, textOf(error)));
   } else if (isCutShort) {
-    await each(delivered, (held) => deliverer.release(held));
+    await each(delivered, (held) => settler.release(held));
   } else {
     const failure = { error, reason: textOf(error) };
-    await each(delivered, (held) => deliverer.fail(held, failure));
+    await each(delivered, (held) => settler.fail(held, failure));
     await tellFailure(error, input, host);
   }
 }
 
-/** Settles each; mostly it is one. */
+/** Settles each delivery. Usually there is one, which costs no array. */
 function each(
   delivered: readonly Delivered<unknown>[],
   settle: (held: Held) => Promise<unknown>,
@@ -105,7 +104,7 @@ function each(
   return Promise.all(delivered.map(({ held }) => settle(held)));
 }
 
-/** What a dead letter says of what a handler threw. A class of the user's may have made its message anything. */
+/** The reason to keep for what a handler threw. An error class of the user may have set any `message`. */
 function textOf(error: unknown): string {
   if (error instanceof Error) {
     const texts: unknown[] = [error.message, error.name];

@@ -1,10 +1,10 @@
 /**
- * Order within a process: works with the same key run one after another.
+ * Runs works with the same key one after another, within this process.
  *
- * A key that has nothing left to do is forgotten, so any number of keys may pass through.
+ * A key without work is forgotten, so there may be any number of keys.
  */
 export class Lanes {
-  /** For each key, the end of what was called last. It never rejects. */
+  /** The end of each key's last work. None rejects. */
   readonly #ends = new Map<string, Promise<void>>();
 
   /** How many keys have work that waits or runs. */
@@ -13,10 +13,10 @@ export class Lanes {
   }
 
   /**
-   * Runs `work` when all works that were called before it with this key have ended, well or badly; at once if
-   * there are none, or without a key. Resolves or rejects as the work does.
+   * Runs `work` after all works that were passed before with this key, whether they succeed or fail. Runs it at once
+   * if there are none, or without a key. Resolves or rejects as the work does.
    *
-   * A work that waits for another one of its own key waits for ever.
+   * A work that awaits another one of its own key waits forever.
    */
   async run<T>(key: string | undefined, work: () => Promise<T>): Promise<T> {
     if (key === undefined) return work();
@@ -28,4 +28,12 @@ export class Lanes {
     this.#ends.set(key, end);
     return result;
   }
+}
+
+/** @throws {TypeError} if a user's `orderBy` returned neither a string nor undefined. */
+export function laneOf(value: unknown): string | undefined {
+  if (value === undefined || typeof value === "string") return value;
+  // An async function, against its type. Nobody awaits its promise, whose rejection would end the process.
+  if (value instanceof Promise) value.catch(() => {});
+  throw new TypeError(`orderBy must return a string or undefined, got ${typeof value}`);
 }

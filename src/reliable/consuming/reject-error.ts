@@ -1,5 +1,5 @@
-/** Thrown by a handler to make its message a dead letter at once; `message` is the reason that is kept with it. */
+/** Throw it in a handler to make the message a dead letter at once. `message` becomes the dead letter's reason. */
 export class RejectError extends Error {
-  // A literal: a bundler may rename the class.
+  // A literal, since bundlers may rename the class.
   override readonly name = "RejectError";
 }

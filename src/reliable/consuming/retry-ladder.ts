@@ -1,14 +1,14 @@
 import { checkDuration, checkOptions } from "../../queue/checks.ts";
 
 /**
- * How long a message waits after an attempt that failed: pauses in milliseconds, the last of which repeats; a
+ * How long a message waits after a failed attempt: an array of pauses in milliseconds, the last of which repeats; a
  * {@link Backoff}; or a function.
  *
- * A function gets the attempt that failed (1, 2, ...) and the error, and returns a pause in milliseconds, or
- * `undefined`: the message becomes a dead letter. Where it throws, or returns anything else, the default ladder
- * decides and the error is reported, so a mistake in it loses no message.
+ * A function gets the number of the failed attempt (1, 2, ...) and the error. It returns a pause in milliseconds, or
+ * `undefined` to make the message a dead letter. If it throws or returns anything else, the default ladder decides
+ * and the error is reported. So a mistake in it loses no message.
  *
- * A short pause costs a delivery each time, however long the trouble lasts; `maxDeliveries` ends that.
+ * Short pauses cost a delivery each, as long as the trouble lasts or until `maxDeliveries` is reached.
  */
 export type RetryOptions =
   readonly number[] | Backoff | ((attempt: number, error: unknown) => number | undefined);
@@ -19,27 +19,26 @@ export interface Backoff {
   readonly initial: number;
 
   /**
-   * How much longer each pause is than the one before: 1 or more. With 1 all are the same, and messages
-   * that fail for long cost as much as on the first day. Defaults to 2.
+   * How much longer each pause is than the one before: 1 to 1,000,000. With 1 all pauses are equal, so a message that
+   * keeps failing costs as much later on as at first. Defaults to 2.
    */
   readonly factor?: number;
 
   /**
-   * The longest pause in milliseconds, `initial` or more. It is also how late a message may come after the
+   * The longest pause in milliseconds, `initial` or more. It is also how late a message may be handled after the
    * trouble is over. Defaults to an hour, or to `initial` if that is longer.
    */
   readonly max?: number;
 
   /**
-   * The share of a pause that is random, from 0 to 1: a pause of `p` lasts between `(1 - jitter) * p` and `p`.
+   * The random share of a pause, from 0 to 1: a pause of `p` lasts between `(1 - jitter) * p` and `p`.
    *
-   * It keeps messages that failed together from coming back together. With 0 they do; with 1 some come back at
-   * once. Defaults to 0.
+   * It keeps messages that failed together from retrying together. With 1 some retry at once. Defaults to 0.
    */
   readonly jitter?: number;
 }
 
-/** The ladder of a queue that says nothing: from a second up to an hour, each pause up to a fifth shorter. */
+/** The default ladder: from a second up to an hour, each pause up to a fifth shorter. */
 export const DEFAULT_RETRY = {
   initial: 1_000,
   factor: 2,
@@ -47,28 +46,25 @@ export const DEFAULT_RETRY = {
   jitter: 0.2,
 } as const satisfies Required<Backoff>;
 
-/** How long to wait before the next attempt. */
+/** Decides how long a message waits before its next attempt. */
 export class RetryLadder {
   readonly #rule: (attempt: number, error: unknown) => unknown;
 
-  /** @param rule what it returns is checked each time. */
+  /** @param rule its results are checked each time. */
   constructor(rule: (attempt: number, error: unknown) => unknown) {
     this.#rule = rule;
   }
 
   /**
-   * The pause in milliseconds after `attempt` (1, 2, ...) failed with `error`; undefined means that the message
-   * is dead.
+   * Returns the pause in milliseconds after `attempt` (1, 2, ...) failed with `error`; undefined for a dead letter.
    *
-   * Only with a function of the user's can it throw: what the function threw, or a `TypeError` or `RangeError`
-   * if it returned neither undefined nor a duration. Callers then use the ladder of {@link DEFAULT_RETRY}, and
-   * report the error.
+   * Throws only with a function of the user: what that function threw, or a `TypeError` or `RangeError` if it returned
+   * neither undefined nor a duration. Callers report the error, and use the default ladder instead.
    */
   pauseAfter(attempt: number, error: unknown): number | undefined {
     const pause = this.#rule(attempt, error);
     if (pause === undefined) return undefined;
-    // A function that is async, against its type: nobody waits for the promise, whose rejection would end the
-    // process.
+    // An async function, against its type. Nobody awaits its promise, whose rejection would end the process.
     if (pause instanceof Promise) pause.catch(() => {});
     checkDuration("the pause that retry returns", pause);
     return pause;
@@ -76,7 +72,7 @@ export class RetryLadder {
 }
 
 /**
- * Checks the option `retry`, and returns its ladder. Later changes of the array or the object change nothing.
+ * Checks the option `retry`, and returns its ladder, which does not follow later changes of the array or the object.
  *
  * @throws {TypeError | RangeError} naming the option, the rule and the value.
  */
@@ -112,7 +108,7 @@ function backoffLadder(value: Backoff): RetryLadder {
   }
   checkRange("retry.jitter", jitter, 0, 1);
   return new RetryLadder((attempt) => {
-    // The power may be infinite, and 0 times that is not a number.
+    // The power may be Infinity, and 0 times Infinity is NaN.
     const pause = initial === 0 ? 0 : Math.min(initial * factor ** (attempt - 1), max);
     return pause * (1 - jitter * Math.random());
   });
@@ -129,5 +125,5 @@ function checkRange(name: string, value: unknown, least: number, most: number): 
 
 const HOUR = 3_600_000;
 
-/** Beyond what anybody means; it keeps out Infinity. */
+/** More than anybody needs. Keeps out Infinity. */
 const MAX_FACTOR = 1_000_000;

@@ -3,16 +3,17 @@ import { checkFunction } from "../../queue/checks.ts";
 /**
  * Finds the handler of a message by the beginning of its business key, `system:module:business:id`.
  *
- * A route is one or more whole segments: `"app1:trans"` takes `"app1:trans"` and `"app1:trans:notice:7"`, and
- * not `"app1:transfer:1"`. The longest one wins. However many routes there are, a key costs a look per segment.
+ * A route is one or more whole segments: `"app1:trans"` takes `"app1:trans"` and `"app1:trans:notice:7"`, but not
+ * `"app1:transfer:1"`. The longest matching route wins. Finding it costs one look-up per segment of the key, however
+ * many routes there are.
  */
 export class Router<Handler> {
   readonly #routes: ReadonlyMap<string, Handler>;
   readonly #longest: number;
 
-  /** @throws {TypeError} unless there is a route, each has a legal name, and each leads to a function. */
+  /** @throws {TypeError} unless there is at least one route, with legal names and functions as handlers. */
   constructor(routes: Readonly<Record<string, Handler>>) {
-    // Of a Map's or an array's entries none is a route that anybody meant.
+    // An array passes for an object, but its indexes are no routes.
     if (typeof routes !== "object" || routes === null || Array.isArray(routes)) {
       const got = Array.isArray(routes) ? "an array" : routes === null ? "null" : typeof routes;
       throw new TypeError(`routes must be an object, got ${got}`);
@@ -27,10 +28,10 @@ export class Router<Handler> {
     this.#longest = entries.reduce((most, [name]) => Math.max(most, name.length), 0);
   }
 
-  /** The handler of a message with this key; undefined if it has none, or no route takes it. */
+  /** Returns the handler for a key; undefined without a key, or if no route takes it. */
   find(key: string | undefined): Handler | undefined {
     if (key === undefined) return undefined;
-    // Keys come from outside, and may be of any length: what is longer than every route is not looked up.
+    // Foreign keys may have any length. Start with the longest beginning that a route can have.
     let end = key.length > this.#longest ? key.lastIndexOf(":", this.#longest) : key.length;
     while (end > 0) {
       const handler = this.#routes.get(key.slice(0, end));
@@ -41,8 +42,8 @@ export class Router<Handler> {
   }
 
   /**
-   * What a key that no route takes is counted under: its first three segments, without the id, of which there
-   * may be any number; `""` for no key.
+   * Returns the name under which to count a key that no route takes: its first three segments, without the id, since
+   * ids are unlimited in number; `""` without a key.
    */
   nameOf(key: string | undefined): string {
     return key?.split(":", 3).join(":") ?? "";

@@ -1,12 +1,15 @@
-import type { Delivered } from "./deliverer.ts";
+import type { Delivered } from "./delivery.ts";
 import type { Held } from "../group/held.ts";
 
-/** What the handlers of one subscription have in hand, or are about to. When it begins to close, their signals abort. */
+/**
+ * The deliveries that handlers of one subscription have, or are about to get. When it closes, it aborts their
+ * signals.
+ */
 export class Running {
   readonly #batches = new Set<readonly Delivered<unknown>[]>();
   #closing: AbortSignal | undefined;
 
-  /** `closing` is the subscription's, and the same each time: one listener serves all. */
+  /** `closing` must be the same signal each time: one listener serves all deliveries. */
   add(batch: readonly Delivered<unknown>[], closing: AbortSignal): void {
     this.#batches.add(batch);
     if (this.#closing !== undefined) return;

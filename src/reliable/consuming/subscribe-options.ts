@@ -5,42 +5,44 @@ import type { Delivery } from "./delivery.ts";
 
 /** Options of a reliable queue's `subscribe`. */
 export interface ReliableSubscribeOptions<T = unknown> {
-  /** How many handlers may run at once, 1 to 10,000. Each may have one message in hand. Defaults to 1. */
+  /** How many handlers may run at once: 1 to 10,000. Each has one message. Defaults to 1. */
   readonly concurrency?: number;
   /**
-   * Called with what a handler threw, and its payload, when it is settled what becomes of the message. It is part of
-   * the handler's turn. Defaults to reporting each failure by an `error` event, without the payload.
+   * Called with the error of a handler and its payload, after the message was settled. It counts as part of the
+   * handler's run. Defaults to reporting each error by an `error` event, without the payload.
    */
   readonly onError?: OnHandlerError<T>;
   /**
-   * Messages for which it returns the same text are handled one after another in this process, in the order in which
-   * they came; undefined: in no order. One that waits takes up a handler's place. A message that failed comes back
-   * behind those that came meanwhile. What it throws is a failure of the handler. Defaults to no order.
+   * Returns the lane of a message. Messages of one lane are handled one after another in this process, in the order of
+   * their delivery; messages without a lane (undefined) in no order. If it throws, the handler has failed.
+   *
+   * A message that waits for its lane occupies one of the `concurrency` handlers. A message that failed is retried
+   * behind those that were delivered meanwhile. Defaults to no lanes.
    */
   readonly orderBy?: (payload: T, delivery: Delivery<T>) => string | undefined;
 }
 
 /** Options of `subscribeBatch`. */
 export interface BatchSubscribeOptions<T = unknown> {
-  /** How many messages a handler is given at most, 1 to 10,000. */
+  /** Most messages per call of the handler: 1 to 10,000. */
   readonly max: number;
-  /** How many handlers may run at once, 1 to 10,000. Each may have `max` messages in hand. Defaults to 1. */
+  /** How many handlers may run at once: 1 to 10,000. Each has up to `max` messages. Defaults to 1. */
   readonly concurrency?: number;
-  /** Called with what a handler threw, and its deliveries; otherwise as in {@link ReliableSubscribeOptions}. */
+  /** Called with the error of a handler and its deliveries; otherwise as in {@link ReliableSubscribeOptions}. */
   readonly onError?: OnHandlerError<readonly Delivery<T>[]>;
 }
 
 /** Options of `route`. */
 export interface RouteOptions<T = unknown> extends ReliableSubscribeOptions<T> {
   /**
-   * What becomes of a message that no route takes. `"reject"`: it becomes a dead letter. `"ack"`: it is done.
-   * `"leave"`: it goes back for a second, as if it had not been delivered, for another process that knows it.
-   * Defaults to `"reject"`.
+   * What to do with a message that no route takes. `"reject"` makes it a dead letter. `"ack"` acknowledges it.
+   * `"leave"` makes it ready again after a second, as if it had not been delivered, for another process that has a
+   * route for it. Defaults to `"reject"`.
    */
   readonly unknown?: "reject" | "ack" | "leave";
 }
 
-/** @throws {TypeError | RangeError} naming the option, the rule and the value, if one is not legal. */
+/** @throws {TypeError | RangeError} naming the option, the rule and the value, if an option is not legal. */
 export function checkReliableSubscribe<T>(
   options: ReliableSubscribeOptions<T>,
   more: readonly string[] = [],
@@ -53,7 +55,7 @@ export function checkReliableSubscribe<T>(
   return { ...options, concurrency };
 }
 
-/** @throws {TypeError | RangeError} naming the option, the rule and the value, if one is not legal. */
+/** @throws {TypeError | RangeError} naming the option, the rule and the value, if an option is not legal. */
 export function checkBatchSubscribe<T>(
   options: BatchSubscribeOptions<T>,
 ): BatchSubscribeOptions<T> & Required<Pick<SubscribeOptions, "concurrency">> {
@@ -65,7 +67,7 @@ export function checkBatchSubscribe<T>(
   return { ...options, concurrency };
 }
 
-/** @throws {TypeError | RangeError} naming the option, the rule and the value, if one is not legal. */
+/** @throws {TypeError | RangeError} naming the option, the rule and the value, if an option is not legal. */
 export function checkRoute<T>(
   options: RouteOptions<T>,
 ): RouteOptions<T> & Required<Pick<RouteOptions<T>, "concurrency" | "unknown">> {

@@ -1,13 +1,13 @@
 /**
- * How many messages came that no route takes, by name.
+ * Counts messages that no route takes, by name.
  *
- * Keys come from outside, and may hold anything. So there are up to 1,000 names; the others are counted together,
- * as `"other"`, and so is a name that is longer than a legal key.
+ * Keys are foreign input and may hold anything. So it keeps 1,000 names at most. All others are counted together as
+ * `"other"`, and so are names longer than a legal key.
  */
 export class UnknownCounts {
   readonly #counts = new Map<string, number>();
 
-  /** The counts so far. Changes as more come. */
+  /** The counts so far, as a live view. */
   get entries(): ReadonlyMap<string, number> {
     return this.#counts;
   }
@@ -21,8 +21,8 @@ export class UnknownCounts {
   }
 }
 
-/** Enough for every business of an application; some hundred kilobytes at most. */
+/** Enough for all kinds of messages of an application; a few hundred kilobytes at most. */
 const MAX_NAMES = 1_000;
 
-/** That of the longest legal business key. */
+/** The length of the longest legal business key. */
 const MAX_NAME_LENGTH = 200;

@@ -7,29 +7,30 @@ import type { Queue } from "../../queue/queue.ts";
 import type { WaitOptions } from "../../queue/consuming/waiters.ts";
 import type { OnConnected } from "../../redis/blocking-client.ts";
 import type { Connections } from "../../redis/connections.ts";
-import type { Troubles, Work } from "../../redis/troubles.ts";
-import { Pause } from "../../time/pause.ts";
+import type { Troubles } from "../../redis/troubles.ts";
 import type { ServerClock } from "../../time/server-clock.ts";
-import { ClosedError, QuarantineError, RedisError } from "../../errors.ts";
+import { ClosedError } from "../../errors.ts";
 import { newConsumerName } from "./consumer-name.ts";
 import type { Held } from "./held.ts";
-import { InHand } from "./in-hand.ts";
+import { HeldDeliveries } from "./held-deliveries.ts";
+import { Intake } from "./intake.ts";
 import { LeaseKeeper } from "./lease-keeper.ts";
+import { PersistentSettlements } from "./persistent-settlements.ts";
 import { Reader } from "./reader.ts";
 import { ReclaimTask } from "./reclaim-task.ts";
 import { Settlements, type Membership } from "./settlements.ts";
 
-/** What has to be the same for all handles of a group in one process. */
+/** Settings of a consumer group; all but `start` must be the same for all handles of the group in one process. */
 export interface GroupSettings {
   readonly group: string;
-  /** Where a group begins that is made now: an id of the stream. */
+  /** The id of the stream behind which the group begins, if it is created now. */
   readonly start: string;
   /** Milliseconds. */
   readonly visibilityTimeout: number;
   readonly maxDeliveries: number;
 }
 
-/** What handles ask of their group, whose queue may be in many partitions. */
+/** What handles use of their group, whether their queue has partitions or not. */
 export type GroupFace = Pick<
   Group,
   | "settings"
@@ -46,8 +47,19 @@ export type GroupFace = Pick<
 };
 
 /**
- * A consumer group of one queue, and this process's consumer in it, as bytes. There is one such object per group and
- * client, however many handles there are.
+ * A consumer group of one queue, and this process's consumer in it, as bytes. A client has one such object per group,
+ * however many handles there are.
+ *
+ * The first offer or take creates the group and the stream. From the first take on, a delivery goes this way:
+ *
+ * 1. {@link Reader} reads entries for the calls that wait, and {@link Intake} makes them held deliveries.
+ * 2. {@link LeaseKeeper} beats for the consumer as long as the process lives, and finds deliveries that were lost.
+ * 3. {@link Settlements} settles a delivery and reports failures to the caller. {@link PersistentSettlements} does
+ *    the same where nobody awaits the result, and retries.
+ * 4. {@link ReclaimTask} watches the group's other consumers, and returns to the group what a dead one had in flight.
+ *
+ * Closing has two steps. `stop` ends the waits; handlers that still run can settle and offer. `close` gives back what
+ * is still held and removes the consumer from the group.
  *
  * Arguments have been checked. Every method rejects with `ClosedError` once the queue is closed, and with
  * `RedisError` if Redis refuses a command or its reply is lost.
@@ -56,26 +68,18 @@ export class Group {
   readonly settings: GroupSettings;
   readonly settlements: Settlements;
   readonly #queue: Queue;
-  readonly #isExclusive: boolean;
   readonly #member: Membership;
   readonly #connections: Connections;
   readonly #clock: ServerClock;
-  readonly #inHand: InHand;
+  readonly #held: HeldDeliveries;
   readonly #reader: Reader;
   readonly #keeper: LeaseKeeper;
   readonly #reclaim: ReclaimTask;
-  /** How the settlements get on that nobody awaits. */
-  readonly #settles: Work;
+  readonly #persistent: PersistentSettlements;
   #isMade = false;
   #isReading = false;
-  readonly #closeTimeout: number;
-  /** When {@link stop} was called (`performance.now()`). */
-  #stoppedAt = Infinity;
+  #isStopped = false;
   #isClosed = false;
-  /** Settlements that are tried until they succeed. */
-  #persistingCount = 0;
-  /** Is called when there is none of them any more. */
-  #onPersisted = () => {};
 
   constructor(
     queue: Queue,
@@ -87,30 +91,34 @@ export class Group {
       readonly troubles: Troubles;
       readonly closeTimeout: number;
     },
-    /** Of the only consumer of a partition: is told of each connection before anything is read on it. */
+    /** Given for the only consumer of a partition: called with each connection before anything is read on it. */
     onConnected?: OnConnected,
   ) {
-    this.#isExclusive = onConnected !== undefined;
     this.settings = settings;
     this.#queue = queue;
-    this.#closeTimeout = shared.closeTimeout;
     this.#connections = shared.connections;
     this.#clock = shared.clock;
-    this.#settles = shared.troubles.work();
-    this.#member = {
-      group: settings.group,
-      consumer: newConsumerName(settings.visibilityTimeout),
-    };
-    this.#inHand = new InHand((held) => {
+    const { visibilityTimeout, maxDeliveries } = settings;
+    this.#member = { group: settings.group, consumer: newConsumerName(visibilityTimeout) };
+    this.#held = new HeldDeliveries((held) => {
       this.#keeper.forget(held);
       this.#reader.onChange();
     });
-    this.settlements = new Settlements(queue, this.#member, this.#inHand);
-    this.#keeper = new LeaseKeeper(queue, this.#member, this.#inHand, {
+    this.settlements = new Settlements(queue, this.#member, this.#held);
+    this.#persistent = new PersistentSettlements(this.settlements, {
+      maxDeliveries,
+      isExclusive: onConnected !== undefined,
+      closeTimeout: shared.closeTimeout,
+      work: shared.troubles.work(),
+    });
+    this.#keeper = new LeaseKeeper(queue, this.#member, this.#held, {
       ...shared,
-      visibilityTimeout: settings.visibilityTimeout,
+      visibilityTimeout,
       readingSince: () => this.#reader.readingSince,
-      onStranger: (entryId) => this.#try(() => this.settlements.giveBackStranger(entryId)),
+      // A failure needs no report: the next beats find the stranger again.
+      onStranger: async (entryId) => {
+        await this.settlements.giveBackStranger(entryId).catch(() => {});
+      },
       onOverdue: (held) => {
         void this.giveUp(held, new Error("the delivery was not settled in time"));
       },
@@ -118,21 +126,17 @@ export class Group {
     this.#reclaim = new ReclaimTask(queue, this.#member, settings, shared);
     const host = {
       onConnected,
-      inHand: this.#inHand,
+      held: this.#held,
+      intake: new Intake(queue, settings.group, this.#held, this.settlements),
+      // From the start of the stream: where the old group stood is not known any more.
       remakeGroup: () => this.#make("0"),
       checkStrangers: () => this.#keeper.checkStrangers(),
       release: (held: Held) => this.release(held),
-      skip: (entryId: string) => this.#skip(entryId),
-      setAside: async (entryId: string, fields: readonly Buffer[]) => {
-        await queue.quarantine(Buffer.concat(fields), "unreadable");
-        queue.report(new QuarantineError(queue.name, 1));
-        await this.#skip(entryId);
-      },
     };
     this.#reader = new Reader(queue, this.#member, host, shared);
   }
 
-  /** @throws {TypeError} if these are other settings than its own. */
+  /** @throws {TypeError} if another handle asks for settings that differ from those of the group. */
   checkSame(settings: GroupSettings): void {
     for (const option of ["visibilityTimeout", "maxDeliveries"] as const) {
       const [own, other] = [this.settings[option], settings[option]];
@@ -143,26 +147,26 @@ export class Group {
     }
   }
 
-  /** Makes the group, and with it the stream, unless this process knows that they are there. */
+  /** Creates the group, and with it the stream. Returns undefined if this process has done so already. */
   made(signal?: AbortSignal): Promise<void> | undefined {
     return this.#isMade ? undefined : this.#make(this.settings.start, signal);
   }
 
-  /** @throws {ClosedError} once {@link stop} was called, when running handlers may still offer. */
+  /** @throws {ClosedError} after {@link stop}. Offers and settlements still work then. */
   checkTaking(): void {
     if (this.#isStopped) throw new ClosedError("the client");
   }
 
   /** Waits for messages, `max` at most; see {@link Reader.wait}. */
   take(max: number, options: WaitOptions): Promise<readonly Held[]> {
-    // Not async, nor are others on the way of each message: a frame of an async function is near a kilobyte.
+    // Not async, like all functions that every message passes: an async frame costs near a kilobyte.
     if (this.#isReading && !this.#isStopped) return this.#reader.wait(max, options);
     return this.prepare(options.signal).then(() => this.#reader.wait(max, options));
   }
 
-  /** Ends the lease of a delivery that was taken by hand in `duration` milliseconds, if nobody settles it. */
+  /** Ends the lease of a delivery in `duration` milliseconds, unless it is settled or limited anew before. */
   limit(held: Held, duration: number = this.settings.visibilityTimeout): void {
-    if (held.isInHand && !this.#isClosed) this.#keeper.limit(held, duration);
+    if (held.isHeld && !this.#isClosed) this.#keeper.limit(held, duration);
   }
 
   /** This process's consumer. */
@@ -170,11 +174,11 @@ export class Group {
     return this.#member;
   }
 
-  /** Begins to keep leases, as {@link take} does. */
+  /** Creates the group and starts to keep leases and to reclaim; {@link take} does it by itself. */
   async prepare(signal: AbortSignal | undefined): Promise<void> {
     this.checkTaking();
     await this.made(signal);
-    // It only dates the ends of leases.
+    // The clock only converts deadlines for users, so a failure does no harm.
     const { background } = this.#connections;
     await this.#clock.ready(() => this.#queue.time(background))?.catch(() => {});
     this.checkTaking();
@@ -183,119 +187,67 @@ export class Group {
     this.#reclaim.start();
   }
 
-  /** Takes entries into the hand that are in flight for this consumer. */
+  /** Holds entries that are in flight for this consumer although no read of its own returned them. */
   adopt(entries: readonly Entry[]): Held[] {
-    return entries.map((entry) => this.#inHand.add(entry));
+    return entries.map((entry) => this.#held.add(entry));
   }
 
-  /** The estimated time (epoch ms) of the server that a delivery came from. */
+  /** The estimated time of the Redis server that a delivery came from (epoch ms). */
   now(_held: Held): number {
     return this.#clock.now();
   }
 
-  /** When the lease of a delivery is over unless it is extended, or this process beats again (`performance.now()`). */
+  /** When the lease of a delivery ends unless it is extended or this process beats again (`performance.now()`). */
   leaseEndsAt(held: Held): number {
     return Math.min(held.leaseEndsAt, this.#keeper.leasesEndAt);
   }
 
-  /**
-   * Lets a delivery come back to whoever takes next as if it had not been made, however often it has to try. Never
-   * rejects; resolves when it has left this process, or the queue is closed. While the client closes it tries for
-   * `closeTimeout`.
-   *
-   * The only consumer of a partition leaves it in flight: the next holder begins with it, so that nothing overtakes it.
-   */
+  /** See {@link PersistentSettlements.release}. */
   release(held: Held): Promise<void> {
-    if (this.#isExclusive) return Promise.resolve(held.lose());
-    return this.persist(held, () => this.settlements.giveBack(held));
+    return this.#persistent.release(held);
   }
 
-  /**
-   * Takes a delivery out of the user's hands, which has had its time: it comes back to whoever takes next, and
-   * counts. If it was the last that the message may have, the message is dead. Otherwise as {@link release}.
-   */
+  /** See {@link PersistentSettlements.giveUp}. */
   giveUp(held: Held, why: Error): Promise<void> {
-    if (!held.isGiven) return this.release(held);
-    held.abort(why);
-    const { settlements, settings } = this;
-    return this.persist(held, () =>
-      held.attempt < settings.maxDeliveries
-        ? settlements.giveBack(held, why.message)
-        : settlements.bury(held, why.message),
-    );
+    return this.#persistent.giveUp(held, why);
   }
 
-  /** Settles a delivery, however often it has to try; see {@link release}. */
-  async persist(held: Held, settle: () => Promise<boolean>): Promise<void> {
-    let pause: Pause | undefined;
-    const startedAt = performance.now();
-    this.#persistingCount++;
-    while (held.isInHand) {
-      try {
-        await settle();
-        this.#settles.succeeded();
-      } catch (error) {
-        if (this.#isClosed || error instanceof ClosedError) break;
-        if (error instanceof RedisError) this.#settles.failed(error);
-        // The client waits for this before it closes. What stays in flight comes back when the lease is over.
-        if (performance.now() > Math.max(startedAt, this.#stoppedAt) + this.#closeTimeout) break;
-        pause ??= new Pause(100, 2000);
-        await pause.wait();
-      }
-    }
-    if (--this.#persistingCount > 0) return;
-    // Where a reply was lost, a beat may have found the delivery gone before it was tried again.
-    this.#settles.stopped();
-    this.#onPersisted();
+  /** See {@link PersistentSettlements.persist}. */
+  persist(held: Held, settle: () => Promise<boolean>): Promise<void> {
+    return this.#persistent.persist(held, settle);
   }
 
-  /** Ends every wait; resolves when nothing is in hand any more, but what was handed out. */
+  /** Ends every wait. When it resolves, only deliveries that were handed out are still held. */
   async stop(): Promise<void> {
-    this.#stoppedAt = performance.now();
+    this.#isStopped = true;
+    this.#persistent.stop();
     await this.#reader.close();
   }
 
-  /** Gives back what is in hand, and leaves the group. */
+  /** Gives back what is still held, and leaves the group. */
   async close(): Promise<void> {
     await this.#reclaim.close();
     const closed = new ClosedError("the client");
-    for (const held of this.#inHand.all()) {
+    for (const held of this.#held.all()) {
       if (!held.isSettling) void this.giveUp(held, closed);
     }
     await this.settlements.settled();
     this.#isClosed = true;
-    if (this.#persistingCount > 0) {
-      await new Promise<void>((resolve) => (this.#onPersisted = resolve));
-    }
-    this.#settles.ended();
+    await this.#persistent.close();
     await this.#keeper.close();
     if (this.#isReading && this.#connections.background.status === "ready") {
-      // Otherwise the name stays behind until somebody strikes it out.
+      // If this fails, another process removes the consumer after a long silence; see `ReclaimTask`.
       await run(this.#connections.background, leave, this.#queue.keys, this.#member).catch(
         () => {},
       );
     }
   }
 
-  get #isStopped(): boolean {
-    return this.#stoppedAt !== Infinity;
-  }
-
   async #make(start: string, signal?: AbortSignal): Promise<void> {
     const { channel } = this.#queue.keys;
     const args = { channel, group: this.settings.group, start };
-    // Sent twice, it is made once: so it is sent again where a reply was lost, as the offers are that wait for it.
+    // `call` may send it twice, as it may the offer that waits for it. A second run changes nothing.
     await this.#queue.call("open", (redis, keys) => run(redis, openGroup, keys, args), signal);
     this.#isMade = true;
-  }
-
-  /** Acknowledges an entry that is not for us. */
-  #skip(entryId: string): Promise<void> {
-    return this.#try(() => this.settlements.skip(entryId));
-  }
-
-  /** Tries once. What fails is found again as a stranger. */
-  async #try(send: () => Promise<unknown>): Promise<void> {
-    await send().catch(() => {});
   }
 }

@@ -1,62 +1,61 @@
 import type { Entry } from "../../lua/fragments/stream/entry.ts";
 
 /**
- * A delivery that this process has in hand, as bytes: from the moment it was read until Redis has said what
- * became of it.
+ * One delivery that this process holds, as bytes.
  *
- * It is in hand as long as the entry is in flight for this process's consumer. It leaves when it was *settled*
- * by us, or when it turns out to be *lost*: the lease has passed to another consumer. A settlement whose
- * reply was lost leaves it in hand: it may be tried again.
+ * *Held* is this process's view, *in flight* is Redis's. A delivery is held from the moment when its entry was read
+ * until Redis has replied what became of it: *settled* by this process, or *lost* to another consumer. A settlement
+ * whose reply was lost leaves the delivery held, so it can be tried again.
+ *
+ * Usually a held entry is in flight for this process's consumer, and the other way round. `LeaseKeeper` finds and
+ * repairs the differences.
  */
 export class Held {
   readonly entry: Entry;
   /** 1 on the first delivery. */
   readonly attempt: number;
   /**
-   * When its lease is over unless it is extended (`performance.now()`); Infinity while a handler runs, whose lease
-   * lasts as long as the process beats.
+   * When the lease of this delivery ends unless it is extended (`performance.now()`). Infinity in a handler, where the
+   * lease lasts as long as the process beats.
    */
   leaseEndsAt = Infinity;
-  /** The fence of the lease on its partition, if that is consumed exclusively. */
+  /** The fence of its partition's lease, if the queue is consumed exclusively. */
   fence: number | undefined;
-  /** When it was handed out (epoch ms on the server's clock, as far as that is known). */
+  /** When it was handed out (epoch ms, estimated on the server's clock). */
   takenAt = NaN;
-  /** When it is handed out at the earliest, if that is not as soon as its entry was added (as {@link takenAt}). */
+  /** The earliest instant to hand it out, if later than that of its entry (epoch ms on the server's clock). */
   heldBackUntil: number | undefined;
-  /** Whether the user's code has been given it. */
+  /** Whether it was handed to the user's code. */
   isGiven = false;
   readonly #onLeft: (held: Held) => void;
-  #state: "in hand" | "settled" | "lost" = "in hand";
+  #state: "held" | "settled" | "lost" = "held";
   #settling: Promise<boolean> | undefined;
   #aborting: AbortController | undefined;
   #abortReason: { readonly reason: unknown } | undefined;
 
-  /** `onLeft` is called when it leaves. */
+  /** `onLeft` is called once, when it is settled or lost. */
   constructor(entry: Entry, onLeft: (held: Held) => void) {
     this.entry = entry;
     this.attempt = entry.attempts + 1;
     this.#onLeft = onLeft;
   }
 
-  /**
-   * Whether it has to be the only one that this process has in hand: its consumers have died twice, and
-   * whatever shares a process with it may go down with it.
-   */
+  /** Whether it may kill its process, and must be handed out alone; see `Suspects`. */
   get isSuspect(): boolean {
     return this.entry.isOrphan && this.entry.attempts >= SUSPECT_AFTER;
   }
 
-  /** When the message became ready, for this attempt (epoch ms on the server's clock). */
+  /** When the message became ready for this attempt (epoch ms on the server's clock). */
   get readyAt(): number {
-    // The id of an entry begins with the instant at which it was added.
+    // An entry's id begins with the instant at which it was added.
     return this.heldBackUntil ?? Number.parseInt(this.entry.entryId, 10);
   }
 
-  get isInHand(): boolean {
-    return this.#state === "in hand";
+  get isHeld(): boolean {
+    return this.#state === "held";
   }
 
-  /** Aborted when the lease is lost, or by {@link abort}. Made when it is asked for. */
+  /** Aborted when the lease is lost, or by {@link abort}. Created on first use. */
   get signal(): AbortSignal {
     this.#aborting ??= new AbortController();
     if (this.#abortReason !== undefined) this.#aborting.abort(this.#abortReason.reason);
@@ -69,12 +68,12 @@ export class Held {
   }
 
   /**
-   * Settles it: `send` resolves to whether it was still ours. Returns false without sending if it has left.
-   * Of two at once the second waits for the first.
+   * Settles the delivery by `send`, which resolves to whether the entry was in flight for this consumer. Returns false
+   * without sending if it is not held any more. A second call waits for the first to end.
    */
   async settle(send: () => Promise<boolean>): Promise<boolean> {
     while (this.#settling !== undefined) await this.#settling.catch(() => {});
-    if (!this.isInHand) return false;
+    if (!this.isHeld) return false;
     this.#settling = send();
     try {
       const isSettled = await this.#settling;
@@ -85,15 +84,15 @@ export class Held {
     }
   }
 
-  /** Renews the lease: `send` resolves to whether it is still ours. */
+  /** Renews the lease by `send`, which resolves to whether the entry is in flight for this consumer. */
   async extend(send: () => Promise<boolean>): Promise<boolean> {
-    if (!this.isInHand) return false;
+    if (!this.isHeld) return false;
     const isOurs = await send();
     if (!isOurs) this.lose();
     return isOurs;
   }
 
-  /** Another consumer has it, or it is gone. */
+  /** The entry is not in flight for this consumer any more, or must be left to its successor. */
   lose(): void {
     this.#leave("lost");
   }
@@ -104,12 +103,12 @@ export class Held {
   }
 
   #leave(state: "settled" | "lost"): void {
-    if (!this.isInHand) return;
+    if (!this.isHeld) return;
     this.#state = state;
     if (state === "lost") this.abort(new Error("the lease of the delivery was lost"));
     this.#onLeft(this);
   }
 }
 
-/** Deliveries after which a message whose consumer died again is handed out alone. */
+/** Deliveries after which an orphan is handed out alone. */
 const SUSPECT_AFTER = 2;

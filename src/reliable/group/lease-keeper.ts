@@ -6,65 +6,66 @@ import type { Connections } from "../../redis/connections.ts";
 import type { Troubles, Work } from "../../redis/troubles.ts";
 import { DeadlineTimer } from "../../time/deadline-timer.ts";
 import type { Held } from "./held.ts";
-import type { InHand } from "./in-hand.ts";
+import type { HeldDeliveries } from "./held-deliveries.ts";
 import type { Membership } from "./settlements.ts";
 
 /**
- * Keeps the leases of one consumer, and finds out which it has lost.
+ * Keeps the leases of one consumer, and finds the deliveries that it has lost.
  *
- * A lease is the consumer's, not the entry's: a beat every third of the visibility timeout, and every 20 s at least,
- * tells Redis that the consumer lives, and with it all that it has in hand. The reply tells which entries are in
- * flight for it:
+ * A lease belongs to the consumer, not to an entry. Every third of the visibility timeout, and at least every 20 s,
+ * the keeper sends a beat. It shows Redis that the consumer lives, which renews the lease of everything in flight for
+ * it. The reply lists these entries, and the keeper compares them with the held deliveries:
  *
- * - what it has in hand, and is not among them, has lost its lease: somebody took this process for dead;
- * - what is among them, and not in hand, is a stranger: a reply was lost that brought it. The reply may
- *   also be under way, so it has to be one in two beats in a row, and no read may be under way that was sent before
- *   the first of them. It goes back.
+ * - A delivery that is held but not in flight is **lost**: another process took this one for dead. Its signal is
+ *   aborted.
+ * - An entry that is in flight but not held is a **stranger**: a reply that contained it was lost. It is given back.
+ *   Since the reply may still be on its way, an entry counts as a stranger only if a former beat listed it
+ *   already, and no read that was sent before that beat is still under way.
  *
- * If no beat has succeeded for a whole visibility timeout, others may have taken over what is in hand. Nobody can
- * tell, so the signals of the deliveries are aborted.
+ * If no beat succeeds for a whole visibility timeout, other processes may have reclaimed everything. Redis cannot be
+ * asked, so the signals of all held deliveries are aborted.
  *
- * A delivery that was taken by hand has a lease of its own besides: where nobody settles or extends it in time, it
- * goes back though the process lives.
+ * A delivery that was taken by hand also has a time limit of its own. It is given back when nobody has settled or
+ * extended it in time, even though the process lives.
  */
 export class LeaseKeeper {
   readonly #queue: Queue;
   readonly #member: Membership;
-  readonly #inHand: InHand;
+  readonly #held: HeldDeliveries;
   readonly #visibilityTimeout: number;
   readonly #connections: Connections;
   readonly #work: Work;
   readonly #onStranger: (entryId: string) => Promise<void>;
   readonly #onOverdue: (held: Held) => void;
   readonly #timers = new Map<Held, DeadlineTimer>();
-  /** When the read that is under way was sent (`performance.now()`); Infinity if there is none. */
+  /** When the read that is under way was sent (`performance.now()`); Infinity if none is. */
   readonly #readingSince: () => number;
-  /** Entries that are in flight for this consumer, and not in hand: when each was first seen. */
-  #unknown: ReadonlyMap<string, number> = new Map();
+  /** Entries in flight but not held at the last beat: when a beat first listed each (`performance.now()`). */
+  #firstSeen: ReadonlyMap<string, number> = new Map();
   #timer: NodeJS.Timeout | undefined;
   #beating: Promise<void> | undefined;
-  /** When the last beat was sent that succeeded, by `performance.now()`. */
+  /** When the last successful beat was sent (`performance.now()`). */
   #freshAt = -Infinity;
   #isClosed = false;
 
   constructor(
     queue: Queue,
     member: Membership,
-    inHand: InHand,
+    held: HeldDeliveries,
     host: {
       readonly visibilityTimeout: number;
       readonly connections: Connections;
       readonly troubles: Troubles;
       readonly readingSince: () => number;
-      /** Gives back an entry that nobody here has in hand. Never rejects. */
+      /** Gives back a stranger. Never rejects. */
       readonly onStranger: (entryId: string) => Promise<void>;
-      /** The lease of a delivery that was taken by hand is over. */
+      /** Called when the time limit of a delivery is over. */
       readonly onOverdue: (held: Held) => void;
     },
   ) {
     this.#queue = queue;
     this.#member = member;
-    this.#inHand = inHand;
+    this.#held = held;
     this.#visibilityTimeout = host.visibilityTimeout;
     this.#connections = host.connections;
     this.#work = host.troubles.work();
@@ -73,20 +74,20 @@ export class LeaseKeeper {
     this.#onOverdue = host.onOverdue;
   }
 
-  /** Beats from now on. */
+  /** Starts to beat. */
   start(): void {
     if (this.#timer !== undefined || this.#isClosed) return;
     this.#freshAt = performance.now();
-    const interval = Math.min(this.#visibilityTimeout / BEATS, LONGEST);
+    const interval = Math.min(this.#visibilityTimeout / BEATS_PER_TIMEOUT, MAX_INTERVAL);
     this.#timer = setInterval(() => this.#onTurn(), interval);
   }
 
-  /** When the leases of what is in hand are over unless this process beats again (`performance.now()`). */
+  /** When the consumer's leases end unless it beats again (`performance.now()`). */
   get leasesEndAt(): number {
     return this.#freshAt + this.#visibilityTimeout;
   }
 
-  /** Ends the lease of a delivery that was taken by hand in `duration` milliseconds. */
+  /** Ends the lease of one delivery in `duration` milliseconds, whatever limit it had before. */
   limit(held: Held, duration: number): void {
     this.forget(held);
     held.leaseEndsAt = performance.now() + duration;
@@ -98,21 +99,22 @@ export class LeaseKeeper {
     this.#timers.set(held, timer);
   }
 
-  /** A delivery has left. */
+  /** Drops the time limit of a delivery. */
   forget(held: Held): void {
     this.#timers.get(held)?.clear();
     this.#timers.delete(held);
   }
 
-  /** Looks for strangers while no read is under way. Rejects if Redis does not reply. */
+  /** Gives back strangers at once; no read may be under way. Rejects if Redis does not reply. */
   async checkStrangers(): Promise<void> {
-    const before = new Set(this.#inHand.all().map(({ entry }) => entry.entryId));
+    // What leaves while the beat is under way may still be in its reply.
+    const before = new Set(this.#held.all().map(({ entry }) => entry.entryId));
     const ours = await this.#askAll();
-    const strangers = [...ours].filter((id) => !before.has(id) && !this.#inHand.has(id));
+    const strangers = [...ours].filter((id) => !before.has(id) && !this.#held.has(id));
     await Promise.all(strangers.map((id) => this.#onStranger(id)));
   }
 
-  /** Beats no more. */
+  /** Stops beating; resolves when no beat is under way. */
   async close(): Promise<void> {
     this.#isClosed = true;
     clearInterval(this.#timer);
@@ -127,15 +129,15 @@ export class LeaseKeeper {
       const reason = new Error(
         "the lease of the delivery may be lost: Redis was not reached in time",
       );
-      for (const held of this.#inHand.all()) held.abort(reason);
+      for (const held of this.#held.all()) held.abort(reason);
     }
     this.#beating ??= this.#beat().finally(() => (this.#beating = undefined));
   }
 
   async #beat(): Promise<void> {
     try {
-      // What is being settled may be gone, and what is read meanwhile may be missing.
-      const before = this.#inHand.all().filter(({ isSettling }) => !isSettling);
+      // A delivery that is being settled, or is read meanwhile, may be missing from the reply without being lost.
+      const before = this.#held.all().filter(({ isSettling }) => !isSettling);
       const sentAt = performance.now();
       const ours = await this.#askAll();
       this.#freshAt = sentAt;
@@ -143,7 +145,7 @@ export class LeaseKeeper {
       for (const held of before) {
         if (!ours.has(held.entry.entryId) && !held.isSettling) held.lose();
       }
-      await this.#notice([...ours].filter((id) => !this.#inHand.has(id)));
+      await this.#giveBackStrangers([...ours].filter((id) => !this.#held.has(id)));
     } catch (error) {
       if (this.#isClosed) return;
       const doing = `cannot keep the leases of queue "${this.#queue.name}"`;
@@ -151,17 +153,17 @@ export class LeaseKeeper {
     }
   }
 
-  /** Gives back those that were unknown before, and that no read brings any more which is under way. */
-  async #notice(unknown: readonly string[]): Promise<void> {
+  /** Gives back the strangers among the entries that are not held. */
+  async #giveBackStrangers(unheld: readonly string[]): Promise<void> {
     const readingSince = this.#readingSince();
-    const isStranger = (id: string) => (this.#unknown.get(id) ?? Infinity) < readingSince;
-    const strangers = unknown.filter(isStranger);
+    const isStranger = (id: string) => (this.#firstSeen.get(id) ?? Infinity) < readingSince;
+    const strangers = unheld.filter(isStranger);
     const now = performance.now();
-    this.#unknown = new Map(unknown.map((id) => [id, this.#unknown.get(id) ?? now]));
+    this.#firstSeen = new Map(unheld.map((id) => [id, this.#firstSeen.get(id) ?? now]));
     await Promise.all(strangers.map((id) => this.#onStranger(id)));
   }
 
-  /** Beats; returns the ids of all entries that are in flight for this consumer. */
+  /** Beats; returns the ids of all entries in flight for this consumer. */
   async #askAll(): Promise<Set<string>> {
     const ours = new Set<string>();
     const { background } = this.#connections;
@@ -176,11 +178,11 @@ export class LeaseKeeper {
   }
 }
 
-/** Beats in a visibility timeout. */
-const BEATS = 3;
+/** Beats per visibility timeout. */
+const BEATS_PER_TIMEOUT = 3;
 
-/** Milliseconds between two beats at most: strangers should not wait for long where leases are long. */
-const LONGEST = 20_000;
+/** Most milliseconds between two beats, so that strangers do not wait long where leases are long. */
+const MAX_INTERVAL = 20_000;
 
-/** Entries that one beat lists: some 300 microseconds of Redis's time. */
+/** Most entries that one beat lists: about 300 us of Redis's time. */
 const PAGE = 500;

@@ -1,11 +1,13 @@
-/** What was read, as far as its size goes. */
+/** The part of a message that decides its size. */
 interface Sized {
   readonly payload: Buffer;
 }
 
 /**
- * How many messages one read may bring, so that its reply stays near 16 MiB. Redis can be told a number only, and
- * so it is judged by the messages that came before: few at first, and more while they are small.
+ * Decides how many messages one read may ask for, so that its reply stays near 16 MiB.
+ *
+ * XREADGROUP limits the number of entries only. So the limit follows the sizes of the messages read before: few
+ * messages at first, more as long as they are small.
  */
 export class ReadSize {
   #count = FIRST;
@@ -14,7 +16,7 @@ export class ReadSize {
     return this.#count;
   }
 
-  /** A read has brought these. */
+  /** Adapts the count to the messages that a read returned. */
   note(read: readonly Sized[]): void {
     if (read.length === 0) return;
     const bytes = read.reduce((sum, { payload }) => sum + payload.length, 0);
@@ -23,13 +25,14 @@ export class ReadSize {
   }
 }
 
-/** Messages of the first read. */
+/** Messages that the first read may ask for. */
 const FIRST = 100;
 
-/** By how much a read may be larger than the one before. */
+/** The largest factor between the counts of two reads in a row. */
 const GROWTH = 4;
 
-/** Messages that one read brings at most: some 300 microseconds of Redis's time. */
+/** Most messages of one read: about 300 us of Redis's time. */
 const MOST = 1000;
 
+/** The reply that is aimed at. */
 const BYTES = 16_777_216;

@@ -9,51 +9,48 @@ import type { Troubles, Work } from "../../redis/troubles.ts";
 import { Unblocking } from "../../redis/unblocking.ts";
 import { Pause } from "../../time/pause.ts";
 import type { Held } from "./held.ts";
-import type { InHand } from "./in-hand.ts";
+import type { HeldDeliveries } from "./held-deliveries.ts";
+import type { Intake } from "./intake.ts";
 import type { Membership } from "./settlements.ts";
 import { ReadSize } from "./read-size.ts";
-import { StreamConnection, type Read } from "./stream-connection.ts";
+import { StreamConnection } from "./stream-connection.ts";
 import { Suspects } from "./suspects.ts";
 
-/** Who has the deliveries that are read. */
+/** What a reader needs of its group. */
 export interface ReaderHost {
-  readonly inHand: InHand;
-  /** Makes the group, which somebody has destroyed, again. */
+  readonly held: HeldDeliveries;
+  readonly intake: Intake;
+  /** Creates the group again after somebody destroyed it. */
   readonly remakeGroup: () => Promise<void>;
-  /** Looks for entries that a reply has brought which was lost: no read is under way. */
+  /** Gives back entries whose reply was lost. No read may be under way. */
   readonly checkStrangers: () => Promise<void>;
-  /** Lets a delivery go that nobody was given. Never rejects. */
+  /** Returns a delivery to the group that nobody here was given. Never rejects. */
   readonly release: (held: Held) => Promise<void>;
-  /** Acknowledges an entry that is not for us. Never rejects. */
-  readonly skip: (entryId: string) => Promise<void>;
-  /** Keeps an entry that is none of ours. Never rejects. */
-  readonly setAside: (entryId: string, fields: readonly Buffer[]) => Promise<void>;
-  /** Is told of each connection before anything is read on it. */
+  /** Called with each new connection before anything is read on it. */
   readonly onConnected: OnConnected | undefined;
 }
 
 /**
- * Reads a group's messages for all who wait for them in this process, over one connection.
+ * Reads a group's messages for all calls of this process that wait for them, over one connection.
  *
- * It never reads more than is waited for, so no message lies in a process that is busy. When the last waiter leaves,
- * the block is ended with CLIENT UNBLOCK from another connection, and its reply is awaited; what it brings for nobody
- * goes back.
+ * While somebody waits, it sends one XREADGROUP after another. A read asks for no more messages than are waited for, so
+ * none lies idle in a busy process. When the last waiter leaves, the reader ends the block with CLIENT UNBLOCK from
+ * another connection and awaits the reply. Messages that arrive for nobody go back to the group.
  *
- * A message whose consumers have died twice is one of the {@link Suspects}. It is handed out when nothing else is in
- * hand, and nothing else is read until it is settled.
+ * A message that may kill its process is handed out alone; see {@link Suspects}.
  *
  * The reader is always in one of these modes:
  *
- * - **idle**: nobody waits, and nothing is under way. A connection stays open.
- * - **gathering**: the current turn of the event loop ends first, so that all who start to wait in it are served
- *   together. Each step begins and ends here.
- * - **connecting**: it is being asked whether the queue is paused, or a connection is being opened.
- * - **resting**: the queue is paused, or a suspect is in hand, or waits until nothing else is. Whoever waits goes on
- *   waiting. When that changes, or nobody waits any more: *gathering*.
+ * - **idle**: nobody waits, and nothing is under way. The connection stays open.
+ * - **gathering**: it lets the current turn of the event loop end, so that all calls made in it are served together.
+ *   Every step begins and ends here.
+ * - **connecting**: it asks whether the queue is paused, or opens a connection.
+ * - **resting**: the queue is paused, or a suspect is handed out, or waits until nothing else is held. The calls go on
+ *   waiting. It ends when that changes, or when nobody waits any more.
  * - **reading**: a read is under way, and somebody waits for it.
- * - **unblocking**: the read is in vain, and is being ended. Its reply still comes, and ends this mode.
- * - **recovering**: a step has failed. If Redis refuses for good, all who wait are told. Otherwise the failure is
- *   reported, the connection is given up, and a growing pause follows.
+ * - **unblocking**: nobody needs the read that is under way, and it is being ended. Its reply ends this mode.
+ * - **recovering**: a step has failed. If Redis refused for good, all waiting calls reject. Otherwise the reader
+ *   reports the failure, drops the connection and pauses, longer each time.
  */
 export class Reader {
   readonly #queue: Queue;
@@ -66,17 +63,17 @@ export class Reader {
   readonly #waiters: Waiters<Held>;
   readonly #pause = new Pause(100, 500);
 
-  /** When the read that is under way was sent (`performance.now()`); Infinity if there is none. */
+  /** When the read that is under way was sent (`performance.now()`); Infinity if none is. */
   readingSince = Infinity;
   #mode: Mode = "idle";
   #connection: StreamConnection | undefined;
   #hasLostConnection = false;
   readonly #suspects: Suspects;
   readonly #size = new ReadSize();
-  /** Ends the mode *resting*. */
+  /** Ends *resting*. */
   #wake = () => {};
   readonly #unlisten: () => void;
-  /** All that happens between idle and idle. */
+  /** Resolves when the reader is *idle* again. */
   #working: Promise<void> | undefined;
 
   constructor(
@@ -100,21 +97,21 @@ export class Reader {
       isConnected: () => this.#openConnection !== undefined || this.#mode === "resting",
       onChange: () => this.onChange(),
     });
-    this.#suspects = new Suspects(host.inHand);
+    this.#suspects = new Suspects(host.held);
     this.#unlisten = this.#pauses.onChange(() => this.onChange());
   }
 
   /**
    * Waits for messages as {@link Waiters.wait} does.
    *
-   * @throws {RedisError} also if Redis refuses the read (WRONGTYPE, NOPERM). A lost connection does not reject: it
-   * is reported, and the wait goes on.
+   * @throws {RedisError} also if Redis refuses the read (WRONGTYPE, NOPERM). A lost connection is only reported, and
+   * the wait goes on.
    */
   wait(max: number, options: WaitOptions): Promise<readonly Held[]> {
     return this.#waiters.wait(max, options);
   }
 
-  /** Ends every wait with a `ClosedError`; resolves when nothing that it has read is left with it. */
+  /** Ends every wait with a `ClosedError`; resolves when all messages read for nobody have gone back. */
   async close(): Promise<void> {
     this.#unlisten();
     this.#waiters.close();
@@ -125,7 +122,7 @@ export class Reader {
     this.#connection?.disconnect();
   }
 
-  /** Somebody has started to wait, or has left; a delivery was settled; or the queue was paused or resumed. */
+  /** Called when a wait begins or ends, a delivery is no longer held, or the queue is paused or resumed. */
   onChange(): void {
     if (this.#mode === "idle" && this.#waiters.areThere) {
       this.#working = this.#work();
@@ -133,11 +130,11 @@ export class Reader {
       const isInVain = this.#waiters.waitingCount === 0 || this.#pauses.isPaused !== false;
       if (isInVain) this.#enter("unblocking");
     } else if (this.#mode === "resting") {
-      // No reply is under way that could bring them a message.
+      // No reply is under way that could bring the expired waiters a message.
       this.#waiters.dismissExpired();
       if (!this.#mustRest || !this.#waiters.areThere) this.#wake();
     }
-    // Also if it was unblocking before: the last attempt may have failed.
+    // Also if the mode was *unblocking* before: the last attempt may have failed.
     if (this.#mode !== "unblocking") return;
     this.#unblocking.start(
       () => this.#connection?.unblock(),
@@ -145,7 +142,7 @@ export class Reader {
     );
   }
 
-  /** Sets the mode. Nothing else does. */
+  /** The only place that sets the mode. */
   #enter(mode: Mode): void {
     this.#mode = mode;
   }
@@ -165,12 +162,13 @@ export class Reader {
   async #work(): Promise<void> {
     this.#enter("gathering");
     for (;;) {
-      // After the promises that the last step has settled: who waits again at once is served, too.
+      // Run after the callbacks of promises that the last step has settled: a caller that takes again at once is served
+      // by this step.
       await new Promise<void>((resolve) => process.nextTick(resolve));
       if (!this.#waiters.areThere) {
         const suspect = this.#suspects.takeOut();
         if (suspect === undefined) break;
-        // Others may take it.
+        // Nobody waits here any more. Another process may take it.
         await this.#host.release(suspect);
         continue;
       }
@@ -211,7 +209,7 @@ export class Reader {
 
   async #rest(): Promise<void> {
     this.#enter("resting");
-    // Those whose time is over already get none.
+    // Waiters whose time is over get nothing.
     this.#waiters.expireUnserved();
     this.#waiters.dismissExpired();
     if (!this.#waiters.areThere) return;
@@ -227,7 +225,7 @@ export class Reader {
       this.#member,
       this.#host.onConnected,
     );
-    // A reply may have been lost with the last one.
+    // A reply may have been lost with the last connection.
     if (this.#hasLostConnection) await this.#host.checkStrangers();
     this.#hasLostConnection = true;
   }
@@ -238,31 +236,20 @@ export class Reader {
       ? this.#waiters.expireUnserved()
       : this.#waiters.wanted.reduce((sum, count) => sum + count, 0);
     this.#enter("reading");
-    const most = Math.min(this.#size.count, this.#suspects.readable);
+    const most = Math.min(this.#size.count, this.#suspects.readLimit);
     this.readingSince = performance.now();
     const reading = connection.read(Math.min(wanted, most), !isLate);
-    // Who was to be served may have left since.
+    // The last waiter may have left before the mode was *reading*.
     if (!isLate) this.onChange();
-    await this.#give(this.#accept(await reading));
-  }
-
-  /** Takes what was read into the hand; returns what is to be handed out now. */
-  #accept(read: readonly Read[]): Held[] {
-    const taken: Held[] = [];
-    for (const entry of read) {
-      if ("fields" in entry) void this.#host.setAside(entry.entryId, entry.fields);
-      else if (entry.group !== undefined && entry.group !== this.#member.group) {
-        void this.#host.skip(entry.entryId);
-      } else taken.push(this.#host.inHand.add(entry));
-    }
+    const taken = this.#host.intake.accept(await reading);
     this.readingSince = Infinity;
     this.#size.note(taken.map(({ entry }) => entry));
-    const { fresh, others } = this.#suspects.sift(taken);
-    for (const held of others) void this.#host.release(held);
-    return fresh;
+    const { fresh, surplus } = this.#suspects.sift(taken);
+    for (const held of surplus) void this.#host.release(held);
+    await this.#give(fresh);
   }
 
-  /** Gives messages to those who wait, and the others back. Nothing else is under way. */
+  /** Gives messages to the waiters, and returns the rest to the group. No read is under way. */
   async #give(messages: readonly Held[]): Promise<void> {
     const left = this.#waiters.giveLast(messages);
     await Promise.all(left.map((held) => this.#host.release(held)));
@@ -291,6 +278,6 @@ export class Reader {
   }
 }
 
-/** The modes of a reader; its docstring says what they mean. */
+/** The modes of a {@link Reader}; its docstring describes them. */
 type Mode =
   "idle" | "gathering" | "connecting" | "resting" | "reading" | "unblocking" | "recovering";

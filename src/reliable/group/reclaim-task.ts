@@ -12,17 +12,19 @@ import { ReclaimWatch } from "./reclaim-watch.ts";
 import type { Membership } from "./settlements.ts";
 
 /**
- * Lets the messages of dead consumers come back. Every process of a group watches all the others.
+ * Returns to the group what its dead consumers had in flight. Every process of a group watches all the others.
  *
- * {@link ReclaimWatch} decides who is dead, from how long each consumer has been silent. What it had in hand is
- * appended to the stream again in one script, which asks once more; so any number of processes may find the same
- * one dead at once, and one that is killed while it reclaims leaves nothing half done. A message that was delivered
- * as often as it may becomes a dead letter.
+ * Each look goes through these steps:
  *
- * It also deletes what is left of the stream where a group was destroyed: an entry that only that group still needed.
+ * 1. It asks Redis for all consumers of the group. {@link ReclaimWatch} judges by their silence which are dead.
+ * 2. For each dead one it runs the script `reclaim`, which checks the silence again, appends the consumer's entries
+ *    to the stream as new ones with one attempt more, and removes the consumer. A message that has had its last
+ *    delivery becomes a dead letter. Several processes may find the same consumer dead: each entry is reclaimed
+ *    once. A process that is killed meanwhile leaves nothing half done.
+ * 3. It removes consumers that have had nothing in flight for long. A killed process leaves its name behind.
+ * 4. From time to time it trims the stream: a destroyed group leaves entries that only that group still needed.
  *
- * Consumers that have nothing in flight and were silent for long are struck out: a process that ended without a
- * word leaves its name behind.
+ * A look that fails is reported, and repeated after a growing pause.
  */
 export class ReclaimTask {
   readonly #queue: Queue;
@@ -36,7 +38,7 @@ export class ReclaimTask {
   #timer: NodeJS.Timeout | undefined;
   #looking: Promise<void> | undefined;
   #isClosed = false;
-  /** When to trim again (`performance.now()`). */
+  /** When to trim next (`performance.now()`). */
   #trimAt = -Infinity;
 
   constructor(
@@ -55,13 +57,13 @@ export class ReclaimTask {
     this.#watch = new ReclaimWatch({ visibilityTimeout, self: member.consumer });
   }
 
-  /** Watches from now on. */
+  /** Starts to watch. */
   start(): void {
     if (this.#timer !== undefined || this.#isClosed) return;
     this.#arm(0);
   }
 
-  /** Stops; resolves when nothing is under way any more. */
+  /** Stops; resolves when no look is under way. */
   async close(): Promise<void> {
     this.#isClosed = true;
     clearTimeout(this.#timer);
@@ -76,7 +78,7 @@ export class ReclaimTask {
     }, delay);
   }
 
-  /** Never rejects. */
+  /** Looks once, and arms the next look. Never rejects. */
   async #look(): Promise<void> {
     let next: number;
     try {
@@ -92,7 +94,7 @@ export class ReclaimTask {
     if (!this.#isClosed) this.#arm(next);
   }
 
-  /** Returns in how many milliseconds to look again. */
+  /** Returns the milliseconds until the next look. */
   async #reclaimDead(): Promise<number> {
     const { background } = this.#connections;
     const { keys, counters } = this.#queue;
@@ -116,11 +118,11 @@ export class ReclaimTask {
       await run(background, leave, keys, { group, consumer });
     }
     await this.#trim();
-    // Others may have shorter timeouts than we.
-    return Math.min(lookIn, LONGEST);
+    // Consumers with shorter timeouts than ours may join meanwhile.
+    return Math.min(lookIn, MAX_PAUSE);
   }
 
-  /** Drops what nobody needs any more since a group was destroyed; now and then, a step at a time. */
+  /** Deletes some entries that no group needs any more, if it is time. */
   async #trim(): Promise<void> {
     if (performance.now() < this.#trimAt) return;
     const { background } = this.#connections;
@@ -129,18 +131,18 @@ export class ReclaimTask {
   }
 }
 
-/** Messages of a dead consumer per script: some 500 microseconds of Redis's time. */
+/** Entries that one run of `reclaim` moves: about 500 us of Redis's time. */
 const RECLAIMED = 25;
 
-/** Entries that one step of trimming looks at: some 500 microseconds. */
+/** Entries that one run of `trim` examines: about 500 us of Redis's time. */
 const BATCH = 100;
 
-/** Milliseconds between two looks at most. */
-const LONGEST = 20_000;
+/** Most milliseconds between two looks. */
+const MAX_PAUSE = 20_000;
 
-/** Milliseconds between two steps of trimming, on average. */
+/** Milliseconds between two runs of `trim`, on average. */
 const TRIM = 30_000;
 
-/** Visibility timeouts of silence after which a consumer with nothing in flight is struck out; a minute at least. */
+/** Visibility timeouts of silence after which a consumer with nothing in flight is removed; a minute at least. */
 const GONE = 10;
 const MINUTE = 60_000;

@@ -5,37 +5,34 @@ export interface ConsumerState {
   readonly name: string;
   /** How many messages it has in flight. */
   readonly inFlight: number;
-  /** For how long it has been silent, in milliseconds of the server's clock. */
+  /** For how long it has been silent, in milliseconds on the server's clock. */
   readonly idle: number;
 }
 
-/** What a look has found. */
+/** The verdict of one look. */
 export interface Look {
-  /**
-   * Consumers whose messages are to be taken from them, provided that they are still silent for `idle`
-   * milliseconds at that moment.
-   */
+  /** Consumers to reclaim from, provided that they are still silent for `idle` milliseconds when that happens. */
   readonly dead: { readonly name: string; readonly idle: number }[];
-  /** In how many milliseconds to look again. */
+  /** Milliseconds until the next look. */
   readonly lookIn: number;
 }
 
 /**
- * Finds out which consumers of a group are dead. It only judges: somebody else looks, and acts.
+ * Judges which consumers of a group are dead. It is pure: its owner asks Redis, and acts.
  *
- * A consumer that lives gives a sign of life every third of its visibility timeout. One that has messages in
- * flight, and was silent for the whole timeout, is dead; but its silence is measured by the server's clock,
- * which may be set forward at any moment, and then all are silent. So it takes **two looks**: the first when the
- * silence has lasted half the timeout, the second when it has lasted the whole, and at least half a timeout
- * after the first on our own monotonic clock. In between the silence has to grow as time passes. If it grows
- * less, there was a sign of life, or the clock was set back; if it grows more, the clock was set forward. Then
- * the first look counts anew.
+ * A live consumer gives a sign of life every third of its visibility timeout. One that has messages in flight and was
+ * silent for the whole timeout is dead. Redis measures the silence by its own clock, though. If somebody sets that
+ * clock forward, all consumers seem silent at once. So a verdict takes **two looks**: the first when the silence has
+ * lasted half the timeout, the second when it has lasted the whole timeout and half a timeout has passed since the
+ * first look on our monotonic clock. Between the two the silence has to grow as fast as time passes. If it grew less,
+ * there was a sign of life, or the clock was set back. If it grew more, the clock was set forward. In both cases the
+ * look counts as a new first one.
  *
- * A consumer that dies is found after one timeout; after a step of the clock, half a timeout later. If the clock
- * is set back, what was heard last is in the future, and the silence begins when that has come.
+ * So a dead consumer is found after one timeout, and after a step of the clock half a timeout later. If the clock was
+ * set back, the last sign of life lies in the future, and the silence begins when that instant has come.
  *
- * The timeout is that of the consumer that is judged, which its name tells. Others, whose names are foreign, are
- * taken to have ours.
+ * The timeout is that of the judged consumer, which its name contains. Consumers with foreign names are judged by our
+ * own timeout.
  */
 export class ReclaimWatch {
   readonly #self: string;
@@ -50,12 +47,10 @@ export class ReclaimWatch {
   }
 
   /**
-   * Judges all consumers of the group, at `now` (milliseconds, monotonic). Those that are not among them any
-   * more are forgotten.
+   * Judges all consumers of the group at `now` (milliseconds, monotonic), and forgets those that are not listed.
    *
-   * One that is dead is reported at each look until it has nothing in flight. A consumer whose timeout is
-   * shorter than ours, and that had nothing in flight at the last look, may be seen late: by a sixth of our
-   * timeout.
+   * A dead consumer is reported at each look until it has nothing in flight. A consumer that had nothing in flight at
+   * the last look, and whose timeout is shorter than ours, may be found late: by up to a sixth of our timeout.
    */
   look(consumers: readonly ConsumerState[], now: number): Look {
     const dead: { name: string; idle: number }[] = [];
@@ -77,7 +72,7 @@ export class ReclaimWatch {
       else lookIn = Math.min(lookIn, remaining);
     }
     this.#firstLooks = firstLooks;
-    return { dead, lookIn: Math.max(lookIn, LEAST_PAUSE) };
+    return { dead, lookIn: Math.max(lookIn, MIN_PAUSE) };
   }
 }
 
@@ -87,12 +82,12 @@ interface FirstLook {
   readonly idle: number;
 }
 
-/** Whether a consumer's silence has gone on since the first look, as far as two clocks can tell. */
+/** Whether a consumer was silent ever since the first look, as far as two clocks can tell. */
 function isSilent(first: FirstLook, idle: number, now: number, timeout: number): boolean {
-  // A tenth of the time between the two looks. A reply may take that long.
+  // A tenth of the time between the two looks, and 50 ms at least: a reply may take that long.
   const tolerance = Math.max(timeout / 20, 50);
   return Math.abs(idle - first.idle - (now - first.at)) <= tolerance;
 }
 
-/** Milliseconds from one look to the next, so that many dead consumers cause no storm of looks. */
-const LEAST_PAUSE = 50;
+/** Fewest milliseconds between two looks, so that many dead consumers cause no storm of looks. */
+const MIN_PAUSE = 50;

@@ -9,24 +9,25 @@ import type { Counters } from "../../observe/counters.ts";
 import type { Queue } from "../../queue/queue.ts";
 import { TurnBatch } from "../../queue/turn-batch.ts";
 import type { Held } from "./held.ts";
-import type { InHand } from "./in-hand.ts";
+import type { HeldDeliveries } from "./held-deliveries.ts";
 
-/** Whose deliveries are settled. */
+/** A consumer and its group. */
 export interface Membership {
   readonly group: string;
   readonly consumer: string;
 }
 
 /**
- * Settlements on their way to Redis. Those of one kind that are made in one turn of the event loop travel together.
+ * Sends the settlements of one consumer to Redis. Those of one kind made in one turn of the event loop share a script.
  *
- * Each resolves to whether the delivery was still ours, and with it the settlement is carried out; false: it was
- * not, and nothing was done. If the reply was lost it rejects, and the delivery stays in hand.
+ * Each method resolves to true if the entry was in flight for this consumer and the settlement was carried out, and
+ * to false if it was not in flight and nothing was done. If Redis refuses or the reply is lost, it rejects, and the
+ * delivery stays held.
  */
 export class Settlements {
   readonly #queue: Queue;
   readonly #member: Membership;
-  readonly #inHand: InHand;
+  readonly #held: HeldDeliveries;
 
   readonly #acks = this.#batch<Settlement>((rows) =>
     this.#queue.change("acknowledge in", ack, this.#args, { rows: rows.map(rowOf) }),
@@ -39,50 +40,53 @@ export class Settlements {
       const args = { ...this.#args, channel: this.#queue.keys.channel };
       return (await this.#queue.change("retry in", retryLater, args, { rows })).settled;
     },
-    WRITTEN,
+    MAX_WRITTEN,
   );
   readonly #burials = this.#batch<Settlement & { reason: string }>((requests) => {
     const rows = requests.map(({ reason, ...settlement }) => ({ ...rowOf(settlement), reason }));
     return this.#queue.change("reject in", bury, this.#args, { rows });
-  }, WRITTEN);
+  }, MAX_WRITTEN);
   readonly #giveBacks = this.#batch<Settlement & { failure: string | undefined }>((requests) => {
     const rows = requests.map(({ failure, ...settlement }) => {
       return { ...rowOf(settlement), ...failureOf(failure) };
     });
     return this.#queue.change("give back to", giveBackEntries, this.#args, { rows });
-  }, WRITTEN);
+  }, MAX_WRITTEN);
   readonly #extensions = this.#batch<Settlement>((requests) => {
     const rows = requests.map(({ entry }) => ({ entry }));
     return this.#queue.change("extend a lease in", extend, this.#args, { rows });
   });
 
-  constructor(queue: Queue, member: Membership, inHand: InHand) {
+  constructor(queue: Queue, member: Membership, held: HeldDeliveries) {
     this.#queue = queue;
     this.#member = member;
-    this.#inHand = inHand;
+    this.#held = held;
   }
 
-  /** Finishes a delivery. */
+  /** Acknowledges a delivery. */
   ack(held: Held, signal?: AbortSignal): Promise<boolean> {
     const { entryId: entry, group } = held.entry;
     const settlement = { entry, isOwn: group !== undefined, bytes: 0, counter: ACKNOWLEDGED };
     return held.settle(() => this.#acks.add(settlement, signal));
   }
 
-  /** Lets a message come back in `delay` milliseconds. Without a `failure` the delivery does not count. */
+  /** Makes a message retry in `delay` milliseconds. Without a `failure` the delivery does not count as an attempt. */
   retry(
     held: Held,
     delay: number,
     failure: string | undefined,
     signal?: AbortSignal,
   ): Promise<boolean> {
-    const settlement = { ...of(held), delay, failure, counter: counterOf(failure) };
+    const settlement = { ...settlementOf(held), delay, failure, counter: counterOf(failure) };
     return held.settle(() => this.#retries.add(settlement, signal));
   }
 
-  /** See `again`; returns the entry that the message has now, undefined if the delivery was not ours any more. */
+  /**
+   * Counts a failure and leaves the message in flight for this consumer, as a new entry; see the script `again`.
+   * Returns that entry, or undefined if the old one was not in flight for this consumer.
+   */
   async again(held: Held, failure: string, signal?: AbortSignal): Promise<Entry | undefined> {
-    const args = { ...this.#args, ...rowOf(of(held)), reason: cut(failure, MAX_FAILURE) };
+    const args = { ...this.#args, ...rowOf(settlementOf(held)), reason: cut(failure, MAX_FAILURE) };
     let found: Entry | undefined;
     await held.settle(async () => {
       found = await this.#queue.change("keep in hand in", again, args, { signal });
@@ -92,41 +96,45 @@ export class Settlements {
     return found;
   }
 
-  /** Puts a message to the dead letters. */
+  /** Makes a message a dead letter. */
   bury(held: Held, reason: string, signal?: AbortSignal): Promise<boolean> {
-    const settlement = { ...of(held), reason: cut(reason, MAX_REASON), counter: "dead" } as const;
+    const settlement = {
+      ...settlementOf(held),
+      reason: cut(reason, MAX_REASON),
+      counter: "dead",
+    } as const;
     return held.settle(() => this.#burials.add(settlement, signal));
   }
 
-  /** Lets a message come back at once, to whoever takes next. Without a `failure` the delivery does not count. */
+  /** Makes a message ready again at once. Without a `failure` the delivery does not count as an attempt. */
   giveBack(held: Held, failure?: string): Promise<boolean> {
-    const settlement = { ...of(held), failure, counter: counterOf(failure) };
+    const settlement = { ...settlementOf(held), failure, counter: counterOf(failure) };
     return held.settle(() => this.#giveBacks.add(settlement));
   }
 
-  /** Gives back an entry that is in flight for this consumer though nobody here has it in hand. */
+  /** Gives back an entry that is in flight for this consumer but not held; see `LeaseKeeper`. */
   giveBackStranger(entry: string): Promise<boolean> {
-    return this.#giveBacks.add({ entry, isOwn: false, bytes: UNKNOWN, failure: undefined });
+    return this.#giveBacks.add({ entry, isOwn: false, bytes: UNKNOWN_BYTES, failure: undefined });
   }
 
-  /** Acknowledges an entry that is for another group. */
+  /** Acknowledges an entry that this group must not handle. */
   skip(entry: string): Promise<boolean> {
     return this.#acks.add({ entry, isOwn: false, bytes: 0 });
   }
 
-  /** Tells whether a delivery is still ours, and renews the lease. */
+  /** Renews the lease of a delivery. */
   extend(held: Held, signal?: AbortSignal): Promise<boolean> {
-    return held.extend(() => this.#extensions.add({ ...of(held), bytes: 0 }, signal));
+    return held.extend(() => this.#extensions.add({ ...settlementOf(held), bytes: 0 }, signal));
   }
 
-  /** Resolves when every settlement made so far has its reply. */
+  /** Resolves when every settlement made so far has its reply or its error. */
   async settled(): Promise<void> {
     const all = [this.#acks, this.#retries, this.#burials, this.#giveBacks, this.#extensions];
     await Promise.all(all.map((batch) => batch.settled()));
   }
 
-  get #args(): Membership & { readonly inHand: number } {
-    return { ...this.#member, inHand: this.#inHand.size };
+  get #args(): Membership & { readonly heldCount: number } {
+    return { ...this.#member, heldCount: this.#held.size };
   }
 
   #batch<Request extends Settlement>(
@@ -154,26 +162,25 @@ export class Settlements {
 interface Settlement {
   /** The entry's id in the stream. */
   readonly entry: string;
-  /** Whether it is for this group only. */
+  /** Whether the entry is for this group only. */
   readonly isOwn: boolean;
-  /** How many the script has to read and write again. */
+  /** How many bytes the script has to read and write again. */
   readonly bytes: number;
-  /** What is counted if it is carried out. */
+  /** The counter to increment when it was carried out. */
   readonly counter?: keyof Pick<Counters, "acknowledged" | "retried" | "dead"> | undefined;
 }
 
-/** A delivery that does not count as an attempt has not failed. */
 function counterOf(failure: string | undefined): "retried" | undefined {
   return failure === undefined ? undefined : "retried";
 }
 
-/** The columns that say whether and why a delivery has failed. */
+/** The columns that say whether the delivery failed, and why. */
 function failureOf(failure: string | undefined): { counted: number; reason: string } {
   if (failure === undefined) return { counted: 0, reason: "" };
   return { counted: 1, reason: cut(failure, MAX_FAILURE) };
 }
 
-/** At most so many characters, none of which is half of a pair. */
+/** The first `most` UTF-16 units of a text, without half a surrogate pair. */
 function cut(reason: string, most: number): string {
   return reason
     .slice(0, most)
@@ -181,7 +188,7 @@ function cut(reason: string, most: number): string {
     .toWellFormed();
 }
 
-function of({ entry }: Held): Settlement {
+function settlementOf({ entry }: Held): Settlement {
   const bytes = entry.payload.length + entry.trailer.length;
   return { entry: entry.entryId, isOwn: entry.group !== undefined, bytes };
 }
@@ -190,16 +197,16 @@ function rowOf({ entry, isOwn }: Settlement): { entry: string; own: number } {
   return { entry, own: isOwn ? 1 : 0 };
 }
 
-/** Settlements per script that write messages again: some 500 microseconds of Redis's time. */
-const WRITTEN = 25;
+/** Settlements per script, for scripts that write messages again: about 500 us of Redis's time. */
+const MAX_WRITTEN = 25;
 
-/** Characters of a dead letter's reason that are kept. */
+/** Most characters of a dead letter's reason. */
 const MAX_REASON = 1000;
 
 const ACKNOWLEDGED: Settlement["counter"] = "acknowledged";
 
-/** Characters of a failure's reason that are sent; Redis keeps 200 bytes of it. */
+/** Most characters of a failure's reason that are sent; the script keeps 200 bytes of them. */
 const MAX_FAILURE = 200;
 
-/** What a stranger may hold, in bytes: nobody here has read it. */
-const UNKNOWN = 65_536;
+/** A guess at the bytes of a stranger, which nobody here has read. */
+const UNKNOWN_BYTES = 65_536;

@@ -3,10 +3,12 @@ import { BlockingClient, type OnConnected } from "../../redis/blocking-client.ts
 import type { Connections } from "../../redis/connections.ts";
 import type { Membership } from "./settlements.ts";
 
-/** What was read: an entry of ours, or the bytes of one that has another form. */
+/** An entry that was read; one in a foreign format as its fields and values. */
 export type Read = Entry | { readonly entryId: string; readonly fields: readonly Buffer[] };
 
-/** A connection that reads a stream for one consumer and blocks for it. It lives once; see {@link BlockingClient}. */
+/**
+ * A connection that reads a stream for one consumer, blocking or not. It is not reopened; see {@link BlockingClient}.
+ */
 export class StreamConnection {
   readonly #client: BlockingClient;
   readonly #stream: string;
@@ -18,7 +20,7 @@ export class StreamConnection {
     this.#member = member;
   }
 
-  /** Rejects with what ioredis rejects with, and what `onConnected` does; see {@link BlockingClient.open}. */
+  /** Rejects with the error of ioredis or of `onConnected`; see {@link BlockingClient.open}. */
   static async open(
     connections: Connections,
     stream: string,
@@ -33,7 +35,9 @@ export class StreamConnection {
     return this.#client.isLost;
   }
 
-  /** Reads what no consumer of the group has been given, `count` at most; blocks for it, or does not. */
+  /**
+   * Reads up to `count` entries that are new to the group; if there are none, blocks for two seconds or returns none.
+   */
   async read(count: number, isBlocking: boolean): Promise<Read[]> {
     const { redis } = this.#client;
     const { group, consumer } = this.#member;
@@ -48,12 +52,12 @@ export class StreamConnection {
     });
   }
 
-  /** Ends the block that is under way, if it has reached Redis; its reply still comes. */
+  /** Ends the block that is under way, if Redis has received it. Its reply still arrives. */
   unblock(): Promise<void> {
     return this.#client.unblock();
   }
 
-  /** Ends the connection. What was read by a reply that is still under way stays in flight for the consumer. */
+  /** Ends the connection. Entries in a reply that is still under way stay in flight for the consumer. */
   disconnect(): void {
     this.#client.disconnect();
   }
@@ -62,7 +66,7 @@ export class StreamConnection {
 type StreamReply = [stream: Buffer, entries: [id: Buffer, fields: Buffer[]][]][] | null;
 
 /**
- * Seconds that one read blocks at most. A connection that died silently is found within two seconds more; an idle
- * process sends 30 reads a minute for each group.
+ * Most seconds that one read blocks. A connection that died silently is found within two seconds more. An idle process
+ * sends 30 reads a minute for each group.
  */
 const BLOCK = 2;

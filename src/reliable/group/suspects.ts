@@ -1,52 +1,56 @@
 import type { Held } from "./held.ts";
-import type { InHand } from "./in-hand.ts";
+import type { HeldDeliveries } from "./held-deliveries.ts";
 
 /**
- * The messages whose consumers have died twice: each has to be the only one that its process has in hand, since
- * whatever shares the process may go down with it, and then counts as delivered.
+ * Hands out suspects alone. A suspect is an orphan (its consumer has died) that was delivered at least twice.
  *
- * One waits at most, until nothing else is in hand. Of several that were read together the others go back at once,
- * and the next read is for a single one.
+ * A message that kills its process takes down the other messages of that process, too, and each of them loses an
+ * attempt. While a suspect is handed out, its process holds nothing else and reads nothing. So only the message that
+ * really kills runs out of deliveries.
+ *
+ * One suspect at most waits here until nothing else is held. If a read returns several, the others go back to the
+ * group, and the next reads ask for a single message until one returns no suspect.
  */
 export class Suspects {
-  readonly #inHand: InHand;
+  readonly #held: HeldDeliveries;
   #waiting: Held | undefined;
-  /** The one that was handed out last. */
+  /** The suspect that was handed out last. */
   #alone: Held | undefined;
+  /** Whether the last read that returned messages returned a suspect. */
   #isWary = false;
 
-  constructor(inHand: InHand) {
-    this.#inHand = inHand;
+  constructor(held: HeldDeliveries) {
+    this.#held = held;
   }
 
   /** Whether nothing may be read or handed out now. */
   get mustRest(): boolean {
-    if (this.#alone?.isInHand === true) return true;
-    return this.#waiting !== undefined && this.#inHand.size > 1;
+    if (this.#alone?.isHeld === true) return true;
+    return this.#waiting !== undefined && this.#held.size > 1;
   }
 
-  /** How many messages a read may bring. */
-  get readable(): number {
+  /** How many messages a read may ask for. */
+  get readLimit(): number {
     return this.#isWary ? 1 : Infinity;
   }
 
-  /** Sifts what was read: `fresh` is to be handed out now, and `others` have to go back. */
-  sift(read: readonly Held[]): { readonly fresh: Held[]; readonly others: Held[] } {
+  /** Sifts what was read into `fresh`, to be handed out now, and `surplus`, to be returned to the group. */
+  sift(read: readonly Held[]): { readonly fresh: Held[]; readonly surplus: Held[] } {
     const fresh = read.filter(({ isSuspect }) => !isSuspect);
-    const others = read.filter(({ isSuspect }) => isSuspect);
-    if (read.length > 0) this.#isWary = others.length > 0;
-    this.#waiting ??= others.shift();
-    return { fresh, others };
+    const surplus = read.filter(({ isSuspect }) => isSuspect);
+    if (read.length > 0) this.#isWary = surplus.length > 0;
+    this.#waiting ??= surplus.shift();
+    return { fresh, surplus };
   }
 
-  /** Takes out the one that waits, if it is still in hand. */
+  /** Removes and returns the waiting suspect, if it is still held. */
   takeOut(): Held | undefined {
     const waiting = this.#waiting;
     this.#waiting = undefined;
-    return waiting?.isInHand === true ? waiting : undefined;
+    return waiting?.isHeld === true ? waiting : undefined;
   }
 
-  /** The same, for one that is handed out now. */
+  /** Removes and returns the waiting suspect, which is then the one that is handed out. */
   handOut(): Held | undefined {
     return (this.#alone = this.takeOut());
   }

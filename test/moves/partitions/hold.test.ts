@@ -143,7 +143,7 @@ test("what predecessors had in flight is the holder's, in its order, and handled
   expect(holder).toMatchObject({ consumer: "me" });
 
   const [first, second] = entries as [(typeof entries)[0], (typeof entries)[0]];
-  const settling = { group: "g", consumer: "me", inHand: 2, own: 1, reason: "busy" };
+  const settling = { group: "g", consumer: "me", heldCount: 2, own: 1, reason: "busy" };
   const next = await run(redis, again, keys, { ...settling, entry: first.entryId });
   expect(next).toMatchObject({ attempts: 2, group: "g" });
   expect(failuresIn(next?.trailer ?? Buffer.alloc(0))).toMatchObject([

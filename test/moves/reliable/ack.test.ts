@@ -8,8 +8,8 @@ const letters = (count: number) => Array.from({ length: count }, (_, i) => `m${i
 const acking = (
   { redis, keys }: Streams,
   ids: readonly string[],
-  { group = "g", consumer = "c", inHand = 100, own = 0 } = {},
-) => run(redis, ack, keys, { group, consumer, inHand }, rowsOf(ids, { own }));
+  { group = "g", consumer = "c", heldCount = 100, own = 0 } = {},
+) => run(redis, ack, keys, { group, consumer, heldCount }, rowsOf(ids, { own }));
 
 test("ack: the only group's entries are gone, what the consumer did not finish stays", async () => {
   const queue = await newStreams("g");
@@ -110,9 +110,9 @@ test("ack: many entries, in any order, with more in flight than was said", async
   await queue.deliver("h", "other");
   // In h the entries of one in ten are finished; more are in flight than one look shows.
   const done = ids.filter((_, i) => i % 10 === 0);
-  await acking(queue, done, { group: "h", consumer: "other", inHand: 400 });
+  await acking(queue, done, { group: "h", consumer: "other", heldCount: 400 });
   const acked = [...done, ...ids.slice(-60)].toReversed();
-  expect(await acking(queue, acked, { inHand: 1 })).toEqual(
+  expect(await acking(queue, acked, { heldCount: 1 })).toEqual(
     acked.map((id, i) => acked.indexOf(id) === i),
   );
   const { stream, inFlight } = await queue.snapshot();

@@ -7,7 +7,7 @@ const burying = (
   { redis, keys }: Streams,
   ids: readonly string[],
   { consumer = "c", own = 0, reason = "rejected" } = {},
-) => run(redis, bury, keys, { group: "g", consumer, inHand: 100 }, rowsOf(ids, { own, reason }));
+) => run(redis, bury, keys, { group: "g", consumer, heldCount: 100 }, rowsOf(ids, { own, reason }));
 
 test("bury: to the dead letters, with the deliveries made, the group and the reason", async () => {
   const queue = await newStreams("g");

@@ -12,7 +12,7 @@ const giving = (
     redis,
     giveBackEntries,
     keys,
-    { group: "g", consumer, inHand: 100 },
+    { group: "g", consumer, heldCount: 100 },
     rowsOf(ids, { own, counted, reason }),
   );
 

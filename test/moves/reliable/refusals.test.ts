@@ -10,7 +10,7 @@ import { newStreamsAt, rowsOf, type Streams } from "../../helpers/streams.ts";
 
 type Move = (queue: Streams, ids: readonly string[]) => Promise<unknown>;
 
-const mine = { group: "g", consumer: "c", inHand: 100 };
+const mine = { group: "g", consumer: "c", heldCount: 100 };
 
 /** Each of them settles all entries; with what is left in the queue. */
 const MOVES: Readonly<Record<string, [move: Move, after: object]>> = {

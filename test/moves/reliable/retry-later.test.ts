@@ -13,7 +13,7 @@ const retrying = (
     redis,
     retryLater,
     keys,
-    { channel: keys.channel, group, consumer, inHand: 100 },
+    { channel: keys.channel, group, consumer, heldCount: 100 },
     rowsOf(ids, { own, delay, counted, reason }),
   );
 
@@ -78,7 +78,7 @@ test.each([
   // Only the earliest counts.
   const rows = [90_000, 60_000, 80_000].map((delay, i) => ({ entry: ids[i] ?? "", delay }));
   const { redis, keys } = queue;
-  const args = { channel: keys.channel, group: "g", consumer: "c", inHand: 3 };
+  const args = { channel: keys.channel, group: "g", consumer: "c", heldCount: 3 };
   const { serverTime } = await run(
     redis,
     retryLater,

@@ -2,7 +2,7 @@ import { setImmediate as turn } from "node:timers/promises";
 import { expect, test } from "vitest";
 import type { Entry } from "../../../src/lua/fragments/stream/entry.ts";
 import { Held } from "../../../src/reliable/group/held.ts";
-import { InHand } from "../../../src/reliable/group/in-hand.ts";
+import { HeldDeliveries } from "../../../src/reliable/group/held-deliveries.ts";
 import { Suspects } from "../../../src/reliable/group/suspects.ts";
 
 function entry(more: Partial<Entry> = {}): Entry {
@@ -37,7 +37,7 @@ test("it leaves once, when it is settled", async () => {
   const { held, left } = newHeld();
   const { signal } = held;
   expect(await held.settle(settled)).toBe(true);
-  expect([held.isInHand, left, signal.aborted]).toEqual([false, [held], false]);
+  expect([held.isHeld, left, signal.aborted]).toEqual([false, [held], false]);
   expect(await held.settle(never)).toBe(false);
   expect(await held.extend(never)).toBe(false);
   held.lose();
@@ -52,21 +52,21 @@ test.each([
   const { held, left } = newHeld();
   const { signal } = held;
   expect(await learn(held)).toBe(false);
-  expect([held.isInHand, left, signal.aborted]).toEqual([false, [held], true]);
+  expect([held.isHeld, left, signal.aborted]).toEqual([false, [held], true]);
   expect(String(signal.reason)).toBe("Error: the lease of the delivery was lost");
 });
 
 test("an extension that is granted changes nothing", async () => {
   const { held, left } = newHeld();
   expect(await held.extend(settled)).toBe(true);
-  expect([held.isInHand, left]).toEqual([true, []]);
+  expect([held.isHeld, left]).toEqual([true, []]);
 });
 
 test("a settlement whose reply is lost leaves it in hand, to be settled again", async () => {
   const { held, left } = newHeld();
   const failure = new Error("no reply");
   await expect(held.settle(() => Promise.reject(failure))).rejects.toBe(failure);
-  expect([held.isInHand, held.isSettling, left]).toEqual([true, false, []]);
+  expect([held.isHeld, held.isSettling, left]).toEqual([true, false, []]);
   expect(await held.settle(settled)).toBe(true);
 });
 
@@ -119,31 +119,33 @@ test("it is suspect when its consumers have died, and it was delivered twice", (
 
 test("what is in hand: from when it is added until it leaves", async () => {
   const left: string[] = [];
-  const inHand = new InHand((held) => left.push(`${held.entry.entryId} of ${inHand.size}`));
-  const [a, b] = ["1-1", "1-2"].map((entryId) => inHand.add(entry({ entryId }))) as [Held, Held];
-  expect([inHand.size, inHand.all(), inHand.has("1-1"), inHand.has("1-3")]).toEqual([
-    2,
-    [a, b],
-    true,
-    false,
-  ]);
-  const before = inHand.all();
+  const deliveries = new HeldDeliveries((held) =>
+    left.push(`${held.entry.entryId} of ${deliveries.size}`),
+  );
+  const [a, b] = ["1-1", "1-2"].map((entryId) => deliveries.add(entry({ entryId }))) as [
+    Held,
+    Held,
+  ];
+  expect([deliveries.size, deliveries.all(), deliveries.has("1-1"), deliveries.has("1-3")]).toEqual(
+    [2, [a, b], true, false],
+  );
+  const before = deliveries.all();
   await a.settle(settled);
   b.lose();
   // It is told when it has left.
   expect(left).toEqual(["1-1 of 1", "1-2 of 0"]);
-  expect([inHand.size, inHand.has("1-1"), before.length]).toEqual([0, false, 2]);
+  expect([deliveries.size, deliveries.has("1-1"), before.length]).toEqual([0, false, 2]);
 });
 
 test("of suspects one waits, and the others go back; it is handed out when it is alone", async () => {
-  const inHand = new InHand(() => {});
-  const suspects = new Suspects(inHand);
+  const deliveries = new HeldDeliveries(() => {});
+  const suspects = new Suspects(deliveries);
   const add = (entryId: string, attempts: number) =>
-    inHand.add(entry({ entryId, attempts, isOrphan: true }));
+    deliveries.add(entry({ entryId, attempts, isOrphan: true }));
   const [fresh, first, second] = [add("1-1", 1), add("1-2", 2), add("1-3", 2)];
-  expect([suspects.mustRest, suspects.readable]).toEqual([false, Infinity]);
-  expect(suspects.sift([fresh, first, second])).toEqual({ fresh: [fresh], others: [second] });
-  expect([suspects.mustRest, suspects.readable]).toEqual([true, 1]);
+  expect([suspects.mustRest, suspects.readLimit]).toEqual([false, Infinity]);
+  expect(suspects.sift([fresh, first, second])).toEqual({ fresh: [fresh], surplus: [second] });
+  expect([suspects.mustRest, suspects.readLimit]).toEqual([true, 1]);
   await fresh.settle(settled);
   expect(suspects.mustRest).toBe(true);
   await second.settle(settled);
@@ -155,16 +157,16 @@ test("of suspects one waits, and the others go back; it is handed out when it is
   expect(suspects.mustRest).toBe(false);
   // A read that brings nothing tells nothing.
   suspects.sift([]);
-  expect(suspects.readable).toBe(1);
+  expect(suspects.readLimit).toBe(1);
   const last = add("1-4", 0);
-  expect(suspects.sift([last])).toEqual({ fresh: [last], others: [] });
-  expect(suspects.readable).toBe(Infinity);
+  expect(suspects.sift([last])).toEqual({ fresh: [last], surplus: [] });
+  expect(suspects.readLimit).toBe(Infinity);
 });
 
 test("a suspect that was lost while it waited is not handed out", () => {
-  const inHand = new InHand(() => {});
-  const suspects = new Suspects(inHand);
-  const held = inHand.add(entry({ attempts: 2, isOrphan: true }));
+  const deliveries = new HeldDeliveries(() => {});
+  const suspects = new Suspects(deliveries);
+  const held = deliveries.add(entry({ attempts: 2, isOrphan: true }));
   suspects.sift([held]);
   held.lose();
   expect([suspects.mustRest, suspects.handOut()]).toEqual([false, undefined]);

@@ -1,10 +1,10 @@
 import { defineFragment } from "../../fragment.ts";
 import { entry } from "./entry.ts";
 import { finish } from "./finish.ts";
-import { held } from "./held.ts";
+import { inFlightFor } from "./in-flight-for.ts";
 
 /**
- * `settle(group, consumer, inHand, ids, isOwn, write)`: writes each of these entries that is in flight for the
+ * `settle(group, consumer, heldCount, ids, isOwn, write)`: writes each of these entries that is in flight for the
  * consumer somewhere else by `write(entry, i)`, which returns what Redis replied, and then finishes them. Returns
  * a 1 or a 0 for each: whether it was written and finished; and behind that the error, if a write was refused.
  * `finishWritten(group, ids, isOwn, write)`: the same for entries that are known to be in flight.
@@ -16,7 +16,7 @@ import { held } from "./held.ts";
  * An entry whose data have been deleted from the stream, or are none of ours, is only acknowledged.
  */
 export const settle = defineFragment({
-  needs: [entry, finish, held],
+  needs: [entry, finish, inFlightFor],
   lua: /* lua */ `
 local function finishWritten(group, ids, isOwn, write)
   local settled, done, refused = {}, {}, nil
@@ -34,8 +34,8 @@ local function finishWritten(group, ids, isOwn, write)
   finish(group, done, isOwn)
   return settled, refused
 end
-local function settle(group, consumer, inHand, ids, isOwn, write)
-  local mine = held(group, consumer, ids, inHand)
+local function settle(group, consumer, heldCount, ids, isOwn, write)
+  local mine = inFlightFor(group, consumer, ids, heldCount)
   local settled, places, own = {}, {}, {}
   for i, id in ipairs(ids) do
     settled[i] = 0

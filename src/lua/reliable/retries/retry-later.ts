@@ -19,7 +19,7 @@ export interface RetryLaterReply {
  * acknowledgement at once. So a message is in flight or waits, never both and never neither.
  *
  * `own` (1 or 0): whether the entry is for this group only. `counted` (1 or 0): whether the delivery counts as an
- * attempt, which has failed for `reason`; the message keeps that. `inHand`: about how many entries are in flight for
+ * attempt, which has failed for `reason`; the message keeps that. `heldCount`: about how many entries are in flight for
  * the consumer.
  *
  * An entry whose data are gone is only acknowledged: false. If Redis refuses a write the script fails, and those
@@ -28,7 +28,7 @@ export interface RetryLaterReply {
 export const retryLater = defineScript({
   name: "retry-later",
   keys: ["stream", "timeouts", "retries", "retrying"],
-  args: ["channel", "group", "consumer", "inHand"],
+  args: ["channel", "group", "consumer", "heldCount"],
   each: ["entry", "own", "delay", "counted", "reason"],
   needs: [clock, deadlineAfter, earliestDue, failure, retry, settle],
   lua: /* lua */ `
@@ -43,7 +43,7 @@ end
 -- Before anything is written: somebody else's key fails here.
 local earliest = earliestDue() or math.huge
 local soonest = math.huge
-local settled, refused = settle(group, consumer, inHand, ids, isOwn, function(entry, i)
+local settled, refused = settle(group, consumer, heldCount, ids, isOwn, function(entry, i)
   if failures[i] then countFailure(entry, failures[i], now) end
   local name = retryName(entry.a, group)
   local deadline = deadlineAfter(now / 1000, delays[i])

@@ -3,20 +3,20 @@ import { inFlight } from "./in-flight.ts";
 import { streamId } from "./stream-id.ts";
 
 /**
- * `held(group, consumer, ids, inHand)`: a table that has `true` for each of these entries which is in flight for
- * the consumer. It may have others too. `inHand`: about how many are in flight for the consumer.
+ * `inFlightFor(group, consumer, ids, heldCount)`: a table that has `true` for each of these entries which is in flight for
+ * the consumer. It may have others too. `heldCount`: about how many are in flight for the consumer.
  *
  * One XPENDING over all of them costs a quarter of one for each, unless many others lie between them: of two out
  * of 10,000 it costs 15 ms. So its reply is short, and may end too early: then what it lacks is looked for one by one.
  */
-export const held = defineFragment({
+export const inFlightFor = defineFragment({
   needs: [inFlight, streamId],
   lua: /* lua */ `
-local function held(group, consumer, ids, inHand)
+local function inFlightFor(group, consumer, ids, heldCount)
   local mine = {}
   if #ids == 0 then return mine end
   local first, last = rangeOf(ids)
-  local limit = math.min(math.max(inHand, #ids), 4 * #ids) + 16
+  local limit = math.min(math.max(heldCount, #ids), 4 * #ids) + 16
   local found = inFlight(group, first, last, limit, consumer)
   for i = 1, #found do mine[found[i][1]] = true end
   if #found < limit then return mine end

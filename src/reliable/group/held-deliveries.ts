@@ -1,12 +1,12 @@
 import type { Entry } from "../../lua/fragments/stream/entry.ts";
 import { Held } from "./held.ts";
 
-/** What one consumer has in hand: the deliveries of which this process knows. */
-export class InHand {
+/** Every delivery that this process holds for one consumer, by the id of its entry. */
+export class HeldDeliveries {
   readonly #held = new Map<string, Held>();
   readonly #onLeft: (held: Held) => void;
 
-  /** `onLeft` is called when one has left. */
+  /** `onLeft` is called with each delivery that is settled or lost, after it was removed. */
   constructor(onLeft: (held: Held) => void) {
     this.#onLeft = onLeft;
   }
@@ -25,13 +25,13 @@ export class InHand {
     return this.#held.has(entryId);
   }
 
-  // One for all, not one for each.
+  // One function for all deliveries, rather than a closure for each.
   readonly #remove = (left: Held): void => {
     this.#held.delete(left.entry.entryId);
     this.#onLeft(left);
   };
 
-  /** Those in hand now. */
+  /** A copy: deliveries may leave while the caller iterates. */
   all(): Held[] {
     return [...this.#held.values()];
   }

@@ -5,7 +5,7 @@ import { defineFragment } from "../../fragment.ts";
  * comes to them.
  * `mayKeep(group, consumer)`: raises an error if that is not permitted.
  */
-export const keepInHand = defineFragment({
+export const keepInFlight = defineFragment({
   keys: ["stream"],
   lua: /* lua */ `
 local function mayKeep(group, consumer)

@@ -1,0 +1,118 @@
+import type { Counters } from "../../observe/counters.ts";
+import type { GroupFace } from "../group/group.ts";
+import type { Held } from "../group/held.ts";
+import type { DeliveryHost, Failure } from "./delivery.ts";
+import { checkRetry, type RetryLadder } from "./retry-ladder.ts";
+
+/** The outcome of a failed delivery: a retry in `delay` milliseconds, or without a delay a dead letter. */
+interface Outcome {
+  readonly reason: string;
+  readonly delay?: number | undefined;
+}
+
+/**
+ * Settles the deliveries of one handle as its options say.
+ *
+ * `ack`, `nack`, `reject` and `extend` serve the user's calls, and report failures to them. The other methods serve
+ * handlers, whose settlements nobody awaits. They retry until Redis replies, never reject, and do nothing if the user's
+ * code has settled the delivery already.
+ */
+export class Settler implements DeliveryHost {
+  readonly #group: GroupFace;
+  readonly #retry: RetryLadder;
+  readonly #warn: (error: unknown) => void;
+  readonly counters: Counters;
+
+  constructor(
+    group: GroupFace,
+    retry: RetryLadder,
+    host: {
+      /** Called when the function given as `retry` has failed. */
+      readonly warn: (error: unknown) => void;
+      readonly counters: Counters;
+    },
+  ) {
+    this.#group = group;
+    this.#retry = retry;
+    this.#warn = host.warn;
+    this.counters = host.counters;
+  }
+
+  get group(): string {
+    return this.#group.settings.group;
+  }
+
+  get queue(): string {
+    return this.counters.queue;
+  }
+
+  deadlineOf(held: Held): number {
+    return this.#group.now(held) + (this.#group.leaseEndsAt(held) - performance.now());
+  }
+
+  ack(held: Held, signal?: AbortSignal): Promise<boolean> {
+    return this.#group.settlements.ack(held, signal);
+  }
+
+  nack(held: Held, failure: Failure, signal?: AbortSignal): Promise<boolean> {
+    return this.#settle(held, this.#outcomeOf(held, failure), signal);
+  }
+
+  reject(held: Held, reason: string, signal?: AbortSignal): Promise<boolean> {
+    return this.#settle(held, { reason }, signal);
+  }
+
+  async extend(held: Held, duration: number, signal?: AbortSignal): Promise<boolean> {
+    const isOurs = await this.#group.settlements.extend(held, signal);
+    // In a handler there is no time limit to move.
+    if (isOurs && held.leaseEndsAt !== Infinity) this.#group.limit(held, duration);
+    return isOurs;
+  }
+
+  /** Acknowledges a delivery. */
+  finish(held: Held): Promise<unknown> {
+    return this.ack(held).catch(() => this.#group.persist(held, () => this.ack(held)));
+  }
+
+  /** Makes the message of a failed delivery retry, or a dead letter. */
+  fail(held: Held, failure: Failure): Promise<void> {
+    const outcome = this.#outcomeOf(held, failure);
+    return this.#group.persist(held, () => this.#settle(held, outcome));
+  }
+
+  /** Makes the message a dead letter. */
+  bury(held: Held, reason: string): Promise<void> {
+    return this.#group.persist(held, () => this.reject(held, reason));
+  }
+
+  /** Returns the message to the group in `delay` milliseconds, as if it had not been delivered. */
+  release(held: Held, delay = 0): Promise<void> {
+    if (delay === 0) return this.#group.release(held);
+    return this.#group.persist(held, () => this.#group.settlements.retry(held, delay, undefined));
+  }
+
+  /** Takes a delivery away from a handler that nobody waits for any more; it counts as a failed attempt. */
+  giveUp(held: Held, why: Error): Promise<void> {
+    return this.#group.giveUp(held, why);
+  }
+
+  #outcomeOf({ attempt }: Held, { error, reason, delay }: Failure): Outcome {
+    if (attempt >= this.#group.settings.maxDeliveries) return { reason };
+    return { reason, delay: delay ?? this.#pauseAfter(attempt, error) };
+  }
+
+  #pauseAfter(attempt: number, error: unknown): number | undefined {
+    try {
+      return this.#retry.pauseAfter(attempt, error);
+    } catch (failure) {
+      this.#warn(failure);
+      return checkRetry().pauseAfter(attempt, error);
+    }
+  }
+
+  #settle(held: Held, { reason, delay }: Outcome, signal?: AbortSignal): Promise<boolean> {
+    const { settlements } = this.#group;
+    if (delay === undefined) return settlements.bury(held, reason, signal);
+    return settlements.retry(held, delay, reason, signal);
+  }
+}

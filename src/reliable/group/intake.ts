@@ -1,0 +1,50 @@
+import { QuarantineError } from "../../errors.ts";
+import type { Queue } from "../../queue/queue.ts";
+import type { Held } from "./held.ts";
+import type { HeldDeliveries } from "./held-deliveries.ts";
+import type { Settlements } from "./settlements.ts";
+import type { Read } from "./stream-connection.ts";
+
+/**
+ * Sorts the entries that a read returned.
+ *
+ * - A message for this group, or for all groups, is held from now on.
+ * - A message for another group is acknowledged: Redis delivers each entry to every group.
+ * - An entry in a foreign format goes to the quarantine, is reported and acknowledged.
+ */
+export class Intake {
+  readonly #queue: Queue;
+  readonly #group: string;
+  readonly #held: HeldDeliveries;
+  readonly #settlements: Settlements;
+
+  constructor(queue: Queue, group: string, held: HeldDeliveries, settlements: Settlements) {
+    this.#queue = queue;
+    this.#group = group;
+    this.#held = held;
+    this.#settlements = settlements;
+  }
+
+  /** Returns the deliveries that are held now. */
+  accept(read: readonly Read[]): Held[] {
+    const taken: Held[] = [];
+    for (const entry of read) {
+      if ("fields" in entry) void this.#setAside(entry.entryId, entry.fields);
+      else if (entry.group !== undefined && entry.group !== this.#group) {
+        void this.#skip(entry.entryId);
+      } else taken.push(this.#held.add(entry));
+    }
+    return taken;
+  }
+
+  async #setAside(entryId: string, fields: readonly Buffer[]): Promise<void> {
+    await this.#queue.quarantine(Buffer.concat(fields), "unreadable");
+    this.#queue.report(new QuarantineError(this.#queue.name, 1));
+    await this.#skip(entryId);
+  }
+
+  /** Acknowledges an entry. If that fails, a later beat finds the entry as a stranger; see `LeaseKeeper`. */
+  async #skip(entryId: string): Promise<void> {
+    await this.#settlements.skip(entryId).catch(() => {});
+  }
+}
