@@ -18,8 +18,8 @@ import type { Part } from "./part.ts";
  * refuses because their fact is old. Such refusals make it safe to learn of a change late.
  *
  * Once {@link attend} was called, the client sends a sign of life every three seconds, or more often if it consumes
- * exclusively. Processes that join or leave publish that on the channel, too. So all processes soon divide the partitions
- * in the same way; until then they may disagree, which is harmless since the division is only advice.
+ * exclusively. Processes that join or leave publish that on the channel, too. So all processes soon divide the
+ * partitions in the same way; until then they may disagree, which is harmless since the division is only advice.
  */
 export class FactWatch implements Listener {
   readonly #queue: string;
@@ -214,7 +214,9 @@ export class FactWatch implements Listener {
     if (!this.#isClosed) this.#timer = setTimeout(() => this.#attendNow(), this.#interval);
   }
 
-  /** Milliseconds until the next sign of life. Its reply has to show in time that another exclusive consumer is late. */
+  /**
+   * Milliseconds until the next sign of life. Its reply has to show in time that another exclusive consumer is late.
+   */
   get #interval(): number {
     if (this.#roles.isExclusive !== true) return INTERVAL;
     const left = this.#members.flatMap(({ name, idle }) =>

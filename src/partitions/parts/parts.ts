@@ -17,8 +17,8 @@ export type Leaving = (part: Part, partition: number) => Promise<void>;
  * The partitions of one queue that this client has open.
  *
  * The client opens every partition that may hold messages according to the fact. Two processes are on duty to transfer
- * the due messages of each; the others only sweep it. When the queue no longer has a partition, the client leaves it: it
- * stops taking there, and migrates what was given back meanwhile.
+ * the due messages of each; the others only sweep it. When the queue no longer has a partition, the client leaves it:
+ * it stops taking there, and migrates what was given back meanwhile.
  */
 export class Parts {
   /** The queue's name. */
