@@ -136,6 +136,20 @@ export class Parts {
     return this.#active.map((partition) => this.at(partition));
   }
 
+  /** Calls `act` for {@link all} partitions at once; returns the results in their order. */
+  async onAll<Result>(
+    act: (part: Part) => Promise<Result>,
+    signal?: AbortSignal,
+  ): Promise<Result[]> {
+    return await Promise.all((await this.all(signal)).map(act));
+  }
+
+  /** Calls `count` for {@link all} partitions at once; returns the sum. */
+  async sum(count: (part: Part) => Promise<number>, signal?: AbortSignal): Promise<number> {
+    const counts = await this.onAll(count, signal);
+    return counts.reduce((sum, one) => sum + one, 0);
+  }
+
   /**
    * Calls `listener` whenever the fact or the members have changed, or an exclusive consumer has released a partition.
    * All partitions are open by then. Returns a function that removes the listener.

@@ -130,16 +130,15 @@ export class PartitionedReady implements ReadyFace {
   }
 
   size(signal?: AbortSignal): Promise<number> {
-    return this.#sum(({ ready }) => ready.size(signal), signal);
+    return this.#parts.sum(({ ready }) => ready.size(signal), signal);
   }
 
   async readAll(signal?: AbortSignal): Promise<Buffer[]> {
-    const parts = await this.#parts.all(signal);
-    return (await Promise.all(parts.map(({ ready }) => ready.readAll(signal)))).flat();
+    return (await this.#parts.onAll(({ ready }) => ready.readAll(signal), signal)).flat();
   }
 
   clear(signal?: AbortSignal): Promise<number> {
-    return this.#sum(({ ready }) => ready.clear(signal), signal);
+    return this.#parts.sum(({ ready }) => ready.clear(signal), signal);
   }
 
   async close(): Promise<void> {
@@ -159,11 +158,6 @@ export class PartitionedReady implements ReadyFace {
     const parts = await this.#parts.all(signal);
     const first = this.#turn++ % parts.length;
     return [...parts.slice(first), ...parts.slice(0, first)];
-  }
-
-  async #sum(count: (part: Part) => Promise<number>, signal?: AbortSignal): Promise<number> {
-    const counts = await Promise.all((await this.#parts.all(signal)).map(count));
-    return counts.reduce((sum, one) => sum + one, 0);
   }
 
   #onChange(): void {
