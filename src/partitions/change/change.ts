@@ -6,7 +6,7 @@ import type { Batch } from "../../lua/fragments/partitions/journal.ts";
 import { MAX_PARTITIONS } from "../../queue/options.ts";
 import { Pause } from "../../time/pause.ts";
 import { FROM_ORDINARY, formatFact, ORDINARY, parseFact, type Fact } from "../ring/fact.ts";
-import { MEMBER_TIMEOUT } from "../parts/fact-watch.ts";
+import { MEMBER_TIMEOUT } from "../parts/members.ts";
 import { fewAtOnce } from "./few-at-once.ts";
 import { activeOf, type Parts } from "../parts/parts.ts";
 import { isInUse, prepare } from "../parts/prepare.ts";

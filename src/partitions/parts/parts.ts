@@ -6,6 +6,7 @@ import { formatFact, FROM_ORDINARY, ORDINARY, partitionsOf, type Fact } from "..
 import type { Creation } from "./creation.ts";
 import { FactWatch } from "./fact-watch.ts";
 import type { Member, Roles } from "./member.ts";
+import { Members } from "./members.ts";
 import type { Part, PartsHost } from "./part.ts";
 import { PartitionNames } from "../ring/ring.ts";
 import { movers } from "../ring/shares.ts";
@@ -29,6 +30,7 @@ export class Parts {
   readonly #open = new Map<number, Part>();
   readonly #creation: Creation;
   readonly #watch: FactWatch;
+  readonly #members: Members;
   #ordinary: Part | undefined;
   readonly #listeners = new Set<() => void>();
   readonly #takes = new Set<string>();
@@ -50,8 +52,9 @@ export class Parts {
     this.#names = new PartitionNames(name);
     const at = (partition: number) => (partition === ORDINARY ? this.ordinary : this.at(partition));
     this.#creation = { partitions, servers: host.serverCount, at };
-    this.#watch = new FactWatch(name, this.at(0), this.#creation, shared);
-    this.#watch.onChange(() => this.#onChange());
+    const onChange = () => this.#onChange();
+    this.#watch = new FactWatch(name, this.first, this.#creation, onChange);
+    this.#members = new Members(name, this.first, this.#watch, shared, onChange);
   }
 
   /** See {@link FactWatch.fact}. */
@@ -64,23 +67,27 @@ export class Parts {
     return this.#watch.known(signal);
   }
 
+  /** See {@link FactWatch.learn}. */
   learn(fact: string): void {
     this.#watch.learn(fact);
   }
 
+  /** See {@link Members.all}. */
   get members(): readonly Member[] {
-    return this.#watch.members;
+    return this.#members.all;
   }
 
+  /** See {@link Members.self}. */
   get self(): string {
-    return this.#watch.self;
+    return this.#members.self;
   }
 
-  /** See {@link FactWatch.exclusive}. */
+  /** See {@link Members.exclusive}. */
   get exclusive(): readonly string[] {
-    return this.#watch.exclusive;
+    return this.#members.exclusive;
   }
 
+  /** See {@link FactWatch.notice}. */
   get notice(): string {
     return this.#watch.notice;
   }
@@ -172,9 +179,9 @@ export class Parts {
     this.#assignDuties();
   }
 
-  /** See {@link FactWatch.attend}. */
+  /** See {@link Members.attend}. */
   attend(roles: Roles): void {
-    this.#watch.attend(roles);
+    this.#members.attend(roles);
   }
 
   /** Announces whether this client takes from `what`; see {@link takeOf}. */
@@ -184,9 +191,9 @@ export class Parts {
     this.attend({ takes: [...this.#takes] });
   }
 
-  /** See {@link FactWatch.announceRelease}. */
+  /** See {@link Members.announceRelease}. */
   announceRelease(): Promise<void> {
-    return this.#watch.announceRelease();
+    return this.#members.announceRelease();
   }
 
   /** Whether nothing is ready in a partition, and no handler of an exclusive consumer has a message of it. */
@@ -200,10 +207,10 @@ export class Parts {
     this.#creation.partitions ??= partitions;
   }
 
-  /** Stops to attend. Facts are still learned from refused scripts: handlers that still run may offer. */
+  /** Stops attending. Facts are still learned from refused scripts: handlers that still run may offer. */
   async stop(): Promise<void> {
     this.#isTransferring = false;
-    await this.#watch.close();
+    await this.#members.close();
     await Promise.all(this.#leavings);
   }
 
@@ -244,7 +251,7 @@ export class Parts {
   }
 
   #assignDuties(): void {
-    const { fact, members, self } = this.#watch;
+    const { fact, members, self } = this;
     if (fact === undefined || !this.#isTransferring) return;
     const names = members.filter(({ roles }) => roles.moves).map(({ name }) => name);
     for (const partition of this.#active) {
