@@ -23,7 +23,7 @@ export class PartitionedDeadLetters<T> extends DeadLetters<T> {
   }
 
   override size(options?: CallOptions): Promise<number> {
-    return this.#sum((letters) => letters.size(options), options);
+    return this.#parts.sum((part) => this.#lettersOf(part).size(options), options?.signal);
   }
 
   override async *[Symbol.asyncIterator](): AsyncGenerator<DeadLetter<T>, void, void> {
@@ -31,30 +31,18 @@ export class PartitionedDeadLetters<T> extends DeadLetters<T> {
   }
 
   override redrive(id: MessageId | string, options?: RedriveOptions): Promise<number> {
-    return this.#sum((letters) => letters.redrive(id, options), options);
+    return this.#parts.sum((part) => this.#lettersOf(part).redrive(id, options), options?.signal);
   }
 
   override async remove(id: MessageId | string, options?: CallOptions): Promise<boolean> {
-    const removed = await this.#onAll((letters) => letters.remove(id, options), options);
+    const removed = await this.#parts.onAll(
+      (part) => this.#lettersOf(part).remove(id, options),
+      options?.signal,
+    );
     return removed.includes(true);
   }
 
   override clear(options?: CallOptions): Promise<number> {
-    return this.#sum((letters) => letters.clear(options), options);
-  }
-
-  async #sum(
-    count: (letters: DeadLetters<T>) => Promise<number>,
-    options?: CallOptions,
-  ): Promise<number> {
-    return (await this.#onAll(count, options)).reduce((sum, one) => sum + one, 0);
-  }
-
-  async #onAll<Result>(
-    act: (letters: DeadLetters<T>) => Promise<Result>,
-    options?: CallOptions,
-  ): Promise<Result[]> {
-    const parts = await this.#parts.all(options?.signal);
-    return await Promise.all(parts.map((part) => act(this.#lettersOf(part))));
+    return this.#parts.sum((part) => this.#lettersOf(part).clear(options), options?.signal);
   }
 }

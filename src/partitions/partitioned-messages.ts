@@ -174,7 +174,11 @@ export class PartitionedMessages implements DelayedFace {
   }
 
   async makePlain(signal?: AbortSignal): Promise<PlainResult> {
-    const results = await this.#onAll((messages) => messages.makePlain(signal), signal);
+    this.checkOpen();
+    const results = await this.#parts.onAll(
+      (part) => this.#messagesOf(part).makePlain(signal),
+      signal,
+    );
     const sum = (of: (result: PlainResult) => number) =>
       results.reduce((total, result) => total + of(result), 0);
     return {
@@ -185,18 +189,24 @@ export class PartitionedMessages implements DelayedFace {
     };
   }
 
-  size(signal?: AbortSignal): Promise<number> {
-    return this.#sum((messages) => messages.size(signal), signal);
+  async size(signal?: AbortSignal): Promise<number> {
+    this.checkOpen();
+    return await this.#parts.sum((part) => this.#messagesOf(part).size(signal), signal);
   }
 
   async nextDeadline(signal?: AbortSignal): Promise<number | undefined> {
-    const deadlines = await this.#onAll((messages) => messages.nextDeadline(signal), signal);
+    this.checkOpen();
+    const deadlines = await this.#parts.onAll(
+      (part) => this.#messagesOf(part).nextDeadline(signal),
+      signal,
+    );
     const found = deadlines.filter((deadline) => deadline !== undefined);
     return found.length > 0 ? Math.min(...found) : undefined;
   }
 
-  clear(signal?: AbortSignal): Promise<number> {
-    return this.#sum((messages) => messages.clear(signal), signal);
+  async clear(signal?: AbortSignal): Promise<number> {
+    this.checkOpen();
+    return await this.#parts.sum((part) => this.#messagesOf(part).clear(signal), signal);
   }
 
   async settled(): Promise<void> {
@@ -230,23 +240,6 @@ export class PartitionedMessages implements DelayedFace {
       }
       return (await this.#routing.everywhere(idOrKey, act, isHit, signal)).find(isHit);
     });
-  }
-
-  async #sum(
-    count: (messages: DelayedMessages) => Promise<number>,
-    signal?: AbortSignal,
-  ): Promise<number> {
-    const counts = await this.#onAll(count, signal);
-    return counts.reduce((sum, one) => sum + one, 0);
-  }
-
-  async #onAll<Result>(
-    act: (messages: DelayedMessages) => Promise<Result>,
-    signal?: AbortSignal,
-  ): Promise<Result[]> {
-    this.checkOpen();
-    const parts = await this.#parts.all(signal);
-    return await Promise.all(parts.map((part) => act(this.#messagesOf(part))));
   }
 
   get #first(): DelayedMessages {

@@ -19,8 +19,7 @@ export class PartitionedPauses implements Pick<PauseWatch, "pause" | "resume" | 
 
   /** Whether any partition is paused. A call that failed half way may have paused only some of them. */
   async ask(signal?: AbortSignal): Promise<boolean> {
-    const parts = await this.#parts.all(signal);
-    const flags = await Promise.all(parts.map(({ pauses }) => pauses.ask(signal)));
+    const flags = await this.#parts.onAll(({ pauses }) => pauses.ask(signal), signal);
     return flags.includes(true);
   }
 

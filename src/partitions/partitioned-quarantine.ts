@@ -14,7 +14,7 @@ export class PartitionedQuarantine extends Quarantine {
   }
 
   override async size(options?: CallOptions): Promise<number> {
-    return await this.#sum((quarantine) => quarantine.size(options), options);
+    return await this.#parts.sum(({ quarantine }) => quarantine.size(options), options?.signal);
   }
 
   override async *[Symbol.asyncIterator](): AsyncGenerator<Buffer, void, void> {
@@ -31,15 +31,6 @@ export class PartitionedQuarantine extends Quarantine {
   }
 
   override async clear(options?: CallOptions): Promise<number> {
-    return await this.#sum((quarantine) => quarantine.clear(options), options);
-  }
-
-  async #sum(
-    count: (quarantine: Quarantine) => Promise<number>,
-    options?: CallOptions,
-  ): Promise<number> {
-    const parts = await this.#parts.all(options?.signal);
-    const counts = await Promise.all(parts.map(({ quarantine }) => count(quarantine)));
-    return counts.reduce((sum, one) => sum + one, 0);
+    return await this.#parts.sum(({ quarantine }) => quarantine.clear(options), options?.signal);
   }
 }

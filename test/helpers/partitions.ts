@@ -1,4 +1,4 @@
-import type { Batch, Traveller } from "../../src/lua/fragments/partitions/journal.ts";
+import type { Batch, BatchRow } from "../../src/lua/fragments/partitions/journal.ts";
 import { dropBatch } from "../../src/lua/partitions/drop-batch.ts";
 import { pushIn } from "../../src/lua/partitions/push-in.ts";
 import { run } from "../../src/lua/script.ts";
@@ -18,7 +18,7 @@ export interface Row {
   readonly value: Bytes;
 }
 
-function asRow({ to, kind, score, name, value }: Traveller): Row {
+function asRow({ to, kind, score, name, value }: BatchRow): Row {
   return { to, kind, score, name: name.toString("latin1"), value: value.toString("latin1") };
 }
 

@@ -2,20 +2,20 @@ import { clock } from "../fragments/clock.ts";
 import { asNumber, asRow, asRows, asText, orNothing, type RawReply } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
-/** Who has a queue open, and how many partitions it has. */
+/** The processes that have a queue open, and the fact. */
 export interface Attendance {
-  /** The fact that is there, if there is one; see `fact.ts`. */
+  /** The stored fact, if there is one; see `fact.ts`. */
   readonly fact: string | undefined;
-  /** The processes that were seen lately, in no order that means anything, and how many milliseconds ago. */
+  /** The processes that were seen lately, in no particular order; `idle` is how many milliseconds ago. */
   readonly members: readonly { readonly member: string; readonly idle: number }[];
 }
 
 /**
- * Notes that the process `member` has the queue open, or if `gone` is 1 that it has not any more; returns
- * who has.
+ * Notes that the process `member` has the queue open, or no longer has if `gone` is 1. Returns all processes that have.
  *
- * Whoever was not seen for `timeout` milliseconds is dropped, and so is who was seen that far in the future: the
- * clock has been set back since. Removals come first: behind one Redis takes every write, even if memory is full.
+ * Drops members that were not seen for `timeout` milliseconds, and those seen that far in the future: the clock has
+ * been set back since. The removals come first: after a removal Redis accepts every write of the script, even if its
+ * memory is full.
  */
 export const attend = defineScript({
   name: "attend",

@@ -10,39 +10,40 @@ import { retry } from "../fragments/failed/retry.ts";
 import { asFlag, asNumber, asRow } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
-/** How many there are of what a partition still has. */
+/** How many messages are left in a partition, by their state. */
 export interface Left {
   readonly delayed: number;
-  /** In the ready LIST, and about how many entries of the stream a group is still to be given. */
+  /** Payloads in the ready LIST, and about how many entries of the stream some group has not been given yet. */
   readonly ready: number;
-  /** For all groups. */
+  /** Over all groups. */
   readonly inFlight: number;
   readonly dead: number;
-  /** Unreadable members included. */
+  /** Includes members that could not be unpacked. */
   readonly quarantined: number;
   readonly retrying: number;
 }
 
-/** A batch, and what is left in the partition besides. */
+/** A batch, and what is left in the partition afterwards. */
 export interface DrainedPage extends Batch {
-  /** Whether the next page may find more at once. A page may be done without anything to bring over. */
+  /** Whether the next page may find more at once: this one ended at a limit, or met an open batch. It may be empty. */
   readonly isMore: boolean;
   readonly left: Left;
 }
 
 /**
- * Takes what is not delayed out of a partition that goes, `limit` things at most (a thousand, or Lua's stack may be too
- * small) and about `maxBytes`: first the ready LIST, from its head, the quarantine, and what nobody could unpack, all of which goes to the partition `into`; then
- * dead letters and ready entries, each to its bucket's partition in `buckets`.
+ * Takes what is not delayed out of a partition that is being removed: at most `limit` things, and about `maxBytes`. The
+ * ready LIST, the quarantine and members that could not be unpacked go to the partition `into`, each from its head. Dead
+ * letters and entries of the stream follow, each to the partition of its bucket in `buckets`. A `limit` above a thousand
+ * may overflow Lua's stack.
  *
- * An entry travels for each group by itself. What is in flight for a consumer that has died goes, too, with the
- * delivery counted: one that Redis has not seen for the visibility timeout which its name tells, or `timeout`
- * for foreign names. What is in flight for a consumer that lives stays, and is counted in what is left. Entries that no
- * group needs any more are not.
+ * An entry migrates once for each group. Entries in flight for a dead consumer migrate, too, with the delivery counted. A
+ * consumer counts as dead if Redis has not seen it for the visibility timeout in its name, or for `timeout` milliseconds
+ * if its name has none. Entries in flight for a live consumer stay, and count as left. Entries that no group needs any
+ * more do not count.
  *
- * They are in the journal until `dropBatch`. If a batch is under way already, nothing is taken out, and that one is
- * returned. If Redis refuses a write, as with a full memory, nothing has changed: what may be refused is tried before
- * the journal is written.
+ * Everything is in the journal until `dropBatch`. If a batch is open already, the script takes nothing out and returns
+ * that batch. If Redis refuses a write, as when its memory is full, nothing has changed: every command that may be refused
+ * is tried before the journal is written.
  */
 export const drainPage = defineScript({
   name: "drain-page",
@@ -50,7 +51,7 @@ export const drainPage = defineScript({
   args: ["limit", "maxBytes", "into", "buckets", "timeout"],
   needs: [consumersOf, destination, entry, finish, inFlight, info, journal, letter, retry],
   lua: /* lua */ `
--- Nothing is behind the greatest of all ids, and it may not be asked for.
+-- The greatest id of all. No entry can follow it, and Redis refuses a range that begins after it.
 local greatest = "18446744073709551615-18446744073709551615"
 local function entriesBehind(key, id, count)
   if id == greatest then return {} end
@@ -90,7 +91,7 @@ local function add(to, kind, score, name, value)
   rows[#rows + 1] = row
   size = size + #row
 end
--- Calls visit for what read finds, a few at a time, since each may be large.
+-- Calls visit for each item that read returns. Reads a few items at a time, since each may be large.
 local function takeEach(read, visit)
   while seen < limit and size < maxBytes do
     local count = math.min(10, limit - seen)
@@ -124,7 +125,7 @@ local function takeDead()
   removals[#removals + 1] = function() redis.call("XDEL", dead, unpack(ids)) end
 end
 
--- Returns whether the entry may be deleted whatever other groups say.
+-- Returns whether the entry may be deleted without regard to other groups.
 local isForeign = {}
 local function takeEntry(id, fields, group, hasDied)
   local entry = entryOf(fields)
@@ -157,7 +158,7 @@ local function takeUnread(group, last)
   end
   removals[#removals + 1] = function()
     if not group then return redis.call("XDEL", stream, unpack(ids)) end
-    -- As if the group had been given them and had acknowledged them.
+    -- Leaves the group as if it had been given the entries and had acknowledged them.
     redis.call("XGROUP", "SETID", stream, group, last)
     finish(group, ids, isOwn)
   end
@@ -171,7 +172,7 @@ local function takeInFlight(group, consumer)
     local id = found[1]
     last = "(" .. id
     ids[#ids + 1] = id
-    -- One whose data are gone is only acknowledged.
+    -- An entry that was deleted from the stream is only acknowledged.
     local entry = redis.call("XRANGE", stream, id, id)[1]
     isOwn[id] = entry and takeEntry(id, entry[2], group, true)
   end)

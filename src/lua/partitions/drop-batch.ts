@@ -2,9 +2,7 @@ import { journal } from "../fragments/partitions/journal.ts";
 import { asNumber } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
-/**
- * Drops the batch that is under way if it has this number; returns whether it had. All that is in it must have arrived.
- */
+/** Drops the open batch if it has this number, and returns whether it had. All its rows must have arrived by then. */
 export const dropBatch = defineScript({
   name: "drop-batch",
   keys: ["journal"],

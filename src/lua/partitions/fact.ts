@@ -4,12 +4,12 @@ import { asBuffer } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
 /*
- * The fact of how many partitions a queue has: a text that begins with its epoch, a whole number that grows by one with
- * each change, and a colon. Whoever changes it publishes it on the channel `notice`; that is a hint, which
- * may be refused.
+ * The fact says how many partitions a queue has. It is a text that begins with its epoch, a whole number that grows by
+ * one with each change, and a colon. A script that changes it also publishes it on the channel `notice`. Redis may
+ * refuse that: a notice is only a hint.
  */
 
-/** The fact that is there, if there is one. */
+/** Returns the stored fact; undefined if there is none. */
 export const readFact = defineScript({
   name: "read-fact",
   keys: ["partitions"],
@@ -18,7 +18,7 @@ export const readFact = defineScript({
   reply: (raw) => (raw === null ? undefined : asBuffer(raw).toString()),
 });
 
-/** Writes `fact` if `condition` holds for the one that is there, `found`; returns the one that is there then. */
+/** Writes `fact` if `condition` is true for the stored fact, `found`. Returns the fact that is stored afterwards. */
 const defineChange = <const Arg extends string>(
   name: string,
   args: readonly Arg[],
@@ -38,10 +38,10 @@ return fact
     reply: (raw) => asBuffer(raw).toString(),
   });
 
-/** Writes the fact if there is none; returns the one that is there then. */
+/** Writes the fact if there is none. Returns the fact that is stored afterwards. */
 export const createFact = defineChange("create-fact", [], "not found");
 
-/** Writes the fact if its epoch is later than that of the one which is there; returns the one that is there then. */
+/** Writes the fact if its epoch is later than the stored one's. Returns the fact that is stored afterwards. */
 export const advanceFact = defineChange(
   "advance-fact",
   [],
@@ -49,15 +49,14 @@ export const advanceFact = defineChange(
 );
 
 /**
- * Writes the fact if the one that is there is `expected`; returns the one that is there then, empty if there is
- * none.
+ * Writes the fact if the stored one is `expected`. Returns the fact that is stored afterwards, empty if there is none.
  */
 export const changeFact = defineChange("change-fact", ["expected"], "found == expected");
 
 /**
- * As {@link changeFact}, for the fact with which a change of the number begins; it writes `holding` instead of `fact` if a
- * process consumes the queue exclusively: one was seen within `timeout` milliseconds. Whoever joins later learns the
- * fact as it joins; so nobody consumes exclusively while that is not held to.
+ * Does what {@link changeFact} does, for the fact that begins a change of the number. Writes `holding` instead of
+ * `fact` if a process that consumes the queue exclusively was seen within `timeout` milliseconds. A process that joins
+ * later learns the fact before it consumes anything.
  */
 export const beginChange = defineScript({
   name: "begin-change",

@@ -7,38 +7,38 @@ import { defineScript } from "../script.ts";
 /*
  * The lease on a partition that is consumed exclusively, in the HASH `holder`:
  *
- * - `holder`: the process that has it. Nobody has if it is missing.
- * - `fence`: grows by one each time another process takes it. It stays for ever.
+ * - `holder`: the process that has the lease; missing if none has.
+ * - `fence`: grows by one each time another process takes the lease. Never deleted.
  * - `until`: the server's time (epoch ms) when the lease is over.
- * - `connection`: the id and the name of the connection on which the holder takes, with a space between.
- * - `stale`: the same of predecessors that did not release it, a line each. They have to be ended before anything is
- *   taken.
- * - `idle`: the epoch of the fact for which the holder has said that it has nothing in hand.
- * - `group`, `consumer`: of a reliable queue, the group, and the holder's consumer in it.
- * - `orphans`: consumers of predecessors that may have entries in flight, a line each: of one that did not release it, or
- *   behind a "=" of one that did, and has left them to the next holder. See `inherit`.
+ * - `connection`: the id and the name of the connection on which the holder takes, separated by a space.
+ * - `stale`: the connections of predecessors that did not release the lease, one line each. The holder has to kill them
+ *   before it takes anything.
+ * - `idle`: the epoch of the fact for which the holder has noted that it holds no message.
+ * - `group`, `consumer`: in a reliable queue, the group, and the holder's consumer in it.
+ * - `orphans`: consumers of predecessors that may have entries in flight, one line each. A line begins with "=" if that
+ *   predecessor released the lease and so left the entries to the next holder on purpose. See `inherit`.
  */
 
-/** What came of an attempt to take the lease. */
+/** The outcome of an attempt to take the lease. */
 export interface Hold {
-  /** Whether it is the caller's now. */
+  /** Whether the caller has the lease now. */
   readonly isOurs: boolean;
   readonly fence: number;
-  /** After so many milliseconds the lease that somebody else has is over, unless it is renewed. */
+  /** Milliseconds until another process's lease is over, unless it is renewed; 0 if the caller has the lease. */
   readonly wait: number;
-  /** The connections of predecessors that did not release it, as they were noted. */
+  /** Lines of `stale`. */
   readonly stale: readonly string[];
-  /** Consumers of predecessors, as they are noted. */
+  /** Lines of `orphans`. */
   readonly orphans: readonly string[];
-  /** The group that it is held for. */
+  /** The group for which the partition is held. */
   readonly group: string;
 }
 
 /**
- * Takes the lease for `duration` milliseconds, if nobody has it, or it is over, or the process has it already. Even then
- * it begins anew, with another connection.
+ * Takes the lease for `duration` milliseconds, if no process has it, it is over, or this process has it. In the last
+ * case the lease begins anew, with another connection and the same fence.
  *
- * A lease that ends more than twice that far in the future counts as over: the clock has been set back since.
+ * A lease that ends more than two durations in the future counts as over: the clock has been set back since.
  */
 export const hold = defineScript({
   name: "hold",
@@ -57,7 +57,7 @@ local function push(line, lines) return lines == "" and line or line .. "\\n" ..
 if owner ~= process then fence = fence + 1 end
 if found[4] then stale = push(found[4], stale) end
 if found[6] then orphans = push(found[6], orphans) end
--- At once, so that nothing is done if memory is full.
+-- One command, so that nothing has changed if memory is full.
 redis.call("HSET", holder, "holder", process, "fence", string.format("%.0f", fence), "group", group,
   "until", string.format("%.0f", now + duration), "stale", stale, "orphans", orphans)
 redis.call("HDEL", holder, "connection", "consumer", "idle")
@@ -80,7 +80,7 @@ function linesOf(lines: RawReply | undefined): string[] {
     .filter((line) => line !== "");
 }
 
-/** Makes the lease last for `duration` milliseconds from now; returns whether it is still the process's. */
+/** Makes the lease last `duration` milliseconds from now. Returns whether the process still has it. */
 export const renewHold = defineScript({
   name: "renew-hold",
   keys: ["holder"],
@@ -95,8 +95,8 @@ return 1
 });
 
 /**
- * Notes the connection on which the process takes. The predecessors' are struck out: the process has ended them
- * before. Returns whether the lease is still the process's.
+ * Notes the connection on which the process takes, and clears `stale`: the process has killed those connections before.
+ * Returns whether the process still has the lease.
  */
 export const noteHold = defineScript({
   name: "note-hold",
@@ -112,8 +112,9 @@ return 1
 });
 
 /**
- * Gives the lease up, if it is the process's; returns whether it was. It has ended its own connection before, but
- * perhaps not those of its predecessors. What is in flight for its consumer is left to the next holder.
+ * Releases the lease. Returns whether the process still had it. The process has closed its own connection before;
+ * `stale` stays, since it may not have killed its predecessors'. Entries in flight for its consumer are left to the
+ * next holder.
  */
 export const releaseHold = defineScript({
   name: "release-hold",

@@ -8,23 +8,23 @@ import { settle } from "../fragments/stream/settle.ts";
 import { asArray, asFlag, asNumber, asRow } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
-/** What a holder has inherited. */
+/** The deliveries that a holder has inherited. */
 export interface Inheritance {
   /** Whether the lease is still the caller's. */
   readonly isOurs: boolean;
-  /** In flight for the holder now, in the order in which they have to be handled. */
+  /** Now in flight for the holder, in the order in which they have to be handled. */
   readonly entries: readonly Entry[];
   /** How many became dead letters. */
   readonly buried: number;
 }
 
 /**
- * Notes the holder's consumer, and gives it what is in flight for its predecessors', `limit` entries of each at most, so that it is
- * handled before anything that nobody was given yet. `counted` (1 or 0): whether that counts as an attempt; one
- * that has had `maxDeliveries` becomes a dead letter.
+ * Notes the holder's consumer, and passes to it what is in flight for the consumers of its predecessors, `limit`
+ * entries of each at most, to be handled before any undelivered message. `counted` (1 or 0) is whether the lost
+ * delivery counts as an attempt; a message that has had `maxDeliveries` attempts becomes a dead letter.
  *
- * A message gets another entry, which has the attempts. It is in flight though the group has not come to it: it has
- * to be settled before the next read.
+ * Each message gets a new entry, which holds its attempts. The group has not reached that entry yet, so it would be
+ * delivered a second time: the holder has to settle it before the next read.
  */
 export const inherit = defineScript({
   name: "inherit",

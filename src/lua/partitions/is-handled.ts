@@ -4,9 +4,12 @@ import { asNumber } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
 /**
- * Whether all that was ready in an exclusively consumed partition is handled: nothing is ready, nothing is in flight in
- * the group that it is consumed by (in any, if none was ever), and the holder of a plain one has said for the fact with
- * this `epoch` that it has nothing in hand. It need not if its lease is over.
+ * Whether everything that was ready in an exclusively consumed partition is handled:
+ *
+ * - Nothing is ready.
+ * - Nothing is in flight for the group that consumes the partition, or for any group if none has ever held it.
+ * - In a plain queue, the holder has noted for the fact with this `epoch` that it holds no message, or its lease is
+ *   over.
  */
 export const isHandled = defineScript({
   name: "is-handled",
@@ -31,7 +34,7 @@ if redis.call("XLEN", stream) > 0 then
   end
   if not isKnown then return 0 end
 end
--- What a consumer of a group has in hand is in flight.
+-- In a reliable queue, every message that a handler holds is in flight.
 if (found[4] or "") ~= "" then return 1 end
 local isOver = (tonumber(found[2]) or 0) <= math.floor(clock() / 1000)
 return (not found[1] or isOver or found[3] == epoch) and 1 or 0

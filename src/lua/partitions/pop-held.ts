@@ -2,17 +2,17 @@ import { holds } from "../fragments/partitions/holds.ts";
 import { asBuffer, asFlag, asRow, orNothing } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
-/** What a holder has popped. */
+/** The outcome of a pop by the holder of a partition. */
 export interface HeldPop {
   /** Whether the lease is still the caller's. */
   readonly isOurs: boolean;
-  /** Undefined if there was none. */
+  /** Undefined if nothing was ready. */
   readonly payload: Buffer | undefined;
 }
 
 /**
- * Pops a ready payload for the holder of the partition, which has nothing else in hand; if there is none, notes that it
- * is idle for the fact with this `epoch`. Nothing is popped if the lease is not the process's.
+ * Pops a ready payload for the holder of the partition, which must hold no other. If nothing is ready, notes that the
+ * holder is idle for the fact with this `epoch`. Pops nothing if the process has lost the lease.
  */
 export const popHeld = defineScript({
   name: "pop-held",

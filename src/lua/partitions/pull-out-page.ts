@@ -4,23 +4,24 @@ import { BATCH, type Batch } from "../fragments/partitions/journal.ts";
 import { asBuffer, asRow, orNothing } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
-/** A batch, and where to go on. */
+/** A batch, and the cursor of the next page. */
 export interface PulledPage extends Batch {
-  /** The next cursor; undefined at the end. Behind a batch that was under way already it is the same one again. */
+  /** The next cursor; undefined at the end. If the batch was open already, the cursor of this page. */
   readonly next: Buffer | undefined;
 }
 
-/** Before the first page. */
+/** The cursor of the first page. */
 export const FIRST_PAGE = Buffer.alloc(0);
 
 /**
- * Looks at the delayed messages of this partition from the latest deadline down, and behind them at the retries,
- * `limit` at a time at most and about `maxBytes`; takes out those that belong to another partition, as
- * `pullOutKeys` does. O(log N) for each page.
+ * Looks at the delayed messages of this partition from the latest deadline down, and after them at the retries: at most
+ * `limit` at a time, and about `maxBytes`. Takes out those that belong to another partition, as `pullOutKeys` does.
+ * O(log N) for each page.
  *
- * A cursor is `m` or `r` (messages, retries), and behind it the score of the last one and how its bytes begin, so
- * that whatever stays is seen once, whoever adds or removes others meanwhile. The first 32 bytes mostly
- * tell its place, since an id is in them; where the next one begins in the same way, all bytes are there.
+ * A cursor is `m` (messages) or `r` (retries), followed by the score of the last member that was looked at and the
+ * beginning of its bytes. So every member that stays is looked at exactly once, even if others come and go between two
+ * pages. The first 32 bytes include the id and are nearly always unique; if the next member begins with the same 32,
+ * the cursor holds all bytes.
  */
 export const pullOutPage = defineScript({
   name: "pull-out-page",
@@ -45,7 +46,7 @@ local function isBefore(a, b)
   if order == 0 then return #a < #b end
   return order < 0
 end
--- How many stand before the cursor.
+-- How many members are before the cursor.
 local function findRank()
   if #cursor < 2 then return redis.call("ZCARD", zset) end
   local length = cursor:byte(2)

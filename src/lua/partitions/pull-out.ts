@@ -8,14 +8,15 @@ import { asRow } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
 /**
- * Takes the messages that the rows stand for out of this partition, to be brought to those that they belong to. What
- * belongs to this one (`own`, or -1) stays. `buckets`: the partition of each of the 1,024 buckets, a byte each.
+ * Takes the `wanted` messages out of this partition, so that they can be put into the partitions that they belong to.
+ * Messages that belong to this one (`own`; -1 for the ordinary queue) stay. `buckets` holds the partition of each of
+ * the 1,024 buckets, one byte each.
  *
- * They are in the journal until `dropBatch`. If a batch is under way already, nothing is taken out, and that one
- * is returned.
+ * The messages are in the journal until `dropBatch`. If a batch is open already, the script takes nothing out and
+ * returns that batch.
  *
- * If Redis refuses a write, as with a full memory, nothing has changed. Elements of the insertion order stay behind, as
- * those of cancelled messages do.
+ * If Redis refuses a write, as when its memory is full, nothing has changed. The messages' elements in the insertion
+ * order stay behind, as they do when a message is cancelled.
  */
 const definePullOut = (name: string, add: string, into: Into = "list") =>
   defineScript({
@@ -45,12 +46,12 @@ const addRetries = /* lua */ `else
     for i, name in ipairs(names) do addRetry(name, string.format("%.17g", dues[i])) end
   `;
 
-/** By business keys. */
+/** Takes messages out by business key. */
 export const pullOutKeys = definePullOut("pull-out-keys", add("delayedWith"));
 
 /**
- * By addresses, with ids of 8 or 16 bytes. The form "stream" looks among the retries, too, for a message that is
- * not delayed.
+ * Takes messages out by address, with ids of 8 or 16 bytes. The form `stream` also looks among the retries for a
+ * message that is not delayed.
  */
 export const pullOutIds = {
   list: definePullOut("pull-out-ids", add("locate")),

@@ -9,16 +9,16 @@ import { asNumber } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
 /**
- * Puts what has come from another partition into this one: the rows of batch `number` of partition `source` that go to
- * here; see `journal.ts`. Returns false, and changes nothing, if that batch or a later one has arrived already.
+ * Puts rows from another partition into this one: those rows of batch `number` of partition `source` that belong here;
+ * see `journal.ts`. Returns false and changes nothing if that batch or a later one has arrived already.
  *
- * A message or a retry that is here stays as it is. A business key leads to the message that has come, unless it leads
- * to another one. The consumer group of an entry is made where it is missing, and given all that is in the stream.
+ * A message or a retry that is already here stays as it is. A business key is made to point to the arriving message,
+ * unless it points to another delayed message. A missing consumer group of an entry is created at the beginning of the
+ * stream.
  *
- * Redis rolls nothing back. So every write tells how it is undone, and the arrival is noted last: a batch that is
- * refused (a full memory, WRONGTYPE, an ACL) can be sent again. If not even the undoing is permitted, what was
- * written before comes twice then, but for delayed messages and retries; nothing is lost. A group that was
- * made stays.
+ * Redis rolls nothing back, so every write records how to undo it, and the arrival is noted last. A batch that Redis
+ * refuses (full memory, WRONGTYPE, an ACL) can thus be sent again. If Redis refuses the undoing as well, nothing is
+ * lost, but rows other than delayed messages and retries may arrive twice. A created group stays.
  */
 export const pushIn = defineScript({
   name: "push-in",
@@ -116,7 +116,7 @@ local function putDead(value)
   write(function(id) redis.pcall("XDEL", dead, id) end, "XADD", dead, "*", unpack(fields))
 end
 
--- Something that is only read may be refused, too, behind what was written.
+-- Reads may be refused as well, after something was written.
 local isRead, refusal = pcall(function()
   for each row do
     if failure then break end
@@ -128,17 +128,17 @@ local isRead, refusal = pcall(function()
     else push("unreadable", value) end
   end
 end)
--- Redis 6.2 raises a text.
+-- Redis 6.2 raises a string.
 if not isRead then failure = type(refusal) == "table" and refusal or { err = "ERR " .. tostring(refusal) } end
 for list, all in pairs(elements) do
-  -- Lua's stack holds some thousand values.
+  -- Lua's stack holds a few thousand values.
   for from = 1, #all, 1000 do
     local last = math.min(from + 999, #all)
     local function takeBack() redis.pcall("LTRIM", lists[list], 0, from - last - 2) end
     write(takeBack, "RPUSH", lists[list], unpack(all, from, last))
   end
 end
--- Publish for a new head only, as in offer. Nobody who listens expects what is no deadline.
+-- Publish for a new head only, as in offer. A negative deadline is published as 0: listeners expect a legal one.
 if first < earliest then write(function() end, "PUBLISH", channel, math.max(first, 0)) end
 write(function() end, "HSET", arrivals, source, number)
 if failure then

@@ -3,11 +3,11 @@ import { asNumber } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
 /**
- * Removes what an empty partition leaves behind that has gone: elements of the insertion order that stand for
- * nothing, groups that get nothing, the pause. Returns false, and changes nothing, if anything is in it.
+ * Deletes the keys of a removed partition that is empty: stale elements of the insertion order, consumer groups, the
+ * pause. Returns false and changes nothing if the partition holds anything.
  *
- * The fact stays, since it tells those who come late, and so do the numbers of the batches that have left and arrived:
- * the partition may come back.
+ * The fact stays, so that Redis still refuses processes that know less. The numbers of batches that left and arrived
+ * stay as well, since the partition may be used again.
  */
 export const removeRemains = defineScript({
   name: "remove-remains",

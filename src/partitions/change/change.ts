@@ -6,7 +6,7 @@ import type { Batch } from "../../lua/fragments/partitions/journal.ts";
 import { MAX_PARTITIONS } from "../../queue/options.ts";
 import { Pause } from "../../time/pause.ts";
 import { FROM_ORDINARY, formatFact, ORDINARY, parseFact, type Fact } from "../ring/fact.ts";
-import { MEMBER_TIMEOUT } from "../parts/fact-watch.ts";
+import { MEMBER_TIMEOUT } from "../parts/members.ts";
 import { fewAtOnce } from "./few-at-once.ts";
 import { activeOf, type Parts } from "../parts/parts.ts";
 import { isInUse, prepare } from "../parts/prepare.ts";
@@ -32,10 +32,10 @@ export interface ChangeOptions {
 /**
  * Changes the number of a queue's partitions while the queue is in use.
  *
- * Any process may begin a change, and any may finish it: the fact says what is left to do. First the new fact is written
- * beside every partition, so Redis refuses processes that know less. Then the delayed messages migrate, a page at a time,
- * and after them everything else in partitions that are removed. Meanwhile a call that looks for a message migrates that
- * message itself.
+ * Any process may begin a change, and any may finish it: the fact says what is left to do. First the new fact is
+ * written beside every partition, so Redis refuses processes that know less. Then the delayed messages migrate, a page
+ * at a time, and after them everything else in partitions that are removed. Meanwhile a call that looks for a message
+ * migrates that message itself.
  */
 export class Change {
   readonly #parts: Parts;
@@ -52,9 +52,9 @@ export class Change {
   }
 
   /**
-   * Resolves when the queue has `count` partitions and every message is where it belongs. Messages in the ordinary queue
-   * of the same name migrate as well, even if the number stays the same. With `keepsOrdinary` that queue becomes a part
-   * instead, and keeps its messages.
+   * Resolves when the queue has `count` partitions and every message is where it belongs. Messages in the ordinary
+   * queue of the same name migrate as well, even if the number stays the same. With `keepsOrdinary` that queue becomes
+   * a part instead, and keeps its messages.
    */
   async run(count: number): Promise<void> {
     const { signal, keepsOrdinary } = this.#options;
@@ -177,8 +177,8 @@ export class Change {
   }
 
   /**
-   * Ends the change with a stable fact. Partition 0 gets that after the others: by then Redis refuses to take messages out
-   * of those for this change, and every batch that was taken out has arrived.
+   * Ends the change with a stable fact. Partition 0 gets that after the others: by then Redis refuses to take messages
+   * out of those for this change, and every batch that was taken out has arrived.
    */
   async #settle(fact: Fact): Promise<void> {
     const stable: Fact = { ...fact, epoch: fact.epoch + 1, from: fact.to, state: "stable" };

@@ -4,7 +4,9 @@ import type { ChangeOptions, ChangeProgress } from "./change.ts";
 
 /** Options of `setPartitions`. */
 export interface SetPartitionsOptions extends CallOptions {
-  /** Called after each step that has migrated messages or has found some left. Costs nothing. Defaults to no callback. */
+  /**
+   * Called after each step that has migrated messages or has found some left. Costs nothing. Defaults to no callback.
+   */
   readonly onProgress?: (progress: ChangeProgress) => void;
   /**
    * Makes the ordinary queue of the same name a part of this one, for as long as some processes run without the option

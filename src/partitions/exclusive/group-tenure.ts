@@ -13,8 +13,8 @@ import type { Part } from "../parts/part.ts";
  * Reads the stream of a partition while the lease lasts, one message at a time, as a separate consumer.
  *
  * It begins with the messages that its predecessors left in flight, and leaves its own in flight for its successor.
- * Giving them back instead would put them behind later messages. When the connection is lost, a lost reply may have held
- * an entry, which is then in flight. So the tenure ends, and the next one begins with that entry.
+ * Giving them back instead would put them behind later messages. When the connection is lost, a lost reply may have
+ * held an entry, which is then in flight. So the tenure ends, and the next one begins with that entry.
  *
  * A strict tenure keeps a failed message in flight until its pause is over, and hands it out again before any other.
  */

@@ -11,9 +11,9 @@ export type Consume = (part: Part, lease: Lease) => Tenure;
 /**
  * This process's share of the partitions of a queue that is consumed exclusively.
  *
- * All exclusive consumers divide the partitions evenly: each computes the same from the members that were seen lately. A
- * process whose share shrinks lets the handler finish, releases the partition and publishes that, and the new holder takes
- * it. If processes know different members for a moment, one has to wait for the lease, which alone decides.
+ * All exclusive consumers divide the partitions evenly: each computes the same from the members that were seen lately.
+ * A process whose share shrinks lets the handler finish, releases the partition and publishes that, and the new holder
+ * takes it. If processes know different members for a moment, one has to wait for the lease, which alone decides.
  *
  * While the number of partitions changes (`holding`), the holders handle what is ready in the old partitions, and no
  * process takes from the new ones. During a change that began before there was an exclusive consumer (`moving`), no

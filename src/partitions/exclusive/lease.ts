@@ -22,14 +22,14 @@ export interface Claim {
 }
 
 /**
- * The lease of this process on a partition that it consumes exclusively. No other process takes from the partition while
- * it lasts.
+ * The lease of this process on a partition that it consumes exclusively. No other process takes from the partition
+ * while it lasts.
  *
  * It is renewed until it is released. It is over once another process may have taken it, since no renewal succeeded for
- * too long, or once Redis replies that another process has it. This process measures that on its own monotonic clock, from
- * the moment when it sent the last successful renewal, so its lease is over here before it is over in Redis. Redis cannot
- * stop a handler that still runs after its process was paused for longer. {@link signal} is aborted for such a handler,
- * and its fence is out of date.
+ * too long, or once Redis replies that another process has it. This process measures that on its own monotonic clock,
+ * from the moment when it sent the last successful renewal, so its lease is over here before it is over in Redis. Redis
+ * cannot stop a handler that still runs after its process was paused for longer. {@link signal} is aborted for such a
+ * handler, and its fence is out of date.
  */
 export class Lease {
   /** Grows by one each time another process takes the lease on this partition. */
@@ -58,8 +58,8 @@ export class Lease {
   }
 
   /**
-   * Takes the lease, and kills the connections of earlier holders that did not release it: a BLPOP carries no fence, and
-   * would go on taking messages. If another process has the lease, returns the milliseconds until that may be over.
+   * Takes the lease, and kills the connections of earlier holders that did not release it: a BLPOP carries no fence,
+   * and would go on taking messages. If another process has the lease, returns the milliseconds until that may be over.
    *
    * Rejects with errors of ioredis, and with an `Error` if the partition is consumed for another group.
    */
@@ -110,7 +110,9 @@ export class Lease {
     return payload;
   }
 
-  /** Passes the deliveries that predecessors left in flight to this process's consumer. They have to be handled first. */
+  /**
+   * Passes the deliveries that predecessors left in flight to this process's consumer. They have to be handled first.
+   */
   async inherit({ group, consumer }: Membership, maxDeliveries: number): Promise<Inheritance> {
     const rows = this.#orphans.map((orphan) => ({
       orphan: orphan.replace(/^=/, ""),
@@ -130,8 +132,8 @@ export class Lease {
   }
 
   /**
-   * Releases the lease, so that another process can take it at once. By then no handler may run, and the connection that
-   * takes must be closed. Never rejects.
+   * Releases the lease, so that another process can take it at once. By then no handler may run, and the connection
+   * that takes must be closed. Never rejects.
    */
   async release(): Promise<void> {
     this.#stop();
@@ -210,5 +212,5 @@ const RETRY = 200;
 /** Milliseconds by which a lease is over here before another process may take it. */
 const MARGIN = 100;
 
-/** More entries than one holder can have in flight: it handles one message at a time, and a lost reply may hold others. */
+/** More entries than a holder leaves in flight: the message of its handler, and perhaps one from a lost reply. */
 const MAX_INHERITED = 100;

@@ -12,8 +12,8 @@ import type { Parts } from "../parts/parts.ts";
 /**
  * Takes from the ready LIST of a partition while the lease lasts, for one handler, over a connection of its own.
  *
- * While the number of partitions changes it closes that connection, and takes with a script instead. Unlike a BLPOP, the
- * script checks the fence, and notes in Redis that nothing is left.
+ * While the number of partitions changes it closes that connection, and takes with a script instead. Unlike a BLPOP,
+ * the script checks the fence, and notes in Redis that nothing is left.
  */
 export class ListTenure implements Tenure {
   readonly done: Promise<void>;

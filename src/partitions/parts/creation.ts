@@ -46,9 +46,9 @@ export async function loadFact(
 }
 
 /**
- * The fact that Redis holds; undefined if there is none. If the server of partition 0 does not reply within a second, the
- * first partition on each other server is asked as well. An old fact does no harm: Redis refuses scripts that act on it,
- * and replies with the newer one.
+ * The fact that Redis holds; undefined if there is none. If the server of partition 0 does not reply within a second,
+ * the first partition on each other server is asked as well. An old fact does no harm: Redis refuses scripts that act
+ * on it, and replies with the newer one.
  */
 async function askAny(
   first: Part["queue"],

@@ -6,6 +6,7 @@ import { formatFact, FROM_ORDINARY, ORDINARY, partitionsOf, type Fact } from "..
 import type { Creation } from "./creation.ts";
 import { FactWatch } from "./fact-watch.ts";
 import type { Member, Roles } from "./member.ts";
+import { Members } from "./members.ts";
 import type { Part, PartsHost } from "./part.ts";
 import { PartitionNames } from "../ring/ring.ts";
 import { movers } from "../ring/shares.ts";
@@ -17,8 +18,8 @@ export type Leaving = (part: Part, partition: number) => Promise<void>;
  * The partitions of one queue that this client has open.
  *
  * The client opens every partition that may hold messages according to the fact. Two processes are on duty to transfer
- * the due messages of each; the others only sweep it. When the queue no longer has a partition, the client leaves it: it
- * stops taking there, and migrates what was given back meanwhile.
+ * the due messages of each; the others only sweep it. When the queue no longer has a partition, the client leaves it:
+ * it stops taking there, and migrates what was given back meanwhile.
  */
 export class Parts {
   /** The queue's name. */
@@ -29,6 +30,7 @@ export class Parts {
   readonly #open = new Map<number, Part>();
   readonly #creation: Creation;
   readonly #watch: FactWatch;
+  readonly #members: Members;
   #ordinary: Part | undefined;
   readonly #listeners = new Set<() => void>();
   readonly #takes = new Set<string>();
@@ -50,8 +52,9 @@ export class Parts {
     this.#names = new PartitionNames(name);
     const at = (partition: number) => (partition === ORDINARY ? this.ordinary : this.at(partition));
     this.#creation = { partitions, servers: host.serverCount, at };
-    this.#watch = new FactWatch(name, this.at(0), this.#creation, shared);
-    this.#watch.onChange(() => this.#onChange());
+    const onChange = () => this.#onChange();
+    this.#watch = new FactWatch(name, this.first, this.#creation, onChange);
+    this.#members = new Members(name, this.first, this.#watch, shared, onChange);
   }
 
   /** See {@link FactWatch.fact}. */
@@ -64,23 +67,27 @@ export class Parts {
     return this.#watch.known(signal);
   }
 
+  /** See {@link FactWatch.learn}. */
   learn(fact: string): void {
     this.#watch.learn(fact);
   }
 
+  /** See {@link Members.all}. */
   get members(): readonly Member[] {
-    return this.#watch.members;
+    return this.#members.all;
   }
 
+  /** See {@link Members.self}. */
   get self(): string {
-    return this.#watch.self;
+    return this.#members.self;
   }
 
-  /** See {@link FactWatch.exclusive}. */
+  /** See {@link Members.exclusive}. */
   get exclusive(): readonly string[] {
-    return this.#watch.exclusive;
+    return this.#members.exclusive;
   }
 
+  /** See {@link FactWatch.notice}. */
   get notice(): string {
     return this.#watch.notice;
   }
@@ -136,6 +143,20 @@ export class Parts {
     return this.#active.map((partition) => this.at(partition));
   }
 
+  /** Calls `act` for {@link all} partitions at once; returns the results in their order. */
+  async onAll<Result>(
+    act: (part: Part) => Promise<Result>,
+    signal?: AbortSignal,
+  ): Promise<Result[]> {
+    return await Promise.all((await this.all(signal)).map(act));
+  }
+
+  /** Calls `count` for {@link all} partitions at once; returns the sum. */
+  async sum(count: (part: Part) => Promise<number>, signal?: AbortSignal): Promise<number> {
+    const counts = await this.onAll(count, signal);
+    return counts.reduce((sum, one) => sum + one, 0);
+  }
+
   /**
    * Calls `listener` whenever the fact or the members have changed, or an exclusive consumer has released a partition.
    * All partitions are open by then. Returns a function that removes the listener.
@@ -158,9 +179,9 @@ export class Parts {
     this.#assignDuties();
   }
 
-  /** See {@link FactWatch.attend}. */
+  /** See {@link Members.attend}. */
   attend(roles: Roles): void {
-    this.#watch.attend(roles);
+    this.#members.attend(roles);
   }
 
   /** Announces whether this client takes from `what`; see {@link takeOf}. */
@@ -170,9 +191,9 @@ export class Parts {
     this.attend({ takes: [...this.#takes] });
   }
 
-  /** See {@link FactWatch.announceRelease}. */
+  /** See {@link Members.announceRelease}. */
   announceRelease(): Promise<void> {
-    return this.#watch.announceRelease();
+    return this.#members.announceRelease();
   }
 
   /** Whether nothing is ready in a partition, and no handler of an exclusive consumer has a message of it. */
@@ -186,10 +207,10 @@ export class Parts {
     this.#creation.partitions ??= partitions;
   }
 
-  /** Stops to attend. Facts are still learned from refused scripts: handlers that still run may offer. */
+  /** Stops attending. Facts are still learned from refused scripts: handlers that still run may offer. */
   async stop(): Promise<void> {
     this.#isTransferring = false;
-    await this.#watch.close();
+    await this.#members.close();
     await Promise.all(this.#leavings);
   }
 
@@ -230,7 +251,7 @@ export class Parts {
   }
 
   #assignDuties(): void {
-    const { fact, members, self } = this.#watch;
+    const { fact, members, self } = this;
     if (fact === undefined || !this.#isTransferring) return;
     const names = members.filter(({ roles }) => roles.moves).map(({ name }) => name);
     for (const partition of this.#active) {

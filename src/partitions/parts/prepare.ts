@@ -6,9 +6,9 @@ import { FROM_ORDINARY, ORDINARY, type Fact } from "../ring/fact.ts";
 import type { Part } from "./part.ts";
 
 /**
- * Prepares the partitions that a queue gets by `fact`, before they can hold a message: pauses or resumes them, and creates
- * the queue's consumer groups, which also makes them reliable. A partition that was in use before an earlier change may
- * hold an outdated state.
+ * Prepares the partitions that a queue gets by `fact`, before they can hold a message: pauses or resumes them, and
+ * creates the queue's consumer groups, which also makes them reliable. A partition that was in use before an earlier
+ * change may hold an outdated state.
  */
 export async function prepare(
   at: (partition: number) => Part,

@@ -30,7 +30,8 @@ export class PartitionNames {
  * The name that a partition of `queue` has as a queue: `{orders/3/72}` is partition 3 of `orders`.
  *
  * The last number is the smallest that hashes the name into the partition's arc of Redis Cluster slots. Finding it
- * takes about 160 tries, so {@link PartitionNames} keeps the result. The name depends on nothing else and never changes.
+ * takes about 160 tries, so {@link PartitionNames} keeps the result. The name depends on nothing else and never
+ * changes.
  *
  * The braces enclose the whole name. In `queue`, `{` is written `%7B`, `}` is written `%7D`, and `%` is written `%25`,
  * so a hash tag in the queue's own name has no effect, and no two queues share a partition name.

@@ -16,8 +16,8 @@ export function movers(members: readonly string[], partition: number, count = 2)
  * The partitions in the share of `self`, if each belongs to the `perPartition` members that score highest for it, as in
  * {@link movers}.
  *
- * A member that would have no partition joins in the one that it scores highest for, so no member is idle. `self` counts
- * as a member even if it is not listed yet.
+ * A member that would have no partition joins in the one that it scores highest for, so no member is idle. `self`
+ * counts as a member even if it is not listed yet.
  */
 export function sharesOf(
   members: readonly string[],

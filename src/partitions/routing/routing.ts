@@ -44,7 +44,9 @@ export class Routing {
     }
   }
 
-  /** A step of a call: migrates `idOrKey` to where messages of `bucket` belong, if it may be elsewhere; then acts there. */
+  /**
+   * A step of a call: migrates `idOrKey` to where messages of `bucket` belong, if it may be elsewhere; then acts there.
+   */
   at<Result>(
     bucket: number,
     idOrKey: string | undefined,
@@ -61,8 +63,8 @@ export class Routing {
   }
 
   /**
-   * A step of a call: migrates `idOrKey` wherever it is, and then acts on all partitions at once. Returns all results; or
-   * only the first hit (`isHit`) if there is one, even if other partitions failed.
+   * A step of a call: migrates `idOrKey` wherever it is, and then acts on all partitions at once. Returns all results;
+   * or only the first hit (`isHit`) if there is one, even if other partitions failed.
    */
   everywhere<Result>(
     idOrKey: string | undefined,

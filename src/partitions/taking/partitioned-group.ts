@@ -12,8 +12,8 @@ import { Taking } from "./taking.ts";
  * A consumer group of a reliable queue in partitions, and this process's consumers in it: the counterpart of
  * {@link Group}.
  *
- * A process reads from a share of the partitions, over one connection each. The share is large enough for each partition
- * to be read by three processes.
+ * A process reads from a share of the partitions, over one connection each. The share is large enough for each
+ * partition to be read by three processes.
  */
 export class PartitionedGroup implements GroupFace {
   readonly settings: GroupSettings;
@@ -78,8 +78,9 @@ export class PartitionedGroup implements GroupFace {
   }
 
   /**
-   * Creates the group in all partitions, including those that other processes read. Where the group is missing, a message
-   * is deleted once all other groups are done with it. No call waits for this, since a server may be down. Never rejects.
+   * Creates the group in all partitions, including those that other processes read. Where the group is missing, a
+   * message is deleted once all other groups are done with it. No call waits for this, since a server may be down.
+   * Never rejects.
    */
   async #make(active: readonly number[]): Promise<void> {
     this.#madeFor = active;

@@ -26,9 +26,9 @@ interface Lane extends GatheringSource<Taken> {
  * The ready messages of a queue in partitions, as bytes: the counterpart of {@link ReadyList}.
  *
  * The partitions on one server share a connection: one BLPOP names all their LISTs, in rotating order. With several
- * servers there is one connection to each. On a Cluster a BLPOP can name LISTs of one slot only, so a process takes from
- * a share of the partitions, over one connection each. The share is large enough for each partition to be served by three
- * processes.
+ * servers there is one connection to each. On a Cluster a BLPOP can name LISTs of one slot only, so a process takes
+ * from a share of the partitions, over one connection each. The share is large enough for each partition to be served
+ * by three processes.
  */
 export class PartitionedReady implements ReadyFace {
   readonly #parts: Parts;
@@ -84,7 +84,8 @@ export class PartitionedReady implements ReadyFace {
     }
     await this.#parts.known(options.signal);
     this.checkTaking();
-    // On one server that is no Cluster there is one lane only. Ask it directly: it serves many calls with fewer commands.
+    // On one server that is no Cluster there is one lane only. Ask it directly: it serves many calls with fewer
+    // commands.
     const [only] = this.#lanes.values();
     if (only !== undefined && this.#parts.serverCount === 1 && only.partition === undefined) {
       return await only.wait(max, options);
@@ -129,16 +130,15 @@ export class PartitionedReady implements ReadyFace {
   }
 
   size(signal?: AbortSignal): Promise<number> {
-    return this.#sum(({ ready }) => ready.size(signal), signal);
+    return this.#parts.sum(({ ready }) => ready.size(signal), signal);
   }
 
   async readAll(signal?: AbortSignal): Promise<Buffer[]> {
-    const parts = await this.#parts.all(signal);
-    return (await Promise.all(parts.map(({ ready }) => ready.readAll(signal)))).flat();
+    return (await this.#parts.onAll(({ ready }) => ready.readAll(signal), signal)).flat();
   }
 
   clear(signal?: AbortSignal): Promise<number> {
-    return this.#sum(({ ready }) => ready.clear(signal), signal);
+    return this.#parts.sum(({ ready }) => ready.clear(signal), signal);
   }
 
   async close(): Promise<void> {
@@ -158,11 +158,6 @@ export class PartitionedReady implements ReadyFace {
     const parts = await this.#parts.all(signal);
     const first = this.#turn++ % parts.length;
     return [...parts.slice(first), ...parts.slice(0, first)];
-  }
-
-  async #sum(count: (part: Part) => Promise<number>, signal?: AbortSignal): Promise<number> {
-    const counts = await Promise.all((await this.#parts.all(signal)).map(count));
-    return counts.reduce((sum, one) => sum + one, 0);
   }
 
   #onChange(): void {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { Batch, Kind, Traveller } from "../../../src/lua/fragments/partitions/journal.ts";
+import type { Batch, Kind, BatchRow } from "../../../src/lua/fragments/partitions/journal.ts";
 import { pushIn } from "../../../src/lua/partitions/push-in.ts";
 import { run } from "../../../src/lua/script.ts";
 import {
@@ -22,25 +22,25 @@ const b = message("b", FAR + 1);
 const c = message("c", FAR + 2);
 const behindA = indexEntry(a, 2, 7).slice(24);
 
-const row = (kind: Kind, score: number | string, name: string, value: string): Traveller => ({
+const row = (kind: Kind, score: number | string, name: string, value: string): BatchRow => ({
   to: 1,
   kind,
   score: String(score),
   name: bytes(name),
   value: bytes(value),
 });
-const travels = ({ deadline, member }: Message, behind = ""): Traveller =>
+const travels = ({ deadline, member }: Message, behind = ""): BatchRow =>
   row("message", deadline, member, behind);
-const retryOf = (one: Message): Traveller =>
+const retryOf = (one: Message): BatchRow =>
   row("retry", one.deadline, retryName(one, "g"), packRetry(one, 3));
-const entryOf = (one: Message, group: string, score = ""): Traveller =>
+const entryOf = (one: Message, group: string, score = ""): BatchRow =>
   row("entry", score, retryName(one, group), packRetry(one, 2));
 /** A dead letter with these fields: an array of MessagePack. */
-const letter = (...fields: string[]): Traveller => {
+const letter = (...fields: string[]): BatchRow => {
   const texts = fields.map((text) => String.fromCodePoint(0xa0 + text.length) + text);
   return row("dead", "", "", String.fromCodePoint(0x90 + fields.length) + texts.join(""));
 };
-const batch = (number: number, ...rows: Traveller[]): Batch => ({ number, rows, isOld: false });
+const batch = (number: number, ...rows: BatchRow[]): Batch => ({ number, rows, isOld: false });
 
 const arrived: QueueState = {
   timeouts: [a.delayed, b.delayed],
@@ -141,7 +141,7 @@ test("bytes that make no sense are kept, and nothing is raised", async () => {
   const queue = await newMoves();
   await queue.seed({ arrivals: { 0: "no number" } });
   const { name } = retryOf(a);
-  const rows: Traveller[] = [
+  const rows: BatchRow[] = [
     row("message", 5, "what is this", "v"),
     { ...travels(a), score: "nan" },
     { ...travels(b), score: "" },

@@ -5,17 +5,18 @@ import { retry } from "../failed/retry.ts";
 import { unpackMember } from "../message/unpack-member.ts";
 
 /**
- * Messages and retries leave for other partitions. The script has an argument `own`: the number of this partition, which
- * keeps what belongs to it, or -1.
+ * Takes delayed messages and retries out of a partition, into its journal. The script needs an argument `own`: the
+ * number of this partition, which keeps what belongs to it, or -1 for the ordinary queue.
  *
- * `addMessage(member, score)`, `addRetry(name, due)`: chooses one, unless it belongs here; both numbers as texts.
- * `depart()`: writes the journal, and then removes what has been chosen; returns the number and the rows of the
+ * `addMessage(member, score)`, `addRetry(name, due)`: chooses a message or a retry, unless it belongs here. The score
+ * and the due time are passed as text.
+ * `depart()`: writes the chosen ones into the journal, and then removes them; returns the number and the rows of the
  * batch.
  *
- * Whatever may be refused is tried before the journal is written: behind that a message would be here and there.
- * An entry of the index of business keys that may not be removed does no harm: it leads to nothing.
+ * Every command that Redis may refuse is tried before the journal is written. A refusal after that would leave messages
+ * in two places. Only an entry in the index of business keys may stay behind: it points to nothing and does no harm.
  *
- * What nobody can unpack goes as well, as `unreadable`.
+ * A member or a retry that cannot be unpacked is taken out, too, as `unreadable`.
  */
 export const depart = defineFragment({
   keys: ["timeouts", "businessKeys", "retries", "retrying"],
@@ -67,7 +68,7 @@ local function readKeys()
   return mine
 end
 local function removeAll(command, key, items)
-  -- Lua's stack holds some thousand values.
+  -- Lua's stack holds a few thousand values.
   for from = 1, #items, 1000 do
     redis.call(command, key, unpack(items, from, math.min(from + 999, #items)))
   end

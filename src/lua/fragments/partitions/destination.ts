@@ -1,11 +1,11 @@
 import { defineFragment } from "../../fragment.ts";
 
 /**
- * Where in a partitioned queue things belong. The script's argument `buckets` has 1,024 bytes, and each is the
- * number of the partition that a bucket belongs to.
+ * Decides which partition a message belongs to. The script's argument `buckets` has 1,024 bytes: the number of the
+ * partition for each bucket.
  *
- * `destinationOf(id)`: the partition of the message with this id. The bucket stands in the last 10 bits of an id of
- * ours; see `message.ts`. Of an id of any other length, and of bytes that have none, the last 10 bits count just so.
+ * `destinationOf(id)`: the partition of the message with this id. The bucket is the last 10 bits of an id; see
+ * `message.ts`. For ids that other software made, and for any other bytes, the last 10 bits are used in the same way.
  */
 export const destination = defineFragment({
   lua: /* lua */ `

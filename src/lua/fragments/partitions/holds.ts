@@ -1,8 +1,8 @@
 import { defineFragment } from "../../fragment.ts";
 
 /**
- * `holds(process, fence)`: whether the process has the lease of a partition with this fence. It may be over, as long as
- * no other has taken it.
+ * `holds(process, fence)`: whether the process has the lease on this partition with this fence. A lease that is over
+ * still counts until another process takes it.
  */
 export const holds = defineFragment({
   keys: ["holder"],

@@ -3,15 +3,16 @@ import { asBuffer, asFlag, asNumber, type RawReply } from "../../reply.ts";
 import { clock } from "../clock.ts";
 
 /**
- * What travels from one partition to another:
+ * The kinds of rows that migrate from one partition to another:
  *
- * - `message`: a delayed message. `name` is its member, `score` its deadline; `value` is what the index of business keys
- *   has behind the address, if it leads to this message.
- * - `retry`: what waits for a retry. `name` and `value` as in the fragment `retry`, `score` is when it is due.
- * - `entry`: an entry of the stream for one group, or for all if the group is empty. `name` and `value` as those of a
- *   retry; `score` is "1" if the consumer that had it has died, else empty.
+ * - `message`: a delayed message. `name` is its member, `score` its deadline. `value` is what follows the address in
+ *   the index of business keys, if the index points to this message.
+ * - `retry`: a message that waits for a retry. `name` and `value` as in the fragment `retry`; `score` is when it is
+ *   due.
+ * - `entry`: an entry of the stream for one group, or for all groups if the group is empty. `name` and `value` as for a
+ *   retry; `score` is "1" if the consumer that had the entry has died, else empty.
  * - `ready`, `quarantine`, `unreadable`: `value` is an element of that LIST.
- * - `dead`: `value` is a dead letter, its fields and their values in one array of MessagePack.
+ * - `dead`: `value` is a dead letter, its fields and their values in one MessagePack array.
  */
 export const KINDS = [
   "message",
@@ -24,9 +25,9 @@ export const KINDS = [
 ] as const;
 export type Kind = (typeof KINDS)[number];
 
-/** One thing that travels. What its kind does not need is empty. */
-export interface Traveller {
-  /** The partition that it goes to. */
+/** One row of a batch. Columns that its kind does not use are empty. */
+export interface BatchRow {
+  /** The partition that it migrates to. */
   readonly to: number;
   readonly kind: Kind;
   readonly score: string;
@@ -34,29 +35,29 @@ export interface Traveller {
   readonly value: Buffer;
 }
 
-/** What has left a partition, and has to arrive in others before it may be dropped. */
+/** Rows that have left a partition. They have to arrive in others before the batch may be dropped. */
 export interface Batch {
-  /** 0 if nothing had to go. Of two batches of a partition the later one has the greater number. */
+  /** Grows from one batch of a partition to the next; 0 if nothing was taken out. */
   readonly number: number;
-  readonly rows: readonly Traveller[];
-  /** Whether it was under way already. Then nothing else has been taken out. */
+  readonly rows: readonly BatchRow[];
+  /** Whether the batch was open already. In that case the script has taken nothing else out. */
   readonly isOld: boolean;
 }
 
 /**
- * The journal of a partition: a HASH of `last`, the number of the last batch, which stays for ever, and `rows`, what
- * that batch holds, as long as it is open. A row is
- * `to(1) | kind(1) | length of the score(1) | of the name(4, little-endian) | of the value(4) | score | name | value`.
+ * The journal of a partition: a HASH with the fields `last`, the number of the last batch, which is never deleted, and
+ * `rows`, the rows of that batch while it is open. A row is
+ * `to(1) | kind(1) | score length(1) | name length(4, little-endian) | value length(4) | score | name | value`.
  *
- * A number is the server's time in microseconds, or one more than the last. So numbers grow even where
- * the last one has been lost, as in a failover or a restart from an old copy: a batch whose number had been given before
- * would be taken for one that has arrived, and its messages would be lost.
+ * A batch number is the server's time in microseconds, or one more than the last number if that is greater. So numbers
+ * grow even where the last one was lost, as in a failover or a restart from an old copy. A number given twice would
+ * make the second batch look as if it had arrived already, and its messages would be lost.
  *
- * `openBatch()`: the number and the rows of the open batch, or 0.
- * `packRow(to, kind, score, name, value)`: the bytes of a row.
- * `mayJournal()`: raises Redis's error if it refuses to write the journal, as with a full memory. It must be the
- * first write of the script: behind another one Redis does not look at the memory any more. Behind `openBatch`.
- * `writeBatch(rows)`: opens a batch of these rows; returns its number and its rows in one string.
+ * `openBatch()`: returns the number and the rows of the open batch, or 0.
+ * `packRow(to, kind, score, name, value)`: returns the bytes of a row.
+ * `mayJournal()`: raises Redis's error if Redis refuses to write the journal, as when its memory is full. Must be the
+ * first write of the script, since Redis checks the memory only before the first one. Call it after `openBatch`.
+ * `writeBatch(rows)`: opens a batch of these rows; returns its number, and its rows in one string.
  */
 export const journal = defineFragment({
   keys: ["journal"],
@@ -73,7 +74,7 @@ local function openBatch()
   local last = tonumber(found[1] or 0) or 0
   if last % 1 == 0 and last > 0 and last < 9e15 then lastNumber = last end
   if not found[2] then return 0, "" end
-  -- Somebody else has spoiled the number. The batch needs one to be dropped by.
+  -- Another application has overwritten the number. The batch needs one to be dropped by.
   if lastNumber == 0 then redis.call("HSET", journal, "last", nextNumber()) end
   return lastNumber, found[2]
 end
@@ -98,9 +99,9 @@ export const BATCH = {
   isOld: asFlag,
 };
 
-/** What nobody can read goes to partition 0, which is always there. */
-function unpackRows(bytes: Buffer): Traveller[] {
-  const rows: Traveller[] = [];
+/** Bytes that are no row become an `unreadable` row for partition 0, which always exists. */
+function unpackRows(bytes: Buffer): BatchRow[] {
+  const rows: BatchRow[] = [];
   for (let at = 0; at < bytes.length;) {
     const head = bytes.subarray(at, at + HEAD_BYTES);
     const kind = KINDS[head[1] ?? KINDS.length];

@@ -1,0 +1,207 @@
+import { randomUUID } from "node:crypto";
+import { RedisError } from "../../errors.ts";
+import { attend } from "../../lua/partitions/attend.ts";
+import type { Listener } from "../../redis/subscriber.ts";
+import type { Troubles, Work } from "../../redis/troubles.ts";
+import { Pause } from "../../time/pause.ts";
+import { UncreatedError } from "./creation.ts";
+import type { FactWatch } from "./fact-watch.ts";
+import { formatMember, parseMember, type Member, type Roles } from "./member.ts";
+import type { Part } from "./part.ts";
+
+/**
+ * The processes that have a queue in partitions open, including this one.
+ *
+ * Once {@link attend} was called, this process sends a sign of life every three seconds, or more often if it consumes
+ * exclusively. Processes that join or leave publish that on the channel of notices, too. So all processes soon divide
+ * the partitions in the same way; until then they may disagree, which is harmless since the division is only advice.
+ */
+export class Members implements Listener {
+  readonly #queue: string;
+  readonly #first: Part;
+  readonly #watch: FactWatch;
+  readonly #work: Work;
+  readonly #onChange: () => void;
+  readonly #id = randomUUID();
+  readonly #pause = new Pause(50, 1000);
+  #all: readonly Member[] = [];
+  #exclusive: readonly string[] = [];
+  #roles: Roles = {};
+  /** This process as a member, as the others know it; empty before the first sign of life. */
+  #announced = "";
+  #attending: Promise<void> | undefined;
+  #isAttendDue = false;
+  #timer: NodeJS.Timeout | undefined;
+  #hasBegun = false;
+  #isClosed = false;
+
+  /** `onChange` is called whenever the members have changed, or an exclusive consumer has released a partition. */
+  constructor(
+    queue: string,
+    first: Part,
+    watch: FactWatch,
+    { troubles }: { readonly troubles: Troubles },
+    onChange: () => void,
+  ) {
+    this.#queue = queue;
+    this.#first = first;
+    this.#watch = watch;
+    this.#work = troubles.work();
+    this.#onChange = onChange;
+  }
+
+  /** All members, including this process if it attends. */
+  get all(): readonly Member[] {
+    return this.#all;
+  }
+
+  /** The names of the members that consume exclusively and were seen within {@link LATE} milliseconds. */
+  get exclusive(): readonly string[] {
+    return this.#exclusive;
+  }
+
+  /** This process's name among the members. */
+  get self(): string {
+    return this.#id;
+  }
+
+  /** Makes this process a member with these roles, besides those that it has, and starts to listen for changes. */
+  attend(roles: Roles): void {
+    this.#roles = { ...this.#roles, ...roles };
+    if (!this.#hasBegun) {
+      this.#hasBegun = true;
+      // Signs of life need the background connection, so the fact need not open another one.
+      this.#watch.useBackground();
+      this.#first.server.subscriber.listen(this.#watch.notice, this);
+    }
+    this.#attendNow();
+  }
+
+  onSubscribed(): void {
+    this.#attendNow();
+  }
+
+  onMessage(message: string): void {
+    if (message === MEMBERS) this.#attendNow();
+    else if (message === RELEASED) this.#onChange();
+    else this.#watch.learn(message);
+  }
+
+  /** Publishes that this process has released a partition. That is only a hint, so it never rejects. */
+  announceRelease(): Promise<void> {
+    return this.#publish(RELEASED);
+  }
+
+  /** Stops attending; resolves when Redis has removed this member, or could not be reached. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
+    this.#pause.end();
+    this.#work.ended();
+    await this.#attending;
+    if (!this.#hasBegun) return;
+    this.#first.server.subscriber.unlisten(this.#watch.notice, this);
+    if (this.#first.server.connections.background.status === "ready") {
+      await this.#sendSign(true).catch(() => {});
+    }
+  }
+
+  #attendNow(): void {
+    this.#isAttendDue = true;
+    this.#attending ??= this.#attend().finally(() => (this.#attending = undefined));
+  }
+
+  async #attend(): Promise<void> {
+    clearTimeout(this.#timer);
+    while (this.#isAttendDue && !this.#isClosed) {
+      this.#isAttendDue = false;
+      try {
+        // The first process with the queue open has to create the partitions.
+        if (this.#watch.fact === undefined) await this.#watch.known();
+        await this.#sendSign(false);
+        this.#work.succeeded();
+        this.#pause.reset();
+      } catch (error) {
+        if (this.#isClosed) return;
+        if (error instanceof UncreatedError && this.#roles.isExclusive === true) {
+          this.#timer = setTimeout(() => this.#attendNow(), CREATION);
+          return;
+        }
+        const doing = `cannot ask for the partitions of queue "${this.#queue}"`;
+        this.#work.failed(error instanceof RedisError ? error : new RedisError(doing, error));
+        await this.#pause.wait();
+        this.#isAttendDue = true;
+      }
+    }
+    if (!this.#isClosed) this.#timer = setTimeout(() => this.#attendNow(), this.#interval);
+  }
+
+  /** Milliseconds until the next sign of life, whose reply may have to show that an exclusive consumer is late. */
+  get #interval(): number {
+    if (this.#roles.isExclusive !== true) return INTERVAL;
+    const left = this.#all.flatMap(({ name, idle }) =>
+      this.#exclusive.includes(name) ? [LATE - idle] : [],
+    );
+    return Math.max(MIN_INTERVAL, Math.min(EXCLUSIVE_INTERVAL, ...left));
+  }
+
+  /** Sends a sign of life, or the last one if `isGone`, and learns from the reply. */
+  async #sendSign(isGone: boolean): Promise<void> {
+    const { queue, server } = this.#first;
+    const member = formatMember({ name: this.#id, roles: this.#roles });
+    const { background } = server.connections;
+    const args = { member, timeout: MEMBER_TIMEOUT, gone: isGone ? 1 : 0 };
+    const sentAt = performance.now();
+    let attendance = await queue.run(background, attend, args);
+    // A process with other roles is another element of the ZSET. Remove the old one only after adding the new one, so
+    // that the process is a member all the time.
+    const former = this.#announced;
+    if (former !== "" && former !== member) {
+      attendance = await queue.run(background, attend, { ...args, member: former, gone: 1 });
+    }
+    const { fact, members } = attendance;
+    if (fact !== undefined) this.#watch.learn(fact);
+    this.#watch.confirm(sentAt);
+    // Only a hint: the others learn the same with their next signs of life.
+    if (isGone || member !== this.#announced) await this.#publish(MEMBERS);
+    this.#announced = member;
+    const before = this.#signature;
+    this.#all = members.flatMap((one) => parseMember(one.member, one.idle) ?? []);
+    this.#exclusive = this.#all
+      .filter(({ roles, idle }) => roles.isExclusive === true && idle < LATE)
+      .map(({ name }) => name);
+    if (this.#signature !== before) this.#onChange();
+  }
+
+  async #publish(hint: string): Promise<void> {
+    const { background } = this.#first.server.connections;
+    await background.publish(this.#watch.notice, hint).catch(() => {});
+  }
+
+  /** The members and the exclusive consumers as one text, to notice changes. */
+  get #signature(): string {
+    return [...this.#all.map(formatMember), "", ...this.#exclusive].join();
+  }
+}
+
+/** Published when the members have changed. */
+const MEMBERS = "members";
+
+/** Published when an exclusive consumer has released a partition. */
+const RELEASED = "released";
+
+/** Milliseconds between two signs of life. */
+const INTERVAL = 3000;
+
+/** The same for an exclusive consumer, whose death has to be noticed sooner: others wait for its partitions. */
+const EXCLUSIVE_INTERVAL = 800;
+const MIN_INTERVAL = 20;
+
+/** Milliseconds without a sign of life after which others take the partitions of an exclusive consumer. */
+const LATE = 2500;
+
+/** Milliseconds without a sign of life after which a process is no longer a member. */
+export const MEMBER_TIMEOUT = 7000;
+
+/** Milliseconds between two looks whether another process has created the partitions. */
+const CREATION = 1000;
