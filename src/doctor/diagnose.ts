@@ -1,10 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { openServers } from "../client/open-server.ts";
 import { Inspector, isEmpty } from "../inspect/inspector.ts";
+import { shellWord } from "../inspect/shell-word.ts";
 import { queueKeys } from "../queue/keys.ts";
 import type { DelaylineOptions } from "../queue/options.ts";
 import { checkAccess } from "./checks/access.ts";
 import type { Finding } from "./checks/finding.ts";
+import { inBackticks } from "./checks/repair.ts";
 import { hidden, unreachable } from "./checks/server.ts";
 import { examineDatabase } from "./examine-database.ts";
 import { examineSite } from "./examine-site.ts";
@@ -17,21 +19,23 @@ export type { Finding } from "./checks/finding.ts";
 
 /** Options of {@link diagnose}. */
 export interface DiagnoseOptions {
-  /** Where the queues are, as `new Delayline` takes it. */
+  /** Which Redis to examine, as `new Delayline` takes it. */
   readonly redis?: DelaylineOptions["redis"];
-  /** The queues to look at. Defaults to all that there are; to find them reads the names of all keys. */
+  /** The queues to examine. Defaults to all, which costs a scan of the names of all keys. */
   readonly queues?: readonly string[] | undefined;
-  /** Ends it; it then throws the signal's reason. */
+  /** Makes a `delayline` command for a repair, with the options that this Redis needs; undefined if it cannot be pasted. */
+  readonly commandLine?: (...words: readonly string[]) => string | undefined;
+  /** Aborts the examination, which then throws the signal's reason. */
   readonly signal?: AbortSignal | undefined;
 }
 
 /**
- * Looks at Redis and at the queues, and yields what is not as it should be, as soon as it is found. It changes nothing
- * in the database. What Redis does not let it look at is a notice.
+ * Examines Redis and the queues, and yields each finding as soon as it is made. Changes nothing in the database. Yields a
+ * notice for what Redis does not let it examine.
  *
- * Each question has a time bound of 3 s. Some things are seen by looking twice, half a second apart.
+ * Every call has a time bound of 3 s. Some findings take two looks, half a second apart.
  *
- * @throws {TypeError} if an address or the name of a queue is not legal.
+ * @throws {TypeError} if an address or the name of a queue is invalid.
  * @throws the signal's reason, if it is aborted.
  */
 export async function* diagnose(
@@ -40,13 +44,13 @@ export async function* diagnose(
   const { signal } = options;
   const redis = options.redis === undefined ? {} : { redis: options.redis };
   signal?.throwIfAborted();
-  // An illegal name is refused before anything is asked.
+  // Refuse an invalid name before connecting.
   for (const name of options.queues ?? []) queueKeys(name);
   const listener = { report: () => {}, onRecovered: () => {} };
   const timeouts = { callTimeout: CALL_TIMEOUT, closeTimeout: CALL_TIMEOUT };
   const sites = openServers(redis, timeouts, listener).map((one) => new Site(one, signal));
   const inspector = new Inspector({ ...redis, ...timeouts });
-  // What a background connection meets is met by the questions, too.
+  // The awaited calls meet the same failures, and report them.
   inspector.line.on("error", () => {});
   try {
     const places: Place[] = [];
@@ -61,7 +65,7 @@ export async function* diagnose(
       if (place !== undefined && isThere) places.push(place);
     }
     signal?.throwIfAborted();
-    // A queue may be in partitions on all of them.
+    // A queue may have partitions on all of them.
     if (places.length === sites.length) {
       yield* examineQueues(places, inspector, options);
     }
@@ -77,7 +81,7 @@ export async function* diagnose(
 async function* examineQueues(
   places: readonly Place[],
   inspector: Inspector,
-  { queues, signal }: DiagnoseOptions,
+  { queues, signal, commandLine }: DiagnoseOptions,
 ): AsyncGenerator<Finding, void, void> {
   let names = queues;
   try {
@@ -87,27 +91,29 @@ async function* examineQueues(
     yield hidden(
       "queues",
       `the queues cannot be listed: ${(error as Error).message}`,
-      "no queue was looked at",
+      "no queue was checked",
       "name the queues, or run the doctor as a user with +scan",
     );
     names = [];
   }
   if (queues !== undefined) yield* missing(queues, inspector, signal);
-  const exams = names.map((name) => new QueueExam(name, places, inspector, signal));
+  const command = (...words: readonly string[]) =>
+    inBackticks(commandLine?.(...words) ?? ["npx delayline", ...words.map(shellWord)].join(" "));
+  const exams = names.map((name) => new QueueExam(name, places, inspector, command, signal));
   for (const exam of exams) yield* exam.begin();
   if (exams.some(({ hidesTypes }) => hidesTypes)) {
     yield hidden(
       "key-type",
-      "the types of keys cannot be asked for (TYPE)",
-      "whether another program uses a key of a queue was not looked at",
+      "the types of keys cannot be read (TYPE)",
+      "whether another program uses a key of a queue was not checked",
       "run the doctor as a user with +type",
     );
   }
-  const reliable = exams.some(({ isReliable }) => isReliable);
+  const isAnyReliable = exams.some(({ isReliable }) => isReliable);
   for (const node of places.flatMap((place) => place.nodes)) {
     if (node.role === "slave") continue;
     try {
-      yield* checkAccess(await readAccess(node, names.filter(isLegal)), reliable);
+      yield* checkAccess(await readAccess(node, names.filter(isLegal)), isAnyReliable);
     } catch (error) {
       signal?.throwIfAborted();
       yield unreachable(node.address, error);
@@ -119,7 +125,7 @@ async function* examineQueues(
   for (const exam of unsure) yield* exam.end();
 }
 
-/** Names under which there is no queue: one that is misspelt has no trouble, either. */
+/** Reports names without a queue. A misspelt name would otherwise look healthy. */
 async function* missing(
   queues: readonly string[],
   inspector: Inspector,
@@ -136,18 +142,18 @@ async function* missing(
         check: "no-queue",
         queue,
         what: `there is no queue of that name${near.length > 0 ? `; there is ${named}` : ""}`,
-        why: "nothing is in it, and no process has it open: what its messages should be is elsewhere, or was never offered",
+        why: "it holds no messages, and no process has it open: its messages are elsewhere, or were never offered",
         repair:
-          "look at its spelling, and at which server and database it is; a queue that is drained and that nobody uses looks the same",
+          "check its spelling, and that this is its server and database; a drained queue that nobody uses looks the same",
       };
     } catch {
       signal?.throwIfAborted();
-      // The exam tells why it cannot be looked at.
+      // The exam reports why it cannot be read.
     }
   }
 }
 
-/** Whether two names are the same but for a letter, their case, or what one has at its end. */
+/** Whether two names differ only in case, in two neighbouring characters, or in an ending. */
 function isNear(one: string, other: string): boolean {
   const [a, b] = [one.toLowerCase(), other.toLowerCase()];
   if (a.startsWith(b) || b.startsWith(a)) return true;
@@ -160,7 +166,7 @@ function isNear(one: string, other: string): boolean {
   return Math.max(toA, toB) - from <= 2;
 }
 
-/** A key that others have made may look like that of a queue which cannot be. */
+/** Whether a queue can have this name. A key that another program made may resemble the key of an impossible queue. */
 function isLegal(name: string): boolean {
   try {
     return queueKeys(name).ready === name;
@@ -169,8 +175,8 @@ function isLegal(name: string): boolean {
   }
 }
 
-/** Milliseconds that a question may take. */
+/** Milliseconds that a call may take. */
 const CALL_TIMEOUT = 3000;
 
-/** Milliseconds. */
+/** Milliseconds between the two looks. */
 const BETWEEN_LOOKS = 500;

@@ -3,8 +3,8 @@ import { checkDatabase } from "../inspect/check-database.ts";
 import type { Finding } from "./checks/finding.ts";
 
 /**
- * Looks whether there is the database that a URL names. Returns whether it is there, as far as Redis tells: why a server
- * does not reply is told elsewhere.
+ * Checks whether the database that a URL names exists, and returns whether it does. Returns true if the server does not reply:
+ * another check reports that.
  */
 export async function* examineDatabase(
   url: string,
@@ -19,13 +19,13 @@ export async function* examineDatabase(
       level: "error",
       check: "database",
       what: `${new URL(url).host}: ${error.message}`,
-      why: "ioredis drops the refusal: processes with this URL offer and look in database 0; no queue was looked at",
+      why: "ioredis ignores the refusal, so processes with this URL work in database 0; no queue was checked",
       repair:
-        "correct the number at the end of the URL; otherwise raise `databases` in redis.conf, or allow the user +select",
+        "correct the number at the end of the URL, raise `databases` in redis.conf, or allow the user +select",
     };
     return false;
   }
 }
 
-/** Of what Redis replies to a SELECT that it refuses for the database, the mode or the user. */
+/** Matches the replies to a SELECT that fails because of the database, the Cluster mode or the user. */
 const ABOUT_DATABASE = /\bDB index\b|\bSELECT\b.*\bcluster\b|out of range|\bNOPERM\b.*\bselect\b/i;

@@ -8,7 +8,7 @@ import type { Place } from "./looks/queue-report.ts";
 import { readServer, type ServerReport } from "./looks/server-report.ts";
 import type { Site, SiteNode } from "./looks/site.ts";
 
-/** Looks at the servers behind one address. Returns undefined if none of them can be asked. */
+/** Checks the servers behind one address. Returns undefined if none of them replies. */
 export async function* examineSite(site: Site): AsyncGenerator<Finding, Place | undefined, void> {
   let nodes: SiteNode[];
   try {
@@ -40,23 +40,23 @@ export async function* examineSite(site: Site): AsyncGenerator<Finding, Place | 
   if (connections === undefined) {
     yield hidden(
       "clients",
-      `${first.address} does not tell who is connected (CLIENT LIST)`,
-      "whether anybody takes from plain queues was not looked at",
-      "run the doctor as a user with +client|list; where CLIENT is renamed, remove that rename-command from redis.conf",
+      `${first.address} does not list its connections (CLIENT LIST)`,
+      "whether anybody takes from plain queues was not checked",
+      "run the doctor as a user with +client|list; if CLIENT is renamed, remove that rename-command from redis.conf",
     );
   }
   if ((await listenersOf(reached, "delayline_doctor")) === undefined) {
     yield hidden(
       "clients",
-      `${first.address} does not tell who has subscribed (PUBSUB NUMSUB)`,
-      "whether anybody moves the queues was not looked at, but for what is overdue",
+      `${first.address} does not count its subscribers (PUBSUB NUMSUB)`,
+      "whether any process moves the queues was not checked, except for overdue messages",
       "run the doctor as a user with +pubsub|numsub and the channels of the queues",
     );
   }
   return { site, nodes: reached, connections };
 }
 
-/** Asks the nodes of a Cluster that lets nobody in. */
+/** Asks the given nodes of a Cluster to which the client cannot connect. */
 async function* examineEntrances(site: Site): AsyncGenerator<Finding, void, void> {
   const entrances = site.entrances();
   try {
@@ -65,7 +65,7 @@ async function* examineEntrances(site: Site): AsyncGenerator<Finding, void, void
         const server = await readServer(node);
         yield* checkServer(server);
         yield* checkCluster(await readCluster(node), [server]);
-        // The others would say the same.
+        // The other nodes would report the same.
         return;
       } catch (error) {
         site.throwIfAborted();

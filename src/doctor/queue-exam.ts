@@ -5,17 +5,19 @@ import type { Finding } from "./checks/finding.ts";
 import { checkKeys } from "./checks/keys.ts";
 import { checkLeftovers } from "./checks/leftovers.ts";
 import { checkChange, checkPartitions } from "./checks/partitions.ts";
+import type { CommandLine } from "./checks/repair.ts";
 import { checkTransfer } from "./checks/transfer.ts";
 import type { Inspector } from "../inspect/inspector.ts";
 import { sampleIndex } from "./looks/business-keys.ts";
 import { EarlyWatch } from "./looks/early-watch.ts";
 import { readQueue, type Place, type QueueReport } from "./looks/queue-report.ts";
 
-/** Looks at one queue, and a moment later once more, if one look is not enough to be sure. */
+/** Examines one queue: once, and if that is not conclusive, a second time half a second later. */
 export class QueueExam {
   readonly #name: string;
   readonly #places: readonly Place[];
   readonly #inspector: Inspector;
+  readonly #commandLine: CommandLine;
   readonly #signal: AbortSignal | undefined;
   readonly #watches: EarlyWatch[] = [];
   #first: QueueReport | undefined;
@@ -24,20 +26,22 @@ export class QueueExam {
     name: string,
     places: readonly Place[],
     inspector: Inspector,
+    commandLine: CommandLine,
     signal: AbortSignal | undefined,
   ) {
     this.#name = name;
     this.#places = places;
     this.#inspector = inspector;
+    this.#commandLine = commandLine;
     this.#signal = signal;
   }
 
-  /** As far as the first look has told. */
+  /** Whether the queue is reliable, according to the first look. */
   get isReliable(): boolean {
     return this.#first?.stats?.kind === "reliable";
   }
 
-  /** Whether Redis does not tell the types of its keys. */
+  /** Whether the user may not ask for the types of its keys. */
   get hidesTypes(): boolean {
     return this.#first?.parts.some((part) => part.hidesTypes) ?? false;
   }
@@ -52,16 +56,16 @@ export class QueueExam {
     return isChanging || isWaiting || idleGroups(first).length > 0 || this.#watches.length > 0;
   }
 
-  /** The first look. */
+  /** Takes the first look, and yields what it shows. */
   async *begin(): AsyncGenerator<Finding, void, void> {
     try {
       const report = await this.#look();
       this.#first = report;
       for (const part of report.parts) yield* checkKeys(this.#name, part);
       yield* checkPartitions(report);
-      yield* checkTransfer(report);
+      yield* checkTransfer(report, this.#commandLine);
       yield* checkConsumers(report);
-      yield* checkLeftovers(report);
+      yield* checkLeftovers(report, this.#commandLine);
       if (report.stats === undefined) return;
       yield* this.#lookClosely(report, report.stats.serverTime);
     } catch (error) {
@@ -69,7 +73,7 @@ export class QueueExam {
     }
   }
 
-  /** The second look. */
+  /** Takes the second look, and yields what both together show. */
   async *end(): AsyncGenerator<Finding, void, void> {
     const before = this.#first;
     if (before === undefined) return;
@@ -109,9 +113,9 @@ export class QueueExam {
       level: "error",
       check: "refused",
       queue: this.#name,
-      what: `the queue cannot be looked at: ${(error as Error).message}`,
-      why: "who moves it or takes from it is probably refused in the same way",
-      repair: "the reply says why; for permissions see what `access` finds",
+      what: `the queue cannot be read: ${(error as Error).message}`,
+      why: "processes that move it or take from it are probably refused in the same way",
+      repair: "the reply says why; for missing permissions see the `access` findings",
     };
   }
 }

@@ -67,7 +67,7 @@ const ANNEXES: Readonly<Record<string, readonly string[]>> = {
   ],
   doctor: ["doctor/checks", "doctor/looks", "inspect", "client", "queue", "errors.ts"],
   // Judge what was seen; ask nothing.
-  "doctor/checks": ["doctor/looks", "observe", "partitions", "queue", "failure.ts"],
+  "doctor/checks": ["doctor/looks", "inspect", "observe", "partitions", "failure.ts"],
   // Ask Redis.
   "doctor/looks": [
     "inspect",

@@ -56,10 +56,28 @@ function linesOf(finding: Finding, hasColours: boolean): string[] {
   const facts = formatFacts([
     ["what", what],
     ["why", why],
-    ["repair", repair],
+    ["repair", ""],
   ]);
-  return [`${shown}: ${titleOf(finding)}`, ...facts.flatMap((line) => wrap(line, FACT_INDENT))];
+  const [first = "", ...others] = repairLines(repair);
+  return [
+    `${shown}: ${titleOf(finding)}`,
+    ...facts.slice(0, -1).flatMap((line) => wrap(line, FACT_INDENT)),
+    `${facts.at(-1)}${first.slice("  repair".length)}`,
+    ...others,
+  ];
 }
+
+/** The prose of a repair, wrapped, and each of its commands whole on a line of its own, so that it can be pasted. */
+function repairLines(repair: string): string[] {
+  return repair.split(COMMAND).flatMap((part, i) => {
+    if (i % 2 === 1) return [`${" ".repeat(FACT_INDENT + 2)}${escapeControl(part)}`];
+    const prose = escapeControl(part.replace(/^[;,]? +/, "").trimEnd());
+    return prose === "" ? [] : wrap(" ".repeat(FACT_INDENT) + prose, FACT_INDENT);
+  });
+}
+
+/** A command in backticks. Its quoted words may hold backticks as well. */
+const COMMAND = /`((?:npx|redis-cli|await) (?:\\.|'[^']*'|[^'`\\])*)`/;
 
 const COLOURS = { error: "\u001b[31m", warning: "\u001b[33m", notice: "\u001b[36m" } as const;
 

@@ -27,7 +27,7 @@ export function parseAddresses(urls: readonly string[], isCluster: boolean): Add
       "--redis must name a database by a whole number, such as redis://localhost:6379/2",
     );
   }
-  const shown = parsed.map(({ host }) => host || "the socket").join(", ");
+  const shown = parsed.map(({ host }) => host || "localhost").join(", ");
   if (!isCluster) {
     const [first = DEFAULT_URL] = urls;
     const given = urls.length > 1 ? [...urls] : first;

@@ -1,4 +1,5 @@
 import { escapeControl } from "../../inspect/escape-control.ts";
+import { shellWord } from "../../inspect/shell-word.ts";
 
 /** The options that say which Redis a command is for, and how it opens queues there. */
 export interface Connection {
@@ -26,11 +27,6 @@ export function commandLine(
   const isPasteable =
     all.every((word) => escapeControl(word) === word) && !words.some((word) => /^-|^$/.test(word));
   return isPasteable ? ["npx", "delayline", ...all.map(shellWord)].join(" ") : undefined;
-}
-
-/** A word for a POSIX shell, in single quotes if it holds any character that a shell might interpret. */
-function shellWord(word: string): string {
-  return /^[\w.:@/-]+$/.test(word) ? word : `'${word.replaceAll("'", String.raw`'\''`)}'`;
 }
 
 function mayHoldSecret(text: string): boolean {

@@ -1,11 +1,12 @@
 import type { AccessReport } from "../looks/access-report.ts";
 import type { Finding } from "./finding.ts";
-import { quoted, redisCli } from "./repair.ts";
+import { shellWord } from "../../inspect/shell-word.ts";
+import { redisCli } from "./repair.ts";
 import { count } from "./words.ts";
 
 const CHECK = "access";
 
-/** What the user may not do that the library needs. */
+/** Checks what the library needs and the user may not do. */
 export function* checkAccess(access: AccessReport, isAnyReliable: boolean): Generator<Finding> {
   const { address, user = "<user>", refused, untried } = access;
   const setUser = (rules: string) =>
@@ -22,7 +23,7 @@ export function* checkAccess(access: AccessReport, isAnyReliable: boolean): Gene
       check,
       what: `${address} does not know ${unknown.map(({ rule }) => rule).join(", ")}`,
       why,
-      repair: `remove rename-command for ${names} from redis.conf, or use a Redis that has them; access rules do not help`,
+      repair: `remove rename-command for ${names} from redis.conf, or use a Redis that has these commands; access rules do not help`,
     };
   }
   for (const [neededBy, why] of Object.entries(NEEDED)) {
@@ -34,9 +35,7 @@ export function* checkAccess(access: AccessReport, isAnyReliable: boolean): Gene
       check: CHECK,
       what: `the user ${user} may not run ${rules.map(({ rule }) => rule).join(", ")} on ${address}`,
       why,
-      repair: setUser(
-        rules.map(({ rule }) => (rule.includes("|") ? quoted(`+${rule}`) : `+${rule}`)).join(" "),
-      ),
+      repair: setUser(rules.map(({ rule }) => aclRule(`+${rule}`)).join(" ")),
     };
   }
   yield* checkNames(access, setUser);
@@ -44,8 +43,8 @@ export function* checkAccess(access: AccessReport, isAnyReliable: boolean): Gene
     yield {
       level: "notice",
       check: CHECK,
-      what: `whether the user ${user} may run ${untried.join(", ")} on ${address} could not be tried without an effect`,
-      why: "before Redis 7.0 there is no way to ask",
+      what: `whether the user ${user} may run ${untried.join(", ")} on ${address} could not be tried without side effects`,
+      why: "Redis before 7.0 has no command to ask",
       repair: `compare ${redisCli(address, `ACL GETUSER ${user}`)} with the access rules in docs/operations.md`,
     };
   }
@@ -57,7 +56,7 @@ function* checkNames(
 ): Generator<Finding> {
   for (const queue of new Set(closed.map((one) => one.queue))) {
     const names = closed.filter((one) => one.queue === queue);
-    const rules = names.map(({ kind, name }) => quoted(`${kind === "key" ? "~" : "&"}${name}`));
+    const rules = names.map(({ kind, name }) => aclRule(`${kind === "key" ? "~" : "&"}${name}`));
     const isDeaf = names.every(({ kind }) => kind === "channel");
     yield {
       level: isDeaf ? "warning" : "error",
@@ -66,7 +65,7 @@ function* checkNames(
       what: `the user ${user} may not use ${count(names.length, "name")} of the queue on ${address}: ${names.map(({ name }) => name).join(", ")}`,
       why: isDeaf
         ? "wake-ups do not arrive: messages are up to a second late"
-        : "scripts that touch these keys are refused",
+        : "Redis refuses the scripts that touch these keys",
       repair: setUser(rules.join(" ")),
     };
   }
@@ -74,7 +73,7 @@ function* checkNames(
 
 type Refused = AccessReport["refused"][number];
 
-/** Commands that a server may lack, and what it means. The first group that one is of tells. */
+/** What it means if a server lacks a command. The first group that matches applies. */
 const GROUPS: readonly {
   readonly check: "scripts" | "access";
   readonly isOf: (refused: Refused) => boolean;
@@ -83,22 +82,22 @@ const GROUPS: readonly {
   {
     check: "scripts",
     isOf: ({ rule }) => rule.startsWith("eval"),
-    why: "all moves of messages are scripts: nothing is offered, moved or taken",
+    why: "every move of a message is a script: nothing is offered, moved or taken",
   },
   {
     check: "access",
     isOf: ({ neededBy }) => neededBy === "exclusive",
-    why: "queues in partitions that are consumed exclusively need it, to end the connection of a process that was paused",
+    why: "partitioned queues with exclusive consumers need it, to end the connection of a process that stood still",
   },
   {
     check: "access",
     isOf: ({ neededBy }) => neededBy === "reliable",
-    why: "queues with acknowledgement need it; others go on",
+    why: "reliable queues need it; plain queues work without it",
   },
   {
     check: "access",
     isOf: ({ rule }) => rule.startsWith("client|"),
-    why: "a consumer that waits for messages asks for the id of its connection, to end the wait: nobody takes so. Messages are offered and moved all the same",
+    why: "a consumer that waits for messages needs the id of its connection to end the wait, so no consumer can wait; messages are still offered and moved",
   },
   {
     check: "access",
@@ -108,7 +107,7 @@ const GROUPS: readonly {
   {
     check: "access",
     isOf: () => true,
-    why: "what needs it is refused, in scripts too, with an error event: nothing is lost, but it does not go on",
+    why: "every call and script that needs it is refused, with an error event: no message is lost, but none moves on there",
   },
 ];
 
@@ -116,10 +115,15 @@ function groupOf(refused: Refused): (typeof GROUPS)[number] | undefined {
   return GROUPS.find(({ isOf }) => isOf(refused));
 }
 
-/** Who needs what is refused, and what it means for them. */
+/** An access rule as a shell takes it: `|`, `~` and `&` are quoted. */
+function aclRule(rule: string): string {
+  return rule.startsWith("+") && !rule.includes("|") ? rule : shellWord(rule);
+}
+
+/** What it means if the user may not run a command, by the queues that need it. */
 const NEEDED = {
-  all: "what needs it is refused (NOPERM; in scripts ERR on Redis 7.0 and before), with an error event: nothing is lost, but nothing goes on",
-  reliable: "queues with acknowledgement need it",
+  all: "every call and script that needs it is refused (NOPERM; in scripts ERR on Redis 7.0 and before), with an error event: no message is lost, but none moves on there",
+  reliable: "reliable queues need it",
   exclusive:
-    "queues in partitions that are consumed exclusively need it, to end the connection of a process that was paused",
+    "partitioned queues with exclusive consumers need it, to end the connection of a process that stood still",
 };

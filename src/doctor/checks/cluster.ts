@@ -1,11 +1,11 @@
 import type { ClusterReport } from "../looks/cluster-report.ts";
 import type { ServerReport } from "../looks/server-report.ts";
 import type { Finding } from "./finding.ts";
-import { redisCli } from "./repair.ts";
+import { inBackticks, redisCli } from "./repair.ts";
 
 const CHECK = "cluster";
 
-/** Whether a Cluster serves all slots, and what happens when it does not. */
+/** Checks whether a Cluster serves all slots, and what happens when it does not. */
 export function* checkCluster(
   { askedAt, info, nodes }: ClusterReport,
   servers: readonly ServerReport[],
@@ -20,29 +20,29 @@ export function* checkCluster(
     yield {
       level: "error",
       check: CHECK,
-      what: `${SLOTS - assigned} slots belong to no node, ${failed} to one that has failed; cluster_state is ${info.get("cluster_state")}`,
+      what: `${SLOTS - assigned} slots belong to no node, ${failed} to a failed node; cluster_state is ${info.get("cluster_state")}`,
       why: whole
         ? "no node serves anything until all slots are covered (cluster-require-full-coverage yes): all queues stand still"
         : "the queues and partitions in these slots stand still",
-      repair: `start the nodes that are down; if some are gone for good: redis-cli --cluster fix ${askedAt}`,
+      repair: `start the nodes that are down; if some are gone for good: ${inBackticks(`redis-cli --cluster fix ${askedAt}`)}`,
     };
   } else if (suspected > 0) {
     yield {
       level: "warning",
       check: CHECK,
       what: `${suspected} slots belong to a node that does not reply to ${askedAt}`,
-      why: "their queues stand still until it replies, or a replica takes its place",
-      repair: `look at the nodes: ${redisCli(askedAt, "CLUSTER NODES")}`,
+      why: "their queues stand still until it replies, or a replica replaces it",
+      repair: `to see the nodes: ${redisCli(askedAt, "CLUSTER NODES")}`,
     };
   }
-  for (const { address, flags } of nodes) {
+  for (const { id, address, flags } of nodes) {
     if (!flags.includes("fail") && !flags.includes("fail?")) continue;
     yield {
       level: "warning",
       check: CHECK,
-      what: `${askedAt} says of the node ${address}: ${flags.join(", ")}`,
+      what: `${askedAt} reports the node ${address} as ${flags.join(", ")}`,
       why: "its slots have no replica, or nobody serves them",
-      repair: `start it again, or ${redisCli(askedAt, "CLUSTER FORGET")} with its id on every node`,
+      repair: `restart it, or remove it on every node: ${redisCli(askedAt, `CLUSTER FORGET ${id}`)}`,
     };
   }
   const alone = nodes.filter(
@@ -54,9 +54,9 @@ export function* checkCluster(
       check: CHECK,
       what: `${alone.map(({ address }) => address).join(", ")} ${alone.length === 1 ? "has" : "have"} no replica`,
       why: whole
-        ? "one of them that is down stops all queues (cluster-require-full-coverage yes)"
-        : "one of them that is down stops the queues and partitions in its slots",
-      repair: `redis-cli --cluster add-node <new host:port> ${askedAt} --cluster-slave`,
+        ? "if one of them goes down, all queues stop (cluster-require-full-coverage yes)"
+        : "if one of them goes down, the queues and partitions in its slots stop",
+      repair: `add replicas: ${inBackticks(`redis-cli --cluster add-node <new host:port> ${askedAt} --cluster-slave`)}`,
     };
   }
 }

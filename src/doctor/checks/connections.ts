@@ -2,7 +2,7 @@ import type { ServerReport } from "../looks/server-report.ts";
 import type { Finding } from "./finding.ts";
 import { redisCli } from "./repair.ts";
 
-/** What Redis does with connections, and whether there is room for more. */
+/** Checks how Redis treats connections, and whether it has room for more. */
 export function* checkConnections(server: ServerReport): Generator<Finding> {
   yield* checkTimeouts(server);
   yield* checkCount(server);
@@ -15,8 +15,8 @@ function* checkTimeouts({ address, config }: ServerReport): Generator<Finding> {
     yield {
       level: "warning",
       check: "timeout",
-      what: `${address} cuts connections that are idle for ${timeout} s (timeout)`,
-      why: "a client that you lend, or one that only offers, is cut off between two calls; what was under way is unknown",
+      what: `${address} closes connections that are idle for ${timeout} s (timeout)`,
+      why: "a client that you lend, or one that only offers, loses its connection between two calls; whether a call on its way was carried out is then unknown",
       repair: redisCli(address, "CONFIG SET timeout 0"),
     };
   }
@@ -24,8 +24,8 @@ function* checkTimeouts({ address, config }: ServerReport): Generator<Finding> {
     yield {
       level: "warning",
       check: "tcp-keepalive",
-      what: `${address} never asks whether a client is still there (tcp-keepalive 0)`,
-      why: "connections of machines that vanished stay for ever, take places of maxclients, and one that blocks may swallow a message",
+      what: `${address} never checks whether a client is still there (tcp-keepalive 0)`,
+      why: "connections of vanished machines stay forever: they count towards maxclients, and one that blocks may swallow a message",
       repair: redisCli(address, "CONFIG SET tcp-keepalive 60"),
     };
   }
@@ -39,8 +39,8 @@ function* checkCount({ address, info, config }: ServerReport): Generator<Finding
     level: "warning",
     check: "maxclients",
     what: `${address} has ${count} connections of ${most} (maxclients)`,
-    why: "when there is no room, a process that starts or reconnects is refused, and takes and moves nothing",
-    repair: `${redisCli(address, `CONFIG SET maxclients ${Math.max(10_000, most * 2)}`)}; who holds them: ${redisCli(address, "CLIENT LIST")}`,
+    why: "at the limit, a process that starts or reconnects is refused: it takes and moves nothing",
+    repair: `${redisCli(address, `CONFIG SET maxclients ${Math.max(10_000, most * 2)}`)}; to see who holds them: ${redisCli(address, "CLIENT LIST")}`,
   };
 }
 
@@ -54,11 +54,11 @@ function* checkBuffers({ address, config }: ServerReport): Generator<Finding> {
     yield {
       level: "warning",
       check: "output-buffer",
-      what: `${address} cuts off ${kind} clients that are sent more than ${smallest} bytes at once (client-output-buffer-limit)`,
+      what: `${address} disconnects ${kind} clients with more than ${smallest} bytes of unsent output (client-output-buffer-limit)`,
       why:
         kind === "pubsub"
-          ? "a burst of wake-ups cuts off whoever moves messages; they are late until it has connected again"
-          : "a page of 100 large messages cuts off whoever reads it, and a take loses its messages with the connection",
+          ? "a burst of wake-ups disconnects the process that moves messages; they are late until it has reconnected"
+          : "a page of 100 large messages disconnects its reader, and a take loses its messages with the connection",
       repair: redisCli(
         address,
         `CONFIG SET client-output-buffer-limit '${kind === "pubsub" ? "pubsub 33554432 8388608 60" : "normal 0 0 0"}'`,
@@ -67,10 +67,11 @@ function* checkBuffers({ address, config }: ServerReport): Generator<Finding> {
   }
 }
 
-/** Bytes that each kind of client is sent in a burst. A wake-up has about a hundred, a message a mebibyte at most. */
+/** Bytes that each kind of client may be sent in a burst: a wake-up has about a hundred, a message at most a mebibyte. */
 const LEAST_BUFFER: Readonly<Record<string, number>> = { pubsub: 2 ** 20, normal: 2 ** 26 };
 
-/** Seconds. Our own connections are busy every second or two. */
+/** Seconds. The connections of this library are busy every second or two. */
 const LONG_TIMEOUT = 10;
 
+/** The share of `maxclients` from which there is hardly room for more. */
 const CROWDED = 0.8;

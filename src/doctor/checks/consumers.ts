@@ -1,28 +1,24 @@
 import type { ConsumerReport, GroupReport, PartReport } from "../looks/part-report.ts";
 import type { QueueReport } from "../looks/queue-report.ts";
+import { shellWord } from "../../inspect/shell-word.ts";
 import type { Finding } from "./finding.ts";
-import { quoted } from "./repair.ts";
-import { count, inWords } from "./words.ts";
+import { redisCliAtKey } from "./repair.ts";
+import { agree, count, inWords } from "./words.ts";
 
-/** What the dead have left, and how long messages of a reliable queue have been ready. */
+/**
+ * Checks for messages that dead consumers hold, and for messages of a reliable queue that have been ready for long. Groups
+ * that seem to have no live consumer are left to {@link checkGroups}: one finding for one cause.
+ */
 export function* checkConsumers(report: QueueReport): Generator<Finding> {
-  const { name, stats } = report;
-  if (stats === undefined) return;
-  for (const found of groupsOf(report).values()) yield* checkOrphans(name, found);
-  const age = stats.oldestReadyAge ?? 0;
-  if (age > OLD && !stats.isPaused) {
-    yield {
-      level: "warning",
-      check: "backlog",
-      queue: name,
-      what: `${count(stats.ready, "message")} ${stats.ready === 1 ? "is" : "are"} ready, the oldest for ${inWords(age)}`,
-      why: "consumers are too slow, stuck, or not there",
-      repair: "start more consumers, or raise concurrency; does what the handlers call reply?",
-    };
+  if (report.stats === undefined) return;
+  const idle = idleGroups(report);
+  for (const [group, found] of groupsOf(report)) {
+    yield* checkOrphans(report.name, found, idle.includes(group));
   }
+  if (idle.length === 0) yield* checkAge(report);
 }
 
-/** The groups that have something to do, and nobody who is alive; an empty name: there is no group at all. */
+/** The groups that have work and no live consumer. An empty name stands for all: the queue has no groups. */
 export function idleGroups(report: QueueReport): string[] {
   const { stats } = report;
   if (stats?.kind !== "reliable" || stats.isPaused) return [];
@@ -31,25 +27,43 @@ export function idleGroups(report: QueueReport): string[] {
   return [...groups].filter(([, found]) => isIdle(found)).map(([group]) => group);
 }
 
-/** Whether nobody takes from a reliable queue; `after` was seen a moment after `before`. */
+/** Checks whether the groups of a reliable queue have consumers; `after` was read half a second after `before`. */
 export function* checkGroups(before: QueueReport, after: QueueReport): Generator<Finding> {
   const were = idleGroups(before);
-  const { name, stats } = after;
-  for (const group of idleGroups(after)) {
-    if (!were.includes(group)) continue;
+  const still = idleGroups(after).filter((group) => were.includes(group));
+  // A consumer came in the meantime. It may be too slow all the same.
+  if (were.length > 0 && still.length === 0) yield* checkAge(after);
+  for (const group of still) {
     const found = groupsOf(after).get(group);
-    if (found !== undefined) yield withoutConsumer(name, group, found);
+    if (found !== undefined) yield withoutConsumer(after, group, found);
     else {
+      const ready = after.stats?.ready ?? 0;
       yield {
         level: "error",
         check: "no-consumer",
-        queue: name,
-        what: `the queue has no consumer group, and ${count(stats?.ready ?? 0, "message")} ready`,
-        why: "somebody destroyed the groups, or no consumer has ever run: nobody takes anything",
-        repair: "start a consumer; it makes its group, with all that is still there",
+        queue: after.name,
+        what: `the queue has no consumer group, and ${count(ready, "message")} ${agree(ready, "is", "are")} ready`,
+        why: "nobody takes messages: either somebody destroyed the groups, or no consumer has ever run",
+        repair: "start a consumer: it creates its group, which gets everything that is still there",
       };
     }
   }
+}
+
+/** Checks how long the oldest message of a reliable queue has been ready. */
+function* checkAge({ name, stats }: QueueReport): Generator<Finding> {
+  if (stats === undefined || stats.isPaused) return;
+  const { ready, oldestReadyAge = 0 } = stats;
+  if (oldestReadyAge <= OLD) return;
+  yield {
+    level: "warning",
+    check: "backlog",
+    queue: name,
+    what: `${count(ready, "message")} ${agree(ready, "is", "are")} ready, the oldest for ${inWords(oldestReadyAge)}`,
+    why: "consumers are too slow or stuck",
+    repair:
+      "start more consumers, or raise concurrency; check whether the services that the handlers call reply",
+  };
 }
 
 interface Found {
@@ -57,7 +71,7 @@ interface Found {
   readonly group: GroupReport;
 }
 
-/** The groups of a queue by name, each in all partitions. */
+/** The groups of a queue by name, with each partition in which they are. */
 function groupsOf({ parts }: QueueReport): Map<string, Found[]> {
   const groups = new Map<string, Found[]>();
   for (const part of parts) {
@@ -69,8 +83,8 @@ function groupsOf({ parts }: QueueReport): Map<string, Found[]> {
 }
 
 /**
- * Whether there is something to do for the group and nobody alive. A consumer that has nothing in hand is silent, and
- * Redis 7.0 may not even know it; but then it would have taken what is there.
+ * Whether a group has work and no live consumer. A live consumer that holds no message may look dead, and Redis 7.0 may not
+ * even list it; but it would have taken the messages that are there.
  */
 function isIdle(found: readonly Found[]): boolean {
   const consumers = found.flatMap(({ group }) => group.consumers);
@@ -78,41 +92,62 @@ function isIdle(found: readonly Found[]): boolean {
   return (isHeld || found.some(({ group }) => group.hasUnread)) && !consumers.some(isAlive);
 }
 
-function withoutConsumer(queue: string, group: string, found: readonly Found[]): Finding {
+function withoutConsumer(
+  { name, stats }: QueueReport,
+  group: string,
+  found: readonly Found[],
+): Finding {
   const consumers = found.flatMap((one) => one.group.consumers);
   const pending = found.reduce((sum, one) => sum + one.group.pending, 0);
   const entries = found.reduce((sum, one) => sum + one.part.streamed, 0);
   const silence = Math.min(...consumers.map(({ idle }) => idle));
-  const stream = found[0]?.part.keys.stream ?? "";
+  const age = stats?.oldestReadyAge ?? 0;
+  const destroy = found.map(({ part: { site, keys } }) =>
+    redisCliAtKey(site, "XGROUP DESTROY", keys.stream, shellWord(group)),
+  );
   return {
     level: "error",
     check: "no-consumer",
-    queue,
-    what: `the group ${group} has no consumer that is alive${consumers.length === 0 ? "" : `, for ${inWords(silence)}`}; ${count(entries, "message")} ${entries === 1 ? "waits" : "wait"}, ${pending} of them in flight`,
-    why: "nobody takes its messages or reclaims what the dead had in hand; a group that nobody consumes holds every message in memory",
-    repair: `start a consumer of the group; or, if nobody needs it any more: redis-cli XGROUP DESTROY ${quoted(stream)} ${quoted(group)}`,
+    queue: name,
+    what: `the group ${group} has no live consumer${consumers.length === 0 ? "" : `, for ${inWords(silence)}`}; ${count(entries, "message")} ${agree(entries, "waits", "wait")}, ${pending} of them in flight${age > OLD ? `, the oldest ready for ${inWords(age)}` : ""}`,
+    why: "nobody takes its messages or reclaims those in flight; an abandoned group keeps every message in memory",
+    repair: `start a consumer of the group; or, if nobody needs it any more: ${destroy[0]}${destroy.length === 1 ? "" : ", and the same for each partition"}`,
   };
 }
 
-/** What consumers have in flight that are gone. Others give it back within a visibility timeout. */
-function* checkOrphans(queue: string, found: readonly Found[]): Generator<Finding> {
+/**
+ * Checks for messages in flight that nobody reclaims. Live consumers reclaim those of a dead one within a visibility
+ * timeout; in a group without live consumers (`isIdleGroup`) the lack of consumers is the finding.
+ */
+function* checkOrphans(
+  queue: string,
+  found: readonly Found[],
+  isIdleGroup: boolean,
+): Generator<Finding> {
   for (const { part, group } of found) {
     for (const consumer of group.consumers) {
       const { name, pending, idle, visibilityTimeout } = consumer;
       if (pending === 0) continue;
       const isForeign = visibilityTimeout === undefined;
-      if (!isForeign && idle <= FORGOTTEN * visibilityTimeout + GRACE) continue;
+      if (!isForeign && (isIdleGroup || idle <= FORGOTTEN * visibilityTimeout + GRACE)) continue;
+      const { site, keys } = part;
+      const list = redisCliAtKey(
+        site,
+        "XPENDING",
+        keys.stream,
+        `${shellWord(group.name)} - + 100 ${shellWord(name)}`,
+      );
       yield {
         level: "warning",
         check: "orphan",
         queue,
-        what: `${count(pending, "message")} ${pending === 1 ? "is" : "are"} in flight for ${name} (group ${group.name}), which was last seen ${inWords(idle)} ago`,
+        what: `${count(pending, "message")} ${agree(pending, "is", "are")} in flight for ${name} (group ${group.name}), which was last seen ${inWords(idle)} ago`,
         why: isForeign
-          ? "it is no consumer of this library: nobody reclaims what it has in hand"
-          : `it has been dead since its visibility timeout of ${inWords(visibilityTimeout)}, and nobody has reclaimed what it had in hand`,
+          ? "it is not a consumer of this library, so nobody reclaims its messages"
+          : `its visibility timeout of ${inWords(visibilityTimeout)} has passed twice, and nobody has reclaimed its messages`,
         repair: isForeign
-          ? `end that program, then let a consumer of ours take over: redis-cli XPENDING ${quoted(part.keys.stream)} ${quoted(group.name)} shows the ids, XCLAIM gives them away`
-          : "start a consumer of the group: it reclaims within a visibility timeout. Never XGROUP DELCONSUMER: that loses the messages",
+          ? `end that program, then give its messages to a consumer of this library with XCLAIM; to see their ids: ${list}`
+          : "start another consumer of the group: it reclaims them within a visibility timeout. Never run XGROUP DELCONSUMER: it loses them",
       };
     }
   }
@@ -122,11 +157,11 @@ function isAlive({ idle, visibilityTimeout }: ConsumerReport): boolean {
   return idle <= (visibilityTimeout ?? 60_000) + GRACE;
 }
 
-/** So many visibility timeouts later the living have reclaimed it. */
+/** Visibility timeouts after which live consumers have reclaimed the messages of a dead one. */
 const FORGOTTEN = 2;
 
 /** Milliseconds. */
 const GRACE = 1000;
 
-/** Milliseconds. */
+/** Milliseconds for which the oldest message may be ready. */
 const OLD = 5 * 60_000;

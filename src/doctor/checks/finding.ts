@@ -1,7 +1,7 @@
-/** How bad it is. An error stops a queue or loses messages, now or at the next restart; a notice is for information. */
+/** How bad a finding is. An error stops a queue or loses messages, now or at the next restart; a notice only informs. */
 export type Level = "error" | "warning" | "notice";
 
-/** The names of the checks: those of servers first, then those of queues. */
+/** The names of the checks: first those of servers, then those of queues. */
 export const CHECKS = [
   "reachable",
   "database",
@@ -42,17 +42,17 @@ export const CHECKS = [
 
 export type CheckName = (typeof CHECKS)[number];
 
-/** Something that is not as it should be. It holds no payload and no password. */
+/** Something that is wrong. It holds no payload and no password. */
 export interface Finding {
   readonly level: Level;
-  /** What was looked for; `docs/operations.md` tells when each is found. */
+  /** The check that found it. `docs/operations.md` says what each one looks for. */
   readonly check: CheckName;
-  /** The queue that it is about; undefined: a server, or all queues. */
+  /** The queue that it is about; undefined if it is about a server, or about all queues. */
   readonly queue?: string;
-  /** What was found, with the numbers. */
+  /** What is wrong, with numbers. */
   readonly what: string;
   /** Why that matters. */
   readonly why: string;
-  /** The command that repairs it, or what to do. */
+  /** What to do about it. Commands stand in backticks. */
   readonly repair: string;
 }

@@ -1,11 +1,12 @@
 import { FROM_ORDINARY, ORDINARY, type Fact } from "../../partitions/ring/fact.ts";
 import type { QueueReport } from "../looks/queue-report.ts";
 import type { Finding } from "./finding.ts";
-import { count } from "./words.ts";
+import { inBackticks } from "./repair.ts";
+import { agree, count } from "./words.ts";
 
 const CHECK = "partitions";
 
-/** Whether all processes can agree on where the partitions are. */
+/** Checks whether all processes can agree on where the partitions are. */
 export function* checkPartitions(report: QueueReport): Generator<Finding> {
   const { name, fact, factAt, siteCount } = report;
   if (fact === undefined) return;
@@ -14,10 +15,9 @@ export function* checkPartitions(report: QueueReport): Generator<Finding> {
       level: "error",
       check: CHECK,
       queue: name,
-      what: `its partitions are on ${count(fact.servers, "server")}, and ${siteCount} ${siteCount === 1 ? "was" : "were"} given`,
-      why: "a process with this list is refused; with a list of another order it would look for messages in the wrong place",
-      repair:
-        "give the same list of servers, in the same order, to every process and to the doctor",
+      what: `its partitions are on ${count(fact.servers, "server")}, and ${siteCount} ${agree(siteCount, "was", "were")} given`,
+      why: "a process with this list is refused; with a list in another order it would look for messages in the wrong place",
+      repair: "give every process, and the doctor, the same list of servers in the same order",
     };
   } else if (!factAt.includes(0)) {
     yield {
@@ -25,8 +25,8 @@ export function* checkPartitions(report: QueueReport): Generator<Finding> {
       check: CHECK,
       queue: name,
       what: `partition 0 is on server ${factAt[0]} of the list, and belongs on server 0`,
-      why: "the list of servers has another order than it had: a process with this list finds no partitions, and makes new ones",
-      repair: "give the servers in the order in which they were given at first",
+      why: "the order of the servers has changed: a process with this list finds no partitions, and makes new ones",
+      repair: "give the servers in their original order",
     };
   } else yield* checkRemains(report, fact);
 }
@@ -42,12 +42,12 @@ function* checkRemains({ name, parts }: QueueReport, fact: Fact): Generator<Find
     check: CHECK,
     queue: name,
     what: `${count(remains, "message")} in the ordinary queue beside the ${fact.to} partitions: ${delayed} delayed, ${retries} retrying, ${listed + streamed} ready or in flight`,
-    why: "a process runs without the option `partitions`; whoever consumes the partitions never sees these",
-    repair: setPartitions(name, fact, "give that process the option; then take in what it left:"),
+    why: "some process runs without the option `partitions`; consumers of the partitions never see these messages",
+    repair: `give that process the option; then take in the messages that it left: ${setPartitions(name, fact)}`,
   };
 }
 
-/** A change of their number that does not go on; `after` was seen a moment after `before`. */
+/** Checks whether a change of the number of partitions goes on; `after` was read half a second after `before`. */
 export function* checkChange(before: QueueReport, after: QueueReport): Generator<Finding> {
   const { fact } = after;
   if (fact === undefined || fact.state === "stable" || before.fact === undefined) return;
@@ -57,11 +57,11 @@ export function* checkChange(before: QueueReport, after: QueueReport): Generator
     level: isMoving ? "notice" : "warning",
     check: CHECK,
     queue: after.name,
-    what: `the number of partitions is being changed from ${from} to ${fact.to} (${fact.state})${isMoving ? "" : ", and no batch was brought over for half a second"}`,
+    what: `the number of partitions is changing from ${from} to ${fact.to} (${fact.state})${isMoving ? "" : ", and no batch has moved within half a second"}`,
     why: isMoving
-      ? "every look-up brings a message over first, so calls are slower meanwhile"
-      : "the process that changed it has died, or waits for what a consumer has in hand; with `holding` nothing becomes ready",
-    repair: setPartitions(after.name, fact, "any process goes on with it:"),
+      ? "every look-up first moves its message to the new partition, so calls are slower until the change is done"
+      : "the process that makes the change has died, or waits for messages that consumers hold; in the state `holding` nothing becomes ready",
+    repair: `let it finish; any process can continue it: ${setPartitions(after.name, fact)}`,
   };
 }
 
@@ -70,6 +70,6 @@ function batches({ parts }: QueueReport): string {
   return parts.map(({ lastBatch }) => lastBatch).join();
 }
 
-function setPartitions(name: string, { to }: Fact, introduction: string): string {
-  return `${introduction} await line.setPartitions(${JSON.stringify(name)}, ${to})`;
+function setPartitions(name: string, { to }: Fact): string {
+  return inBackticks(`await line.setPartitions(${JSON.stringify(name)}, ${to})`);
 }

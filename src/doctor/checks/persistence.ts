@@ -2,7 +2,7 @@ import type { ServerReport } from "../looks/server-report.ts";
 import type { Finding } from "./finding.ts";
 import { redisCli } from "./repair.ts";
 
-/** Whether messages are on a disk, and whether Redis can write there. */
+/** Checks whether messages are on disk, and whether Redis can write there. */
 export function* checkPersistence({ address, info, config }: ServerReport): Generator<Finding> {
   const check = "persistence";
   const hasAof = info.get("aof_enabled") === "1";
@@ -13,7 +13,7 @@ export function* checkPersistence({ address, info, config }: ServerReport): Gene
       level: "error",
       check,
       what: `${address} keeps nothing on disk: appendonly is no, and save is empty`,
-      why: "messages live in Redis only: a restart loses all of them",
+      why: "messages are in memory only: a restart loses all of them",
       repair,
     };
   } else if (!hasAof) {
@@ -30,14 +30,14 @@ export function* checkPersistence({ address, info, config }: ServerReport): Gene
       level: "warning",
       check,
       what: `${address} has appendfsync no`,
-      why: "a crash of the machine loses what the system has not written to the disk, which is half a minute or more",
+      why: "a crash of the machine loses what its kernel has not written to disk yet: half a minute or more",
       repair: redisCli(address, "CONFIG SET appendfsync everysec"),
     };
   }
   yield* checkWriting({ address, info, config });
 }
 
-/** Whether the last writes to the disk went well. */
+/** Checks whether the last writes to disk succeeded. */
 function* checkWriting({
   address,
   info,
@@ -46,7 +46,7 @@ function* checkWriting({
   const check = "persistence";
   const refuses = config?.get("stop-writes-on-bgsave-error") !== "no";
   const saves = config?.get("save") !== "";
-  const repair = `free the disk and look into Redis's log; then ${redisCli(address, "BGSAVE")} or ${redisCli(address, "BGREWRITEAOF")}`;
+  const repair = `free disk space and read Redis's log; then ${redisCli(address, "BGSAVE")} or ${redisCli(address, "BGREWRITEAOF")}`;
   if (info.get("rdb_last_bgsave_status") === "err") {
     yield {
       level: refuses && saves ? "error" : "warning",
@@ -55,7 +55,7 @@ function* checkWriting({
       why:
         refuses && saves
           ? "Redis refuses every write until a snapshot succeeds (MISCONF): nothing is offered, moved or taken"
-          : "its copy on disk is old, and a replica may be unable to follow",
+          : "the copy on disk is old, and a replica may fail to synchronize",
       repair,
     };
   }
@@ -73,7 +73,7 @@ function* checkWriting({
       level: "warning",
       check,
       what: `the last rewrite of the append-only file of ${address} failed`,
-      why: "the file grows until the disk is full, and then every write is refused",
+      why: "the file grows until the disk is full; then Redis refuses every write",
       repair,
     };
   }

@@ -1,11 +1,26 @@
-/** A command for a shell. It holds no password: that belongs into `REDISCLI_AUTH`. */
+import { shellWord } from "../../inspect/shell-word.ts";
+import type { Site } from "../looks/site.ts";
+
+// A repair is prose. Each command in it stands in backticks, so that it can be printed on a line of its own.
+
+/** Makes a `delayline` command to paste into a shell, for the Redis that was examined. */
+export type CommandLine = (...words: readonly string[]) => string;
+
+/** A redis-cli command to paste into a shell. It holds no password: redis-cli reads that from `REDISCLI_AUTH`. */
 export function redisCli(address: string, command: string): string {
   const [, host, port] = /^(.*):(\d+)$/.exec(address) ?? [];
-  const where = host === undefined ? `-s ${address}` : `-h ${host} -p ${port}`;
-  return `redis-cli ${where} ${command}`;
+  const where = host === undefined ? `-s ${shellWord(address)}` : `-h ${host} -p ${port}`;
+  return inBackticks(`redis-cli ${where} ${command}`);
 }
 
-/** A key or a name in single quotes, for a shell. */
-export function quoted(text: string): string {
-  return `'${text.replaceAll("'", String.raw`'\''`)}'`;
+/** Marks a command in a repair. */
+export function inBackticks(command: string): string {
+  return `\`${command}\``;
+}
+
+/** A redis-cli command about a key of a queue: in the queue's database, and on a Cluster on the node that serves the key. */
+export function redisCliAtKey(site: Site, before: string, key: string, behind = ""): string {
+  const where = site.isCluster ? "-c " : site.database === 0 ? "" : `-n ${site.database} `;
+  const words = [before, shellWord(site.keyPrefix + key), behind].filter((word) => word !== "");
+  return redisCli(site.address, `${where}${words.join(" ")}`);
 }

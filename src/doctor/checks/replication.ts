@@ -4,7 +4,7 @@ import { redisCli } from "./repair.ts";
 
 const CHECK = "replication";
 
-/** Whether we are at a master, and whether its replicas follow. */
+/** Checks whether the server is a master, and whether its replicas follow. */
 export function* checkReplication(server: ServerReport): Generator<Finding> {
   const isReplica = server.info.get("role") === "slave";
   if (isReplica) yield* checkReplica(server);
@@ -19,7 +19,7 @@ function* checkReplica({ address, role, info }: ServerReport): Generator<Finding
       check: CHECK,
       what: `${address} is a replica of ${master}`,
       why: "it refuses every offer, move and take (READONLY)",
-      repair: `give the address of the master, ${master}, or that of the Sentinels`,
+      repair: `give the address of the master, ${master}, or of the Sentinels`,
     };
   }
   if (info.get("master_link_status") === "down") {
@@ -27,9 +27,9 @@ function* checkReplica({ address, role, info }: ServerReport): Generator<Finding
     yield {
       level: "warning",
       check: CHECK,
-      what: `the replica ${address} does not hear its master ${master}${seconds === undefined ? "" : `, for ${seconds} s`}`,
+      what: `the replica ${address} has lost its master ${master}${seconds === undefined ? "" : `, for ${seconds} s`}`,
       why: "if the master dies now, what was offered since is lost",
-      repair: `look at the network between them, and at masterauth; ${redisCli(address, "INFO replication")}`,
+      repair: `check the network between them, and masterauth; for details: ${redisCli(address, "INFO replication")}`,
     };
   }
 }
@@ -41,9 +41,9 @@ function* checkMaster({ address, info, config }: ServerReport): Generator<Findin
     yield {
       level: "warning",
       check: CHECK,
-      what: `the replica ${name} of ${address} is ${state}, and was last heard ${lag} s ago`,
+      what: `the replica ${name} of ${address} is ${state}, and last reported ${lag} s ago`,
       why: "if the master dies now, what was offered since is lost",
-      repair: `look at that server and at the network; ${redisCli(name, "INFO replication")}`,
+      repair: `check that server and the network; for details: ${redisCli(name, "INFO replication")}`,
     };
   }
   const least = Number(config?.get("min-replicas-to-write") ?? 0);
@@ -52,9 +52,9 @@ function* checkMaster({ address, info, config }: ServerReport): Generator<Findin
     yield {
       level: "error",
       check: CHECK,
-      what: `${address} demands ${least} replicas that follow (min-replicas-to-write), and has ${good}`,
+      what: `${address} requires ${least} replicas in sync (min-replicas-to-write), and has ${good}`,
       why: "it refuses every write (NOREPLICAS): nothing is offered, moved or taken",
-      repair: `bring the replicas back, or ${redisCli(address, `CONFIG SET min-replicas-to-write ${good}`)}`,
+      repair: `restart the replicas, or run ${redisCli(address, `CONFIG SET min-replicas-to-write ${good}`)}`,
     };
   }
   if (least === 0 && replicas.length > 0 && config !== undefined) {
@@ -62,7 +62,7 @@ function* checkMaster({ address, info, config }: ServerReport): Generator<Findin
       level: "notice",
       check: CHECK,
       what: `${address} has ${replicas.length} replica${replicas.length === 1 ? "" : "s"}, and min-replicas-to-write is 0`,
-      why: "a master that is cut off from its replicas goes on accepting offers, which are lost when another takes its place",
+      why: "a master that is cut off from its replicas still accepts offers; they are lost when a replica replaces it",
       repair: `${redisCli(address, "CONFIG SET min-replicas-to-write 1")}; ${redisCli(address, "CONFIG SET min-replicas-max-lag 2")}`,
     };
   }

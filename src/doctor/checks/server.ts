@@ -7,21 +7,21 @@ import { checkPersistence } from "./persistence.ts";
 import { checkReplication } from "./replication.ts";
 import { checkTiming } from "./timing.ts";
 
-/** All that is to be said about one server, as it describes itself. */
+/** Checks one server, by its description of itself. */
 export function* checkServer(server: ServerReport): Generator<Finding> {
   yield* checkVersion(server);
   yield* checkClusterMode(server);
   if (server.configRefusal !== undefined) yield configHidden(server);
   yield* checkReplication(server);
   yield* checkTiming(server);
-  // What becomes of a replica's memory and disk its master decides, until it takes its place.
+  // The settings of a replica do not matter until it becomes a master.
   if (server.info.get("role") === "slave") return;
   yield* checkPersistence(server);
   yield* checkMemory(server);
   yield* checkConnections(server);
 }
 
-/** Whether it is new enough. */
+/** Checks whether the server is new enough. */
 function* checkVersion({ address, info }: ServerReport): Generator<Finding> {
   const version = info.get("redis_version") ?? "";
   const [major = 0, minor = 0] = version.split(".").map(Number);
@@ -30,7 +30,7 @@ function* checkVersion({ address, info }: ServerReport): Generator<Finding> {
     level: "error",
     check: "version",
     what: `${address} is Redis ${version}`,
-    why: "scripts need commands that came with Redis 6.2, and are refused",
+    why: "the scripts need commands that came with Redis 6.2; older servers refuse them",
     repair: "upgrade to Redis 6.2 or later, or Valkey",
   };
 }
@@ -40,35 +40,36 @@ function* checkClusterMode({ address, info, isAskedAsCluster }: ServerReport): G
   yield {
     level: "error",
     check: "cluster",
-    what: `${address} is a node of a Cluster, and is asked as if it were alone`,
-    why: "queues in slots of other nodes are refused (MOVED), and no failover is followed",
-    repair: "give `redis` a Cluster of ioredis in place of an address",
+    what: `${address} is a node of a Cluster, but the client treats it as a single server`,
+    why: "commands for queues in slots of other nodes are refused (MOVED), and failovers are not followed",
+    repair:
+      "with the command line, add --cluster; in code, pass an ioredis Cluster as `redis` in place of an address",
   };
 }
 
 function configHidden({ address, configRefusal }: ServerReport): Finding {
   return hidden(
     "config",
-    `${address} does not tell its settings: ${configRefusal}`,
-    "appendfsync, save, timeout, tcp-keepalive, client-output-buffer-limit and min-replicas-to-write were not looked at",
+    `${address} does not show its settings: ${configRefusal}`,
+    "appendfsync, save, timeout, tcp-keepalive, client-output-buffer-limit and min-replicas-to-write were not checked",
     /unknown command/i.test(configRefusal ?? "")
-      ? "the server does not have the command (rename-command): look at redis.conf, or in the console of whoever hosts Redis"
-      : "run the doctor as a user with +config|get, or look at the settings in the console of whoever hosts Redis",
+      ? "the command was renamed or removed (rename-command): read redis.conf, or the console of your Redis host"
+      : "run the doctor as a user with +config|get, or read the settings in the console of your Redis host",
   );
 }
 
-/** Something that Redis does not let us look at; `why` says what was not checked. */
+/** Reports something that Redis does not show; `why` says what was therefore not checked. */
 export function hidden(check: CheckName, what: string, why: string, repair: string): Finding {
   return { level: "notice", check, what, why, repair };
 }
 
-/** A server that cannot be asked. */
+/** Reports a server that does not reply. */
 export function unreachable(address: string | undefined, error: unknown): Finding {
   return {
     level: "error",
     check: "reachable",
-    what: `${address ?? "Redis"} cannot be asked: ${messageOf(error as Error)}`,
+    what: `${address ?? "Redis"} cannot be reached: ${messageOf(error as Error)}`,
     why: "nothing is offered, moved or taken there",
-    repair: "look whether the server runs, and at the address, the password, TLS and maxclients",
+    repair: "check whether the server runs, and the address, password, TLS and maxclients",
   };
 }

@@ -1,95 +1,89 @@
 import type { QueueStats } from "../../observe/queue-stats.ts";
 import type { QueueReport } from "../looks/queue-report.ts";
 import type { Finding } from "./finding.ts";
-import { quoted } from "./repair.ts";
-import { count, instant, inWords } from "./words.ts";
+import { inBackticks, type CommandLine } from "./repair.ts";
+import { agree, count, instant, inWords } from "./words.ts";
 
-/** Whether what is due is moved. */
-export function* checkTransfer(report: QueueReport): Generator<Finding> {
-  const { stats } = report;
+/** Checks whether some process moves due messages. */
+export function* checkTransfer(report: QueueReport, commandLine: CommandLine): Generator<Finding> {
+  const { stats, listeners, takers = 0 } = report;
   if (stats === undefined) return;
-  if (stats.isPaused) yield paused(report, stats);
-  else {
-    yield* checkOverdue(report, stats);
-    yield* checkListeners(report, stats);
+  if (stats.isPaused) {
+    yield paused(report, stats, commandLine);
+    return;
   }
+  const isOverdue = lateness(stats) > LATE;
+  if (isOverdue) yield overdue(report, stats);
+  if (listeners !== 0) return;
+  if (takers > 0) yield deaf(report, takers);
+  // One finding for one cause: overdue messages already show that no process moves the queue.
+  else if (!isOverdue && stats.delayed + stats.retries > 0) yield noTransfer(report, stats);
 }
 
-function paused({ name, parts }: QueueReport, stats: QueueStats): Finding {
+function paused({ name }: QueueReport, stats: QueueStats, commandLine: CommandLine): Finding {
   const late = lateness(stats);
-  const commands = parts
-    .filter(({ partition }) => parts.length === 1 || partition >= 0)
-    .map(
-      ({ keys, site }) =>
-        `redis-cli DEL ${quoted(site.keyPrefix + keys.paused)}; redis-cli PUBLISH ${quoted(keys.channel)} 0`,
-    );
+  const { overdue: due } = stats;
   return {
     level: "warning",
     check: "paused",
     queue: name,
-    what: `the queue is paused; ${count(stats.overdue, "message")} ${stats.overdue === 1 ? "is" : "are"} due${late > 0 ? `, the first for ${inWords(late)}` : ""}`,
-    why: "nothing is moved and nothing is taken until somebody lets it go on; offers are accepted",
-    repair: `npx delayline resume ${quoted(name)}${commands.length === 1 ? `, or ${commands[0]}` : ""}`,
+    what: `the queue is paused; ${count(due, "message")} ${agree(due, "is", "are")} due${late > 0 ? `, the first for ${inWords(late)}` : ""}`,
+    why: "nothing becomes ready and nothing is delivered until somebody resumes it; messages can still be offered",
+    repair: `find out who paused it, and why; then: ${commandLine("resume", name)}`,
   };
 }
 
-function* checkOverdue({ name, listeners }: QueueReport, stats: QueueStats): Generator<Finding> {
-  const late = lateness(stats);
-  if (late <= LATE) return;
-  const since = instant(stats.nextDeadline as number);
-  const partition = stats.perPartition
-    .filter((one) => (one.nextDeadline ?? Infinity) < stats.serverTime - LATE)
+function overdue({ name, listeners, takers = 0 }: QueueReport, stats: QueueStats): Finding {
+  const { overdue: due, nextDeadline = NaN, serverTime, perPartition } = stats;
+  const late = perPartition
+    .filter((one) => (one.nextDeadline ?? Infinity) < serverTime - LATE)
     .map((one) => one.partition);
   const where =
-    partition.length === 0 || partition.length === stats.perPartition.length
+    late.length === 0 || late.length === perPartition.length
       ? ""
-      : `, in partition ${partition.join(", ")}`;
-  yield {
+      : `, in partition ${late.join(", ")}`;
+  const isClosed = listeners === 0 && takers === 0;
+  return {
     level: "error",
     check: "overdue",
     queue: name,
-    what: `${count(stats.overdue, "message")} ${stats.overdue === 1 ? "is" : "are"} overdue, the first since ${since} (${inWords(late)})${where}`,
-    why: "nobody moves what is due, so nobody can take it",
-    repair:
-      listeners === 0
-        ? `start a process that opens the queue, such as your worker: it moves what is overdue at once`
-        : `processes listen, but do not move: their "error" events name Redis's reply (NOPERM, ERR, WRONGTYPE, READONLY, OOM); processes with transfer: false move nothing`,
+    what: `${count(due, "message")} ${agree(due, "is", "are")} overdue, the first since ${instant(nextDeadline)} (${inWords(serverTime - nextDeadline)})${where}${isClosed ? "; no process listens to the queue" : ""}`,
+    why: "no process moves due messages, so no consumer receives them",
+    repair: isClosed
+      ? "start a process that opens the queue, such as your worker: it moves overdue messages at once"
+      : 'read the "error" events of the processes that open the queue: they name the reply of Redis (NOPERM, ERR, WRONGTYPE, READONLY, OOM); a process with transfer: false moves nothing, so start one without',
   };
 }
 
-function* checkListeners(
-  { name, listeners, takers }: QueueReport,
-  stats: QueueStats,
-): Generator<Finding> {
-  if (listeners !== 0) return;
-  if ((takers ?? 0) > 0) {
-    yield {
-      level: "warning",
-      check: "deaf",
-      queue: name,
-      what: `${count(takers ?? 0, "connection")} ${takers === 1 ? "takes" : "take"} from the queue, and nobody has subscribed to its channel`,
-      why: "wake-ups do not arrive: messages are up to a second late, and a pause is heard of late",
-      repair: `allow the channel: ACL SETUSER <user> ${quoted("&redisson_delay_queue_channel:*")}; a proxy between must pass SUBSCRIBE`,
-    };
-    return;
-  }
+function deaf({ name }: QueueReport, takers: number): Finding {
+  return {
+    level: "warning",
+    check: "deaf",
+    queue: name,
+    what: `${count(takers, "connection")} ${agree(takers, "takes", "take")} messages from the queue, and none is subscribed to its channel`,
+    why: "wake-ups do not arrive: messages are up to a second late, and a pause takes effect late",
+    repair: `allow the channel: ${inBackticks("redis-cli ACL SETUSER <user> '&redisson_delay_queue_channel:*'")}; if a proxy stands between, let it pass SUBSCRIBE`,
+  };
+}
+
+function noTransfer({ name }: QueueReport, stats: QueueStats): Finding {
   const waiting = stats.delayed + stats.retries;
-  if (waiting === 0) return;
-  yield {
+  const first = instant(stats.nextDeadline ?? NaN);
+  return {
     level: stats.overdue > 0 ? "error" : "warning",
     check: "no-transfer",
     queue: name,
-    what: `no process moves this queue: nobody hears its channel, and ${count(waiting, "message")} ${waiting === 1 ? "waits" : "wait"} in it, due ${waiting === 1 ? "" : "from "}${instant(stats.nextDeadline ?? NaN)}${waiting === 1 ? "" : " on"}`,
-    why: "a message becomes ready only if some process has the queue open, without transfer: false",
+    what: `no process listens to the queue, and ${count(waiting, "message")} ${agree(waiting, `waits in it, due at ${first}`, `wait in it, the first due at ${first}`)}`,
+    why: "a due message becomes ready only while some process has the queue open, without transfer: false",
     repair:
-      "start your worker; or in any process: line.getDelayedQueue(name), with the name of the queue",
+      "start your worker before then, or any process that calls line.getDelayedQueue(name) with the name of the queue",
   };
 }
 
-/** How many milliseconds ago the first deadline was; negative if it is to come. */
+/** How many milliseconds ago the first deadline passed; negative if it has not. */
 function lateness({ nextDeadline, serverTime }: QueueStats): number {
   return nextDeadline === undefined ? -Infinity : serverTime - nextDeadline;
 }
 
-/** Milliseconds. A task that stands by, or sweeps every second, has moved it by then. */
+/** Milliseconds. By then a task that stands by, or one that hears no wake-ups and sweeps every second, has moved it. */
 const LATE = 5000;

@@ -6,17 +6,17 @@ import { TRIALS, wordsOf, type Trial } from "./trials.ts";
 /** What the doctor's user may do on one server. */
 export interface AccessReport {
   readonly address: string;
-  /** Undefined if Redis does not say who we are. */
+  /** The user of the connection; undefined if Redis does not name it. */
   readonly user: string | undefined;
-  /** Commands that are refused, or that this server does not know. */
+  /** Commands that Redis refuses to the user, or does not know. */
   readonly refused: readonly (Pick<Trial, "rule" | "neededBy"> & { readonly isUnknown: boolean })[];
-  /** Commands that could not be tried without an effect. */
+  /** Commands that could not be tried without side effects. */
   readonly untried: readonly string[];
-  /** Keys and channels that are refused. */
+  /** Keys and channels that the user may not use. */
   readonly closed: readonly Closed[];
 }
 
-/** A key or a channel that the user must not use. */
+/** A key, with its `keyPrefix`, or a channel that the user may not use. */
 export interface Closed {
   readonly queue: string;
   readonly kind: "key" | "channel";
@@ -24,11 +24,11 @@ export interface Closed {
 }
 
 /**
- * Tries each command that the library needs, and the keys and channels of some queues. Nothing is changed.
+ * Tries every command that the library needs, and the keys and channels of some queues. Changes nothing.
  *
- * Where the user may, by `ACL DRYRUN` (Redis 7.0). Otherwise the commands are sent, in a form that does nothing, to a
- * key that does not exist. The few that have no such form run in a script that must not write (Redis 7.0): Redis
- * looks at the access rules before it refuses the write.
+ * Uses `ACL DRYRUN` (Redis 7.0) where the user may. Otherwise sends the commands in a form that does nothing, to a key that
+ * does not exist. Those without such a form run in a script that must not write (Redis 7.0): Redis checks the access rules
+ * before it refuses the write.
  */
 export async function readAccess(node: SiteNode, queues: readonly string[]): Promise<AccessReport> {
   const redis = node.duplicate();
@@ -63,7 +63,7 @@ export async function readAccess(node: SiteNode, queues: readonly string[]): Pro
   }
 }
 
-/** Resolves with Redis's refusal, or undefined; {@link UNTRIED} if that cannot be found out. */
+/** Tries a command. Resolves with the refusal, with undefined if there is none, or with {@link UNTRIED}. */
 type Trier = (words: readonly string[], hasEffect?: boolean) => Promise<string | undefined>;
 
 async function chooseTrier(redis: Redis, user: string | undefined): Promise<Trier> {
@@ -85,10 +85,10 @@ async function tryIt(redis: Redis, [name = "", ...args]: readonly string[]) {
   return await redis.call(name, ...args).then(() => undefined, messageOf);
 }
 
-/** Redis 6.2 knows no script that must not write. */
+/** Redis 6.2 has no scripts that must not write. */
 async function tryInScript(redis: Redis, words: readonly string[]): Promise<string> {
-  const quoted = words.map((_, i) => `ARGV[${i + 1}]`).join(", ");
-  const script = `#!lua flags=no-writes\nreturn redis.pcall(${quoted})`;
+  const args = words.map((_, i) => `ARGV[${i + 1}]`).join(", ");
+  const script = `#!lua flags=no-writes\nreturn redis.pcall(${args})`;
   return await redis.eval(script, 0, ...words).then(
     () => UNTRIED,
     (error: unknown) => {
@@ -102,7 +102,7 @@ async function trySubscription(redis: Redis, channel: string): Promise<string | 
   return await redis.subscribe(channel).then(() => undefined, messageOf);
 }
 
-/** Of many queues a few: their rules are of one form. */
+/** Tries some of the queues: their rules usually have one form. */
 async function findClosed(
   trier: Trier,
   queues: readonly string[],
@@ -111,8 +111,8 @@ async function findClosed(
   const closed: Closed[] = [];
   for (const queue of queues.slice(0, SOME)) {
     const { channel, ...keys } = queueKeys(queue);
-    const names = Object.values(keys);
-    const refusals = await Promise.all(names.map((name) => trier(["EXISTS", keyPrefix + name])));
+    const names = Object.values(keys).map((key) => keyPrefix + key);
+    const refusals = await Promise.all(names.map((name) => trier(["EXISTS", name])));
     for (const [i, name] of names.entries()) {
       if (KEY.test(refusals[i] ?? "")) closed.push({ queue, kind: "key", name });
     }
@@ -126,16 +126,20 @@ function messageOf(error: unknown): string {
   return (error as Error).message;
 }
 
-// What Redis 6.2, 7.0 and later ones say, and what it says of a command in a script.
+// The wording of Redis 6.2, 7.0 and later, and of a command in a script.
 const COMMAND = /permissions? to run the|can't run this command/i;
 const KEY = /access .*\bkeys?\b/i;
 const CHANNEL = /\bchannels?\b/i;
 const UNKNOWN = /unknown (?:redis )?command|Command '.*' not found/i;
 
+/** A command that could not be tried without side effects. */
 const UNTRIED = "untried";
 
+/** Replaces the first part of the names of keys that are tried. */
 const SCRATCH = "delayline_doctor";
 
+/** The queue that is tried where none is known. */
 const NO_QUEUE = "delayline-doctor";
 
+/** Queues whose keys and channels are tried. */
 const SOME = 20;

@@ -2,15 +2,15 @@ import { ADDRESS_BYTES } from "../../queue/message/message.ts";
 import type { InspectedQueue } from "../../inspect/inspector.ts";
 import type { PartReport } from "./part-report.ts";
 
-/** Some entries of the index of business keys, and those that lead nowhere. */
+/** A sample of the index of business keys, and how many of its entries point to no message. */
 export interface IndexReport {
   readonly sampleCount: number;
   readonly deadCount: number;
-  /** Of these, the deadlines that are to come (epoch ms): the message left before it was due. */
+  /** The future deadlines (epoch ms) of dead entries: their messages left the queue before they were due. */
   readonly earlyDeadlines: readonly number[];
 }
 
-/** Looks some entries up, 500 at most. `now` is the server's clock (epoch ms). */
+/** Looks up at most 500 entries. `now` is the server's time (epoch ms). */
 export async function sampleIndex(
   { keys, site }: PartReport,
   { messages }: Pick<InspectedQueue, "messages">,
@@ -32,8 +32,8 @@ export async function sampleIndex(
   }
   const dead: Buffer[] = [];
   for (const [key, entry] of sample) {
-    if (await leads(messages, key)) continue;
-    // It may have become ready meanwhile, or be another message by now.
+    if (await hasMessage(messages, key)) continue;
+    // Its message may just have become ready, or have been replaced.
     const again = await site.ask((redis) => redis.hgetBuffer(businessKeys, key));
     if (again !== null && entry.equals(again)) dead.push(entry);
   }
@@ -47,22 +47,24 @@ export async function sampleIndex(
   };
 }
 
-async function leads(messages: InspectedQueue["messages"], key: string): Promise<boolean> {
+async function hasMessage(messages: InspectedQueue["messages"], key: string): Promise<boolean> {
   try {
     return await messages.has(key);
   } catch (error) {
-    // Others write there, too: what is no legal key is the key of no message.
+    // Other programs can write here: an invalid key belongs to no message.
     if (error instanceof TypeError || error instanceof RangeError) return false;
     throw error;
   }
 }
 
+/** Fields per HSCAN. */
 const PAGE = 100;
 
+/** Entries in a sample. */
 const MOST = 500;
 
-/** A small hash is sent as a whole, and an empty page may come in between. */
+/** HSCAN calls per sample. HSCAN returns a small hash as a whole, and may return empty pages. */
 const STEPS = 20;
 
-/** A deadline is below this; other bytes are none. */
+/** Any larger number is not a deadline but foreign bytes. */
 const LATEST = 9e15;

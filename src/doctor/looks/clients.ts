@@ -1,13 +1,13 @@
 import type { SiteNode } from "./site.ts";
 
-/** A connection, as `CLIENT LIST` shows it. */
+/** A connection in the reply to `CLIENT LIST`. */
 export interface Connection {
-  /** Empty if it has none. */
+  /** The name of the connection; empty if it has none. */
   readonly name: string;
   readonly isBlocked: boolean;
 }
 
-/** The connections to some servers; undefined if one of them does not tell. */
+/** The connections to some servers; undefined if one of them does not list its connections. */
 export async function readClients(nodes: readonly SiteNode[]): Promise<Connection[] | undefined> {
   try {
     const lists = await Promise.all(
@@ -19,7 +19,7 @@ export async function readClients(nodes: readonly SiteNode[]): Promise<Connectio
   }
 }
 
-/** How many connections of these wait for messages at a key, or have waited. Ours have names that tell. */
+/** How many of these connections wait, or have waited, for messages at one of the keys: the library's are named after it. */
 export function takersAt(connections: readonly Connection[], keys: readonly string[]): number {
   return connections.filter(({ name }) => {
     const [, key] = /^delayline:blocking:([^:]+)/.exec(name) ?? [];
@@ -27,13 +27,13 @@ export function takersAt(connections: readonly Connection[], keys: readonly stri
   }).length;
 }
 
-/** How many are blocked and have no name of ours: of Java, or of another program. For which key Redis does not tell. */
+/** How many are blocked and not named by this library: those of Java or other programs. Redis does not say at which key. */
 export function strangersIn(connections: readonly Connection[]): number {
   return connections.filter(({ name, isBlocked }) => isBlocked && !name.startsWith("delayline:"))
     .length;
 }
 
-/** How many connections have subscribed to a channel; undefined if a server does not tell. */
+/** How many connections are subscribed to a channel; undefined if a server does not say. */
 export async function listenersOf(
   nodes: readonly SiteNode[],
   channel: string,

@@ -1,7 +1,7 @@
 import { parseInfo } from "./server-report.ts";
 import type { SiteNode } from "./site.ts";
 
-/** What a node of a Cluster knows of the others. */
+/** What one node of a Cluster knows about the Cluster. */
 export interface ClusterReport {
   /** The node that was asked. */
   readonly askedAt: string;
@@ -10,14 +10,14 @@ export interface ClusterReport {
   readonly nodes: readonly ClusterNode[];
 }
 
-/** A node, as another sees it. */
+/** A node, as another node sees it. */
 export interface ClusterNode {
   readonly id: string;
-  /** As "host:port". */
+  /** "host:port". */
   readonly address: string;
-  /** Such as `master`, `slave`, `fail`, `fail?`. */
+  /** For example `master`, `slave`, `fail`, `fail?`. */
   readonly flags: readonly string[];
-  /** Of a replica: the id of its master. */
+  /** The id of a replica's master; undefined for a master. */
   readonly masterId: string | undefined;
   readonly slotCount: number;
 }

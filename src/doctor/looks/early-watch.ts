@@ -5,16 +5,16 @@ import type { PartReport } from "./part-report.ts";
 /** A message that was moved before it was due. */
 export interface EarlyMove {
   readonly part: PartReport;
-  /** By how many milliseconds, at least. */
+  /** How many milliseconds early it was, at least. */
   readonly ahead: number;
 }
 
 /**
- * Watches whether messages become ready before they are due, as a Redisson moves them whose clock is ahead. The library
- * itself moves by the server's clock only.
+ * Watches for messages that become ready before they are due. A Redisson whose clock is ahead moves them early; this library
+ * moves messages by the server's clock alone.
  *
- * It remembers a few delayed messages. One that is delayed no more though its deadline is to come was cancelled,
- * rescheduled, or moved; only if its payload is ready now was it moved. One that was taken at once is not seen.
+ * The watch remembers a few delayed messages. If one disappears before its deadline, it was cancelled, rescheduled or moved.
+ * Only if its payload is now ready was it moved. The watch misses a message that was taken at once.
  */
 export class EarlyWatch {
   readonly #part: PartReport;
@@ -25,7 +25,7 @@ export class EarlyWatch {
     this.#watched = watched;
   }
 
-  /** Remembers a few messages that are not due for a while. */
+  /** Remembers a few messages that will not fall due during the watch. */
   static async begin(part: PartReport): Promise<EarlyWatch> {
     const { keys, site } = part;
     const now = await askTime(part);
@@ -38,7 +38,7 @@ export class EarlyWatch {
     for (let i = 0; i < replies.length; i += 2) {
       const member = replies[i] as Buffer;
       const payload = unpackMember(member)?.payload;
-      // Of a payload that is ready already nobody can tell later where it came from.
+      // If the same payload is already ready, its origin cannot be determined later.
       if (payload === undefined || ready.some((one) => one.equals(payload))) continue;
       watched.push({ member, payload, deadline: Number(String(replies[i + 1])) });
     }
@@ -49,7 +49,7 @@ export class EarlyWatch {
     return this.#watched.length === 0;
   }
 
-  /** The message that was moved earliest of all; undefined if none was. */
+  /** The message that was moved furthest ahead of its deadline; undefined if none was. */
   async end(): Promise<EarlyMove | undefined> {
     const { keys, site } = this.#part;
     const gone: Watched[] = [];
@@ -60,10 +60,10 @@ export class EarlyWatch {
     if (gone.length === 0) return undefined;
     const ready = await readReady(this.#part);
     const now = await askTime(this.#part);
-    const leads = gone
+    const aheads = gone
       .filter(({ payload }) => ready.some((one) => one.equals(payload)))
       .map(({ deadline }) => deadline - now);
-    const ahead = Math.max(...leads);
+    const ahead = Math.max(...aheads);
     return ahead > 0 ? { part: this.#part, ahead } : undefined;
   }
 }
@@ -74,7 +74,7 @@ interface Watched {
   readonly deadline: number;
 }
 
-/** The payloads that became ready last, in the LIST or the stream. */
+/** The payloads that became ready last, in the LIST and in the stream. */
 async function readReady({ keys, site }: PartReport): Promise<Buffer[]> {
   const listed = await site.ask((redis) => redis.lrangeBuffer(keys.ready, -LAST, -1));
   const entries = await site.ask((redis) =>
@@ -88,16 +88,18 @@ async function readReady({ keys, site }: PartReport): Promise<Buffer[]> {
 }
 
 async function askTime({ keys, site }: PartReport): Promise<number> {
-  // Of the node that the queue is on; its name leads there on a Cluster.
+  // The key routes the script to the node of a Cluster that holds the queue.
   const reply = await site.ask((redis) => redis.eval(NOW, 1, keys.timeouts));
   return ServerClock.fromTime(reply as [string, string]);
 }
 
 const NOW = `local timeouts = KEYS[1]\nreturn redis.call("TIME")`;
 
-/** Milliseconds: longer than the watch lasts. */
+/** Milliseconds; longer than the watch lasts. */
 const MARGIN = 3000;
 
+/** Messages to remember. */
 const FEW = 5;
 
+/** Ready payloads to compare. */
 const LAST = 20;

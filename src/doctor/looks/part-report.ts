@@ -4,38 +4,40 @@ import { visibilityTimeoutOf } from "../../reliable/group/consumer-name.ts";
 import type { RedisClient } from "../../redis/client.ts";
 import type { Site } from "./site.ts";
 
-/** What is under the keys of an ordinary queue, or of one partition, as they are. */
+/** What Redis holds under the keys of an ordinary queue, or of one partition. */
 export interface PartReport {
-  /** The number of the partition; -1: the ordinary queue. */
+  /** The number of the partition; -1 for the ordinary queue. */
   readonly partition: number;
   readonly name: string;
   readonly keys: QueueKeys;
   readonly site: Site;
   readonly wrongTypes: readonly WrongType[];
-  /** Whether Redis does not tell the types of keys. */
+  /** Whether the user may not ask for the types of keys. */
   readonly hidesTypes: boolean;
-  /** Members of the ZSET of delayed messages. */
+  /** How many members the ZSET of delayed messages has. */
   readonly delayed: number;
-  /** Elements of the LIST of ready messages, and entries of the stream. */
+  /** How many elements the LIST of ready messages has. */
   readonly listed: number;
+  /** How many entries the stream has: ready messages and those in flight. */
   readonly streamed: number;
   readonly retries: number;
-  /** Elements of the insertion order, both of its LISTs. */
+  /** How many elements the two LISTs of the insertion order have together. */
   readonly orderLength: number;
-  /** Entries of the index of business keys. */
+  /** How many entries the index of business keys has. */
   readonly indexLength: number;
-  /** Payloads that can be put back, and members that cannot. */
+  /** How many quarantined payloads there are, which can be requeued. */
   readonly quarantined: number;
+  /** How many quarantined members of unknown layout there are, which cannot be requeued. */
   readonly unreadable: number;
-  /** When the first and the last dead letter were buried (epoch ms); undefined if there is none. */
+  /** How many dead letters there are, and when the first and the last died (epoch ms); undefined if there are none. */
   readonly dead:
     { readonly count: number; readonly firstAt: number; readonly lastAt: number } | undefined;
   readonly groups: readonly GroupReport[];
-  /** The number of the last batch that has left it for other partitions; empty if none has. */
+  /** The number of the last batch that left for other partitions; empty if none has. */
   readonly lastBatch: string;
 }
 
-/** A key that holds something else than it should. */
+/** A key that holds a value of the wrong type. */
 export interface WrongType {
   readonly key: string;
   readonly found: string;
@@ -46,7 +48,7 @@ export interface WrongType {
 export interface GroupReport {
   readonly name: string;
   readonly pending: number;
-  /** Whether there are entries that it was not given yet. */
+  /** Whether the stream has entries that were not delivered to the group. */
   readonly hasUnread: boolean;
   readonly consumers: readonly ConsumerReport[];
 }
@@ -55,13 +57,13 @@ export interface GroupReport {
 export interface ConsumerReport {
   readonly name: string;
   readonly pending: number;
-  /** Milliseconds since it was last seen. */
+  /** Milliseconds since Redis last heard from it. */
   readonly idle: number;
-  /** Milliseconds of silence after which it is dead; undefined: its name is none of ours, and nobody reclaims. */
+  /** Milliseconds of silence after which it is dead; undefined if it is not a consumer of this library. */
   readonly visibilityTimeout: number | undefined;
 }
 
-/** Reads it; nothing that grows with the number of messages. */
+/** Reads the part. The cost does not grow with the number of messages. */
 export async function readPart(
   site: Site,
   partition: number,
@@ -119,7 +121,7 @@ export async function readPart(
   };
 }
 
-/** Undefined if the user may not ask. */
+/** Undefined if the user may not run TYPE. */
 async function findWrongTypes(site: Site, keys: QueueKeys): Promise<WrongType[] | undefined> {
   try {
     const found = await Promise.all(
@@ -145,7 +147,7 @@ async function readDead(site: Site, key: string): Promise<PartReport["dead"]> {
   return { count, firstAt: timeOf(first[0]), lastAt: timeOf(last[0]) };
 }
 
-/** When an entry was added (epoch ms), as its id tells. */
+/** When an entry was added (epoch ms), taken from its id. */
 function timeOf([id]: readonly [string, unknown] = ["", []]): number {
   return Number(id.split("-")[0]);
 }
@@ -174,7 +176,7 @@ async function readGroups(site: Site, stream: string): Promise<GroupReport[]> {
   );
 }
 
-/** Whether an id of a stream, `<ms>-<number>`, is before another. */
+/** Whether a stream id (`<ms>-<number>`) precedes another. */
 function isBehind(id: string, other: string): boolean {
   const [[ms = 0n, number = 0n], [otherMs = 0n, otherNumber = 0n]] = [id, other].map((one) =>
     one.split("-").map(BigInt),
@@ -182,7 +184,7 @@ function isBehind(id: string, other: string): boolean {
   return ms < otherMs || (ms === otherMs && number < otherNumber);
 }
 
-/** None if the stream or the group is gone. */
+/** The reply to XINFO; empty if the stream or the group is gone. */
 async function askInfo(
   site: Site,
   ...words: ["GROUPS", string] | ["CONSUMERS", string, string]
@@ -203,7 +205,7 @@ function asMap(fields: readonly unknown[]): Map<string, unknown> {
   return map;
 }
 
-/** What `TYPE` says of each key, if it is there. */
+/** The type that each key must have, as `TYPE` replies. */
 const TYPES = {
   timeouts: "zset",
   order: "list",

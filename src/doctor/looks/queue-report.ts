@@ -8,35 +8,35 @@ import { listenersOf, strangersIn, takersAt, type Connection } from "./clients.t
 import { readPart, type PartReport } from "./part-report.ts";
 import type { Site, SiteNode } from "./site.ts";
 
-/** A site, and who is connected to it. */
+/** A site and the connections to it. */
 export interface Place {
   readonly site: Site;
   readonly nodes: readonly SiteNode[];
-  /** Undefined if Redis does not tell. */
+  /** Undefined if Redis does not list them. */
   readonly connections: readonly Connection[] | undefined;
 }
 
-/** A queue as it was found. */
+/** What the doctor read about a queue. */
 export interface QueueReport {
   readonly name: string;
-  /** The number of its partitions; undefined: it is an ordinary queue. */
+  /** The fact about its partitions; undefined for an ordinary queue. */
   readonly fact: Fact | undefined;
-  /** On which of the sites partition 0 was found, by their place in the list. */
+  /** The indices of the sites on which a fact was found, which is stored beside partition 0. */
   readonly factAt: readonly number[];
   readonly siteCount: number;
-  /** Undefined if the queue cannot be opened: a key has another type, or the list of servers is wrong. */
+  /** Undefined if the queue cannot be opened: a key has the wrong type, or the list of servers is wrong. */
   readonly stats: QueueStats | undefined;
-  /** The ordinary queue, and each partition. */
+  /** The ordinary queue and every partition. */
   readonly parts: readonly PartReport[];
-  /** Of the part that is heard least: connections that hear its wake-ups. Undefined if Redis does not tell. */
+  /** How many connections are subscribed to the part with the fewest subscribers; undefined if Redis does not say. */
   readonly listeners: number | undefined;
-  /** Connections of ours that wait for messages, or have waited. Undefined if Redis does not tell. */
+  /** How many connections of this library wait, or have waited, for messages; undefined if Redis does not say. */
   readonly takers: number | undefined;
-  /** Connections of other programs that wait for anything. */
+  /** How many blocked connections belong to other programs. */
   readonly strangers: number;
 }
 
-/** Looks at a queue. Rejects if Redis refuses to tell, or does not reply. */
+/** Reads a queue. Rejects if Redis refuses a command or does not reply. */
 export async function readQueue(
   name: string,
   places: readonly Place[],
@@ -82,7 +82,7 @@ async function readStats(
   } catch (error) {
     const isClosed = error instanceof RedisError && error.reply === "NOPERM";
     if (fact !== undefined || !isClosed) throw error;
-    // A user of ordinary queues may not ask whether there are partitions.
+    // A user with access to ordinary queues alone may not read whether there are partitions.
     const options = { codec: "bytes" } as const;
     return await inspector.line.getDelayedQueue(name, options).stats({ signal });
   }
@@ -107,19 +107,19 @@ async function readAudience(
   fact: Fact | undefined,
   places: readonly Place[],
 ): Promise<Pick<QueueReport, "listeners" | "takers" | "strangers">> {
-  // The ordinary queue has no audience once its messages are in partitions.
+  // Once a queue is in partitions, nobody listens to its ordinary queue.
   const used = fact === undefined ? parts : parts.filter(({ partition }) => partition >= 0);
   const listeners = await Promise.all(
     used.map(({ partition, keys }) => listenersOf(placeOf(partition, places).nodes, keys.channel)),
   );
   const heard = listeners.filter((one) => one !== undefined);
   const connections = places.map((place) => place.connections);
-  const isTold = connections.every((one) => one !== undefined);
+  const isKnown = connections.every((one) => one !== undefined);
   const all = connections.flatMap((one) => one ?? []);
   const keys = used.flatMap((part) => [part.keys.ready, part.keys.stream]);
   return {
     listeners: heard.length === listeners.length ? Math.min(...heard) : undefined,
-    takers: isTold ? takersAt(all, keys) : undefined,
+    takers: isKnown ? takersAt(all, keys) : undefined,
     strangers: strangersIn(all),
   };
 }

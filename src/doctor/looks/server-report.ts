@@ -1,29 +1,29 @@
 import { ServerClock } from "../../time/server-clock.ts";
 import type { SiteNode } from "./site.ts";
 
-/** What a server says of itself. */
+/** What a server says about itself, and what its replies show about its clock and distance. */
 export interface ServerReport {
-  /** As "host:port". */
+  /** "host:port", or the path of its socket. */
   readonly address: string;
-  /** What a Cluster takes it for; of a server that is alone "master". */
+  /** Its role in the Cluster; "master" for a single server. */
   readonly role: "master" | "slave";
-  /** Whether the client that asked is a Cluster's. */
+  /** Whether the client is a Cluster client. */
   readonly isAskedAsCluster: boolean;
   /** The fields of `INFO`. */
   readonly info: ReadonlyMap<string, string>;
-  /** The settings that checks need; undefined if Redis does not tell them. */
+  /** The settings that the checks need; undefined if Redis refuses to show them. */
   readonly config: ReadonlyMap<string, string> | undefined;
-  /** Why Redis does not tell its settings. */
+  /** Why Redis refuses to show its settings. */
   readonly configRefusal: string | undefined;
-  /** By how many milliseconds its clock is ahead of this machine's. */
+  /** Milliseconds by which its clock is ahead of this machine's. */
   readonly clockOffset: number;
-  /** How far from the truth `clockOffset` can be, in milliseconds. */
+  /** Milliseconds by which `clockOffset` may be wrong. */
   readonly clockError: number;
-  /** The fastest of several round trips, in milliseconds: what this process is slow with does not count. */
+  /** The fastest of several round trips (milliseconds), so that delays of this process do not count. */
   readonly roundTrip: number;
 }
 
-/** Asks a server about itself: some thirty short commands. Rejects if it does not reply. */
+/** Reads a server: about twenty short commands. Rejects if it does not reply. */
 export async function readServer(node: SiteNode): Promise<ServerReport> {
   const info = parseInfo(await node.ask((redis) => redis.info()));
   const settings = await readConfig(node);
@@ -37,7 +37,7 @@ export async function readServer(node: SiteNode): Promise<ServerReport> {
   };
 }
 
-/** The fields of a reply to `INFO`, or to `CLUSTER INFO`. */
+/** Parses the fields of a reply to `INFO` or `CLUSTER INFO`. */
 export function parseInfo(text: string): Map<string, string> {
   const fields = text
     .split(/\r?\n/)
@@ -62,7 +62,7 @@ async function readConfig(node: SiteNode): Promise<Pick<ServerReport, "config" |
   return { config, configRefusal: undefined };
 }
 
-/** One by one: Redis 6.2 takes one at a time, and all of them would have passwords among them. */
+/** Read one by one: Redis 6.2 accepts one name at a time, and `CONFIG GET *` would return passwords too. */
 const SETTINGS = [
   "save",
   "appendfsync",
@@ -81,7 +81,7 @@ async function readClock(
   const trips: number[] = [];
   let [least, most] = [-Infinity, Infinity];
   for (let i = 0; i < ROUND_TRIPS; i++) {
-    // Date.now() cuts off what is below a millisecond.
+    // Date.now() truncates to a millisecond, hence the 1 below.
     const [sentAt, sentDate] = [performance.now(), Date.now()];
     const serverTime = ServerClock.fromTime(await node.ask((redis) => redis.time()));
     const trip = performance.now() - sentAt;
@@ -96,4 +96,5 @@ async function readClock(
   };
 }
 
+/** Round trips to measure. */
 const ROUND_TRIPS = 7;

@@ -5,9 +5,9 @@ import { isCluster, type RedisClient } from "../../redis/client.ts";
 import { serverOf } from "../../redis/cluster-node.ts";
 
 /**
- * What is behind one address that the user has given: a server, or a Cluster of several.
+ * What is behind one address that the user gave: a server, or a Cluster.
  *
- * Every question has a time bound, and the reason of its failure says why Redis could not be reached.
+ * Every call has a time bound. If it fails, the error says why Redis could not be reached.
  */
 export class Site {
   readonly #shared: OpenServer;
@@ -22,6 +22,20 @@ export class Site {
     return isCluster(this.#shared.connections.commands);
   }
 
+  /** The server, or some node of the Cluster, as "host:port" or the path of its socket. Known once it has replied. */
+  get address(): string {
+    const { commands } = this.#shared.connections;
+    if (!isCluster(commands)) return addressOf(commands);
+    const { host, port } = commands.nodes("master")[0]?.options ?? {};
+    return `${host}:${port}`;
+  }
+
+  /** The number of the database. */
+  get database(): number {
+    const { commands } = this.#shared.connections;
+    return isCluster(commands) ? 0 : (commands.options.db ?? 0);
+  }
+
   /** The user's `keyPrefix`. */
   get keyPrefix(): string {
     return this.#shared.connections.commands.options.keyPrefix ?? "";
@@ -32,13 +46,13 @@ export class Site {
     this.#signal?.throwIfAborted();
   }
 
-  /** Asks the server, or the node of a Cluster that serves the key of the command. */
+  /** Sends a command to the server, or to the node of the Cluster that serves its key. */
   ask<Reply>(send: (client: RedisClient) => Promise<Reply>): Promise<Reply> {
     const { connections, expiries } = this.#shared;
     return connections.call("commands", { expiries, signal: this.#signal }, send);
   }
 
-  /** Waits for a question that goes another way, in the same time bound. */
+  /** Bounds the time of a call that is sent on another connection. */
   within<Reply>(send: () => Promise<Reply>): Promise<Reply> {
     const { expiries } = this.#shared;
     return callWithin(
@@ -49,12 +63,12 @@ export class Site {
     );
   }
 
-  /** The server, or the nodes of the Cluster, its replicas as well. */
+  /** The server, or all nodes of the Cluster, including replicas. */
   async nodes(): Promise<SiteNode[]> {
-    // A Cluster tells its nodes when it is connected.
+    // A Cluster client knows its nodes once it is connected.
     await this.ask((client) => client.ping());
     const { commands } = this.#shared.connections;
-    if (!isCluster(commands)) return [new SiteNode(this, commands, serverOf(commands), "master")];
+    if (!isCluster(commands)) return [new SiteNode(this, commands, addressOf(commands), "master")];
     return (["master", "slave"] as const).flatMap((role) =>
       commands
         .nodes(role)
@@ -63,13 +77,13 @@ export class Site {
   }
 
   /**
-   * The nodes by which the client was told to find the Cluster, with connections of their own, for when it finds no way
-   * in: a node that serves nothing can still say why. None, if it is no Cluster's client. The caller ends them.
+   * The nodes that the user gave for finding the Cluster, on new connections that the caller ends. For use when the client
+   * cannot connect to the Cluster: a node that serves nothing can still say why. Empty for a single server.
    */
   entrances(): SiteNode[] {
     const { commands } = this.#shared.connections;
     if (!isCluster(commands)) return [];
-    // ioredis remembers the addresses, and does not publish them.
+    // ioredis keeps these addresses, but not in its public interface.
     const { startupNodes = [] } = commands as unknown as { startupNodes?: unknown[] };
     return startupNodes.flatMap((node) => {
       const { host, port } = node as RedisOptions;
@@ -91,9 +105,9 @@ export class Site {
 /** One server. */
 export class SiteNode {
   readonly site: Site;
-  /** As "host:port", or the path of its socket. */
+  /** "host:port", or the path of its socket. */
   readonly address: string;
-  /** What a Cluster takes it for; of a server that is alone "master". */
+  /** Its role in the Cluster; "master" for a single server. */
   readonly role: "master" | "slave";
   readonly #redis: Redis;
 
@@ -108,20 +122,24 @@ export class SiteNode {
     return this.site.within(() => send(this.#redis));
   }
 
-  /** A connection of its own to this server, without `keyPrefix`, for what leaves its mark on a connection. */
+  /** A new connection to this server, without `keyPrefix`, for commands that change the state of their connection. */
   duplicate(): Redis {
     const redis = this.#redis.duplicate({ ...BRIEF, lazyConnect: true });
     redis.on("error", () => {});
     return redis;
   }
 
-  /** Ends the connection; only of one that was made for the purpose. */
+  /** Ends the connection. Only for nodes from {@link Site.entrances}. */
   end(): void {
     this.#redis.disconnect();
   }
 }
 
-/** Of a connection that lives once. */
+function addressOf(redis: Redis): string {
+  return redis.options.path ?? serverOf(redis);
+}
+
+/** Options of a connection that does not reconnect. */
 const BRIEF = {
   retryStrategy: null,
   keyPrefix: "",

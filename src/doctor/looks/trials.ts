@@ -1,18 +1,18 @@
-/** A command that the library needs, and a form of it that does nothing to a key that does not exist. */
+/** A command that the library needs, in a form that does nothing to a key that does not exist. */
 export interface Trial {
-  /** As an access rule names it: `zadd`, `client|id`. */
+  /** Its name in access rules: `zadd`, `client|id`. */
   readonly rule: string;
-  /** Who needs it: every queue, those with acknowledgement, or those that are consumed exclusively. */
+  /** Which queues need it: all, reliable ones, or those with exclusive consumers. */
   readonly neededBy: "all" | "reliable" | "exclusive";
-  /** What follows the command's name; `KEY` and `CHANNEL` stand for those of the queue. */
+  /** Its arguments. `KEY` and `CHANNEL` stand for those of the queue. */
   readonly args: readonly string[];
-  /** Whether this form would change something, so that it is only tried where Redis carries nothing out. */
+  /** Whether this form changes something. It is then tried only where Redis does not execute it. */
   readonly hasEffect: boolean;
 }
 
 /**
- * One a line: the rule, and its arguments. Most read or remove what is not there. Where a command could only add
- * something, an argument is wrong: Redis looks at the access rules first, and at most arguments later.
+ * One per line: the rule and its arguments. Most read or remove what does not exist. Where a command could only add
+ * something, one argument is invalid: Redis checks the access rules first, and most arguments later.
  */
 const EVERY_QUEUE = `
   time
@@ -82,7 +82,7 @@ const WITH_EFFECT = `
   publish CHANNEL 0
 `;
 
-/** All but `subscribe`, which is tried by subscribing. */
+/** All commands except `subscribe`, which the doctor tries by subscribing. */
 export const TRIALS: readonly Trial[] = [
   ...read(EVERY_QUEUE, "all", false),
   ...read(WITH_EFFECT, "all", true),
@@ -90,7 +90,7 @@ export const TRIALS: readonly Trial[] = [
   ...read(EXCLUSIVE_QUEUES, "exclusive", false),
 ];
 
-/** The words of a trial, as they are sent. */
+/** The words of a trial, as sent to Redis. */
 export function wordsOf({ rule, args }: Trial, key: string, channel: string): string[] {
   const words = args.map((word) => (word === "KEY" ? key : word === "CHANNEL" ? channel : word));
   return [...rule.split("|"), ...words];

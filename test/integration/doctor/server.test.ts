@@ -1,5 +1,7 @@
 import { readFile } from "node:fs/promises";
-import { Cluster } from "ioredis";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Cluster, Redis } from "ioredis";
 import { afterEach, expect, it, onTestFinished, vi } from "vitest";
 import { diagnose } from "../../../src/doctor/diagnose.ts";
 import { newLine } from "../../helpers/delayline.ts";
@@ -10,7 +12,7 @@ import { newRedis, uniqueName } from "../../helpers/redis.ts";
 import { useSoundServer } from "../../helpers/sound-server.ts";
 import { startProxy } from "../../helpers/tcp-proxy.ts";
 
-// Each test spoils one thing on a server that is otherwise in order, and expects that finding and no other.
+// Each test breaks one thing on a sound server, and expects that finding alone.
 
 const server = useSoundServer();
 
@@ -33,7 +35,7 @@ afterEach(async () => {
   for (const one of undo.splice(0).toReversed()) await one();
 });
 
-it("is silent on a good set-up: queues of all kinds, with consumers", async () => {
+it("finds nothing wrong with a sound server and consumed queues of all kinds", async () => {
   const line = newLine({ redis: server.url });
   const plain = line.getDelayedQueue<number>("plain");
   const reliable = line.getReliableQueue<number>("reliable");
@@ -68,14 +70,24 @@ it.each<[string, Record<string, string>, string[]]>([
     ["warning output-buffer"],
   ],
   ["too few replicas", { "min-replicas-to-write": "1" }, ["error replication"]],
-])("finds %s", async (_, settings, expected) => {
+])("reports %s", async (_, settings, expected) => {
   await set(settings);
   const findings = await diagnosis({ redis: server.url });
   expect(inShort(findings)).toEqual(expected);
   expect(findings[0]?.repair).toContain(`-p ${server.port} CONFIG SET ${Object.keys(settings)[0]}`);
 });
 
-it("finds memory that is nearly used up", async () => {
+it("names a server behind a socket by its path", async () => {
+  const path = join(tmpdir(), `${uniqueName()}.sock`);
+  const args = ["--unixsocket", path, "--appendfsync", "no"];
+  await startOwnServer({ appendOnly: true, args });
+  const redis = new Redis(path);
+  onTestFinished(() => redis.disconnect());
+  const [finding] = await diagnosis({ redis });
+  expect(finding?.repair).toBe(`\`redis-cli -s ${path} CONFIG SET appendfsync everysec\``);
+});
+
+it("reports memory that is nearly full", async () => {
   const used = Number(/used_memory:(\d+)/.exec(await server.admin.info("memory"))?.[1]);
   await set({ maxmemory: String(Math.ceil(used * 1.25)) });
   const findings = await diagnosis({ redis: server.url });
@@ -83,13 +95,13 @@ it("finds memory that is nearly used up", async () => {
   expect(findings[0]?.what).toMatch(/uses [\d.]+ MB of maxmemory [\d.]+ MB, \d\d %/);
 });
 
-it("finds that there is hardly room for more connections", async () => {
+it("reports that there is hardly room for more connections", async () => {
   for (let i = 0; i < 20; i++) await newRedis(server.url).ping();
   await set({ maxclients: "25" });
   expect(inShort(await diagnosis({ redis: server.url }))).toEqual(["warning maxclients"]);
 });
 
-it("finds a replica in the place of the master, and that it has lost its master", async () => {
+it("reports a replica that was given as master, and that it has lost its master", async () => {
   const master = await startOwnServer({ args: ["--repl-diskless-sync-delay", "0"] });
   const replica = await startOwnServer({ appendOnly: true });
   await newRedis(replica.url).replicaof("127.0.0.1", master.port);
@@ -110,20 +122,20 @@ it("finds a replica in the place of the master, and that it has lost its master"
   ]);
 });
 
-it("finds a clock that is wrong", async () => {
+it("reports a clock that is wrong", async () => {
   vi.useFakeTimers({ toFake: ["Date"], now: Date.now() - 600_000 });
   const findings = await diagnosis({ redis: server.url });
   expect(inShort(findings)).toEqual(["warning clock"]);
-  expect(findings[0]?.what).toMatch(/is (10|9) min ahead of that of this machine/);
+  expect(findings[0]?.what).toMatch(/is (10|9) min ahead of the clock of this machine/);
 });
 
-it("finds a server that is far away", async () => {
+it("reports a server that is far away", async () => {
   const proxy = await startProxy(server.url);
   proxy.delay.request = 25;
   expect(inShort(await diagnosis({ redis: proxy.url }))).toEqual(["warning latency"]);
 });
 
-it("finds a wrong password, at once", async () => {
+it("reports a wrong password at once", async () => {
   const url = new URL(server.url);
   url.username = "default";
   url.password = "wrong";
@@ -135,7 +147,7 @@ it("finds a wrong password, at once", async () => {
   expect(JSON.stringify(findings)).not.toContain("wrong");
 });
 
-it("finds that the URL names a database that is not there, and looks at no queue in its place", async () => {
+it("reports a database that does not exist, and checks no queue in another one", async () => {
   await newLine({ redis: server.url, transfer: false }).getDelayedQueue("orders").offer(1, 60_000);
   const findings = await diagnosis({ redis: `${server.url}/99`, queues: ["orders"] });
   expect(inShort(findings)).toEqual(["error database"]);
@@ -147,26 +159,26 @@ it("finds that the URL names a database that is not there, and looks at no queue
   expect(inShort(await diagnosis({ redis: mayNot.href }))).toContain("error database");
 });
 
-it("finds that scripts are switched off", async () => {
+it("reports that scripts are disabled", async () => {
   const own = await startOwnServer({ appendOnly: true, args: ["--rename-command", "EVALSHA", ""] });
   const findings = await diagnosis({ redis: own.url });
   expect(inShort(findings)).toEqual(["error scripts"]);
   expect(findings[0]?.what).toContain("does not know evalsha");
 });
 
-it("tells what it means that CLIENT and CONFIG are renamed", async () => {
+it("says what it means that CLIENT and CONFIG are renamed", async () => {
   const renamed = ["CLIENT", "CONFIG"].flatMap((name) => ["--rename-command", name, `MY${name}`]);
   const own = await startOwnServer({ appendOnly: true, args: renamed });
   const findings = await diagnosis({ redis: own.url });
   const access = findings.filter(({ check }) => check === "access");
   expect(access.map(({ level }) => level)).toEqual(["notice", "error"]);
   expect(access[1]?.what).toContain("does not know client|id");
-  expect(access[1]?.why).toContain("offered and moved all the same");
+  expect(access[1]?.why).toContain("still offered and moved");
   const config = findings.find(({ check }) => check === "config");
   expect(config?.repair).not.toContain("+config|get");
 });
 
-/** A user for one test; with `rules` behind what it may do. */
+/** Makes a user for one test; `rules` restrict what it may do. */
 async function newUser(...rules: string[]): Promise<string> {
   const user = uniqueName("user");
   await server.admin.call("ACL", "SETUSER", user, "on", ">secret", "~*", "&*", "+@all", ...rules);
@@ -180,7 +192,7 @@ async function newUser(...rules: string[]): Promise<string> {
 it.each([
   ["by ACL DRYRUN", []],
   ["by trying, where that is not allowed", ["-acl|dryrun", "-multi"]],
-])("finds commands that are not allowed: %s", async (_, rules) => {
+])("reports commands that the user may not run: %s", async (_, rules) => {
   const redis = await newUser("-zadd", "-rpush", "-publish", "-xack", "-client|kill", ...rules);
   const findings = await diagnosis({ redis });
   expect(inShort(findings)).toEqual(["error access", "notice access", "notice access"]);
@@ -192,7 +204,7 @@ it.each([
   expect(await server.admin.dbsize()).toBe(0);
 });
 
-it("finds keys and channels that are not allowed", async () => {
+it("reports keys and channels that the user may not use", async () => {
   const line = newLine({ redis: server.url });
   await line.getDelayedQueue("orders").offer(1, 600_000);
   const deaf = await newUser("resetchannels");
@@ -203,7 +215,7 @@ it("finds keys and channels that are not allowed", async () => {
   expect(inShort(await diagnosis({ redis: blind }))).toContain("error access orders");
 });
 
-it("finds nothing that the access rules of the documentation leave out", async () => {
+it("finds the documented access rules sufficient", async () => {
   const page = await readFile(new URL("../../../docs/operations.md", import.meta.url), "utf8");
   const rules = /## Access rules.*?```\n(.*?)```/s.exec(page)?.[1]?.trim().split(/\s+/) ?? [];
   await newLine({ redis: server.url, transfer: false }).getDelayedQueue("orders").offer(1, 60_000);
@@ -216,7 +228,7 @@ it("finds nothing that the access rules of the documentation leave out", async (
   ]);
 });
 
-it("says what it could not look at, and goes on", async () => {
+it("says what it could not examine, and goes on", async () => {
   const redis = await newUser("-config", "-client|list", "-pubsub", "-scan", "-acl");
   expect(inShort(await diagnosis({ redis }))).toEqual([
     "notice config",
@@ -227,12 +239,12 @@ it("says what it could not look at, and goes on", async () => {
   ]);
 });
 
-it("finds slots that no node serves, and a Cluster that is asked as one server", async () => {
+it("reports slots that no node serves, and a Cluster that is treated as a single server", async () => {
   const args = ["--cluster-enabled", "yes", "--cluster-announce-ip", "127.0.0.1"];
   const node = await startOwnServer({ appendOnly: true, args });
   const redis = newRedis(node.url);
   await redis.call("CLUSTER", "ADDSLOTSRANGE", 0, 9999);
-  // Such a node lets no Cluster client in, and the doctor asks it all the same.
+  // A Cluster client cannot connect to such a node. The doctor asks it directly.
   const closed = newCluster(node.port);
   const findings = await diagnosis({ redis: closed });
   expect(inShort(findings)).toEqual(["error reachable", "error cluster", "notice cluster"]);
@@ -256,7 +268,7 @@ function newCluster(port: number): Cluster {
   return cluster;
 }
 
-it("ends when it is told to", async () => {
+it("ends when it is aborted", async () => {
   const controller = new AbortController();
   const reason = new Error("enough");
   controller.abort(reason);

@@ -2,10 +2,11 @@ import { expect, it } from "vitest";
 import { checkServer } from "../../../src/doctor/checks/server.ts";
 import { checkClocks } from "../../../src/doctor/checks/timing.ts";
 import { instant, inWords } from "../../../src/doctor/checks/words.ts";
-import { redisCli, quoted } from "../../../src/doctor/checks/repair.ts";
+import { redisCli, redisCliAtKey } from "../../../src/doctor/checks/repair.ts";
+import type { Site } from "../../../src/doctor/looks/site.ts";
 import type { ServerReport } from "../../../src/doctor/looks/server-report.ts";
 
-// What a server says of itself that none says in a test: an old version, a full disk, another clock.
+// What no server says about itself in a test: an old version, a full disk, another clock.
 
 const INFO = { redis_version: "7.0.15", aof_enabled: "1", role: "master" };
 
@@ -38,7 +39,7 @@ it.each<[string, Record<string, string>, string[]]>([
     ["warning replication", "notice replication"],
   ],
   ["memory that is used up", { maxmemory: "1000", used_memory: "990" }, ["error memory"]],
-])("finds %s", (_, info, expected) => {
+])("reports %s", (_, info, expected) => {
   const findings = [...checkServer(report(info))];
   expect(findings.map(({ level, check }) => `${level} ${check}`)).toEqual(expected);
 });
@@ -47,11 +48,11 @@ function at(clockOffset: number, clockError = 1): ServerReport {
   return report({}, { clockOffset, clockError });
 }
 
-it("compares the clocks of servers, with what is uncertain in mind", () => {
+it("compares the clocks of servers, allowing for the error of measurement", () => {
   expect([...checkClocks([at(0), at(900)])]).toEqual([]);
   expect([...checkClocks([at(0, 500), at(1900, 500)])]).toEqual([]);
   const [finding] = checkClocks([at(-60_000), at(0), at(60_000)]);
-  expect(finding?.what).toContain("is 2 min ahead of that of");
+  expect(finding?.what).toContain("is 2 min ahead of the clock of");
 });
 
 it.each([
@@ -66,10 +67,18 @@ it.each([
   expect(inWords(duration)).toBe(words);
 });
 
-it("writes what a shell and a clock can read", () => {
-  expect(redisCli("::1:6379", "PING")).toBe("redis-cli -h ::1 -p 6379 PING");
-  expect(redisCli("/run/redis.sock", "PING")).toBe("redis-cli -s /run/redis.sock PING");
-  expect(quoted("it's {a}")).toBe(String.raw`'it'\''s {a}'`);
-  // A score that somebody else has written.
+it("prints commands that can be pasted into a shell", () => {
+  expect(redisCli("::1:6379", "PING")).toBe("`redis-cli -h ::1 -p 6379 PING`");
+  expect(redisCli("/run/redis.sock", "PING")).toBe("`redis-cli -s /run/redis.sock PING`");
+  const site = { address: "::1:6379", database: 2, isCluster: false, keyPrefix: "app:" } as Site;
+  const at = (more: Partial<Site>) => redisCliAtKey({ ...site, ...more } as Site, "DEL", "{it's}");
+  expect(at({})).toBe("`redis-cli -h ::1 -p 6379 -n 2 DEL 'app:{it'\\''s}'`");
+  expect(at({ database: 0, isCluster: true, keyPrefix: "" })).toBe(
+    "`redis-cli -h ::1 -p 6379 -c DEL '{it'\\''s}'`",
+  );
+});
+
+it("prints any score as an instant, even one that another program wrote", () => {
+  expect(instant(1_795_359_664_000)).toBe("2026-11-22T15:01:04.000Z");
   expect(instant(1e300)).toBe("1e+300 ms");
 });
