@@ -63,12 +63,14 @@ inBrowser("texts, numbers, routes and troubles are told as they should be", asyn
   };
   expect(await troubles({})).toEqual([]);
   expect(await troubles({ overdue: 3, overdueBy: 65_000, listeners: 0, dead: 1 })).toEqual([
-    "3 messages overdue, the first by 1 min 5 s: no process that moves its messages is there",
+    "3 messages overdue, the oldest by 1 min 5 s: no process transfers them",
     "1 dead letter",
   ]);
   expect(await troubles({ listeners: 0 })).toHaveLength(1);
   expect(await troubles({ listeners: null, consumers: null })).toEqual([]);
-  expect(await troubles({ ready: 2, consumers: 0 })).toEqual(["2 messages ready, and no consumer"]);
+  expect(await troubles({ ready: 2, consumers: 0 })).toEqual([
+    "2 messages ready, but no consumers",
+  ]);
   expect(await troubles({ ready: 2, oldestReadyAge: 90_000 })).toHaveLength(1);
-  expect(await troubles({ error: "LOADING" })).toEqual(["cannot be read: LOADING"]);
+  expect(await troubles({ error: "LOADING" })).toEqual(["could not be read: LOADING"]);
 });

@@ -1,7 +1,7 @@
 import type { Call } from "./call.ts";
 import { listedPayload } from "./shown-payload.ts";
 
-/** `GET queues/:q/quarantine`: the number of payloads in quarantine, and the oldest of them. */
+/** `GET queues/:q/quarantine`: how many entries the quarantine has, and the first of them. */
 export async function showQuarantine(call: Call): Promise<unknown> {
   const { signal, wantsPayload } = call;
   const { limit } = call.page;
@@ -14,7 +14,7 @@ export async function showQuarantine(call: Call): Promise<unknown> {
   return { size: await quarantine.size({ signal }), items };
 }
 
-/** `POST queues/:q/quarantine/requeue`: makes all quarantined payloads ready again. */
+/** `POST queues/:q/quarantine/requeue`: makes the payloads in quarantine ready again. */
 export async function requeueQuarantine(call: Call): Promise<unknown> {
   const { messages } = await call.open();
   return { count: await messages.quarantine.requeue(undefined, { signal: call.signal }) };

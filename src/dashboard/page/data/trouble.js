@@ -1,37 +1,35 @@
 // @ts-check
-import { count, duration, isKnown, many } from "./format.js";
+import { duration, isKnown, many } from "./format.js";
 
-// What is wrong with a queue, in words, the worst first. A number is trouble here exactly where its cell is red.
+// The problems of a queue, in words. Pages show a number in red exactly if this module reports its column.
 
-/** From when on a message that was not moved is trouble, in milliseconds: sweeps come this often. */
-const LATE = 5_000;
+/** How long a due message may wait for its transfer (ms): sweeps come this often. */
+const MAX_OVERDUE = 5_000;
 
-/** From when on ready messages that nobody takes are trouble, in milliseconds. */
-const WAITING = 60_000;
+/** How long a ready message may wait for a consumer (ms). */
+const MAX_READY_AGE = 60_000;
 
-/**
- * The troubles of a row: `{ text, column, page }`, where `page` is the page of the queue that helps.
- */
+/** The problems of a row, as `{ text, column, page }`. `page` is the page of the queue with more details. */
 export function troublesOf(row) {
-  if (row.error !== undefined) return [{ text: `cannot be read: ${row.error}` }];
+  if (row.error !== undefined) return [{ text: `could not be read: ${row.error}` }];
   const found = [];
   const add = (column, text, page = "overview") => found.push({ column, text, page });
-  const deaf = row.listeners === 0;
+  const hasNoListeners = row.listeners === 0;
 
-  if (row.overdue > 0 && row.overdueBy >= LATE) {
+  if (row.overdue > 0 && row.overdueBy >= MAX_OVERDUE) {
     const why = row.isPaused
       ? "the queue is paused"
-      : deaf
-        ? "no process that moves its messages is there"
-        : "nobody moves them";
-    const late = `${many(row.overdue, "message")} overdue, the first by ${duration(row.overdueBy)}`;
+      : hasNoListeners
+        ? "no process transfers them"
+        : "they are not being transferred";
+    const late = `${many(row.overdue, "message")} overdue, the oldest by ${duration(row.overdueBy)}`;
     add("overdue", `${late}: ${why}`);
-  } else if (deaf && row.delayed + row.retries > 0) {
-    add("listeners", "no process is there that will move its messages when they are due");
+  } else if (hasNoListeners && row.delayed + row.retries > 0) {
+    add("listeners", "no process will transfer its messages when they become due");
   }
   if (row.ready > 0 && row.consumers === 0) {
-    add("consumers", `${many(row.ready, "message")} ready, and no consumer`, "consumers");
-  } else if (isKnown(row.oldestReadyAge) && row.oldestReadyAge >= WAITING) {
+    add("consumers", `${many(row.ready, "message")} ready, but no consumers`, "consumers");
+  } else if (isKnown(row.oldestReadyAge) && row.oldestReadyAge >= MAX_READY_AGE) {
     const age = duration(row.oldestReadyAge);
     add("oldestReadyAge", `the oldest ready message has waited for ${age}`, "consumers");
   }
@@ -39,14 +37,14 @@ export function troublesOf(row) {
   if (row.quarantined > 0) {
     add(
       "quarantined",
-      `${count(row.quarantined)} in quarantine, which nobody could read`,
+      `${many(row.quarantined, "unreadable message")} in quarantine`,
       "quarantine",
     );
   }
   return found;
 }
 
-/** Rows with trouble first, then by name. */
+/** Sorts rows: those with problems first, then by name. */
 export function inOrder(rows) {
   return rows.toSorted((a, b) => rank(a) - rank(b) || (a.name < b.name ? -1 : 1));
 }
