@@ -1,18 +1,18 @@
 // @ts-check
 import { html, render, useEffect, useMemo, useRef, useState } from "../vendor/preact-htm.js";
-import { Connection } from "./parts/connection.js";
-import { ConsumersPage } from "./pages/consumers-page.js";
-import { DeadPage } from "./pages/dead-page.js";
-import { Dialog } from "./parts/dialog.js";
 import { live } from "./data/live.js";
 import { useLoaded } from "./data/loaded.js";
+import { HOME, useRoute } from "./data/route.js";
+import { ConsumersPage } from "./pages/consumers-page.js";
+import { DeadPage } from "./pages/dead-page.js";
 import { MessagePage } from "./pages/message-page.js";
 import { MessagesPage } from "./pages/messages-page.js";
 import { QuarantinePage } from "./pages/quarantine-page.js";
 import { QueueFrame } from "./pages/queue-frame.js";
 import { QueuePage } from "./pages/queue-page.js";
 import { QueuesPage } from "./pages/queues-page.js";
-import { HOME, useRoute } from "./data/route.js";
+import { Connection } from "./parts/connection.js";
+import { Dialog } from "./parts/dialog.js";
 import { Shell } from "./parts/shell.js";
 import { StateLine } from "./parts/state-line.js";
 import { visible } from "./parts/text.js";

@@ -17,7 +17,7 @@ class Live {
   /**
    * - `status`: "connecting", "live" or "lost"
    * - `queues`, `at`: the numbers of all queues, and when they were read (epoch ms, server's clock)
-   * - `trouble`: why the server's last search for queues failed
+   * - `searchError`: why the server's last search for queues failed
    * - `queue`: the details of the queue that the page shows
    */
   #state = { status: "connecting" };
@@ -31,8 +31,8 @@ class Live {
   #ahead = 0;
   /** Whether the current stream has delivered an event. */
   #isAlive = false;
-  /** The `trouble` of the round that is arriving: its event precedes `queues`. */
-  #trouble;
+  /** Of the round that is arriving: the event `trouble` precedes `queues`. */
+  #searchError;
 
   constructor() {
     document.addEventListener("visibilitychange", () => {
@@ -72,12 +72,12 @@ class Live {
     this.#source = source;
     this.#isAlive = false;
     source.addEventListener("trouble", ({ data }) => {
-      this.#trouble = JSON.parse(data).error;
+      this.#searchError = JSON.parse(data).error;
     });
     source.addEventListener("queues", ({ data }) => {
       const { at, queues } = JSON.parse(data);
-      this.#arrived(at, { at, queues, trouble: this.#trouble });
-      this.#trouble = undefined;
+      this.#arrived(at, { at, queues, searchError: this.#searchError });
+      this.#searchError = undefined;
     });
     source.addEventListener("queue", ({ data }) => {
       const queue = JSON.parse(data);

@@ -1,15 +1,15 @@
 // @ts-check
 import { html, useState } from "../../vendor/preact-htm.js";
 import { queuePath } from "../data/api.js";
-import { Failures } from "../sections/failures.js";
 import { count, isKnown, size } from "../data/format.js";
-import { Instant } from "../parts/instant.js";
 import { useLoaded } from "../data/loaded.js";
-import { MessageActions } from "../sections/message-actions.js";
+import { Instant } from "../parts/instant.js";
 import { Payload, PayloadSwitch } from "../parts/payload.js";
 import { useShell } from "../parts/shell.js";
 import { StateLine } from "../parts/state-line.js";
 import { Text } from "../parts/text.js";
+import { Failures } from "../sections/failures.js";
+import { MessageActions } from "../sections/message-actions.js";
 
 /** How often to load the message (ms). */
 const INTERVAL = 1_500;
@@ -65,7 +65,7 @@ function State({ message: { state, mayBeReady } }) {
   const more = mayBeReady
     ? " Or it is ready: ready messages of a plain queue have no id and no key."
     : "";
-  return html`<p class=${state === "dead" ? "place trouble" : "place"} role="status">
+  return html`<p class=${state === "dead" ? "place problem" : "place"} role="status">
     <strong>${state}</strong> ${STATES[state]}${more}
   </p>`;
 }

@@ -1,11 +1,11 @@
 // @ts-check
 import { html } from "../../vendor/preact-htm.js";
 import { queuePath } from "../data/api.js";
-import { Instant } from "../parts/instant.js";
 import { useList } from "../data/list.js";
 import { useQueue } from "../data/live.js";
-import { PAGE, Pager } from "../parts/pager.js";
 import { addressOf } from "../data/route.js";
+import { Instant } from "../parts/instant.js";
+import { PAGE, Pager } from "../parts/pager.js";
 import { StateLine } from "../parts/state-line.js";
 import { Table } from "../parts/table.js";
 import { Text, visible } from "../parts/text.js";

@@ -36,6 +36,6 @@ export function Table({ caption, columns, hidesCaption = false, children }) {
 }
 
 /** A number in a table, red if it is a problem. */
-export function NumberCell({ trouble, children }) {
-  return html`<td class=${trouble ? "number trouble" : "number"}>${children}</td>`;
+export function NumberCell({ isProblem, children }) {
+  return html`<td class=${isProblem ? "number problem" : "number"}>${children}</td>`;
 }

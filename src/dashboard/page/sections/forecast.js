@@ -3,8 +3,8 @@ import { html, useState } from "../../vendor/preact-htm.js";
 import { queuePath } from "../data/api.js";
 import { count, day, many, minute } from "../data/format.js";
 import { useLoaded } from "../data/loaded.js";
-import { Plot } from "../parts/plot.js";
 import { COUNTS } from "../data/scale.js";
+import { Plot } from "../parts/plot.js";
 import { StateLine } from "../parts/state-line.js";
 
 const SPANS = [

@@ -3,8 +3,8 @@ import { html } from "../../vendor/preact-htm.js";
 import { queuePath } from "../data/api.js";
 import { UNKNOWN, count, duration, instantText, isKnown } from "../data/format.js";
 import { useLoaded } from "../data/loaded.js";
-import { Plot } from "../parts/plot.js";
 import { COUNTS, DURATIONS, RATES } from "../data/scale.js";
+import { Plot } from "../parts/plot.js";
 import { StateLine } from "../parts/state-line.js";
 
 /** How often to load the points (ms). The server adds one every ten seconds. */

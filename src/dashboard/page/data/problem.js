@@ -10,7 +10,7 @@ const MAX_OVERDUE = 5_000;
 const MAX_READY_AGE = 60_000;
 
 /** The problems of a row, as `{ text, column, page }`. `page` is the page of the queue with more details. */
-export function troublesOf(row) {
+export function problemsOf(row) {
   if (row.error !== undefined) return [{ text: `could not be read: ${row.error}` }];
   const found = [];
   const add = (column, text, page = "overview") => found.push({ column, text, page });
@@ -45,10 +45,10 @@ export function troublesOf(row) {
 }
 
 /** Sorts rows: those with problems first, then by name. */
-export function inOrder(rows) {
+export function byUrgency(rows) {
   return rows.toSorted((a, b) => rank(a) - rank(b) || (a.name < b.name ? -1 : 1));
 }
 
 function rank(row) {
-  return troublesOf(row).length > 0 ? 0 : 1;
+  return problemsOf(row).length > 0 ? 0 : 1;
 }
