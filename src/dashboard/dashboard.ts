@@ -3,35 +3,36 @@ import { Inspector } from "../inspect/inspector.ts";
 import { replyAsset } from "./asset.ts";
 import { Call, type Running } from "./calls/call.ts";
 import { EventStreams } from "./calls/event-streams.ts";
-import { Guard } from "./http/guard.ts";
-import { HttpError } from "./http/http-error.ts";
 import {
   dashboardSettings,
   type DashboardOptions,
   type DashboardSettings,
-} from "./http/options.ts";
-import { QueueView } from "./readings/queue-view.ts";
-import { Readings } from "./readings/readings.ts";
+} from "./dashboard-options.ts";
+import { Guard } from "./http/guard.ts";
+import { HttpError } from "./http/http-error.ts";
 import { reply, replyError } from "./http/reply.ts";
 import { readBody } from "./http/request-body.ts";
-import { answer, findRoute } from "./routes.ts";
+import { QueueView } from "./readings/queue-view.ts";
+import { Readings } from "./readings/readings.ts";
 import { Sampler } from "./readings/sampler.ts";
+import { answer, findRoute } from "./routes.ts";
 
-/** A handler of requests. It can be mounted wherever a `Request` becomes a `Response`. */
+/** A handler of Fetch API requests, made by {@link dashboard}. */
 export interface Dashboard extends AsyncDisposable {
+  /** Handles one request. Never rejects: failures become responses with an HTTP status. */
   (request: Request): Promise<Response>;
-  /** Ends the streams of events, and its connections to Redis. May be called twice. */
+  /** Ends the event streams of open pages, and closes the connections to Redis. May be called twice. */
   close(): Promise<void>;
 }
 
-/** Longer URLs are refused. The longest that the page asks for has a queue's name and a key in it. */
+/** Longer URLs are refused. The page's longest URLs hold a queue's name and a key. */
 const MAX_URL = 8192;
 
 /**
- * A page that shows the queues, as one handler: `(request: Request) => Promise<Response>`.
+ * Creates a dashboard: a web page that shows queues, as one handler `(request: Request) => Promise<Response>`.
  *
- * It takes part in nothing: it moves no messages and takes none. It connects to Redis when it is first asked, and reads the
- * numbers of all queues every two seconds while somebody looks, once for all who do; otherwise nothing. It never rejects.
+ * It transfers no messages and takes none. It connects to Redis when a page first calls it. While at least one page is
+ * open and visible, it reads the numbers of all queues every two seconds, once for all pages.
  *
  * @throws {TypeError | RangeError} if an option is not legal.
  */
@@ -60,12 +61,15 @@ class DashboardServer {
       return await this.#handle(request);
     } catch (error) {
       if (error instanceof HttpError) return replyError(error.status, error.message);
-      // What Redis refuses is for people to read; these errors hold no password and no payload.
+      // Safe to show: the messages of these errors contain no password and no payload.
       if (error instanceof DelaylineError) return replyError(503, error.message);
       if (!request.signal.aborted) {
         process.emitWarning(error instanceof Error ? error : String(error));
       }
-      return replyError(500, "this has failed; the process that serves the dashboard was warned");
+      return replyError(
+        500,
+        "internal error; see the warnings of the process that serves the dashboard",
+      );
     }
   }
 
@@ -80,35 +84,35 @@ class DashboardServer {
     await this.#guard.admit(request);
     const { pathname, searchParams } = new URL(request.url);
     const { basePath } = this.#settings;
-    // The page's own URLs are relative, so it has to be at a path that ends with a slash.
+    // The page's own URLs are relative, so its path has to end with a slash.
     if (basePath !== "" && pathname === basePath) {
       return reply(null, 308, { location: `${basePath.split("/").at(-1)}/` });
     }
-    // A framework may have taken it off.
+    // Some frameworks strip the base path, others leave it.
     const path = pathname.startsWith(`${basePath}/`) ? pathname.slice(basePath.length) : pathname;
     if (path.startsWith("/api/")) {
       return await this.#call(path.slice("/api/".length), searchParams, request);
     }
     if (request.method !== "GET" && request.method !== "HEAD") {
-      return replyError(405, "only GET", { allow: "GET, HEAD" });
+      return replyError(405, "only GET and HEAD are allowed", { allow: "GET, HEAD" });
     }
-    return replyAsset(path.slice(1), request) ?? replyError(404, "there is no such page");
+    return replyAsset(path.slice(1), request) ?? replyError(404, "no such page");
   }
 
   async #call(path: string, query: URLSearchParams, request: Request): Promise<Response> {
     this.#guard.admitCall(request);
     const found = findRoute(path);
-    if (found === undefined) throw new HttpError(404, "there is no such call");
+    if (found === undefined) throw new HttpError(404, "no such call");
     const { route, queue } = found;
     const { method } = request;
-    const answering = method === "GET" || method === "POST" ? route[method] : undefined;
-    if (answering === undefined) {
+    const handler = method === "GET" || method === "POST" ? route[method] : undefined;
+    if (handler === undefined) {
       const allow = Object.keys(route).join(", ");
-      return replyError(405, `only ${allow}`, { allow });
+      return replyError(405, `only ${allow} is allowed`, { allow });
     }
     if (method === "POST") this.#guard.admitChange(request);
     const body = method === "POST" ? await readBody(request) : {};
-    return await answer(answering, new Call(this.#run(), { request, queue, query, body }));
+    return await answer(handler, new Call(this.#run(), { request, queue, query, body }));
   }
 
   #run(): Running {
@@ -119,7 +123,7 @@ class DashboardServer {
       ...(redis !== undefined && { redis }),
       ...(interop !== undefined && { interop }),
       ...(callTimeout !== undefined && { callTimeout }),
-      // What a background connection meets is met by the calls, too, and they tell the page.
+      // A lost connection also fails the calls, and their errors reach the page.
       onError: () => {},
     });
     const sampler = new Sampler(inspector);

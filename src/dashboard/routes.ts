@@ -1,7 +1,7 @@
 import { checkName, type Call } from "./calls/call.ts";
-import { cancel, findMessages, locateMessage, promote, reschedule } from "./calls/message-calls.ts";
 import { redriveDead, removeDead, showDead } from "./calls/dead-calls.ts";
-import { VERSION } from "./embedded.ts";
+import { cancel, findMessages, locateMessage, promote, reschedule } from "./calls/message-calls.ts";
+import { removeQuarantine, requeueQuarantine, showQuarantine } from "./calls/quarantine-calls.ts";
 import {
   forecast,
   history,
@@ -11,18 +11,19 @@ import {
   showQueue,
   showQueues,
 } from "./calls/queue-calls.ts";
-import { requeueQuarantine, removeQuarantine, showQuarantine } from "./calls/quarantine-calls.ts";
+import { VERSION } from "./embedded.ts";
 import { replyJson } from "./http/reply.ts";
 
-/** What is replied to a call: a response, or what becomes one as JSON. */
-type Answer = (call: Call) => unknown;
+/** Carries out a call. Returns a response, or a value to reply with as JSON. */
+type CallHandler = (call: Call) => unknown;
 
+/** The handlers of a path, by HTTP method. */
 export interface Route {
-  readonly GET?: Answer;
-  readonly POST?: Answer;
+  readonly GET?: CallHandler;
+  readonly POST?: CallHandler;
 }
 
-/** The API. `:q` is the name of a queue. */
+/** The API, by the path behind `api/`. `:q` stands for the name of a queue. */
 const ROUTES: Readonly<Record<string, Route>> = {
   session: {
     GET: ({ running: { settings } }) => ({
@@ -58,29 +59,29 @@ const ROUTES: Readonly<Record<string, Route>> = {
   "queues/:q/quarantine/remove": { POST: removeQuarantine },
 };
 
-/** The route of a path behind `api/`, and the queue that it names. */
+/** Finds the route of a path behind `api/`, and the queue named in the path. Undefined if there is no such route. */
 export function findRoute(
   path: string,
 ): { readonly route: Route; readonly queue: string | undefined } | undefined {
   const [first = "", encoded, ...others] = path.split("/");
-  const isOfQueue = first === "queues" && encoded !== undefined && encoded !== "";
-  const pattern = isOfQueue ? ["queues", ":q", ...others].join("/") : path;
+  const namesQueue = first === "queues" && encoded !== undefined && encoded !== "";
+  const pattern = namesQueue ? ["queues", ":q", ...others].join("/") : path;
   const route = Object.hasOwn(ROUTES, pattern) ? ROUTES[pattern] : undefined;
-  if (route === undefined || pattern.includes(":q") !== isOfQueue) return undefined;
+  if (route === undefined || pattern.includes(":q") !== namesQueue) return undefined;
   try {
-    return { route, queue: isOfQueue ? unescaped(decodeURIComponent(encoded)) : undefined };
+    return { route, queue: namesQueue ? unescaped(decodeURIComponent(encoded)) : undefined };
   } catch {
     return undefined;
   }
 }
 
-/** The queues "." and ".." have a tilde before them in a path: browsers take them out of it, however they are encoded. */
+/** Undoes `escaped` of the page's `data/api.js`: browsers drop the path segments "." and "..", however they are encoded. */
 function unescaped(name: string): string {
   return /^~+\.{1,2}$/.test(name) ? name.slice(1) : name;
 }
 
-/** Answers a call. */
-export async function answer(answering: Answer, call: Call): Promise<Response> {
-  const value = await answering(call);
+/** Runs a handler, and replies with what it returns. */
+export async function answer(handler: CallHandler, call: Call): Promise<Response> {
+  const value = await handler(call);
   return value instanceof Response ? value : replyJson(value);
 }

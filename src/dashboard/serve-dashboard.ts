@@ -1,29 +1,29 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { dashboard } from "./dashboard.ts";
-import { isLoopback } from "./http/guard.ts";
+import { serveSettings, type ServeOptions } from "./dashboard-options.ts";
+import { isLoopback } from "./http/is-loopback.ts";
 import { nodeHandler } from "./http/node-handler.ts";
-import { serveSettings, type ServeOptions } from "./http/options.ts";
 
-/** A dashboard with a server of its own. */
+/** A dashboard with an HTTP server of its own, made by {@link serveDashboard}. */
 export interface ServedDashboard extends AsyncDisposable {
-  /** Where it is. */
+  /** The URL of the page. */
   readonly url: string;
-  /** Ends the server, its connections, and the dashboard. May be called twice. */
+  /** Closes the server, its connections, and the dashboard. May be called twice. */
   close(): Promise<void>;
 }
 
 /**
- * Serves a dashboard by itself. On anything but the loopback it refuses to start without `authorize`.
+ * Serves a dashboard from an HTTP server of its own. Refuses any `host` except loopback without `authorize`.
  *
  * @throws {TypeError | RangeError} if an option is not legal, or `authorize` is missing.
- * @throws what `listen` fails with, as when the port is taken.
+ * @throws the error of `listen`, for example if the port is taken (`EADDRINUSE`).
  */
 export async function serveDashboard(options?: ServeOptions): Promise<ServedDashboard> {
   const { host, port, dashboard: boardOptions } = serveSettings(options);
   if (!isLoopback(host) && boardOptions.authorize === undefined) {
     throw new TypeError(
-      `authorize must be given to serve the dashboard on "${host}": everybody who reaches that address could see the queues`,
+      `authorize must be given to serve the dashboard on "${host}": without it everyone who can reach this address would see the queues`,
     );
   }
   const board = dashboard(boardOptions);

@@ -44,11 +44,11 @@ inBrowser("a delayed message is rescheduled, delivered now, cancelled", async ()
 
   await page.goto(`${url}#/queue/orders/message?key=b`);
   await page.getByRole("button", { name: "Cancel message" }).click();
-  await page.getByRole("dialog").getByRole("button", { name: "Keep as it is" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Go back" }).click();
   expect(await orders.get("b")).toBeDefined();
   await change(page, "Cancel message");
   await says(page, "The message was cancelled.");
-  await page.getByText("Nobody has it").waitFor();
+  await page.getByText("Not found: it was").waitFor();
   expect(await orders.get("b")).toBeUndefined();
 });
 
@@ -139,7 +139,7 @@ inBrowser("what is in quarantine is requeued and removed", async () => {
   await page.getByRole("region", { name: "Payload" }).nth(1).waitFor();
   await change(page, "Requeue all");
   await says(page, "2 messages were requeued.");
-  await page.getByText("Nothing is in quarantine.").waitFor();
+  await page.getByText("The quarantine is empty.").waitFor();
   expect(await redis.lrange("orders", 0, -1)).toEqual(["\u0000one", "two"]);
   await redis.rpush(quarantine, "three");
   await change(page, "Remove all");
@@ -155,11 +155,11 @@ inBrowser("a queue is paused and resumed; a refusal is said", async () => {
   const orders = line.getDelayedQueue("orders");
   const page = await visit(`${url}#/queue/orders`, { expected: /503|ERR_/ });
   await change(page, "Pause");
-  await says(page, "orders is paused.");
+  await says(page, "orders was paused.");
   await page.getByText("paused", { exact: true }).waitFor();
   expect(await orders.isPaused()).toBe(true);
   await change(page, "Resume");
-  await says(page, "orders goes on.");
+  await says(page, "orders was resumed.");
   await page.getByRole("button", { name: "Pause" }).waitFor();
   expect(await orders.isPaused()).toBe(false);
 
@@ -169,6 +169,6 @@ inBrowser("a queue is paused and resumed; a refusal is said", async () => {
   const dialog = page.getByRole("dialog");
   await dialog.getByRole("button", { name: "Pause" }).click();
   await dialog.getByRole("alert").getByText("Redis is away").waitFor();
-  await dialog.getByRole("button", { name: "Keep as it is" }).click();
+  await dialog.getByRole("button", { name: "Go back" }).click();
   expect(await orders.isPaused()).toBe(false);
 });

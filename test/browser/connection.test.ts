@@ -22,9 +22,7 @@ inBrowser("a page whose server goes away says so, and goes on when it is back", 
   await row.getByRole("cell", { name: "1", exact: true }).first().waitFor();
 
   await first.close();
-  await status
-    .getByText(/^Connection lost\. Numbers are from \d\d:\d\d:\d\d\. Trying again…$/)
-    .waitFor();
+  await status.getByText(/^Connection lost\. Last update at \d\d:\d\d:\d\d\. Retrying…$/).waitFor();
   await orders.offer("y", 3_600_000);
   const second = await serveDashboard({ redis, port });
   onTestFinished(() => second.close());

@@ -34,7 +34,7 @@ inBrowser("by keyboard alone: to a queue, pause it, find a message, cancel it", 
   const orders = line.getDelayedQueue("orders");
   const page = await visit(url);
   await page.getByRole("rowheader").waitFor();
-  await goTo(page, "Skip to the content");
+  await goTo(page, "Skip to content");
   await page.keyboard.press("Enter");
   expect(await page.evaluate("document.activeElement.id")).toBe("main");
   await goTo(page, "orders");
@@ -49,29 +49,29 @@ inBrowser("by keyboard alone: to a queue, pause it, find a message, cancel it", 
   await goTo(page, "Pause");
   await page.keyboard.press("Enter");
   await page.getByRole("dialog").waitFor();
-  expect(await focused(page)).toBe("Keep as it is");
+  expect(await focused(page)).toBe("Go back");
   await page.keyboard.press("Escape");
   await page.getByRole("dialog").waitFor({ state: "hidden" });
   expect(await focused(page)).toBe("Pause");
   await page.keyboard.press("Enter");
   await goTo(page, "Pause");
   await page.keyboard.press("Enter");
-  await page.getByRole("status").getByText("orders is paused.").waitFor();
+  await page.getByRole("status").getByText("orders was paused.").waitFor();
   expect(await orders.isPaused()).toBe(true);
   expect(await focused(page)).toMatch(/^(Pause|Resume)$/);
 
   await goTo(page, "Messages");
   await page.keyboard.press("Enter");
   await page.getByRole("heading", { name: "Delayed messages" }).waitFor();
-  await goTo(page, "One message, wherever it is");
+  await goTo(page, "Find a message in any state");
   await page.keyboard.type("order:42");
   await page.keyboard.press("Enter");
-  await page.getByText("It waits for its deadline.").waitFor();
+  await page.getByText("Waiting for its deadline.").waitFor();
   await goTo(page, "Cancel message");
   await page.keyboard.press("Space");
   await goTo(page, "Cancel message");
   await page.keyboard.press("Enter");
-  await page.getByText("Nobody has it").waitFor();
+  await page.getByText("Not found: it was").waitFor();
   expect(await orders.get("order:42")).toBeUndefined();
   // The button is gone, so the heading has the focus.
   expect(await focused(page)).toBe("orders");

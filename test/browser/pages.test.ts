@@ -48,17 +48,17 @@ async function seed(line: TestLine, redisUrl: string): Promise<void> {
 
 const PAGES = [
   ["queues", "", "orders"],
-  ["queue", "queue/orders", "What falls due"],
+  ["queue", "queue/orders", "Forecast"],
   ["queue-plain", "queue/reminders", "The last hour"],
   ["queue-partitions", "queue/events", "Partitions"],
   ["messages", "queue/orders/messages", "order:3"],
   ["search", "queue/orders/messages?prefix=order:11", "order:119"],
-  ["message", "queue/orders/message?key=order:3", "It waits for its deadline"],
+  ["message", "queue/orders/message?key=order:3", "Waiting for its deadline"],
   ["message-dead", "queue/orders/message?key=reject", "Failed attempts"],
   ["dead", "queue/orders/dead", "the card was refused"],
   ["quarantine", "queue/reminders/quarantine", "2 in quarantine"],
   ["consumers", "queue/orders/consumers", "default"],
-  ["missing", "queue/orders/nothing", "no such page"],
+  ["missing", "queue/orders/nothing", "Page not found"],
 ] as const;
 
 inBrowser("every page is in order, in light and in dark", { timeout: 150_000 }, async () => {
@@ -90,7 +90,7 @@ inBrowser("every page has room on a narrow screen", { timeout: 150_000 }, async 
 inBrowser("what is wrong stands first, in words, and leads to the page that helps", async () => {
   const { url } = await openBoard(seed);
   const page = await visit(url);
-  const wrong = page.getByRole("region", { name: "What is wrong" });
+  const wrong = page.getByRole("region", { name: "Problems" });
   await wrong.getByText("orders: 1 dead letter").waitFor();
   await wrong.getByText("events: 40 messages").waitFor({ state: "detached" });
   const rows = page.getByRole("rowheader");
@@ -99,7 +99,7 @@ inBrowser("what is wrong stands first, in words, and leads to the page that help
     expect.stringContaining("reminders"),
     expect.stringContaining("events"),
   ]);
-  await wrong.getByRole("link", { name: "2 in quarantine, which nobody could read" }).click();
+  await wrong.getByRole("link", { name: "2 unreadable messages in quarantine" }).click();
   await page.getByRole("heading", { name: "Quarantine" }).waitFor();
   expect(await page.title()).toBe("quarantine · reminders · Delayline");
 });
@@ -109,15 +109,15 @@ inBrowser("a histogram and plots say in words and as a table what they show", as
   const page = await visit(`${url}#/queue/orders`);
   const due = page.getByRole("figure", { name: /^Due in the/ });
   await due
-    .getByText(/^\d+ messages due in the coming hour; the most, \d+, from \d\d:\d\d on\.$/)
+    .getByText(/^\d+ messages due in the next hour; the peak is \d+, from \d\d:\d\d\.$/)
     .waitFor();
   await page.getByRole("radio", { name: "Month" }).check({ force: true });
-  await due.getByText("121 messages due in the coming 30 days").waitFor();
-  await due.getByText("Due in the coming 30 days, in UTC as a table").click();
+  await due.getByText("121 messages due in the next 30 days").waitFor();
+  await due.getByText("Due in the next 30 days (UTC) as a table").click();
   await due.getByRole("cell", { name: "121" }).or(due.getByRole("row").nth(1)).first().waitFor();
   const lateness = page.getByRole("figure", { name: /^Lateness/ });
   await lateness.getByText("Lateness as a table").click();
-  await lateness.getByRole("columnheader", { name: "Not taken for" }).waitFor();
+  await lateness.getByRole("columnheader", { name: "Oldest ready" }).waitFor();
 });
 
 inBrowser("read-only: no button changes anything, and a line says why", async () => {
@@ -128,7 +128,7 @@ inBrowser("read-only: no button changes anything, and a line says why", async ()
     if (!["queue", "message", "dead", "quarantine"].includes(name)) continue;
     await page.goto(`${url}#/${route}`);
     await page.getByText(text).first().waitFor();
-    await page.getByText("Read-only: this dashboard was started without leave").waitFor();
+    await page.getByText("Read-only: this dashboard does not allow changes").waitFor();
     expect(await page.getByRole("button", { name: changes }).count(), route).toBe(0);
   }
   await page.goto(`${url}#/queue/orders/message?key=order:3`);

@@ -35,7 +35,9 @@ inBrowser("many messages are paged, and never one long page", async () => {
 
   await page.getByRole("searchbox", { name: "Key begins with" }).fill("order:119");
   await page.getByRole("button", { name: "Search" }).click();
-  const found = page.getByRole("table", { name: "keys from order:119" }).getByRole("rowheader");
+  const found = page
+    .getByRole("table", { name: "keys beginning with order:119" })
+    .getByRole("rowheader");
   await found.first().waitFor();
   const first = await found.allInnerTexts();
   expect(first).toHaveLength(50);

@@ -10,7 +10,7 @@ async function call<T>(page: Page, module: string, name: string, ...args: unknow
   return await page.evaluate<T>(source);
 }
 
-inBrowser("texts, numbers, routes and troubles are told as they should be", async () => {
+inBrowser("texts, numbers, routes and problems are worded as they should be", async () => {
   const { url } = await openBoard(async () => {});
   const page = await visit(url);
   const visible = (text: string) => call(page, "parts/text", "visible", text);
@@ -54,21 +54,23 @@ inBrowser("texts, numbers, routes and troubles are told as they should be", asyn
     consumers: 1,
     listeners: 1,
   };
-  const troubles = async (change: object) => {
-    const found = await call<{ text: string }[]>(page, "data/trouble", "troublesOf", {
+  const problems = async (change: object) => {
+    const found = await call<{ text: string }[]>(page, "data/problem", "problemsOf", {
       ...calm,
       ...change,
     });
     return found.map(({ text }) => text);
   };
-  expect(await troubles({})).toEqual([]);
-  expect(await troubles({ overdue: 3, overdueBy: 65_000, listeners: 0, dead: 1 })).toEqual([
-    "3 messages overdue, the first by 1 min 5 s: no process that moves its messages is there",
+  expect(await problems({})).toEqual([]);
+  expect(await problems({ overdue: 3, overdueBy: 65_000, listeners: 0, dead: 1 })).toEqual([
+    "3 messages overdue, the oldest by 1 min 5 s: no process transfers them",
     "1 dead letter",
   ]);
-  expect(await troubles({ listeners: 0 })).toHaveLength(1);
-  expect(await troubles({ listeners: null, consumers: null })).toEqual([]);
-  expect(await troubles({ ready: 2, consumers: 0 })).toEqual(["2 messages ready, and no consumer"]);
-  expect(await troubles({ ready: 2, oldestReadyAge: 90_000 })).toHaveLength(1);
-  expect(await troubles({ error: "LOADING" })).toEqual(["cannot be read: LOADING"]);
+  expect(await problems({ listeners: 0 })).toHaveLength(1);
+  expect(await problems({ listeners: null, consumers: null })).toEqual([]);
+  expect(await problems({ ready: 2, consumers: 0 })).toEqual([
+    "2 messages ready, but no consumers",
+  ]);
+  expect(await problems({ ready: 2, oldestReadyAge: 90_000 })).toHaveLength(1);
+  expect(await problems({ error: "LOADING" })).toEqual(["could not be read: LOADING"]);
 });

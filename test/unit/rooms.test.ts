@@ -87,6 +87,7 @@ const ANNEXES: Readonly<Record<string, readonly string[]>> = {
     "dashboard/http",
     "inspect",
     "client",
+    "queue",
     "errors.ts",
   ],
   "dashboard/calls": [
@@ -102,7 +103,7 @@ const ANNEXES: Readonly<Record<string, readonly string[]>> = {
     "time",
   ],
   "dashboard/readings": ["dashboard/http", "inspect", "client", "queue", "observe", "errors.ts"],
-  "dashboard/http": ["queue"],
+  "dashboard/http": [],
   cli: ["cli/commands", "cli/session", "cli/printing", "cli/parsing", "inspect", "errors.ts"],
   "cli/commands": [
     "cli/session",

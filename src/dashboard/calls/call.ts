@@ -2,16 +2,15 @@ import type { InspectedQueue, Inspector } from "../../inspect/inspector.ts";
 import { checkKey } from "../../queue/checks.ts";
 import { queueKeys } from "../../queue/keys.ts";
 import { isMessageId, type MessageId } from "../../queue/message/message.ts";
-import type { EventStreams } from "./event-streams.ts";
 import { HttpError } from "../http/http-error.ts";
-import type { DashboardSettings } from "../http/options.ts";
 import type { QueueView } from "../readings/queue-view.ts";
 import type { Readings } from "../readings/readings.ts";
 import type { Sampler } from "../readings/sampler.ts";
+import type { EventStreams } from "./event-streams.ts";
 
-/** What a dashboard has running. */
+/** The parts of a running dashboard that its calls share. */
 export interface Running {
-  readonly settings: DashboardSettings;
+  readonly settings: { readonly readOnly: boolean; readonly payloads: boolean };
   readonly inspector: Inspector;
   readonly sampler: Sampler;
   readonly view: QueueView;
@@ -19,10 +18,10 @@ export interface Running {
   readonly streams: EventStreams;
 }
 
-/** How long a value in a query may be: a key has 200 bytes at most, and a cursor is short. */
+/** The longest value in a query, in characters. Keys have at most 200 bytes, and cursors are short. */
 const MAX_VALUE = 1000;
 
-/** A call of the API: what is asked, and what it is asked of. */
+/** One call of the API: the parts of the dashboard that it uses, and its checked parameters. */
 export class Call {
   readonly running: Running;
   readonly request: Request;
@@ -32,7 +31,7 @@ export class Call {
 
   constructor(
     running: Running,
-    asked: {
+    parameters: {
       readonly request: Request;
       readonly queue: string | undefined;
       readonly query: URLSearchParams;
@@ -40,43 +39,43 @@ export class Call {
     },
   ) {
     this.running = running;
-    this.request = asked.request;
-    this.#queue = asked.queue;
-    this.#query = asked.query;
-    this.#body = asked.body;
+    this.request = parameters.request;
+    this.#queue = parameters.queue;
+    this.#query = parameters.query;
+    this.#body = parameters.body;
   }
 
-  /** Aborted when nobody waits for the response any more. */
+  /** Aborts when the client goes away. */
   get signal(): AbortSignal {
     return this.request.signal;
   }
 
-  /** The queue that the path names. */
+  /** The name of the queue in the path. */
   get queue(): string {
     return this.#queue ?? "";
   }
 
-  /** @throws {HttpError} if the path names what cannot be a queue. */
+  /** @throws {HttpError} 400 if no queue can have the name in the path. */
   checkQueue(): void {
     checkName(this.queue);
   }
 
-  /** Opens the queue that the path names. */
+  /** Opens the queue in the path. */
   async open(): Promise<InspectedQueue> {
     this.checkQueue();
     return await this.running.inspector.open(this.queue, this.signal);
   }
 
-  /** A value of the query; undefined if it is not given. */
+  /** A value of the query; undefined if it is missing. */
   value(name: string): string | undefined {
     const value = this.#query.get(name) ?? undefined;
     if (value !== undefined && value.length > MAX_VALUE) {
-      throw new HttpError(400, `${name} has at most ${MAX_VALUE} characters`);
+      throw new HttpError(400, `${name} may have at most ${MAX_VALUE} characters`);
     }
     return value;
   }
 
-  /** A whole number of the query. */
+  /** A whole number of the query, both limits included; undefined if it is missing. */
   whole(name: string, rule: { readonly least: number; readonly most: number }): number | undefined {
     const value = this.value(name);
     if (value === undefined) return undefined;
@@ -88,49 +87,53 @@ export class Call {
     );
   }
 
-  /** Which part of a list is asked for. */
-  get part(): { readonly cursor: string | undefined; readonly limit: number } {
+  /** Which page of a list is wanted. */
+  get page(): { readonly cursor: string | undefined; readonly limit: number } {
     return {
       cursor: this.value("after"),
       limit: this.whole("limit", { least: 1, most: 100 }) ?? 50,
     };
   }
 
-  /** Whether payloads are asked for, which may not be shown. */
+  /**
+   * Whether the reply is to include payloads.
+   *
+   * @throws {HttpError} 403 if it is, and the dashboard does not show payloads.
+   */
   get wantsPayload(): boolean {
     const wants = this.value("payload") === "1";
     if (wants && !this.running.settings.payloads) {
-      throw new HttpError(403, "payloads are not shown: the option payloads is not true");
+      throw new HttpError(403, "payloads are hidden: the option payloads is not true");
     }
     return wants;
   }
 
-  /** The id or the key of the message that is looked for. */
+  /** The id or the business key of the wanted message, from the query. */
   get idOrKey(): string {
     const [id, key] = [this.value("id"), this.value("key")];
     if (id !== undefined && isMessageId(id)) return id;
-    if (id !== undefined) throw new HttpError(400, "id must be the id of a message");
+    if (id !== undefined) throw new HttpError(400, "id must be a message id");
     try {
       checkKey(key);
       return key;
     } catch (error) {
-      throw new HttpError(400, error instanceof Error ? error.message : "give id or key");
+      throw new HttpError(400, error instanceof Error ? error.message : "id or key must be given");
     }
   }
 
-  /** The id of the message that is to be changed. */
+  /** The id of the message to change, from the body. */
   get id(): MessageId {
     const { id } = this.#body;
     if (typeof id === "string" && isMessageId(id)) return id;
-    throw new HttpError(400, "id must be the id of a message");
+    throw new HttpError(400, "id must be a message id");
   }
 
-  /** The id of the message that is to be changed, or `"all"`. */
+  /** The id of the message to change, or `"all"`, from the body. */
   get idOrAll(): MessageId | "all" {
     return this.#body["id"] === "all" ? "all" : this.id;
   }
 
-  /** For how long the message is to wait (ms). */
+  /** How long the message is to wait (ms), from the body; undefined if it is missing. */
   get delay(): number | undefined {
     const { delay } = this.#body;
     if (delay === undefined || delay === null) return undefined;
@@ -139,12 +142,15 @@ export class Call {
   }
 }
 
-/** @throws {HttpError} if nothing with this name can be a queue. */
+/** @throws {HttpError} 400 if no queue can have this name. */
 export function checkName(name: string): void {
   try {
     queueKeys(name);
   } catch (error) {
-    throw new HttpError(400, error instanceof Error ? error.message : "that names no queue");
+    throw new HttpError(
+      400,
+      error instanceof Error ? error.message : "no queue can have this name",
+    );
   }
 }
 

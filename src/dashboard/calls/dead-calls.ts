@@ -11,7 +11,7 @@ export async function showDead(call: Call): Promise<unknown> {
   const list = `dead ${withPayload} ${call.queue}`;
   const queue = await call.open();
   const read = (signal: AbortSignal) => lettersOf(queue, withPayload, signal);
-  const { items, next } = await call.running.readings.page(list, call.part, read);
+  const { items, next } = await call.running.readings.page(list, call.page, read);
   return { letters: items, next };
 }
 

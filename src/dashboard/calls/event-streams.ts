@@ -1,28 +1,28 @@
 import { HttpError } from "../http/http-error.ts";
-import type { QueueView } from "../readings/queue-view.ts";
 import { asJson, reply } from "../http/reply.ts";
+import type { QueueView } from "../readings/queue-view.ts";
 import type { Round, Sampler } from "../readings/sampler.ts";
 
-/** How many streams are open at once. */
-const MOST = 100;
+/** The most streams open at once. */
+const MAX_OPEN = 100;
 
-/** A sign of life is sent when nothing else was, so that nobody takes the connection for dead (ms). */
-const BEAT = 4_000;
+/** How long a stream is silent before it sends a beat (ms). The page takes 10 s of silence for a lost connection. */
+const BEAT_AFTER = 4_000;
 
-/** After this a stream ends, and the browser opens another one: so `authorize` is asked again (ms). */
-const LIFE = 600_000;
+/** How long a stream lives (ms). The page then opens another one, which `authorize` has to allow. */
+const LIFETIME = 600_000;
 
-/** Events that wait for a slow browser. Beyond them rounds are left out. */
-const WAITING = 4;
+/** How many events wait for a slow browser. While they wait, newer rounds are dropped. */
+const MAX_WAITING = 4;
 
-/** The event of a round is the same for all who watch, and written once. */
-const written = new WeakMap<Round, string>();
+/** The events of a round. They are the same for all streams, so they are written once. */
+const textOfRound = new WeakMap<Round, string>();
 
-/** Open streams of server-sent events. Each watches the sampler, which reads once for all. */
+/** The open streams of server-sent events. All of them watch one sampler. */
 export class EventStreams {
   readonly #sampler: Sampler;
   readonly #view: QueueView;
-  /** With each the request that it answers: the signal of a request that was collected is never aborted. */
+  /** Each stream's `close`, with its request: a request that is garbage-collected never aborts its signal. */
   readonly #open = new Map<() => void, Request>();
 
   constructor(sampler: Sampler, view: QueueView) {
@@ -31,14 +31,14 @@ export class EventStreams {
   }
 
   /**
-   * A stream of what each round finds: of all queues, and of one in detail if it is named. Ends when the request is
-   * aborted, or the body is cancelled.
+   * Opens a stream of all rounds: an event `queues` with the numbers of all queues, and if `queue` is given an event
+   * `queue` with its details. Ends when the request aborts or the body is cancelled.
    *
-   * @throws {HttpError} 503 if too many are open.
+   * @throws {HttpError} 503 if too many streams are open.
    */
   open(queue: string | undefined, request: Request): Response {
-    if (this.#open.size >= MOST) {
-      throw new HttpError(503, `more than ${MOST} pages are open: close some`);
+    if (this.#open.size >= MAX_OPEN) {
+      throw new HttpError(503, `${MAX_OPEN} pages are open already: close some`);
     }
     let close: (() => void) | undefined;
     const body = new ReadableStream<Uint8Array>(
@@ -48,10 +48,10 @@ export class EventStreams {
         },
         cancel: () => close?.(),
       },
-      { highWaterMark: WAITING },
+      { highWaterMark: MAX_WAITING },
     );
     const headers = { "content-type": "text/event-stream; charset=utf-8" };
-    // Else nginx gathers what it should pass on.
+    // Without this header nginx buffers the stream.
     return reply(body, 200, { ...headers, "x-accel-buffering": "no" });
   }
 
@@ -73,9 +73,9 @@ export class EventStreams {
     };
     const heartbeat = setInterval(
       () => send(eventOf("beat", { at: this.#sampler.now })),
-      BEAT,
+      BEAT_AFTER,
     ).unref();
-    const life = setTimeout(() => close(), LIFE).unref();
+    const life = setTimeout(() => close(), LIFETIME).unref();
     const close = () => {
       if (!isOpen) return;
       isOpen = false;
@@ -87,7 +87,7 @@ export class EventStreams {
       try {
         controller.close();
       } catch {
-        // It was cancelled.
+        // The body was cancelled.
       }
     };
     this.#open.set(close, request);
@@ -106,15 +106,15 @@ export class EventStreams {
   }
 }
 
-/** What a round says to everybody. */
+/** The events of a round that every stream sends. */
 function eventsOf(round: Round): string {
-  let text = written.get(round);
+  let text = textOfRound.get(round);
   if (text === undefined) {
     const { at, samples, error } = round;
     const queues = Array.from(samples.values(), ({ row }) => row);
     const trouble = error === undefined ? "" : eventOf("trouble", { at, error });
     text = trouble + eventOf("queues", { at, queues });
-    written.set(round, text);
+    textOfRound.set(round, text);
   }
   return text;
 }

@@ -1,68 +1,68 @@
 import type { DelayedMessage, Rescheduled } from "../../delayed/delayed-message.ts";
 import { Lookup } from "../../delayed/lookup.ts";
-import type { InspectedQueue } from "../../inspect/inspector.ts";
 import { countBeforeRedrive } from "../../inspect/before-redrive.ts";
+import type { InspectedQueue } from "../../inspect/inspector.ts";
 import { locate } from "../../inspect/locate.ts";
 import { isUnreadable, type Sighting } from "../../inspect/sighting.ts";
 import { placesOf } from "../../queue/queue-handle.ts";
-import type { Call } from "./call.ts";
 import { HttpError } from "../http/http-error.ts";
+import type { Call } from "./call.ts";
 import { shownPayload } from "./shown-payload.ts";
 
-interface Found {
+/** A delayed message in a list. */
+interface ListedMessage {
   readonly id: string;
   readonly key: string | undefined;
   readonly deadline: number;
 }
 
-/** `GET queues/:q/messages`: delayed messages, those with a prefix or all by their deadlines. */
+/** `GET queues/:q/messages`: all delayed messages by deadline, or those whose keys begin with `prefix`, in no order. */
 export async function findMessages(call: Call): Promise<unknown> {
   const prefix = call.value("prefix") ?? "";
-  const what = `messages ${call.queue} ${prefix}`;
+  const list = `messages ${call.queue} ${prefix}`;
   const { messages } = await call.open();
   const read = (signal: AbortSignal) =>
-    prefix === ""
-      ? foundOf(messages.soonest(undefined, { signal }))
-      : foundWith(prefix, messages, signal);
-  const { items, next } = await call.running.readings.page(what, call.part, read);
+    prefix === "" ? allByDeadline(messages, signal) : withPrefix(prefix, messages, signal);
+  const { items, next } = await call.running.readings.page(list, call.page, read);
   return { messages: items, next };
 }
 
-async function* foundOf(
-  messages: AsyncIterable<DelayedMessage<Uint8Array>>,
-): AsyncGenerator<Found, void, void> {
-  for await (const { id, key, deadline } of messages) yield { id, key, deadline };
+async function* allByDeadline(
+  messages: InspectedQueue["messages"],
+  signal: AbortSignal,
+): AsyncGenerator<ListedMessage, void, void> {
+  for await (const message of messages.soonest(undefined, { signal })) yield listed(message);
 }
 
-/** The messages whose keys begin with the prefix. Undefined after each step, also if it has found nothing. */
-async function* foundWith(
+/** The messages whose keys begin with the prefix. Yields undefined after each step, whether it found something or not. */
+async function* withPrefix(
   prefix: string,
   messages: InspectedQueue["messages"],
   signal: AbortSignal,
-): AsyncGenerator<Found | undefined, void, void> {
+): AsyncGenerator<ListedMessage | undefined, void, void> {
   const seen = new Set<string>();
   for (const { queue } of await placesOf(messages).all(signal)) {
     for await (const keys of new Lookup(queue).keysWith(prefix, signal)) {
-      const others = keys.filter((key) => !seen.has(key));
-      for (let i = 0; i < others.length; i += STEP) {
-        const some = others.slice(i, i + STEP);
+      const unseen = keys.filter((key) => !seen.has(key));
+      for (let i = 0; i < unseen.length; i += STEP) {
+        const some = unseen.slice(i, i + STEP);
         const found = await Promise.all(some.map((key) => messages.get(key, { signal })));
         for (const key of some) seen.add(key);
-        for (const message of found) {
-          if (message !== undefined) {
-            yield { id: message.id, key: message.key, deadline: message.deadline };
-          }
-        }
+        for (const message of found) if (message !== undefined) yield listed(message);
       }
       yield undefined;
     }
   }
 }
 
-/** Messages that are asked for at once. */
+function listed({ id, key, deadline }: DelayedMessage<Uint8Array>): ListedMessage {
+  return { id, key, deadline };
+}
+
+/** How many messages to look up at once. */
 const STEP = 20;
 
-/** `GET queues/:q/message`: one message, by its id or its key, wherever it is. */
+/** `GET queues/:q/message`: one message by id or key, wherever it is. */
 export async function locateMessage(call: Call): Promise<unknown> {
   const { idOrKey, wantsPayload, signal } = call;
   const { sightings, mayBeReady } = await locate(await call.open(), idOrKey, { signal });
@@ -85,7 +85,7 @@ function located(sighting: Sighting, now: number, withPayload: boolean): object 
   };
 }
 
-/** What is said of a message that is nowhere. */
+/** The reply for a message that was not found. */
 const GONE = {
   state: "gone",
   id: null,
@@ -112,7 +112,7 @@ export async function cancel(call: Call): Promise<unknown> {
   return { done: await (await call.open()).messages.cancel(id, { signal: call.signal }) };
 }
 
-/** `POST queues/:q/message/reschedule`: `delay` milliseconds from now. */
+/** `POST queues/:q/message/reschedule`: makes a message due `delay` milliseconds from now. */
 export async function reschedule(call: Call): Promise<unknown> {
   const { id, delay } = call;
   if (delay === undefined) throw new HttpError(400, "delay must be given");
@@ -120,7 +120,7 @@ export async function reschedule(call: Call): Promise<unknown> {
   return moved(await messages.reschedule(id, delay, { signal: call.signal }));
 }
 
-/** `POST queues/:q/message/promote`: due now. */
+/** `POST queues/:q/message/promote`: makes a message due now. */
 export async function promote(call: Call): Promise<unknown> {
   const { id } = call;
   return moved(await (await call.open()).messages.promote(id, { signal: call.signal }));

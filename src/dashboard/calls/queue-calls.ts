@@ -1,58 +1,62 @@
 import { consumers } from "../../inspect/consumers.ts";
 import { isEmpty } from "../../inspect/inspector.ts";
-import type { Call } from "./call.ts";
 import { HttpError } from "../http/http-error.ts";
+import type { Call } from "./call.ts";
 
-/** The spans of a forecast: how long each is (ms), and how many there are. */
+/** What a forecast can cover: `count` intervals of `step` milliseconds. */
 const SPANS: Readonly<Record<string, { readonly step: number; readonly count: number }>> = {
   hour: { step: 60_000, count: 60 },
   day: { step: 900_000, count: 96 },
   month: { step: 86_400_000, count: 30 },
 };
 
-/** Where a forecast may begin: not before 1970, and not beyond what a deadline can be. */
-const INSTANTS = { least: 0, most: 8_000_000_000_000_000 };
+/** When a forecast may begin (epoch ms): from 1970 to a time that a Date can hold. */
+const STARTS = { least: 0, most: 8_000_000_000_000_000 };
 
-/** `GET queues`: all queues at a glance. */
+/** `GET queues`: the numbers of all queues. */
 export async function showQueues({ running }: Call): Promise<unknown> {
   const { at, samples, error } = await running.sampler.round();
   const queues = Array.from(samples.values(), ({ row }) => row);
-  // Without an answer from Redis there is nothing to show.
+  // With a failed search and no queues known from before, there is nothing to show.
   if (error !== undefined && queues.length === 0) throw new HttpError(503, error);
   return { at, queues };
 }
 
-/** `GET queues/:q`: one queue with its partitions. */
+/** `GET queues/:q`: the numbers of one queue and of its partitions. */
 export async function showQueue(call: Call): Promise<unknown> {
   const { running, queue } = call;
   call.checkQueue();
   const sample = await running.sampler.look(queue);
-  if (sample.stats === undefined) throw new HttpError(503, sample.row.error ?? "not known");
+  if (sample.stats === undefined)
+    throw new HttpError(503, sample.row.error ?? "the queue could not be read");
   return { at: running.sampler.now, ...(await running.view.show(queue, sample)) };
 }
 
-/** `GET queues/:q/history`: the last hour, as far as somebody has looked. */
+/** `GET queues/:q/history`: the numbers of the last hour, as far as this dashboard has read them. */
 export function history({ running, queue }: Call): unknown {
   return { points: running.sampler.histories.points(queue) };
 }
 
-/** `GET queues/:q/forecast`: what falls due when. The first span begins with the current minute, quarter or day (UTC). */
+/**
+ * `GET queues/:q/forecast`: how many messages become due in each interval. Begins at `from`, by default with the current
+ * minute, quarter of an hour, or day (UTC).
+ */
 export async function forecast(call: Call): Promise<unknown> {
   const span = call.value("span") ?? "hour";
-  const spans = Object.hasOwn(SPANS, span) ? SPANS[span] : undefined;
-  if (spans === undefined) throw new HttpError(400, "span must be hour, day or month");
+  const intervals = Object.hasOwn(SPANS, span) ? SPANS[span] : undefined;
+  if (intervals === undefined) throw new HttpError(400, "span must be hour, day or month");
   const { messages, stats } = await call.open();
-  const begun = Math.floor(stats.serverTime / spans.step) * spans.step;
-  const from = call.whole("from", INSTANTS) ?? begun;
-  return await messages.forecast({ ...spans, from, signal: call.signal });
+  const current = Math.floor(stats.serverTime / intervals.step) * intervals.step;
+  const from = call.whole("from", STARTS) ?? current;
+  return await messages.forecast({ ...intervals, from, signal: call.signal });
 }
 
-/** `GET queues/:q/consumers`: who takes from a reliable queue. */
+/** `GET queues/:q/consumers`: the consumers of a reliable queue. */
 export async function showConsumers(call: Call): Promise<unknown> {
   return { consumers: await consumers(await call.open(), { signal: call.signal }) };
 }
 
-/** `POST queues/:q/pause`. Where nothing is it would make a queue. */
+/** `POST queues/:q/pause`. Refuses unknown names: pausing would create a queue. */
 export async function pause(call: Call): Promise<unknown> {
   const { messages, stats } = await call.open();
   if (isEmpty(stats) && !call.running.sampler.knows(call.queue)) {

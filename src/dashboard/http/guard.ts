@@ -1,59 +1,98 @@
-import type { DashboardSettings } from "./options.ts";
 import { HttpError } from "./http-error.ts";
+import { isLoopback } from "./is-loopback.ts";
 import { peerOf } from "./peer.ts";
 
-/** Decides who is served, and what may be changed. */
+/** What a guard allows. See the options of a dashboard. */
+export interface GuardRules {
+  readonly authorize?: (request: Request) => boolean | Promise<boolean>;
+  readonly readOnly: boolean;
+}
+
+/** Decides which requests are served, and which may change something. */
 export class Guard {
-  readonly #settings: Pick<DashboardSettings, "authorize" | "readOnly">;
-  /** Until then nobody is warned again. */
+  readonly #rules: GuardRules;
+  /** No further warning before this time (`performance.now()`). */
   #quietUntil = -Infinity;
 
-  constructor(settings: Pick<DashboardSettings, "authorize" | "readOnly">) {
-    this.#settings = settings;
+  constructor(rules: GuardRules) {
+    this.#rules = rules;
   }
 
   /**
-   * Without `authorize` only this machine is served, under a loopback name: who asks has to be known, and to be no proxy. The
-   * name is what keeps a page of somebody else
-   * away whose name was made to lead here (DNS rebinding): the browser then says that name.
+   * Admits a request of any kind: by `authorize` if it is set. Otherwise the request has to come from this machine, past no
+   * proxy, and under a loopback name.
    *
-   * @throws {HttpError} if the request is not served.
+   * The name matters because of DNS rebinding: a foreign page can point its own host name at 127.0.0.1, and the browser
+   * then sends that name.
+   *
+   * @throws {HttpError} 403 if the request is refused.
    */
   async admit(request: Request): Promise<void> {
-    const { authorize } = this.#settings;
+    const { authorize } = this.#rules;
     if (authorize !== undefined) {
-      if (!(await this.#asks(authorize, request))) throw new HttpError(403, "not authorized");
+      if (!(await this.#isAuthorized(authorize, request)))
+        throw new HttpError(403, "not authorized");
       return;
     }
     const peer = peerOf(request);
     if (peer === undefined) {
       throw new HttpError(
         403,
-        "who asks is not known, since the request did not come through nodeHandler: the option authorize is not set",
+        `the client's address is unknown, because the request did not come through nodeHandler: ${UNSET}`,
       );
     }
-    if (!isLoopback(peer)) {
-      throw new HttpError(403, "only this machine is served: the option authorize is not set");
-    }
+    if (!isLoopback(peer)) throw new HttpError(403, `only this machine is served: ${UNSET}`);
     for (const name of request.headers.keys()) {
       if (name === "forwarded" || name === "via" || name.startsWith("x-forwarded-")) {
-        throw new HttpError(
-          403,
-          "a proxy has passed this on, for whom is not known: the option authorize is not set",
-        );
+        throw new HttpError(403, `a proxy forwarded the request for an unknown client: ${UNSET}`);
       }
     }
     if (!isLoopback(new URL(request.url).hostname) || !isLoopback(hostnameOf(request))) {
       throw new HttpError(
         403,
-        "only the names localhost, 127.0.0.1 and [::1] are served: the option authorize is not set",
+        `only the names localhost, 127.0.0.1 and [::1] are served: ${UNSET}`,
       );
     }
   }
 
-  /** It sees a copy without the body, which only one can read. */
-  async #asks(
-    authorize: NonNullable<DashboardSettings["authorize"]>,
+  /**
+   * Admits a call of the API. Only the dashboard's own page needs one. Another site could not read the reply, but would
+   * make this process work.
+   *
+   * @throws {HttpError} 403 if the browser says that another site made the request.
+   */
+  admitCall(request: Request): void {
+    const site = request.headers.get("sec-fetch-site") ?? "none";
+    if (site === "cross-site" || site === "same-site") {
+      throw new HttpError(403, "only the dashboard's own page may call the API");
+    }
+  }
+
+  /**
+   * Admits a change. It has to come from the dashboard's own page: forms, links and images of other sites cannot set the
+   * header and the content type, and a script of another site needs a CORS preflight, which always fails.
+   *
+   * @throws {HttpError} 403 or 415 if the request is refused.
+   */
+  admitChange(request: Request): void {
+    if (this.#rules.readOnly) {
+      throw new HttpError(403, "the dashboard is read-only: the option readOnly is not false");
+    }
+    if (!isSameOrigin(request)) {
+      throw new HttpError(403, "a change has to come from the dashboard's own origin");
+    }
+    if (request.headers.get("x-delayline") !== "change") {
+      throw new HttpError(403, "a change needs the header x-delayline: change");
+    }
+    const [type = ""] = (request.headers.get("content-type") ?? "").split(";");
+    if (type.trim().toLowerCase() !== "application/json") {
+      throw new HttpError(415, "a change needs the content type application/json");
+    }
+  }
+
+  /** Passes a copy without the body: a body can be read only once. */
+  async #isAuthorized(
+    authorize: NonNullable<GuardRules["authorize"]>,
     request: Request,
   ): Promise<boolean> {
     const { url, method, headers, signal } = request;
@@ -66,61 +105,26 @@ export class Guard {
     }
   }
 
-  /** Anybody may ask as often as they like, and what it fails with may hold what they sent: the text is ours. */
+  /**
+   * Anybody can make `authorize` fail as often as they like, and its error may quote what they sent. So warnings are
+   * limited, and their text is fixed.
+   */
   #warn(cause: unknown): void {
     const now = performance.now();
     if (now < this.#quietUntil) return;
-    this.#quietUntil = now + QUIET;
+    this.#quietUntil = now + WARNING_INTERVAL;
     process.emitWarning(
-      new Error("authorize of the dashboard has failed; nobody is served then", { cause }),
+      new Error("authorize of the dashboard failed; the request was refused", { cause }),
     );
   }
-
-  /**
-   * Only the dashboard's own page has something to ask: another site could not read the reply, but make us work.
-   *
-   * @throws {HttpError} if a browser says that another site asks.
-   */
-  admitCall(request: Request): void {
-    const site = request.headers.get("sec-fetch-site") ?? "none";
-    if (site === "cross-site" || site === "same-site") {
-      throw new HttpError(403, "another site asks: only the dashboard's own page may");
-    }
-  }
-
-  /**
-   * A change comes from a page of this dashboard. A form, a link or an image of another site cannot set the header and the
-   * content type; a script of another site would have to ask first, and is never allowed to.
-   *
-   * @throws {HttpError} if it does not.
-   */
-  admitChange(request: Request): void {
-    if (this.#settings.readOnly) {
-      throw new HttpError(403, "the dashboard is read-only: the option readOnly is not false");
-    }
-    if (!isSameOrigin(request)) throw new HttpError(403, "a change has to come from this origin");
-    if (request.headers.get("x-delayline") !== "change") {
-      throw new HttpError(403, "a change needs the header x-delayline: change");
-    }
-    const [type = ""] = (request.headers.get("content-type") ?? "").split(";");
-    if (type.trim().toLowerCase() !== "application/json") {
-      throw new HttpError(415, "a change needs the content type application/json");
-    }
-  }
 }
 
-/** Between two warnings (ms). */
-const QUIET = 60_000;
+const UNSET = "the option authorize is not set";
 
-/** Whether a name or an address leads to this machine and to no other. */
-export function isLoopback(host: string): boolean {
-  const name = host.toLowerCase().replace(/^\[(.*)\]$/, "$1");
-  if (name === "localhost" || name.endsWith(".localhost") || name === "::1") return true;
-  const address = name.replace(/^::ffff:/, "");
-  return /^127\.\d{1,3}\.\d{1,3}\.\d{1,3}$/.test(address);
-}
+/** Least time between two warnings (ms). */
+const WARNING_INTERVAL = 60_000;
 
-/** The name that the browser connected to. */
+/** The host name that the client asked for. */
 function hostnameOf(request: Request): string {
   const host = request.headers.get("host");
   if (host === null) return new URL(request.url).hostname;
@@ -132,8 +136,8 @@ function hostnameOf(request: Request): string {
 }
 
 /**
- * Browsers say it themselves where the page is secure or local. Elsewhere the origin is compared. A request that says
- * neither comes from no page.
+ * Browsers send `Sec-Fetch-Site` for pages that are secure or local. For others compare the origin. A request with
+ * neither header does not come from a page.
  */
 function isSameOrigin(request: Request): boolean {
   const site = request.headers.get("sec-fetch-site");

@@ -1,4 +1,4 @@
-/** A request that is answered with a status and a text for people. */
+/** Refuses a request with an HTTP status. The message goes to the client. */
 export class HttpError extends Error {
   readonly status: number;
 

@@ -4,17 +4,17 @@ import { setPeer } from "./peer.ts";
 
 /** What frameworks add to a request of node:http. */
 interface Mounted {
-  /** Express: the URL with the path at which it is mounted. */
+  /** The URL before Express stripped the path at which the handler is mounted. */
   readonly originalUrl?: string;
-  /** Express: the path at which it is mounted. */
+  /** The path that Express stripped. */
   readonly baseUrl?: string;
-  /** A body that was read and parsed already. */
+  /** The body, if the framework has already parsed it. */
   readonly body?: unknown;
 }
 
 /**
- * Makes a handler of requests one for node:http, and so for Express, Nest, Fastify (`request.raw`, `reply.raw`) and whatever
- * stands on it. Never rejects and never throws.
+ * Adapts a handler of Fetch API requests to node:http, and so to Express, Nest, Fastify (`request.raw`, `reply.raw`)
+ * and other frameworks on top of it. Never throws, and leaves no rejection unhandled.
  *
  * ```ts
  * const board = dashboard({ redis });
@@ -26,7 +26,7 @@ export function nodeHandler(
 ): (request: IncomingMessage, response: ServerResponse) => void {
   return (request, response) => {
     void serve(handler, request, response).catch(() => {
-      // The connection has ended, or the request is none that a Request can be made from.
+      // The connection has ended, or the request cannot become a Request.
       if (!response.headersSent) response.writeHead(400);
       response.end();
     });
@@ -39,7 +39,7 @@ async function serve(
   outgoing: ServerResponse,
 ): Promise<void> {
   const { originalUrl, baseUrl = "" } = incoming;
-  // Without the slash relative URLs would lead elsewhere.
+  // The page's relative URLs need the slash at the end.
   if (baseUrl !== "" && originalUrl?.split("?")[0] === baseUrl) {
     outgoing.writeHead(308, { location: `${baseUrl.split("/").at(-1)}/` }).end();
     return;
@@ -76,7 +76,7 @@ function requestOf(incoming: IncomingMessage & Mounted, signal: AbortSignal): Re
   return request;
 }
 
-/** The body, also if somebody before us has read and parsed it. */
+/** The request's body. If the framework has consumed and parsed it, the parsed value is written as JSON again. */
 function bodyOf(incoming: IncomingMessage & Mounted): RequestInit {
   const { body } = incoming;
   if (body !== undefined && incoming.readableEnded) return { body: JSON.stringify(body) };

@@ -1,4 +1,4 @@
-// A Request does not tell who has sent it. Who makes one from a connection does.
+// A Request does not carry the client's address. Whoever builds one from a connection notes the address here.
 const peers = new WeakMap<Request, string>();
 
 /** Notes the address that a request came from. */
@@ -6,7 +6,7 @@ export function setPeer(request: Request, address: string): void {
   peers.set(request, address);
 }
 
-/** The address that a request came from; undefined if whoever made the request does not tell. */
+/** The address that a request came from; undefined if nobody noted one. */
 export function peerOf(request: Request): string | undefined {
   return peers.get(request);
 }

@@ -1,4 +1,4 @@
-/** Only what this dashboard serves itself is run, shown and connected to. No inline script, no frame around it, no form. */
+/** Allows what the dashboard itself serves, and nothing else: no inline scripts, no embedding in frames, no forms. */
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -10,8 +10,8 @@ const POLICY = [
   "frame-ancestors 'none'",
 ].join("; ");
 
-/** What every response says, whatever is in it. */
-const SAFE = {
+/** Headers of every response. */
+const SECURITY_HEADERS = {
   "content-security-policy": POLICY,
   "cross-origin-opener-policy": "same-origin",
   "cross-origin-resource-policy": "same-origin",
@@ -20,7 +20,7 @@ const SAFE = {
   "x-frame-options": "DENY",
 };
 
-/** A response. It may not be stored, unless its headers say otherwise. */
+/** Makes a response with the security headers. It may not be stored, unless `headers` says otherwise. */
 export function reply(
   body: string | ReadableStream<Uint8Array> | null,
   status: number,
@@ -28,16 +28,16 @@ export function reply(
 ): Response {
   return new Response(body, {
     status,
-    headers: { "cache-control": "no-store", ...SAFE, ...headers },
+    headers: { "cache-control": "no-store", ...SECURITY_HEADERS, ...headers },
   });
 }
 
-/** What is asked for, as JSON. What is undefined or no number is null. */
+/** Replies with a value as JSON; see {@link asJson}. */
 export function replyJson(value: unknown, status = 200): Response {
   return reply(asJson(value), status, { "content-type": "application/json; charset=utf-8" });
 }
 
-/** Why it was not done. */
+/** Replies with an error text. */
 export function replyError(
   status: number,
   error: string,
@@ -47,7 +47,7 @@ export function replyError(
   return reply(asJson({ error }), status, { ...type, ...headers });
 }
 
-/** JSON in which what is undefined is null, so that each field is always there. */
+/** Writes JSON. Undefined fields become null, so every field is always present; so do NaN and infinite numbers. */
 export function asJson(value: unknown): string {
   return JSON.stringify(value, (_, field: unknown) => (field === undefined ? null : field));
 }

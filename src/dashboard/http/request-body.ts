@@ -1,24 +1,24 @@
 import { HttpError } from "./http-error.ts";
 
-/** A change names a message and a delay: that is all that is ever sent. */
+/** Ample: a change holds only a message id and a delay. */
 const MAX_BYTES = 16_384;
 
-/** For how long a body may take to come (ms). */
-const PATIENCE = 10_000;
+/** How long a body may take to arrive (ms). */
+const TIMEOUT = 10_000;
 
 /**
- * The object that a request holds as JSON.
+ * Reads a request's body, a JSON object, within `timeout` milliseconds.
  *
- * @throws {HttpError} if it is too large or none, or takes longer than `patience` (ms).
+ * @throws {HttpError} 400 if it is not a JSON object, 408 if it takes too long, 413 if it is too large.
  */
 export async function readBody(
   request: Request,
-  patience = PATIENCE,
+  timeout = TIMEOUT,
 ): Promise<Readonly<Record<string, unknown>>> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
-    const error = new HttpError(408, `a change has to come within ${patience / 1000} s`);
-    timer = setTimeout(() => reject(error), patience);
+    const error = new HttpError(408, `the body has to arrive within ${timeout / 1000} s`);
+    timer = setTimeout(() => reject(error), timeout);
   });
   try {
     return parse(await readText(request, late));
@@ -37,11 +37,11 @@ async function readText({ body }: Request, late: Promise<never>): Promise<string
       const { value } = (await Promise.race([reader?.read(), late])) ?? {};
       if (value === undefined) return text + decoder.decode();
       size += value.length;
-      if (size > MAX_BYTES) throw new HttpError(413, `a change has at most ${MAX_BYTES} bytes`);
+      if (size > MAX_BYTES)
+        throw new HttpError(413, `the body may have at most ${MAX_BYTES} bytes`);
       text += decoder.decode(value, { stream: true });
     }
   } catch (error) {
-    // Nobody reads the rest.
     void reader?.cancel().catch(() => {});
     throw error;
   }
@@ -54,7 +54,7 @@ function parse(text: string): Readonly<Record<string, unknown>> {
       return value as Readonly<Record<string, unknown>>;
     }
   } catch {
-    // It says where, and quotes; nobody needs that.
+    // The error below is enough: a SyntaxError would quote the body.
   }
-  throw new HttpError(400, "a change has to be a JSON object");
+  throw new HttpError(400, "the body has to be a JSON object");
 }

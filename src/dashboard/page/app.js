@@ -1,23 +1,23 @@
 // @ts-check
 import { html, render, useEffect, useMemo, useRef, useState } from "../vendor/preact-htm.js";
-import { Connection } from "./parts/connection.js";
-import { ConsumersPage } from "./pages/consumers-page.js";
-import { DeadPage } from "./pages/dead-page.js";
-import { Dialog } from "./parts/dialog.js";
 import { live } from "./data/live.js";
 import { useLoaded } from "./data/loaded.js";
+import { HOME, useRoute } from "./data/route.js";
+import { ConsumersPage } from "./pages/consumers-page.js";
+import { DeadPage } from "./pages/dead-page.js";
 import { MessagePage } from "./pages/message-page.js";
 import { MessagesPage } from "./pages/messages-page.js";
 import { QuarantinePage } from "./pages/quarantine-page.js";
 import { QueueFrame } from "./pages/queue-frame.js";
 import { QueuePage } from "./pages/queue-page.js";
 import { QueuesPage } from "./pages/queues-page.js";
-import { HOME, useRoute } from "./data/route.js";
+import { Connection } from "./parts/connection.js";
+import { Dialog } from "./parts/dialog.js";
 import { Shell } from "./parts/shell.js";
 import { StateLine } from "./parts/state-line.js";
 import { visible } from "./parts/text.js";
 
-// Each component is one element: the Preact that is in vendor/ may put what several begin with in a wrong order.
+// Each component renders one element: the version of Preact in vendor/ may put the elements of a fragment in the wrong order.
 
 const PAGES = {
   overview: QueuePage,
@@ -32,23 +32,23 @@ function App() {
   const route = useRoute();
   const session = useLoaded("api/session");
   const [question, setQuestion] = useState();
-  const [said, setSaid] = useState("");
+  const [notice, setNotice] = useState("");
   const shell = useMemo(
-    () => ({ session: session.data, ask: setQuestion, say: setSaid }),
+    () => ({ session: session.data, ask: setQuestion, say: setNotice }),
     [session.data],
   );
 
   useEffect(() => live.follow(route.queue), [route.queue]);
-  useArrival(route, () => setSaid(""));
+  useArrival(route, () => setNotice(""));
 
   return html`<${Shell} value=${shell}>
-    <a class="skip" href="#main" onClick=${skip}>Skip to the content</a>
+    <a class="skip" href="#main" onClick=${skip}>Skip to content</a>
     <header>
       <a class="brand" href=${HOME}>Delayline</a>
       <${Connection} />
     </header>
     <main id="main" tabindex="-1">
-      <p class=${said === "" ? "said unseen" : "said"} role="status">${said}</p>
+      <p class=${notice === "" ? "notice unseen" : "notice"} role="status">${notice}</p>
       ${
         session.data === undefined
           ? html`<${StateLine} loaded=${session} />`
@@ -56,7 +56,7 @@ function App() {
               ${
                 session.data.readOnly &&
                 html`<p class="read-only">
-                  Read-only: this dashboard was started without leave to change anything.
+                  Read-only: this dashboard does not allow changes.
                 </p>`
               }
               <${Page} route=${route} />
@@ -64,10 +64,10 @@ function App() {
       }
     </main>
     <footer>
-      ${session.data === undefined ? "" : `Delayline ${session.data.version}. `}Times are on this device's clock, distances on
-      the Redis server's.
+      ${session.data === undefined ? "" : `Delayline ${session.data.version}. `}Times are in this device's time zone. Ages and
+      countdowns use the Redis server's clock.
     </footer>
-    <${Dialog} question=${question} onClose=${() => setQuestion(undefined)} onDone=${setSaid} />
+    <${Dialog} question=${question} onClose=${() => setQuestion(undefined)} onDone=${setNotice} />
   <//>`;
 }
 
@@ -76,7 +76,7 @@ function Page({ route }) {
   const Content = PAGES[route.page];
   if (Content === undefined) {
     return html`<div>
-      <h1 tabindex="-1">There is no such page</h1>
+      <h1 tabindex="-1">Page not found</h1>
       <p><a href=${HOME}>All queues</a></p>
     </div>`;
   }
@@ -85,7 +85,7 @@ function Page({ route }) {
   <//>`;
 }
 
-/** Another page begins at its heading, for the eye, the keyboard and the screen reader. */
+/** Scrolls each new page to the top and focuses its heading, for keyboards and screen readers. */
 function useArrival({ page, queue }, onArrival) {
   const isFirst = useRef(true);
   useEffect(() => {
@@ -104,7 +104,7 @@ function useArrival({ page, queue }, onArrival) {
   }, [page, queue]);
 }
 
-// A fragment would be taken for a route by the next reload.
+// The link's own fragment would replace the route.
 function skip(event) {
   event.preventDefault();
   document.querySelector("main").focus();

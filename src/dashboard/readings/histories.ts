@@ -1,20 +1,21 @@
 import { History, type Point } from "./history.ts";
 import type { Row } from "./row.ts";
 
-/** How many queues are remembered: 29 MB. */
-const MOST = 1000;
+/** The most queues to keep a history of. All of them take 29 MB. */
+const MAX_QUEUES = 1000;
 
-/** For how long a queue is remembered that is not seen any more (ms). */
-const KEPT = 3_600_000;
+/** How long the history of a queue is kept after its last point (ms). */
+const KEPT_FOR = 3_600_000;
 
-/** The last hour of each queue, as far as somebody has looked. */
+/** The histories of all queues, as far as this dashboard has read their numbers. */
 export class Histories {
   readonly #byName = new Map<string, History>();
 
+  /** Adds the numbers of a queue. Ignores further queues beyond the first thousand. */
   add(name: string, at: number, row: Row): void {
     let history = this.#byName.get(name);
     if (history === undefined) {
-      if (this.#byName.size >= MOST) return;
+      if (this.#byName.size >= MAX_QUEUES) return;
       history = new History();
       this.#byName.set(name, history);
     }
@@ -30,10 +31,10 @@ export class Histories {
     return this.#byName.get(name)?.points() ?? [];
   }
 
-  /** Forgets the queues that were not seen for an hour. */
+  /** Drops the histories that got no point in the hour before `now` (epoch ms). */
   sweep(now: number): void {
     for (const [name, { lastAt = 0 }] of this.#byName) {
-      if (now - lastAt > KEPT) this.#byName.delete(name);
+      if (now - lastAt > KEPT_FOR) this.#byName.delete(name);
     }
   }
 }

@@ -16,12 +16,14 @@ export interface Point {
   readonly finished: number | undefined;
 }
 
-/** How far apart points are, at least (ms), and how many are kept: an hour. */
+/** Least time between two points (ms). */
 const STEP = 10_000;
-const POINTS = 360;
 
-/** Beyond this (ms) nobody has looked between two points, and there is no rate to tell. */
-const GAP = 3 * STEP;
+/** How many points are kept: an hour's. */
+const MAX_POINTS = 360;
+
+/** Points further apart than this (ms) get no rate, because nobody read the numbers in between. */
+const MAX_GAP = 3 * STEP;
 
 const FIELDS = [
   "at",
@@ -36,19 +38,19 @@ const FIELDS = [
   "finished",
 ] as const satisfies readonly (keyof Point)[];
 
-/** The last hour of one queue: a point every ten seconds, while somebody looks. 29 kB. */
+/** The last hour of one queue, with a point every ten seconds while a page is open. Takes 29 kB. */
 export class History {
-  /** A ring of points; NaN: not known. */
-  readonly #ring = new Float64Array(POINTS * FIELDS.length);
+  /** A ring of points. NaN stands for undefined. */
+  readonly #ring = new Float64Array(MAX_POINTS * FIELDS.length);
   #count = 0;
   #last: { readonly at: number; readonly row: Row } | undefined;
 
-  /** When the last point was noted (epoch ms). */
+  /** The time of the last point (epoch ms). */
   get lastAt(): number | undefined {
     return this.#last?.at;
   }
 
-  /** Notes the numbers, unless the last are too young. */
+  /** Adds a point, unless the last one is less than ten seconds old or the numbers could not be read. */
   add(at: number, row: Row): void {
     if (row.error !== undefined) return;
     const last = this.#last;
@@ -56,23 +58,23 @@ export class History {
     const elapsed = last === undefined ? Infinity : at - last.at;
     const rate = (field: "readied" | "finished") => {
       const [before, now] = [last?.row[field], row[field]];
-      // It gets smaller where a stream was dropped and made anew.
-      if (before === undefined || now === undefined || elapsed > GAP || now < before)
+      // A count goes down if the stream was deleted and created again.
+      if (before === undefined || now === undefined || elapsed > MAX_GAP || now < before)
         return undefined;
       return ((now - before) * 1000) / elapsed;
     };
     const point = { ...row, at, readied: rate("readied"), finished: rate("finished") };
     const values = FIELDS.map((field) => point[field] ?? NaN);
-    this.#ring.set(values, (this.#count % POINTS) * FIELDS.length);
+    this.#ring.set(values, (this.#count % MAX_POINTS) * FIELDS.length);
     this.#count++;
     this.#last = { at, row };
   }
 
   /** The points, oldest first. */
   points(): Point[] {
-    const first = Math.max(0, this.#count - POINTS);
+    const first = Math.max(0, this.#count - MAX_POINTS);
     return Array.from({ length: this.#count - first }, (_, i) => {
-      const start = ((first + i) % POINTS) * FIELDS.length;
+      const start = ((first + i) % MAX_POINTS) * FIELDS.length;
       const entries = FIELDS.map((field, j) => {
         const value = this.#ring[start + j] as number;
         return [field, Number.isNaN(value) ? undefined : value];

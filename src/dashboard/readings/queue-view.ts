@@ -2,16 +2,17 @@ import type { Inspector } from "../../inspect/inspector.ts";
 import type { PartitionRow, QueueRow } from "./row.ts";
 import type { Sample } from "./sampler.ts";
 
-/** For how long it holds where partitions are, and who holds them (ms). */
-const FRESH = 10_000;
+/** How long places are reused (ms). */
+const FRESH_FOR = 10_000;
 
+/** Where a partition is, and which consumer holds it. */
 interface Place {
   readonly name: string;
   readonly node: string | undefined;
   readonly holder: string | undefined;
 }
 
-/** Adds to the numbers of a queue's partitions where they are, which takes a few commands more. */
+/** One queue in detail: its numbers, and the places of its partitions. Looking up places takes a few more commands. */
 export class QueueView {
   readonly #inspector: Inspector;
   readonly #places = new Map<string, { at: number; places: Promise<Map<number, Place>> }>();
@@ -20,12 +21,12 @@ export class QueueView {
     this.#inspector = inspector;
   }
 
-  /** The queue as it is shown. Where its partitions are is left out if it cannot be asked. */
+  /** Completes a sample with the places of the partitions. Leaves places undefined if they cannot be read. */
   async show(name: string, { row, stats }: Sample): Promise<QueueRow> {
     if (stats === undefined || stats.perPartition.length === 0) return { ...row, perPartition: [] };
     const places = await this.#placesOf(name).catch(() => new Map<number, Place>());
     const perPartition = stats.perPartition.map((numbers): PartitionRow => {
-      const { node, holder, name: partName } = places.get(numbers.partition) ?? UNKNOWN;
+      const { node, holder, name: partName } = places.get(numbers.partition) ?? UNKNOWN_PLACE;
       return { ...numbers, name: partName, node, holder };
     });
     return { ...row, perPartition };
@@ -34,19 +35,19 @@ export class QueueView {
   async #placesOf(name: string): Promise<Map<number, Place>> {
     const now = Date.now();
     for (const [other, { at }] of this.#places) {
-      if (now - at > FRESH) this.#places.delete(other);
+      if (now - at > FRESH_FOR) this.#places.delete(other);
     }
     const known = this.#places.get(name);
     if (known !== undefined) return await known.places;
-    const places = this.#ask(name);
+    const places = this.#readPlaces(name);
     this.#places.set(name, { at: now, places });
     return await places;
   }
 
-  async #ask(name: string): Promise<Map<number, Place>> {
+  async #readPlaces(name: string): Promise<Map<number, Place>> {
     const partitions = await this.#inspector.line.partitions(name);
     return new Map(partitions.map((partition) => [partition.partition, partition]));
   }
 }
 
-const UNKNOWN = { name: undefined, node: undefined, holder: undefined };
+const UNKNOWN_PLACE = { name: undefined, node: undefined, holder: undefined };

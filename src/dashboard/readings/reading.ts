@@ -1,34 +1,35 @@
-/** Some items, and where those behind them begin. */
+/** Some items of a reading, and the position behind them. */
 export interface Slice<Item> {
   readonly items: readonly Item[];
-  /** How many items come before the next slice; undefined behind the last. */
+  /** The position of the next slice; undefined if this is the last. */
   readonly next: number | undefined;
 }
 
-/** How many items are remembered, to page back to. */
-const REMEMBERED = 1000;
+/** How many items are kept, for paging back. */
+const MAX_KEPT = 1000;
 
-/** For how long a slice may be gathered (ms). What was found until then is handed out. */
-const PATIENCE = 1000;
+/** How long one slice may take (ms). After that the slice has what was found so far. */
+const MAX_TIME = 1000;
 
 /**
- * Something that is read a slice at a time, as somebody pages through it. It goes on where it stopped, and what was read
- * stands still for who pages back.
+ * Reads a source slice by slice, while a user pages through it. Continues where it stopped, and keeps what it read, so
+ * that paging back shows the same items.
  */
 export class Reading<Item> {
   readonly #source: AsyncGenerator<Item | undefined, void, void>;
   readonly #stop: AbortController;
-  /** Items from {@link Reading.#dropped} on. */
+  /** The items that are kept, from position `#dropped` on. */
   readonly #items: Item[] = [];
   #dropped = 0;
+  /** The next item, if an earlier slice ran out of time while it was being read. */
   #coming: Promise<IteratorResult<Item | undefined, void>> | undefined;
   #isAtEnd = false;
-  /** One slice after the other. */
+  /** Settles when the latest slice has: slices are read one after another. */
   #turn: Promise<unknown> = Promise.resolve();
 
   /**
-   * Undefined from the source is a step in which nothing was found: there it rests when time is up. Otherwise a search that
-   * finds nothing would run to its end, though nobody asks for more. `stop` ends the step that is under way.
+   * The source yields undefined after each step of a search, so that the reading can stop there when time is up.
+   * Otherwise a search that finds nothing would run to its end. `stop` aborts the running step.
    */
   constructor(
     source: AsyncGenerator<Item | undefined, void, void>,
@@ -39,8 +40,8 @@ export class Reading<Item> {
   }
 
   /**
-   * `limit` items at most, behind the first `from`. There may be fewer, and even none, though it is not the end: where much
-   * has to be looked through to find little. Undefined if they are not remembered any more.
+   * Returns at most `limit` items from position `from` on. A search that finds little returns fewer, or none, before its
+   * end. Returns undefined if the items are no longer kept.
    */
   async slice(from: number, limit: number): Promise<Slice<Item> | undefined> {
     const slicing = this.#turn.then(() => this.#slice(from, limit));
@@ -48,7 +49,7 @@ export class Reading<Item> {
     return await slicing;
   }
 
-  /** Ends what reads. */
+  /** Stops reading, and ends the source. */
   async close(): Promise<void> {
     void this.#coming?.catch(() => {});
     this.#stop.abort();
@@ -60,7 +61,7 @@ export class Reading<Item> {
     await this.#readTo(from + limit + 1);
     const items = this.#items.slice(from - this.#dropped, from - this.#dropped + limit);
     const next = from + items.length;
-    const surplus = this.#items.length - REMEMBERED;
+    const surplus = this.#items.length - MAX_KEPT;
     if (surplus > 0) {
       this.#items.splice(0, surplus);
       this.#dropped += surplus;
@@ -72,12 +73,12 @@ export class Reading<Item> {
     return this.#dropped + this.#items.length;
   }
 
-  /** Reads until so many items are known, or time is up. */
-  async #readTo(count: number): Promise<void> {
-    const { promise: late, cancel } = after(PATIENCE);
-    const until = performance.now() + PATIENCE;
+  /** Reads on until position `end`, or until time is up. */
+  async #readTo(end: number): Promise<void> {
+    const { promise: late, cancel } = after(MAX_TIME);
+    const until = performance.now() + MAX_TIME;
     try {
-      while (this.#end < count && !this.#isAtEnd && performance.now() < until) {
+      while (this.#end < end && !this.#isAtEnd && performance.now() < until) {
         this.#coming ??= this.#source.next();
         const found = await Promise.race([this.#coming, late]);
         if (found === undefined) return;

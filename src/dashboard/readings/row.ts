@@ -1,20 +1,20 @@
 import type { QueueNumbers, QueueStats } from "../../observe/queue-stats.ts";
 
-/** One queue at a glance. What is undefined is null when it is sent. */
+/** The numbers of one queue, as the list of queues shows them. */
 export interface Row extends Omit<QueueNumbers, "nextDeadline"> {
   readonly name: string;
   readonly kind: QueueStats["kind"];
-  /** How many partitions it has; 0: it is an ordinary queue. */
+  /** How many partitions it has; 0 for an ordinary queue. */
   readonly partitions: number;
   readonly isPaused: boolean;
   readonly nextDeadline: number | undefined;
-  /** For how many milliseconds the most overdue message has been due; 0 if none is. */
+  /** How long the most overdue message has been due (ms); 0 if no message is overdue. */
   readonly overdueBy: number;
-  /** Why the numbers are not known; then all of them are 0. */
+  /** Why the numbers could not be read. If set, they are 0 or undefined. */
   readonly error?: string;
 }
 
-/** A partition of a queue, as the page shows it. */
+/** The numbers and the place of one partition. */
 export interface PartitionRow extends QueueNumbers {
   readonly partition: number;
   readonly name: string | undefined;
@@ -22,11 +22,12 @@ export interface PartitionRow extends QueueNumbers {
   readonly holder: string | undefined;
 }
 
-/** One queue, with its partitions. */
+/** The numbers of one queue, with those of its partitions. */
 export interface QueueRow extends Row {
   readonly perPartition: readonly PartitionRow[];
 }
 
+/** The row of a queue with these numbers. */
 export function rowOf(name: string, partitions: number, stats: QueueStats): Row {
   const { perPartition: _, serverTime, ...numbers } = stats;
   const { nextDeadline } = stats;
@@ -36,10 +37,10 @@ export function rowOf(name: string, partitions: number, stats: QueueStats): Row 
 
 /** The row of a queue whose numbers could not be read. */
 export function brokenRow(name: string, error: string): Row {
-  return { ...NOTHING, name, error };
+  return { ...EMPTY, name, error };
 }
 
-const NOTHING: Omit<Row, "name"> = {
+const EMPTY: Omit<Row, "name"> = {
   kind: "plain",
   partitions: 0,
   isPaused: false,

@@ -4,54 +4,51 @@ import type { QueueStats } from "../../observe/queue-stats.ts";
 import { Histories } from "./histories.ts";
 import { brokenRow, rowOf, type Row } from "./row.ts";
 
-/** What is known of one queue. */
+/** The numbers of one queue, as they were read. */
 export interface Sample {
   readonly row: Row;
-  /** Undefined if it could not be looked at. */
+  /** Undefined if the numbers could not be read; then `row.error` says why. */
   readonly stats: QueueStats | undefined;
 }
 
-/** What one round has found. */
+/** The numbers of all queues, as one round read them. */
 export interface Round {
-  /** On the clock of Redis, by which messages are due (epoch ms). */
+  /** When the round ended, on the Redis server's clock (epoch ms). */
   readonly at: number;
   /** By name, in alphabetical order. */
   readonly samples: ReadonlyMap<string, Sample>;
-  /** Why the queues could not be found; then these are those of before. */
+  /** Why the last search for queues failed. If set, the samples are of the queues that were known before. */
   readonly error?: string;
 }
 
-/** Who is told of each round. */
 interface Watcher {
   readonly onRound: (round: Round) => void;
-  /** A queue that is looked at even if nothing is in it. */
+  /** A queue that is read even if it is empty. */
   readonly queue: string | undefined;
 }
 
-/** How often something is done at most, while somebody watches (ms). */
+/** The shortest intervals between two rounds, and between two searches for queues (ms). */
 interface Rhythm {
-  /** The numbers are read. */
   readonly round: number;
-  /** Queues are looked for. */
   readonly search: number;
 }
 
 const RHYTHM: Rhythm = { round: 2_000, search: 30_000 };
 
-/** A script of numbers takes Redis some 50 us. They may take 1 % of its time, so each asks for this rest (ms). */
-const REST = 5;
+/** Rest per script (ms). A script that reads numbers takes Redis some 50 us, so all of them take at most 1 % of its time. */
+const REST_PER_SCRIPT = 5;
 
-/** A search that takes longer than this (ms) is done less often, in proportion: so it takes 0.5 % of the time at most. */
+/** Searches that take longer than this (ms) become less frequent in proportion, and take at most 0.5 % of the time. */
 const LONG_SEARCH = 150;
-const LONGEST_SEARCH_REST = 600_000;
+const MAX_SEARCH_REST = 600_000;
 
-/** Queues that are asked at once. */
-const AT_ONCE = 8;
+/** How many queues are read at once. */
+const CONCURRENCY = 8;
 
 /**
- * Reads the numbers of all queues, once for all who watch. While nobody watches it reads nothing.
+ * Reads the numbers of all queues in rounds, once for all watchers. Without watchers it runs no rounds.
  *
- * A queue is opened when it is found, and again each time that queues are looked for: by then it may be in partitions.
+ * Opens a queue when it first finds it, and again after each search, because the queue may have become partitioned.
  */
 export class Sampler {
   readonly #inspector: Inspector;
@@ -62,13 +59,13 @@ export class Sampler {
   #names: readonly string[] = [];
   #searchAt = 0;
   #last: Round | undefined;
-  /** When the last round ended, on our clock. */
+  /** When the last round ended, on this process's clock (epoch ms). */
   #lastAt = 0;
-  /** How far the clock of Redis is ahead of ours (ms). */
+  /** How far the Redis server's clock is ahead of this process's (ms). */
   #ahead = 0;
   #running: Promise<Round> | undefined;
   #timer: NodeJS.Timeout | undefined;
-  /** How long to rest behind the last round (ms). */
+  /** How long to rest after the last round (ms). */
   #rest: number;
   #isClosed = false;
 
@@ -78,17 +75,17 @@ export class Sampler {
     this.#rest = rhythm.round;
   }
 
-  /** The time on the clock of Redis (epoch ms), as far as it is known. */
+  /** The time on the Redis server's clock (epoch ms), estimated from the last numbers. */
   get now(): number {
     return Math.floor(Date.now() + this.#ahead);
   }
 
-  /** Tells of each round from now on, and of the last one if it is fresh. Returns what ends that. */
+  /** Calls `onRound` after each round, and at once with the last round if it is fresh. Returns a function that stops this. */
   watch(queue: string | undefined, onRound: (round: Round) => void): () => void {
     const watcher = { queue, onRound };
     this.#watchers.add(watcher);
-    const knows = queue === undefined || this.#last?.samples.has(queue);
-    if (this.#last !== undefined && this.#isFresh && knows) onRound(this.#last);
+    const hasQueue = queue === undefined || this.#last?.samples.has(queue);
+    if (this.#last !== undefined && this.#isFresh && hasQueue) onRound(this.#last);
     else this.#begin();
     this.#schedule();
     return () => {
@@ -97,22 +94,22 @@ export class Sampler {
     };
   }
 
-  /** The last round, if it is fresh, or a new one. */
+  /** Returns the last round if it is fresh, or else runs a new one. */
   async round(): Promise<Round> {
     if (this.#last !== undefined && this.#isFresh) return this.#last;
     return await this.#run();
   }
 
-  /** What is in one queue now. */
+  /** Reads the numbers of one queue now. */
   async look(name: string): Promise<Sample> {
     const sample = await this.#look(name, this.#searchIsDue);
     this.#note(name, this.now, sample);
-    // It would be kept as long as nobody watches.
+    // Only rounds drop queues that are gone, and without watchers there are none.
     if (!this.knows(name)) this.#open.delete(name);
     return sample;
   }
 
-  /** Whether there is a queue of this name, or was in the last hour, as far as somebody has looked. */
+  /** Whether the last search found this queue, or it has a history. */
   knows(name: string): boolean {
     return this.#names.includes(name) || this.#histories.has(name);
   }
@@ -155,18 +152,18 @@ export class Sampler {
     return await this.#running;
   }
 
-  /** Does not reject: what could not be read is in the round. */
+  /** Runs a round. Never rejects: failures are part of the round. */
   async #read(): Promise<Round> {
     const startedAt = Date.now();
-    const mayBeOther = this.#searchIsDue;
+    const reopens = this.#searchIsDue;
     const watched = Array.from(this.#watchers, ({ queue }) => queue ?? []).flat();
     const known = new Map<string, Sample>();
-    // At the same time: where Redis does not answer, both take long.
-    const looking = this.#lookAtAll([...this.#names, ...watched], known, mayBeOther);
-    const error = mayBeOther ? await this.#search() : this.#last?.error;
+    // Search and read at the same time: if Redis does not answer, each takes as long as a call may.
+    const looking = this.#lookAtAll([...this.#names, ...watched], known, reopens);
+    const error = reopens ? await this.#search() : this.#last?.error;
     const searchTime = Date.now() - startedAt;
     await looking;
-    await this.#lookAtAll(this.#names, known, mayBeOther);
+    await this.#lookAtAll(this.#names, known, reopens);
     const names = [...new Set([...this.#names, ...watched])].toSorted();
     const samples = new Map(names.flatMap((name) => entryOf(known, name)));
     const endedAt = Date.now();
@@ -174,13 +171,13 @@ export class Sampler {
     for (const [name, sample] of samples) this.#note(name, at, sample);
     let scripts = 0;
     for (const { row } of samples.values()) scripts += Math.max(1, row.partitions);
-    this.#rest = Math.max(this.#rhythm.round, scripts * REST);
-    if (mayBeOther) {
+    this.#rest = Math.max(this.#rhythm.round, scripts * REST_PER_SCRIPT);
+    if (reopens) {
       for (const name of this.#open.keys()) if (!samples.has(name)) this.#open.delete(name);
       this.#histories.sweep(at);
       const { search } = this.#rhythm;
-      const rest = Math.min(LONGEST_SEARCH_REST, (search * searchTime) / LONG_SEARCH);
-      // Where Redis could not be asked it is asked again soon.
+      const rest = Math.min(MAX_SEARCH_REST, (search * searchTime) / LONG_SEARCH);
+      // After a failure the next round searches again.
       this.#searchAt = endedAt + (error === undefined ? Math.max(search, rest) : 0);
     }
     const round = { at, samples, ...(error !== undefined && { error }) };
@@ -191,27 +188,27 @@ export class Sampler {
   }
 
   /**
-   * Looks at those that are not among the samples yet. Some at once, so that others get a word in; all at once after a
-   * failure, or each would wait for its own.
+   * Adds samples of the queues that have none yet, a few at a time, so that other commands get through. After a failure
+   * it reads all the others at once: otherwise each might wait for a timeout of its own.
    */
   async #lookAtAll(
     names: readonly string[],
     samples: Map<string, Sample>,
-    mayBeOther: boolean,
+    reopens: boolean,
   ): Promise<void> {
     const rest = new Set(names.filter((name) => !samples.has(name))).values();
     const look = async (name: string) => {
-      const sample = await this.#look(name, mayBeOther);
+      const sample = await this.#look(name, reopens);
       samples.set(name, sample);
       if (sample.stats === undefined) await Promise.all(Array.from(rest, look));
     };
     const work = async () => {
       for (const name of rest) await look(name);
     };
-    await Promise.all(Array.from({ length: AT_ONCE }, work));
+    await Promise.all(Array.from({ length: CONCURRENCY }, work));
   }
 
-  /** Looks for queues; returns why they could not be found. */
+  /** Searches for queues. Returns an error text if that fails. */
   async #search(): Promise<string | undefined> {
     try {
       this.#names = await this.#inspector.names();
@@ -221,9 +218,9 @@ export class Sampler {
     }
   }
 
-  async #look(name: string, mayBeOther: boolean): Promise<Sample> {
+  async #look(name: string, reopens: boolean): Promise<Sample> {
     try {
-      const known = mayBeOther ? undefined : this.#open.get(name);
+      const known = reopens ? undefined : this.#open.get(name);
       if (known !== undefined) {
         return this.#sample(known, await known.messages.stats());
       }
@@ -232,15 +229,15 @@ export class Sampler {
       return this.#sample(open, open.stats);
     } catch (error) {
       this.#open.delete(name);
-      // The inspector has begun anew, since a queue is in partitions now, or is not any more.
-      if (error instanceof ClosedError && !mayBeOther && !this.#isClosed) {
+      // The inspector closed its client and connected anew, for example because a queue became partitioned.
+      if (error instanceof ClosedError && !reopens && !this.#isClosed) {
         return await this.#look(name, true);
       }
       return { row: brokenRow(name, messageOf(error)), stats: undefined };
     }
   }
 
-  /** Notes what was seen, unless nothing is there and nothing was: anybody can make up a name. */
+  /** Adds a sample to the history. Skips empty queues that are unknown, because anybody can make up a name. */
   #note(name: string, at: number, { row, stats }: Sample): void {
     if (stats === undefined || (isEmpty(stats) && !this.knows(name))) return;
     this.#histories.add(name, at, row);

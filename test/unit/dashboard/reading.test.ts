@@ -94,7 +94,7 @@ test("what fails is told, and is over", async () => {
   const { next } = await readings.page("x", { cursor: undefined, limit: 0 }, failing);
   await expect(readings.page("x", { cursor: next, limit: 5 }, failing)).rejects.toThrow("away");
   await expect(readings.page("x", { cursor: next, limit: 5 }, failing)).rejects.toThrow(
-    "begin anew",
+    "has expired",
   );
 });
 
@@ -110,10 +110,10 @@ test("the reading that nobody has used for longest gives way, and what it reads 
     expect(first.items).toEqual([1]);
   }
   const again = (i: number) => readings.page("x", { cursor: cursors[i], limit: 1 }, () => upTo(0));
-  await expect(again(1)).rejects.toThrow("begin anew");
+  await expect(again(1)).rejects.toThrow("has expired");
   expect((await again(33)).items).toEqual([1]);
   readings.close();
-  await expect(again(33)).rejects.toThrow("begin anew");
+  await expect(again(33)).rejects.toThrow("has expired");
   await new Promise(setImmediate);
   expect(ended.toSorted((a, b) => a - b)).toEqual(Array.from({ length: 34 }, (_, i) => i));
 });

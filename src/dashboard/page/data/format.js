@@ -2,10 +2,10 @@
 const NUMBER = new Intl.NumberFormat("en");
 const SHORT = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
 
-/** What stands where a number is not known. */
+/** Shown in place of unknown values. */
 export const UNKNOWN = "–";
 
-/** Whether there is a value: the server leaves out, or sends as null, what it does not know. */
+/** Whether a value is known: the server omits unknown values or sends them as null. */
 export function isKnown(value) {
   return value !== null && value !== undefined;
 }
@@ -47,7 +47,7 @@ export function duration(milliseconds) {
   return rest === 0 ? large : `${large} ${rest} ${next[0]}`;
 }
 
-/** From now to an instant: `in 5 min`, `2 h ago`, `now`. */
+/** An instant relative to now: `in 5 min`, `2 h ago`, `now`. */
 export function relative(instant, now) {
   const distance = instant - now;
   if (Math.abs(distance) < 1_000) return "now";
@@ -56,29 +56,29 @@ export function relative(instant, now) {
 
 const pad = (number, digits = 2) => String(number).padStart(digits, "0");
 
-/** `2026-03-01`, on the reader's clock. */
+/** `2026-03-01`, in the browser's time zone. */
 export function day(instant) {
   const date = new Date(instant);
   return `${date.getFullYear()}-${pad(date.getMonth() + 1)}-${pad(date.getDate())}`;
 }
 
-/** `14:05`, on the reader's clock. */
+/** `14:05`, in the browser's time zone. */
 export function minute(instant) {
   const date = new Date(instant);
   return `${pad(date.getHours())}:${pad(date.getMinutes())}`;
 }
 
-/** `14:05:09`, on the reader's clock. */
+/** `14:05:09`, in the browser's time zone. */
 export function second(instant) {
   return `${minute(instant)}:${pad(new Date(instant).getSeconds())}`;
 }
 
-/** `2026-03-01 14:05:09`, on the reader's clock. */
+/** `2026-03-01 14:05:09`, in the browser's time zone. */
 export function instantText(instant) {
   return isDate(instant) ? `${day(instant)} ${second(instant)}` : UNKNOWN;
 }
 
-/** What a `<time>` needs, in UTC; undefined if the instant is none. */
+/** ISO 8601 in UTC, for `<time>`; undefined if a Date cannot hold the instant. */
 export function isoText(instant) {
   return isDate(instant) ? new Date(instant).toISOString() : undefined;
 }
@@ -91,7 +91,7 @@ export function size(bytes) {
   return `${Math.round(bytes / 100_000) / 10} MB`;
 }
 
-// Anybody may have written a deadline: a Date holds less than a number.
+// Other programs may have written a deadline that a Date cannot hold.
 function isDate(instant) {
   return Number.isFinite(instant) && Math.abs(instant) <= 8.64e15;
 }

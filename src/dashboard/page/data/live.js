@@ -1,17 +1,25 @@
 // @ts-check
 import { useEffect, useState } from "../../vendor/preact-htm.js";
 
-// One stream of events for the page. EventSource gives up for good after an error of HTTP, and says nothing when
-// a connection is silently gone; so we open it anew ourselves, and take long silence for a loss. The server ends each
-// stream after a while: one that was live is opened anew at once, and it is lost only if that fails.
+// The page's one stream of events. EventSource gives up after an HTTP error, and does not notice a connection that dies
+// silently. So this module reconnects itself, and treats long silence as a loss. The server ends each stream after a
+// while. A stream that was live is reopened at once, and the connection counts as lost only if that fails.
 
-const SILENCE = 10_000;
+/** How long a stream may be silent (ms). The server sends something every 4 s. */
+const MAX_SILENCE = 10_000;
+
+/** The first and the longest delay before a reconnect (ms). Each failure doubles the delay. */
 const FIRST_RETRY = 1_000;
 const LAST_RETRY = 10_000;
 
-/** The numbers as they come. While the page cannot be seen nothing is read. */
+/** The latest numbers of all queues, and of the queue that the page shows. Disconnects while the page is hidden. */
 class Live {
-  /** `status`: "connecting", "live" or "lost"; `trouble`: why the queues could not be found in the last round. */
+  /**
+   * - `status`: "connecting", "live" or "lost"
+   * - `queues`, `at`: the numbers of all queues, and when they were read (epoch ms, server's clock)
+   * - `searchError`: why the server's last search for queues failed
+   * - `queue`: the details of the queue that the page shows
+   */
   #state = { status: "connecting" };
   #listeners = new Set();
   #name;
@@ -19,12 +27,12 @@ class Live {
   #retry = FIRST_RETRY;
   #retryTimer;
   #silenceTimer;
-  /** How far the server's clock is ahead of ours, in milliseconds. */
+  /** How far the server's clock is ahead of the browser's (ms). */
   #ahead = 0;
-  /** Whether this stream has said anything. */
+  /** Whether the current stream has delivered an event. */
   #isAlive = false;
-  /** Of the round that is arriving. */
-  #trouble;
+  /** Of the round that is arriving: the event `trouble` precedes `queues`. */
+  #searchError;
 
   constructor() {
     document.addEventListener("visibilitychange", () => {
@@ -37,12 +45,12 @@ class Live {
     return this.#state;
   }
 
-  /** The time on the server's clock, as far as we know it. */
+  /** The time on the server's clock (epoch ms), estimated from the last event. */
   now() {
     return Date.now() + this.#ahead;
   }
 
-  /** Also reads the numbers of this queue; undefined: of none. */
+  /** Sets the queue to read in detail; undefined for none. */
   follow(name) {
     if (this.#source !== undefined && name === this.#name) return;
     if (name !== this.#name) this.#set({ queue: undefined });
@@ -50,7 +58,7 @@ class Live {
     this.#connect();
   }
 
-  /** Returns what ends it. */
+  /** Calls `listener` with each new state. Returns a function that stops this. */
   subscribe(listener) {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
@@ -64,12 +72,12 @@ class Live {
     this.#source = source;
     this.#isAlive = false;
     source.addEventListener("trouble", ({ data }) => {
-      this.#trouble = JSON.parse(data).error;
+      this.#searchError = JSON.parse(data).error;
     });
     source.addEventListener("queues", ({ data }) => {
       const { at, queues } = JSON.parse(data);
-      this.#arrived(at, { at, queues, trouble: this.#trouble });
-      this.#trouble = undefined;
+      this.#arrived(at, { at, queues, searchError: this.#searchError });
+      this.#searchError = undefined;
     });
     source.addEventListener("queue", ({ data }) => {
       const queue = JSON.parse(data);
@@ -97,7 +105,7 @@ class Live {
 
   #listen() {
     clearTimeout(this.#silenceTimer);
-    this.#silenceTimer = setTimeout(() => this.#lost(), SILENCE);
+    this.#silenceTimer = setTimeout(() => this.#lost(), MAX_SILENCE);
   }
 
   #lost() {
@@ -117,10 +125,10 @@ class Live {
   }
 }
 
-/** The only one. */
+/** The page's only instance. */
 export const live = new Live();
 
-/** The latest numbers; the component is drawn again with each. */
+/** The latest state. The component renders again with each new one. */
 export function useLive() {
   const [state, setState] = useState(live.state);
   useEffect(() => {
@@ -130,7 +138,7 @@ export function useLive() {
   return state;
 }
 
-/** The latest numbers of the queue whose page this is; undefined before the first. */
+/** The latest numbers of the queue that the page shows; undefined before the first event. */
 export function useQueue(name) {
   const { queue } = useLive();
   return queue?.name === name ? queue : undefined;

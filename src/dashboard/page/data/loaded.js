@@ -3,8 +3,8 @@ import { useCallback, useEffect, useRef, useState } from "../../vendor/preact-ht
 import { read } from "./api.js";
 
 /**
- * What is at a path: `{ data, error, isLoading, reload }`. Read again when `version` changes, and every `every`
- * milliseconds while the page can be seen. What was read stays until the next is there; another path starts anew.
+ * Loads what is at a path: `{ data, error, isLoading, reload }`. Loads again when `version` changes, and every `every`
+ * milliseconds while the page is visible. Keeps the old data until new data arrives, unless the path changes.
  *
  * @param {string} path
  * @param {{ version?: unknown, every?: number }} [options]

@@ -1,15 +1,15 @@
 // @ts-check
 import { useEffect, useState } from "../../vendor/preact-htm.js";
 
-// Routes are in the fragment, so that the dashboard can be mounted anywhere:
+// Routes are in the URL's fragment, so that the dashboard can be mounted at any path:
 //   #/                                  all queues
 //   #/queue/NAME                        one queue
-//   #/queue/NAME/messages?prefix=P      and dead, quarantine, consumers
+//   #/queue/NAME/messages?prefix=P      also: dead, quarantine, consumers
 //   #/queue/NAME/message?id=ID          one message
 
 const PAGES = ["overview", "messages", "message", "dead", "quarantine", "consumers"];
 
-/** The route of a fragment; a page that does not exist is `missing`. */
+/** The route of a fragment. Its `page` is `missing` if there is no such page. */
 export function parseRoute(fragment) {
   const [path = "", query = ""] = splitOnce(fragment.replace(/^#/u, ""), "?");
   const params = Object.fromEntries(new URLSearchParams(query));
@@ -22,17 +22,17 @@ export function parseRoute(fragment) {
   return { page, queue, params };
 }
 
-/** The address of all queues. */
+/** The address of the list of queues. */
 export const HOME = "#/";
 
-/** The address of a page of a queue; parameters that are undefined or empty are left out. */
+/** The address of a page of a queue. Leaves out parameters that are undefined or empty. */
 export function addressOf(queue, page = "overview", params = {}) {
   const path = `#/queue/${encodeURIComponent(queue)}${page === "overview" ? "" : `/${page}`}`;
   const given = Object.entries(params).filter(([, value]) => value !== undefined && value !== "");
   return given.length === 0 ? path : `${path}?${new URLSearchParams(given)}`;
 }
 
-/** Where the reader is. Fragments that are no routes, such as those of links into the page, change nothing. */
+/** The current route. Ignores fragments that are not routes, such as links into the page. */
 export function useRoute() {
   const [route, setRoute] = useState(() => parseRoute(location.hash));
   useEffect(() => {

@@ -1,18 +1,19 @@
 // @ts-check
 import { duration, short } from "./format.js";
 
-// What the value axis of a plot counts in: `format`, the steps of its grid, and what it reaches at least.
+// Scales for the value axis of a plot: `format` writes a value, `steps` are the possible steps of the grid, and `least`
+// is the smallest value at the top of the axis.
 
 const DECADES = Array.from({ length: 10 }, (_, power) => 10 ** power);
 
-/** Messages: whole ones. */
+/** Numbers of messages. */
 export const COUNTS = {
   format: short,
   steps: DECADES.flatMap((decade) => [decade, 2 * decade, 5 * decade]),
   least: 4,
 };
 
-/** Durations, in milliseconds. */
+/** Durations in milliseconds. */
 export const DURATIONS = {
   format: duration,
   steps: [

@@ -15,17 +15,18 @@ const COLUMNS = [
   { label: "Idle for", isNumber: true },
 ];
 
-const EVERY = 5_000;
+/** How often to load the consumers (ms). */
+const INTERVAL = 5_000;
 
-/** Who consumes a reliable queue. */
+/** The consumers of a reliable queue. */
 export function ConsumersPage({ name }) {
   const queue = useQueue(name);
-  const loaded = useLoaded(queuePath(name, "consumers"), { every: EVERY });
+  const loaded = useLoaded(queuePath(name, "consumers"), { every: INTERVAL });
   const consumers = loaded.data?.consumers ?? [];
   const empty =
     queue?.kind === "plain"
-      ? "Redis does not tell who waits for the messages of a plain queue."
-      : "No consumer is there.";
+      ? "Redis does not know the consumers of a plain queue."
+      : "No consumers.";
   return html`<div>
     <h2>Consumers</h2>
     <${StateLine} loaded=${loaded} isEmpty=${consumers.length === 0} empty=${empty} />

@@ -107,7 +107,7 @@ function LetterRow({ name, letter, isShown, reload }) {
     <td><${Instant} at=${letter.diedAt} /></td>
     <td class="number">${size(letter.size)}</td>
     <td class="id"><${Text} of=${letter.id} /></td>
-    ${isShown && html`<td>${letter.payload && html`<${Payload} payload=${letter.payload} />`}</td>`}
+    ${isShown && html`<td><${Payload} payload=${letter.payload} /></td>`}
     ${
       !session.readOnly &&
       html`<td class="buttons">

@@ -1,47 +1,45 @@
 // @ts-check
 import { html, useState } from "../../vendor/preact-htm.js";
 import { queuePath } from "../data/api.js";
-import { Failures } from "../sections/failures.js";
 import { count, isKnown, size } from "../data/format.js";
-import { Instant } from "../parts/instant.js";
-import { useQueue } from "../data/live.js";
 import { useLoaded } from "../data/loaded.js";
-import { MessageActions } from "../sections/message-actions.js";
+import { Instant } from "../parts/instant.js";
 import { Payload, PayloadSwitch } from "../parts/payload.js";
 import { useShell } from "../parts/shell.js";
 import { StateLine } from "../parts/state-line.js";
 import { Text } from "../parts/text.js";
+import { Failures } from "../sections/failures.js";
+import { MessageActions } from "../sections/message-actions.js";
 
-const EVERY = 1_500;
+/** How often to load the message (ms). */
+const INTERVAL = 1_500;
 
-/** What each state means, in words. */
+/** What each state means. */
 const STATES = {
-  delayed: "It waits for its deadline.",
-  retrying: "An attempt failed. It waits for the next.",
-  ready: "It can be taken, and nobody has yet.",
-  "in flight": "A consumer has it in hand.",
-  dead: "It is not delivered any more, until somebody redrives it.",
-  gone: "Nobody has it: it was handled, cancelled or removed, or never was.",
+  delayed: "Waiting for its deadline.",
+  retrying: "An attempt failed. Waiting for the next one.",
+  ready: "Due, and not taken yet.",
+  "in flight": "A consumer is handling it.",
+  dead: "Not delivered again unless someone redrives it.",
+  gone: "Not found: it was handled, cancelled or removed, or it never existed.",
 };
 
-/** One message, by id or by key: where it is now, and how it came there. */
+/** One message, by id or key: its state, its details and its failed attempts. */
 export function MessagePage({ name, params }) {
   const { id, key } = params;
   const { session } = useShell();
-  const queue = useQueue(name);
   const [isShown, setShown] = useState(false);
   const payload = isShown ? "1" : undefined;
-  const loaded = useLoaded(queuePath(name, "message", { id, key, payload }), { every: EVERY });
+  const loaded = useLoaded(queuePath(name, "message", { id, key, payload }), { every: INTERVAL });
   const message = loaded.data;
-  const isPlain = queue?.kind === "plain";
   return html`<div>
     <h2>Message <${Text} of=${message?.key ?? key ?? id ?? ""} /></h2>
     <${StateLine} loaded=${loaded} />
-    ${message && html`<${Place} message=${message} isPlain=${isPlain} />`}
+    ${message && html`<${State} message=${message} />`}
     ${
       message && html`<${MessageActions} name=${name} message=${message} reload=${loaded.reload} />`
     }
-    ${message && html`<${Facts} message=${message} />`}
+    ${message && html`<${Details} message=${message} />`}
     ${
       message?.failures.length > 0 &&
       html`<section>
@@ -63,12 +61,11 @@ export function MessagePage({ name, params }) {
   </div>`;
 }
 
-function Place({ message: { state }, isPlain }) {
-  const more =
-    state === "gone" && isPlain
-      ? " Or it is ready: what is ready in a plain queue has lost its id and key."
-      : "";
-  return html`<p class=${state === "dead" ? "place trouble" : "place"} role="status">
+function State({ message: { state, mayBeReady } }) {
+  const more = mayBeReady
+    ? " Or it is ready: ready messages of a plain queue have no id and no key."
+    : "";
+  return html`<p class=${state === "dead" ? "place problem" : "place"} role="status">
     <strong>${state}</strong> ${STATES[state]}${more}
   </p>`;
 }
@@ -81,24 +78,24 @@ function instant(value) {
   return isKnown(value) && html`<${Instant} at=${value} />`;
 }
 
-function Facts({ message }) {
+function Details({ message }) {
   const { id, key, deadline, offeredAt, attempts, consumer, since, reason, group, diedAt } =
     message;
-  const facts = [
+  const details = [
     ["Id", text(id)],
     ["Key", text(key, 1_000)],
     ["Offered", instant(offeredAt)],
     ["Due", instant(deadline)],
     ["Attempts", isKnown(attempts) && message.state !== "gone" && count(attempts)],
     ["Group", text(group)],
-    ["In the hands of", text(consumer)],
+    ["Consumer", text(consumer)],
     ["Since", instant(since)],
     ["Died", instant(diedAt)],
     ["Reason", text(reason, 2_000)],
   ].filter(([, value]) => value !== false);
-  if (facts.length === 0) return null;
+  if (details.length === 0) return null;
   return html`<dl class="facts">
-    ${facts.map(
+    ${details.map(
       ([label, value]) =>
         html`<div key=${label}>
           <dt>${label}</dt>

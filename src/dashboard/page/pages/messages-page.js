@@ -1,18 +1,18 @@
 // @ts-check
 import { html } from "../../vendor/preact-htm.js";
 import { queuePath } from "../data/api.js";
-import { Instant } from "../parts/instant.js";
 import { useList } from "../data/list.js";
 import { useQueue } from "../data/live.js";
-import { PAGE, Pager } from "../parts/pager.js";
 import { addressOf } from "../data/route.js";
+import { Instant } from "../parts/instant.js";
+import { PAGE, Pager } from "../parts/pager.js";
 import { StateLine } from "../parts/state-line.js";
 import { Table } from "../parts/table.js";
 import { Text, visible } from "../parts/text.js";
 
 const COLUMNS = [{ label: "Message" }, { label: "Due" }, { label: "Id" }];
 
-/** The messages that wait: by deadline, or those whose key begins with something. */
+/** The delayed messages of a queue: all by deadline, or those whose keys begin with a prefix. */
 export function MessagesPage({ name, params }) {
   const { prefix = "", after } = params;
   const queue = useQueue(name);
@@ -23,7 +23,7 @@ export function MessagesPage({ name, params }) {
   const caption =
     prefix === ""
       ? "Delayed messages, by deadline"
-      : `Delayed messages with keys from ${visible(prefix)}`;
+      : `Delayed messages with keys beginning with ${visible(prefix)}`;
   return html`<div>
     <h2>Delayed messages</h2>
     <div class="searches">
@@ -35,10 +35,10 @@ export function MessagesPage({ name, params }) {
       isEmpty=${messages.length === 0}
       empty=${
         next
-          ? "Nothing was found in this part. The search goes on with the next page."
+          ? "No match so far. The search continues on the next page."
           : prefix === ""
-            ? "No message waits for its deadline."
-            : "No message that waits has a key that begins with this."
+            ? "No delayed messages."
+            : "No delayed message has a key that begins with this."
       }
     />
     ${
@@ -74,7 +74,7 @@ function PrefixSearch({ name, prefix }) {
     const wanted = new FormData(event.target).get("prefix");
     location.hash = addressOf(name, "messages", { prefix: wanted });
   };
-  return html`<form role="search" aria-label="Messages by key" onSubmit=${search}>
+  return html`<form role="search" aria-label="Search by key" onSubmit=${search}>
     <label for="prefix">Key begins with</label>
     <input
       id="prefix"
@@ -95,9 +95,9 @@ function MessageSearch({ name }) {
     const by = /** @type {string} */ (fields.get("by"));
     location.hash = addressOf(name, "message", { [by]: fields.get("wanted") });
   };
-  return html`<form role="search" aria-label="One message" onSubmit=${open}>
-    <label for="wanted">One message, wherever it is</label>
-    <select name="by" aria-label="Known by">
+  return html`<form role="search" aria-label="Find a message" onSubmit=${open}>
+    <label for="wanted">Find a message in any state</label>
+    <select name="by" aria-label="Find by">
       <option value="key">by key</option>
       <option value="id">by id</option>
     </select>

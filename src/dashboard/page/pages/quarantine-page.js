@@ -10,41 +10,43 @@ import { useShell } from "../parts/shell.js";
 import { StateLine } from "../parts/state-line.js";
 import { Table } from "../parts/table.js";
 
-const COLUMNS = [{ label: "Place" }, { label: "Size", isNumber: true }];
+const COLUMNS = [{ label: "Position" }, { label: "Size", isNumber: true }];
 
-/** How often the list is read anew (ms), though its number is the same. */
-const EVERY = 5_000;
+/** How often to load the list (ms) while its number stays the same. */
+const INTERVAL = 5_000;
 
-/** What nobody could read. */
+/** The entries of a queue that no consumer could read. */
 export function QuarantinePage({ name }) {
   const { session, ask } = useShell();
   const queue = useQueue(name);
   const [isShown, setShown] = useState(false);
   const payload = isShown ? "1" : undefined;
   const path = queuePath(name, "quarantine", { payload, limit: PAGE });
-  const loaded = useLoaded(path, { version: queue?.quarantined, every: EVERY });
+  const loaded = useLoaded(path, { version: queue?.quarantined, every: INTERVAL });
   const { size: total = 0, items = [] } = loaded.data ?? {};
-  const act = (verb, told) => async () => {
+  const act = (verb, done) => async () => {
     const { count: number } = await change(queuePath(name, `quarantine/${verb}`));
     await loaded.reload();
-    return `${many(number, "message")} ${number === 1 ? "was" : "were"} ${told}.`;
+    return `${many(number, "message")} ${number === 1 ? "was" : "were"} ${done}.`;
   };
   const requeue = {
-    title: `Requeue all that is in quarantine (${count(total)})?`,
-    text: "Made ready again, for who can read it: after a fix of the codec, say. What is still unreadable comes back here.",
+    title: `Requeue everything in quarantine (${count(total)})?`,
+    text:
+      "Payloads become ready again, for example after a fix of the codec. Those that are still unreadable come back here. " +
+      "Whole messages of an unknown layout stay.",
     verb: "Requeue all",
     act: act("requeue", "requeued"),
   };
   const remove = {
-    title: `Remove all that is in quarantine (${count(total)})?`,
-    text: "Its bytes are removed for good. This cannot be undone.",
+    title: `Remove everything from quarantine (${count(total)})?`,
+    text: "All payloads and messages in quarantine are deleted. This cannot be undone.",
     verb: "Remove all",
-    isGrave: true,
+    isDestructive: true,
     act: act("remove", "removed"),
   };
   return html`<div>
     <h2>Quarantine</h2>
-    <p class="quiet">Bytes that no consumer could read, as they are.</p>
+    <p class="quiet">Payloads that no consumer could decode, and messages of an unknown layout.</p>
     <${PayloadSwitch} session=${session} isShown=${isShown} onChange=${setShown} />
     ${
       !session.readOnly &&
@@ -54,7 +56,7 @@ export function QuarantinePage({ name }) {
         <button type="button" onClick=${() => ask(remove)}>Remove all</button>
       </div>`
     }
-    <${StateLine} loaded=${loaded} isEmpty=${total === 0} empty="Nothing is in quarantine." />
+    <${StateLine} loaded=${loaded} isEmpty=${total === 0} empty="The quarantine is empty." />
     ${
       items.length > 0 &&
       html`<${Table}
@@ -70,7 +72,7 @@ export function QuarantinePage({ name }) {
             html`<tr key=${index}>
               <th scope="row">${index + 1}</th>
               <td class="number">${size(item.size)}</td>
-              ${isShown && html`<td>${item.payload && html`<${Payload} payload=${item.payload} />`}</td>`}
+              ${isShown && html`<td><${Payload} payload=${item.payload} /></td>`}
             </tr>`,
         )}
       <//>`

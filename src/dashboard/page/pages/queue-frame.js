@@ -15,7 +15,7 @@ const TABS = [
   ["consumers", "Consumers", "consumers"],
 ];
 
-/** What all pages of a queue have around them: its name, its pages, and the switch that pauses it. */
+/** The frame around all pages of a queue: its name, its tabs, and the button that pauses it. */
 export function QueueFrame({ name, page, children }) {
   const queue = useQueue(name);
   const current = page === "message" ? "messages" : page;
@@ -58,22 +58,22 @@ function PauseButton({ name, queue }) {
   if (session.readOnly || queue === undefined) return null;
   const resume = {
     title: `Resume ${visible(name)}?`,
-    text: "Messages that are due are moved, and ready ones are taken, at once.",
+    text: "Due messages become ready, and consumers take messages again.",
     verb: "Resume",
     act: async () => {
       await change(queuePath(name, "resume"));
-      return `${visible(name)} goes on.`;
+      return `${visible(name)} was resumed.`;
     },
   };
   const pause = {
     title: `Pause ${visible(name)}?`,
     text:
-      "In every process nothing is moved and nothing is taken, until somebody resumes it. Offers go on, handlers that run " +
-      "finish, and what falls due waits.",
+      "Until someone resumes the queue, no process makes messages ready or takes them. Offers still work, running " +
+      "handlers finish, and due messages wait.",
     verb: "Pause",
     act: async () => {
       await change(queuePath(name, "pause"));
-      return `${visible(name)} is paused.`;
+      return `${visible(name)} was paused.`;
     },
   };
   return html`<button type="button" onClick=${() => ask(queue.isPaused ? resume : pause)}>

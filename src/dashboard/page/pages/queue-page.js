@@ -1,23 +1,23 @@
 // @ts-check
 import { html } from "../../vendor/preact-htm.js";
 import { UNKNOWN, count, duration, isKnown, relative } from "../data/format.js";
+import { live, useQueue } from "../data/live.js";
+import { problemsOf } from "../data/problem.js";
+import { visible } from "../parts/text.js";
 import { Forecast } from "../sections/forecast.js";
 import { History } from "../sections/history.js";
-import { live, useQueue } from "../data/live.js";
 import { PartitionsTable } from "../sections/partitions-table.js";
-import { visible } from "../parts/text.js";
-import { troublesOf } from "../data/trouble.js";
-import { Troubles } from "../sections/troubles.js";
+import { Problems } from "../sections/problems.js";
 
-/** One queue: what is wrong, its numbers, what falls due when, its last hour, its partitions. */
+/** The overview of a queue: its problems, numbers, forecast, last hour and partitions. */
 export function QueuePage({ name }) {
   const queue = useQueue(name);
-  if (queue === undefined) return html`<p class="quiet">Reading…</p>`;
+  if (queue === undefined) return html`<p class="quiet">Loading…</p>`;
   if (queue.error !== undefined) {
-    return html`<p class="failure" role="alert">Cannot be read: ${visible(queue.error)}</p>`;
+    return html`<p class="failure" role="alert">Could not be read: ${visible(queue.error)}</p>`;
   }
   return html`<div>
-    <${Troubles} rows=${[queue]} isOne />
+    <${Problems} rows=${[queue]} isOne />
     <${Numbers} queue=${queue} />
     <${Forecast} name=${name} version=${Math.sign(queue.delayed)} />
     <${History} name=${name} />
@@ -26,7 +26,7 @@ export function QueuePage({ name }) {
 }
 
 function Numbers({ queue }) {
-  const wrong = new Set(troublesOf(queue).map(({ column }) => column));
+  const problemColumns = new Set(problemsOf(queue).map(({ column }) => column));
   const due = isKnown(queue.nextDeadline) ? relative(queue.nextDeadline, live.now()) : UNKNOWN;
   const numbers = [
     ["delayed", "Delayed", count(queue.delayed), `next ${due}`],
@@ -50,7 +50,7 @@ function Numbers({ queue }) {
       "consumers",
       "Consumers",
       count(queue.consumers),
-      isKnown(queue.consumers) ? "" : "not known of a plain queue",
+      isKnown(queue.consumers) ? "" : "unknown for plain queues",
     ],
     ["listeners", "Listeners", count(queue.listeners), "processes"],
   ];
@@ -59,7 +59,7 @@ function Numbers({ queue }) {
     <dl class="numbers">
       ${numbers.map(
         ([field, label, value, more]) =>
-          html`<div key=${field} class=${wrong.has(field) ? "trouble" : ""}>
+          html`<div key=${field} class=${problemColumns.has(field) ? "problem" : ""}>
             <dt>${label}</dt>
             <dd>${value}${" "}${more !== "" && html`<small>${more}</small>`}</dd>
           </div>`,

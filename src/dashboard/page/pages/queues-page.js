@@ -2,11 +2,11 @@
 import { html, useState } from "../../vendor/preact-htm.js";
 import { UNKNOWN, count, duration, isKnown, many, relative } from "../data/format.js";
 import { live, useLive } from "../data/live.js";
+import { byUrgency, problemsOf } from "../data/problem.js";
 import { addressOf } from "../data/route.js";
 import { NumberCell, Table } from "../parts/table.js";
 import { Text, visible } from "../parts/text.js";
-import { Troubles } from "../sections/troubles.js";
-import { inOrder, troublesOf } from "../data/trouble.js";
+import { Problems } from "../sections/problems.js";
 
 const COLUMNS = [
   { label: "Queue" },
@@ -23,27 +23,27 @@ const COLUMNS = [
   { label: "Listeners", isNumber: true },
 ];
 
-/** From how many queues on they can be filtered. */
+/** Shows the filter above this many queues. */
 const MANY = 8;
 
-/** All queues at a glance; what is wrong stands first. */
+/** The numbers of all queues. Those with problems come first. */
 export function QueuesPage() {
-  const { queues, trouble } = useLive();
+  const { queues, searchError } = useLive();
   const [filter, setFilter] = useState("");
   return html`<div>
     <h1 tabindex="-1">Queues</h1>
-    ${trouble !== undefined && html`<p class="failure" role="alert">${visible(trouble)}</p>`}
-    ${queues === undefined && html`<p class="quiet">Reading…</p>`}
+    ${searchError !== undefined && html`<p class="failure" role="alert">${visible(searchError)}</p>`}
+    ${queues === undefined && html`<p class="quiet">Loading…</p>`}
     ${
       queues?.length === 0 &&
       html`<p class="empty">
-        There is no queue in this Redis. A queue is there as soon as something is offered to it.
+        This Redis has no queues. A queue appears when a message is offered to it.
       </p>`
     }
     ${
       queues?.length > 0 &&
       html`<div>
-        <${Troubles} rows=${queues} />
+        <${Problems} rows=${queues} />
         ${
           queues.length > MANY &&
           html`<label class="filter"
@@ -54,7 +54,7 @@ export function QueuesPage() {
               onInput=${(event) => setFilter(event.target.value)}
           /></label>`
         }
-        <${QueuesTable} rows=${inOrder(queues.filter(({ name }) => name.includes(filter)))} />
+        <${QueuesTable} rows=${byUrgency(queues.filter(({ name }) => name.includes(filter)))} />
       </div>`
     }
   </div>`;
@@ -67,7 +67,7 @@ function QueuesTable({ rows }) {
 }
 
 function QueueRow({ row }) {
-  const wrong = new Set(troublesOf(row).map(({ column }) => column));
+  const problemColumns = new Set(problemsOf(row).map(({ column }) => column));
   const about = [row.kind, row.partitions > 0 && `${row.partitions} partitions`].filter(Boolean);
   const head = html`<th scope="row">
     <a href=${addressOf(row.name)}><${Text} of=${row.name} length=${60} /></a>
@@ -78,7 +78,9 @@ function QueueRow({ row }) {
   if (row.error !== undefined) {
     return html`<tr>
       ${head}
-      <td class="trouble" colspan=${COLUMNS.length - 1}>Cannot be read: ${visible(row.error)}</td>
+      <td class="problem" colspan=${COLUMNS.length - 1}>
+        Could not be read: ${visible(row.error)}
+      </td>
     </tr>`;
   }
   return html`<tr>
@@ -87,16 +89,18 @@ function QueueRow({ row }) {
     <td class="number">
       ${isKnown(row.nextDeadline) ? relative(row.nextDeadline, live.now()) : UNKNOWN}
     </td>
-    <${NumberCell} trouble=${wrong.has("overdue")}>
+    <${NumberCell} isProblem=${problemColumns.has("overdue")}>
       ${count(row.overdue)} ${row.overdue > 0 && html`<small>by ${duration(row.overdueBy)}</small>`}
     <//>
     <td class="number">${count(row.ready)}</td>
-    <${NumberCell} trouble=${wrong.has("oldestReadyAge")}>${duration(row.oldestReadyAge)}<//>
+    <${NumberCell} isProblem=${problemColumns.has("oldestReadyAge")}
+      >${duration(row.oldestReadyAge)}<//
+    >
     <td class="number">${count(row.inFlight)}</td>
     <td class="number">${count(row.retries)}</td>
-    <${NumberCell} trouble=${wrong.has("dead")}>${count(row.dead)}<//>
-    <${NumberCell} trouble=${wrong.has("quarantined")}>${count(row.quarantined)}<//>
-    <${NumberCell} trouble=${wrong.has("consumers")}>${count(row.consumers)}<//>
-    <${NumberCell} trouble=${wrong.has("listeners")}>${count(row.listeners)}<//>
+    <${NumberCell} isProblem=${problemColumns.has("dead")}>${count(row.dead)}<//>
+    <${NumberCell} isProblem=${problemColumns.has("quarantined")}>${count(row.quarantined)}<//>
+    <${NumberCell} isProblem=${problemColumns.has("consumers")}>${count(row.consumers)}<//>
+    <${NumberCell} isProblem=${problemColumns.has("listeners")}>${count(row.listeners)}<//>
   </tr>`;
 }

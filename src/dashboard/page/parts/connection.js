@@ -3,7 +3,7 @@ import { html } from "../../vendor/preact-htm.js";
 import { second } from "../data/format.js";
 import { useLive } from "../data/live.js";
 
-/** Whether the numbers are live. It is announced when that changes, and not with each number. */
+/** Shows whether the numbers are live. A screen reader announces changes of the connection, but not each update. */
 export function Connection() {
   const { status, at } = useLive();
   const text =
@@ -11,6 +11,6 @@ export function Connection() {
       ? "Live"
       : status === "connecting"
         ? "Connecting…"
-        : `Connection lost. ${at === undefined ? "" : `Numbers are from ${second(at)}. `}Trying again…`;
+        : `Connection lost. ${at === undefined ? "" : `Last update at ${second(at)}. `}Retrying…`;
   return html`<p class="connection ${status}" role="status">${text}</p>`;
 }

@@ -2,11 +2,11 @@
 import { html, useEffect, useLayoutEffect, useRef, useState } from "../../vendor/preact-htm.js";
 import { DurationField, joinDuration, splitDuration } from "./duration-field.js";
 
-// Every change is asked for here first. A question is
-//   { title, text, verb, isGrave, delay: { label, initial }, act }
-// `act({ delay })` makes the change and returns what happened, in words. If it fails, the dialog stays and says why.
+// Users confirm every change in this dialog. A question is
+//   { title, text, verb, isDestructive, delay: { label, initial }, act }
+// `act({ delay })` makes the change and returns the result in words. If it fails, the dialog stays open and shows why.
 
-/** The dialog, open while there is a question. `onDone(text)`: the change was made. */
+/** The dialog, open while there is a question. Calls `onDone(text)` with the result of the change. */
 export function Dialog({ question, onClose, onDone }) {
   const dialog = useRef();
   useLayoutEffect(() => {
@@ -15,7 +15,7 @@ export function Dialog({ question, onClose, onDone }) {
   const close = () => {
     dialog.current.close();
     onClose();
-    // The button that asked may be gone with its row.
+    // The button that opened the dialog may be gone, together with its row.
     setTimeout(() => {
       if (document.activeElement === document.body) document.querySelector("h1")?.focus();
     });
@@ -49,12 +49,12 @@ function Question({ question, onClose, onDone }) {
     setBusy(true);
     setFailure(undefined);
     try {
-      const said = await question.act({ delay: question.delay && joinDuration(delay) });
-      onDone(said);
+      const result = await question.act({ delay: question.delay && joinDuration(delay) });
+      onDone(result);
       if (isOpen.current) onClose();
     } catch (error) {
       if (isOpen.current) setFailure(error.message);
-      else onDone(`That failed: ${error.message}.`);
+      else onDone(`${question.title} Failed: ${error.message}.`);
     } finally {
       if (isOpen.current) setBusy(false);
     }
@@ -67,10 +67,14 @@ function Question({ question, onClose, onDone }) {
       question.delay &&
       html`<${DurationField} label=${question.delay.label} value=${delay} onChange=${setDelay} />`
     }
-    ${failure !== undefined && html`<p class="failure" role="alert">Nothing was said to be done: ${failure}.</p>`}
+    ${failure !== undefined && html`<p class="failure" role="alert">Failed: ${failure}.</p>`}
     <div class="actions">
-      <button type="button" onClick=${onClose}>${isBusy ? "Close" : "Keep as it is"}</button>
-      <button type="submit" class=${question.isGrave ? "grave" : "main"} aria-disabled=${isBusy}>
+      <button type="button" onClick=${onClose}>${isBusy ? "Close" : "Go back"}</button>
+      <button
+        type="submit"
+        class=${question.isDestructive ? "destructive" : "main"}
+        aria-disabled=${isBusy}
+      >
         ${isBusy ? "Working…" : question.verb}
       </button>
     </div>

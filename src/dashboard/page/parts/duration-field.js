@@ -11,20 +11,20 @@ const UNITS = [
   ["days", 86_400_000],
 ];
 
-/** The same duration as text and unit, in the largest unit that it is whole in. */
+/** Writes a duration as `{ amount, unit }`, in the largest unit that gives a whole number. */
 export function splitDuration(milliseconds) {
   const unit = UNITS.findLast(([, size]) => milliseconds % size === 0) ?? UNITS[0];
   return { amount: String(milliseconds / unit[1]), unit: unit[0] };
 }
 
-/** Milliseconds; undefined if it is no duration. */
+/** Reads `{ amount, unit }` as milliseconds; undefined if the amount is not a number of 0 or more. */
 export function joinDuration({ amount, unit }) {
   const size = UNITS.find(([name]) => name === unit)?.[1];
   const number = amount.trim() === "" ? Number.NaN : Number(amount);
   return Number.isFinite(number) && number >= 0 ? Math.round(number * size) : undefined;
 }
 
-/** `value`: `{ amount, unit }`, both text. */
+/** A field for a duration, `{ amount, unit }`. Shows the instant that is this far away on the server's clock. */
 export function DurationField({ label, value, onChange }) {
   const milliseconds = joinDuration(value);
   return html`<fieldset class="duration">
@@ -47,7 +47,7 @@ export function DurationField({ label, value, onChange }) {
       ${UNITS.map(([name]) => html`<option value=${name} selected=${name === value.unit}>${name}</option>`)}
     </select>
     <p id="duration-hint" class="quiet">
-      ${milliseconds === undefined ? "A number of 0 or more." : `That is ${instantText(live.now() + milliseconds)}.`}
+      ${milliseconds === undefined ? "Enter a number of 0 or more." : `At ${instantText(live.now() + milliseconds)}.`}
     </p>
   </fieldset>`;
 }

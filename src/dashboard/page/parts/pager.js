@@ -2,15 +2,15 @@
 import { html } from "../../vendor/preact-htm.js";
 import { addressOf } from "../data/route.js";
 
-/** How many rows a page has. */
+/** The most rows on a page. */
 export const PAGE = 50;
 
-// The cursors of the pages before, by list: a server's cursor leads only forward.
+// The cursors of the pages visited so far, by list. A server's cursor only points forward.
 const trails = new Map();
 
 /**
- * Links to the pages of a list, whose cursor is the parameter `after` and whose number is `at`. `list` names the list, its
- * search included.
+ * Links to the first, the previous and the next page of a list. The parameter `after` is the page's cursor, and `at` its
+ * number. `list` identifies the list, including its search.
  */
 export function Pager({ name, page, params, next, list }) {
   const { after, at, ...rest } = params;

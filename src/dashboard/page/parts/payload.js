@@ -3,37 +3,41 @@ import { html, useState } from "../../vendor/preact-htm.js";
 import { count } from "../data/format.js";
 import { Text } from "./text.js";
 
-/** How much of a payload is shown at first, in characters. */
+/** How many characters of a payload are shown at first. */
 const FIRST = 4_000;
 
-/** A payload as text, and never as anything else. `payload`: `{ format, text }`. */
+/**
+ * Shows a payload, always as text. `payload`: `{ format, text, isCut }`, or null if the server leaves it out of a list.
+ */
 export function Payload({ payload }) {
   const [isWhole, setWhole] = useState(false);
-  const { format, text } = payload;
-  const isCut = !isWhole && text.length > FIRST;
+  if (!payload) return html`<p class="quiet">Too large to show in a list.</p>`;
+  const { format, text, isCut } = payload;
+  const isFolded = !isWhole && text.length > FIRST;
+  const total = `${isCut ? "more than " : ""}${count(text.length)}`;
+  const shownPart = `The first ${count(FIRST)} of ${total} characters.`;
   return html`<div class="payload">
     <p class="quiet">Shown as ${format}.</p>
     <pre
       tabindex="0"
       role="region"
       aria-label="Payload"
-    ><${Text} of=${isCut ? text.slice(0, FIRST) : text} length=${text.length} lines /></pre>
+    ><${Text} of=${isFolded ? text.slice(0, FIRST) : text} length=${text.length} lines /></pre>
     ${
-      isCut &&
-      html`<p>
-        The first ${count(FIRST)} of ${count(text.length)} characters.${" "}
-        <button type="button" onClick=${() => setWhole(true)}>Show all</button>
-      </p>`
+      isFolded
+        ? html`<p>
+            ${shownPart}${" "}
+            <button type="button" onClick=${() => setWhole(true)}>Show more</button>
+          </p>`
+        : isCut && html`<p>Cut off after ${count(text.length)} characters.</p>`
     }
   </div>`;
 }
 
-/** The switch that shows payloads, or says why there is none. */
+/** A checkbox that shows and hides payloads, or a line that explains why payloads are hidden. */
 export function PayloadSwitch({ session, isShown, onChange }) {
   if (!session.payloads) {
-    return html`<p class="quiet">
-      Payloads are hidden: this dashboard was started without leave to show them.
-    </p>`;
+    return html`<p class="quiet">Payloads are hidden on this dashboard.</p>`;
   }
   return html`<label class="switch"
     ><input

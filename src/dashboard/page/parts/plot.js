@@ -3,28 +3,32 @@ import { html, useEffect, useRef } from "../../vendor/preact-htm.js";
 import { UNKNOWN, day, isKnown, minute, second } from "../data/format.js";
 import { Table } from "./table.js";
 
-// uPlot draws on a canvas, which a screen reader does not see: each plot has a sentence, and its numbers as a table.
+// uPlot draws on a canvas, which screen readers cannot read. So each plot also has a summary and a table.
 
-// Its file makes no module of it.
+// uplot.js is a classic script that defines a global.
 const { uPlot } = /** @type {{ uPlot: any }} */ (/** @type {unknown} */ (globalThis));
 
+/** In CSS pixels. */
 const HEIGHT = 170;
+const MIN_WIDTH = 200;
+
+/** In seconds, as uPlot counts. */
 const DAY = 86_400;
 
-/** A plot of less than ten minutes shows ten. */
-const LEAST_SPAN = 600_000;
+/** The shortest time span of a plot (ms). */
+const MIN_SPAN = 600_000;
 
 /**
  * A plot over time.
- * - `title`, `summary`: what it shows, and what is to be seen in it, in words
+ * - `title`, `summary`: what the plot shows, and its content in words
  * - `times`: epoch ms
- * - `series`: `{ label, values, tone: "accent" | "quiet" | "strong" }`; null where nothing is known
- * - `isBars`: each value is that of the time from its instant to the next
- * - `scale`: `format`: a value as text; `steps`: what the grid may count in; `least`: what the axis reaches at least
- * - `table`: `{ columns, rows }` of text, for those who read
+ * - `series`: `{ label, values, tone: "accent" | "quiet" | "strong" }`; null stands for an unknown value
+ * - `isBars`: draws bars; each value belongs to the interval between its instant and the next
+ * - `scale`: one of data/scale.js
+ * - `table`: the same data as `{ columns, rows }` of text
  */
 export function Plot({ title, summary, times, series, isBars = false, scale, table }) {
-  const place = useRef();
+  const canvas = useRef();
   const plot = useRef();
   const shape = `${isBars} ${series.map(({ label }) => label).join()}`;
   const data = isBars ? dataOf(times, series) : dataOf(...padded(times, series));
@@ -34,15 +38,15 @@ export function Plot({ title, summary, times, series, isBars = false, scale, tab
   useEffect(() => {
     const draw = () => {
       plot.current?.destroy();
-      plot.current = drawn(place.current, latest.current, isBars);
+      plot.current = drawn(canvas.current, latest.current, isBars);
     };
     draw();
     const scheme = matchMedia("(prefers-color-scheme: dark)");
     scheme.addEventListener("change", draw);
     const observer = new ResizeObserver(() => {
-      plot.current.setSize({ width: widthOf(place.current), height: HEIGHT });
+      plot.current.setSize({ width: widthOf(canvas.current), height: HEIGHT });
     });
-    observer.observe(place.current);
+    observer.observe(canvas.current);
     return () => {
       scheme.removeEventListener("change", draw);
       observer.disconnect();
@@ -58,7 +62,7 @@ export function Plot({ title, summary, times, series, isBars = false, scale, tab
       <strong>${title}</strong>
       <span class="quiet">${summary}</span>
     </figcaption>
-    <div ref=${place} class="canvas" aria-hidden="true"></div>
+    <div ref=${canvas} class="canvas" aria-hidden="true"></div>
     <details>
       <summary>${title} as a table</summary>
       <${Table} caption=${title} hidesCaption columns=${table.columns}>
@@ -78,9 +82,9 @@ function dataOf(times, series) {
   return [times.map((time) => time / 1_000), ...series.map(({ values }) => values)];
 }
 
-/** With a point before the others of which nothing is known, where they span too little. */
+/** Puts an unknown point in front if the others span less than the shortest time span. */
 function padded(times, series) {
-  const start = times.at(-1) - LEAST_SPAN;
+  const start = times.at(-1) - MIN_SPAN;
   if (start >= times[0]) return [times, series];
   return [
     [start, ...times],
@@ -106,7 +110,7 @@ function drawn(element, { data, series, format, steps, least }, isBars) {
       markers: { width: 0, fill: (_, index) => colour[series[index - 1]?.tone] },
     },
     scales: {
-      // The last bar ends where the next would begin.
+      // Makes room for the last bar.
       ...(isBars && {
         x: { range: (_, from, to) => [from, to + (to - from) / (data[0].length - 1)] },
       }),
@@ -121,7 +125,7 @@ function drawn(element, { data, series, format, steps, least }, isBars) {
       { ...axis, size: 64, incrs: steps, values: (_, splits) => splits.map(format) },
     ],
     series: [
-      { label: "At", value: (_, at) => (isKnown(at) ? tick(at, isBars ? 60 : 1) : UNKNOWN) },
+      { label: "Time", value: (_, at) => (isKnown(at) ? tick(at, isBars ? 60 : 1) : UNKNOWN) },
       ...series.map(({ label, tone }) => ({
         label,
         value: (_, value) => (isKnown(value) ? format(value) : UNKNOWN),
@@ -158,5 +162,5 @@ function colours(element) {
 }
 
 function widthOf(element) {
-  return Math.max(200, Math.floor(element.clientWidth));
+  return Math.max(MIN_WIDTH, Math.floor(element.clientWidth));
 }

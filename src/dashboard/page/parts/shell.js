@@ -1,20 +1,20 @@
 // @ts-check
 import { createContext, h, useContext } from "../../vendor/preact-htm.js";
 
-// What every page has: the session, the dialog that asks before a change, and the line that says what happened.
+// What all pages share: the session, the dialog that confirms changes, and the line that reports results.
 
 const Context = createContext(undefined);
 
-/** Gives `value` to all pages: `{ session, ask, say }`. */
+/** Provides `value` to all components below: `{ session, ask, say }`. */
 export function Shell({ value, children }) {
-  // oxlint-disable-next-line typescript/unbound-method -- Preact makes a component of it.
+  // oxlint-disable-next-line typescript/unbound-method -- Provider is a component, not a method.
   return h(Context.Provider, { value }, children);
 }
 
 /**
  * - `session`: `{ readOnly, payloads, version }`
  * - `ask(question)`: opens the dialog; see dialog.js
- * - `say(text)`: shows and announces what happened
+ * - `say(text)`: shows and announces a result
  */
 export function useShell() {
   return useContext(Context);

@@ -2,14 +2,14 @@
 import { html, useLayoutEffect, useRef } from "../../vendor/preact-htm.js";
 
 /**
- * A table that scrolls sideways where it is too wide. `columns`: `{ label, isNumber, isAction }`; the first cell of each row
- * is its header. `hidesCaption`: it is there for screen readers only, where a heading says the same.
+ * A table that scrolls sideways if it is too wide. `columns`: `{ label, isNumber, isAction }`. The first cell of each row is
+ * its header. `hidesCaption` leaves the caption to screen readers, for use below a heading with the same words.
  */
 export function Table({ caption, columns, hidesCaption = false, children }) {
   const scroller = useRef();
   useLayoutEffect(() => {
     const element = scroller.current;
-    // Only what scrolls needs a stop of the tab key.
+    // Only a table that scrolls needs to be reachable with the Tab key.
     if (element.scrollWidth > element.clientWidth) element.tabIndex = 0;
     else element.removeAttribute("tabindex");
   });
@@ -35,7 +35,7 @@ export function Table({ caption, columns, hidesCaption = false, children }) {
   </div>`;
 }
 
-/** A number in a table; red, and said to be trouble, where it is. */
-export function NumberCell({ trouble, children }) {
-  return html`<td class=${trouble ? "number trouble" : "number"}>${children}</td>`;
+/** A number in a table, red if it is a problem. */
+export function NumberCell({ isProblem, children }) {
+  return html`<td class=${isProblem ? "number problem" : "number"}>${children}</td>`;
 }

@@ -1,25 +1,28 @@
 // @ts-check
 import { html } from "../../vendor/preact-htm.js";
 
-// Names, keys, reasons and payloads come from anybody. They are only ever text nodes, and a character that
-// cannot be seen, or that changes how its neighbours are shown, is shown as its number.
+// Names, keys, reasons and payloads are untrusted. They only become text nodes, and characters that are invisible, or
+// that change how their neighbours are shown, are replaced by their code points.
 
-/** Controls, bidi and other format characters, lone surrogates, line separators, and letters without ink. */
-const UNSEEN =
+/** Controls, bidi and other format characters, lone surrogates, line separators, and blank letters. */
+const INVISIBLE =
   /\p{Cc}|\p{Cf}|\p{Cs}|\p{Zl}|\p{Zp}|\u034f|[\u115f\u1160\u3164\uffa0]|\u17b4|\u17b5|[\u180b-\u180d]/u;
 
-/** What a text may have in several lines. */
+/** What a text with several lines may contain. */
 const LAYOUT = /[\t\n]/u;
 
-/** What is shown of a name or a key, in characters; the whole is in the title. */
-const SHOWN = 120;
+/** How many characters of a name or a key are shown. The title has the rest. */
+const MAX_SHOWN = 120;
 
-/** Splits a text into pieces that are shown as they are, and characters that are shown by number. */
+/** The most characters in a title. */
+const MAX_TITLE = 4_000;
+
+/** Splits a text into pieces to show unchanged, `{ text }`, and invisible characters, `{ escape }`. */
 export function pieces(text, keepsLayout = false) {
   const found = [];
   let plain = "";
   for (const character of text) {
-    if (!UNSEEN.test(character) || (keepsLayout && LAYOUT.test(character))) {
+    if (!INVISIBLE.test(character) || (keepsLayout && LAYOUT.test(character))) {
       plain += character;
       continue;
     }
@@ -31,30 +34,30 @@ export function pieces(text, keepsLayout = false) {
   return found;
 }
 
-/** The same in one string, for titles, dialogs and the tab. */
+/** A text as a string with visible characters only, for titles, dialogs and the browser's tab. */
 export function visible(text) {
   return pieces(String(text))
     .map((piece) => piece.text ?? `⟨${piece.escape}⟩`)
     .join("");
 }
 
-/** A short form, cut in the middle of no character. */
-export function shortened(text, length = SHOWN) {
-  // A character has at most two units; what is cut off anyway need not be split.
+/** A text of at most `length` characters. Never splits a surrogate pair. */
+export function shortened(text, length = MAX_SHOWN) {
+  // A character has at most two UTF-16 units. Slice first, so that a long text is not split as a whole.
   const characters = Array.from(text.slice(0, 2 * length + 2));
   return characters.length > length ? `${characters.slice(0, length - 1).join("")}…` : text;
 }
 
-/** A hostile text in one line or, with `lines`, in several. `length`: how much of it is shown. */
-export function Text({ of, length = SHOWN, lines = false }) {
+/** Shows an untrusted text in one line or, with `lines`, in several. Cuts it to `length` characters. */
+export function Text({ of, length = MAX_SHOWN, lines = false }) {
   const text = String(of);
   const short = shortened(text, length);
-  const title = short === text ? undefined : visible(shortened(text, 4_000));
+  const title = short === text ? undefined : visible(shortened(text, MAX_TITLE));
   return html`<bdi class="text" title=${title}
     >${pieces(short, lines).map((piece) =>
       piece.escape === undefined
         ? piece.text
-        : html`<span class="escape" title="a character that cannot be seen">${piece.escape}</span>`,
+        : html`<span class="escape" title="invisible character">${piece.escape}</span>`,
     )}</bdi
   >`;
 }

@@ -5,8 +5,8 @@ import { Instant } from "../parts/instant.js";
 import { Text } from "../parts/text.js";
 
 /**
- * The attempts to handle a message that have failed, oldest first: `{ attempt, at, reason }` each; of `shown`, or of all. The
- * first `beforeRedrive` of them were before it was redriven.
+ * The failed attempts of a message, `{ attempt, at, reason }`, oldest first. The first `message.beforeRedrive` of them
+ * preceded its last redrive. `shown` are the failures to list, from the first on.
  */
 export function Failures({ message, shown = message.failures }) {
   return html`<ol class="failures" role="list">
@@ -23,7 +23,7 @@ export function Failures({ message, shown = message.failures }) {
   </ol>`;
 }
 
-/** Those before the last one, of which a letter died and which is told beside; shown when it is asked for. */
+/** Folds up the failures of a dead letter, except the fatal one, whose reason the page shows beside it. */
 export function EarlierFailures({ letter }) {
   const { failures, attempts } = letter;
   const isLast = failures.at(-1)?.attempt === attempts;

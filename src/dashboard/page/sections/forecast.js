@@ -3,17 +3,18 @@ import { html, useState } from "../../vendor/preact-htm.js";
 import { queuePath } from "../data/api.js";
 import { count, day, many, minute } from "../data/format.js";
 import { useLoaded } from "../data/loaded.js";
-import { Plot } from "../parts/plot.js";
 import { COUNTS } from "../data/scale.js";
+import { Plot } from "../parts/plot.js";
 import { StateLine } from "../parts/state-line.js";
 
 const SPANS = [
-  ["hour", "Hour", "coming hour"],
-  ["day", "Day", "coming day"],
-  ["month", "Month", "coming 30 days, in UTC"],
+  ["hour", "Hour", "next hour"],
+  ["day", "Day", "next day"],
+  ["month", "Month", "next 30 days (UTC)"],
 ];
 
-const EVERY = 15_000;
+/** How often to load the forecast (ms). */
+const INTERVAL = 15_000;
 
 const COLUMNS = [
   { label: "From" },
@@ -21,15 +22,15 @@ const COLUMNS = [
   { label: "Messages", isNumber: true },
 ];
 
-/** What falls due when: in the coming hour, day or month. */
+/** A histogram of the messages that become due in the next hour, day or month. */
 export function Forecast({ name, version }) {
   const [span, setSpan] = useState("hour");
-  const loaded = useLoaded(queuePath(name, "forecast", { span }), { every: EVERY, version });
+  const loaded = useLoaded(queuePath(name, "forecast", { span }), { every: INTERVAL, version });
   return html`<section aria-labelledby="forecast">
     <div class="title">
-      <h2 id="forecast">What falls due</h2>
+      <h2 id="forecast">Forecast</h2>
       <fieldset class="choice">
-        <legend class="unseen">In the coming</legend>
+        <legend class="unseen">Time span</legend>
         ${SPANS.map(
           ([value, label]) =>
             html`<label key=${value}
@@ -50,19 +51,19 @@ export function Forecast({ name, version }) {
 }
 
 function Histogram({ span, from, step, counts }) {
-  const place = SPANS.find(([value]) => value === span)[2];
+  const spanText = SPANS.find(([value]) => value === span)[2];
   const nameOf = (at) =>
     span === "hour" ? minute(at) : span === "day" ? `${day(at)} ${minute(at)}` : day(at);
   const startOf = (index) => from + index * step;
   const total = counts.reduce((sum, number) => sum + number, 0);
   const peak = counts.indexOf(Math.max(...counts));
-  const most = `; the most, ${count(counts[peak])}, from ${nameOf(startOf(peak))} on`;
+  const peakText = `; the peak is ${count(counts[peak])}, from ${nameOf(startOf(peak))}`;
   const rows = counts.flatMap((number, index) =>
     number === 0 ? [] : [[nameOf(startOf(index)), nameOf(startOf(index + 1)), count(number)]],
   );
   return html`<${Plot}
-    title=${`Due in the ${place}`}
-    summary=${`${many(total, "message")} due in the ${place}${total > 0 ? most : ""}.`}
+    title=${`Due in the ${spanText}`}
+    summary=${`${many(total, "message")} due in the ${spanText}${total > 0 ? peakText : ""}.`}
     times=${counts.map((_, index) => startOf(index))}
     series=${[{ label: "Messages", values: counts, tone: "accent" }]}
     isBars

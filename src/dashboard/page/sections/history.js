@@ -3,37 +3,37 @@ import { html } from "../../vendor/preact-htm.js";
 import { queuePath } from "../data/api.js";
 import { UNKNOWN, count, duration, instantText, isKnown } from "../data/format.js";
 import { useLoaded } from "../data/loaded.js";
-import { Plot } from "../parts/plot.js";
 import { COUNTS, DURATIONS, RATES } from "../data/scale.js";
+import { Plot } from "../parts/plot.js";
 import { StateLine } from "../parts/state-line.js";
 
-/** As often as the server notes a point. */
-const EVERY = 10_000;
+/** How often to load the points (ms). The server adds one every ten seconds. */
+const INTERVAL = 10_000;
 
-/** How many rows a plot's table has: the latest. */
-const ROWS = 60;
+/** The most rows in a plot's table, the latest. */
+const MAX_ROWS = 60;
 
-const rate = (value) => (isKnown(value) ? RATES.format(value) : "not known how many");
+const rate = (value) => (isKnown(value) ? RATES.format(value) : "an unknown number");
 
 const PLOTS = [
   {
     title: "Lateness",
     scale: DURATIONS,
-    tell: ({ overdue, overdueBy, oldestReadyAge }) =>
-      `${overdue > 0 ? `overdue by ${duration(overdueBy)}` : "none overdue"}, ` +
-      `${isKnown(oldestReadyAge) ? `the oldest ready for ${duration(oldestReadyAge)}` : "none known to be ready"}.`,
+    summarize: ({ overdue, overdueBy, oldestReadyAge }) =>
+      `${overdue > 0 ? `overdue by ${duration(overdueBy)}` : "nothing overdue"}, ` +
+      `${isKnown(oldestReadyAge) ? `the oldest ready for ${duration(oldestReadyAge)}` : "nothing known to be ready"}.`,
     lines: [
-      ["overdueBy", "Not moved for", "accent"],
-      ["oldestReadyAge", "Not taken for", "quiet"],
+      ["overdueBy", "Most overdue", "accent"],
+      ["oldestReadyAge", "Oldest ready", "quiet"],
     ],
   },
   {
     title: "Throughput, per second",
     scale: RATES,
-    tell: ({ readied, finished }) =>
+    summarize: ({ readied, finished }) =>
       isKnown(readied) || isKnown(finished)
         ? `${rate(readied)} became ready, ${rate(finished)} finished.`
-        : "not known yet.",
+        : "unknown.",
     lines: [
       ["readied", "Became ready", "accent"],
       ["finished", "Finished", "quiet"],
@@ -42,7 +42,7 @@ const PLOTS = [
   {
     title: "Delayed",
     scale: COUNTS,
-    tell: ({ delayed, overdue }) => `${count(delayed)} delayed, ${count(overdue)} overdue.`,
+    summarize: ({ delayed, overdue }) => `${count(delayed)} delayed, ${count(overdue)} overdue.`,
     lines: [
       ["delayed", "Delayed", "accent"],
       ["overdue", "Overdue", "quiet"],
@@ -51,7 +51,7 @@ const PLOTS = [
   {
     title: "Ready, in flight, dead",
     scale: COUNTS,
-    tell: ({ ready, inFlight, dead }) =>
+    summarize: ({ ready, inFlight, dead }) =>
       `${count(ready)} ready, ${count(inFlight)} in flight, ${count(dead)} dead.`,
     lines: [
       ["ready", "Ready", "accent"],
@@ -61,17 +61,17 @@ const PLOTS = [
   },
 ];
 
-/** The last hour of a queue, as far as this dashboard has looked. */
+/** Plots of a queue's last hour, as far as this dashboard has read its numbers. */
 export function History({ name }) {
-  const loaded = useLoaded(queuePath(name, "history"), { every: EVERY });
+  const loaded = useLoaded(queuePath(name, "history"), { every: INTERVAL });
   const points = loaded.data?.points ?? [];
   return html`<section aria-labelledby="history">
     <h2 id="history">The last hour</h2>
-    <p class="quiet">A point every ten seconds, since this dashboard first looked at the queue.</p>
+    <p class="quiet">One point every ten seconds, while any page of this dashboard is open.</p>
     <${StateLine}
       loaded=${loaded}
       isEmpty=${points.length === 0}
-      empty="No point was noted yet: the first comes within seconds."
+      empty="No data yet. The first point will appear within seconds."
     />
     ${
       points.length > 0 &&
@@ -82,16 +82,16 @@ export function History({ name }) {
   </section>`;
 }
 
-function TimePlot({ points, title, scale, tell, lines }) {
+function TimePlot({ points, title, scale, summarize, lines }) {
   const text = (value) => (isKnown(value) ? scale.format(value) : UNKNOWN);
   const rows = points
-    .slice(-ROWS)
+    .slice(-MAX_ROWS)
     .toReversed()
     .map((point) => [instantText(point.at), ...lines.map(([field]) => text(point[field]))]);
-  const columns = [{ label: "At" }, ...lines.map(([, label]) => ({ label, isNumber: true }))];
+  const columns = [{ label: "Time" }, ...lines.map(([, label]) => ({ label, isNumber: true }))];
   return html`<${Plot}
     title=${title}
-    summary=${`Now: ${tell(points.at(-1))}`}
+    summary=${`Now: ${summarize(points.at(-1))}`}
     times=${points.map(({ at }) => at)}
     series=${lines.map(([field, label, tone]) => ({
       label,

@@ -41,7 +41,7 @@ function questionsFor({ name, id, reload, letters, which }) {
           "Unreadable letters stay."
         : "It is delivered again to the group that failed to handle it, with its attempts counted from 1.",
       verb: `Redrive${which}`,
-      delay: { label: "After", initial: 0 },
+      delay: { label: "Deliver in", initial: 0 },
       act: act("redrive", "redriven"),
     },
     remove: {
@@ -50,7 +50,7 @@ function questionsFor({ name, id, reload, letters, which }) {
         ? "All letters and their payloads are deleted. This cannot be undone."
         : "The letter and its payload are deleted. This cannot be undone.",
       verb: `Remove${which}`,
-      isGrave: true,
+      isDestructive: true,
       act: act("remove", "removed"),
     },
   };

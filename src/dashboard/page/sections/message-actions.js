@@ -53,7 +53,7 @@ function waitingQuestions(name, id, reload) {
       title: "Cancel this message?",
       text: "The message is deleted and never delivered. This cannot be undone.",
       verb: "Cancel message",
-      isGrave: true,
+      isDestructive: true,
       act: async () => {
         const { done } = await change(queuePath(name, "message/cancel"), { id });
         await reload();

@@ -18,7 +18,7 @@ const COLUMNS = [
   { label: "Held by" },
 ];
 
-/** The numbers of each partition, and where it is. */
+/** The numbers of each partition, its Redis node, and the consumer that holds it. */
 export function PartitionsTable({ partitions }) {
   return html`<section aria-labelledby="partitions">
     <h2 id="partitions">Partitions</h2>
@@ -27,7 +27,7 @@ export function PartitionsTable({ partitions }) {
         (one) =>
           html`<tr key=${one.partition}>
             <th scope="row">
-              ${one.partition < 0 ? "the ordinary queue, being taken in" : one.partition}
+              ${one.partition < 0 ? "the ordinary queue, moving into partitions" : one.partition}
             </th>
             <td class="number">${count(one.delayed)}</td>
             <td class="number">${count(one.overdue)}</td>

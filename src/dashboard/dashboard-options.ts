@@ -1,40 +1,45 @@
-import { checkOptions, checkWhole } from "../../queue/checks.ts";
-import { clientSettings, queueSettings, type DelaylineOptions } from "../../queue/options.ts";
+import { checkFunction, checkOptions, checkWhole } from "../queue/checks.ts";
+import { clientSettings, queueSettings, type DelaylineOptions } from "../queue/options.ts";
 
-/** Options of a dashboard. */
+/** Options of {@link dashboard}. */
 export interface DashboardOptions {
   /** Where Redis is, or a list of servers, as in the options of a `Delayline`. Defaults to `"redis://localhost:6379"`. */
   readonly redis?: DelaylineOptions["redis"];
 
-  /** As in the options of the `Delayline` that uses the queues: its messages are changed so. Defaults to `"none"`. */
+  /**
+   * The layout in which the dashboard changes messages. Use the value of the `Delayline` that owns the queues.
+   * Defaults to `"none"`.
+   */
   readonly interop?: DelaylineOptions["interop"];
 
-  /** How long a call to Redis may take (ms), as in the options of a `Delayline`. Defaults to 5,000. */
+  /** How long a call to Redis may take, in milliseconds, as in the options of a `Delayline`. Defaults to 5,000. */
   readonly callTimeout?: number;
 
   /**
-   * Whether it only shows. `false` lets everybody who sees it cancel, reschedule, redrive, remove, pause and resume.
-   * Defaults to `true`.
+   * Whether the dashboard refuses changes. `false` lets everyone who can open it cancel, reschedule, redrive, remove,
+   * requeue, pause and resume. Defaults to `true`.
    */
   readonly readOnly?: boolean;
 
   /**
-   * Whether payloads can be looked at. They are sent only to who asks for one, and are shown as text; but personal data may
-   * be in them, so that the dashboard needs the same care as the data themselves. Defaults to `false`.
+   * Whether the dashboard shows payloads. It sends them only on request, and the page shows them as text. Payloads
+   * may hold personal data: with `true`, protect the dashboard as you protect the data. Defaults to `false`.
    */
   readonly payloads?: boolean;
 
   /**
-   * Decides whether a request is served; it is asked at each. A stream of events ends after ten minutes, so that it is
-   * asked again. Without it only requests from this machine to a loopback name (`localhost`, `127.0.0.1`, `[::1]`) are
-   * served, and none that a proxy has passed on. Where a request comes from only `nodeHandler` knows: a framework with the
-   * Fetch API needs `authorize`. `() => true` is for an application that has asked already. By default there is none.
+   * Decides whether to serve a request. Called for every request; event streams end after ten minutes, so an open page
+   * asks again. Give `() => true` if your application has already checked the request.
+   *
+   * Without `authorize` the dashboard serves only requests from this machine that use a loopback name (`localhost`,
+   * `127.0.0.1`, `[::1]`) and that no proxy has forwarded. Only `nodeHandler` knows the client's address, so a framework
+   * with the Fetch API needs `authorize`. Defaults to none.
    */
   readonly authorize?: (request: Request) => boolean | Promise<boolean>;
 
   /**
-   * The path at which it is mounted, as in `"/queues"`, where the framework does not take it off the URL. Express and Nest
-   * do, Fastify and Hono do not. Defaults to `"/"`.
+   * The path at which the dashboard is mounted, such as `"/queues"`, if the framework leaves it in the URL. Fastify and
+   * Hono leave it; Express and Nest strip it. Defaults to `"/"`.
    */
   readonly basePath?: string;
 }
@@ -42,11 +47,11 @@ export interface DashboardOptions {
 /** Options of {@link serveDashboard}. */
 export interface ServeOptions extends DashboardOptions {
   /**
-   * The address to listen on. Any that is not of the loopback needs `authorize`, and a proxy in front that speaks TLS.
+   * The address to listen on. Every address except loopback needs `authorize`, and a proxy in front that speaks TLS.
    * Defaults to `"127.0.0.1"`.
    */
   readonly host?: string;
-  /** The port; 0 takes one that is free. Defaults to 0. */
+  /** The port. Defaults to 0, which picks a free port. */
   readonly port?: number;
 }
 
@@ -58,7 +63,11 @@ type Optional = "authorize" | "redis" | "interop" | "callTimeout";
 
 const NAMES = ["redis", "interop", "callTimeout", "readOnly", "payloads", "authorize", "basePath"];
 
-/** @throws {TypeError | RangeError} naming the option, the rule and the value, if one is not legal. */
+/**
+ * Checks the options of a dashboard and adds the defaults.
+ *
+ * @throws {TypeError | RangeError} naming the option, the rule and the value, if an option is not legal.
+ */
 export function dashboardSettings(options: DashboardOptions = {}): DashboardSettings {
   checkOptions("dashboard option", options, NAMES);
   const { redis, readOnly = true, payloads = false, authorize, basePath = "/" } = options;
@@ -67,9 +76,7 @@ export function dashboardSettings(options: DashboardOptions = {}): DashboardSett
   queueSettings({}, { ...(interop !== undefined && { interop }) });
   checkBoolean("readOnly", readOnly);
   checkBoolean("payloads", payloads);
-  if (authorize !== undefined && typeof authorize !== "function") {
-    throw new TypeError(`authorize must be a function, got ${typeof authorize}`);
-  }
+  if (authorize !== undefined) checkFunction("authorize", authorize);
   checkText("basePath", basePath, (text) => text.startsWith("/"), 'that begins with "/"');
   return {
     ...(redis !== undefined && { redis }),
@@ -82,7 +89,11 @@ export function dashboardSettings(options: DashboardOptions = {}): DashboardSett
   };
 }
 
-/** @throws {TypeError | RangeError} naming the option, the rule and the value, if one is not legal. */
+/**
+ * Checks the options of a served dashboard and adds the defaults.
+ *
+ * @throws {TypeError | RangeError} naming the option, the rule and the value, if an option is not legal.
+ */
 export function serveSettings(options: ServeOptions = {}): {
   readonly host: string;
   readonly port: number;

@@ -1,28 +1,28 @@
 // @ts-check
 import { html } from "../../vendor/preact-htm.js";
 import { many } from "../data/format.js";
+import { problemsOf } from "../data/problem.js";
 import { addressOf } from "../data/route.js";
 import { Text, visible } from "../parts/text.js";
-import { troublesOf } from "../data/trouble.js";
 
 /**
- * What is wrong, in words, each with a way to the page that helps. A screen reader hears which queues are in trouble when
- * that changes; the numbers in the words change too often.
+ * The problems of queues, each with a link to the page with more details. A screen reader announces which queues have
+ * problems. The texts are left out of the announcement, because their numbers change all the time.
  */
-export function Troubles({ rows, isOne = false }) {
-  const found = rows.flatMap((row) => troublesOf(row).map((trouble) => ({ row, ...trouble })));
+export function Problems({ rows, isOne = false }) {
+  const found = rows.flatMap((row) => problemsOf(row).map((problem) => ({ row, ...problem })));
   const names = [...new Set(found.map(({ row }) => row.name))];
   const summary =
     found.length === 0
-      ? "Nothing is wrong."
+      ? "No problems."
       : isOne
-        ? "Something is wrong."
-        : `Something is wrong with ${many(names.length, "queue")}.`;
+        ? "This queue has problems."
+        : `${many(names.length, "queue")} ${names.length === 1 ? "has" : "have"} problems.`;
   const spoken =
     isOne || names.length === 0 ? summary : `${summary} ${names.map(visible).join(", ")}`;
   return html`<section
-    class=${found.length === 0 ? "troubles none" : "troubles"}
-    aria-label="What is wrong"
+    class=${found.length === 0 ? "problems none" : "problems"}
+    aria-label="Problems"
   >
     <p class="unseen" role="status">${spoken}</p>
     <p aria-hidden="true" class="summary">${summary}</p>
