@@ -8,12 +8,12 @@ export interface HealthCheckOptions {
   readonly timeout?: number;
 }
 
-// Not an interface: what has an index signature takes only a type.
-/** How the queues are that the client has open. */
+// A type, not an interface: only a type is assignable to the index signature that Terminus expects.
+/** The health of the queues that the client has open. */
 export type DelaylineHealth = {
-  /** `"up"`: Redis has told the numbers of all of them. */
+  /** `"up"` if Redis has returned the numbers of all queues. */
   status: "up" | "down";
-  /** What failed first. */
+  /** The first failure. */
   message?: string;
   /** The numbers of each queue that replied, by its name. */
   queues: Record<string, QueueHealth>;
@@ -21,7 +21,7 @@ export type DelaylineHealth = {
 
 type QueueHealth = {
   delayed: number;
-  /** For how long the earliest message has been due without being moved (ms). */
+  /** How long the earliest message has been due without being moved (ms). */
   overdueFor: number;
   ready: number;
   dead: number;
@@ -30,9 +30,10 @@ type QueueHealth = {
 };
 
 /**
- * Tells whether Redis replies, and how many messages are where; as `@nestjs/terminus` 11 expects it, which is not needed.
+ * Reports whether Redis replies, and the numbers of the open queues. It works as an indicator of `@nestjs/terminus` 11, but
+ * does not need that package.
  *
- * A backlog is no reason to be down: a process that is restarted for it makes it longer.
+ * A backlog does not make the status `"down"`: restarting a process for it would make it longer.
  */
 export class DelaylineHealthIndicator {
   readonly #line: Delayline;
@@ -42,10 +43,9 @@ export class DelaylineHealthIndicator {
   }
 
   /**
-   * Asks Redis for the numbers of the queues that are open. Never rejects for what Redis does: then the status is
-   * `"down"`.
+   * Asks Redis for the numbers of the open queues. If Redis fails it does not reject: the status is then `"down"`.
    *
-   * @param key under which the result stands.
+   * @param key the property that holds the result. Defaults to `"delayline"`.
    * @throws {TypeError | RangeError} if an option is not legal.
    */
   async check<const Key extends string = "delayline">(

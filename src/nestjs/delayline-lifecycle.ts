@@ -4,16 +4,16 @@ import type { CloseOptions } from "../queue/consuming/consumer.ts";
 import { checkModuleOptions, type DelaylineModuleOptions } from "./delayline-module-options.ts";
 
 /**
- * The client of an application, from its start to its end.
+ * The client of an application, closed in two phases.
  *
- * When the application shuts down, subscriptions end in the first phase, `onModuleDestroy`, and their handlers finish, while the
- * services that they use are there as far as Nest's order allows. Requests are still answered then, and may offer; the
- * client is closed in the last phase, `onApplicationShutdown`, when no server listens any more.
+ * `onModuleDestroy` ends subscriptions and waits for their handlers, while the services that they use still exist as far as
+ * Nest's order allows. Requests are still answered then, and may offer. `onApplicationShutdown` closes the client, when no
+ * server listens any more.
  */
 export class DelaylineLifecycle implements OnModuleDestroy, OnApplicationShutdown {
   readonly line: Delayline;
   readonly #shutdownTimeout: number | undefined;
-  /** When the time for the shutdown is over, on the clock of `performance.now()`; undefined before it begins. */
+  /** When `shutdownTimeout` is over (`performance.now()`); undefined until the shutdown begins. */
   #endsAt: number | undefined;
 
   /** @throws {TypeError | RangeError} if an option is not legal. */
@@ -29,7 +29,7 @@ export class DelaylineLifecycle implements OnModuleDestroy, OnApplicationShutdow
   }
 
   async onApplicationShutdown(): Promise<void> {
-    // The bodies of loops have run on, and may have a message in hand.
+    // `closeSubscriptions` does not wait for the bodies of loops, which may still hold a message.
     await this.line.close(this.#timeLeft());
   }
 
@@ -41,11 +41,11 @@ export class DelaylineLifecycle implements OnModuleDestroy, OnApplicationShutdow
   }
 }
 
-/** What nobody awaits goes to Nest's log. */
+/** Logs `error` and `recovered` events to Nest's log. */
 function log(line: Delayline): void {
   const logger = new Logger("Delayline");
   line.on("error", (error) => {
-    // Of a handler that failed, its own error says where.
+    // The stack of a handler's own error shows where it failed.
     const { cause } = error;
     logger.error(error.message, cause instanceof Error ? cause.stack : error.stack);
   });

@@ -10,14 +10,14 @@ import { getQueueToken } from "./inject.ts";
 import { openQueue, type QueueRegistration } from "./queue-registration.ts";
 
 /**
- * Queues in a Nest application: one client for all of it, and a provider for each queue that a module registers.
+ * Queues in a Nest application: one client for the whole application, and a provider for each queue that a module registers.
  *
- * The client is closed when the application is, by `app.close()` or, after `app.enableShutdownHooks()`, by a signal: see
- * the guide. Its errors go to Nest's log.
+ * The client is closed with the application: by `app.close()` or, after `app.enableShutdownHooks()`, by a signal. Its errors
+ * go to Nest's log.
  */
 export class DelaylineModule {
   /**
-   * The client, for the whole application. To be imported once, by the root module.
+   * Provides the client to the whole application. Import it once, in the root module.
    *
    * @throws when the application starts: {TypeError | RangeError} if an option is not legal.
    */
@@ -25,7 +25,7 @@ export class DelaylineModule {
     return rootModule({ useFactory: () => new DelaylineLifecycle(options) });
   }
 
-  /** As {@link forRoot}, with options that other providers know. */
+  /** As {@link forRoot}, with options that depend on other providers. */
   static forRootAsync(options: DelaylineModuleAsyncOptions): DynamicModule {
     const { imports = [], inject = [], useFactory } = options;
     const lifecycle = {
@@ -36,11 +36,10 @@ export class DelaylineModule {
   }
 
   /**
-   * Queues for the module that imports this: `@InjectQueue(name)` injects them. They are opened when the application
-   * starts.
+   * Provides queues to the module that imports it: `@InjectQueue(name)` injects them. The queues are opened, and their names
+   * and options checked, when the application starts.
    *
-   * @throws {TypeError} if two handles of a queue are of one kind. Their names and options are checked when the application
-   * starts.
+   * @throws {TypeError} if two handles of a queue are of the same kind.
    */
   static registerQueue(...queues: readonly QueueRegistration[]): DynamicModule {
     const providers = queues.flatMap((queue): Provider[] => {
@@ -63,7 +62,7 @@ export class DelaylineModule {
   }
 }
 
-// Without the syntax of decorators, which is not that of the language yet.
+// Called as a function: decorator syntax is not part of the language yet.
 Module({})(DelaylineModule);
 
 function rootModule(

@@ -2,7 +2,7 @@ import { Inject } from "@nestjs/common";
 import { Delayline } from "../client/delayline.ts";
 import type { QueueKind } from "./queue-registration.ts";
 
-/** Injects the client. Its class is the token: where types are known, the type of the parameter will do. */
+/** Injects the client. Its class is the token, so a parameter of type `Delayline` needs no decorator where metadata is emitted. */
 export function InjectDelayline(): ParameterDecorator & PropertyDecorator {
   return Inject(Delayline);
 }
@@ -10,7 +10,7 @@ export function InjectDelayline(): ParameterDecorator & PropertyDecorator {
 /**
  * Injects a queue that the module has registered.
  *
- * @param kind needed where the module has registered several handles of the queue.
+ * @param kind required if the module has registered several handles of the queue.
  */
 export function InjectQueue(
   name: string,
@@ -19,7 +19,7 @@ export function InjectQueue(
   return Inject(getQueueToken(name, kind));
 }
 
-/** The token of what {@link InjectQueue} injects: for factories, and for replacing a queue in a test. */
+/** The token that {@link InjectQueue} injects by: for factories, and for replacing a queue in a test. */
 export function getQueueToken(name: string, kind?: QueueKind): string {
   return kind === undefined ? `delayline queue "${name}"` : `delayline ${kind} queue "${name}"`;
 }

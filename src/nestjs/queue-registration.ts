@@ -6,25 +6,25 @@ import type { ReliableQueueOptions } from "../reliable/reliable-options.ts";
 import type { ReliableQueue } from "../reliable/reliable-queue.ts";
 
 /**
- * A queue that a module uses, and the kind of its handle: `"delayed"` as of `getDelayedQueue`, `"blocking"` as of
- * `getBlockingQueue`, `"reliable"` as of `getReliableQueue`.
+ * A queue that a module uses, and the kind of its handle: `"delayed"` (`getDelayedQueue`), `"blocking"`
+ * (`getBlockingQueue`) or `"reliable"` (`getReliableQueue`).
  */
 export type QueueRegistration =
   | Registration<"delayed", QueueOptions<any>>
   | Registration<"blocking", ConsumerOptions<any>>
   | Registration<"reliable", ReliableQueueOptions<any>>;
 
-/** What a handle of a queue is for. */
+/** The kind of a queue's handle. */
 export type QueueKind = QueueRegistration["kind"];
 
 interface Registration<Kind extends string, Options> {
   readonly name: string;
   readonly kind: Kind;
-  /** Those of the handle. What is left out is taken from the client's options. */
+  /** The handle's options. Options that are left out are taken from the client. */
   readonly options?: Options;
 }
 
-/** @throws what opening the queue throws. */
+/** @throws {TypeError | RangeError} if the kind, the name or an option is not legal. */
 export function openQueue(
   line: Delayline,
   { name, kind, options }: QueueRegistration,

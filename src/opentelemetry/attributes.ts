@@ -1,6 +1,6 @@
 import type { Attributes } from "@opentelemetry/api";
 
-/** What is done with a queue, and what the conventions call it. */
+/** Operations on a queue, and their types in the messaging conventions. */
 const OPERATION_TYPES = {
   offer: "send",
   take: "receive",
@@ -14,20 +14,20 @@ const OPERATION_TYPES = {
 /** The name of an operation. */
 export type OperationName = keyof typeof OPERATION_TYPES;
 
-/** What an operation is done with. */
+/** The target of an operation. */
 export interface Destination {
   readonly queue: string;
-  /** The consumer group; undefined of a plain queue, and of an offer. */
+  /** The consumer group; undefined for a plain queue, and for an offer. */
   readonly group?: string | undefined;
 }
 
-/** What is remembered of a queue and a group: it is asked for several times for each message. */
+/** The attributes of one queue and group. They are cached, since each message needs them several times. */
 type Known = Partial<Record<OperationName, Attributes>>;
 
-// As many as there are queues, each of which its client remembers, too.
+// One entry per queue and group. Clients keep an object per open queue anyway, so this adds little.
 const known = new Map<string, Map<string | undefined, Known>>();
 
-/** The attributes that all spans and metrics of an operation have. The same object each time: it must not be changed. */
+/** The attributes shared by all spans and metrics of an operation. Always the same object, which is frozen. */
 export function attributesOf(name: OperationName, { queue, group }: Destination): Attributes {
   const found = known.get(queue)?.get(group);
   return found?.[name] ?? remember(name, queue, group, found);
@@ -54,7 +54,7 @@ function remember(
 
 const failed = new WeakMap<Attributes, Map<string, Attributes>>();
 
-/** The same attributes with what went wrong; the same object for each type of error. */
+/** The attributes with an `error.type`. Always the same object for the same type of error. */
 export function withError(attributes: Attributes, error: unknown): Attributes {
   const type = errorTypeOf(error);
   const byType = failed.get(attributes) ?? new Map<string, Attributes>();
@@ -63,7 +63,7 @@ export function withError(attributes: Attributes, error: unknown): Attributes {
   return found;
 }
 
-/** What `error.type` says: the stable code of an error of ours, or the name of another one. */
+/** The value of `error.type`: the stable code of a `DelaylineError`, or the name of another error. */
 export function errorTypeOf(error: unknown): string {
   if (!(error instanceof Error)) return "_OTHER";
   const { code, name } = error as Error & { readonly code?: unknown };

@@ -1,10 +1,10 @@
 import { diag } from "@opentelemetry/api";
 
 /**
- * Runs what is not ours: propagators, samplers, processors. What they throw is told to the user by `diag`, and goes no
- * further: thrown in a diagnostics channel, it would end the process.
+ * Runs code of the user's SDK: propagators, samplers, processors. Its errors are reported by `diag`: thrown in a
+ * diagnostics channel, they would end the process.
  *
- * @returns what `work` returns, or undefined if it throws.
+ * @returns the result of `work`, or undefined if it throws.
  */
 export function guarded<Result>(what: string, work: () => Result): Result | undefined {
   try {

@@ -1,7 +1,7 @@
 /**
  * `delayline/opentelemetry`: spans and metrics of all queues of this process.
  *
- * `@opentelemetry/api` has to be installed, and an SDK to be set up, or nothing is recorded.
+ * Needs `@opentelemetry/api`. Nothing is recorded unless an SDK is set up.
  *
  * @module
  */

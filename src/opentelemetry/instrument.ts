@@ -7,8 +7,8 @@ import { Spans } from "./spans.ts";
 /** Options of {@link instrument}. */
 export interface InstrumentOptions {
   /**
-   * Queues whose numbers are observed, as gauges: any of their handles, which are read once, now, or a function that returns
-   * them each time. Costs a call of `stats()` for each queue and each collection. Defaults to none.
+   * Queues whose numbers are observed as gauges: handles, which are iterated once, or a function that is called for each
+   * collection. Costs a call of `stats()` per queue and collection. Defaults to none.
    */
   readonly queues?: Iterable<ObservedQueue> | (() => Iterable<ObservedQueue>);
   /** Makes the spans. Defaults to the global one. */
@@ -17,15 +17,14 @@ export interface InstrumentOptions {
   readonly meterProvider?: MeterProvider;
 }
 
-/** What {@link instrument} has begun. */
+/** Running instrumentation. */
 export interface Instrumented extends Disposable {
-  /** Ends it; may be called twice. What is under way by now gets no end. */
+  /** Stops it. May be called twice. Spans of operations that are still running are never ended. */
   close(): void;
 }
 
 /**
- * Makes spans and metrics of what all clients of this process do from now on, whichever copy of the package they are
- * from.
+ * Records spans and metrics of all clients of this process from now on, whichever copy of the package they come from.
  *
  * Call it once, after the SDK was set up, and before the first offer.
  */
@@ -44,7 +43,7 @@ export function instrument(options: InstrumentOptions = {}): Instrumented {
   return { close, [Symbol.dispose]: close };
 }
 
-/** The queues each time. What can be gone through only once, such as `map.values()`, is kept. */
+/** Returns the queues for each collection. An iterable such as `map.values()` can be iterated only once, so it is copied. */
 function queuesOf(queues: NonNullable<InstrumentOptions["queues"]>): () => Iterable<ObservedQueue> {
   if (typeof queues === "function") return queues;
   const kept = [...queues];

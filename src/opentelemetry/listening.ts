@@ -19,21 +19,21 @@ import type { Spans } from "./spans.ts";
 interface UnderWay {
   /** `performance.now()`. */
   readonly startedAt: number;
-  /** Of a take there is none before it has brought something. */
+  /** Undefined for a take: its span is made once it has returned messages. */
   readonly span: Span | undefined;
-  /** What a take is a part of. */
+  /** The context in which a take began. */
   readonly parent: Context | undefined;
 }
 
-/** Makes spans and metrics of what the diagnostics channels tell; returns what ends that. */
+/** Records spans and metrics of the events on the diagnostics channels; returns a function that stops this. */
 export function listen(spans: Spans, metrics: Metrics): () => void {
-  // Kept with the event, and not beside it: a map that holds its keys weakly costs the garbage collector a lot.
+  // A property of the event instead of a WeakMap: a weak map with as many entries costs the garbage collector a lot.
   const key = Symbol("delayline/opentelemetry");
   const begin = (event: object, span: Span | undefined, parent?: Context) => {
     const underWay: UnderWay = { startedAt: performance.now(), span, parent };
     (event as Noted)[key] = underWay;
   };
-  /** What is under way; undefined if it has begun before we listened. */
+  /** Undefined if the operation began before we listened. */
   const underWayOf = (event: object): UnderWay | undefined => (event as Noted)[key];
 
   const listeners = [
@@ -81,7 +81,7 @@ export function listen(spans: Spans, metrics: Metrics): () => void {
   };
 }
 
-/** An event, and what a listener has noted with it. */
+/** An event on which a listener has noted an operation. */
 type Noted = Record<symbol, UnderWay | undefined>;
 
 interface Channel {
@@ -89,7 +89,7 @@ interface Channel {
   unsubscribe(listener: (event: unknown) => void): void;
 }
 
-/** Listens to a channel, whose events are of this type; returns what ends that. */
+/** Subscribes a listener to a channel; returns a function that unsubscribes it. */
 function on(channel: Channel, listener: (event: never) => void): () => void {
   const listening = (event: unknown) => {
     guarded("record an operation", () => listener(event as never));
@@ -99,8 +99,8 @@ function on(channel: Channel, listener: (event: never) => void): () => void {
 }
 
 /**
- * Whether a wait for messages was ended as somebody wished: the client was closed, as when a loop ends, or the caller's
- * signal was aborted. A reason of the caller's own cannot be told from an error.
+ * Whether somebody ended a wait for messages on purpose: the client was closed, or the caller's signal was aborted. An
+ * abort with a custom reason cannot be distinguished from an error.
  */
 function isWaitCutShort(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
@@ -108,7 +108,7 @@ function isWaitCutShort(error: unknown): boolean {
   return code === "CLOSED" || name === "AbortError" || name === "TimeoutError";
 }
 
-/** A take that has brought nothing. */
+/** The event as that of a take that has returned nothing. */
 function withoutError({ queue, group }: TakeEvent): TakeEvent {
   return { queue, group };
 }
@@ -116,7 +116,7 @@ function withoutError({ queue, group }: TakeEvent): TakeEvent {
 /** How many messages of an offer Redis has stored. */
 function storedOf(event: OfferEvent): number {
   if (!("error" in event)) return event.count;
-  // An error of several offers tells of each.
+  // An OfferManyError has a result for each message.
   const { results } = Object(event.error) as { readonly results?: readonly unknown[] };
   return Array.isArray(results) ? results.filter((one) => !(one instanceof Error)).length : 0;
 }

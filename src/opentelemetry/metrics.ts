@@ -4,7 +4,7 @@ import { BOUNDS } from "../observe/histogram.ts";
 import { attributesOf, withError, type Destination, type OperationName } from "./attributes.ts";
 import { Tally } from "./tally.ts";
 
-/** Measures what is done with queues. */
+/** The metrics of operations on queues. */
 export class Metrics {
   readonly #operations: Histogram;
   readonly #sent: Tally;
@@ -36,7 +36,7 @@ export class Metrics {
     this.#consumed = new Tally(meter, "messaging.client.consumed.messages", consumed);
   }
 
-  /** Notes that an operation has ended after so many milliseconds. */
+  /** Records the duration (ms) of an operation. */
   ended(
     name: OperationName,
     event: Destination & { readonly error?: unknown },
@@ -47,13 +47,13 @@ export class Metrics {
     record(histogram, duration, "error" in event ? withError(attributes, event.error) : attributes);
   }
 
-  /** Counts messages that were offered, or could not be because of an error. */
+  /** Counts messages that were offered; with an `error`, messages whose offer failed. */
   sent(queue: string, count: number, error?: unknown): void {
     const attributes = attributesOf("offer", { queue });
     this.#sent.add(count, error === undefined ? attributes : withError(attributes, error));
   }
 
-  /** Counts messages that were handed out, and notes how late they were. */
+  /** Counts messages that were handed out, and records their backlog lateness. */
   consumed(
     name: "take" | "process",
     event: Destination,
@@ -68,7 +68,7 @@ export class Metrics {
     }
   }
 
-  /** Notes how late messages were moved. */
+  /** Records how late messages were moved. */
   transferred({ queue, count, lateness }: TransferEvent): void {
     for (let i = 0; i < count; i++) this.#late(queue, "system", lateness);
   }
@@ -103,12 +103,12 @@ function lateAttributes(queue: string, kind: Kind): Attributes {
   };
 }
 
-/** Records a duration (ms). Nobody needs the context: exemplars come from spans. */
+/** Records a duration (ms). It needs no context: exemplars come from spans. */
 function record(histogram: Histogram, duration: number, attributes: Attributes): void {
   histogram.record(duration / 1000, attributes, ROOT_CONTEXT);
 }
 
-/** The upper bounds of buckets that the conventions ask for, in seconds. */
+/** The upper bounds of buckets that the messaging conventions require, in seconds. */
 const SECONDS = [
   0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10,
 ] as const;

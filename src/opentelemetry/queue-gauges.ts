@@ -15,7 +15,7 @@ export interface ObservedQueue {
   stats(): Promise<QueueStats>;
 }
 
-/** Observes the numbers of queues each time when metrics are collected. */
+/** Gauges of the numbers of queues, read at each collection. */
 export class QueueGauges {
   readonly #meter: Meter;
   readonly #queues: () => Iterable<ObservedQueue>;
@@ -33,15 +33,15 @@ export class QueueGauges {
     this.#queues = queues;
     const gauge = (name: string, unit: string, description: string) =>
       meter.createObservableGauge(`delayline.queue.${name}`, { unit, description });
-    this.#messages = gauge("messages", "{message}", "Messages of a queue, by where they are.");
+    this.#messages = gauge("messages", "{message}", "Messages of a queue, by state.");
     this.#overdue = gauge("overdue", "{message}", "Messages that are due, and not moved yet.");
-    this.#overdueAge = gauge("overdue_age", "s", "How long the earliest deadline has been past.");
+    this.#overdueAge = gauge("overdue_age", "s", "How long ago the earliest deadline passed.");
     this.#readyAge = gauge("ready_age", "s", "How long the oldest ready message has been ready.");
-    this.#consumers = gauge("consumers", "{consumer}", "Consumers that the groups know.");
+    this.#consumers = gauge("consumers", "{consumer}", "Consumers in the groups of the queue.");
     this.#paused = gauge("paused", "1", "1 while the queue is paused.");
     this.#deliveries = meter.createObservableCounter("delayline.client.deliveries", {
       unit: "{delivery}",
-      description: "What became of deliveries that this client has settled or reclaimed.",
+      description: "Deliveries that this client has settled or reclaimed, by outcome.",
     });
     meter.addBatchObservableCallback(this.#observe, this.#all);
   }
@@ -63,7 +63,7 @@ export class QueueGauges {
   }
 
   async #observeAll(result: BatchObservableResult): Promise<void> {
-    // Two handles of one queue tell the same.
+    // Two handles of one queue return the same numbers.
     const queues = new Map(Array.from(this.#queues(), (queue) => [queue.name, queue]));
     await Promise.all(Array.from(queues.values(), (queue) => this.#observeOne(result, queue)));
   }

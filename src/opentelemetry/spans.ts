@@ -23,10 +23,10 @@ import { guarded } from "./guarded.ts";
 import { attributesOf, errorTypeOf } from "./attributes.ts";
 
 /**
- * Makes the spans of what is done with queues.
+ * The spans of operations on queues.
  *
- * An offer's context goes with its messages, in their headers. Who handles them begins a trace of its own, which is
- * linked to the offer's: hours may lie between.
+ * The headers of a message carry the context of its offer. A handler starts a new trace that is linked to the offer's,
+ * since hours may lie between them.
  */
 export class Spans {
   readonly #tracer: Tracer;
@@ -35,7 +35,7 @@ export class Spans {
     this.#tracer = tracer;
   }
 
-  /** Begins the span of an offer, and puts its context into the headers of the messages, if they have any. */
+  /** Starts the span of an offer, and injects its context into the headers of the messages, if they may have any. */
   offer({ queue, count, key, headers }: OfferEvent): Span {
     const common = attributesOf("offer", { queue });
     const isPlain = count === 1 && key === undefined;
@@ -49,7 +49,7 @@ export class Spans {
     const name = `offer ${queue}`;
     const span = this.#tracer.startSpan(name, { kind: SpanKind.PRODUCER, attributes });
     if (headers !== undefined) {
-      // The span goes on without: who has begun one has to end it.
+      // If this fails the span stays open: the caller ends it.
       guarded("inject a context", () =>
         propagation.inject(trace.setSpan(context.active(), span), headers),
       );
@@ -65,8 +65,8 @@ export class Spans {
   }
 
   /**
-   * Makes the span of a take that has ended after so many milliseconds, in `parent`. None is made of a take that has
-   * brought nothing: whoever polls would make one span after the other.
+   * Makes the span of a take that took `duration` milliseconds, in the context `parent`. A take that returned nothing gets
+   * no span, or polling would produce an endless series of them.
    */
   take(event: TakeEvent, duration: number, parent: Context): void {
     const { queue, messages = [] } = event;
@@ -80,7 +80,7 @@ export class Spans {
     this.end(this.#tracer.startSpan(`take ${queue}`, options, parent), event);
   }
 
-  /** Begins the span of a handler, and says that the handler has to run in it. */
+  /** Starts the span of a handler, and makes the handler run in it. */
   process(event: HandleEvent): Span {
     const { queue, messages } = event;
     const options = {
@@ -90,7 +90,7 @@ export class Spans {
       root: true,
     };
     const [first] = messages;
-    // What else has come with a message, such as baggage, is there for its handler.
+    // So the handler also gets whatever else the message's headers carry, such as baggage.
     const base = messages.length === 1 && first?.id !== undefined ? contextOf(first) : ROOT_CONTEXT;
     const span = this.#tracer.startSpan(`process ${queue}`, options, base);
     const own = trace.setSpan(base, span);
@@ -99,7 +99,7 @@ export class Spans {
     return span;
   }
 
-  /** Begins the span of what is said of a delivery by hand. */
+  /** Starts the span of a settlement by hand. */
   settle(event: SettleEvent): Span {
     const { queue, operation, message } = event;
     return this.#tracer.startSpan(`${operation} ${queue}`, {
@@ -109,13 +109,13 @@ export class Spans {
     });
   }
 
-  /** Ends the span of what was said of a delivery. */
+  /** Ends the span of a settlement. */
   settled(span: Span, event: SettleEvent): void {
     if (event.result === false) span.setAttribute("delayline.settled", false);
     this.end(span, event);
   }
 
-  /** Ends a span. What it throws is told, so that metrics are there all the same. */
+  /** Ends a span. An error in this is only reported, so that metrics are still recorded. */
   end(span: Span, event: { readonly error?: unknown }): void {
     guarded("end a span", () => {
       if ("error" in event) {
@@ -130,28 +130,28 @@ export class Spans {
   }
 }
 
-/** What has come with a message: nothing if the propagator cannot read it. */
+/** The context that a message's headers carry; empty if the propagator cannot read them. */
 function contextOf({ headers }: DeliveredMessage): Context {
   return (
     guarded("extract a context", () => propagation.extract(ROOT_CONTEXT, headers)) ?? ROOT_CONTEXT
   );
 }
 
-/** Attributes, and what spans tell of the messages that they are about. */
+/** Adds the attributes of the messages of a span. */
 function withMessages(attributes: Attributes, messages: readonly DeliveredMessage[]): Attributes {
   const [first] = messages;
   if (first === undefined || messages.length > 1) {
     return { ...attributes, "messaging.batch.message_count": messages.length };
   }
   const { id, key, attempt } = first;
-  // Of a plain queue nothing is known.
+  // Messages of a plain queue have no id, key or attempt.
   if (id === undefined) return attributes;
   const more = { "messaging.message.id": id, "delayline.message.attempt": attempt };
   if (key === undefined) return { ...attributes, ...more };
   return { ...attributes, ...more, "delayline.message.key": key };
 }
 
-/** The links to the spans that have offered messages. */
+/** Links to the spans of the offers of these messages. */
 function linksOf(messages: readonly DeliveredMessage[]): Link[] {
   return messages.flatMap((message) => {
     const { id } = message;

@@ -3,7 +3,7 @@ import type { Attributes, Meter, ObservableCallback, ObservableCounter } from "@
 /**
  * A counter that is read when metrics are collected, so that counting itself costs next to nothing.
  *
- * Who counts with one set of attributes has to pass the same object each time.
+ * Counts are kept per attributes object, so callers must pass the same object for the same attributes.
  */
 export class Tally {
   readonly #counter: ObservableCounter;

@@ -7,24 +7,24 @@ export interface CollectMetricsOptions {
   /** Where the metrics are registered: `register`, or a `Registry`, of prom-client. */
   readonly registry: MetricsRegistry;
   /**
-   * The queues whose numbers are read from Redis at each scrape: their names, or `"all"` that are there. They need not be
-   * open. What this process has counted is printed of each queue that it has open, whatever stands here; so `[]` is for
-   * processes beside another one that reads the numbers.
+   * The queues whose numbers are read from Redis at each scrape: names, or `"all"` existing queues. They need not be open.
+   * The counters of this process are exported for every queue that it has open, whatever is given here. So use `[]` if
+   * another process reads the numbers.
    *
-   * Each costs a script of some 50 us at each scrape, and one that is not open another one; one in partitions costs a script for
-   * each. `"all"` also reads the names of all keys of the database, once a minute: some 300 us of Redis's time for a thousand.
+   * Each queue costs a script of about 50 us at each scrape, one more if it is not open, and one per partition. `"all"` also
+   * reads the names of all keys of the database once a minute: about 300 us of Redis's time per thousand.
    */
   readonly queues: readonly string[] | "all";
-  /** What the names of the metrics begin with. Defaults to `"delayline_"`, which the dashboard and the alerts expect. */
+  /** The prefix of the metrics' names. Defaults to `"delayline_"`, which the dashboard and the alerts expect. */
   readonly prefix?: string;
   /**
-   * How long a scrape may wait for Redis, in milliseconds: 1 to 60,000. What has not replied by then is left out, and counts as
-   * an error. It should be shorter than Prometheus's `scrape_timeout`. Defaults to 5,000.
+   * How long a scrape may wait for Redis, in milliseconds: 1 to 60,000. Queues that have not been read by then are left out
+   * and count as errors. It should be shorter than Prometheus's `scrape_timeout`. Defaults to 5,000.
    */
   readonly timeout?: number;
   /**
-   * Called with why the numbers of a queue, or without a name the list of queues, could not be read. What it throws is
-   * ignored. Defaults to nothing: `delayline_scrape_errors_total` counts.
+   * Called with the reason why the numbers of a queue (or, without a name, the list of queues) could not be read. Errors that
+   * it throws are ignored. Defaults to doing nothing; `delayline_scrape_errors_total` counts the errors anyway.
    */
   readonly onError?: (error: unknown, queue: string | undefined) => void;
 }
@@ -55,8 +55,8 @@ export function checkCollectMetrics(
   return settings;
 }
 
-/** What is undefined was not said. */
+/** The options without those that are undefined. */
 function defined<Options extends object>(options: Options): Options {
-  const said = Object.entries(options).filter(([, value]) => value !== undefined);
-  return Object.fromEntries(said) as Options;
+  const entries = Object.entries(options).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(entries) as Options;
 }

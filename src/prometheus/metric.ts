@@ -2,29 +2,29 @@
 export interface Sample {
   readonly labels: Readonly<Record<string, string | number>>;
   readonly value: number;
-  /** The name, where it is not that of the metric: with `_bucket` and the like behind it. */
+  /** The name, if it differs from the metric's: with a suffix such as `_bucket`. */
   readonly metricName?: string;
 }
 
-/** What a metric is, and where its values come from. */
+/** A metric's name, help, type, and the source of its values. */
 export interface MetricDefinition {
   readonly name: string;
   readonly help: string;
   readonly type: "gauge" | "counter" | "histogram";
-  /** Its values now, of which those with a suffix begin with `name`. */
+  /** Reads the current values. Names of samples with a suffix begin with `name`. */
   readonly read: (name: string) => Promise<readonly Sample[]>;
 }
 
 /**
- * A metric that is asked for its values when they are wanted, in the form in which a registry of prom-client asks. One that
- * is told each value would have to be emptied at each scrape, while another scrape reads it.
+ * A metric that a registry of prom-client asks for its values at each scrape. A metric of prom-client itself stores values,
+ * and would have to be emptied at each scrape, while another scrape may be reading it.
  */
 export class Metric {
-  /** An OpenMetrics registry takes the `_total` away from that of a counter. */
+  /** Not readonly: an OpenMetrics registry removes the `_total` of a counter. */
   name: string;
   readonly help: string;
   readonly type: MetricDefinition["type"];
-  /** Workers of a `cluster` read the same Redis, but count their own. */
+  /** Workers of a `cluster` read the same gauges from Redis, but have their own counters. */
   readonly aggregator: "max" | "sum";
   readonly #read: MetricDefinition["read"];
 
@@ -39,11 +39,11 @@ export class Metric {
   /** Called at each scrape. */
   async get(): Promise<object> {
     const { name, help, type, aggregator } = this;
-    // A registry adds its own labels.
+    // Copies, since a registry adds its own labels.
     const samples = await this.#read(name);
     return { name, help, type, aggregator, values: samples.map((sample) => ({ ...sample })) };
   }
 
-  /** A registry's `resetMetrics`. There is nothing to forget: the values are read. */
+  /** Called by a registry's `resetMetrics`. No values are stored here. */
   reset(): void {}
 }

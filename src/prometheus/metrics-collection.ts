@@ -26,14 +26,14 @@ export class MetricsCollection implements AsyncDisposable {
     const taken = this.#names.find((name) => registry.getSingleMetric(name) !== undefined);
     if (taken !== undefined) {
       throw new TypeError(
-        `cannot collect metrics, since the registry has ${taken} already: close what collects them, or give another prefix`,
+        `cannot collect metrics: the registry already has ${taken}; close the other collection, or set another prefix`,
       );
     }
     for (const definition of definitions) registry.registerMetric(new Metric(definition) as never);
   }
 
   /**
-   * Takes the metrics out of the registry, and ends a scrape that is under way: it gets what was read so far. The client stays
+   * Removes the metrics from the registry, and ends a scrape that is under way with the numbers read so far. The client stays
    * open. May be called twice.
    */
   close(): Promise<void> {
@@ -84,7 +84,7 @@ function definitionsOf(scraper: Scraper): MetricDefinition[] {
     })),
     {
       name: "scrape_errors_total",
-      help: "Readings that failed: of a queue's numbers, or without a label of the list of queues.",
+      help: "Failed readings of a queue's numbers, or without a label of the list of queues.",
       type: "counter",
       read: async () => {
         await scraper.read();

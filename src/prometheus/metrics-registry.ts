@@ -1,4 +1,4 @@
-/** What is used of a `Registry` of prom-client. Nothing else of that library is, and it is not loaded. */
+/** The part of prom-client's `Registry` that is used. The library itself is never loaded. */
 export interface MetricsRegistry {
   registerMetric(metric: never): void;
   getSingleMetric(name: string): unknown;

@@ -14,15 +14,15 @@ interface ProcessMetric<Of> {
   readonly of: keyof Of;
 }
 
-/** What this process has counted of each queue that it has open. */
+/** The counters of this process for each queue that it has open. */
 export const PROCESS_COUNTERS: readonly ProcessMetric<Counts>[] = [
   { name: "offered_total", help: "Messages that this process has offered.", of: "offered" },
   {
     name: "transferred_total",
-    help: "Messages and retries that this process has moved to where they are ready.",
+    help: "Messages and retries that this process has made ready.",
     of: "transferred",
   },
-  { name: "taken_total", help: "Messages that this process was handed out.", of: "taken" },
+  { name: "taken_total", help: "Messages that this process has taken.", of: "taken" },
   {
     name: "acknowledged_total",
     help: "Deliveries that this process has acknowledged.",
@@ -30,12 +30,12 @@ export const PROCESS_COUNTERS: readonly ProcessMetric<Counts>[] = [
   },
   {
     name: "retried_total",
-    help: "Deliveries that failed in this process, and whose message comes back.",
+    help: "Deliveries that failed in this process and whose message is retried.",
     of: "retried",
   },
   {
     name: "reclaimed_total",
-    help: "Messages that this process has taken from a consumer that died.",
+    help: "Messages that this process has taken from a dead consumer.",
     of: "reclaimed",
   },
   {
@@ -51,7 +51,7 @@ export const PROCESS_COUNTERS: readonly ProcessMetric<Counts>[] = [
   },
 ];
 
-/** What this process has measured. */
+/** The histograms of this process. */
 export const PROCESS_HISTOGRAMS: readonly ProcessMetric<Histograms>[] = [
   {
     name: "system_lateness_seconds",
@@ -73,7 +73,7 @@ export function countsOf(
   return Array.from(all, ([queue, counters]) => ({ labels: { queue }, value: counters[of] }));
 }
 
-/** `name` is that of the metric. What was never measured is left out: each histogram has more than twenty series. */
+/** `name` is the metric's name. Empty histograms are left out, since each has more than twenty series. */
 export function bucketsOf(
   { of }: ProcessMetric<Histograms>,
   name: string,
@@ -94,7 +94,7 @@ export function bucketsOf(
   });
 }
 
-/** How many were no longer than each bound (s). */
+/** For each bound (s), how many values were not above it. */
 function cumulative({ bounds, counts, count }: HistogramSnapshot): [string | number, number][] {
   let sum = 0;
   const buckets = bounds.map((bound, i): [number, number] => {

@@ -6,11 +6,11 @@ interface QueueGauge {
   /** Without the prefix. */
   readonly name: string;
   readonly help: string;
-  /** Undefined: there is none, and nothing is printed. */
+  /** Undefined if there is no value; the sample is then left out. */
   readonly of: (numbers: QueueNumbers, serverTime: number) => number | undefined;
 }
 
-/** What Redis tells of each queue, in Prometheus's units. */
+/** The gauges of each queue, read from Redis, in Prometheus's units. */
 export const QUEUE_GAUGES: readonly QueueGauge[] = [
   {
     name: "delayed",
@@ -24,12 +24,12 @@ export const QUEUE_GAUGES: readonly QueueGauge[] = [
   },
   {
     name: "overdue_seconds",
-    help: "For how long the earliest message or retry has been due without being moved; 0: none is due.",
+    help: "How long the earliest message or retry has been due without being moved; 0 if none is due.",
     of: ({ nextDeadline = Infinity }, serverTime) => Math.max(0, serverTime - nextDeadline) / 1000,
   },
   {
     name: "next_deadline_timestamp_seconds",
-    help: "The earliest deadline of a message or retry, in seconds since 1970; absent: there is none.",
+    help: "The earliest deadline of a message or retry, in seconds since 1970; absent if there is none.",
     of: ({ nextDeadline }) => inSeconds(nextDeadline),
   },
   {
@@ -39,14 +39,14 @@ export const QUEUE_GAUGES: readonly QueueGauge[] = [
   },
   {
     name: "oldest_ready_age_seconds",
-    help: "For how long the oldest ready message of a reliable queue has been ready; 0: none is.",
+    help: "How long the oldest ready message of a reliable queue has been ready; 0 if none is.",
     of: ({ oldestReadyAge, consumers }) =>
-      // Of a plain queue nobody knows.
+      // A plain queue stores no times, and has no consumers.
       inSeconds(oldestReadyAge) ?? (consumers === undefined ? undefined : 0),
   },
   {
     name: "in_flight",
-    help: "Messages of a reliable queue that are in the hands of consumers.",
+    help: "Messages of a reliable queue that consumers hold.",
     of: ({ inFlight }) => inFlight,
   },
   {
@@ -61,29 +61,29 @@ export const QUEUE_GAUGES: readonly QueueGauge[] = [
   },
   {
     name: "quarantined",
-    help: "Messages that nobody could read.",
+    help: "Unreadable messages.",
     of: ({ quarantined }) => quarantined,
   },
   {
     name: "consumers",
-    help: "Consumers that the groups of a reliable queue know.",
+    help: "Consumers in the groups of a reliable queue.",
     of: ({ consumers }) => consumers,
   },
   {
     name: "listeners",
-    help: "Processes that hear the queue's wake-ups: those that move its messages, and those that take.",
+    help: "Processes that are subscribed to the queue's wake-ups, because they move or take its messages.",
     of: ({ listeners }) => listeners,
   },
 ];
 
-/** Of the whole queue only. */
+/** A gauge of the whole queue, without partitions. */
 export const PAUSED = {
   name: "paused",
   help: "Whether the queue is paused (1), or not (0).",
   of: ({ isPaused }: QueueStats) => (isPaused ? 1 : 0),
 } as const;
 
-/** The samples of a gauge: one of an ordinary queue, and one of each partition. */
+/** The samples of a gauge: one for an ordinary queue, and one for each partition. */
 export function samplesOf(
   { of }: Pick<QueueGauge, "of">,
   all: ReadonlyMap<string, QueueStats>,

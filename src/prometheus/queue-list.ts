@@ -1,8 +1,8 @@
 import type { Delayline } from "../client/delayline.ts";
 
 /**
- * The names of the queues whose numbers are read. Where it is all of them, the keys are gone through once a minute, beside the
- * scrapes: only the first one waits for it.
+ * The names of the queues whose numbers are read. With `"all"` it searches the keys of Redis once a minute, in the
+ * background: only the first scrape waits for the search.
  */
 export class QueueList {
   readonly #line: Delayline;
@@ -23,14 +23,14 @@ export class QueueList {
     this.#onError = onError;
   }
 
-  /** Never rejects. `open` returns those that the client has open. */
+  /** Never rejects. `open` returns the names of the queues that the client has open. */
   async names(open: () => Iterable<string>): Promise<readonly string[]> {
     if (this.#queues !== "all") return this.#queues;
     if (performance.now() - this.#foundAt >= MAX_AGE) {
       this.#search ??= this.#find().finally(() => (this.#search = undefined));
     }
     if (this.#found === undefined) await this.#search;
-    // A plain queue that has been idle for an hour is not found, but may be open.
+    // The search does not find an empty plain queue that has been idle for an hour, but the client may have it open.
     return [...new Set([...open(), ...(this.#found ?? [])])];
   }
 
@@ -52,5 +52,5 @@ export class QueueList {
   }
 }
 
-/** Milliseconds after which the queues are looked for again. */
+/** Milliseconds between two searches. */
 const MAX_AGE = 60_000;

@@ -6,18 +6,18 @@ import type { CollectMetricsOptions } from "./collect-metrics-options.ts";
 import { QueueList } from "./queue-list.ts";
 
 /**
- * Reads the numbers of the queues, once for all metrics of a scrape: they all ask in one turn. A scrape that begins meanwhile
- * gets the same numbers.
+ * Reads the numbers of the queues once for all metrics of a scrape, which ask in the same turn of the event loop. A scrape
+ * that begins during a reading gets the same numbers.
  *
- * A reading ends with its timeout, whatever Redis does. A queue that has not replied by then, or that has refused, is left
- * out, and counts as an error.
+ * A reading ends with its timeout, whatever Redis does. A queue that has not been read by then, or was refused, is left out
+ * and counts as an error.
  */
 export class Scraper {
   readonly #line: Delayline;
   readonly #list: QueueList;
   readonly #timeout: number;
   readonly #onError: (error: unknown, queue: string | undefined) => void;
-  /** How many readings have failed, by queue, from the first one on; undefined: those of the list of queues. */
+  /** Failed readings so far, by queue; the key undefined stands for the list of queues. */
   readonly #errors = new Map<string | undefined, number>([[undefined, 0]]);
   #reading: Promise<ReadonlyMap<string, QueueStats>> | undefined;
   #ending: AbortController | undefined;
@@ -31,12 +31,12 @@ export class Scraper {
     this.#list = new QueueList(line, options.queues, (error) => this.#failed(error, undefined));
   }
 
-  /** How many readings have failed so far, of each queue of which one has; undefined: those of the list of queues. */
+  /** Failed readings so far, for each queue that has any; the key undefined stands for the list of queues. */
   get errors(): ReadonlyMap<string | undefined, number> {
     return this.#errors;
   }
 
-  /** What this process has counted, by queue: read once for all metrics that ask in one turn. */
+  /** The counters of this process by queue, read once for all metrics that ask in the same turn of the event loop. */
   get counters(): ReadonlyMap<string, QueueCounters> {
     if (this.#counters === undefined) {
       this.#counters = this.#line.counters;
@@ -45,13 +45,13 @@ export class Scraper {
     return this.#counters;
   }
 
-  /** The numbers of the queues that replied, by their names. Never rejects. */
+  /** The numbers of the queues that could be read, by name. Never rejects. */
   read(): Promise<ReadonlyMap<string, QueueStats>> {
     this.#reading ??= this.#read().finally(() => (this.#reading = undefined));
     return this.#reading;
   }
 
-  /** Ends the reading that is under way; from now on nothing is read. */
+  /** Ends the reading that is under way. Later readings return nothing. */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#ending?.abort();
@@ -75,7 +75,7 @@ export class Scraper {
     await Promise.race([reading, aborted]);
     clearTimeout(timer);
     if (!this.#isClosed) for (const queue of unread) this.#failed(signal.reason, queue);
-    // What comes too late is no part of this scrape.
+    // A copy: later replies are not part of this scrape.
     return new Map(found);
   }
 
@@ -88,7 +88,7 @@ export class Scraper {
     if (signal.aborted) return;
     unread.delete(undefined);
     for (const name of names) unread.add(name);
-    // Queues come and go: what is gone is not remembered for ever.
+    // Forget queues that are gone, or the map would grow for ever.
     for (const name of this.#errors.keys()) {
       if (name !== undefined && !unread.has(name)) this.#errors.delete(name);
     }
@@ -114,10 +114,10 @@ export class Scraper {
     try {
       this.#onError(error, queue);
     } catch {
-      // It is the user's, and a scrape goes on.
+      // An error of the user's callback must not end the scrape.
     }
   }
 }
 
-/** Queues that are asked at once: Redis is not kept from others, and a scrape of a thousand takes some 100 ms. */
+/** Queues that are read at once. Redis stays free for other clients, and a scrape of a thousand takes about 100 ms. */
 const AT_ONCE = 16;

@@ -1,9 +1,8 @@
 /**
- * `delayline/redisson`: codecs for what Redisson's codecs write, named as they are there.
+ * `delayline/redisson`: counterparts of Redisson's codecs, with the same names.
  *
- * Those with a partner among the built-in ones are not repeated here: `StringCodec` is `"string"`,
- * `ByteArrayCodec` is `"bytes"`, `TypedJsonJacksonCodec` is `"json"`, or `"msgpack"` over a
- * `MessagePackFactory`.
+ * Redisson codecs that a built-in codec covers are not repeated: `StringCodec` is `"string"`, `ByteArrayCodec` is
+ * `"bytes"`, `TypedJsonJacksonCodec` is `"json"`, or `"msgpack"` over a `MessagePackFactory`.
  *
  * @module
  */

@@ -1,6 +1,6 @@
-/** The names of Java classes, and what their values look like between type ids. */
+/** The names of Java classes, and the shapes of their values behind a type id. */
 
-/** Whether a text can be what `Class.getName()` gives, or Jackson's form of it with `<...>`. */
+/** Whether a text can be a result of `Class.getName()`, or Jackson's form of it with `<...>`. */
 export function isClassName(text: string): boolean {
   return text.length <= MAX_LENGTH && CLASS_NAME.test(text);
 }
@@ -13,10 +13,10 @@ const CLASS_NAME = new RegExp(
   "u",
 );
 
-/** In a package, and with a capital letter, as all classes have but the texts that are none. */
+/** An array class, or a name with a package and a capital letter: ordinary texts rarely look like that. */
 const QUALIFIED_NAME = /^\[|\.[\p{Lu}_$][\p{L}\p{N}_$]*(?:<.*>)?$/u;
 
-/** What a class may hold, where that is known: a text in the first place may be just a text. */
+/** The values that some classes may hold. If the value does not fit, the first element of the array is an ordinary text. */
 const SHAPES: Readonly<Record<string, (value: unknown) => boolean>> = {
   "java.lang.Long": isWhole,
   "java.lang.Integer": isWhole,
@@ -33,14 +33,14 @@ const SHAPES: Readonly<Record<string, (value: unknown) => boolean>> = {
 
 const NOT_FINITE = new Set<unknown>(["NaN", "Infinity", "-Infinity"]);
 
-/** Whether an array of these two is a type id and its value, and not just a list. */
+/** Whether an array of these two is a type id and its value, rather than a list. */
 export function isWrapper(javaClass: string, value: unknown): boolean {
   if (!isClassName(javaClass) || !QUALIFIED_NAME.test(javaClass)) return false;
   const shape = Object.hasOwn(SHAPES, javaClass) ? SHAPES[javaClass] : undefined;
   return value === null || shape === undefined || shape(value);
 }
 
-/** Whether the writer would choose the same class by itself. */
+/** Whether a writer would choose the same class for the plain value. */
 export function isNatural(javaClass: string, plain: unknown): boolean {
   switch (javaClass) {
     case "java.util.ArrayList":
@@ -54,7 +54,7 @@ export function isNatural(javaClass: string, plain: unknown): boolean {
   }
 }
 
-/** As a number, or as an ObjectMapper of the user's own may write it. */
+/** A date as a number, or as a text that a custom ObjectMapper writes. */
 function isDate(value: unknown): boolean {
   return isWhole(value) || (typeof value === "string" && !Number.isNaN(Date.parse(value)));
 }

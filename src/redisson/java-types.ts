@@ -2,40 +2,40 @@
  * Jackson's type ids, as Redisson's `JsonJacksonCodec` and `MsgPackJacksonCodec` turn them on
  * (default typing `NON_FINAL`, as a property).
  *
- * Java reads and writes every value whose declared type is `Object` (a payload, what is in a
- * collection or in a map, a field that is declared so) with its class:
- * - strings, booleans, ints and doubles stand as they are;
- * - maps and beans carry a property `@class`;
- * - all else is an array of two, the class and the value: `["java.lang.Long",5]`,
- *   `["java.util.ArrayList",[1,2]]`, `["java.util.Date",1000]`.
- * In the fields of a bean the declared type decides: a `Long`, `Date` or `List` has its class, a
- * `long`, `int`, `String`, `byte[]`, `String[]` has none.
+ * Java reads and writes every value whose declared type is `Object` (a payload, an element of a collection or map, a field
+ * declared as `Object`) with its class:
+ * - strings, booleans, ints and doubles are plain;
+ * - maps and beans have a property `@class`;
+ * - any other value is an array of two, the class and the value: `["java.lang.Long",5]`, `["java.util.ArrayList",[1,2]]`,
+ *   `["java.util.Date",1000]`.
+ * In the fields of a bean the declared type decides: a `Long`, `Date` or `List` has its class, a `long`, `int`, `String`,
+ * `byte[]` or `String[]` has none.
  */
 import { UnreadableError } from "../codecs/unreadable-error.ts";
 import { isClassName, isNatural, isWrapper } from "./java-class.ts";
 import { JavaValue } from "./java-value.ts";
 
-/** How a codec with type ids treats JavaScript's objects. */
+/** How a codec with type ids treats JavaScript objects. */
 export interface JacksonOptions {
   /**
-   * The Java class to write an object as: its fully qualified name, or undefined for a map
-   * (`java.util.LinkedHashMap`). Called for plain objects and instances of classes.
+   * Returns the fully qualified name of the Java class to write an object as, or undefined for a map
+   * (`java.util.LinkedHashMap`). Called for plain objects and instances of classes. Defaults to maps.
    *
-   * Java makes an instance of whatever class is named. Do not let it come from untrusted input.
+   * Java instantiates whatever class is named, so the name must not come from untrusted input.
    */
   readonly classOf?: (value: object) => string | undefined;
 
   /**
-   * Whether what Java wrote keeps its class, so that it can be written back with the same.
+   * Whether values that Java wrote keep their classes, so that they can be written back with the same.
    *
-   * What JavaScript has no type of its own for then comes as a {@link JavaValue}: beans, and
-   * collections other than `ArrayList` and `LinkedHashMap`; a `Long` comes as a `bigint`. Defaults to
-   * `false`: plain objects, arrays and numbers.
+   * Values without a JavaScript type of their own are then read as {@link JavaValue}: beans, and collections other than
+   * `ArrayList` and `LinkedHashMap`. A `Long` is read as a `bigint`. Defaults to `false`: plain objects, arrays and
+   * numbers.
    */
   readonly keepTypes?: boolean;
 }
 
-/** What a writer of JSON or MessagePack is given: type ids are ordinary strings by now. */
+/** The input of a writer of JSON or MessagePack, in which type ids are ordinary strings. */
 export type Tree =
   | null
   | boolean
@@ -46,14 +46,14 @@ export type Tree =
   | readonly Tree[]
   | ReadonlyMap<string, Tree>;
 
-/** Puts type ids in and takes them out. */
+/** Adds type ids to payloads, and removes them. */
 export class JavaTypes {
   readonly #classOf: (value: object) => string | undefined;
   readonly #keepTypes: boolean;
   readonly #isText: boolean;
 
   /**
-   * @param isText whether the format has no bytes, no NaN and no infinities of its own.
+   * @param isText whether the format is text: without bytes, NaN and infinities.
    * @throws {TypeError} if an option is not legal.
    */
   constructor(options: JacksonOptions, isText: boolean) {
@@ -76,7 +76,7 @@ export class JavaTypes {
   /**
    * A payload with its type ids.
    *
-   * @throws {TypeError | RangeError} for what has no Java form.
+   * @throws {TypeError | RangeError} if a value has no Java form.
    */
   toJava(payload: unknown): Tree {
     return this.#toJava(payload, OBJECT, 0);
@@ -89,7 +89,7 @@ export class JavaTypes {
 
   #toJava(value: unknown, position: Position, depth: number): Tree {
     if (depth > MAX_DEPTH) {
-      throw new RangeError(`the payload is nested more than ${MAX_DEPTH} deep, or holds itself`);
+      throw new RangeError(`the payload is nested more than ${MAX_DEPTH} deep, or contains itself`);
     }
     switch (typeof value) {
       case "undefined":
@@ -116,7 +116,7 @@ export class JavaTypes {
     if (value instanceof Date) return ["java.util.Date", milliseconds(value)];
     if (value instanceof Uint8Array) {
       const plain = this.#plainBytes(value);
-      // A field declared byte[] takes no class; as a whole payload, bytes speak for themselves.
+      // A field declared byte[] has no class. A whole payload of bytes needs none, unless the format is text.
       const isPlain = position === FIELD || (depth === 0 && !this.#isText);
       return isPlain ? plain : ["[B", plain];
     }
@@ -130,13 +130,13 @@ export class JavaTypes {
     const javaClass = this.#classOf(value);
     if (javaClass === undefined) return this.#fields(MAP, Object.entries(value), depth);
     if (typeof javaClass !== "string" || !isClassName(javaClass)) {
-      throw new TypeError("classOf must answer the name of a Java class, or undefined");
+      throw new TypeError("classOf must return the name of a Java class, or undefined");
     }
     const fields = Object.entries(value).filter(([key]) => key !== "@class");
     return this.#fields(javaClass, fields, depth);
   }
 
-  /** What the user has given a class, or has said to have none. */
+  /** A value for which the user has chosen the class, or none. */
   #javaValue({ javaClass, value }: JavaValue, depth: number): Tree {
     if (javaClass !== undefined && !isClassName(javaClass)) {
       throw new TypeError("a JavaValue must have the name of a Java class, or undefined");
@@ -165,7 +165,7 @@ export class JavaTypes {
     entries: Iterable<readonly [unknown, unknown]>,
     depth: number,
   ): Tree {
-    // In a map all values are declared as Object; in a bean there is no telling.
+    // The values of a map are declared as Object; the declared types of a bean's fields are unknown.
     const position = javaClass?.startsWith("java.util.") ? OBJECT : FIELD;
     const fields = new Map<string, Tree>();
     if (javaClass !== undefined) fields.set("@class", javaClass);
@@ -174,7 +174,7 @@ export class JavaTypes {
         throw new TypeError(`the keys of a Map must be strings or numbers, got a ${typeof key}`);
       }
       if (key === "@class") {
-        // Who can choose a class can make Java run its code.
+        // Whoever chooses a class can make Java run its code.
         throw new TypeError("a payload must not have a property @class: use classOf or JavaValue");
       }
       if (value !== undefined) fields.set(String(key), this.#toJava(value, position, depth + 1));
@@ -193,7 +193,7 @@ export class JavaTypes {
     if (Array.isArray(value)) return this.#arrayFromJava(value, depth);
     if (!isPlainObject(value)) return value;
     const { "@class": javaClass } = value;
-    // fromEntries defines properties, so that a key like __proto__ is one of its own.
+    // fromEntries defines properties, so a key such as __proto__ becomes an own property.
     const fields = Object.fromEntries(
       Object.entries(value)
         .filter(([key]) => key !== "@class" || typeof javaClass !== "string")
@@ -205,7 +205,7 @@ export class JavaTypes {
 
   #arrayFromJava(array: readonly unknown[], depth: number): unknown {
     const [javaClass, value] = array;
-    // A List.of("a", "b") or a String[] has no class either, and Java itself cannot read those back.
+    // List.of("a", "b") and String[] have no class either; Java itself cannot read those back.
     if (array.length !== 2 || typeof javaClass !== "string" || !isWrapper(javaClass, value)) {
       const items = array.map((item) => this.#fromJava(item, depth + 1));
       return this.#keepTypes ? new JavaValue(undefined, items) : items;
@@ -240,15 +240,15 @@ export class JavaTypes {
 
 const OPTIONS = ["classOf", "keepTypes"];
 
-/** Java's map that keeps the order of its keys, as JavaScript's objects do. */
+/** Java's map that keeps the order of its keys, as JavaScript objects do. */
 const MAP = "java.util.LinkedHashMap";
 
 type Position = typeof OBJECT | typeof FIELD;
 
-/** Declared as `Object`: each value has its class. */
+/** Declared as `Object`: each value has a class. */
 const OBJECT = "object";
 
-/** A field of a bean, whose declared type we do not know. */
+/** A field of a bean, whose declared type is unknown. */
 const FIELD = "field";
 
 const MAX_DEPTH = 1000;

@@ -1,15 +1,15 @@
 /**
- * A value with the Java class that it has, or is to have, on the other side.
+ * A value with its Java class.
  *
- * For what JavaScript has no type of its own for: `new JavaValue("java.util.HashSet", ["a"])`,
+ * For values without a JavaScript type of their own: `new JavaValue("java.util.HashSet", ["a"])`,
  * `new JavaValue("java.lang.Double", 5)`, `new JavaValue("com.acme.Order", { id: "x1" })`.
  *
- * Without a class it is written as it is, without a type id, as the Jackson codecs do for fields
- * declared as an array (`String[]`, `int[]`): `new JavaValue(undefined, ["a", "b"])`.
+ * Without a class the value is written without a type id, as the Jackson codecs do for fields declared as an array
+ * (`String[]`, `int[]`): `new JavaValue(undefined, ["a", "b"])`.
  */
 export class JavaValue<T = unknown> {
   constructor(
-    /** The fully qualified name, as `Class.getName()` gives it. */
+    /** The fully qualified name, as returned by `Class.getName()`. */
     readonly javaClass: string | undefined,
     readonly value: T,
   ) {}

@@ -4,15 +4,15 @@ import { decodeUtf8 } from "../codecs/utf8.ts";
 import { JavaTypes, type JacksonOptions, type Tree } from "./java-types.ts";
 
 /**
- * Redisson's `JsonJacksonCodec`: JSON with Java's class names in it.
+ * Redisson's `JsonJacksonCodec`: JSON that contains Java's class names.
  *
- * Writes objects as `java.util.LinkedHashMap` (or as `classOf` says), arrays as `ArrayList`, `Set` as
- * `LinkedHashSet`, `Date` as `java.util.Date`, `bigint` as `Long` (`BigInteger` beyond 64 bits), bytes
- * as `byte[]`. A number is an int, a long or a double by its value: a bean's field that is declared
- * `Long` needs a `bigint`. For all else there is `JavaValue`.
+ * Writes objects as `java.util.LinkedHashMap` (or as `classOf` says), arrays as `ArrayList`, `Set` as `LinkedHashSet`,
+ * `Date` as `java.util.Date`, `bigint` as `Long` (`BigInteger` beyond 64 bits), bytes as `byte[]`. The value of a number
+ * decides whether it is an int, a long or a double; a bean's field that is declared `Long` needs a `bigint`. For other
+ * classes use `JavaValue`.
  *
- * Reads all of that without the class names. A whole number from 2^53 on comes as a `bigint`. What Java
- * writes without a class comes as it stands: `byte[]` as its base64 text, enums as their names.
+ * Reads all of these without the class names. Whole numbers from 2^53 on are read as `bigint`. Values that Java writes
+ * without a class are read as they are: `byte[]` as base64 text, enums as their names.
  */
 export class JsonJacksonCodec<T = unknown> implements Codec<T> {
   readonly name = "JsonJacksonCodec";
@@ -23,7 +23,7 @@ export class JsonJacksonCodec<T = unknown> implements Codec<T> {
     this.#types = new JavaTypes(options, true);
   }
 
-  /** @throws {TypeError | RangeError} for what has no Java form: functions, cycles, `@class`. */
+  /** @throws {TypeError | RangeError} if a value has no Java form: functions, cycles, `@class`. */
   encode(payload: T): Uint8Array {
     return Buffer.from(jsonText(this.#types.toJava(payload)));
   }
@@ -46,7 +46,7 @@ function jsonText(tree: Tree): string {
   return Array.isArray(tree) ? `[${tree.map(jsonText).join(",")}]` : `${tree as boolean | null}`;
 }
 
-/** Whole numbers as such up to 2^53, and all others so that Java reads a double. */
+/** Whole numbers up to 2^53 as such; all others in a form that Java reads as a double. */
 function numberText(value: number): string {
   if (Object.is(value, -0)) return "-0.0";
   return Number.isInteger(value) && !Number.isSafeInteger(value)
@@ -55,7 +55,7 @@ function numberText(value: number): string {
 }
 
 function quoted(text: string): string {
-  // Control characters; and surrogates one by one, in pairs or not.
+  // Control characters, and each surrogate by itself, paired or not.
   // oxlint-disable-next-line no-control-regex
   return `"${text.replaceAll(/["\\\u0000-\u001f\ud800-\udfff]/g, escaped)}"`;
 }

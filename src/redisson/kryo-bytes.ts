@@ -1,10 +1,10 @@
 /**
- * The number and text formats of Kryo 5 (its `Input` and `Output`): 7 bits per byte, least significant
- * first; texts as UTF-16 units, each in one to three bytes.
+ * The formats of numbers and texts in Kryo 5 (its `Input` and `Output`): numbers with 7 bits per byte, least significant
+ * first; texts as UTF-16 units of one to three bytes each.
  */
 import { UnreadableError } from "../codecs/unreadable-error.ts";
 
-/** Reads from a buffer and never beyond it. */
+/** Reads from a buffer, never beyond its end. */
 export class KryoReader {
   readonly #bytes: Buffer;
   #position = 0;
@@ -21,7 +21,7 @@ export class KryoReader {
     return this.take(1).readUInt8();
   }
 
-  /** The next bytes; they share memory with what is read. */
+  /** The next bytes; they share memory with the buffer. */
   take(count: number): Buffer {
     const end = this.#position + count;
     if (end > this.#bytes.length) throw new UnreadableError("the bytes are cut off");
@@ -30,12 +30,12 @@ export class KryoReader {
     return taken;
   }
 
-  /** A 32-bit number of one to five bytes, without a sign. */
+  /** An unsigned 32-bit number of one to five bytes. */
   varint(): number {
     return this.#int(this.byte(), 7);
   }
 
-  /** A 64-bit number, without a sign, of one to nine bytes, the ninth of 8 bits. */
+  /** An unsigned 64-bit number of one to nine bytes; the ninth has 8 bits. */
   varlong(): bigint {
     let value = 0n;
     for (let shift = 0n; shift < 56n; shift += 7n) {
@@ -55,7 +55,7 @@ export class KryoReader {
     return this.#units(count - 1);
   }
 
-  /** A number whose first byte has so many bits of it, and above them the flag that it goes on. */
+  /** A number whose first byte holds `bits` bits, and above them the flag that more bytes follow. */
   #int(first: number, bits: number): number {
     const goesOn = 1 << bits;
     let value = first & (goesOn - 1);
@@ -70,7 +70,7 @@ export class KryoReader {
     return value;
   }
 
-  /** Up to and including the byte with the eighth bit. */
+  /** Reads up to and including the byte whose eighth bit is set. */
   #ascii(first: number): string {
     const units = [first];
     let byte: number;
@@ -82,7 +82,7 @@ export class KryoReader {
   }
 
   #units(count: number): string {
-    // Each has a byte at least: do not make room for what cannot be there.
+    // Each unit has at least one byte: do not allocate memory for a count that cannot be true.
     if (count > this.#bytes.length - this.#position) throw new UnreadableError("a text is cut off");
     const units = Buffer.alloc(count * 2);
     for (let i = 0; i < count; i++) units.writeUInt16LE(this.#unit(), i * 2);
@@ -104,12 +104,12 @@ export class KryoReader {
   }
 }
 
-/** A 32-bit number without a sign. */
+/** An unsigned 32-bit number. */
 export function varint(value: number): Buffer {
   return varlong(BigInt(value >>> 0));
 }
 
-/** A 64-bit number, of whatever sign, by its bits. */
+/** The bits of a 64-bit number, signed or not. */
 export function varlong(value: bigint): Buffer {
   const bytes: number[] = [];
   let rest = BigInt.asUintN(64, value);
@@ -120,7 +120,7 @@ export function varlong(value: bigint): Buffer {
   return Buffer.from([...bytes, Number(rest)]);
 }
 
-/** Small numbers of both signs become small numbers without one. */
+/** Maps small signed numbers to small unsigned ones. */
 export function zigzag(value: bigint): bigint {
   return BigInt.asUintN(64, (value << 1n) ^ (value >> 63n));
 }
@@ -139,7 +139,7 @@ export function text(value: string): Buffer {
   return Buffer.concat([flagged(count + 1), utf16(value)]);
 }
 
-/** A number behind the bit that says: a count, not ASCII. */
+/** The count in front of a text, with the bit that marks a text as not ASCII. */
 function flagged(value: number): Buffer {
   if (value < 0x40) return Buffer.of(0x80 | value);
   return Buffer.concat([Buffer.of(0xc0 | (value & 0x3f)), varint(value >>> 6)]);

@@ -2,10 +2,10 @@ import { UnreadableError } from "../codecs/unreadable-error.ts";
 import { text, unzigzag, varint, varlong, zigzag, type KryoReader } from "./kryo-bytes.ts";
 import { compact } from "./long-codec.ts";
 
-/** What `Kryo5Codec` carries. Whole numbers from 2^53 on come as `bigint`. */
+/** The values that `Kryo5Codec` carries. Whole numbers from 2^53 on are read as `bigint`. */
 export type KryoScalar = string | number | bigint | boolean | null | Date | Uint8Array;
 
-/** The id of classes that Kryo does not know by a number: their name follows. */
+/** The id of classes that Kryo has not numbered; their name follows. */
 export const BY_NAME = 1;
 
 /** A class, and how Kryo 5 reads and writes its values. */
@@ -16,7 +16,7 @@ interface Scalar {
   read(reader: KryoReader): KryoScalar;
 }
 
-/** The numbered ones are registered by Kryo itself, in this order. */
+/** Kryo itself registers the numbered classes, in this order. */
 export const SCALARS: readonly Scalar[] = [
   {
     id: 2,
@@ -151,7 +151,7 @@ export const SCALARS: readonly Scalar[] = [
   },
 ];
 
-/** Jackson and we agree on a thousand digits; this is somewhat more. */
+/** Jackson reads at most a thousand digits; this is slightly more. */
 const MAX_BITS = 4096;
 
 function readDate(reader: KryoReader): Date | null {
@@ -163,7 +163,7 @@ function readDate(reader: KryoReader): Date | null {
   return date;
 }
 
-/** What follows its size plus one; 0 is Java's null. */
+/** A value behind its size plus one; 0 is Java's null. */
 function sized<T>(reader: KryoReader, read: (size: number) => T): T | null {
   const size = reader.varint();
   return size === 0 ? null : read(size - 1);

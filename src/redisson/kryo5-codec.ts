@@ -5,28 +5,28 @@ import { KryoReader, text } from "./kryo-bytes.ts";
 import { BY_NAME, SCALARS, type KryoScalar } from "./kryo-scalars.ts";
 
 /**
- * Redisson's `Kryo5Codec`, its default since 3.19, for scalars; without `useReferences` and
- * `allowedClasses`, as Redisson makes it.
+ * Redisson's `Kryo5Codec`, its default since 3.19, for scalars; without `useReferences` and `allowedClasses`, which is
+ * Redisson's default.
  *
- * Writes `string`, `boolean` and null as such, `Date` as `java.util.Date`, bytes as `byte[]`, a
- * `bigint` as `Long` (`BigInteger` beyond 64 bits), and a number as `Integer`, `Long` or `Double`, by
- * its value. `new JavaValue("java.lang.Double", 5)` chooses another: `Byte`, `Short`, `Integer`,
- * `Long`, `Float`, `Double`, `Character`, `java.math.BigInteger`, `java.util.UUID` (as text).
+ * Writes `string`, `boolean` and null as such, `Date` as `java.util.Date`, bytes as `byte[]`, a `bigint` as `Long`
+ * (`BigInteger` beyond 64 bits), and a number as `Integer`, `Long` or `Double`, by its value.
+ * `new JavaValue("java.lang.Double", 5)` chooses the class: `Byte`, `Short`, `Integer`, `Long`, `Float`, `Double`,
+ * `Character`, `java.math.BigInteger`, `java.util.UUID` (as text).
  *
- * Reads all of these. It does not carry objects: Kryo writes the fields of a class without their names,
- * so only the class itself can tell what they are. Use `TypedJsonJacksonCodec`, or the same over a
- * `MessagePackFactory`, in Java, and `"json"` or `"msgpack"` here.
+ * Reads all of these. It does not carry objects: Kryo writes the fields of a class without their names, so only that class
+ * can read them. Use `TypedJsonJacksonCodec`, alone or over a `MessagePackFactory`, in Java, and `"json"` or `"msgpack"`
+ * here.
  */
 export class Kryo5Codec<T extends KryoScalar | JavaValue = KryoScalar> implements Codec<T> {
   readonly name = "Kryo5Codec";
 
-  /** @throws {TypeError | RangeError} for objects, and for what its Java class cannot hold. */
+  /** @throws {TypeError | RangeError} for objects, and for values that their Java class cannot hold. */
   encode(payload: T): Uint8Array {
     if (payload === null || payload === undefined) return Buffer.of(NULL);
     const { javaClass, value } = payload instanceof JavaValue ? payload : natural(payload);
     const scalar = SCALARS.find((each) => each.javaClass === javaClass);
     if (scalar === undefined)
-      throw new TypeError(`Kryo5Codec carries scalars only here: ${REMEDY}`);
+      throw new TypeError(`Kryo5Codec only carries scalars here: ${REMEDY}`);
     const head =
       scalar.id === BY_NAME
         ? Buffer.concat([Buffer.of(BY_NAME, 0), text(scalar.javaClass)])
@@ -37,7 +37,7 @@ export class Kryo5Codec<T extends KryoScalar | JavaValue = KryoScalar> implement
   decode(bytes: Buffer): T {
     const reader = new KryoReader(bytes);
     const value = readClassAndValue(reader);
-    if (!reader.isAtEnd) throw new UnreadableError("there are more bytes behind the value");
+    if (!reader.isAtEnd) throw new UnreadableError("there are more bytes after the value");
     return value as T;
   }
 }
@@ -76,7 +76,7 @@ function readClassAndValue(reader: KryoReader): KryoScalar {
   if (id === NULL) return null;
   let scalar: (typeof SCALARS)[number] | undefined;
   if (id === BY_NAME) {
-    // The number that the name would have for the rest of the message.
+    // The number of this class for the rest of the message. The first one is 0.
     if (reader.varint() !== 0) throw new UnreadableError("a class is malformed");
     const name = reader.text();
     scalar = SCALARS.find((each) => each.javaClass === name);
@@ -85,7 +85,7 @@ function readClassAndValue(reader: KryoReader): KryoScalar {
   }
   if (scalar === undefined) {
     throw new UnreadableError(
-      `the message is an object, or not of Kryo5Codec, which carries scalars only here: ${REMEDY}`,
+      `the message is an object, or was not written by Kryo5Codec, which only carries scalars here: ${REMEDY}`,
     );
   }
   return scalar.read(reader);

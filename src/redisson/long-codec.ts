@@ -4,7 +4,7 @@ import { UnreadableError } from "../codecs/unreadable-error.ts";
 /**
  * Redisson's `LongCodec` (and `IntegerCodec`): a whole number of 64 bits as decimal text.
  *
- * Takes numbers below 2^53 and `bigint`. Gives a number, or a `bigint` from 2^53 on.
+ * Writes numbers below 2^53 and `bigint`. Reads a number, or a `bigint` from 2^53 on.
  */
 export class LongCodec implements Codec<number | bigint> {
   readonly name = "LongCodec";
@@ -15,7 +15,7 @@ export class LongCodec implements Codec<number | bigint> {
       throw new TypeError(`LongCodec takes whole numbers, got ${typeof payload}`);
     }
     if (typeof payload === "number" && !Number.isSafeInteger(payload)) {
-      throw new RangeError("LongCodec takes whole numbers; from 2^53 on a bigint");
+      throw new RangeError("LongCodec takes whole numbers, from 2^53 on as a bigint");
     }
     if (typeof payload === "bigint" && BigInt.asIntN(64, payload) !== payload) {
       throw new RangeError("a bigint has more than 64 bits");
@@ -30,12 +30,12 @@ export class LongCodec implements Codec<number | bigint> {
       throw new UnreadableError("the bytes are not a whole number");
     const value = BigInt(text);
     if (BigInt.asIntN(64, value) !== value)
-      throw new UnreadableError("the number is not of 64 bits");
+      throw new UnreadableError("the number has more than 64 bits");
     return compact(value);
   }
 }
 
-/** A whole number as a number, if it is below 2^53, or else as the `bigint` that it is. */
+/** A whole number: a number below 2^53, otherwise the `bigint` itself. */
 export function compact(value: bigint): number | bigint {
   return value < 2n ** 53n && value > -(2n ** 53n) ? Number(value) : value;
 }

@@ -1,8 +1,8 @@
 import type { Tree } from "./java-types.ts";
 
 /**
- * MessagePack to the byte as jackson-dataformat-msgpack writes it, since Redisson's `remove` and
- * `contains` compare bytes: whole numbers in the shortest form, unsigned where they are positive.
+ * MessagePack byte for byte as jackson-dataformat-msgpack writes it, since Redisson's `remove` and `contains` compare
+ * bytes: whole numbers in the shortest form, positive ones unsigned.
  *
  * @throws {TypeError} if a text is not well-formed Unicode.
  * @throws {RangeError} if a `bigint` has more than 64 bits.
@@ -47,7 +47,7 @@ function writeText(text: string, parts: Uint8Array[]): void {
   parts.push(head(TEXT, bytes.length), bytes);
 }
 
-/** First bytes by length: within the byte itself up to `fixMax`, or followed by 8, 16 or 32 bits. */
+/** First bytes by length. Up to `fixMax` the byte itself holds the length; otherwise 8, 16 or 32 bits follow. */
 interface Lengths {
   readonly fix: number;
   readonly fixMax: number;
@@ -87,7 +87,7 @@ function whole(value: bigint): Buffer {
   return value >= -(2n ** 31n) ? tail(bytes, 4, 0xd2) : tail(bytes, 8, 0xd3);
 }
 
-/** The last bytes of a 64-bit number, behind their type. */
+/** The last bytes of a 64-bit number, with their type in front. */
 function tail(bytes: Buffer, count: number, type: number): Buffer {
   const shortened = bytes.subarray(bytes.length - count - 1);
   shortened[0] = type;

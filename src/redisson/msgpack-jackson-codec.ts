@@ -4,10 +4,10 @@ import { JavaTypes, type JacksonOptions } from "./java-types.ts";
 import { messagePack } from "./message-pack.ts";
 
 /**
- * Redisson's `MsgPackJacksonCodec`: MessagePack with Java's class names in it.
+ * Redisson's `MsgPackJacksonCodec`: MessagePack that contains Java's class names.
  *
- * What `JsonJacksonCodec` is for JSON. Bytes are bytes here, both ways; a `bigint` has at most 64
- * bits, and a `BigDecimal` is a double already when Java writes it.
+ * Works as `JsonJacksonCodec` does, with these differences: bytes are bytes, both ways; a `bigint` has at most 64 bits; and
+ * Java writes a `BigDecimal` as a double.
  */
 export class MsgPackJacksonCodec<T = unknown> implements Codec<T> {
   readonly name = "MsgPackJacksonCodec";
@@ -18,7 +18,7 @@ export class MsgPackJacksonCodec<T = unknown> implements Codec<T> {
     this.#types = new JavaTypes(options, false);
   }
 
-  /** @throws {TypeError | RangeError} for what has no Java form: functions, cycles, `@class`. */
+  /** @throws {TypeError | RangeError} if a value has no Java form: functions, cycles, `@class`. */
   encode(payload: T): Uint8Array {
     return messagePack(this.#types.toJava(payload));
   }

@@ -1,6 +1,6 @@
 import { Redis } from "ioredis";
 
-/** What a server says of itself. */
+/** What a server reports about itself. */
 export interface ServerInfo {
   /** `redis` or `valkey`. */
   readonly name: string;
@@ -11,10 +11,10 @@ export interface ServerInfo {
 }
 
 /**
- * Asks a server who it is, once.
+ * Asks a server once for its name and version.
  *
- * @param timeout how long it may take to connect, and then to answer, in milliseconds.
- * @throws {Error} if it does not answer, is still loading its data, or refuses to tell.
+ * @param timeout how long connecting may take, and then the answer, in milliseconds.
+ * @throws {Error} if the server does not answer, is still loading its data, or refuses.
  */
 export async function probe(url: string, timeout: number): Promise<ServerInfo> {
   const client = new Redis(url, {
@@ -23,10 +23,10 @@ export async function probe(url: string, timeout: number): Promise<ServerInfo> {
     enableReadyCheck: false,
     connectTimeout: timeout,
     commandTimeout: timeout,
-    // ioredis waits for the end of connections that have ended already, and keeps the process alive.
+    // Otherwise ioredis waits even for connections that have already ended, which keeps the process alive.
     disconnectTimeout: 0,
   });
-  // This tells why a connection failed. The calls below only say that it is closed.
+  // The event says why a connection failed. The calls below only report that it is closed.
   let failure: Error | undefined;
   client.on("error", (error) => (failure ??= error));
   try {
@@ -45,7 +45,7 @@ function parseInfo(info: string): ServerInfo {
     new RegExp(`^${name}:(.*)\r?$`, "m").exec(info)?.[1]?.trim();
   return {
     name: field("server_name") ?? "redis",
-    // Valkey tells the version of Redis that it is compatible with as redis_version.
+    // Valkey's redis_version is the version of Redis that it is compatible with.
     version: field("valkey_version") ?? field("redis_version") ?? "of unknown version",
     processId: Number(field("process_id")),
   };

@@ -1,19 +1,20 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { findServer } from "./find-server.ts";
 import { freePort } from "./free-port.ts";
+import { messageOf } from "./message-of.ts";
 import { probe } from "./probe.ts";
 import type { ServerBinary } from "./server-binary.ts";
 import { ServerProcess } from "./server-process.ts";
 import { RedisStartError } from "./start-error.ts";
 
-/** How {@link startRedis} starts a server. Nothing of it applies to a server at `REDIS_URL`. */
+/** How {@link startRedis} starts a server. Has no effect on a server at `REDIS_URL`. */
 export interface StartRedisOptions {
-  /** More arguments for the server, such as `["--appendonly", "yes"]`. They win over the defaults. */
+  /** Additional arguments for the server, such as `["--appendonly", "yes"]`. They override the defaults. */
   readonly args?: readonly string[];
-  /** The port to listen on; it is an error if it is taken. Defaults to a free one. */
+  /** The port to listen on. If it is taken, the start fails. Defaults to a free port. */
   readonly port?: number;
   /**
-   * Where the server keeps its data, if `args` make it keep any. Never removed.
+   * Where the server keeps its data, if `args` enable persistence. Never removed.
    * Defaults to a temporary directory, which is removed when the server stops.
    */
   readonly directory?: string;
@@ -24,9 +25,9 @@ export interface StartRedisOptions {
   readonly env?: NodeJS.ProcessEnv;
 }
 
-/** A Redis that answers, and how to be rid of it. */
+/** A Redis that answers. */
 export interface RedisServer extends AsyncDisposable {
-  /** Its URL, with the password that `REDIS_URL` may hold. */
+  /** Its URL, including the password if `REDIS_URL` has one. */
   readonly url: string;
   /** Its TCP port. */
   readonly port: number;
@@ -36,36 +37,36 @@ export interface RedisServer extends AsyncDisposable {
   readonly version: string;
   /** Where it comes from. */
   readonly source: "REDIS_URL" | "PATH";
-  /** All this in one line for people to read, without a password. */
+  /** A readable summary in one line, without a password. */
   readonly description: string;
   /**
    * Stops the server and removes its temporary directory. May be called twice.
    *
-   * A server at `REDIS_URL` is not ours: it is neither stopped nor flushed.
+   * A server at `REDIS_URL` is neither stopped nor flushed.
    */
   stop(): Promise<void>;
 }
 
-/** How long a server may take to get ready, in milliseconds: it may have to load data. */
+/** How long a server may take to become ready, in milliseconds: it may have to load data. */
 const START_TIMEOUT = 30_000;
 
 /** How long a server at `REDIS_URL` may take to answer, in milliseconds. */
 const ANSWER_TIMEOUT = 5_000;
 
-/** How often a server is started anew because somebody was faster to take its port. */
+/** How often a server is started again because another process has taken its port. */
 const MAX_PORT_RETRIES = 5;
 
 /**
- * Provides a Redis to play or test with, and resolves when it answers.
+ * Provides a Redis for tests and examples, and resolves once it answers.
  *
- * It takes the first of these:
- * - the server at `REDIS_URL`, which is used as it is;
- * - `redis-server` or `valkey-server` (6.2 or later) on `PATH`, started for this process on a free
+ * It uses the first of these:
+ * - the server at `REDIS_URL`, as it is;
+ * - `redis-server` or `valkey-server` (6.2 or later) on the `PATH`, started for this process on a free
  *   port of 127.0.0.1, without persistence.
  *
- * Nothing is installed. Where there is neither, the error says how to install a server.
+ * It installs nothing. If there is neither, the error says how to install a server.
  *
- * A server that was started never outlives this process, not even if it is killed. Nor does it keep
+ * A server that it started never outlives this process, not even if the process is killed, and does not keep
  * the process alive.
  *
  * ```ts
@@ -73,8 +74,8 @@ const MAX_PORT_RETRIES = 5;
  * console.log(redis.description);
  * ```
  *
- * @throws {RedisStartError} `REDIS_NOT_FOUND` if there is nothing to start, `REDIS_START_FAILED` if
- *   the server does not get ready, `REDIS_UNREACHABLE` if there is no answer at `REDIS_URL`.
+ * @throws {RedisStartError} `REDIS_NOT_FOUND` if there is no server to start, `REDIS_START_FAILED` if the server does not
+ *   become ready, `REDIS_UNREACHABLE` if the server at `REDIS_URL` does not answer.
  */
 export async function startRedis(options: StartRedisOptions = {}): Promise<RedisServer> {
   const { env = process.env } = options;
@@ -106,7 +107,7 @@ async function lent(url: string): Promise<RedisServer> {
       [Symbol.asyncDispose]: async () => {},
     };
   } catch (error) {
-    // Without `cause`: ioredis's errors carry the arguments of the command, of AUTH as well.
+    // Without `cause`: ioredis's errors carry the arguments of commands, including those of AUTH.
     throw new RedisStartError(
       "REDIS_UNREACHABLE",
       `the Redis at REDIS_URL (${address}) does not answer: ${messageOf(error)}`,
@@ -114,7 +115,7 @@ async function lent(url: string): Promise<RedisServer> {
   }
 }
 
-/** Starts a server of our own, on another port if somebody was faster to take the first. */
+/** Starts a server, on another port if another process has taken the first. */
 async function start(binary: ServerBinary, options: StartRedisOptions): Promise<RedisServer> {
   for (let retries = 0; ; retries++) {
     const port = options.port ?? (await freePort());
@@ -134,12 +135,12 @@ async function start(binary: ServerBinary, options: StartRedisOptions): Promise<
     if (isPortTaken && options.port === undefined && retries < MAX_PORT_RETRIES) continue;
     throw new RedisStartError(
       "REDIS_START_FAILED",
-      `${binary.path} on port ${port} ${failure}; its last lines:\n${log}`,
+      `${binary.path} on port ${port} ${failure}; the last lines of its log:\n${log}`,
     );
   }
 }
 
-/** Command-line arguments. The caller's come last, since the last one of a name counts. */
+/** The server's command-line arguments. The caller's come last, since the last one of a name counts. */
 function serverArguments(own: Record<string, string>, extra: readonly string[] = []): string[] {
   const settings = { bind: "127.0.0.1", save: "", appendonly: "no", daemonize: "no", ...own };
   return Object.entries(settings)
@@ -147,18 +148,18 @@ function serverArguments(own: Record<string, string>, extra: readonly string[] =
     .concat(extra);
 }
 
-/** Waits until the server answers; resolves with what went wrong if it does not. */
+/** Waits until the server answers; if it does not, resolves to the reason. */
 async function ready(server: ServerProcess, url: string): Promise<string | undefined> {
   const deadline = performance.now() + START_TIMEOUT;
   let failure = "";
   while (server.running) {
     try {
       const { processId } = await probe(url, 1_000);
-      // Somebody else may have taken the port, and answer; ours then ends by itself.
+      // Another server may have taken the port, and answer. Ours then ends by itself.
       if (processId === server.pid) return undefined;
     } catch (error) {
       failure = messageOf(error);
-      // With a password set by `args`, this is all that a server tells us.
+      // If `args` set a password, the server answers nothing else.
       if (failure.startsWith("NOAUTH")) return undefined;
     }
     if (performance.now() > deadline) return `is not ready after ${START_TIMEOUT} ms (${failure})`;
@@ -184,8 +185,4 @@ function owned(
     stop: () => server.stop(),
     [Symbol.asyncDispose]: () => server.stop(),
   };
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

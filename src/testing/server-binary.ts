@@ -10,15 +10,15 @@ export interface ServerBinary {
   readonly program: string;
   /** Its version, such as `7.0.15`. */
   readonly version: string;
-  /** The environment that it needs to run. */
+  /** The environment in which it runs. */
   readonly env: NodeJS.ProcessEnv;
 }
 
-/** The oldest version that will do. */
+/** The oldest supported version. */
 const MIN_VERSION = [6, 2] as const;
 
 /**
- * Asks an executable for its version, which also proves that it finds its shared libraries.
+ * Asks an executable for its version, which also shows that it finds its shared libraries.
  *
  * @throws {Error} with a one-line reason, if it does not run or is older than 6.2.
  */
@@ -30,10 +30,10 @@ export async function inspectBinary(path: string, env: NodeJS.ProcessEnv): Promi
     },
   );
   const version = /v=(\d+\.\d+\.\d+)/.exec(stdout)?.[1];
-  if (version === undefined) throw new Error(`${path} does not tell its version`);
+  if (version === undefined) throw new Error(`${path} does not print its version`);
   if (!isRecentEnough(version)) {
     throw new Error(
-      `${path} is version ${version}, but ${MIN_VERSION.join(".")} is the oldest that will do`,
+      `${path} is version ${version}, but at least ${MIN_VERSION.join(".")} is needed`,
     );
   }
   return { path, program: basename(path), version, env };

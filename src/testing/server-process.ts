@@ -9,25 +9,24 @@ import { join } from "node:path";
 import type { ServerBinary } from "./server-binary.ts";
 
 /*
- * A server must not outlive the process that started it, however that ends: by returning, by
- * process.exit, by a signal, by SIGKILL. Exit hooks miss the last two, and signal handlers would
- * change what the host program does. So next to every server sits a shell that waits for the end of
- * its standard input. The other end of that pipe is ours alone, and the kernel closes it when we are
- * gone, for whatever reason; then the shell kills the server and removes its directory.
+ * A server must not outlive the process that started it, whether that ends by returning, by process.exit, by a signal or
+ * by SIGKILL. Exit hooks miss the last two, and signal handlers would change the behaviour of the host program. So a shell
+ * runs beside each server and waits for the end of its standard input. Only this process holds the other end of that pipe,
+ * and the kernel closes it when the process ends for any reason. The shell then kills the server and removes its directory.
  */
 const WATCHDOG = 'read -r _; kill -9 "$1"; rm -rf -- "$2"';
 
-/** How long a server may take to stop by itself before it is killed, in milliseconds. */
+/** How long a server may take to stop before it is killed, in milliseconds. */
 const STOP_TIMEOUT = 2_000;
 
-/** How many lines of a server's log go into an error. */
+/** How many lines of a server's log an error quotes. */
 const LOG_LINES = 20;
 
 /**
  * A running redis-server that belongs to this process.
  *
- * It has a temporary directory of its own, which goes when the server goes. It does not keep the
- * Node.js process alive, and does not survive it either.
+ * It has its own temporary directory, which is removed when the server ends. It does not keep the Node.js process alive,
+ * and does not survive it.
  */
 export class ServerProcess {
   /** Settles when the process has ended and its temporary directory is gone. */
@@ -41,24 +40,24 @@ export class ServerProcess {
     this.#child = child;
     this.#directory = directory;
     this.exited = this.#end(watchdog);
-    // Whoever calls `stop` hears of a directory that cannot be removed.
+    // `stop` reports a directory that cannot be removed.
     this.exited.catch(() => {});
   }
 
   /**
    * Starts a server with these arguments.
    *
-   * @param args given the server's temporary directory.
+   * @param args returns the arguments, given the server's temporary directory.
    */
   static async spawn(
     binary: ServerBinary,
     args: (directory: string) => string[],
   ): Promise<ServerProcess> {
     const directory = mkdtempSync(join(tmpdir(), "delayline-redis-"));
-    // A file, not a pipe: a pipe that is full because we are busy would stop the server.
+    // A file, not a pipe: if this process is busy, a full pipe would stop the server.
     const log = openSync(logFile(directory), "a");
-    // Detached from the terminal: Ctrl-C is for us, who may have messages in hand and need Redis to
-    // put them back.
+    // Detached from the terminal: Ctrl-C must not reach the server, since this process may still need Redis to give
+    // messages back.
     const child = spawn(binary.path, args(directory), {
       detached: true,
       env: binary.env,
@@ -83,14 +82,14 @@ export class ServerProcess {
     return server;
   }
 
-  /** Waits for the end of the server, and tidies up after it. */
+  /** Waits for the end of the server, and removes what it leaves. */
   async #end(watchdog: ChildProcess): Promise<void> {
     await new Promise<void>((resolve) => {
       this.#child.once("exit", () => resolve());
-      // It could not be started at all.
+      // The server could not be started.
       this.#child.once("error", () => resolve());
     });
-    // First of all, before the system gives the server's process id to somebody else.
+    // First of all, before the system reuses the server's process id: the watchdog would kill another process.
     watchdog.kill("SIGKILL");
     this.#log = this.log;
     this.#running = false;
@@ -112,15 +111,15 @@ export class ServerProcess {
       const lines = readFileSync(logFile(this.#directory), "utf8").trimEnd().split("\n");
       return lines.slice(-LOG_LINES).join("\n");
     } catch (error) {
-      // Something has tidied up the directory for temporary files.
+      // Something has cleaned up the directory for temporary files.
       return String(error);
     }
   }
 
-  /** Stops the server: it may save what it was told to, and is killed if that takes longer than 2 s. */
+  /** Stops the server. It may save its data, and is killed if that takes longer than 2 s. */
   async stop(): Promise<void> {
     if (!this.#running) return await this.exited;
-    // From here on it may well be the only thing that keeps us alive, and we wait for its end.
+    // Keep this process alive until the server has ended.
     this.#child.ref();
     this.#child.kill("SIGTERM");
     const timer = setTimeout(() => this.#child.kill("SIGKILL"), STOP_TIMEOUT);

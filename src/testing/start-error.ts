@@ -1,13 +1,13 @@
 /** The stable codes of {@link RedisStartError}. */
 export type RedisStartErrorCode =
-  /** There is no `REDIS_URL`, and no server that could be started. The message says what to install. */
+  /** `REDIS_URL` is not set, and there is no server to start. The message says what to install. */
   | "REDIS_NOT_FOUND"
-  /** A server was started but did not get ready. The message ends with its last log lines. */
+  /** A server was started but did not become ready. The message ends with its last log lines. */
   | "REDIS_START_FAILED"
   /** `REDIS_URL` is no Redis URL, or the server there does not answer. */
   | "REDIS_UNREACHABLE";
 
-/** `startRedis` could not provide a Redis. Its message carries no password. */
+/** `startRedis` could not provide a Redis. Its message contains no password. */
 export class RedisStartError extends Error {
   override readonly name = "RedisStartError";
 

@@ -174,7 +174,7 @@ describe("trouble", () => {
     const server = await startOwnServer();
     const line = newLineThatMayFail({ redis: server.url });
     const { registry, metrics } = collect(line, { queues: ["a"], timeout: 60_000 });
-    expect(() => collect(line, { registry })).toThrow("delayline_delayed already");
+    expect(() => collect(line, { registry })).toThrow("already has delayline_delayed");
     await scrape(registry);
     server.pause();
     const hanging = registry.metrics();

@@ -549,6 +549,6 @@ describe("Kryo's scalars", () => {
   });
 
   test("UTF-8 behind its length is no text of Kryo's: Java reads it as two characters and drops one", () => {
-    expect(() => decode(kryo, "0303c3a9")).toThrow("there are more bytes behind the value");
+    expect(() => decode(kryo, "0303c3a9")).toThrow("there are more bytes after the value");
   });
 });

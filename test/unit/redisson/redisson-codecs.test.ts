@@ -67,7 +67,7 @@ describe("type ids", () => {
 
   test("are class names", () => {
     for (const name of ["", "com.acme.", "a b", 'x"', "[", "[X", "x".repeat(501), 5]) {
-      expect(() => text({}, { classOf: () => name as string })).toThrow("classOf must answer");
+      expect(() => text({}, { classOf: () => name as string })).toThrow("classOf must return");
       if (name !== 5) {
         expect(() => text(new JavaValue(name as string, 1))).toThrow("name of a Java class");
       }
