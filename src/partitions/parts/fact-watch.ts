@@ -45,6 +45,7 @@ export class FactWatch implements Listener {
   #timer: NodeJS.Timeout | undefined;
   #hasBegun = false;
   #isClosed = false;
+  readonly #closing = new AbortController();
 
   constructor(
     queue: string,
@@ -156,6 +157,7 @@ export class FactWatch implements Listener {
   /** Leaves; resolves when Redis knows, or could not be told. */
   async close(): Promise<void> {
     this.#isClosed = true;
+    this.#closing.abort();
     clearTimeout(this.#timer);
     this.#pause.end();
     this.#work.stopped();
@@ -196,7 +198,7 @@ export class FactWatch implements Listener {
       this.#isAttendDue = false;
       try {
         // Who is among the first has to create it.
-        if (this.#fact === undefined) await this.known();
+        if (this.#fact === undefined) await this.known(this.#closing.signal);
         await this.#sendAttendance(false);
         this.#work.succeeded();
         this.#pause.reset();
