@@ -54,10 +54,7 @@ describe.each([1, 4])("a queue in %i partition(s)", (partitions) => {
     return { line, queue, ready: line.getBlockingQueue<T>(name, { partitions, ...options }) };
   }
 
-  function openReliable<T = string>(
-    options: ReliableQueueOptions<T> = {},
-    line = newLineThatMayFail(),
-  ) {
+  function openReliable<T = string>(options: ReliableQueueOptions<T> = {}, line = newLine()) {
     return line.getReliableQueue<T>(name, { partitions, ...options });
   }
 
@@ -272,7 +269,7 @@ describe.each([1, 4])("a queue in %i partition(s)", (partitions) => {
         return bytes.toString();
       },
     };
-    const line = newLineThatMayFail();
+    const line = newLine();
     const { queue, ready } = open({ codec }, line);
     await queue.offer("a", LONG);
     await expect(queue.poll()).rejects.toThrow(DecodeError);
@@ -387,7 +384,7 @@ describe.each([1, 4])("a queue in %i partition(s)", (partitions) => {
     });
 
     test("subscribe, subscribeBatch and route; groups of their own", async () => {
-      const line = newLineThatMayFail();
+      const line = newLine();
       const queue = openReliable<number>({}, line);
       const others = openReliable<number>({ group: "others" }, line);
       const [single, batch, routed]: number[][] = [[], [], []];

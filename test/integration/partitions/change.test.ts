@@ -7,7 +7,7 @@ import { ClosedError } from "../../../src/index.ts";
 import { partitionName, tableOf } from "../../../src/partitions/ring/ring.ts";
 import { bucketOfKey } from "../../../src/queue/message/bucket.ts";
 import { queueKeys, type QueueKeys } from "../../../src/queue/keys.ts";
-import { newLine, newLineThatMayFail } from "../../helpers/delayline.ts";
+import { newLine } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { newRedis, uniqueName } from "../../helpers/redis.ts";
 import { expectEachOnce, numbers } from "../../fault/ledger.ts";
@@ -140,7 +140,7 @@ test("a client is closed while it changes the number", async () => {
   const name = uniqueName();
   const queue = newLine().getDelayedQueue<number>(name, { partitions: 2 });
   await queue.offerMany(numbers(2000).map((payload) => ({ payload, delay: MINUTE })));
-  const line = newLineThatMayFail();
+  const line = newLine();
   let closing: Promise<void> | undefined;
   const onProgress = () => {
     closing ??= line.close();

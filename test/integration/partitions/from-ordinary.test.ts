@@ -2,7 +2,7 @@ import { beforeEach, expect, test } from "vitest";
 import { PartitionNames } from "../../../src/partitions/ring/ring.ts";
 import { queueKeys } from "../../../src/queue/keys.ts";
 import { collect } from "../../helpers/collect.ts";
-import { newLine, newLineThatMayFail } from "../../helpers/delayline.ts";
+import { newLine } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { newRedis, uniqueName } from "../../helpers/redis.ts";
 import { offerAsRedisson } from "../../helpers/redisson.ts";
@@ -69,7 +69,7 @@ test("a plain queue in use gets partitions: nothing is lost or comes twice, keys
 });
 
 test("a reliable queue: retries, what is in flight, dead letters, groups", async () => {
-  const old = newLineThatMayFail();
+  const old = newLine();
   const options = { retry: [LONG], maxDeliveries: 2 };
   const before = old.getReliableQueue<string>(name, options);
   const audit = old.getReliableQueue<string>(name, { ...options, group: "audit" });
@@ -84,7 +84,7 @@ test("a reliable queue: retries, what is in flight, dead letters, groups", async
   await before.offer("delayed", LONG, { key: "k" });
   await Promise.all(upTo(3).map(() => audit.take()));
 
-  const line = newLineThatMayFail();
+  const line = newLine();
   // One that only offers, and knows nothing of the groups.
   const producer = line.getDelayedQueue<string>(name, { partitions });
   await producer.offerMany(upTo(20).map((i) => ({ payload: `new ${i}`, delay: 0 })));
