@@ -19,11 +19,9 @@ import { newLine, newLineThatMayFail } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { newRedis, redisUrl, uniqueName } from "../../helpers/redis.ts";
 import { startProxy } from "../../helpers/tcp-proxy.ts";
+import { upTo, ascending } from "../../helpers/numbers.ts";
 
 const LONG = 3_600_000;
-const upTo = (end: number) => Array.from({ length: end }, (_, i) => i);
-const ascending = (numbers: Iterable<number>) => [...numbers].toSorted((a, b) => a - b);
-
 let name: string;
 
 beforeEach(() => {

@@ -6,12 +6,10 @@ import { newLine } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { newRedis, uniqueName } from "../../helpers/redis.ts";
 import { offerAsRedisson } from "../../helpers/redisson.ts";
+import { upTo, ascending } from "../../helpers/numbers.ts";
 
 const LONG = 3_600_000;
 const partitions = 4;
-const upTo = (end: number) => Array.from({ length: end }, (_, i) => i);
-const ascending = (numbers: Iterable<number>) => [...numbers].toSorted((a, b) => a - b);
-
 let name: string;
 
 beforeEach(() => {
