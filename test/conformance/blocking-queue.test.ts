@@ -8,6 +8,7 @@ import { startOwnServer } from "../helpers/own-server.ts";
 import { newRedis, uniqueName } from "../helpers/redis.ts";
 import { startSentinel } from "../helpers/sentinel.ts";
 import { conformanceWith } from "./conformance.ts";
+import { someoneWaits } from "../helpers/blocked.ts";
 
 /*
  * What Redisson asks of its own RBlockingQueue, asked of ours: RedissonBlockingQueueTest as of Redisson
@@ -29,18 +30,6 @@ beforeEach(() => {
   queue = line.getBlockingQueue(name);
 });
 
-/** Resolves when somebody blocks in Redis for one of our queues. */
-async function someoneWaits(of: { server?: Redis; name?: string } = {}): Promise<void> {
-  const { server = redis, name: queueName = name } = of;
-  await eventually(async () =>
-    String(await server.client("LIST"))
-      .split("\n")
-      .some(
-        (one) => one.includes(` name=delayline:blocking:${queueName}`) && / flags=\S*b/.test(one),
-      ),
-  );
-}
-
 /** Runs `wait` on a server that is killed and comes back meanwhile; answers what came of it. */
 async function throughRestart(
   wait: (ready: BlockingQueue) => Promise<unknown>,
@@ -52,7 +41,7 @@ async function throughRestart(
   const own = newLineThatMayFail({ redis: url.href });
   const ready = own.getBlockingQueue(name);
   const waiting = wait(ready);
-  await someoneWaits({ server: newRedis(url.href) });
+  await someoneWaits(newRedis(url.href), name);
   await server.kill();
   await server.restart();
   const admin = newRedis(url.href);
@@ -73,7 +62,7 @@ conformance(
     const startedAt = performance.now();
     const polling = ready.poll(2_000);
     const ended = expect(polling).rejects.toBeInstanceOf(RedisError);
-    await someoneWaits({ server: newRedis(server.url) });
+    await someoneWaits(newRedis(server.url), name);
     await server.kill();
     await ended;
     expect(performance.now() - startedAt).toBeGreaterThanOrEqual(2_000);
@@ -170,7 +159,7 @@ conformance("testTakeReattachSentinel", "same", "The same behind Sentinel.", asy
   });
   const ready = own.getBlockingQueue(name);
   const taking = ready.take();
-  await someoneWaits({ server: newRedis(master.url) });
+  await someoneWaits(newRedis(master.url), name);
   await master.kill();
   await eventually(async () => (await admin.info("replication")).includes("role:master"), {
     within: 30_000,
@@ -192,7 +181,7 @@ conformance(
     const controller = new AbortController();
     const taking = queue.take({ signal: controller.signal });
     const ended = expect(taking).rejects.toThrow("interrupted");
-    await someoneWaits();
+    await someoneWaits(redis, name);
     controller.abort(new Error("interrupted"));
     await ended;
     await queue.put(1);
@@ -205,7 +194,7 @@ conformance("testPollInterrupted", "same", "The same for a `poll` with a timeout
   const { signal } = controller;
   const polling = queue.poll(MINUTE, { signal });
   const ended = expect(polling).rejects.toThrow("interrupted");
-  await someoneWaits();
+  await someoneWaits(redis, name);
   controller.abort(new Error("interrupted"));
   await ended;
 });
@@ -257,7 +246,7 @@ conformance(
   async () => {
     const [second, third] = [uniqueName("second"), uniqueName("third")];
     const polling = queue.pollFromAny([second, third], MINUTE);
-    await someoneWaits();
+    await someoneWaits(redis, name);
     await line.getBlockingQueue(third).put(2);
     expect((await polling)?.payload).toBe(2);
   },
@@ -270,7 +259,7 @@ conformance(
   async () => {
     const [second, third] = [uniqueName("second"), uniqueName("third")];
     const polling = queue.pollFromAny([second, third], MINUTE);
-    await someoneWaits();
+    await someoneWaits(redis, name);
     await line.getBlockingQueue(third).put(2);
     await queue.put(1);
     await line.getBlockingQueue(second).put(3);
@@ -305,7 +294,7 @@ conformance("testPollLastFromAny", "absent", "As above: from the head only.");
 
 conformance("testTake", "same", "Waits until a message comes.", async () => {
   const taking = queue.take();
-  await someoneWaits();
+  await someoneWaits(redis, name);
   await queue.put(3);
   expect(await taking).toBe(3);
 });

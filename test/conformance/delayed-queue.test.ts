@@ -1,4 +1,3 @@
-import type { Redis } from "ioredis";
 import { beforeEach, expect } from "vitest";
 import type { DelayedQueue, Delayline } from "../../src/index.ts";
 import { newLine } from "../helpers/delayline.ts";
@@ -6,6 +5,7 @@ import { collect } from "../helpers/collect.ts";
 import { eventually } from "../helpers/eventually.ts";
 import { newRedis, uniqueName } from "../helpers/redis.ts";
 import { conformanceWith } from "./conformance.ts";
+import { serverTime } from "../helpers/server-time.ts";
 
 /*
  * What Redisson asks of its own RDelayedQueue, asked of ours: RedissonDelayedQueueTest as of Redisson
@@ -59,12 +59,6 @@ function onBoth(run: (stage: Stage) => Promise<void>): () => Promise<void> {
   };
 }
 
-/** The server's clock in milliseconds, with their fraction. */
-async function timeOf(redis: Redis): Promise<number> {
-  const [seconds, microseconds] = await redis.time();
-  return Number(seconds) * 1000 + Number(microseconds) / 1000;
-}
-
 /** Two of the messages of one case carry the same payload. */
 function payloadOf(n: number): number {
   return n === 5 ? 2 : n;
@@ -88,7 +82,7 @@ conformance(
     // Its transfer task runs. It must not move what falls due after it was closed.
     const { deadline } = await queue.offer("second", 300);
     await line.close();
-    await eventually(async () => (await timeOf(redis)) > deadline + 200);
+    await eventually(async () => (await serverTime(redis)) > deadline + 200);
     expect(await redis.llen(name)).toBe(1);
 
     const ready = newMover().getBlockingQueue(name);
@@ -282,7 +276,7 @@ conformance(
     let rest = offered;
     for (const n of [1, 2, 3, 4, 5]) {
       expect(await ready.take()).toBe(payloadOf(n));
-      expect(await timeOf(redis)).toBeGreaterThanOrEqual(deadlines.get(n) ?? Infinity);
+      expect(await serverTime(redis)).toBeGreaterThanOrEqual(deadlines.get(n) ?? Infinity);
       rest = rest.filter((other) => other !== n);
       // On a slow machine more may have become due meanwhile, in the order of the deadlines.
       const left = await queue.readAll();

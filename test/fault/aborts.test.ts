@@ -8,7 +8,8 @@ import { watchCommands } from "../helpers/monitor.ts";
 import { newRedis, redisUrl, uniqueName } from "../helpers/redis.ts";
 import { Roles } from "../helpers/roles.ts";
 import { startProxy } from "../helpers/tcp-proxy.ts";
-import { expectEachOnce, numbers } from "./ledger.ts";
+import { expectEachOnce } from "../helpers/ledger.ts";
+import { upTo } from "../helpers/numbers.ts";
 
 /*
  * Waits that end at the very moment at which a message arrives. The message is then either taken, or
@@ -36,7 +37,7 @@ function startProducer(name: string, longestPause = 3) {
   return async (): Promise<number[]> => {
     stopping.abort();
     await producing;
-    return numbers(sent);
+    return upTo(sent);
   };
 }
 
@@ -95,7 +96,7 @@ test(`${ABORTS} takes of 4 takers in one client are aborted at random moments`, 
   const queue = numbersIn(line, name);
   const stop = startProducer(name);
 
-  const takers = numbers(4).map(() => takeAndAbort(queue, ABORTS / 4));
+  const takers = upTo(4).map(() => takeAndAbort(queue, ABORTS / 4));
   const received = (await Promise.all(takers)).flat();
 
   const sent = await stop();
@@ -106,7 +107,7 @@ test(`${ABORTS} takes of 4 takers in one client are aborted at random moments`, 
 
 test(`${ABORTS} takes of 4 clients are aborted at random moments`, async () => {
   const name = uniqueName();
-  const lines = numbers(4).map(() => newLine());
+  const lines = upTo(4).map(() => newLine());
   const stop = startProducer(name);
 
   const takers = lines.map((line) => takeAndAbort(numbersIn(line, name), ABORTS / 4));
@@ -240,7 +241,7 @@ test("150 clients are closed while messages arrive", async () => {
   const liveShortly = async (untilTaken: boolean) => {
     const line = new TestLine();
     const queue = numbersIn(line, name);
-    const takes = numbers(3).map(() =>
+    const takes = upTo(3).map(() =>
       queue.take().then(
         (message) => received.push(message),
         (error: unknown) => expect(error).toBeInstanceOf(ClosedError),

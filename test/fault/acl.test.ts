@@ -7,7 +7,8 @@ import { startOwnServer } from "../helpers/own-server.ts";
 import { newRedis, uniqueName } from "../helpers/redis.ts";
 import { Roles } from "../helpers/roles.ts";
 import { startProxy } from "../helpers/tcp-proxy.ts";
-import { missing, numbers, repeated } from "./ledger.ts";
+import { missing, repeated } from "../helpers/ledger.ts";
+import { upTo } from "../helpers/numbers.ts";
 
 /*
  * A user whose access rules leave out one thing that we need. Redis then refuses in the midst of a
@@ -73,7 +74,7 @@ test("one permission is missing for a while: nothing is lost, nothing is there t
     // Others fill the queue, with a poisonous message as well.
     const others = newLine({ redis: server.url, codec: "json", transfer: false });
     await admin.zadd(timeouts, 1, "poison");
-    for (const i of numbers(20)) {
+    for (const i of upTo(20)) {
       await others.getDelayedQueue<string>(name).offer(`theirs ${i}`, 50 * i);
       accepted.push(`theirs ${i}`);
     }
@@ -95,7 +96,7 @@ test("one permission is missing for a while: nothing is lost, nothing is there t
       }
     })();
     const offering = (async () => {
-      for (const i of numbers(20)) {
+      for (const i of upTo(20)) {
         try {
           await delayed.offer(`ours ${i}`, 30 * i);
           accepted.push(`ours ${i}`);

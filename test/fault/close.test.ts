@@ -8,7 +8,8 @@ import { eventually } from "../helpers/eventually.ts";
 import { startOwnServer } from "../helpers/own-server.ts";
 import { newRedis, redisUrl, uniqueName } from "../helpers/redis.ts";
 import { startProxy } from "../helpers/tcp-proxy.ts";
-import { expectEachOnce, numbers } from "./ledger.ts";
+import { expectEachOnce } from "../helpers/ledger.ts";
+import { upTo } from "../helpers/numbers.ts";
 
 /** How many milliseconds something takes. */
 async function timeOf(doing: () => Promise<unknown>): Promise<number> {
@@ -47,7 +48,7 @@ test("while it connects", async () => {
 
 test("leaves no connection behind", async () => {
   const server = await startOwnServer();
-  const lines = numbers(3).map(() => newLine({ redis: server.url }));
+  const lines = upTo(3).map(() => newLine({ redis: server.url }));
   for (const line of lines) {
     const queue = line.getDelayedQueue(uniqueName());
     await queue.offer("message", 60_000);
@@ -126,11 +127,11 @@ test("running handlers are waited for, and may still offer, put and read", async
 test("offers under way are settled", async () => {
   const line = newLine({ codec: "json" });
   const delayed = line.getDelayedQueue<number>(uniqueName());
-  const offers = numbers(1000).map((n) => delayed.offer(n, 60_000));
+  const offers = upTo(1000).map((n) => delayed.offer(n, 60_000));
   await line.close();
   await Promise.all(offers);
   expectEachOnce(
-    numbers(1000),
+    upTo(1000),
     await newLine({ codec: "json" }).getDelayedQueue<number>(delayed.name).readAll(),
   );
 });
@@ -155,7 +156,7 @@ test.for(["gone", "frozen", "silent"] as const)(
     const proxy = await startProxy(server.url);
     const closeTimeout = 1_500;
     // Some have just lost it, others have tried to reach it for a while, and one never could.
-    const busy = await Promise.all(numbers(3).map(() => busyLine(proxy.url, closeTimeout)));
+    const busy = await Promise.all(upTo(3).map(() => busyLine(proxy.url, closeTimeout)));
     if (how === "gone") {
       proxy.refuse();
       proxy.cut();

@@ -3,7 +3,7 @@ import { newLine } from "../helpers/delayline.ts";
 import { eventually } from "../helpers/eventually.ts";
 import { startOwnServer } from "../helpers/own-server.ts";
 import { newRedis, uniqueName } from "../helpers/redis.ts";
-import { numbers } from "./ledger.ts";
+import { upTo } from "../helpers/numbers.ts";
 
 /** The largest, the smallest, the farthest, and the most at once. */
 
@@ -33,10 +33,10 @@ test("120 payloads of 1 MiB that fall due together", async () => {
   const name = uniqueName();
   const delayed = line.getDelayedQueue<Uint8Array>(name);
   const date = new Date(Date.now() + 100);
-  for (const i of numbers(120)) await delayed.offerAt(Buffer.alloc(1_048_576, i), date);
+  for (const i of upTo(120)) await delayed.offerAt(Buffer.alloc(1_048_576, i), date);
 
   const ready = line.getBlockingQueue<Uint8Array>(name);
-  for (const i of numbers(120)) {
+  for (const i of upTo(120)) {
     const payload = await ready.take({ signal: AbortSignal.timeout(20_000) });
     expect([payload.length, payload[0], payload.at(-1)]).toEqual([1_048_576, i, i]);
   }
@@ -90,32 +90,32 @@ test("1,000 equal deadlines come in the order of their offers: offerAt", async (
   const name = uniqueName();
   const delayed = newLine({ codec: "json", transfer: false }).getDelayedQueue<number>(name);
   const date = new Date(Date.now() + 300);
-  await Promise.all(numbers(1000).map((n) => delayed.offerAt(n, date)));
-  expect(await takeThousand(name)).toEqual(numbers(1000));
+  await Promise.all(upTo(1000).map((n) => delayed.offerAt(n, date)));
+  expect(await takeThousand(name)).toEqual(upTo(1000));
 });
 
 test("1,000 equal deadlines come in the order of their offers: one after the other", async () => {
   const name = uniqueName();
   const delayed = newLine({ codec: "json", transfer: false }).getDelayedQueue<number>(name);
   const date = new Date(Date.now() + 3_000);
-  for (const n of numbers(1000)) await delayed.offerAt(n, date);
-  expect(await takeThousand(name)).toEqual(numbers(1000));
+  for (const n of upTo(1000)) await delayed.offerAt(n, date);
+  expect(await takeThousand(name)).toEqual(upTo(1000));
 });
 
 test("1,000 equal delays come in the order of their offers: offer", async () => {
   const name = uniqueName();
   const delayed = newLine({ codec: "json", transfer: false }).getDelayedQueue<number>(name);
-  const results = await Promise.all(numbers(1000).map((n) => delayed.offer(n, 300)));
+  const results = await Promise.all(upTo(1000).map((n) => delayed.offer(n, 300)));
   // Ten scripts: nearly all deadlines are equal.
   expect(new Set(results.map(({ deadline }) => deadline)).size).toBeLessThan(200);
-  expect(await takeThousand(name)).toEqual(numbers(1000));
+  expect(await takeThousand(name)).toEqual(upTo(1000));
 });
 
 test("1,000 equal delays come in the order of their offers: offerMany", async () => {
   const name = uniqueName();
   const delayed = newLine({ codec: "json", transfer: false }).getDelayedQueue<number>(name);
-  await delayed.offerMany(numbers(1000).map((payload) => ({ payload, delay: 300 })));
-  expect(await takeThousand(name)).toEqual(numbers(1000));
+  await delayed.offerMany(upTo(1000).map((payload) => ({ payload, delay: 300 })));
+  expect(await takeThousand(name)).toEqual(upTo(1000));
 });
 
 test("two producers, one deadline: those of each come in the order of their offers", async () => {
@@ -126,9 +126,9 @@ test("two producers, one deadline: those of each come in the order of their offe
   ];
   const queues = producers.map((line) => line.getDelayedQueue<number>(name));
   const date = new Date(Date.now() + 2_000);
-  for (const n of numbers(1000)) await queues[n % 2]?.offerAt(n, date);
+  for (const n of upTo(1000)) await queues[n % 2]?.offerAt(n, date);
   const received = await takeThousand(name);
-  expect(received.toSorted((a, b) => a - b)).toEqual(numbers(1000));
+  expect(received.toSorted((a, b) => a - b)).toEqual(upTo(1000));
   for (const half of [0, 1]) {
     const own = received.filter((n) => n % 2 === half);
     expect(own).toEqual(own.toSorted((a, b) => a - b));
@@ -143,8 +143,8 @@ test("messages that fall due together keep coming while more are offered", async
   line.getBlockingQueue<number>(name).subscribe((n) => received.push(n), { concurrency: 4 });
   const date = new Date(Date.now() + 200);
   for (let i = 0; i < 5000; i += 500) {
-    await Promise.all(numbers(500).map((n) => delayed.offerAt(i + n, date)));
+    await Promise.all(upTo(500).map((n) => delayed.offerAt(i + n, date)));
   }
   await eventually(() => received.length === 5000, { within: 15_000 });
-  expect(received.toSorted((a, b) => a - b)).toEqual(numbers(5000));
+  expect(received.toSorted((a, b) => a - b)).toEqual(upTo(5000));
 });

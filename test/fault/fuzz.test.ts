@@ -14,7 +14,7 @@ import type { DelayedQueue } from "../../src/index.ts";
 import { newLine } from "../helpers/delayline.ts";
 import { newRedis, uniqueName } from "../helpers/redis.ts";
 import { Garbage, Random } from "./garbage.ts";
-import { repeated } from "./ledger.ts";
+import { repeated } from "../helpers/ledger.ts";
 
 /*
  * Every key of a queue may hold any bytes: another program wrote them, or another version, or an

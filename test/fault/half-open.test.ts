@@ -6,7 +6,8 @@ import { startOwnServer } from "../helpers/own-server.ts";
 import { newRedis, redisUrl, uniqueName } from "../helpers/redis.ts";
 import { Roles } from "../helpers/roles.ts";
 import { startProxy } from "../helpers/tcp-proxy.ts";
-import { missing, numbers, repeated } from "./ledger.ts";
+import { missing, repeated } from "../helpers/ledger.ts";
+import { upTo } from "../helpers/numbers.ts";
 
 /*
  * Connections that end, and connections that die without a word: the socket stays open, and nothing
@@ -61,14 +62,14 @@ test("CLIENT KILL TYPE pubsub: the transfer resumes within a second", async () =
   line.getBlockingQueue<number>(name).subscribe((message) => received.push(message));
   await subscriberCount(name, 1, server.url);
 
-  for (const n of numbers(10)) {
+  for (const n of upTo(10)) {
     expect(await newRedis(server.url).call("CLIENT", "KILL", "TYPE", "pubsub")).toBe(1);
     // Nobody hears of this one.
     await queue.offer(n, 50);
     expect(await timeTo(() => received.includes(n))).toBeLessThan(8_000);
     await subscriberCount(name, 1, server.url);
   }
-  expect(received).toEqual(numbers(10));
+  expect(received).toEqual(upTo(10));
 });
 
 test("a message offered while the subscriber is cut off arrives", async () => {
@@ -84,7 +85,7 @@ test("a message offered while the subscriber is cut off arrives", async () => {
 
 test("a subscriber that went silent is noticed: messages are late by 4 s at most", async () => {
   // Silence begins at different moments between two heartbeats.
-  const clients = await Promise.all(numbers(5).map(() => consumeThroughProxy()));
+  const clients = await Promise.all(upTo(5).map(() => consumeThroughProxy()));
   const latenesses = await Promise.all(
     clients.map(async ({ roles, queue, received }, i) => {
       await sleep(i * 200);
@@ -108,10 +109,10 @@ test("offers on a connection that went silent are stored once, within seconds", 
   roles.only("commands").swallow();
 
   const startedAt = performance.now();
-  await Promise.all(numbers(3).map((n) => queue.offer(n, 60_000)));
+  await Promise.all(upTo(3).map((n) => queue.offer(n, 60_000)));
   // Two heartbeats, the second look, and the new connection.
   expect(performance.now() - startedAt).toBeLessThan(25_000);
-  expect(await queue.readAll()).toEqual([0, ...numbers(3)]);
+  expect(await queue.readAll()).toEqual([0, ...upTo(3)]);
 });
 
 test("offers that may not be sent again are rejected when their connection went silent", async () => {
@@ -136,7 +137,7 @@ test("a consumer whose blocking connection went silent recovers", async () => {
   await eventually(() => roles.all("blocking").length === 1);
   roles.only("blocking").swallow();
 
-  const sent = numbers(50).map(String);
+  const sent = upTo(50).map(String);
   for (const message of sent) await queue.offer(message, 0);
   await eventually(() => missing(sent, received).length <= 1);
   // Redis gave one message to the dead connection, since it cannot know. Consumption is at most once.
@@ -147,7 +148,7 @@ test("a consumer whose blocking connection went silent recovers", async () => {
 
 test("a blocking connection that went silent is given up within 4 s", async () => {
   // Silence begins at different moments of a block.
-  const clients = await Promise.all(numbers(5).map(() => consumeThroughProxy()));
+  const clients = await Promise.all(upTo(5).map(() => consumeThroughProxy()));
   const times = await Promise.all(
     clients.map(async ({ roles }, i) => {
       await eventually(() => roles.all("blocking").length === 1);
@@ -173,7 +174,7 @@ test("what falls due after Redis has ended the block on a silent connection is n
   roles.only("blocking").swallow();
   await eventually(async () => !(await isBlocked()));
 
-  const sent = numbers(50).map(String);
+  const sent = upTo(50).map(String);
   for (const message of sent) await queue.offer(message, 0);
   await eventually(() => missing(sent, received).length === 0);
   expect(repeated(received)).toEqual([]);

@@ -8,7 +8,8 @@ import { startOwnServer } from "../helpers/own-server.ts";
 import { newRedis, redisUrl, uniqueName } from "../helpers/redis.ts";
 import { Roles } from "../helpers/roles.ts";
 import { startProxy } from "../helpers/tcp-proxy.ts";
-import { missing, numbers, repeated } from "./ledger.ts";
+import { missing, repeated } from "../helpers/ledger.ts";
+import { upTo } from "../helpers/numbers.ts";
 
 /*
  * ioredis options that are fine for a cache and dangerous for a queue, through an outage of ten
@@ -166,7 +167,7 @@ test("hostile options, as ours and as those of a lent client, through an outage 
   // Some fall due while the server hangs, some while it is out of reach.
   const [hang, unreachable] = [5_000, 5_000];
   const offerTen = async (subject: Subject) => {
-    await Promise.all(numbers(10).map((i) => subject.offer(unreachable / 2 + i * 10)));
+    await Promise.all(upTo(10).map((i) => subject.offer(unreachable / 2 + i * 10)));
   };
   await withAll(offerTen);
 
@@ -242,13 +243,13 @@ test.for(
   const subscription = queue.subscribe((message) => received.push(message));
   await eventually(isBlocked);
   roles.only("blocking").delay.reply = 50;
-  for (const n of numbers(6)) {
+  for (const n of upTo(6)) {
     await sleep(150 + 40 * n);
     await redis.rpush(name, n);
   }
   await eventually(() => received.length === 6);
   await subscription.close();
-  expect(received).toEqual(numbers(6));
+  expect(received).toEqual(upTo(6));
 
   // Nor is a pop whose answer takes longer.
   const other = line.getBlockingQueue<number>(uniqueName());

@@ -7,7 +7,8 @@ import { startOwnServer } from "../helpers/own-server.ts";
 import { newRedis, redisUrl, uniqueName } from "../helpers/redis.ts";
 import { Roles } from "../helpers/roles.ts";
 import { startProxy } from "../helpers/tcp-proxy.ts";
-import { numbers } from "./ledger.ts";
+import { upTo } from "../helpers/numbers.ts";
+import { serverTime } from "../helpers/server-time.ts";
 
 /** Offers are sent again by ioredis when their answers are lost. They are stored once. */
 
@@ -64,7 +65,7 @@ test("the reply of a whole script (EVAL) is lost likewise", async () => {
 test("the replies of 20 offers in a row are lost", async () => {
   const { name, proxy, queue } = await producerBehindProxy();
   const deadlines: number[] = [];
-  for (const i of numbers(20)) {
+  for (const i of upTo(20)) {
     const lost = proxy.loseReplyTo(`<${i}>`);
     const offer = queue.offer(`<${i}>`, 60_000);
     await lost;
@@ -72,13 +73,13 @@ test("the replies of 20 offers in a row are lost", async () => {
   }
   // Equal deadlines or not, they stand in the order of their offers.
   expect(await stored(name)).toEqual({ deadlines, order: 20 });
-  expect(await queue.readAll()).toEqual(numbers(20).map((i) => `<${i}>`));
+  expect(await queue.readAll()).toEqual(upTo(20).map((i) => `<${i}>`));
 });
 
 test("the reply of a batch is lost: each is stored once, in order", async () => {
   const { name, proxy, queue } = await producerBehindProxy();
   const lost = proxy.loseReplyTo("batch-7");
-  const messages = numbers(100).map((i) => ({ payload: `batch-${i}`, delay: 60_000 }));
+  const messages = upTo(100).map((i) => ({ payload: `batch-${i}`, delay: 60_000 }));
   const results = await queue.offerMany(messages);
   await lost;
   expect(await stored(name)).toEqual({ deadlines: results.map((one) => one.deadline), order: 100 });
@@ -170,15 +171,14 @@ test("a wake-up that overtakes a transfer's answer is not missed, 20 times", asy
   // The task would sleep until then.
   await queue.offer("much later", 60_000);
   const lateness: number[] = [];
-  for (const i of numbers(20)) {
+  for (const i of upTo(20)) {
     // A transfer moves a first message. Its answer, with "much later" as the next deadline, is on its
     // way while a sooner message is offered.
     await queue.offer(`first ${i}`, 20);
     expect(await redis.blpop(name, 20)).toEqual([name, `first ${i}`]);
     const { deadline } = await queue.offer(`sooner ${i}`, 30);
     expect(await redis.blpop(name, 20)).toEqual([name, `sooner ${i}`]);
-    const [seconds, micros] = (await redis.time()).map(Number) as [number, number];
-    lateness.push(seconds * 1000 + micros / 1000 - deadline);
+    lateness.push((await serverTime(redis)) - deadline);
   }
   // The task hears of the sooner message 30 ms before it has its answer, and acts on it then. Missed
   // wake-ups would be a minute late.

@@ -4,7 +4,7 @@ import { queueKeys } from "../../src/queue/keys.ts";
 import { newLine, newLineThatMayFail } from "../helpers/delayline.ts";
 import { startOwnServer } from "../helpers/own-server.ts";
 import { newRedis, uniqueName } from "../helpers/redis.ts";
-import { numbers } from "./ledger.ts";
+import { upTo } from "../helpers/numbers.ts";
 
 /*
  * Offers with and without a key, made by one process. Redis may know one script and have forgotten the
@@ -56,8 +56,8 @@ describe.each(["none", "redisson"] as const)("interop %s", (interop) => {
       await server.kill();
       await server.restart();
       await queue.offer(-1, MINUTE, known === "offer" ? {} : { key: "known" });
-      await offerMany(queue, numbers(count));
-      expect(await iterated(queue)).toEqual([-1, ...numbers(count)]);
+      await offerMany(queue, upTo(count));
+      expect(await iterated(queue)).toEqual([-1, ...upTo(count)]);
     },
   );
 
@@ -68,8 +68,8 @@ describe.each(["none", "redisson"] as const)("interop %s", (interop) => {
       for (let round = 0; round < 10; round++) {
         await redis.script("FLUSH");
         await queue.offer(-1, MINUTE, known === "offer" ? {} : { key: "known" });
-        await offerMany(queue, numbers(250));
-        expect(await iterated(queue)).toEqual([-1, ...numbers(250)]);
+        await offerMany(queue, upTo(250));
+        expect(await iterated(queue)).toEqual([-1, ...upTo(250)]);
         await queue.clear();
       }
     },
@@ -83,12 +83,12 @@ describe.each(["none", "redisson"] as const)("interop %s", (interop) => {
         await redis.script("FLUSH");
         await queue.offer(-1, MINUTE, known === "offer" ? {} : { key: "known" });
         const offers: Promise<OfferResult>[] = [];
-        for (const n of numbers(60)) {
+        for (const n of upTo(60)) {
           offers.push(queue.offer(n, MINUTE, optionsOf(n)));
           if (n % 2 === 0) await nextTurn();
         }
         await Promise.all(offers);
-        expect(await iterated(queue)).toEqual([-1, ...numbers(60)]);
+        expect(await iterated(queue)).toEqual([-1, ...upTo(60)]);
         await queue.clear();
       }
     },
@@ -100,7 +100,7 @@ describe.each(["none", "redisson"] as const)("interop %s", (interop) => {
     const offers: Promise<OfferResult>[] = [];
     for (let round = 0; round < 100; round++) {
       const flushed = redis.script("FLUSH");
-      for (const n of numbers(20)) {
+      for (const n of upTo(20)) {
         const payload = round * 20 + n;
         offers.push(queue.offerAt(payload, date, optionsOf(payload)));
         if (n % 3 === 0) await nextTurn();
@@ -110,7 +110,7 @@ describe.each(["none", "redisson"] as const)("interop %s", (interop) => {
       if (round % 10 === 0) await Promise.all(offers);
     }
     const ids = (await Promise.all(offers)).map(({ id }) => id);
-    expect(await iterated(queue)).toEqual(numbers(2000));
+    expect(await iterated(queue)).toEqual(upTo(2000));
     // Equal deadlines sort by id.
     expect(ids.toSorted()).toEqual(ids);
   });
@@ -121,7 +121,7 @@ describe.each(["none", "redisson"] as const)("interop %s", (interop) => {
     const offers: Promise<unknown>[] = [];
     for (let round = 0; round < 100; round++) {
       const flushed = redis.script("FLUSH");
-      for (const n of numbers(20)) {
+      for (const n of upTo(20)) {
         const payload = round * 20 + n;
         for (const one of queues) {
           offers.push(one.offer(payload, MINUTE));
@@ -131,14 +131,14 @@ describe.each(["none", "redisson"] as const)("interop %s", (interop) => {
       await flushed;
     }
     await Promise.all(offers);
-    for (const one of queues) expect(await iterated(one)).toEqual(numbers(2000));
+    for (const one of queues) expect(await iterated(one)).toEqual(upTo(2000));
   });
 
   test("equal deadlines are delivered in the order of the calls", async () => {
     const { server, redis, queue } = await start();
     await redis.script("FLUSH");
     await queue.offerAt(0, new Date(1000));
-    const offers = numbers(150).map((n) => queue.offerAt(n + 1, new Date(1000), optionsOf(n)));
+    const offers = upTo(150).map((n) => queue.offerAt(n + 1, new Date(1000), optionsOf(n)));
     await nextTurn();
     offers.push(queue.offerAt(151, new Date(1000)));
     await Promise.all(offers);
@@ -147,7 +147,7 @@ describe.each(["none", "redisson"] as const)("interop %s", (interop) => {
     const taken: number[] = [];
     const consumer = ready.getBlockingQueue<number>(queue.name);
     while (taken.length < 152) taken.push(...(await consumer.takeMany({ max: 50 })));
-    expect(taken).toEqual(numbers(152));
+    expect(taken).toEqual(upTo(152));
   });
 
   test("a message without a key that travels with others has none", async () => {

@@ -5,7 +5,8 @@ import { newLine, newLineThatMayFail } from "../helpers/delayline.ts";
 import { eventually } from "../helpers/eventually.ts";
 import { startOwnServer } from "../helpers/own-server.ts";
 import { newRedis, uniqueName } from "../helpers/redis.ts";
-import { expectEachOnce, numbers } from "./ledger.ts";
+import { expectEachOnce } from "../helpers/ledger.ts";
+import { upTo } from "../helpers/numbers.ts";
 
 /*
  * Redis refuses a command: a key holds another type, or the memory is full. The error reaches whoever
@@ -86,7 +87,7 @@ test("WRONGTYPE on the insertion-order LIST", async () => {
 test("WRONGTYPE on the ready LIST", async () => {
   const { name, redis, keys, delayed } = newQueue();
   await redis.set(keys.ready, "somebody else's");
-  const sent = numbers(250).map((i) => `message ${i}`);
+  const sent = upTo(250).map((i) => `message ${i}`);
   await delayed.offerMany(sent.map((payload) => ({ payload, delay: 0 })));
 
   const worker = newLineThatMayFail({ codec: "string" });
@@ -178,7 +179,7 @@ test("memory is full: offers are refused, what is there still moves, is consumed
   const name = uniqueName();
   const producer = newLine({ redis: server.url, transfer: false, codec: "string" });
   const delayed = producer.getDelayedQueue<string>(name);
-  const sent = numbers(300).map((i) => `message ${i}`);
+  const sent = upTo(300).map((i) => `message ${i}`);
   await delayed.offerMany(sent.map((payload, i) => ({ payload, delay: 300 + i })));
 
   await redis.config("SET", "maxmemory-policy", "noeviction", "maxmemory", "1");
@@ -199,7 +200,7 @@ test("memory is full: offers are refused, what is there still moves, is consumed
 
   // A message that arrives for nobody goes back, however full it is.
   await redis.config("SET", "maxmemory", "0");
-  await delayed.offerMany(numbers(500).map((i) => ({ payload: `${i}`, delay: 100 + i * 2 })));
+  await delayed.offerMany(upTo(500).map((i) => ({ payload: `${i}`, delay: 100 + i * 2 })));
   await redis.config("SET", "maxmemory", "1");
   const taken: string[] = [];
   while (taken.length < 500) {
@@ -211,7 +212,7 @@ test("memory is full: offers are refused, what is there still moves, is consumed
       // Let one arrive for nobody.
       .catch(() => sleep(Math.random() * 4));
   }
-  expect(taken).toEqual(numbers(500).map(String));
+  expect(taken).toEqual(upTo(500).map(String));
 
   await redis.config("SET", "maxmemory", "0");
   await delayed.offer("accepted", 0);

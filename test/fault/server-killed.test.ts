@@ -6,7 +6,8 @@ import { newLineThatMayFail } from "../helpers/delayline.ts";
 import { eventually } from "../helpers/eventually.ts";
 import { startOwnServer } from "../helpers/own-server.ts";
 import { newRedis, uniqueName } from "../helpers/redis.ts";
-import { expectEachOnce, missing, numbers, repeated } from "./ledger.ts";
+import { expectEachOnce, missing, repeated } from "../helpers/ledger.ts";
+import { upTo } from "../helpers/numbers.ts";
 
 /*
  * The server goes away without notice and comes back with its append-only file (fsync always), or
@@ -122,12 +123,12 @@ test("a message offered while Redis is down is in it once Redis is back", async 
   await queue.offer(-1, 0);
   await server.kill();
 
-  const offers = numbers(20).map((n) => queue.offer(n, 0));
+  const offers = upTo(20).map((n) => queue.offer(n, 0));
   await server.restart();
   await Promise.all(offers);
 
   const ready = line.getBlockingQueue<number>(queue.name);
   const received: number[] = [];
   while (received.length < 21) received.push(await ready.take());
-  expect(received).toEqual([-1, ...numbers(20)]);
+  expect(received).toEqual([-1, ...upTo(20)]);
 });

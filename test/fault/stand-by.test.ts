@@ -6,8 +6,9 @@ import { newLine, newLineThatMayFail } from "../helpers/delayline.ts";
 import { eventually } from "../helpers/eventually.ts";
 import { startOwnServer } from "../helpers/own-server.ts";
 import { newRedis, redisUrl, uniqueName } from "../helpers/redis.ts";
-import { numbers } from "./ledger.ts";
 import { bundle } from "../helpers/bundle.ts";
+import { upTo, median } from "../helpers/numbers.ts";
+import { serverTime } from "../helpers/server-time.ts";
 
 /*
  * Several clients move the messages of one queue. One is active, the others stand by, so that their
@@ -24,12 +25,6 @@ async function scriptRuns(redis: Redis): Promise<number> {
   return calls("evalsha") + calls("eval");
 }
 
-/** The server's clock in milliseconds. */
-async function now(redis: Redis): Promise<number> {
-  const [seconds, micros] = await redis.time();
-  return Number(seconds) * 1000 + Number(micros) / 1000;
-}
-
 /** Waits until so many clients listen to the queue's channel. */
 async function listeners(redis: Redis, name: string, count: number): Promise<void> {
   const channel = `redisson_delay_queue_channel:{${name}}`;
@@ -42,15 +37,15 @@ test("of 5 clients one stays active: the others hardly run scripts", async () =>
   const server = await startOwnServer();
   const redis = newRedis(server.url);
   const name = uniqueName();
-  const lines = numbers(5).map(() => newLine({ redis: server.url }));
+  const lines = upTo(5).map(() => newLine({ redis: server.url }));
   for (const line of lines) line.getDelayedQueue(name);
   await listeners(redis, name, 5);
 
   // 400 deadlines, 5 ms apart, all known beforehand: nothing but their timers wakes the tasks.
   const deadlines = 400;
   const queue = newLine({ redis: server.url, transfer: false }).getDelayedQueue<number>(name);
-  const first = Math.ceil(await now(redis)) + 500;
-  await Promise.all(numbers(deadlines).map((n) => queue.offerAt(n, new Date(first + 5 * n))));
+  const first = Math.ceil(await serverTime(redis)) + 500;
+  await Promise.all(upTo(deadlines).map((n) => queue.offerAt(n, new Date(first + 5 * n))));
   await redis.config("RESETSTAT");
   await eventually(async () => (await redis.llen(name)) === deadlines, { within: 30_000 });
 
@@ -78,12 +73,12 @@ test("the active process is killed: the next message is little late, then all ar
   /** Messages at intervals; answers how late each of them was, in milliseconds. */
   const latenessOf = async (count: number, then?: (n: number) => Promise<void>) => {
     const lateness: number[] = [];
-    const first = Math.ceil(await now(redis)) + 100;
-    const deadlines = numbers(count).map((n) => first + n * 100);
+    const first = Math.ceil(await serverTime(redis)) + 100;
+    const deadlines = upTo(count).map((n) => first + n * 100);
     for (const deadline of deadlines) await queue.offerAt(deadline, new Date(deadline));
-    for (const n of numbers(count)) {
+    for (const n of upTo(count)) {
       const popped = await redis.blpop(name, 30);
-      lateness.push((await now(redis)) - Number(popped?.[1]));
+      lateness.push((await serverTime(redis)) - Number(popped?.[1]));
       await then?.(n);
     }
     return lateness;
@@ -105,11 +100,6 @@ test("the active process is killed: the next message is little late, then all ar
   }
 }, 180_000);
 
-/** In the middle, or just above. */
-function median(values: readonly number[]): number {
-  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? NaN;
-}
-
 test("a cancelled head does not make a lone client stand by", async () => {
   const name = uniqueName();
   const redis = newRedis();
@@ -121,14 +111,14 @@ test("a cancelled head does not make a lone client stand by", async () => {
   expect(await redis.blpop(name, 20)).not.toBeNull();
 
   const lateness: number[] = [];
-  for (const n of numbers(10)) {
+  for (const n of upTo(10)) {
     await queue.offer(`cancelled ${n}`, 60);
     expect(await queue.poll()).toBe(`cancelled ${n}`);
     // The task wakes up for what is no longer there.
     await sleep(80);
     const { deadline } = await queue.offer(`message ${n}`, 40);
     expect(await redis.blpop(name, 20)).not.toBeNull();
-    lateness.push((await now(redis)) - deadline);
+    lateness.push((await serverTime(redis)) - deadline);
   }
   // Standing by it would look 100 ms after a deadline at the earliest, each time. Most may be late
   // because the machine is busy.
@@ -141,12 +131,12 @@ test("those that stand by take over from an active task that cannot reach Redis"
   const redis = newRedis(server.url);
   const name = uniqueName();
   const queue = newLine({ redis: server.url, transfer: false }).getDelayedQueue<number>(name);
-  const lines = numbers(3).map(() => newLineThatMayFail({ redis: server.url }));
+  const lines = upTo(3).map(() => newLineThatMayFail({ redis: server.url }));
   for (const line of lines) line.getDelayedQueue(name);
   await listeners(redis, name, 3);
 
   const received: number[] = [];
-  for (const n of numbers(30)) {
+  for (const n of upTo(30)) {
     const { deadline } = await queue.offer(n, 20);
     // The scripts' connections of all three are killed now and then: whoever is first back moves.
     if (n % 5 === 4) {
@@ -155,9 +145,9 @@ test("those that stand by take over from an active task that cannot reach Redis"
       await redis.client("KILL", "ID", /id=(\d+)/.exec(background ?? "")?.[1] ?? "0");
     }
     const popped = await redis.blpopBuffer(name, 20);
-    expect(await now(redis)).toBeGreaterThanOrEqual(deadline);
+    expect(await serverTime(redis)).toBeGreaterThanOrEqual(deadline);
     received.push(popped?.[1]?.[0] ?? -1);
   }
   // Small integers are one byte of MessagePack.
-  expect(received).toEqual(numbers(30));
+  expect(received).toEqual(upTo(30));
 });

@@ -6,7 +6,7 @@ import { startChild } from "../helpers/child.ts";
 import { eventually } from "../helpers/eventually.ts";
 import { startOwnServer, type OwnServer } from "../helpers/own-server.ts";
 import { newRedis, uniqueName } from "../helpers/redis.ts";
-import { missing, repeated } from "./ledger.ts";
+import { missing, repeated } from "../helpers/ledger.ts";
 import { bundle } from "../helpers/bundle.ts";
 import type { Taking } from "./workers/storm-consumer.ts";
 import type { Entry, ProducerReport } from "./workers/storm-producer.ts";

@@ -4,7 +4,7 @@ import { newLine, newLineThatMayFail, type TestLine } from "../helpers/delayline
 import { eventually } from "../helpers/eventually.ts";
 import { startOwnServer } from "../helpers/own-server.ts";
 import { newRedis, uniqueName } from "../helpers/redis.ts";
-import { numbers } from "./ledger.ts";
+import { upTo } from "../helpers/numbers.ts";
 
 /*
  * A client in trouble says so once, and once that it is over: who reads its log shall read what is wrong,
@@ -14,7 +14,7 @@ import { numbers } from "./ledger.ts";
 /** Three queues with every kind of background work: transfers, takes, subscriptions, a loop. */
 async function busyLine(url: string) {
   const line = newLineThatMayFail({ redis: url, codec: "json" });
-  const names = numbers(3).map(() => uniqueName("trouble"));
+  const names = upTo(3).map(() => uniqueName("trouble"));
   const received: unknown[] = [];
   for (const name of names) {
     const queue = line.getBlockingQueue(name);
@@ -74,7 +74,7 @@ test("a Redis that was never there: 1 error, and 1 recovered when it comes", asy
   const server = await startOwnServer();
   await server.kill();
   const line = newLineThatMayFail({ redis: server.url });
-  const names = numbers(3).map(() => uniqueName("trouble"));
+  const names = upTo(3).map(() => uniqueName("trouble"));
   const takes = names.map((name) => line.getBlockingQueue(name).take());
   await eventually(() => line.errors.length > 0);
   await new Promise((resolve) => setTimeout(resolve, 2_000));

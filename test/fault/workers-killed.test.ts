@@ -3,8 +3,9 @@ import { newLine } from "../helpers/delayline.ts";
 import { startChild } from "../helpers/child.ts";
 import { eventually } from "../helpers/eventually.ts";
 import { newRedis, redisUrl, uniqueName } from "../helpers/redis.ts";
-import { expectEachOnce, numbers } from "./ledger.ts";
+import { expectEachOnce } from "../helpers/ledger.ts";
 import { bundle } from "../helpers/bundle.ts";
+import { upTo } from "../helpers/numbers.ts";
 
 const mover = new URL("workers/mover.ts", import.meta.url);
 
@@ -18,9 +19,9 @@ test("of two processes that move messages, one is killed again and again", async
   const workers = [start(), start()];
   await Promise.all(workers.map((worker) => worker.next()));
   const sent: string[] = [];
-  for (const kill of numbers(6)) {
+  for (const kill of upTo(6)) {
     // Enough to be at it for a second.
-    const more = numbers(500).map((i) => `message ${sent.length + i}`);
+    const more = upTo(500).map((i) => `message ${sent.length + i}`);
     sent.push(...more);
     const before = await redis.llen(name);
     await producer
@@ -43,7 +44,7 @@ test("what fell due while no process was there moves as soon as the first is bac
   const name = uniqueName();
   const redis = newRedis();
   const producer = newLine({ codec: "string" });
-  const sent = numbers(1000).map((i) => `message ${i}`);
+  const sent = upTo(1000).map((i) => `message ${i}`);
   const results = await producer
     .getDelayedQueue<string>(name, { transfer: false })
     .offerMany(sent.map((payload, i) => ({ payload, delay: 100 + i / 4 })));

@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
 import { startChild } from "../helpers/child.ts";
 import { newRedis, redisUrl, uniqueName } from "../helpers/redis.ts";
-import { missing } from "./ledger.ts";
+import { missing } from "../helpers/ledger.ts";
+import { serverTime } from "../helpers/server-time.ts";
 
 const worker = new URL("workers/wrong-clock.ts", import.meta.url);
 const HOUR = 3_600_000;
@@ -34,8 +35,7 @@ test.for([
   while (arrivedBy.size < shifts.length * COUNT) {
     const popped = await redis.blpop(name, 20);
     if (popped === null) break;
-    const [seconds, micros] = (await redis.time()).map(Number) as [number, number];
-    arrivedBy.set(popped[1], seconds * 1000 + micros / 1000);
+    arrivedBy.set(popped[1], await serverTime(redis));
   }
 
   const deadlines = new Map<string, number>();

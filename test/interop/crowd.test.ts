@@ -1,11 +1,12 @@
 import { expect, test } from "vitest";
-import { expectEachOnce, numbers } from "../fault/ledger.ts";
+import { expectEachOnce } from "../helpers/ledger.ts";
 import { newLine } from "../helpers/delayline.ts";
 import { eventually } from "../helpers/eventually.ts";
 import { uniqueName } from "../helpers/redis.ts";
 import { describeRedisson } from "./describe-redisson.ts";
 import { NEWEST_REDISSON } from "./java-build.ts";
 import { java, type JavaValue } from "./java-value.ts";
+import { upTo } from "../helpers/numbers.ts";
 
 // Both sides offer, move and take, all at once.
 
@@ -16,8 +17,8 @@ describeRedisson("a crowd", (redisson) => {
     async (interop) => {
       const isNewest = redisson().version === NEWEST_REDISSON;
       const count = isNewest && interop === "none" ? 20_000 : 4000;
-      const evens = numbers(count).filter((n) => n % 2 === 0);
-      const odds = numbers(count).filter((n) => n % 2 === 1);
+      const evens = upTo(count).filter((n) => n % 2 === 0);
+      const odds = upTo(count).filter((n) => n % 2 === 1);
       const name = uniqueName();
       const line = newLine({ codec: "json", interop });
       const inJava = redisson().client.queue(name, "TypedJsonJacksonCodec");
@@ -41,7 +42,7 @@ describeRedisson("a crowd", (redisson) => {
         what: "all are taken",
       });
       const takenByJava = (await inJava.ready.stopTaking()).map(numberOf);
-      expectEachOnce(numbers(count), [...taken, ...takenByJava]);
+      expectEachOnce(upTo(count), [...taken, ...takenByJava]);
       // Both had a part in it.
       expect(taken.length).toBeGreaterThan(0);
       expect(takenByJava.length).toBeGreaterThan(0);

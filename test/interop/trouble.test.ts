@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from "vitest";
 import { QuarantineError } from "../../src/index.ts";
 import { queueKeys } from "../../src/queue/keys.ts";
-import { expectEachOnce, missing, numbers } from "../fault/ledger.ts";
+import { expectEachOnce, missing } from "../helpers/ledger.ts";
 import { newLine, newLineThatMayFail } from "../helpers/delayline.ts";
 import { eventually } from "../helpers/eventually.ts";
 import { startOwnServer } from "../helpers/own-server.ts";
@@ -9,6 +9,7 @@ import { newRedis, redisUrl, uniqueName } from "../helpers/redis.ts";
 import { describeRedisson } from "./describe-redisson.ts";
 import { java, type JavaValue } from "./java-value.ts";
 import { RedissonProcess } from "./redisson.ts";
+import { upTo } from "../helpers/numbers.ts";
 
 // Java comes and goes, Redis goes and comes, and there are bytes that nobody can read.
 
@@ -26,7 +27,7 @@ describeRedisson("trouble", (redisson) => {
     const line = newLine({ codec: "json" });
     const taken: number[] = [];
     line.getBlockingQueue<number>(name).subscribe((number) => void taken.push(number));
-    const offers = numbers(count).map((i) => ({ payload: i, delay: 300 + i * 3 }));
+    const offers = upTo(count).map((i) => ({ payload: i, delay: 300 + i * 3 }));
     await line.getDelayedQueue<number>(name).offerMany(offers);
 
     const until = (share: number) => eventually(() => taken.length >= share * count);
@@ -42,7 +43,7 @@ describeRedisson("trouble", (redisson) => {
     await until(0.7);
     await delayed.construct();
     await until(1);
-    expectEachOnce(numbers(count), taken);
+    expectEachOnce(upTo(count), taken);
     await delayed.destroy();
   });
 
@@ -54,7 +55,7 @@ describeRedisson("trouble", (redisson) => {
     // What it reports is that Redis was away.
     const line = newLineThatMayFail({ codec: "json", redis: server.url });
     const delayed = line.getDelayedQueue<number>(name);
-    const delays = numbers(100).map((i) => 1000 + 20 * i);
+    const delays = upTo(100).map((i) => 1000 + 20 * i);
     await delayed.offerMany(delays.map((delay, i) => ({ payload: i, delay })));
     await inJava.delayed.offerMany(
       delays.map((_, i) => java.int(100 + i)),
@@ -66,7 +67,7 @@ describeRedisson("trouble", (redisson) => {
     const taken: number[] = [];
     const ready = line.getBlockingQueue<number>(name);
     while (taken.length < 200) taken.push(await ready.take());
-    expectEachOnce(numbers(200), taken);
+    expectEachOnce(upTo(200), taken);
 
     const hasAnswered = async () => void (await inJava.delayed.size());
     await eventually(hasAnswered, { within: 20_000, what: "Java has connected again" });
@@ -87,7 +88,7 @@ describeRedisson("trouble", (redisson) => {
     await redis.zadd(keys.timeouts, 1, "poison");
     const client = await redisson().process.connect(server.url);
     const inJava = client.queue(name, CODEC);
-    await inJava.delayed.offerMany(numbers(50).map(java.int), numbers(50));
+    await inJava.delayed.offerMany(upTo(50).map(java.int), upTo(50));
     // Redisson's script fails at its first member, each time.
     await eventually(async () => /errorstat_(?!NOSCRIPT)/.test(await redis.info("errorstats")));
     expect(await redis.zcard(keys.timeouts)).toBe(51);
@@ -96,7 +97,7 @@ describeRedisson("trouble", (redisson) => {
     const ready = line.getBlockingQueue<number>(name);
     const taken: number[] = [];
     while (taken.length < 50) taken.push(await ready.take());
-    expectEachOnce(numbers(50), taken);
+    expectEachOnce(upTo(50), taken);
     expect(await redis.lrange(keys.unreadable, 0, -1)).toEqual(["poison"]);
     expect(line.errors).toEqual([expect.any(QuarantineError)]);
     // Java goes on as well.
@@ -116,13 +117,13 @@ describeRedisson("trouble", (redisson) => {
     line.getBlockingQueue<number>(name).subscribe((number) => void taken.push(number));
     const at = Date.now() + 500;
     await newRedis().zadd(keys.timeouts, at + 100, "poison 1", at + 200, "poison 2");
-    const offers = numbers(300).map((i) =>
+    const offers = upTo(300).map((i) =>
       line.getDelayedQueue<number>(name).offerAt(i, new Date(at + i)),
     );
     await Promise.all(offers);
-    await eventually(() => missing(numbers(300), taken).length === 0, { within: 20_000 });
+    await eventually(() => missing(upTo(300), taken).length === 0, { within: 20_000 });
     // Where Redisson's script meets poison, it has pushed what stands before it, and does so again.
-    expect(missing(taken, numbers(300))).toEqual([]);
+    expect(missing(taken, upTo(300))).toEqual([]);
     await eventually(async () => (await newRedis().zcard(keys.timeouts)) === 0);
     expect(await newRedis().lrange(keys.unreadable, 0, -1)).toEqual(["poison 1", "poison 2"]);
     await inJava.delayed.destroy();

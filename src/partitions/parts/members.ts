@@ -34,6 +34,7 @@ export class Members implements Listener {
   #timer: NodeJS.Timeout | undefined;
   #hasBegun = false;
   #isClosed = false;
+  readonly #closing = new AbortController();
 
   /** `onChange` is called whenever the members have changed, or an exclusive consumer has released a partition. */
   constructor(
@@ -95,6 +96,7 @@ export class Members implements Listener {
   /** Stops attending; resolves when Redis has removed this member, or could not be reached. */
   async close(): Promise<void> {
     this.#isClosed = true;
+    this.#closing.abort();
     clearTimeout(this.#timer);
     this.#pause.end();
     this.#work.ended();
@@ -117,7 +119,7 @@ export class Members implements Listener {
       this.#isAttendDue = false;
       try {
         // The first process with the queue open has to create the partitions.
-        if (this.#watch.fact === undefined) await this.#watch.known();
+        if (this.#watch.fact === undefined) await this.#watch.known(this.#closing.signal);
         await this.#sendSign(false);
         this.#work.succeeded();
         this.#pause.reset();

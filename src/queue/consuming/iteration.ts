@@ -10,12 +10,13 @@ import type { Consumer } from "./consumer.ts";
  */
 export class Iteration<T> implements Consumer {
   readonly ended: Promise<void>;
-  readonly #take: () => Promise<T>;
+  readonly #take: (stopping: AbortSignal) => Promise<T>;
+  readonly #stopping = new AbortController();
   #running = 0;
   #end: () => void = () => {};
 
-  /** `take` rejects with a {@link ClosedError} when there is nothing more to take. */
-  constructor(take: () => Promise<T>) {
+  /** `take` rejects with a {@link ClosedError} when there is nothing more to take, or with the signal's reason, which is one. */
+  constructor(take: (stopping: AbortSignal) => Promise<T>) {
     this.#take = take;
     this.ended = new Promise((resolve) => (this.#end = resolve));
   }
@@ -24,15 +25,17 @@ export class Iteration<T> implements Consumer {
     return this.#running;
   }
 
-  /** Nothing to do: the next message is refused. */
-  stop(): void {}
+  /** Ends the wait for the next message: before it, a call may wait for a Redis that is down. */
+  stop(): void {
+    this.#stopping.abort(new ClosedError("the client"));
+  }
 
   async *messages(): AsyncGenerator<T, void, void> {
     try {
       for (;;) {
         let payload: T;
         try {
-          payload = await this.#take();
+          payload = await this.#take(this.#stopping.signal);
         } catch (error) {
           if (error instanceof ClosedError) return;
           throw error;

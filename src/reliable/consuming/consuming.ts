@@ -93,10 +93,10 @@ export class Consuming<T> {
     const limitLast = () => {
       if (last !== undefined) this.#deliverer.limit(last);
     };
-    const take = async () => {
+    const take = async (signal: AbortSignal) => {
       limitLast();
       for (;;) {
-        [last] = await this.#deliverer.takeForUser(1, { timeout: Infinity });
+        [last] = await this.#deliverer.takeForUser(1, { timeout: Infinity, signal });
         if (last !== undefined) {
           last.held.isGiven = true;
           return last.delivery;

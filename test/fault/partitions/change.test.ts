@@ -11,9 +11,10 @@ import { newLine } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { startOwnServer } from "../../helpers/own-server.ts";
 import { newRedis, redisUrl, uniqueName } from "../../helpers/redis.ts";
-import { missing, numbers, repeated } from "../ledger.ts";
+import { missing, repeated } from "../../helpers/ledger.ts";
 import { bundle } from "../../helpers/bundle.ts";
 import type { PartitionsReport, Takings } from "../workers/partitions-worker.ts";
+import { upTo } from "../../helpers/numbers.ts";
 
 /*
  * 2 -> 8 -> 3 partitions, of a plain and of a reliable queue at once, under 1,000 offers a second (in the short form 500) with keys, cancels,
@@ -32,7 +33,7 @@ const VICTIMS = PARTITIONS_SECONDS === undefined ? 1 : 2;
 const DELAY = PARTITIONS_SECONDS === undefined ? "800" : "3000";
 
 /** Messages that stay: they are brought over first. */
-const LATE = numbers(1000).map((i) => `late ${i}`);
+const LATE = upTo(1000).map((i) => `late ${i}`);
 const HOUR = 3_600_000;
 
 /** Offers a second, of all producers. */
@@ -103,7 +104,7 @@ describe.each(Object.keys(places))("on %s", (where) => {
       const workers = ["2", "8", "5"].map((PARTITIONS, i) =>
         startWorker({ PARTITIONS, NAME: `worker ${i}` }),
       );
-      const changers = numbers(2 * VICTIMS).map(() => startWorker({ PARTITIONS: "4" }));
+      const changers = upTo(2 * VICTIMS).map(() => startWorker({ PARTITIONS: "4" }));
       await Promise.all([...workers, ...changers].map((child) => child.next(isLoaded, 30_000)));
       const sleeper = workers[2] as Child;
       for (const worker of workers.slice(0, 2)) await worker.send("take reliable");

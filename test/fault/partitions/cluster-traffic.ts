@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Cluster } from "ioredis";
-import { onTestFinished } from "vitest";
 import { bucketOfKey } from "../../../src/queue/message/bucket.ts";
 import { tableOf } from "../../../src/partitions/ring/ring.ts";
 import { newLineThatMayFail, type TestLine } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import type { OwnServer } from "../../helpers/own-server.ts";
 import { uniqueName } from "../../helpers/redis.ts";
+import { Offering } from "../offering.ts";
 
 /** How many partitions there are. */
 export const PARTITIONS = 6;
@@ -27,19 +27,16 @@ export interface Death {
 }
 
 /** A producer and a consumer of a queue in partitions, and what became of each message, by `performance.now()`. */
-export class ClusterTraffic {
+export class ClusterTraffic extends Offering {
   readonly name = uniqueName("partitions");
   readonly kind: "plain" | "reliable";
   /** The consumer. */
   readonly line: TestLine;
-  readonly offeredAt = new Map<number, number>();
-  readonly acknowledgedAt = new Map<number, number>();
-  readonly rejected = new Map<number, unknown>();
   readonly receivedAt = new Map<number, number[]>();
-  readonly #timer: NodeJS.Timeout;
 
   /** Begins at once; ends with the test. */
   constructor(redis: Cluster, kind: "plain" | "reliable", callTimeout = 60_000) {
+    super();
     this.kind = kind;
     this.line = newLineThatMayFail({ redis });
     const options = { partitions: PARTITIONS };
@@ -56,15 +53,7 @@ export class ClusterTraffic {
         ? producer.getDelayedQueue<number>(this.name, options)
         : producer.getReliableQueue<number>(this.name, options);
     if (kind === "plain") this.line.getDelayedQueue(this.name, options);
-    this.#timer = setInterval(() => {
-      const n = this.offeredAt.size;
-      this.offeredAt.set(n, performance.now());
-      queue.offer(n, DELAY, { key: String(n) }).then(
-        () => this.acknowledgedAt.set(n, performance.now()),
-        (error: unknown) => this.rejected.set(n, error),
-      );
-    }, INTERVAL);
-    onTestFinished(() => clearInterval(this.#timer));
+    this.begin((n) => queue.offer(n, DELAY, { key: String(n) }), INTERVAL);
   }
 
   /** The partition that a message goes to. */
@@ -85,9 +74,7 @@ export class ClusterTraffic {
 
   /** Stops offering, and waits until every offer is settled, and for a second nothing more arrives. */
   async end(): Promise<void> {
-    clearInterval(this.#timer);
-    const settled = () => this.acknowledgedAt.size + this.rejected.size;
-    await eventually(() => settled() === this.offeredAt.size, { within: 60_000 });
+    await this.settled();
     let count = -1;
     while (count < this.receivedAt.size) {
       count = this.receivedAt.size;

@@ -7,7 +7,7 @@ import { newLineThatMayFail } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { newRedis, uniqueName } from "../../helpers/redis.ts";
 import { startSentinelPair } from "../../helpers/sentinel.ts";
-import { missing, repeated } from "../ledger.ts";
+import { missing, repeated } from "../../helpers/ledger.ts";
 
 /** One of the two set-ups, and what a client is made from to find it. */
 async function startGroup(name: string, downAfter?: number) {

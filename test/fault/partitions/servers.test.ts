@@ -6,7 +6,8 @@ import { newLine, newLineThatMayFail, type TestLine } from "../../helpers/delayl
 import { eventually } from "../../helpers/eventually.ts";
 import { startOwnServer, type OwnServer } from "../../helpers/own-server.ts";
 import { redisUrl, uniqueName } from "../../helpers/redis.ts";
-import { missing, repeated } from "../ledger.ts";
+import { missing, repeated } from "../../helpers/ledger.ts";
+import { median } from "../../helpers/numbers.ts";
 
 /* A queue in partitions on a list of two servers, one of which is gone for a while. */
 
@@ -196,7 +197,3 @@ test("a keyPrefix stands in front of every key; one with a brace is refused", as
   expect(() => other.getDelayedQueue(name, { partitions: 3 })).toThrow(TypeError);
   expect(() => other.getDelayedQueue(name, { transfer: false })).not.toThrow();
 });
-
-function median(values: readonly number[]): number {
-  return values.toSorted((a, b) => a - b)[values.length >> 1] ?? NaN;
-}

@@ -7,8 +7,8 @@ import type { ScriptRun } from "../../../src/lua/script.ts";
 import { queueKeys } from "../../../src/queue/keys.ts";
 import { newLine } from "../../helpers/delayline.ts";
 import { newRedis, uniqueName } from "../../helpers/redis.ts";
-import { numbers } from "../ledger.ts";
 import { MESSAGES, RELIABLE_MESSAGES } from "./crew.ts";
+import { upTo } from "../../helpers/numbers.ts";
 
 /*
  * Takes that are aborted at the very moment at which their message arrives. The message is then either taken, or goes
@@ -82,7 +82,7 @@ test(
       const queue = newLine({ codec: "json" }).getReliableQueue<number>(name);
       const arrival = { after: 2 };
       const received: number[] = [];
-      for (const id of numbers(count)) {
+      for (const id of upTo(count)) {
         const taken = await takeAndAbort(queue, id, arrival);
         counts[taken === undefined ? "aborted" : "taken"]++;
         // Half of the time nobody waits for a moment: what arrives then has to go back.
@@ -92,11 +92,11 @@ test(
         received.push(delivery.payload);
         expect(await delivery.ack()).toBe(true);
       }
-      expect(received).toEqual(numbers(count));
+      expect(received).toEqual(upTo(count));
       expect(await redis.xlen(stream)).toBe(0);
       expect(await redis.xpending(stream, "default")).toEqual([0, null, null, null]);
     };
-    await Promise.all(numbers(TAKERS).map(() => run(TAKES_EACH)));
+    await Promise.all(upTo(TAKERS).map(() => run(TAKES_EACH)));
 
     if (RELIABLE_MESSAGES !== undefined) console.log({ ...counts, returned: returns.count });
     // All of it has happened.

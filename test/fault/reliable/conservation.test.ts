@@ -4,9 +4,9 @@ import { queueKeys } from "../../../src/queue/keys.ts";
 import { newLine } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { newRedis, redisUrl, uniqueName } from "../../helpers/redis.ts";
-import { numbers } from "../ledger.ts";
 import { Crew, MESSAGES, RELIABLE_MESSAGES } from "./crew.ts";
 import { ledgerKeys } from "./handled.ts";
+import { upTo } from "../../helpers/numbers.ts";
 
 /*
  * At every instant a message is in one place: delayed, ready or in flight, waiting for a retry, or dead. So the sum of
@@ -42,7 +42,7 @@ test(
     const queue = newLine({ codec: "json", transfer: false }).getReliableQueue<number>(name);
     const env = { REDIS: redisUrl(), LEDGER: redisUrl(), QUEUE: name, VISIBILITY: "1000" };
     const crew = await Crew.start(WORKERS, { ...env, WORK: "fail", PAUSE: "50" }, 1);
-    const messages = numbers(COUNT).map((payload) => ({ payload, delay: Math.random() * 2_000 }));
+    const messages = upTo(COUNT).map((payload) => ({ payload, delay: Math.random() * 2_000 }));
     await queue.offerMany(messages);
 
     const stormEnd = performance.now() + STORM;

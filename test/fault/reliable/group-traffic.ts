@@ -1,25 +1,23 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Redis, Cluster } from "ioredis";
-import { expect, onTestFinished } from "vitest";
+import { expect } from "vitest";
 import {
   ClosedError,
   RedisError,
   RejectError,
   type DelaylineOptions,
   type Delivery,
-  type OfferError,
   type ReliableQueue,
 } from "../../../src/index.ts";
 import { queueKeys } from "../../../src/queue/keys.ts";
 import { newLineThatMayFail } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
+import { ascending } from "../../helpers/numbers.ts";
 import { uniqueName } from "../../helpers/redis.ts";
+import { Offering, OUTLAST } from "../offering.ts";
 
 /** Milliseconds between two offers: 100 a second. */
 const INTERVAL = 10;
-
-/** Milliseconds that an offer may take here: longer than any failover. */
-const OUTLAST = 60_000;
 
 /** What group "mail" does with a message: some fail once, and some for good. */
 export const fateOf = (i: number): "ack" | "nack" | "throw" | "reject" =>
@@ -29,19 +27,15 @@ export const fateOf = (i: number): "ack" | "nack" | "throw" | "reject" =>
  * A producer, and two groups at work: "mail" by a handler, of which some fail, and "audit" by `takeMany` and `ack`. And
  * what became of each message, by `performance.now()`.
  */
-export class GroupTraffic {
+export class GroupTraffic extends Offering {
   readonly name = uniqueName();
-  readonly offeredAt = new Map<number, number>();
-  readonly acknowledgedAt = new Map<number, number>();
-  readonly rejected = new Map<number, OfferError>();
   /** When each message was done with, by group. */
   readonly doneAt = { mail: new Map<number, number>(), audit: new Map<number, number>() };
   readonly #mail: ReliableQueue<number>;
-  readonly #timer: NodeJS.Timeout;
-  #settled = 0;
 
   /** Begins at once; ends with the test. Messages are due after `delay` milliseconds. */
   constructor(options: () => DelaylineOptions, delay: number) {
+    super();
     const open = (group: string) =>
       newLineThatMayFail(options()).getReliableQueue<number>(this.name, {
         group,
@@ -56,18 +50,7 @@ export class GroupTraffic {
     void this.#audit(open("audit"));
     const producer = newLineThatMayFail({ ...options(), transfer: false, callTimeout: OUTLAST });
     const queue = producer.getReliableQueue<number>(this.name, { group: "mail" });
-    this.#timer = setInterval(() => {
-      const i = this.offeredAt.size;
-      this.offeredAt.set(i, performance.now());
-      queue
-        .offer(i, delay)
-        .then(
-          () => this.acknowledgedAt.set(i, performance.now()),
-          (error: OfferError) => this.rejected.set(i, error),
-        )
-        .finally(() => this.#settled++);
-    }, INTERVAL);
-    onTestFinished(() => clearInterval(this.#timer));
+    this.begin((i) => queue.offer(i, delay), INTERVAL);
   }
 
   /** Resolves when some messages have come through in both groups. */
@@ -82,8 +65,7 @@ export class GroupTraffic {
    * ready, and nothing in flight in either group.
    */
   async end(redis: Redis | Cluster): Promise<void> {
-    clearInterval(this.#timer);
-    await eventually(() => this.#settled === this.offeredAt.size, { within: OUTLAST });
+    await this.settled();
     const { timeouts, retries, stream } = queueKeys(this.name);
     await eventually(
       async () => {
@@ -101,10 +83,10 @@ export class GroupTraffic {
 
   /** When the messages were acknowledged that a group has never done with, in order. */
   get lostAt(): number[] {
-    return [...this.acknowledgedAt]
-      .filter(([i]) => Object.values(this.doneAt).some((done) => !done.has(i)))
-      .map(([, at]) => at)
-      .toSorted((a, b) => a - b);
+    const lost = [...this.acknowledgedAt].filter(([i]) =>
+      Object.values(this.doneAt).some((done) => !done.has(i)),
+    );
+    return ascending(lost.map(([, at]) => at));
   }
 
   /** Those done with that had to become dead letters, and those that are. */
@@ -115,17 +97,12 @@ export class GroupTraffic {
       expect(group).toBe("mail");
       found.add(payload as number);
     }
-    return { wanted: wanted.toSorted(byNumber), found: [...found].toSorted(byNumber) };
-  }
-
-  /** Milliseconds from `at` until an offer made after `at` was acknowledged. */
-  untilAcknowledged(at: number): number {
-    return this.#until(at, this.acknowledgedAt);
+    return { wanted: ascending(wanted), found: ascending(found) };
   }
 
   /** Milliseconds from `at` until both groups were done with a message offered after `at`. */
   untilDone(at: number): number {
-    return Math.max(...Object.values(this.doneAt).map((done) => this.#until(at, done)));
+    return Math.max(...Object.values(this.doneAt).map((done) => this.until(at, done)));
   }
 
   /** What became of it, for who looks at a long run. `at` is when the switch was. */
@@ -136,8 +113,8 @@ export class GroupTraffic {
       acknowledged: this.acknowledgedAt.size,
       lost: this.lostAt.length,
       untilAcknowledged: this.untilAcknowledged(at),
-      untilMail: this.#until(at, mail),
-      untilAudit: this.#until(at, audit),
+      untilMail: this.until(at, mail),
+      untilAudit: this.until(at, audit),
     };
   }
 
@@ -170,11 +147,6 @@ export class GroupTraffic {
     const done = this.doneAt[group];
     if (!done.has(i)) done.set(i, performance.now());
   }
-
-  #until(at: number, done: ReadonlyMap<number, number>): number {
-    const instants = [...done].filter(([i]) => (this.offeredAt.get(i) ?? 0) > at);
-    return Math.min(...instants.map(([, instant]) => instant)) - at;
-  }
 }
 
 /** Calls again while the reply is lost, as the documentation says. */
@@ -189,5 +161,3 @@ async function acknowledge(delivery: Delivery<number>): Promise<void> {
     }
   }
 }
-
-const byNumber = (a: number, b: number) => a - b;

@@ -1,5 +1,5 @@
 import type { Redis } from "ioredis";
-import { repeated } from "../ledger.ts";
+import { repeated } from "../../helpers/ledger.ts";
 
 /** What handlers have done with one message at one moment. */
 export interface Note {

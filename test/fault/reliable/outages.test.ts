@@ -11,9 +11,9 @@ import { startOwnServer, type OwnServer } from "../../helpers/own-server.ts";
 import { newRedis, redisUrl, uniqueName } from "../../helpers/redis.ts";
 import { Roles } from "../../helpers/roles.ts";
 import { startProxy, type ProxyConnection, type TcpProxy } from "../../helpers/tcp-proxy.ts";
-import { numbers } from "../ledger.ts";
 import { Crew, MESSAGES, RELIABLE_MESSAGES } from "./crew.ts";
 import { completedCount, readNotes, settle } from "./handled.ts";
+import { upTo } from "../../helpers/numbers.ts";
 
 /*
  * Redis is killed and comes back, forgets its scripts, ends connections; and the network loses what Redis has replied:
@@ -105,7 +105,7 @@ async function produce(url: string, name: string) {
     }
   };
   for (let from = 0; from < MESSAGES; from += CHUNK) {
-    await offerUntilStored(numbers(Math.min(CHUNK, MESSAGES - from)).map((i) => from + i));
+    await offerUntilStored(upTo(Math.min(CHUNK, MESSAGES - from)).map((i) => from + i));
     await sleep(100);
   }
   return { stored, refused };

@@ -4,9 +4,9 @@ import { queueKeys } from "../../../src/queue/keys.ts";
 import { newLine } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { newRedis, redisUrl, uniqueName } from "../../helpers/redis.ts";
-import { numbers } from "../ledger.ts";
 import { Crew, MESSAGES, RELIABLE_MESSAGES } from "./crew.ts";
 import { completedCount, readNotes, settle } from "./handled.ts";
+import { upTo } from "../../helpers/numbers.ts";
 
 /*
  * Of four processes that handle messages one is killed every 300 ms, for as long as there are any. None is lost. What
@@ -39,7 +39,7 @@ test(
     const crew = await Crew.start(WORKERS, { ...env, CONCURRENCY: String(CONCURRENCY) }, 2);
     const stored = new Map<number, number>();
     for (let from = 0; from < MESSAGES; from += CHUNK) {
-      const ids = numbers(Math.min(CHUNK, MESSAGES - from)).map((i) => from + i);
+      const ids = upTo(Math.min(CHUNK, MESSAGES - from)).map((i) => from + i);
       const offered = await queue.offerMany(ids.map((payload) => ({ payload, delay: newDelay() })));
       for (const [i, { deadline }] of offered.entries()) stored.set(from + i, deadline);
     }
@@ -77,7 +77,7 @@ test("handlers that take longer than the visibility timeout keep their leases", 
   // Twice that at most.
   await Crew.start(2, { ...env, PAUSE: "3000" });
   const queue = newLine({ codec: "json", transfer: false }).getReliableQueue<number>(name);
-  const messages = numbers(2 * CONCURRENCY).map((payload) => ({ payload, delay: 0 }));
+  const messages = upTo(2 * CONCURRENCY).map((payload) => ({ payload, delay: 0 }));
   await queue.offerMany(messages);
   const isDone = async () => (await completedCount(redis, name)) === messages.length;
   await eventually(isDone, { within: 30_000 });

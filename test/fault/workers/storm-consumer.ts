@@ -6,6 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Redis } from "ioredis";
 import { endWithParent, hangUp, tell } from "../../../scripts/child/parent.ts";
 import { ClosedError, Delayline } from "../../../src/index.ts";
+import { serverTime } from "../../helpers/server-time.ts";
 
 /** A message that was taken, and the server's clock (epoch ms) afterwards. */
 export type Taking = [payload: string, at: number];
@@ -23,8 +24,7 @@ async function takeWhileOpen(line: Delayline): Promise<void> {
       const signal = AbortSignal.timeout(Math.ceil(Math.random() * 50));
       const payloads = await queue.takeMany({ max: 10, signal });
       // Asked when the messages are here: so one was early if this is before its deadline.
-      const [seconds, micros] = await redis.time();
-      const at = Number(seconds) * 1000 + Number(micros) / 1000;
+      const at = await serverTime(redis);
       for (const payload of payloads) takings.push([payload, at]);
     } catch (error) {
       if (error instanceof ClosedError) return;

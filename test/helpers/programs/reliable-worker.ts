@@ -11,6 +11,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Redis } from "ioredis";
 import { endWithParent, hangUp, tell } from "../../../scripts/child/parent.ts";
 import { Delayline } from "../../../src/index.ts";
+import { serverTime } from "../server-time.ts";
 
 export type WorkerMessage =
   | { readonly kind: "ready" }
@@ -35,14 +36,9 @@ line.on("error", ({ message }) => void tell({ kind: "error", message }).catch(()
 const queue = line.getReliableQueue<string>(QUEUE, JSON.parse(OPTIONS) as object);
 const redis = new Redis(REDIS);
 
-async function serverTime(): Promise<number> {
-  const [seconds, micros] = await redis.time();
-  return Number(seconds) * 1000 + Number(micros) / 1000;
-}
-
 queue.subscribe(
   async (payload, delivery) => {
-    const at = await serverTime();
+    const at = await serverTime(redis);
     const told = { id: delivery.id, payload, attempt: delivery.attempt, at };
     // Sent before whatever comes.
     await tell({ kind: "start", ...told });

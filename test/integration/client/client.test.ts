@@ -16,6 +16,7 @@ import { eventually } from "../../helpers/eventually.ts";
 import { startOwnServer } from "../../helpers/own-server.ts";
 import { newRedis, redisUrl, uniqueName } from "../../helpers/redis.ts";
 import { startProxy } from "../../helpers/tcp-proxy.ts";
+import { serverTime } from "../../helpers/server-time.ts";
 
 const MINUTE = 60_000;
 
@@ -48,12 +49,6 @@ async function failOnce(line: Delayline, reason: Error): Promise<void> {
     throw reason;
   });
   await line.getBlockingQueue(name).put("a");
-}
-
-/** A server's clock in milliseconds. */
-async function timeOf(redis: Redis): Promise<number> {
-  const [seconds, micros] = await redis.time();
-  return Number(seconds) * 1000 + Number(micros) / 1000;
 }
 
 describe("where Redis is", () => {
@@ -535,9 +530,9 @@ describe("serverTime", () => {
     const line = newLine();
     // The second time it is estimated.
     for (let i = 0; i < 2; i++) {
-      const before = await timeOf(redis);
+      const before = await serverTime(redis);
       const time = await line.serverTime();
-      const after = await timeOf(redis);
+      const after = await serverTime(redis);
       expect(time).toBeGreaterThan(before - (after - before) - 1000);
       expect(time).toBeLessThan(after + (after - before) + 1000);
     }

@@ -6,6 +6,7 @@ import { newLine } from "../../helpers/delayline.ts";
 import { collect } from "../../helpers/collect.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { newRedis, uniqueName } from "../../helpers/redis.ts";
+import { upTo } from "../../helpers/numbers.ts";
 
 const MINUTE = 60_000;
 
@@ -18,8 +19,6 @@ beforeEach(() => {
 });
 
 /** Numbers from 0 up to, not including, `end`. */
-const upTo = (end: number) => Array.from({ length: end }, (_, i) => i);
-
 /** A payload that no codec can encode. */
 const odd = () => 1;
 

@@ -15,6 +15,7 @@ import { offerKeyed as keyedScript } from "../../../src/lua/delayed/offer-keyed.
 import { newLine } from "../../helpers/delayline.ts";
 import { watchCommands } from "../../helpers/monitor.ts";
 import { newRedis, uniqueName } from "../../helpers/redis.ts";
+import { serverTime } from "../../helpers/server-time.ts";
 
 const MINUTE = 60_000;
 
@@ -28,12 +29,6 @@ beforeEach(() => {
   name = uniqueName("offer");
   queue = newLine({ transfer: false }).getDelayedQueue(name);
 });
-
-/** The server's clock in milliseconds, with fractions. */
-async function serverTime(): Promise<number> {
-  const [seconds, micros] = await redis.time();
-  return Number(seconds) * 1000 + Number(micros) / 1000;
-}
 
 const payloadsInRedis = async () => await queue.readAll();
 
@@ -67,9 +62,9 @@ describe("offer", () => {
     async (delay) => {
       await queue.offer("to begin with", MINUTE);
       for (let i = 0; i < 30; i++) {
-        const before = await serverTime();
+        const before = await serverTime(redis);
         const { deadline } = await queue.offer("x", delay);
-        const after = await serverTime();
+        const after = await serverTime(redis);
         // A thousandth of a millisecond is what the clock can tell.
         expect(deadline).toBeGreaterThan(before + delay - 0.001);
         expect(deadline).toBeLessThan(after + delay + 1);
@@ -80,7 +75,7 @@ describe("offer", () => {
 
   test("with a delay of 0 is due at once, but still goes through the delayed side", async () => {
     const { deadline } = await queue.offer("x", 0);
-    expect(deadline).toBeLessThanOrEqual(await serverTime());
+    expect(deadline).toBeLessThanOrEqual(await serverTime(redis));
     expect(await queue.size()).toBe(1);
     expect(await redis.llen(name)).toBe(0);
 
@@ -99,7 +94,7 @@ describe("offer", () => {
       const [count, seconds, micros] = (await redis.eval(script, 1, name)) as [number, ...string[]];
       return { count, at: Number(seconds) * 1000 + Number(micros) / 1000 };
     };
-    const before = await serverTime();
+    const before = await serverTime(redis);
     // Close together, so that a transfer for one always finds the next not yet due.
     const delays = Array.from({ length: 60 }, (_, i) => i * 1.75);
     const offered = await delayed.offerMany(delays.map((delay) => ({ payload: delay, delay })));
@@ -231,9 +226,9 @@ describe("offerAt", () => {
 describe("offerMany", () => {
   test("answers in the order of the call, which is the order of insertion", async () => {
     const delays = [5, 3, 9, 3, 7].map((minutes) => minutes * MINUTE);
-    const before = await serverTime();
+    const before = await serverTime(redis);
     const results = await queue.offerMany(delays.map((delay) => ({ payload: delay, delay })));
-    const after = await serverTime();
+    const after = await serverTime(redis);
     for (const [i, { deadline, id, outcome }] of results.entries()) {
       expect(outcome).toBe("added");
       expect(id.startsWith(`${deadline}-`)).toBe(true);

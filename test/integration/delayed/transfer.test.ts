@@ -7,6 +7,7 @@ import { eventually } from "../../helpers/eventually.ts";
 import { watchCommands } from "../../helpers/monitor.ts";
 import { startOwnServer } from "../../helpers/own-server.ts";
 import { newRedis, uniqueName } from "../../helpers/redis.ts";
+import { upTo } from "../../helpers/numbers.ts";
 
 const MINUTE = 60_000;
 
@@ -19,8 +20,6 @@ beforeEach(() => {
   name = uniqueName("transfer");
   keys = queueKeys(name);
 });
-
-const upTo = (end: number) => Array.from({ length: end }, (_, i) => i);
 
 /** How many connections are subscribed to the queue's channel. */
 async function subscriptions(): Promise<number> {

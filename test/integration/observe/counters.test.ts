@@ -54,7 +54,7 @@ test("a plain queue: what is offered, moved, taken, cancelled, and handled", asy
 });
 
 test("a reliable queue: what becomes of deliveries", async () => {
-  const line = newLineThatMayFail();
+  const line = newLine();
   const queue = line.getReliableQueue<string>(uniqueName(), { maxDeliveries: 2 });
   await queue.offer("by hand", 0);
   expect(await (await queue.take()).nack({ delay: 0 })).toBe(true);

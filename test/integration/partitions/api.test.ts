@@ -19,11 +19,9 @@ import { newLine, newLineThatMayFail } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { newRedis, redisUrl, uniqueName } from "../../helpers/redis.ts";
 import { startProxy } from "../../helpers/tcp-proxy.ts";
+import { upTo, ascending } from "../../helpers/numbers.ts";
 
 const LONG = 3_600_000;
-const upTo = (end: number) => Array.from({ length: end }, (_, i) => i);
-const ascending = (numbers: Iterable<number>) => [...numbers].toSorted((a, b) => a - b);
-
 let name: string;
 
 beforeEach(() => {
@@ -54,10 +52,7 @@ describe.each([1, 4])("a queue in %i partition(s)", (partitions) => {
     return { line, queue, ready: line.getBlockingQueue<T>(name, { partitions, ...options }) };
   }
 
-  function openReliable<T = string>(
-    options: ReliableQueueOptions<T> = {},
-    line = newLineThatMayFail(),
-  ) {
+  function openReliable<T = string>(options: ReliableQueueOptions<T> = {}, line = newLine()) {
     return line.getReliableQueue<T>(name, { partitions, ...options });
   }
 
@@ -272,7 +267,7 @@ describe.each([1, 4])("a queue in %i partition(s)", (partitions) => {
         return bytes.toString();
       },
     };
-    const line = newLineThatMayFail();
+    const line = newLine();
     const { queue, ready } = open({ codec }, line);
     await queue.offer("a", LONG);
     await expect(queue.poll()).rejects.toThrow(DecodeError);
@@ -387,7 +382,7 @@ describe.each([1, 4])("a queue in %i partition(s)", (partitions) => {
     });
 
     test("subscribe, subscribeBatch and route; groups of their own", async () => {
-      const line = newLineThatMayFail();
+      const line = newLine();
       const queue = openReliable<number>({}, line);
       const others = openReliable<number>({ group: "others" }, line);
       const [single, batch, routed]: number[][] = [[], [], []];

@@ -7,10 +7,11 @@ import { ClosedError } from "../../../src/index.ts";
 import { partitionName, tableOf } from "../../../src/partitions/ring/ring.ts";
 import { bucketOfKey } from "../../../src/queue/message/bucket.ts";
 import { queueKeys, type QueueKeys } from "../../../src/queue/keys.ts";
-import { newLine, newLineThatMayFail } from "../../helpers/delayline.ts";
+import { newLine } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { newRedis, uniqueName } from "../../helpers/redis.ts";
-import { expectEachOnce, numbers } from "../../fault/ledger.ts";
+import { expectEachOnce } from "../../helpers/ledger.ts";
+import { upTo } from "../../helpers/numbers.ts";
 
 /* Single moments of a change of the number of partitions, held still. */
 
@@ -18,7 +19,7 @@ const MINUTE = 60_000;
 const MOVING = "2:8:2:moving:1";
 
 /** A key that belongs to partition 0 of 2, and to another one of 8. */
-const key = numbers(100)
+const key = upTo(100)
   .map((i) => `key ${i}`)
   .find((one) => {
     const bucket = bucketOfKey(one);
@@ -96,7 +97,7 @@ test("who has died over a batch that had arrived brings nothing twice", async ()
 
 test("what is looked for in no order is found on its way, once", async () => {
   const queue = await newMovingQueue();
-  const keys = numbers(200).map((i) => `n:${i}`);
+  const keys = upTo(200).map((i) => `n:${i}`);
   await queue.old.offerMany(keys.map((one, i) => ({ payload: i, delay: MINUTE, key: one })));
   await queue.begin();
   await queue.pull(
@@ -116,31 +117,31 @@ test("two change it at once: both resolve, one number holds, nothing is lost", a
   const name = uniqueName();
   const [one, other] = [newLine(), newLine()];
   const queue = one.getDelayedQueue<number>(name, { partitions: 2 });
-  await queue.offerMany(numbers(500).map((payload) => ({ payload, delay: MINUTE })));
+  await queue.offerMany(upTo(500).map((payload) => ({ payload, delay: MINUTE })));
   await Promise.all([one.setPartitions(name, 5), other.setPartitions(name, 7)]);
   expect([5, 7]).toContain((await one.partitions(name)).length);
-  expectEachOnce(numbers(500), await queue.readAll());
+  expectEachOnce(upTo(500), await queue.readAll());
 });
 
 test("a change that is aborted is finished by the next call", async () => {
   const name = uniqueName();
   const line = newLine();
   const queue = line.getDelayedQueue<number>(name, { partitions: 2 });
-  await queue.offerMany(numbers(2000).map((payload) => ({ payload, delay: MINUTE })));
+  await queue.offerMany(upTo(2000).map((payload) => ({ payload, delay: MINUTE })));
   const stopping = new AbortController();
   const onProgress = () => stopping.abort(new Error("enough"));
   const { signal } = stopping;
   await expect(line.setPartitions(name, 8, { signal, onProgress })).rejects.toThrow("enough");
   expect(await queue.size()).toBeGreaterThanOrEqual(1900);
   await newLine().setPartitions(name, 8);
-  expectEachOnce(numbers(2000), await queue.readAll());
+  expectEachOnce(upTo(2000), await queue.readAll());
 });
 
 test("a client is closed while it changes the number", async () => {
   const name = uniqueName();
   const queue = newLine().getDelayedQueue<number>(name, { partitions: 2 });
-  await queue.offerMany(numbers(2000).map((payload) => ({ payload, delay: MINUTE })));
-  const line = newLineThatMayFail();
+  await queue.offerMany(upTo(2000).map((payload) => ({ payload, delay: MINUTE })));
+  const line = newLine();
   let closing: Promise<void> | undefined;
   const onProgress = () => {
     closing ??= line.close();
@@ -148,7 +149,7 @@ test("a client is closed while it changes the number", async () => {
   await expect(line.setPartitions(name, 8, { onProgress })).rejects.toThrow(ClosedError);
   await closing;
   await newLine().setPartitions(name, 8);
-  expectEachOnce(numbers(2000), await queue.readAll());
+  expectEachOnce(upTo(2000), await queue.readAll());
 });
 
 test("who knows an old number is told, and answers as the others do", async () => {
@@ -157,7 +158,7 @@ test("who knows an old number is told, and answers as the others do", async () =
   const queue = old.getDelayedQueue<number>(name, { partitions: 8 });
   const ready = old.getBlockingQueue<number>(name, { partitions: 8, transfer: false });
   const offered = await queue.offerMany(
-    numbers(100).map((payload) => ({ payload, delay: MINUTE, key: `k${payload}` })),
+    upTo(100).map((payload) => ({ payload, delay: MINUTE, key: `k${payload}` })),
   );
   const line = newLine({ transfer: false });
   const change = (count: number) => line.setPartitions(name, count);
@@ -173,9 +174,9 @@ test("who knows an old number is told, and answers as the others do", async () =
   await change(3);
   expect((await queue.readAll()).length).toBe(99);
   await change(8);
-  await ready.putMany(numbers(20));
+  await ready.putMany(upTo(20));
   await change(1);
-  await ready.putMany(numbers(20));
+  await ready.putMany(upTo(20));
   expect(await ready.size()).toBe(40);
   expect(await line.getBlockingQueue(name, { partitions: 1, transfer: false }).size()).toBe(40);
   expect(await here.clear()).toBe(99);
@@ -187,9 +188,7 @@ test("an iteration goes on while its partition goes", async () => {
   const queue = line.getDelayedQueue<number>(name, { partitions: 8 });
   // In pages, of which one has been read of each partition.
   const large = line.getDelayedQueue<string>(`${name}-large`, { partitions: 2 });
-  await large.offerMany(
-    numbers(40).map((i) => ({ payload: `${i}`.repeat(50_000), delay: MINUTE })),
-  );
+  await large.offerMany(upTo(40).map((i) => ({ payload: `${i}`.repeat(50_000), delay: MINUTE })));
   const redis = newRedis();
   let read = 0;
   for await (const message of large) {
@@ -201,7 +200,7 @@ test("an iteration goes on while its partition goes", async () => {
     });
   }
   await queue.offerMany(
-    numbers(400).map((payload) => ({ payload, delay: MINUTE, key: `n:${payload}` })),
+    upTo(400).map((payload) => ({ payload, delay: MINUTE, key: `n:${payload}` })),
   );
   const found: (string | undefined)[] = [];
   for await (const message of queue.find({ prefix: "n:" })) {
@@ -209,7 +208,7 @@ test("an iteration goes on while its partition goes", async () => {
     found.push(message.key);
   }
   expectEachOnce(
-    numbers(400).map((i) => `n:${i}`),
+    upTo(400).map((i) => `n:${i}`),
     found,
   );
 });
@@ -218,9 +217,9 @@ test("a message that comes back is read once", async () => {
   const name = uniqueName();
   const line = newLine();
   const queue = line.getDelayedQueue<number>(name, { partitions: 2 });
-  await queue.offerMany(numbers(300).map((payload) => ({ payload, delay: MINUTE })));
+  await queue.offerMany(upTo(300).map((payload) => ({ payload, delay: MINUTE })));
   for (const count of [8, 3, 8, 2]) await line.setPartitions(name, count);
-  expectEachOnce(numbers(300), await queue.readAll());
+  expectEachOnce(upTo(300), await queue.readAll());
   expect(await queue.size()).toBe(300);
   expect(await queue.clear()).toBe(300);
 });
@@ -282,7 +281,7 @@ test("nobody moves or looks after a partition that has gone", async () => {
   line.getBlockingQueue<number>(name, { partitions: 4 }).subscribe((payload) => {
     taken.push(payload);
   });
-  await queue.offerMany(numbers(40).map((payload) => ({ payload, delay: 50 })));
+  await queue.offerMany(upTo(40).map((payload) => ({ payload, delay: 50 })));
   await eventually(() => taken.length === 40);
   await line.setPartitions(name, 1);
   const channels = async () => await redis.pubsub("CHANNELS", `*{${name}/[123]/*`);
@@ -299,7 +298,7 @@ test("a fact that was lost, or is none, is written again", async () => {
   await line.setPartitions(name, 4);
   expect(await queue.get(id)).toMatchObject({ payload: 1 });
   for (const fact of ["nonsense", "999999:nonsense", "999999:0:0:none:1:1"]) {
-    for (const partition of numbers(4)) await redis.set(keysOf(name, partition).partitions, fact);
+    for (const partition of upTo(4)) await redis.set(keysOf(name, partition).partitions, fact);
     expect(await queue.get(key)).toMatchObject({ payload: 1 });
     expect((await line.partitions(name)).length).toBe(4);
   }

@@ -2,16 +2,14 @@ import { beforeEach, expect, test } from "vitest";
 import { PartitionNames } from "../../../src/partitions/ring/ring.ts";
 import { queueKeys } from "../../../src/queue/keys.ts";
 import { collect } from "../../helpers/collect.ts";
-import { newLine, newLineThatMayFail } from "../../helpers/delayline.ts";
+import { newLine } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { newRedis, uniqueName } from "../../helpers/redis.ts";
 import { offerAsRedisson } from "../../helpers/redisson.ts";
+import { upTo, ascending } from "../../helpers/numbers.ts";
 
 const LONG = 3_600_000;
 const partitions = 4;
-const upTo = (end: number) => Array.from({ length: end }, (_, i) => i);
-const ascending = (numbers: Iterable<number>) => [...numbers].toSorted((a, b) => a - b);
-
 let name: string;
 
 beforeEach(() => {
@@ -69,7 +67,7 @@ test("a plain queue in use gets partitions: nothing is lost or comes twice, keys
 });
 
 test("a reliable queue: retries, what is in flight, dead letters, groups", async () => {
-  const old = newLineThatMayFail();
+  const old = newLine();
   const options = { retry: [LONG], maxDeliveries: 2 };
   const before = old.getReliableQueue<string>(name, options);
   const audit = old.getReliableQueue<string>(name, { ...options, group: "audit" });
@@ -84,7 +82,7 @@ test("a reliable queue: retries, what is in flight, dead letters, groups", async
   await before.offer("delayed", LONG, { key: "k" });
   await Promise.all(upTo(3).map(() => audit.take()));
 
-  const line = newLineThatMayFail();
+  const line = newLine();
   // One that only offers, and knows nothing of the groups.
   const producer = line.getDelayedQueue<string>(name, { partitions });
   await producer.offerMany(upTo(20).map((i) => ({ payload: `new ${i}`, delay: 0 })));

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import type { QueueHandle, ReliableQueue } from "../../../src/index.ts";
 import { queueOf } from "../../../src/client/queue-names.ts";
 import { queueKeys } from "../../../src/queue/keys.ts";
-import { newLine, newLineThatMayFail } from "../../helpers/delayline.ts";
+import { newLine } from "../../helpers/delayline.ts";
 import { startCluster } from "../../helpers/cluster.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { startOwnServer } from "../../helpers/own-server.ts";
@@ -67,7 +67,7 @@ test.each(KINDS)(
   "%s, reliable: ready, in flight, retrying, dead, and then gone",
   async (_, options) => {
     const name = uniqueName("stats");
-    const line = newLineThatMayFail();
+    const line = newLine();
     const queue: ReliableQueue<string> = line.getReliableQueue(name, {
       ...options,
       retry: () => HOUR,
@@ -122,7 +122,7 @@ test("several groups count each their own", async () => {
 
 test("what nobody could read is quarantined, and counted where it is", async () => {
   const name = uniqueName("stats");
-  const line = newLineThatMayFail({ codec: "json" });
+  const line = newLine({ codec: "json" });
   const ready = line.getBlockingQueue(name);
   await newRedis().rpush(queueKeys(name).ready, "{");
   await expect(ready.take()).rejects.toThrow("cannot decode");
@@ -190,7 +190,7 @@ async function namesOf(line: ReturnType<typeof newLine>): Promise<string[]> {
 
 test("queues are found by their keys, whatever is in them; other keys are none", async () => {
   const { url } = await startOwnServer();
-  const line = newLineThatMayFail({ redis: url, codec: "json" });
+  const line = newLine({ redis: url, codec: "json" });
   const redis = newRedis(url);
   expect(await namesOf(line)).toEqual([]);
   await line.getDelayedQueue("delayed").offer("x", HOUR);

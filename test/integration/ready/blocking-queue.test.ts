@@ -8,6 +8,8 @@ import type { TestLine } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { newRedis, redisUrl, uniqueName } from "../../helpers/redis.ts";
 import { startProxy } from "../../helpers/tcp-proxy.ts";
+import { upTo } from "../../helpers/numbers.ts";
+import { blockedConnections, someoneWaits } from "../../helpers/blocked.ts";
 
 const MINUTE = 60_000;
 
@@ -23,21 +25,6 @@ beforeEach(() => {
   queue = line.getBlockingQueue(name);
 });
 
-const upTo = (end: number) => Array.from({ length: end }, (_, i) => i);
-
-/** The connections that block for this queue now. */
-async function blockedConnections(of = name): Promise<string[]> {
-  const clients = String(await redis.client("LIST")).split("\n");
-  return clients.filter(
-    (client) => client.includes(` name=delayline:blocking:${of} `) && client.includes(" flags=b "),
-  );
-}
-
-/** Resolves when somebody waits for a message of this queue, in Redis. */
-async function someoneWaits(of = name): Promise<void> {
-  await eventually(async () => (await blockedConnections(of)).length === 1);
-}
-
 test("has the queue's name", () => {
   expect(queue.name).toBe(name);
 });
@@ -52,14 +39,14 @@ describe("take", () => {
 
   test("waits for what comes", async () => {
     const taking = queue.take();
-    await someoneWaits();
+    await someoneWaits(redis, name);
     await queue.put("a");
     expect(await taking).toBe("a");
   });
 
   test("serves those who wait in the order in which they came", async () => {
     const takes = upTo(4).map(() => queue.take());
-    await someoneWaits();
+    await someoneWaits(redis, name);
     takes.push(...upTo(4).map(() => queue.take()));
     await queue.putMany(upTo(8));
     expect(await Promise.all(takes)).toEqual(upTo(8));
@@ -67,7 +54,7 @@ describe("take", () => {
 
   test("serves first who came first, though later ones want more or have a time-out", async () => {
     const first = queue.take();
-    await someoneWaits();
+    await someoneWaits(redis, name);
     const second = queue.takeMany({ max: 10 });
     const third = queue.poll(MINUTE);
     await queue.put("a");
@@ -98,7 +85,7 @@ describe("take", () => {
   test("by all handles of a queue shares one connection", async () => {
     const other = line.getBlockingQueue(name);
     const takes = [queue.take(), other.take(), queue.poll(MINUTE), other.takeMany({ max: 2 })];
-    await someoneWaits();
+    await someoneWaits(redis, name);
     const named = String(await redis.client("LIST"))
       .split("\n")
       .filter((client) => client.includes(` name=delayline:blocking:${name} `));
@@ -131,11 +118,11 @@ describe("take", () => {
   ])("rejects with the signal's reason when it is aborted: %s", async (_, reason) => {
     const aborting = new AbortController();
     const taking = queue.take({ signal: aborting.signal });
-    await someoneWaits();
+    await someoneWaits(redis, name);
     aborting.abort(reason);
     await expect(taking).rejects.toBe(aborting.signal.reason);
     // The wait in Redis is over as well: what comes now stays.
-    await eventually(async () => (await blockedConnections()).length === 0);
+    await eventually(async () => (await blockedConnections(redis, name)).length === 0);
     await queue.put("a");
     expect(await queue.readAll()).toEqual(["a"]);
   });
@@ -144,7 +131,7 @@ describe("take", () => {
     const aborting = new AbortController();
     const aborted = queue.take({ signal: aborting.signal });
     const waiting = queue.take();
-    await someoneWaits();
+    await someoneWaits(redis, name);
     aborting.abort();
     await expect(aborted).rejects.toThrow("aborted");
     await queue.put("a");
@@ -159,7 +146,7 @@ describe("take", () => {
     expect(getEventListeners(signal, "abort")).toEqual([]);
     // While somebody waits there is one.
     const waiting = queue.take({ signal });
-    await someoneWaits();
+    await someoneWaits(redis, name);
     expect(getEventListeners(signal, "abort")).toHaveLength(1);
     aborting.abort();
     await expect(waiting).rejects.toThrow("aborted");
@@ -192,7 +179,7 @@ describe("poll", () => {
 
   test("gives what comes within the time", async () => {
     const polling = queue.poll(MINUTE);
-    await someoneWaits();
+    await someoneWaits(redis, name);
     await queue.put("a");
     expect(await polling).toBe("a");
   });
@@ -221,7 +208,7 @@ describe("poll", () => {
 
   test("comes after those who wait already", async () => {
     const waiting = queue.take();
-    await someoneWaits();
+    await someoneWaits(redis, name);
     const polling = queue.poll(MINUTE);
     await queue.putMany(["for the other", "a"]);
     expect(await waiting).toBe("for the other");
@@ -230,7 +217,7 @@ describe("poll", () => {
 
   test("that has timed out takes nothing afterwards", async () => {
     expect(await queue.poll(5)).toBeUndefined();
-    await eventually(async () => (await blockedConnections()).length === 0);
+    await eventually(async () => (await blockedConnections(redis, name)).length === 0);
     await queue.put("a");
     expect(await queue.readAll()).toEqual(["a"]);
   });
@@ -267,14 +254,14 @@ describe("takeMany", () => {
 
   test("answers as soon as there is one", async () => {
     const taking = queue.takeMany({ max: 100 });
-    await someoneWaits();
+    await someoneWaits(redis, name);
     await queue.put("a");
     expect(await taking).toEqual(["a"]);
   });
 
   test("loses none of those that come together while it waits", async () => {
     const taking = queue.takeMany({ max: 3 });
-    await someoneWaits();
+    await someoneWaits(redis, name);
     await queue.putMany(upTo(5));
     const taken = await taking;
     expect(taken.length).toBeGreaterThanOrEqual(1);
@@ -296,7 +283,7 @@ describe("takeMany", () => {
   test("rejects when it is aborted", async () => {
     const aborting = new AbortController();
     const taking = queue.takeMany({ max: 5, timeout: MINUTE, signal: aborting.signal });
-    await someoneWaits();
+    await someoneWaits(redis, name);
     aborting.abort(new Error("enough"));
     await expect(taking).rejects.toThrow("enough");
   });
@@ -497,7 +484,7 @@ describe("pollFromAny", () => {
 
   test("waits for whichever comes first", async () => {
     const polling = queue.pollFromAny(names(), MINUTE);
-    await someoneWaits();
+    await someoneWaits(redis, name);
     await third.put("t");
     expect(await polling).toEqual({ queue: third.name, payload: "t" });
   });
@@ -517,7 +504,7 @@ describe("pollFromAny", () => {
 
   test("serves many who wait, each with one message", async () => {
     const polling = upTo(6).map(() => queue.pollFromAny(names(), MINUTE));
-    await someoneWaits();
+    await someoneWaits(redis, name);
     await other.putMany([0, 1, 2]);
     await third.putMany([3, 4, 5]);
     const payloads = (await Promise.all(polling)).map((from) => from?.payload);
@@ -575,7 +562,7 @@ describe("iterating", () => {
     const iterating = (async () => {
       for await (const payload of queue) if (seen.push(payload) === 2) return;
     })();
-    await someoneWaits();
+    await someoneWaits(redis, name);
     await queue.put("b");
     await iterating;
     expect(seen).toEqual(["a", "b"]);
@@ -619,12 +606,12 @@ test("close ends every wait with a ClosedError, and what comes stays in Redis", 
   ];
   const ends = Promise.allSettled(waits);
   // Those of this queue alone share a connection, the one of two queues has its own.
-  await eventually(async () => (await blockedConnections()).length === 2);
+  await eventually(async () => (await blockedConnections(redis, name)).length === 2);
   await line.close();
   for (const end of await ends) {
     expect(end).toMatchObject({ status: "rejected", reason: expect.any(ClosedError) });
   }
   await redis.rpush(name, "after");
   expect(await redis.llen(name)).toBe(1);
-  expect(await blockedConnections()).toEqual([]);
+  expect(await blockedConnections(redis, name)).toEqual([]);
 });

@@ -9,6 +9,7 @@ import {
 import { newLine, newLineThatMayFail, type TestLine } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { newRedis, uniqueName } from "../../helpers/redis.ts";
+import { upTo } from "../../helpers/numbers.ts";
 
 let redis: Redis;
 let name: string;
@@ -21,8 +22,6 @@ beforeEach(() => {
   line = newLine();
   queue = line.getBlockingQueue(name);
 });
-
-const upTo = (end: number) => Array.from({ length: end }, (_, i) => i);
 
 /** A handler that holds each message until it is told to go on. */
 class Holding {

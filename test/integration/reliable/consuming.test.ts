@@ -7,9 +7,9 @@ import { newLine, newLineThatMayFail } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { Gate } from "../../helpers/gate.ts";
 import { newRedis, uniqueName } from "../../helpers/redis.ts";
+import { upTo } from "../../helpers/numbers.ts";
 
 const keyOf = (n: number) => `${n % 5}`;
-const numbers = (count: number) => Array.from({ length: count }, (_, i) => i);
 const readyNow = (payloads: readonly number[]) =>
   payloads.map((payload) => ({ payload, delay: 0 }));
 
@@ -32,10 +32,10 @@ test("a thousand messages, each handled once, as many at once as it says", async
     },
     { concurrency: 50 },
   );
-  await queue.offerMany(numbers(1000).map((payload) => ({ payload, delay: 10 })));
+  await queue.offerMany(upTo(1000).map((payload) => ({ payload, delay: 10 })));
   await eventually(() => seen.length >= 1000);
   await subscription.close();
-  expect(seen.toSorted((a, b) => a - b)).toEqual(numbers(1000));
+  expect(seen.toSorted((a, b) => a - b)).toEqual(upTo(1000));
   expect(most).toBe(50);
   expect(await newRedis().xlen(queueKeys(name).stream)).toBe(0);
 });
@@ -45,7 +45,7 @@ test("no more is in hand than handlers run", async () => {
   const queue = newLine().getReliableQueue<number>(name);
   const gate = new Gate();
   const subscription = queue.subscribe(() => gate.opened, { concurrency: 3 });
-  await queue.offerMany(readyNow(numbers(10)));
+  await queue.offerMany(readyNow(upTo(10)));
   await eventually(() => subscription.running === 3);
   await readyCount(name, 10);
   const redis = newRedis();
@@ -88,13 +88,13 @@ describe("poll", () => {
     const name = uniqueName();
     const queues = [newLine(), newLine()].map((line) => line.getReliableQueue<number>(name));
     const [first] = queues as [(typeof queues)[0]];
-    await first.offerMany(readyNow(numbers(40)));
+    await first.offerMany(readyNow(upTo(40)));
     await readyCount(name, 40);
-    const polls = queues.flatMap((queue) => numbers(30).map(() => queue.poll()));
+    const polls = queues.flatMap((queue) => upTo(30).map(() => queue.poll()));
     const taken = (await Promise.all(polls)).filter((delivery) => delivery !== undefined);
-    expect(taken.map(({ payload }) => payload).toSorted((a, b) => a - b)).toEqual(numbers(40));
+    expect(taken.map(({ payload }) => payload).toSorted((a, b) => a - b)).toEqual(upTo(40));
     expect(await Promise.all(taken.map((delivery) => delivery.ack()))).toEqual(
-      numbers(40).map(() => true),
+      upTo(40).map(() => true),
     );
   });
 });
@@ -103,7 +103,7 @@ test("takeMany takes what is there, up to max, and none if nothing comes in time
   const name = uniqueName();
   const queue = newLine().getReliableQueue<number>(name);
   expect(await queue.takeMany({ max: 5, timeout: 20 })).toEqual([]);
-  await queue.offerMany(readyNow(numbers(7)));
+  await queue.offerMany(readyNow(upTo(7)));
   await readyCount(name, 7);
   const some = await queue.takeMany({ max: 5 });
   expect(some.map(({ payload }) => payload)).toEqual([0, 1, 2, 3, 4]);
@@ -121,7 +121,7 @@ test("takeMany takes what is there, up to max, and none if nothing comes in time
       second.reject(),
       ...rest.map((delivery) => delivery.ack()),
     ]),
-  ).toEqual(numbers(7).map(() => true));
+  ).toEqual(upTo(7).map(() => true));
   expect(await queue.size()).toBe(1);
   expect(await queue.deadLetters.size()).toBe(1);
   await readyCount(name, 0);
@@ -131,7 +131,7 @@ describe("subscribeBatch", () => {
   test("what the handler has not settled is acknowledged when it returns", async () => {
     const name = uniqueName();
     const queue = newLine().getReliableQueue<number>(name);
-    await queue.offerMany(readyNow(numbers(25)));
+    await queue.offerMany(readyNow(upTo(25)));
     await readyCount(name, 25);
     const sizes: number[] = [];
     queue.subscribeBatch(
@@ -152,7 +152,7 @@ describe("subscribeBatch", () => {
     const queue = line.getReliableQueue<number>(uniqueName(), { retry: [0], maxDeliveries: 2 });
     const attempts: number[] = [];
     const told: number[] = [];
-    await queue.offerMany(readyNow(numbers(3)));
+    await queue.offerMany(readyNow(upTo(3)));
     queue.subscribeBatch(
       async (deliveries) => {
         for (const { attempt } of deliveries) attempts.push(attempt);
@@ -188,7 +188,7 @@ describe("orderBy", () => {
       },
       { concurrency: 20, orderBy: keyOf },
     );
-    await queue.offerMany(readyNow(numbers(300)));
+    await queue.offerMany(readyNow(upTo(300)));
     await eventually(() => [...seen.values()].flat().length === 300);
     expect(isTwiceAtOnce).toBe(false);
     expect(most).toBe(5);

@@ -7,10 +7,10 @@ import { startChild } from "../../helpers/child.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import type { WorkerMessage } from "../../helpers/programs/reliable-worker.ts";
 import { newRedis, redisUrl, uniqueName } from "../../helpers/redis.ts";
+import { upTo } from "../../helpers/numbers.ts";
+import { serverTime } from "../../helpers/server-time.ts";
 
 const worker = new URL("../../helpers/programs/reliable-worker.ts", import.meta.url);
-const numbers = (count: number) => Array.from({ length: count }, (_, i) => i);
-
 /** Takes all that a group is given now; in order. */
 async function drain(queue: ReliableQueue<string>): Promise<string[]> {
   const payloads: string[] = [];
@@ -45,7 +45,7 @@ test("each group gets every message, and in each one consumer does; who handles 
       queue.subscribe((payload) => seen.get(group)?.push(payload), { concurrency: 3 });
   };
   begin("a");
-  const sent = numbers(100).map(String);
+  const sent = upTo(100).map(String);
   await queues[0]?.offerMany(sent.map((payload) => ({ payload, delay: 5 })));
   // The second begins when the first has handled all.
   for (const group of ["a", "b"]) {
@@ -92,10 +92,7 @@ test("where a late group begins: with all that is there, with what comes, or at 
   // Both of one millisecond would be on one side.
   const [entry] = await redis.xrange(queueKeys(name).stream, "-", "+");
   const since = new Date(Number(entry?.[0].split("-")[0]) + 1);
-  await eventually(async () => {
-    const [seconds, micros] = await redis.time();
-    return Number(seconds) * 1000 + Number(micros) / 1000 > since.getTime();
-  });
+  await eventually(async () => (await serverTime(redis)) > since.getTime());
   await first.offer("between", 0);
   await readyCount(name, 2);
   const groups = [open("from 0", "0"), open("default"), open("new", "new"), open("since", since)];
@@ -158,7 +155,7 @@ test("two groups, 300 messages: one process of a group is killed and comes back,
     { concurrency: 10, onError: () => {} },
   );
   await retrying.poll();
-  const sent = numbers(300).map(String);
+  const sent = upTo(300).map(String);
   await retrying.offerMany(sent.map((payload) => ({ payload, delay: 10 })));
   await eventually(() => done.size >= 100, { within: 30_000 });
   await first.kill("SIGKILL");

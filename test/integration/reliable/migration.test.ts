@@ -1,7 +1,7 @@
 import type { Redis } from "ioredis";
 import { expect, onTestFinished, test } from "vitest";
 import { queueKeys } from "../../../src/queue/keys.ts";
-import { newLine, newLineThatMayFail, type TestLine } from "../../helpers/delayline.ts";
+import { newLine, type TestLine } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { newRedis, uniqueName } from "../../helpers/redis.ts";
 import { transferAsRedisson } from "../../helpers/redisson.ts";
@@ -56,7 +56,7 @@ test("from plain to reliable and back, while others offer and move: every messag
   };
   /** Its handler fails once for every third message. */
   const startReliable = (): TestLine => {
-    const line = newLineThatMayFail({ codec: "string" });
+    const line = newLine({ codec: "string" });
     line.getReliableQueue<string>(name, { retry: [300_000] }).subscribe(
       (payload, { attempt }) => {
         if (attempt === 1 && payload.endsWith("3")) throw new Error("not yet");

@@ -9,7 +9,7 @@ import { newRedis, uniqueName } from "../../helpers/redis.ts";
 const LATER = 60_000;
 
 test("a handler that throws: the pauses of the array, of which the last repeats, then a dead letter", async () => {
-  const line = newLineThatMayFail();
+  const line = newLine();
   const options = { retry: [40, 90], maxDeliveries: 4 };
   const queue = line.getReliableQueue<number>(uniqueName(), options);
   await line.serverTime();
@@ -36,7 +36,6 @@ test("a handler that throws: the pauses of the array, of which the last repeats,
   expect(letter).toMatchObject({ id, payload: 7, attempt: 4, reason: "no 7", group: "default" });
   await eventually(() => told.length === 4);
   expect(told[0]).toEqual(["Error: no 7", 7]);
-  expect(line.errors).toEqual([]);
 });
 
 test("a throw, and a nack, in the last delivery is dead at once", async () => {

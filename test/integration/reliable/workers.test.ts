@@ -9,12 +9,11 @@ import { eventually } from "../../helpers/eventually.ts";
 import type { WorkerMessage } from "../../helpers/programs/reliable-worker.ts";
 import { newRedis, redisUrl, uniqueName } from "../../helpers/redis.ts";
 import type { Child } from "../../../scripts/child/child.ts";
+import { upTo } from "../../helpers/numbers.ts";
 
 const source = new URL("../../helpers/programs/reliable-worker.ts", import.meta.url);
 /** Of a message that nobody has offered. */
 const address = (i: number) => Buffer.alloc(24, i + 1);
-
-const numbers = (count: number) => Array.from({ length: count }, (_, i) => i);
 
 /** With `LADDER=long` the ladder is climbed by a thousand messages in five processes. */
 const isLong = process.env["LADDER"] === "long";
@@ -57,7 +56,7 @@ test("what a killed process had in hand is back after the visibility timeout", a
   const options = { visibilityTimeout: 2000 };
   const line = newLine({ codec: "string" });
   const queue = line.getReliableQueue<string>(name, options);
-  const sent = numbers(5).map(String);
+  const sent = upTo(5).map(String);
   await queue.offerMany(sent.map((payload) => ({ payload, delay: 0 })));
   const worker = await startWorker(name, "hold", options, { concurrency: 5 });
   const isStarted = () => worker.told.filter(({ kind }) => kind === "start").length === 5;
@@ -87,7 +86,7 @@ test("a message that kills its worker is started n times, and nobody else's mess
   const most = 4;
   const options = { visibilityTimeout: 1000, maxDeliveries: most };
   const queue = newLine({ codec: "string" }).getReliableQueue<string>(name, options);
-  const good = numbers(50).map((i) => `good ${i}`);
+  const good = upTo(50).map((i) => `good ${i}`);
   const sent = [...good.slice(0, 10), "poison", ...good.slice(10)];
   const results = await queue.offerMany(sent.map((payload) => ({ payload, delay: 0 })));
   const poisonId = results[10]?.id;
@@ -143,7 +142,7 @@ test("suspects are handed out one by one, and no other is in flight meanwhile", 
   const redis = newRedis();
   const queue = newLine({ codec: "string" }).getReliableQueue<string>(name);
   expect(await queue.poll()).toBeUndefined();
-  for (const i of numbers(6)) {
+  for (const i of upTo(6)) {
     await redis.xadd(stream, "*", "a", address(i), "p", `${i}`, "n", "2", "g", "default", "d", "1");
   }
   // One whose consumer has died once is none.
@@ -157,9 +156,9 @@ test("suspects are handed out one by one, and no other is in flight meanwhile", 
     { concurrency: 10 },
   );
   await eventually(() => seen.length === 7);
-  expect(seen.map(([payload]) => payload).toSorted()).toEqual(numbers(7).map(String));
+  expect(seen.map(([payload]) => payload).toSorted()).toEqual(upTo(7).map(String));
   const ofSuspects = seen.filter(([payload]) => payload !== "6");
-  expect(ofSuspects.map(([, inFlight]) => inFlight)).toEqual(numbers(6).map(() => 1));
+  expect(ofSuspects.map(([, inFlight]) => inFlight)).toEqual(upTo(6).map(() => 1));
 });
 
 test("a handler that blocks the event loop for three visibility timeouts loses its lease, and its ack", async () => {
@@ -186,9 +185,9 @@ test("the ladder: messages that fail are tried eight times, in time, by one proc
   const retry = [0, 50, 200, 100];
   const options = { retry };
   const queue = newLine({ codec: "string" }).getReliableQueue<string>(name, options);
-  const sent = numbers(count).map(String);
+  const sent = upTo(count).map(String);
   const workers = await Promise.all(
-    numbers(processes).map(() => startWorker(name, "fail", options, { concurrency: 20 })),
+    upTo(processes).map(() => startWorker(name, "fail", options, { concurrency: 20 })),
   );
   const areReady = () => workers.every(({ told }) => told.some(({ kind }) => kind === "ready"));
   await eventually(areReady, { within: 40_000 });

@@ -274,7 +274,7 @@ describe("a source that rejects", () => {
     await one.fail(refusal);
     await two.bring("a");
     await pass(200);
-    expect(one.told).toEqual(["failed", "ended"]);
+    expect(one.told).toEqual(["failed", "stopped"]);
   });
 
   test("is left alone from then on if it is only closed", async () => {

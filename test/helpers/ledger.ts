@@ -20,8 +20,3 @@ export function expectEachOnce<T>(sent: readonly T[], received: readonly T[]): v
     invented: missing(received, sent),
   }).toEqual({ lost: [], twice: [], invented: [] });
 }
-
-/** The whole numbers from 0 up to, but without, `count`. */
-export function numbers(count: number): number[] {
-  return Array.from({ length: count }, (_, i) => i);
-}

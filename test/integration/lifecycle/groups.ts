@@ -1,0 +1,109 @@
+import { Group } from "../../../src/reliable/group/group.ts";
+import { HeldDeliveries } from "../../../src/reliable/group/held-deliveries.ts";
+import { Intake } from "../../../src/reliable/group/intake.ts";
+import { LeaseKeeper } from "../../../src/reliable/group/lease-keeper.ts";
+import { Settlements } from "../../../src/reliable/group/settlements.ts";
+import { Reader } from "../../../src/reliable/group/reader.ts";
+import { ReclaimTask } from "../../../src/reliable/group/reclaim-task.ts";
+import { ListWatch } from "../../../src/reliable/list-watch.ts";
+import { closeWithin, newOpen, type Kind } from "./running.ts";
+
+const SETTINGS = { group: "workers", start: "0", visibilityTimeout: 300, maxDeliveries: 3 };
+
+const MEMBER = { group: "workers", consumer: "me" };
+
+const doNothing = () => Promise.resolve();
+
+/** Parts of a reliable queue. */
+export const groups: Readonly<Record<string, Kind>> = {
+  "a consumer group": {
+    files: ["group.ts", "persistent-settlements.ts"],
+    make: (url) => {
+      const { shared, open, queue, parts } = newOpen(url);
+      open.openReliable();
+      const group = new Group(queue, SETTINGS, parts);
+      return {
+        start: () => [group.take(1, { timeout: Infinity }), group.take(5, { timeout: 0 })],
+        close: () =>
+          closeWithin(shared, async () => {
+            parts.pauses.close();
+            await group.stop();
+            await group.close();
+          }),
+      };
+    },
+  },
+  "a reader": {
+    files: ["reader.ts"],
+    make: (url) => {
+      const { shared, queue, parts } = newOpen(url);
+      const held = new HeldDeliveries(() => {});
+      const settlements = new Settlements(queue, MEMBER, held);
+      const reader = new Reader(
+        queue,
+        MEMBER,
+        {
+          held,
+          intake: new Intake(queue, "workers", held, settlements),
+          remakeGroup: async () => {
+            await shared.connections.commands.xgroup(
+              "CREATE",
+              queue.keys.stream,
+              "workers",
+              "0",
+              "MKSTREAM",
+            );
+          },
+          checkStrangers: doNothing,
+          release: doNothing,
+          onConnected: undefined,
+        },
+        parts,
+      );
+      return {
+        start: () => reader.wait(1, { timeout: Infinity }),
+        close: async () => {
+          parts.pauses.close();
+          await closeWithin(shared, () => reader.close());
+        },
+      };
+    },
+  },
+  "a lease keeper": {
+    files: ["lease-keeper.ts"],
+    make: (url) => {
+      const { shared, queue } = newOpen(url);
+      const keeper = new LeaseKeeper(queue, MEMBER, new HeldDeliveries(() => {}), {
+        ...shared,
+        // The first beat comes at once.
+        visibilityTimeout: 3,
+        readingSince: () => Infinity,
+        onStranger: () => Promise.resolve(),
+        onOverdue: () => {},
+      });
+      return {
+        start: () => keeper.start(),
+        close: () => closeWithin(shared, () => keeper.close()),
+      };
+    },
+  },
+  "a reclaim task": {
+    files: ["reclaim-task.ts"],
+    make: (url) => {
+      const { shared, queue } = newOpen(url);
+      const task = new ReclaimTask(queue, MEMBER, SETTINGS, shared);
+      return { start: () => task.start(), close: () => closeWithin(shared, () => task.close()) };
+    },
+  },
+  "a list watch": {
+    files: ["list-watch.ts"],
+    make: (url) => {
+      const { shared, queue } = newOpen(url);
+      const watch = new ListWatch(queue, { ...shared, onPlain: () => {} });
+      return {
+        start: () => watch.switch(true),
+        close: () => closeWithin(shared, () => watch.close()),
+      };
+    },
+  },
+};

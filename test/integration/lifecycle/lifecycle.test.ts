@@ -1,0 +1,104 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { basename } from "node:path";
+import { fileURLToPath } from "node:url";
+import { describe, expect, test } from "vitest";
+import { eventually } from "../../helpers/eventually.ts";
+import { startOwnServer } from "../../helpers/own-server.ts";
+import { newRedis, redisUrl } from "../../helpers/redis.ts";
+import { clients } from "./clients.ts";
+import { groups } from "./groups.ts";
+import { observers } from "./observers.ts";
+import { partitions } from "./partitions.ts";
+import { CALL_TIMEOUT, type Kind, type Running } from "./running.ts";
+import { watchTimers } from "./timers.ts";
+
+/*
+ * One contract for everything that runs. `close` ends it: called once, twice, or several times at once; before any work
+ * was given; or while Redis is away. It resolves when nothing is under way any more.
+ */
+
+const kinds: Readonly<Record<string, Kind>> = {
+  ...clients,
+  ...groups,
+  ...partitions,
+  ...observers,
+};
+
+/** What ends otherwise than by this contract, and where that is tested. */
+const EXEMPT = [
+  // A clock's pause, which ends the wait that is under way: unit tests.
+  "pause.ts",
+  // A Redis for tests, and its process: test/integration/testing.
+  "redis-server.ts",
+  "server-process.ts",
+  // A line of the command: test/integration/cli.
+  "addresses.ts",
+];
+
+const src = fileURLToPath(new URL("../../../src", import.meta.url));
+
+/** The files in `src/` that declare a method which ends something. */
+function filesThatEnd(): string[] {
+  return readdirSync(src, { recursive: true, encoding: "utf8" })
+    .filter((file) => file.endsWith(".ts"))
+    .filter((file) =>
+      /^ {2}(async )?(close|stop|end)\(/m.test(readFileSync(`${src}/${file}`, "utf8")),
+    )
+    .map((file) => basename(file));
+}
+
+function begin(running: Running): void {
+  for (const work of [running.start()].flat()) if (work instanceof Promise) work.catch(() => {});
+}
+
+/** Takes as many round trips as connecting and a few scripts do. */
+async function reachRedis(url: string): Promise<void> {
+  const redis = newRedis(url);
+  for (let i = 0; i < 50; i++) await redis.ping();
+}
+
+test("the contract covers every file that can be closed, stopped or ended", () => {
+  const covered = Object.values(kinds).flatMap(({ files }) => files);
+  expect(filesThatEnd().filter((file) => ![...covered, ...EXEMPT].includes(file))).toEqual([]);
+});
+
+describe.each(Object.entries(kinds))("%s", (_, { make }) => {
+  test("ends early, before it was given any work", async () => {
+    await make(redisUrl()).close();
+  });
+
+  test("ends in the middle of its work, and leaves no timer behind", async () => {
+    const countTimers = await watchTimers(async () => {
+      const running = make(redisUrl());
+      begin(running);
+      await reachRedis(redisUrl());
+      await running.close();
+    });
+    await eventually(() => countTimers() === 0, { within: 2000, what: "no timer is left" });
+  });
+
+  test("ends once, though it is closed twice and at once", async () => {
+    const running = make(redisUrl());
+    begin(running);
+    await Promise.all([running.close(), running.close()]);
+    await running.close();
+  });
+
+  test("ends in trouble: while Redis is frozen, and when it is gone", async () => {
+    const server = await startOwnServer();
+    const [busy, gone] = [make(server.url), make(server.url)];
+    begin(busy);
+    begin(gone);
+    await reachRedis(server.url);
+    const connecting = make(server.url);
+    begin(connecting);
+    server.pause();
+    const startedAt = performance.now();
+    await Promise.all([busy.close(), connecting.close()]);
+    server.resume();
+    await server.kill();
+    await gone.close();
+    // Neither waited until the time of a call was over.
+    expect(performance.now() - startedAt).toBeLessThan(CALL_TIMEOUT / 2);
+  });
+});

@@ -1,0 +1,134 @@
+import { setMaxListeners } from "node:events";
+import { Registry } from "prom-client";
+import { dashboard, serveDashboard } from "../../../src/dashboard/index.ts";
+import { EventStreams } from "../../../src/dashboard/calls/event-streams.ts";
+import { QueueView } from "../../../src/dashboard/readings/queue-view.ts";
+import { Readings } from "../../../src/dashboard/readings/readings.ts";
+import { Sampler } from "../../../src/dashboard/readings/sampler.ts";
+import { diagnose } from "../../../src/doctor/diagnose.ts";
+import { Inspector } from "../../../src/inspect/inspector.ts";
+import { instrument } from "../../../src/opentelemetry/index.ts";
+import { collectMetrics } from "../../../src/prometheus/index.ts";
+import { fromHere } from "../../helpers/dashboard.ts";
+import { newLineThatMayFail } from "../../helpers/delayline.ts";
+import { uniqueName } from "../../helpers/redis.ts";
+import { CALL_TIMEOUT, CLOSE_TIMEOUT, type Kind } from "./running.ts";
+
+const TIMEOUTS = { callTimeout: CALL_TIMEOUT, closeTimeout: CLOSE_TIMEOUT };
+
+const EVENTS = "http://localhost/api/events";
+
+function newInspector(url: string): Inspector {
+  return new Inspector({ redis: url, ...TIMEOUTS, onError: () => {} });
+}
+
+async function readAll(body: AsyncIterable<unknown> | null): Promise<void> {
+  for await (const _ of body ?? []);
+}
+
+/** What looks at queues. */
+export const observers: Readonly<Record<string, Kind>> = {
+  "an inspector": {
+    files: ["inspector.ts"],
+    make: (url) => {
+      const inspector = newInspector(url);
+      return {
+        start: () => [inspector.names(), inspector.open(uniqueName())],
+        close: () => inspector.close(),
+      };
+    },
+  },
+  "a sampler and its event streams": {
+    files: ["sampler.ts", "event-streams.ts"],
+    make: (url) => {
+      const inspector = newInspector(url);
+      const sampler = new Sampler(inspector, { round: 5, search: 5 });
+      const streams = new EventStreams(sampler, new QueueView(inspector));
+      return {
+        start: () => readAll(streams.open("orders", new Request(EVENTS)).body),
+        close: async () => {
+          streams.close();
+          sampler.close();
+          await inspector.close();
+        },
+      };
+    },
+  },
+  "lists that are paged through": {
+    files: ["readings.ts", "reading.ts"],
+    make: (url) => {
+      const inspector = newInspector(url);
+      const readings = new Readings();
+      const messages = async function* (signal: AbortSignal) {
+        const { messages: delayed } = await inspector.open("orders", signal);
+        yield* delayed.find({ prefix: "" }, { signal });
+      };
+      return {
+        start: () => readings.page("orders", { cursor: undefined, limit: 10 }, messages),
+        close: async () => {
+          readings.close();
+          await inspector.close();
+        },
+      };
+    },
+  },
+  "a dashboard": {
+    files: ["dashboard.ts"],
+    make: (url) => {
+      const board = dashboard({ redis: url, callTimeout: CALL_TIMEOUT });
+      return {
+        start: async () => {
+          const { body } = await board(fromHere(new Request(EVENTS)));
+          await readAll(body);
+        },
+        close: () => board.close(),
+      };
+    },
+  },
+  "a dashboard with a server of its own": {
+    files: ["serve-dashboard.ts"],
+    make: (url) => {
+      const serving = serveDashboard({ redis: url, callTimeout: CALL_TIMEOUT, port: 0 });
+      return {
+        start: async () => {
+          const { body } = await fetch(new URL("api/events", (await serving).url));
+          await readAll(body);
+        },
+        close: async () => await (await serving).close(),
+      };
+    },
+  },
+  "metrics for Prometheus": {
+    files: ["metrics-collection.ts", "scraper.ts", "queue-list.ts"],
+    make: (url) => {
+      const line = newLineThatMayFail({ redis: url, ...TIMEOUTS });
+      const registry = new Registry();
+      const metrics = collectMetrics(line, { registry, queues: "all" });
+      return { start: () => registry.metrics(), close: () => metrics.close() };
+    },
+  },
+  "instrumentation for OpenTelemetry": {
+    files: ["instrument.ts", "metrics.ts", "queue-gauges.ts", "tally.ts", "spans.ts"],
+    make: () => {
+      const instrumented = instrument();
+      return { start: () => {}, close: () => instrumented.close() };
+    },
+  },
+  "a diagnosis": {
+    files: ["site.ts", "early-watch.ts"],
+    make: (url) => {
+      const stopping = new AbortController();
+      const { signal } = stopping;
+      // Each of its questions listens.
+      setMaxListeners(0, signal);
+      let diagnosing: Promise<void> | undefined;
+      return {
+        start: () => (diagnosing = readAll(diagnose({ redis: url, queues: ["orders"], signal }))),
+        close: async () => {
+          stopping.abort();
+          await diagnosing?.catch(() => {});
+        },
+      };
+    },
+  },
+};
