@@ -102,7 +102,10 @@ function commandAt(argv: readonly string[]): number {
   return -1;
 }
 
-/** @throws {UsageError} if an option is unknown or lacks its value. The message repeats no values: one may be a password. */
+/**
+ * @throws {UsageError} if an option is unknown or lacks its value. The message repeats no values: one may be a
+ * password.
+ */
 function parse(command: Command, name: string, args: string[]) {
   const options = { ...COMMON, ...command.options };
   try {

@@ -23,15 +23,17 @@ export interface DiagnoseOptions {
   readonly redis?: DelaylineOptions["redis"];
   /** The queues to examine. Defaults to all, which costs a scan of the names of all keys. */
   readonly queues?: readonly string[] | undefined;
-  /** Makes a `delayline` command for a repair, with the options that this Redis needs; undefined if it cannot be pasted. */
+  /**
+   * Makes a `delayline` command for a repair, with the options that this Redis needs; undefined if it cannot be pasted.
+   */
   readonly commandLine?: (...words: readonly string[]) => string | undefined;
   /** Aborts the examination, which then throws the signal's reason. */
   readonly signal?: AbortSignal | undefined;
 }
 
 /**
- * Examines Redis and the queues, and yields each finding as soon as it is made. Changes nothing in the database. Yields a
- * notice for what Redis does not let it examine.
+ * Examines Redis and the queues, and yields each finding as soon as it is made. Changes nothing in the database. Yields
+ * a notice for what Redis does not let it examine.
  *
  * Every call has a time bound of 3 s. Some findings take two looks, half a second apart.
  *

@@ -20,7 +20,7 @@ export const dead = defineCommand({
   usage: "dead list|redrive|remove <queue> [<id>... | --all]",
   help: `Lists, redrives or removes the dead letters of a reliable queue.
   list     lists them, oldest first
-  redrive  delivers them again, as if for the first time: all, unless you give ids
+  redrive  delivers them again like new messages; all, unless you give ids
   remove   removes them for good
 Finding a letter is O(N) in the number of letters, in bounded steps.`,
   words: [2, 1000],

@@ -16,7 +16,7 @@ export const due = defineCommand({
 are overdue now. Counts all queues unless you name one, and shows which of them have most.
 Leaves out spans in which nothing falls due, except the one at --at.
   delayline due --at tomorrow 09:00            from nine o'clock tomorrow
-  delayline due orders --step 15m --count 96   the coming day, by the quarter hour
+  delayline due orders --step 15m --count 96   one day, in quarter hours
 Times are local; for another zone, begin the command with TZ=Europe/Berlin.
 O(log N) per span.`,
   words: [0, 1],

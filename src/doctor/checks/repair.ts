@@ -18,7 +18,10 @@ export function inBackticks(command: string): string {
   return `\`${command}\``;
 }
 
-/** A redis-cli command about a key of a queue: in the queue's database, and on a Cluster on the node that serves the key. */
+/**
+ * A redis-cli command about a key of a queue: in the queue's database, and on a Cluster on the node that serves the
+ * key.
+ */
 export function redisCliAtKey(site: Site, before: string, key: string, behind = ""): string {
   const where = site.isCluster ? "-c " : site.database === 0 ? "" : `-n ${site.database} `;
   const words = [before, shellWord(site.keyPrefix + key), behind].filter((word) => word !== "");
