@@ -8,7 +8,7 @@ import { DEFAULT_URL, parseAddresses } from "./parsing/addresses.ts";
 import { parseDuration } from "./parsing/durations.ts";
 import { joinInstants } from "./parsing/instants.ts";
 import { secretsIn } from "./parsing/secrets.ts";
-import { suggest } from "./parsing/suggest.ts";
+import { suggest } from "../inspect/suggest.ts";
 import { UsageError } from "./parsing/usage-error.ts";
 import type { Io } from "./printing/io.ts";
 import { COMMON, type Command } from "./session/command.ts";

@@ -124,12 +124,12 @@ function troubleOf(found: QueueStats): string | undefined {
   const { isPaused, nextDeadline, serverTime, oldestReadyAge = 0, quarantined } = found;
   if (isPaused) return "paused";
   if (nextDeadline !== undefined && serverTime - nextDeadline >= LATE) {
-    const who = found.listeners === 0 ? ", no process moves it" : "";
-    return `overdue by ${formatDuration(serverTime - nextDeadline)}${who}`;
+    const cause = found.listeners === 0 ? ", no process moves it" : "";
+    return `overdue by ${formatDuration(serverTime - nextDeadline)}${cause}`;
   }
   if (oldestReadyAge >= BACKLOG) {
-    const who = found.consumers === 0 ? ", no consumer" : "";
-    return `backlog ${formatDuration(oldestReadyAge)}${who}`;
+    const cause = found.consumers === 0 ? ", no consumer" : "";
+    return `backlog ${formatDuration(oldestReadyAge)}${cause}`;
   }
   if (quarantined > 0) return `${formatCount(quarantined)} quarantined`;
   return undefined;

@@ -3,7 +3,7 @@ import { checkDatabase } from "../../inspect/check-database.ts";
 import { escapeControl } from "../../inspect/escape-control.ts";
 import { Inspector, type InspectedQueue } from "../../inspect/inspector.ts";
 import type { Addresses } from "../parsing/addresses.ts";
-import { suggest } from "../parsing/suggest.ts";
+import { suggest } from "../../inspect/suggest.ts";
 import { UsageError } from "../parsing/usage-error.ts";
 import { commandLine, type Connection } from "../printing/command-line.ts";
 import type { Io } from "../printing/io.ts";
