@@ -11,10 +11,10 @@ import { hidden, unreachable } from "./checks/server.ts";
 import { examineDatabase } from "./examine-database.ts";
 import { examineNames } from "./examine-names.ts";
 import { examineSite } from "./examine-site.ts";
-import { QueueExam } from "./queue-exam.ts";
 import { readAccess } from "./looks/access-report.ts";
 import type { Place } from "./looks/queue-report.ts";
 import { Site } from "./looks/site.ts";
+import { QueueExam } from "./queue-exam.ts";
 
 export type { Finding } from "./checks/finding.ts";
 

@@ -1,20 +1,20 @@
-import type { InspectedQueue } from "../../inspect/inspector.ts";
 import { escapeControl } from "../../inspect/escape-control.ts";
+import type { InspectedQueue } from "../../inspect/inspector.ts";
 import { messagesIn } from "../../inspect/messages-in.ts";
 import { isUnreadable, type Sighting } from "../../inspect/sighting.ts";
 import { isMessageId } from "../../queue/message/message.ts";
 import type { DeadLetters } from "../../reliable/dead-letters.ts";
-import { CHANGING, CHANGING_HELP, defineCommand } from "../session/command.ts";
-import { confirm } from "../session/confirm.ts";
-import { formatDistance } from "../printing/format-time.ts";
 import { parseDuration } from "../parsing/durations.ts";
-import { EXIT, type ExitCode } from "../session/exit-code.ts";
+import { parseSubWord } from "../parsing/sub-word.ts";
+import { UsageError } from "../parsing/usage-error.ts";
+import { formatDistance } from "../printing/format-time.ts";
 import { failureLines, payloadLine, sightingJson } from "../printing/message-view.ts";
 import { quoted } from "../printing/output.ts";
-import type { Session } from "../session/session.ts";
-import { parseSubWord } from "../parsing/sub-word.ts";
 import { formatCount, type Column } from "../printing/table.ts";
-import { UsageError } from "../parsing/usage-error.ts";
+import { CHANGING, CHANGING_HELP, defineCommand } from "../session/command.ts";
+import { confirm } from "../session/confirm.ts";
+import { EXIT, type ExitCode } from "../session/exit-code.ts";
+import type { Session } from "../session/session.ts";
 
 export const dead = defineCommand({
   usage: "dead list|redrive|remove <queue> [<id>... | --all]",

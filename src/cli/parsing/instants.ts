@@ -1,7 +1,7 @@
+import { LAST_DATE } from "../../time/last-date.ts";
 import { parseDuration } from "./durations.ts";
 import { momentsOf } from "./moments.ts";
 import { UsageError } from "./usage-error.ts";
-import { LAST_DATE } from "../../time/last-date.ts";
 
 /**
  * Parses an instant relative to `now` (epoch ms), in local time unless it names a zone:

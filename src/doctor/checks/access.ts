@@ -1,6 +1,6 @@
+import { shellWord } from "../../inspect/shell-word.ts";
 import type { AccessReport } from "../looks/access-report.ts";
 import type { Finding } from "./finding.ts";
-import { shellWord } from "../../inspect/shell-word.ts";
 import { redisCli } from "./repair.ts";
 import { count } from "./words.ts";
 

@@ -1,6 +1,6 @@
+import { shellWord } from "../../inspect/shell-word.ts";
 import type { ConsumerReport, GroupReport, PartReport } from "../looks/part-report.ts";
 import type { QueueReport } from "../looks/queue-report.ts";
-import { shellWord } from "../../inspect/shell-word.ts";
 import type { Finding } from "./finding.ts";
 import { redisCliAtKey } from "./repair.ts";
 import { agree, count, inWords } from "./words.ts";
