@@ -2,13 +2,13 @@ import { setMaxListeners } from "node:events";
 import { parseArgs } from "node:util";
 import { DelaylineError, RedisError } from "../errors.ts";
 import { escapeControl } from "../inspect/escape-control.ts";
+import { suggest } from "../inspect/suggest.ts";
 import { COMMANDS, type CommandName } from "./commands.ts";
 import { helpOf, overview } from "./help.ts";
 import { DEFAULT_URL, parseAddresses } from "./parsing/addresses.ts";
 import { parseDuration } from "./parsing/durations.ts";
 import { joinInstants } from "./parsing/instants.ts";
 import { secretsIn } from "./parsing/secrets.ts";
-import { suggest } from "./parsing/suggest.ts";
 import { UsageError } from "./parsing/usage-error.ts";
 import type { Io } from "./printing/io.ts";
 import { COMMON, type Command } from "./session/command.ts";
@@ -102,7 +102,10 @@ function commandAt(argv: readonly string[]): number {
   return -1;
 }
 
-/** @throws {UsageError} if an option is unknown or lacks its value. The message repeats no values: one may be a password. */
+/**
+ * @throws {UsageError} if an option is unknown or lacks its value. The message repeats no values: one may be a
+ * password.
+ */
 function parse(command: Command, name: string, args: string[]) {
   const options = { ...COMMON, ...command.options };
   try {

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { openServers } from "../client/open-server.ts";
-import { Inspector, isEmpty } from "../inspect/inspector.ts";
+import { Inspector } from "../inspect/inspector.ts";
 import { shellWord } from "../inspect/shell-word.ts";
 import { queueKeys } from "../queue/keys.ts";
 import type { DelaylineOptions } from "../queue/options.ts";
@@ -9,11 +9,12 @@ import type { Finding } from "./checks/finding.ts";
 import { inBackticks } from "./checks/repair.ts";
 import { hidden, unreachable } from "./checks/server.ts";
 import { examineDatabase } from "./examine-database.ts";
+import { examineNames } from "./examine-names.ts";
 import { examineSite } from "./examine-site.ts";
-import { QueueExam } from "./queue-exam.ts";
 import { readAccess } from "./looks/access-report.ts";
 import type { Place } from "./looks/queue-report.ts";
 import { Site } from "./looks/site.ts";
+import { QueueExam } from "./queue-exam.ts";
 
 export type { Finding } from "./checks/finding.ts";
 
@@ -23,15 +24,17 @@ export interface DiagnoseOptions {
   readonly redis?: DelaylineOptions["redis"];
   /** The queues to examine. Defaults to all, which costs a scan of the names of all keys. */
   readonly queues?: readonly string[] | undefined;
-  /** Makes a `delayline` command for a repair, with the options that this Redis needs; undefined if it cannot be pasted. */
+  /**
+   * Makes a `delayline` command for a repair, with the options that this Redis needs; undefined if it cannot be pasted.
+   */
   readonly commandLine?: (...words: readonly string[]) => string | undefined;
   /** Aborts the examination, which then throws the signal's reason. */
   readonly signal?: AbortSignal | undefined;
 }
 
 /**
- * Examines Redis and the queues, and yields each finding as soon as it is made. Changes nothing in the database. Yields a
- * notice for what Redis does not let it examine.
+ * Examines Redis and the queues, and yields each finding as soon as it is made. Changes nothing in the database. Yields
+ * a notice for what Redis does not let it examine.
  *
  * Every call has a time bound of 3 s. Some findings take two looks, half a second apart.
  *
@@ -96,7 +99,7 @@ async function* examineQueues(
     );
     names = [];
   }
-  if (queues !== undefined) yield* missing(queues, inspector, signal);
+  if (queues !== undefined) yield* examineNames(queues, inspector, signal);
   const command = (...words: readonly string[]) =>
     inBackticks(commandLine?.(...words) ?? ["npx delayline", ...words.map(shellWord)].join(" "));
   const exams = names.map((name) => new QueueExam(name, places, inspector, command, signal));
@@ -123,47 +126,6 @@ async function* examineQueues(
   if (unsure.length === 0) return;
   await sleep(BETWEEN_LOOKS, undefined, signal === undefined ? {} : { signal });
   for (const exam of unsure) yield* exam.end();
-}
-
-/** Reports names without a queue. A misspelt name would otherwise look healthy. */
-async function* missing(
-  queues: readonly string[],
-  inspector: Inspector,
-  signal: AbortSignal | undefined,
-): AsyncGenerator<Finding, void, void> {
-  for (const queue of queues) {
-    try {
-      if (!isEmpty(await inspector.line.stats(queue, { signal }))) continue;
-      const others = (await inspector.names(signal)).filter((name) => name !== queue);
-      const near = others.filter((name) => isNear(name, queue)).slice(0, 3);
-      const named = near.map((name) => `"${name}"`).join(", ");
-      yield {
-        level: "error",
-        check: "no-queue",
-        queue,
-        what: `there is no queue of that name${near.length > 0 ? `; there is ${named}` : ""}`,
-        why: "it holds no messages, and no process has it open: its messages are elsewhere, or were never offered",
-        repair:
-          "check its spelling, and that this is its server and database; a drained queue that nobody uses looks the same",
-      };
-    } catch {
-      signal?.throwIfAborted();
-      // The exam reports why it cannot be read.
-    }
-  }
-}
-
-/** Whether two names differ only in case, in two neighbouring characters, or in an ending. */
-function isNear(one: string, other: string): boolean {
-  const [a, b] = [one.toLowerCase(), other.toLowerCase()];
-  if (a.startsWith(b) || b.startsWith(a)) return true;
-  let [from, toA, toB] = [0, a.length, b.length];
-  while (from < toA && from < toB && a[from] === b[from]) from++;
-  while (toA > from && toB > from && a[toA - 1] === b[toB - 1]) {
-    toA--;
-    toB--;
-  }
-  return Math.max(toA, toB) - from <= 2;
 }
 
 /** Whether a queue can have this name. A key that another program made may resemble the key of an impossible queue. */

@@ -3,8 +3,8 @@ import { checkDatabase } from "../inspect/check-database.ts";
 import type { Finding } from "./checks/finding.ts";
 
 /**
- * Checks whether the database that a URL names exists, and returns whether it does. Returns true if the server does not reply:
- * another check reports that.
+ * Checks whether the database that a URL names exists, and returns whether it does. Returns true if the server does not
+ * reply: another check reports that.
  */
 export async function* examineDatabase(
   url: string,

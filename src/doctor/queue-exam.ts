@@ -1,3 +1,4 @@
+import type { Inspector } from "../inspect/inspector.ts";
 import { checkBacklog } from "./checks/backlog.ts";
 import { checkEarly, checkIndex } from "./checks/business-keys.ts";
 import { checkConsumers, checkGroups, idleGroups } from "./checks/consumers.ts";
@@ -7,7 +8,6 @@ import { checkLeftovers } from "./checks/leftovers.ts";
 import { checkChange, checkPartitions } from "./checks/partitions.ts";
 import type { CommandLine } from "./checks/repair.ts";
 import { checkTransfer } from "./checks/transfer.ts";
-import type { Inspector } from "../inspect/inspector.ts";
 import { sampleIndex } from "./looks/business-keys.ts";
 import { EarlyWatch } from "./looks/early-watch.ts";
 import { readQueue, type Place, type QueueReport } from "./looks/queue-report.ts";

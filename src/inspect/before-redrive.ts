@@ -1,15 +1,15 @@
 import type { Sighting } from "./sighting.ts";
 
 /**
- * How many of a message's failures, the oldest first, were before it was redriven the last time: its attempts began anew at 1
- * then.
+ * How many of a message's failures, oldest first, happened before its last redrive. A redrive makes its attempts count
+ * from 1 again.
  */
 export function countBeforeRedrive({
   failures,
   attempts,
   state,
 }: Pick<Sighting, "failures" | "attempts" | "state">): number {
-  // The attempt that is being made has not failed.
+  // The current attempt of a message in flight has not failed.
   const last = state === "in flight" ? attempts - 1 : attempts;
   return (
     failures.findLastIndex(

@@ -2,12 +2,12 @@ import { Redis } from "ioredis";
 import { RedisError } from "../errors.ts";
 
 /**
- * Makes sure that there is the database that a URL names. ioredis drops Redis's refusal of a database, and would work in
- * database 0.
+ * Checks that the database in a URL exists. ioredis ignores Redis's refusal of a database and works in database 0
+ * instead.
  *
- * Costs a connection for a moment, where the URL names one.
+ * Opens a connection if the URL names a database, and closes it again.
  *
- * @throws {RedisError} if Redis refuses it, or cannot be asked within `timeout` milliseconds.
+ * @throws {RedisError} if Redis refuses the database, or does not reply within `timeout` milliseconds.
  */
 export async function checkDatabase(url: string, timeout: number): Promise<void> {
   const database = databaseOf(url);
@@ -29,7 +29,7 @@ export async function checkDatabase(url: string, timeout: number): Promise<void>
   }
 }
 
-/** The database that a URL names; undefined: none. */
+/** The database that a URL names; undefined if it names none. */
 export function databaseOf(url: string): string | undefined {
   const { pathname, searchParams } = new URL(url);
   const database = searchParams.get("db") ?? decodeURIComponent(pathname.slice(1));

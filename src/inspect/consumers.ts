@@ -4,23 +4,23 @@ import { placesOf } from "../queue/queue-handle.ts";
 import { Contents } from "../reliable/contents.ts";
 import type { InspectedQueue } from "./inspector.ts";
 
-/** A consumer of a group of a reliable queue. One process has a consumer in each partition, by another name. */
+/** A consumer in a group of a reliable queue. A process has a consumer of another name in each partition. */
 export interface SeenConsumer {
   readonly group: string;
   readonly name: string;
-  /** The partition; undefined in an ordinary queue. */
+  /** The number of the partition; undefined in an ordinary queue. */
   readonly partition: number | undefined;
-  /** For how many milliseconds Redis has not heard of it. */
+  /** Milliseconds since Redis last heard from it. */
   readonly idle: number;
-  /** How many messages it has in hand. */
+  /** How many messages it holds. */
   readonly inFlight: number;
 }
 
 /**
- * The consumers of a reliable queue, of all its groups, the dead among them until they are struck out. None of a plain
- * queue. O(number of consumers), one script for each group of each partition.
+ * Lists the consumers of all groups of a reliable queue, including dead ones until they are removed. Empty for a plain
+ * queue. O(number of consumers); runs one script per group and partition.
  *
- * @throws {RedisError} if Redis cannot be asked.
+ * @throws {RedisError} if Redis refuses or does not reply.
  */
 export async function consumers(
   { messages, deadLetters }: InspectedQueue,

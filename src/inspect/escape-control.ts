@@ -1,6 +1,6 @@
 /**
- * Text that cannot play tricks on a terminal or a reader: control characters, line breaks among them, characters that
- * change the direction of text (U+202E and its like), invisible ones and halves of pairs become `\u{...}` escapes.
+ * Makes text safe to print on a terminal. Control characters (including line breaks), characters that change the
+ * direction of text (such as U+202E) and invisible characters become `\u{...}` escapes. Lone surrogates become U+FFFD.
  */
 export function escapeControl(text: string): string {
   return text.toWellFormed().replaceAll(TRICKS, (character) => {
@@ -9,8 +9,8 @@ export function escapeControl(text: string): string {
   });
 }
 
-// Control and format characters (which the marks of direction are), separators of lines and paragraphs, private use and
-// unassigned ones.
+// Control, format (including direction marks), line separator, paragraph separator, private use and unassigned
+// characters.
 const TRICKS = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Co}\p{Cn}]/gu;
 
 const SHORT = new Map([

@@ -18,18 +18,20 @@ import { sight, sightDelayed } from "./sighting.ts";
 
 /** Options of {@link exportQueue}. */
 export interface ExportOptions extends CallOptions {
-  /** Is told of each delayed member that has an unknown layout, and is left out. */
+  /** Called for each delayed member of unknown layout. The export leaves these out. */
   readonly onUnknown?: () => void;
 }
 
 /**
- * Reads all that is in a queue: first what an export begins with, and then each message, place by place: delayed ones by
- * deadline, retries, what is ready and in flight, dead letters, the quarantine. Nothing is moved or taken.
+ * Reads everything in a queue: the head of the export, then every message, then the end. Within a partition, reads
+ * delayed messages by deadline, retries, messages that are ready or in flight, dead letters, and the quarantine. Moves
+ * and takes nothing.
  *
- * Read in bounded pages. No snapshot: while messages become ready and are handled, one may come twice (each time in another
- * state), or not at all. Pause the queue before, and let its handlers finish.
+ * Reads in bounded pages, so it is not a snapshot: a message that moves on during the export may appear twice, in
+ * different states, or not at all. To export each message exactly once, pause the queue and let its handlers finish
+ * first.
  *
- * @throws {RedisError} if Redis cannot be asked.
+ * @throws {RedisError} if Redis refuses or does not reply.
  */
 export async function* exportQueue(
   queue: InspectedQueue,
@@ -68,7 +70,10 @@ export async function* exportQueue(
   yield { end: true, messages: count };
 }
 
-/** In the order in which messages pass through it, so that one that moves on is met at least once. */
+/**
+ * Reads one partition, in the order in which messages pass through it: a message that moves on is more likely read
+ * twice than missed.
+ */
 async function* exportPlace(
   name: string,
   { queue, partition }: Place,

@@ -6,14 +6,14 @@ import { Contents } from "../reliable/contents.ts";
 import type { InspectedQueue } from "./inspector.ts";
 import { isEnd, parseEnd, parseRecord, type ExportHead, type ParsedRecord } from "./record.ts";
 
-/** How far an import is. */
+/** How far an import has come. */
 export interface ImportProgress {
-  /** How many messages have been put in by this import. */
+  /** How many messages this run has imported. */
   readonly put: number;
-  /** How many had been put in before. */
+  /** How many messages it skipped because an earlier run imported them. */
   readonly known: number;
   /**
-   * Whether the last line of the export was read, and as many lines stand before it as it says. If not, the export was
+   * Whether the last line of the export was read, and states the number of lines before it. If not, the export was
    * interrupted, or lines are missing.
    */
   readonly isWhole: boolean;
@@ -21,27 +21,26 @@ export interface ImportProgress {
 
 /** Options of {@link importQueue}. */
 export interface ImportOptions {
-  /** Ends it; what has been put in stays, and the next import goes on. */
+  /** Aborts the import. What was imported stays, and the next run continues from there. */
   readonly signal?: AbortSignal | undefined;
-  /** Whether nothing is put in, and only looked whether every line is legal. Defaults to false. */
+  /** Only checks that every line is valid, and imports nothing. Defaults to false. */
   readonly dryRun?: boolean;
-  /** Is told after each batch. */
+  /** Called after each batch. */
   readonly onProgress?: (progress: ImportProgress) => void;
 }
 
 /**
- * Puts what an export has read into a queue: ids, deadlines, keys, headers, attempts and bytes stay. What was in flight is
- * ready again, and dead letters die anew, now.
+ * Imports the lines of an export into a queue. Keeps ids, deadlines, keys, headers, attempts and bytes. Messages that
+ * were in flight become ready, and dead letters die at the time of the import.
  *
- * It can be interrupted and begun again with the same lines: each place of the queue remembers the number of the last line of
- * this export (`head.export`) that was put in, and lines up to that are passed over, even if their messages have been
- * handled since. A delayed message or a retry that is there already stays as it is. Do not change the number of partitions
- * meanwhile.
+ * An import can be interrupted and run again with the same lines. Each partition remembers the last line of this export
+ * (`head.export`) that it received, and skips lines up to it, even if their messages have been handled since. Delayed
+ * messages and retries that exist already stay as they are. Do not change the number of partitions between the runs.
  *
- * Lines go in 25 at a time, one script per place, in their order.
+ * Lines go in in order, up to 25 per partition and script.
  *
- * @throws {TypeError | RangeError} naming the line, if one is not legal, or stands behind the last one; those before it
- * have been put in.
+ * @throws {TypeError | RangeError} that names the line, if a line is invalid or follows the last line of the export.
+ * The lines before it have been imported.
  * @throws {RedisError} if Redis refuses a batch.
  */
 export async function importQueue(
@@ -50,20 +49,21 @@ export async function importQueue(
   lines: AsyncIterable<string>,
   { signal, dryRun = false, onProgress = () => {} }: ImportOptions = {},
 ): Promise<ImportProgress> {
-  const faces = placesOf(queue.messages);
-  if (!dryRun && head.kind === "reliable") await makeGroups(await faces.all(signal), head, signal);
+  const partitions = placesOf(queue.messages);
+  if (!dryRun && head.kind === "reliable")
+    await makeGroups(await partitions.all(signal), head, signal);
   const iterator = lines[Symbol.asyncIterator]();
-  const wards = new Map<string, Ward>();
+  const inlets = new Map<string, Inlet>();
   const progress = { put: 0, known: 0, isWhole: false };
-  const flush = async (ward: Ward) => {
-    const batch = ward.take();
-    progress.put += dryRun ? batch.rows.length : await ward.put(batch, signal);
+  const flush = async (inlet: Inlet) => {
+    const batch = inlet.take();
+    progress.put += dryRun ? batch.rows.length : await inlet.put(batch, signal);
     onProgress(progress);
   };
   const flushAll = async () => {
-    for (const ward of wards.values()) await flush(ward);
+    for (const inlet of inlets.values()) await flush(inlet);
   };
-  // By hand, so that what stands behind the end can still be read.
+  // `for await` closes the iterator that it leaves. This one stays open, to read what follows the end.
   const rest = { [Symbol.asyncIterator]: () => ({ next: () => iterator.next() }) };
   let line = 1;
   for await (const text of rest) {
@@ -71,10 +71,10 @@ export async function importQueue(
     signal?.throwIfAborted();
     if (text === "") continue;
     if (isEnd(text)) {
-      // A line that was made empty counts: its message was left out by intent.
+      // An emptied line counts: whoever edited the file left its message out on purpose.
       progress.isWhole = parseEnd(text) === line - 2;
       await flushAll();
-      await refuseMore(rest, line);
+      await refuseRest(rest, line);
       return progress;
     }
     const parsed = parse(text, line);
@@ -83,22 +83,22 @@ export async function importQueue(
       throw parsed;
     }
     const { arrival, id } = parsed;
-    // What has no id is spread out, and by its line, so that it goes to the same place each time.
-    const place = await faces.of((id && bucketOf(id)) ?? line % 1024, signal);
-    let ward = wards.get(place.queue.name);
-    if (ward === undefined) {
-      ward = await Ward.open(place, `import ${head.export}`, signal);
-      wards.set(place.queue.name, ward);
+    // Messages without ids are spread by line number, so that another run sends them to the same partitions.
+    const place = await partitions.of((id && bucketOf(id)) ?? line % 1024, signal);
+    let inlet = inlets.get(place.queue.name);
+    if (inlet === undefined) {
+      inlet = await Inlet.open(place, `import ${head.export}`, signal);
+      inlets.set(place.queue.name, inlet);
     }
-    if (line <= ward.last) progress.known++;
-    else if (ward.add(arrival, line)) await flush(ward);
+    if (line <= inlet.last) progress.known++;
+    else if (inlet.add(arrival, line)) await flush(inlet);
   }
   await flushAll();
   return progress;
 }
 
-/** Two exports in one file are no export. */
-async function refuseMore(lines: AsyncIterable<string>, end: number): Promise<void> {
+/** Refuses any line after the end: two exports in one file are invalid. */
+async function refuseRest(lines: AsyncIterable<string>, end: number): Promise<void> {
   let line = end;
   for await (const text of lines) {
     line++;
@@ -106,8 +106,8 @@ async function refuseMore(lines: AsyncIterable<string>, end: number): Promise<vo
   }
 }
 
-/** A place, and what is to be put into it next. */
-class Ward {
+/** A partition, and the batch that goes into it next. */
+class Inlet {
   readonly last: number;
   readonly #arrivals: Arrivals;
   #rows: Arrival[] = [];
@@ -119,9 +119,9 @@ class Ward {
     this.last = last;
   }
 
-  static async open(place: Place, source: string, signal?: AbortSignal): Promise<Ward> {
+  static async open(place: Place, source: string, signal?: AbortSignal): Promise<Inlet> {
     const arrivals = new Arrivals(place, source);
-    return new Ward(arrivals, await arrivals.last(signal));
+    return new Inlet(arrivals, await arrivals.last(signal));
   }
 
   /** Adds a line; returns whether the batch is full. */
@@ -132,27 +132,27 @@ class Ward {
     return this.#rows.length >= BATCH || this.#bytes >= BATCH_BYTES;
   }
 
-  /** Takes the batch, and begins another. */
+  /** Removes and returns the batch. */
   take(): Batch {
     const batch = { rows: this.#rows, line: this.#line };
     [this.#rows, this.#bytes] = [[], 0];
     return batch;
   }
 
-  /** Puts a batch in; returns how many were new. */
+  /** Imports a batch; returns how many of its messages were new. */
   async put({ rows, line }: Batch, signal?: AbortSignal): Promise<number> {
     if (rows.length === 0) return 0;
     return (await this.#arrivals.put(rows, line, signal)) ? rows.length : 0;
   }
 }
 
-/** What goes into one place in one script, and the number of its last line. */
+/** What goes into one partition in one script, and the number of its last line. */
 interface Batch {
   readonly rows: readonly Arrival[];
   readonly line: number;
 }
 
-/** First of all, so that no process takes the queue for a plain one. */
+/** Creates the consumer groups. They come first, so that no process takes the queue for a plain one. */
 async function makeGroups(
   places: readonly Place[],
   { groups }: ExportHead,
@@ -172,6 +172,6 @@ function parse(text: string, line: number): ParsedRecord | TypeError | RangeErro
   }
 }
 
-/** Messages per script, and bytes: some 500 us of Redis's time. */
+/** Messages and bytes per script, which then takes Redis some 500 us. */
 const BATCH = 25;
 const BATCH_BYTES = 65_536;

@@ -7,18 +7,18 @@ import type { DelaylineOptions } from "../queue/options.ts";
 import type { AnyDelaylineError } from "../errors.ts";
 import type { QueueStats } from "../observe/queue-stats.ts";
 
-/** A queue as it was found in Redis, opened to look at: nothing is moved and nothing is taken. Payloads are bytes. */
+/** A queue opened for inspection: it moves and takes nothing. Payloads are bytes. */
 export interface InspectedQueue {
   readonly name: string;
-  /** How many partitions it has; 0: it is an ordinary queue. */
+  /** How many partitions it has; 0 for an ordinary queue. */
   readonly partitions: number;
-  /** Finds, cancels and reschedules; offers, for who imports. */
+  /** Finds, cancels and reschedules its messages. */
   readonly messages: DelayedQueue<Uint8Array> | ReliableQueue<Uint8Array>;
-  /** Of a plain queue: what is ready. */
+  /** The ready messages of a plain queue. */
   readonly ready: BlockingQueue<Uint8Array> | undefined;
-  /** Of a reliable queue. */
+  /** The dead letters of a reliable queue. */
   readonly deadLetters: DeadLetters<Uint8Array> | undefined;
-  /** What was in it when it was opened. */
+  /** The numbers at the time of opening. */
   readonly stats: QueueStats;
 }
 
@@ -27,21 +27,22 @@ export interface InspectorOptions extends Pick<
   DelaylineOptions,
   "redis" | "callTimeout" | "closeTimeout" | "interop"
 > {
-  /** Is told what fails that nobody awaits, such as a lost connection. Defaults to a process warning. */
+  /** Called with failures that nobody awaits, such as a lost connection. Defaults to a process warning. */
   readonly onError?: (error: AnyDelaylineError) => void;
 }
 
 /**
- * Opens whatever queue there is under a name: plain or reliable, ordinary or in partitions. It takes part in nothing: it
- * moves no messages and takes none.
+ * Opens any queue by its name alone: plain or reliable, ordinary or partitioned. It only looks: it moves and takes no
+ * messages.
  */
 export class Inspector implements AsyncDisposable {
   readonly #options: InspectorOptions;
-  readonly #former = new Set<Promise<void>>();
+  /** Clients that were replaced and are closing. */
+  readonly #closing = new Set<Promise<void>>();
   #line: Delayline;
-  /** Whether each queue that is open in the client is open as one in partitions. */
+  /** Whether the client has each open queue open as a partitioned one. */
   readonly #open = new Map<string, boolean>();
-  /** Names under which nothing was. The client has them open, too. */
+  /** Names under which no queue was found. The client has these open as well. */
   readonly #empty = new Set<string>();
 
   constructor(options: InspectorOptions) {
@@ -49,12 +50,12 @@ export class Inspector implements AsyncDisposable {
     this.#line = this.#connect();
   }
 
-  /** The client that it looks through. It may be another one after {@link open}. */
+  /** The client that it uses. {@link open} may replace it. */
   get line(): Delayline {
     return this.#line;
   }
 
-  /** The names of all queues, in alphabetical order. Reads the names of all keys. */
+  /** The names of all queues, in alphabetical order. Scans the names of all keys. */
   async names(signal?: AbortSignal): Promise<string[]> {
     const names: string[] = [];
     for await (const name of this.#line.queues({ signal })) names.push(name);
@@ -62,18 +63,18 @@ export class Inspector implements AsyncDisposable {
   }
 
   /**
-   * Opens a queue as it is now. One that does not exist is an empty plain queue.
+   * Opens a queue as it is now. A queue that does not exist opens as an empty plain queue.
    *
-   * @throws {TypeError} if the name cannot name a queue.
-   * @throws {RedisError} if Redis cannot be asked.
+   * @throws {TypeError} if the name is invalid.
+   * @throws {RedisError} if Redis refuses or does not reply.
    */
   async open(name: string, signal?: AbortSignal): Promise<InspectedQueue> {
     const partitions = await this.#countPartitions(name, signal);
     const isPartitioned = partitions > 0;
-    // What a client has open as the one, it does not open as the other.
+    // A client cannot open a queue both as an ordinary and as a partitioned one.
     const isOther = (this.#open.get(name) ?? isPartitioned) !== isPartitioned;
-    // And what it has open it keeps: made-up names would fill the memory.
-    if (isOther || this.#empty.size >= MOST_EMPTY) this.#startAgain();
+    // A client keeps every queue open: names without a queue would fill the memory.
+    if (isOther || this.#empty.size >= MOST_EMPTY) this.#replaceClient();
     this.#open.set(name, isPartitioned);
     const options = {
       codec: "bytes",
@@ -94,7 +95,7 @@ export class Inspector implements AsyncDisposable {
   }
 
   async close(): Promise<void> {
-    await Promise.all([...this.#former, this.#line.close()]);
+    await Promise.all([...this.#closing, this.#line.close()]);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -113,16 +114,16 @@ export class Inspector implements AsyncDisposable {
     return line;
   }
 
-  #startAgain(): void {
-    const former = this.#line.close().finally(() => this.#former.delete(former));
-    this.#former.add(former);
+  #replaceClient(): void {
+    const closing = this.#line.close().finally(() => this.#closing.delete(closing));
+    this.#closing.add(closing);
     this.#open.clear();
     this.#empty.clear();
     this.#line = this.#connect();
   }
 }
 
-/** Whether nothing is in a queue, nobody has it open as far as Redis tells, and it is not paused. */
+/** Whether a queue holds nothing, is not paused, and as far as Redis shows, nobody has it open. */
 export function isEmpty(stats: QueueStats): boolean {
   const { delayed, ready, inFlight, retries, dead, quarantined } = stats;
   const count = delayed + ready + inFlight + retries + dead + quarantined;
@@ -131,5 +132,5 @@ export function isEmpty(stats: QueueStats): boolean {
   return count === 0 && !isOpen && kind === "plain" && !isPaused;
 }
 
-/** How many names without a queue a client keeps, some 5 kB each. */
+/** How many names without a queue a client may keep open, at some 5 kB each. */
 const MOST_EMPTY = 500;

@@ -7,27 +7,27 @@ import { Contents, type Content } from "../reliable/contents.ts";
 import type { InspectedQueue } from "./inspector.ts";
 import { sight, sightDelayed, type Sighting } from "./sighting.ts";
 
-/** Where a message is. */
+/** Where a message was found. */
 export interface Location {
-  /** Each place in which it was seen: one for each group of a reliable queue, at most. Empty: it was not found. */
+  /** Every place in which it was seen: at most one per group of a reliable queue. Empty if it was not found. */
   readonly sightings: readonly Sighting[];
   /**
-   * Whether it may be ready though it was not seen: the ready LIST of a plain queue has something in it, and holds bare
-   * payloads, without ids and keys.
+   * Whether it may be ready although it was not found: the ready LIST of a plain queue is not empty, and its payloads
+   * have neither ids nor keys.
    */
   readonly mayBeReady: boolean;
 }
 
 /**
- * Looks for a message by its id or its business key: among the delayed ones, the retries, what is ready and in flight,
- * and the dead letters. Several messages may have had the key, one after another; each is told.
+ * Finds a message by its id or business key, in every state: delayed, retrying, ready, in flight or dead. Several
+ * messages may have had the key, one after another; all are returned.
  *
- * A delayed message is found in O(log N), a retry by its id, too. Otherwise all of a reliable queue is read: O(N), in
- * scripts of at most 20 entries, some 300 us of Redis's time each. A message that moves on meanwhile may be missed: where
- * consumers are at work, not found is no proof.
+ * O(log N) in a plain queue, and for a delayed message by its id. Otherwise reads all of a reliable queue: O(N), in
+ * scripts of at most 20 entries that take Redis some 300 us each. It can miss a message that moves on at that moment,
+ * so while consumers work, an empty result proves nothing.
  *
- * @throws {TypeError | RangeError} if `idOrKey` is neither an id nor a legal key.
- * @throws {RedisError} if Redis cannot be asked.
+ * @throws {TypeError | RangeError} if `idOrKey` is neither an id nor a valid key.
+ * @throws {RedisError} if Redis refuses or does not reply.
  */
 export async function locate(
   queue: InspectedQueue,
@@ -57,7 +57,7 @@ export async function locate(
     const found = member && sightDelayed(spot, member);
     return found ? [found] : [];
   });
-  // An id is that of one message, and one that is delayed is nowhere else.
+  // An id belongs to one message, and a delayed message is nowhere else.
   if (delayed.length > 0 && (isMessageId(idOrKey) || !isReliable)) {
     return { sightings: delayed, mayBeReady: false };
   }
@@ -71,7 +71,7 @@ export async function locate(
     ...(await among((contents) => contents.letters(idOrKey, signal))),
   ];
   if (sightings.length > 0) return { sightings, mayBeReady: false };
-  // It may have gone back to the retries after these were read.
+  // The message may have moved back to the retries after they were read.
   const again = await among((contents) => contents.retries(idOrKey, signal));
   return { sightings: again, mayBeReady: false };
 }

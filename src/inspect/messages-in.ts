@@ -7,10 +7,11 @@ import type { InspectedQueue } from "./inspector.ts";
 import { sight, sightMessage, type MessageState, type Sighting } from "./sighting.ts";
 
 /**
- * The messages of a queue in one state: delayed ones by their deadlines; others partition by partition, as they come to
- * be read. What is ready in a plain queue has no ids, and is left out. No snapshot; read in bounded pages.
+ * Lists the messages of a queue in one state: delayed ones by deadline, others partition by partition in the order in
+ * which Redis stores them. Leaves out the ready messages of a plain queue, which have no ids. Reads in bounded pages,
+ * so it is not a snapshot.
  *
- * @throws {RedisError} if Redis cannot be asked.
+ * @throws {RedisError} if Redis refuses or does not reply.
  */
 export async function* messagesIn(
   { name, messages, deadLetters }: InspectedQueue,

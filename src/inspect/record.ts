@@ -14,52 +14,54 @@ import { packTrailer, unpackTrailer } from "../queue/message/trailer.ts";
 import { LAST_DATE } from "../time/last-date.ts";
 import { isUnreadable, type Sighting } from "./sighting.ts";
 
-/** What stands in the first line of an export. */
+/** The first line of an export. */
 export interface ExportHead {
   /** The version of the format: 1. */
   readonly delayline: 1;
-  /** A name of this export that no other has. By it an import knows what it has put in before. */
+  /** A unique name of this export, by which a queue remembers what was imported from it. */
   readonly export: string;
   readonly queue: string;
   readonly kind: "plain" | "reliable";
-  /** How many partitions the queue has; 0: it is an ordinary one. */
+  /** How many partitions the queue has; 0 for an ordinary queue. */
   readonly partitions: number;
   /** The consumer groups of a reliable queue. */
   readonly groups: readonly string[];
-  /** When it began (epoch ms). */
+  /** When the export began (epoch ms). */
   readonly exportedAt: number;
 }
 
-/** What stands in the last line of an export. Without it, the export was interrupted. */
+/** The last line of an export. It is missing if the export was interrupted. */
 export interface ExportEnd {
   readonly end: true;
-  /** How many messages stand before it. */
+  /** How many lines of messages precede it. */
   readonly messages: number;
 }
 
-/** A message in a line of an export. What does not concern its state is left out. */
+/** The line of a message in an export. Fields that do not apply to its state are left out. */
 export interface MessageRecord {
   readonly state: "delayed" | "retrying" | "ready" | "in flight" | "dead" | ListState;
   readonly id?: string;
   readonly key?: string;
   readonly headers?: MessageHeaders;
-  /** When it is due (epoch ms). Of one that is delayed this counts, and not what its id begins with. */
+  /** When it is due (epoch ms). It takes precedence over the deadline at the beginning of the id. */
   readonly deadline?: number | "Infinity";
   readonly attempts?: number;
   readonly group?: string;
   readonly reason?: string;
-  /** The attempts that have failed, oldest first. */
+  /** The failed attempts, oldest first. */
   readonly failures?: readonly FailedAttempt[];
-  /** In base64. */
+  /** The payload in base64. */
   readonly payload: string;
-  /** What stands behind the payload, in base64, where key, headers and failures do not tell it to the byte. */
+  /**
+   * The trailer in base64, only if key, headers and failures do not reproduce it to the byte. They are then ignored.
+   */
   readonly trailer?: string;
 }
 
-/** States of bytes that have no id: in the ready LIST of a plain queue, and in the quarantine. */
+/** States of payloads without ids: those in the ready LIST of a plain queue, and in the quarantine. */
 export type ListState = "listed" | "quarantine" | "unreadable";
 
-/** A message as a line of an export has it. */
+/** The record of a message. */
 export function recordOf(seen: Sighting): MessageRecord {
   const { state, id, key, headers, payload, trailer, deadline, attempts, group, reason, failures } =
     seen;
@@ -82,15 +84,15 @@ export function recordOf(seen: Sighting): MessageRecord {
   };
 }
 
-/** Bytes without an id. */
+/** The record of a payload without an id. */
 export function listRecord(state: ListState, payload: Buffer): MessageRecord {
   return { state, payload: payload.toString("base64") };
 }
 
 /**
- * Reads the first line of an export.
+ * Parses the first line of an export.
  *
- * @throws {TypeError} if it is none.
+ * @throws {TypeError} if the line is something else.
  */
 export function parseHead(line: string): ExportHead {
   const head = parseObject(line) as Partial<ExportHead>;
@@ -107,12 +109,12 @@ export function parseHead(line: string): ExportHead {
   throw new TypeError("it is not the first line of an export of this version");
 }
 
-/** Whether a line is the last one of an export. */
+/** Whether a line is the last line of an export. */
 export function isEnd(line: string): boolean {
   return /^\s*\{\s*"end"\s*:\s*true\b/.test(line);
 }
 
-/** How many messages the last line of an export says to stand before it; undefined if it does not tell. */
+/** The number of messages in the last line of an export; undefined if it has none. */
 export function parseEnd(line: string): number | undefined {
   try {
     const { messages } = parseObject(line) as Partial<ExportEnd>;
@@ -122,16 +124,18 @@ export function parseEnd(line: string): number | undefined {
   }
 }
 
-/** What a line of an export puts into a queue, and the id that tells where; undefined: anywhere. */
+/** A parsed line of an export. */
 export interface ParsedRecord {
+  /** What to write into the queue. */
   readonly arrival: Arrival;
+  /** The id, which decides the partition; undefined if the message may go into any. */
   readonly id: Buffer | undefined;
 }
 
 /**
- * Reads a line of an export.
+ * Parses the line of a message.
  *
- * @throws {TypeError | RangeError} naming what is not legal. The payload is not told.
+ * @throws {TypeError | RangeError} that names the invalid field. The message does not repeat the payload.
  */
 export function parseRecord(line: string): ParsedRecord {
   const record = parseObject(line) as Partial<MessageRecord>;
@@ -167,7 +171,7 @@ export function parseRecord(line: string): ParsedRecord {
   }
   if (typeof reason !== "string") throw new TypeError("reason must be a string");
   if (state === "dead") return { arrival: deadArrival(message, group, reason), id };
-  throw new TypeError("state is not known");
+  throw new TypeError("state is unknown");
 }
 
 function trailerOf(record: Partial<MessageRecord>): { trailer: Buffer; hasKey: boolean } {
@@ -195,7 +199,7 @@ function isFailure(failure: Partial<FailedAttempt> | null): boolean {
 }
 
 function instantOf(deadline: unknown): number {
-  // Somebody else wrote it, and it is never due.
+  // A score that another program wrote: the message is never due.
   if (deadline === "Infinity") return Infinity;
   return checkInstant("deadline", deadline);
 }

@@ -11,54 +11,54 @@ import { failuresIn, unpackTrailer } from "../queue/message/trailer.ts";
 import type { Content } from "../reliable/contents.ts";
 import { LAST_DATE } from "../time/last-date.ts";
 
-/** Where a message can be. */
+/** The states of a message. */
 export type MessageState = "delayed" | "retrying" | "ready" | "in flight" | "dead";
 
-/** A message, and where it was seen. Several groups of a reliable queue have it each in a place of its own. */
+/** A message, and where it was seen. In a reliable queue each group can have it in another state. */
 export interface Sighting {
   readonly state: MessageState;
   /** The queue's name. */
   readonly queue: string;
-  /** The partition; undefined in an ordinary queue, -1 in an ordinary queue that is being taken into partitions. */
+  /** The number of the partition; undefined in an ordinary queue, -1 while an ordinary queue is being partitioned. */
   readonly partition: number | undefined;
   readonly id: MessageId;
   readonly key: string | undefined;
   readonly headers: MessageHeaders | undefined;
-  /** The payload as it is in Redis. */
+  /** The payload as stored. */
   readonly payload: Buffer;
-  /** What stands behind the payload: key, headers and failures, as they are in Redis. */
+  /** The trailer as stored: key, headers and failures. */
   readonly trailer: Buffer;
-  /** How many bytes the payload has. */
+  /** The size of the payload in bytes. */
   readonly size: number;
-  /** When it is due, or was (epoch ms). Of one that is retrying: when its next attempt is due. */
+  /** When it is or was due (epoch ms). While it is retrying, when its next attempt is due. */
   readonly deadline: number;
-  /** When it was offered, or rescheduled last (epoch ms); undefined if its id does not tell, such as Java's. */
+  /** When it was offered or last rescheduled (epoch ms); undefined if its id does not say, like those of Java. */
   readonly offeredAt: number | undefined;
-  /** How many deliveries were made, the one in flight included. */
+  /** How many deliveries were made, including the one in flight. */
   readonly attempts: number;
-  /** The attempts that have failed, oldest first: the last ten, those before a redrive among them. */
+  /** The last ten failed attempts, oldest first, including those before a redrive. */
   readonly failures: readonly FailedAttempt[];
-  /** The group that it is for; undefined if it is for all. */
+  /** The group that it is for; undefined if it is for all groups. */
   readonly group: string | undefined;
-  /** Of one that is ready or in flight: when it became ready (epoch ms), the last time. */
+  /** When it last became ready (epoch ms), if it is ready or in flight. */
   readonly readyAt: number | undefined;
-  /** Of one in flight: the consumer that has it. */
+  /** The consumer that holds it, if it is in flight. */
   readonly consumer: string | undefined;
-  /** Of one in flight: for how many milliseconds, since its consumer took it or renewed its lease on it. */
+  /** Milliseconds since its consumer took it or renewed its lease, if it is in flight. */
   readonly heldFor: number | undefined;
-  /** Of a dead letter: why. */
+  /** Why it died, if it is dead. */
   readonly reason: string | undefined;
-  /** Of a dead letter: when (epoch ms). */
+  /** When it died (epoch ms), if it is dead. */
   readonly diedAt: number | undefined;
 }
 
-/** Where sightings are made. */
+/** The queue and partition of a sighting. */
 export interface Spot {
   readonly queue: string;
   readonly partition: number | undefined;
 }
 
-/** A delayed message, as the ZSET has it; undefined if its member has an unknown layout. */
+/** Makes a sighting of a member of the ZSET of delayed messages; undefined if its layout is unknown. */
 export function sightDelayed(
   spot: Spot,
   { deadline, member }: { readonly deadline: number; readonly member: Buffer },
@@ -71,7 +71,7 @@ export function sightDelayed(
   return sightMessage(spot, { ...found, id, deadline, trailer });
 }
 
-/** A delayed message, as a handle has found it. */
+/** Makes a sighting of a delayed message that a queue handle returned. */
 export function sightMessage(
   spot: Spot,
   message: Pick<Sighting, "id" | "key" | "headers" | "payload" | "trailer" | "deadline">,
@@ -79,7 +79,7 @@ export function sightMessage(
   const { id, key, headers, payload, trailer, deadline } = message;
   return {
     ...spot,
-    ...UNSAID,
+    ...ABSENT,
     state: "delayed",
     id,
     key,
@@ -94,14 +94,14 @@ export function sightMessage(
   };
 }
 
-/** What else is in a reliable queue. */
+/** Makes a sighting of a message in a reliable queue that is not delayed. */
 export function sight(spot: Spot, content: Content): Sighting {
   const { address, payload, trailer, due, ...others } = content;
   const { key, headers } = unpackTrailer(trailer);
   const id = messageIdAt(address);
   return {
     ...spot,
-    ...UNSAID,
+    ...ABSENT,
     ...others,
     id,
     key,
@@ -116,14 +116,15 @@ export function sight(spot: Spot, content: Content): Sighting {
 }
 
 /**
- * Whether a dead letter is none of ours: it can be removed, and not redriven. A handler may have given the same word as its
- * reason; but only an id that is made of the letter's place begins with the time of its death.
+ * Whether a dead letter has an unknown layout: it can be removed, but not redriven. A handler can reject a message with
+ * the same reason, "unreadable". But only the made-up id of an unreadable letter begins with the time of its death.
  */
 export function isUnreadable({ reason, deadline, diedAt }: Sighting): boolean {
   return reason === "unreadable" && deadline === diedAt;
 }
 
-const UNSAID = {
+/** The fields that a state does not have. */
+const ABSENT = {
   group: undefined,
   readyAt: undefined,
   consumer: undefined,
@@ -132,7 +133,7 @@ const UNSAID = {
   diedAt: undefined,
 } as const;
 
-/** The order stamp of an id of ours, in milliseconds; undefined for others. */
+/** When a message was offered (epoch ms), from the order stamp in its id; undefined if the id has none. */
 function offeredAt(id: Buffer): number | undefined {
   if (id.length !== 16) return undefined;
   const at = Math.floor(Number(id.readBigUInt64BE(0)) / 1000);

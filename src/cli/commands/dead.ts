@@ -1,26 +1,26 @@
-import type { InspectedQueue } from "../../inspect/inspector.ts";
 import { escapeControl } from "../../inspect/escape-control.ts";
+import type { InspectedQueue } from "../../inspect/inspector.ts";
 import { messagesIn } from "../../inspect/messages-in.ts";
 import { isUnreadable, type Sighting } from "../../inspect/sighting.ts";
 import { isMessageId } from "../../queue/message/message.ts";
 import type { DeadLetters } from "../../reliable/dead-letters.ts";
-import { CHANGING, CHANGING_HELP, defineCommand } from "../session/command.ts";
-import { confirm } from "../session/confirm.ts";
-import { formatDistance } from "../printing/format-time.ts";
 import { parseDuration } from "../parsing/durations.ts";
-import { EXIT, type ExitCode } from "../session/exit-code.ts";
+import { parseSubWord } from "../parsing/sub-word.ts";
+import { UsageError } from "../parsing/usage-error.ts";
+import { formatDistance } from "../printing/format-time.ts";
 import { failureLines, payloadLine, sightingJson } from "../printing/message-view.ts";
 import { quoted } from "../printing/output.ts";
-import type { Session } from "../session/session.ts";
-import { parseSubWord } from "../parsing/sub-word.ts";
 import { formatCount, type Column } from "../printing/table.ts";
-import { UsageError } from "../parsing/usage-error.ts";
+import { CHANGING, CHANGING_HELP, defineCommand } from "../session/command.ts";
+import { confirm } from "../session/confirm.ts";
+import { EXIT, type ExitCode } from "../session/exit-code.ts";
+import type { Session } from "../session/session.ts";
 
 export const dead = defineCommand({
   usage: "dead list|redrive|remove <queue> [<id>... | --all]",
   help: `Lists, redrives or removes the dead letters of a reliable queue.
   list     lists them, oldest first
-  redrive  delivers them again, as if for the first time: all, unless you give ids
+  redrive  delivers them again like new messages; all, unless you give ids
   remove   removes them for good
 Finding a letter is O(N) in the number of letters, in bounded steps.`,
   words: [2, 1000],

@@ -70,9 +70,11 @@ function linesOf(finding: Finding, hasColours: boolean): string[] {
 /** The prose of a repair, wrapped, and each of its commands whole on a line of its own, so that it can be pasted. */
 function repairLines(repair: string): string[] {
   return repair.split(COMMAND).flatMap((part, i) => {
-    if (i % 2 === 1) return [`${" ".repeat(FACT_INDENT + 2)}${escapeControl(part)}`];
+    const indent = " ".repeat(FACT_INDENT);
+    if (i % 2 === 1)
+      return [`${repair.startsWith("`") ? "" : "  "}${indent}${escapeControl(part)}`];
     const prose = escapeControl(part.replace(/^[;,]? +/, "").trimEnd());
-    return prose === "" ? [] : wrap(" ".repeat(FACT_INDENT) + prose, FACT_INDENT);
+    return prose === "" ? [] : wrap(indent + prose, FACT_INDENT);
   });
 }
 

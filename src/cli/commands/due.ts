@@ -4,8 +4,8 @@ import { parseDuration } from "../parsing/durations.ts";
 import { parseInstant } from "../parsing/instants.ts";
 import { UsageError } from "../parsing/usage-error.ts";
 import { formatDuration, formatInstant } from "../printing/format-time.ts";
-import { Outlook } from "../printing/outlook.ts";
 import { printQueues, printSpans } from "../printing/outlook-tables.ts";
+import { Outlook } from "../printing/outlook.ts";
 import { formatCount } from "../printing/table.ts";
 import { defineCommand } from "../session/command.ts";
 import { EXIT } from "../session/exit-code.ts";
@@ -16,7 +16,7 @@ export const due = defineCommand({
 are overdue now. Counts all queues unless you name one, and shows which of them have most.
 Leaves out spans in which nothing falls due, except the one at --at.
   delayline due --at tomorrow 09:00            from nine o'clock tomorrow
-  delayline due orders --step 15m --count 96   the coming day, by the quarter hour
+  delayline due orders --step 15m --count 96   one day, in quarter hours
 Times are local; for another zone, begin the command with TZ=Europe/Berlin.
 O(log N) per span.`,
   words: [0, 1],

@@ -13,8 +13,8 @@ export const get = defineCommand({
   help: `Shows where a message is, by its id or its business key: delayed, retrying, ready, in flight
 or dead, since when, and which consumer holds it. Searches all queues unless you name one.
 Ready messages of a plain queue cannot be found: they have neither id nor key.
-Finds a delayed message in O(log N). Otherwise reads all of a reliable queue, in bounded
-steps.`,
+O(log N) in a plain queue, and for a delayed message by its id. Otherwise reads all of a
+reliable queue, in bounded steps.`,
   words: [1, 2],
   options: { payload: { type: "boolean" } },
   optionHelp: { payload: "shows the payload in readable form" },

@@ -1,19 +1,19 @@
+import { randomUUID } from "node:crypto";
+import { once } from "node:events";
 import { createReadStream } from "node:fs";
 import { createInterface } from "node:readline";
 import { addAbortSignal, type Readable } from "node:stream";
-import { randomUUID } from "node:crypto";
-import { once } from "node:events";
 import { importQueue } from "../../inspect/import-queue.ts";
 import { parseHead, type ExportHead } from "../../inspect/record.ts";
 import { MAX_PARTITIONS } from "../../queue/options.ts";
+import { parseCount } from "../parsing/count.ts";
+import { UsageError } from "../parsing/usage-error.ts";
+import { quoted } from "../printing/output.ts";
+import { formatCount } from "../printing/table.ts";
 import { CHANGING, CHANGING_HELP, defineCommand } from "../session/command.ts";
 import { confirm } from "../session/confirm.ts";
 import { EXIT } from "../session/exit-code.ts";
-import { quoted } from "../printing/output.ts";
-import { parseCount } from "../parsing/count.ts";
 import type { Session } from "../session/session.ts";
-import { formatCount } from "../printing/table.ts";
-import { UsageError } from "../parsing/usage-error.ts";
 
 export const importCommand = defineCommand({
   usage: "import [file] [--queue <name>]",

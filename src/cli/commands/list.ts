@@ -1,7 +1,7 @@
 import { messagesIn } from "../../inspect/messages-in.ts";
 import type { MessageState, Sighting } from "../../inspect/sighting.ts";
+import { suggest } from "../../inspect/suggest.ts";
 import { parseCount } from "../parsing/count.ts";
-import { suggest } from "../parsing/suggest.ts";
 import { UsageError } from "../parsing/usage-error.ts";
 import { quoted } from "../printing/output.ts";
 import { printMessages } from "../printing/print-messages.ts";

@@ -1,11 +1,11 @@
+import { parseCount } from "../parsing/count.ts";
+import { parseSubWord } from "../parsing/sub-word.ts";
+import { payloadJson, payloadLine } from "../printing/message-view.ts";
+import { quoted } from "../printing/output.ts";
+import { formatCount } from "../printing/table.ts";
 import { CHANGING, CHANGING_HELP, defineCommand } from "../session/command.ts";
 import { confirm } from "../session/confirm.ts";
 import { EXIT } from "../session/exit-code.ts";
-import { payloadJson, payloadLine } from "../printing/message-view.ts";
-import { quoted } from "../printing/output.ts";
-import { parseCount } from "../parsing/count.ts";
-import { parseSubWord } from "../parsing/sub-word.ts";
-import { formatCount } from "../printing/table.ts";
 
 export const quarantine = defineCommand({
   usage: "quarantine list|requeue|remove <queue>",

@@ -1,13 +1,13 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { RedisError } from "../../errors.ts";
 import type { QueueStats } from "../../observe/queue-stats.ts";
-import { defineCommand } from "../session/command.ts";
-import { formatDistance, formatDuration, formatInstant } from "../printing/format-time.ts";
 import { parseDuration } from "../parsing/durations.ts";
-import { EXIT, type ExitCode } from "../session/exit-code.ts";
+import { formatDistance, formatDuration, formatInstant } from "../printing/format-time.ts";
 import { quoted } from "../printing/output.ts";
-import type { Session } from "../session/session.ts";
 import { formatCount, formatFacts } from "../printing/table.ts";
+import { defineCommand } from "../session/command.ts";
+import { EXIT, type ExitCode } from "../session/exit-code.ts";
+import type { Session } from "../session/session.ts";
 
 export const stats = defineCommand({
   usage: "stats [queue] [--watch]",
@@ -54,7 +54,7 @@ async function printOne(session: Session, name: string, isWatching: boolean): Pr
   await output.print(`Queue ${quoted(name)} (${what})`, ...formatFacts(factsOf(queue.stats)));
   const trouble = troubleOf(queue.stats);
   if (trouble !== undefined) {
-    session.hint(`Not well: ${trouble}.`, WHY, "doctor", name);
+    session.hint(`Needs attention: ${trouble}.`, WHY, "doctor", name);
   }
   return EXIT.done;
 }
@@ -88,7 +88,7 @@ async function printAll(session: Session, isWatching: boolean): Promise<ExitCode
     const ill = all.filter(([, numbers]) => troubleOf(numbers) !== undefined).length;
     if (ill + broken.length > 0) {
       const of = `${ill + broken.length} of ${all.length + broken.length} queues`;
-      session.hint(`Not well: ${of}.`, WHY, "doctor");
+      session.hint(`Needs attention: ${of}.`, WHY, "doctor");
     }
   }
   return code;
@@ -124,12 +124,12 @@ function troubleOf(found: QueueStats): string | undefined {
   const { isPaused, nextDeadline, serverTime, oldestReadyAge = 0, quarantined } = found;
   if (isPaused) return "paused";
   if (nextDeadline !== undefined && serverTime - nextDeadline >= LATE) {
-    const who = found.listeners === 0 ? ", no process moves it" : "";
-    return `overdue by ${formatDuration(serverTime - nextDeadline)}${who}`;
+    const cause = found.listeners === 0 ? ", no process moves it" : "";
+    return `overdue by ${formatDuration(serverTime - nextDeadline)}${cause}`;
   }
   if (oldestReadyAge >= BACKLOG) {
-    const who = found.consumers === 0 ? ", no consumer" : "";
-    return `backlog ${formatDuration(oldestReadyAge)}${who}`;
+    const cause = found.consumers === 0 ? ", no consumer" : "";
+    return `backlog ${formatDuration(oldestReadyAge)}${cause}`;
   }
   if (quarantined > 0) return `${formatCount(quarantined)} quarantined`;
   return undefined;

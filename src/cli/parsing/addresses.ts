@@ -17,8 +17,8 @@ export interface Addresses {
 /**
  * Parses the URLs of Redis: one server, a list of servers, or with `isCluster` some nodes of one Cluster.
  *
- * @throws {UsageError} if one is not a URL of Redis, or its database is not a number. The message does not repeat the URL:
- * it may hold a password.
+ * @throws {UsageError} if one is not a URL of Redis, or its database is not a number. The message does not repeat the
+ * URL: it may hold a password.
  */
 export function parseAddresses(urls: readonly string[], isCluster: boolean): Addresses {
   const parsed = urls.map(parse);

@@ -1,19 +1,19 @@
+import { LAST_DATE } from "../../time/last-date.ts";
 import { parseDuration } from "./durations.ts";
 import { momentsOf } from "./moments.ts";
 import { UsageError } from "./usage-error.ts";
-import { LAST_DATE } from "../../time/last-date.ts";
 
 /**
  * Parses an instant relative to `now` (epoch ms), in local time unless it names a zone:
  *
- * - `09:00`: the next nine o'clock. `today 09:00`, `tomorrow 09:00`, `monday 09:00` (the next Monday). A day without a time
- *   is midnight. The day may also follow the time.
+ * - `09:00`: the next nine o'clock. `today 09:00`, `tomorrow 09:00`, `monday 09:00` (the next Monday). A day without a
+ *   time is midnight. The day may also follow the time.
  * - `now`; `2h`: two hours from now.
  * - A date such as `2026-11-22T09:00`, and whatever `formatInstant` prints.
  * - Epoch milliseconds, with at least 12 digits: fewer are more likely seconds.
  *
- * Where clocks go back, a time occurs twice: the first one that has not passed is meant. Where they go forward, a time is
- * skipped: a bare time then means the next day's, and a time on that day is refused.
+ * Where clocks go back, a time occurs twice: the first one that has not passed is meant. Where they go forward, a time
+ * is skipped: a bare time then means the next day's, and a time on that day is refused.
  *
  * @throws {UsageError} that names the option and the accepted forms, if the text is not an instant.
  */

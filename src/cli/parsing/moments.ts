@@ -1,6 +1,6 @@
 /**
- * The instants (epoch ms) at which local clocks show a given time on a given day: usually one, two where clocks go back,
- * none where they go forward over it.
+ * The instants (epoch ms) at which local clocks show a given time on a given day: usually one, two where clocks go
+ * back, none where they go forward over it.
  */
 export function momentsOf(
   [year, month, day]: readonly [year: number, month: number, day: number],

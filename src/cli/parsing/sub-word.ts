@@ -1,4 +1,4 @@
-import { suggest } from "./suggest.ts";
+import { suggest } from "../../inspect/suggest.ts";
 import { UsageError } from "./usage-error.ts";
 
 /**

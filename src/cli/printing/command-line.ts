@@ -10,9 +10,9 @@ export interface Connection {
 }
 
 /**
- * A `delayline` command to paste into a shell, with the connection options of this run. `<the same>` replaces a URL that may
- * hold a password. Returns undefined if a word cannot be pasted: it begins like an option, or holds characters that are only
- * shown escaped.
+ * A `delayline` command to paste into a shell, with the connection options of this run. `<the same>` replaces a URL
+ * that may hold a password. Returns undefined if a word cannot be pasted: it begins like an option, or holds characters
+ * that are only shown escaped.
  */
 export function commandLine(
   words: readonly string[],

@@ -4,8 +4,8 @@ import { UsageError } from "../parsing/usage-error.ts";
 import { quoted } from "./output.ts";
 
 /**
- * A file that appears only once it is complete, readable by its owner alone (mode 600). It is written under a temporary name
- * in the same directory, and renamed at the end.
+ * A file that appears only once it is complete, readable by its owner alone (mode 600). It is written under a temporary
+ * name in the same directory, and renamed at the end.
  */
 export class NewFile {
   readonly #path: string;

@@ -1,8 +1,8 @@
 import { isUnreadable, type Sighting } from "../../inspect/sighting.ts";
 
 /**
- * The command to run next about a message that was found, and why. Returns undefined if there is nothing to do but wait, or if
- * the command cannot be pasted. `now` is the server's time (epoch ms).
+ * The command to run next about a message that was found, and why. Returns undefined if there is nothing to do but
+ * wait, or if the command cannot be pasted. `now` is the server's time (epoch ms).
  */
 export function nextStep(
   seen: Sighting,

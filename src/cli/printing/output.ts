@@ -87,7 +87,9 @@ function harmless(line: string): string {
 // oxlint-disable-next-line no-control-regex
 const COLOUR = /(\u001b\[(?:0|1|22|31|33|36)m)/;
 
-/** One line of JSON that cannot act on a terminal: control characters are `\u` escapes, which parse to the same value. */
+/**
+ * One line of JSON that cannot act on a terminal: control characters are `\u` escapes, which parse to the same value.
+ */
 export function toJson(value: unknown): string {
   const text = JSON.stringify(value, (_, one: unknown) =>
     one === Infinity || one === -Infinity ? String(one) : one,

@@ -6,8 +6,8 @@ import type { Output } from "./output.ts";
 import type { Column } from "./table.ts";
 
 /**
- * Prints messages as a table, or with `isJson` as one object per line; returns how many. `now` is the server's time (epoch
- * ms). A long table is printed in pieces, so that its first rows appear while the rest is read.
+ * Prints messages as a table, or with `isJson` as one object per line; returns how many. `now` is the server's time
+ * (epoch ms). A long table is printed in pieces, so that its first rows appear while the rest is read.
  */
 export async function printMessages(
   { output, isJson }: { readonly output: Output; readonly isJson: boolean },

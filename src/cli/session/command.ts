@@ -53,8 +53,8 @@ export const COMMON = {
 
 export const COMMON_HELP: { readonly [Name in keyof typeof COMMON]: string } = {
   redis: "connects to this Redis; repeat it for several servers; defaults to REDIS_URL",
-  cluster: "takes the URLs for nodes of one Redis Cluster",
-  interop: 'sets how queues are opened: none or redisson; defaults to "none"',
+  cluster: "treats the URLs as nodes of one Redis Cluster",
+  interop: "opens queues in this interop mode, none or redisson; defaults to none",
   timeout: "limits each call to Redis; defaults to 5s",
   json: "prints JSON, one document per line",
   help: "prints help for the command",

@@ -8,8 +8,8 @@ export class DeclinedError extends Error {
 }
 
 /**
- * Asks for confirmation of a change such as `pause queue "orders"`; returns whether to make it. With `--dry-run` it prints
- * the change and returns false.
+ * Asks for confirmation of a change such as `pause queue "orders"`; returns whether to make it. With `--dry-run` it
+ * prints the change and returns false.
  *
  * @throws {DeclinedError} if the user answers no.
  * @throws {UsageError} if there is neither a terminal nor `--yes`.

@@ -2,8 +2,8 @@ import { RedisError } from "../../errors.ts";
 import { checkDatabase } from "../../inspect/check-database.ts";
 import { escapeControl } from "../../inspect/escape-control.ts";
 import { Inspector, type InspectedQueue } from "../../inspect/inspector.ts";
+import { suggest } from "../../inspect/suggest.ts";
 import type { Addresses } from "../parsing/addresses.ts";
-import { suggest } from "../parsing/suggest.ts";
 import { UsageError } from "../parsing/usage-error.ts";
 import { commandLine, type Connection } from "../printing/command-line.ts";
 import type { Io } from "../printing/io.ts";
@@ -49,7 +49,9 @@ export class Session implements AsyncDisposable {
     return this.io.signal;
   }
 
-  /** A `delayline` command to paste into a shell, for the same Redis; undefined if one of the words cannot be pasted. */
+  /**
+   * A `delayline` command to paste into a shell, for the same Redis; undefined if one of the words cannot be pasted.
+   */
   readonly commandLine = (...words: readonly string[]): string | undefined =>
     commandLine(words, this.#connection);
 
@@ -101,8 +103,9 @@ export class Session implements AsyncDisposable {
   }
 
   /**
-   * Opens every queue and calls `look` with it. Returns how many queues there are, and for how many Redis refused a command,
-   * for example because a key holds another type. A refused queue is reported on stderr and does not stop the others.
+   * Opens every queue and calls `look` with it. Returns how many queues there are, and for how many Redis refused a
+   * command, for example because a key holds another type. A refused queue is reported on stderr and does not stop the
+   * others.
    *
    * @throws {RedisError} if Redis does not reply.
    */

@@ -1,6 +1,6 @@
+import { shellWord } from "../../inspect/shell-word.ts";
 import type { AccessReport } from "../looks/access-report.ts";
 import type { Finding } from "./finding.ts";
-import { shellWord } from "../../inspect/shell-word.ts";
 import { redisCli } from "./repair.ts";
 import { count } from "./words.ts";
 
@@ -10,7 +10,7 @@ const CHECK = "access";
 export function* checkAccess(access: AccessReport, isAnyReliable: boolean): Generator<Finding> {
   const { address, user = "<user>", refused, untried } = access;
   const setUser = (rules: string) =>
-    `${redisCli(address, `ACL SETUSER ${user} ${rules}`)}, then ACL SAVE or CONFIG REWRITE`;
+    `allow it: ${redisCli(address, `ACL SETUSER ${user} ${rules}`)}; then keep the rule with ACL SAVE or CONFIG REWRITE`;
   for (const { check, why } of GROUPS) {
     const unknown = refused.filter((one) => one.isUnknown && groupOf(one)?.why === why);
     if (unknown.length === 0) continue;

@@ -67,7 +67,9 @@ function* checkBuffers({ address, config }: ServerReport): Generator<Finding> {
   }
 }
 
-/** Bytes that each kind of client may be sent in a burst: a wake-up has about a hundred, a message at most a mebibyte. */
+/**
+ * Bytes that each kind of client may be sent in a burst: a wake-up has about a hundred, a message at most a mebibyte.
+ */
 const LEAST_BUFFER: Readonly<Record<string, number>> = { pubsub: 2 ** 20, normal: 2 ** 26 };
 
 /** Seconds. The connections of this library are busy every second or two. */

@@ -1,13 +1,13 @@
+import { shellWord } from "../../inspect/shell-word.ts";
 import type { ConsumerReport, GroupReport, PartReport } from "../looks/part-report.ts";
 import type { QueueReport } from "../looks/queue-report.ts";
-import { shellWord } from "../../inspect/shell-word.ts";
 import type { Finding } from "./finding.ts";
 import { redisCliAtKey } from "./repair.ts";
 import { agree, count, inWords } from "./words.ts";
 
 /**
- * Checks for messages that dead consumers hold, and for messages of a reliable queue that have been ready for long. Groups
- * that seem to have no live consumer are left to {@link checkGroups}: one finding for one cause.
+ * Checks for messages that dead consumers hold, and for messages of a reliable queue that have been ready for long.
+ * Groups that seem to have no live consumer are left to {@link checkGroups}: one finding for one cause.
  */
 export function* checkConsumers(report: QueueReport): Generator<Finding> {
   if (report.stats === undefined) return;
@@ -83,8 +83,8 @@ function groupsOf({ parts }: QueueReport): Map<string, Found[]> {
 }
 
 /**
- * Whether a group has work and no live consumer. A live consumer that holds no message may look dead, and Redis 7.0 may not
- * even list it; but it would have taken the messages that are there.
+ * Whether a group has work and no live consumer. A live consumer that holds no message may look dead, and Redis 7.0 may
+ * not even list it; but it would have taken the messages that are there.
  */
 function isIdle(found: readonly Found[]): boolean {
   const consumers = found.flatMap(({ group }) => group.consumers);

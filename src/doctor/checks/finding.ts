@@ -1,4 +1,6 @@
-/** How bad a finding is. An error stops a queue or loses messages, now or at the next restart; a notice only informs. */
+/**
+ * How bad a finding is. An error stops a queue or loses messages, now or at the next restart; a notice only informs.
+ */
 export type Level = "error" | "warning" | "notice";
 
 /** The names of the checks: first those of servers, then those of queues. */

@@ -35,7 +35,9 @@ function megabytes(bytes: number): string {
   return `${(bytes / 2 ** 20).toFixed(1)} MB`;
 }
 
-/** The share from which it is time to act: the backlog of an outage, and the rewrite of the append-only file, need room. */
+/**
+ * The share from which it is time to act: the backlog of an outage, and the rewrite of the append-only file, need room.
+ */
 const FULL = 0.7;
 
 const NEARLY_ALL = 0.95;

@@ -7,7 +7,7 @@ export function* checkPersistence({ address, info, config }: ServerReport): Gene
   const check = "persistence";
   const hasAof = info.get("aof_enabled") === "1";
   const saves = config?.get("save");
-  const repair = `${redisCli(address, "CONFIG SET appendonly yes")}, then ${redisCli(address, "CONFIG REWRITE")}`;
+  const repair = `turn the append-only file on: ${redisCli(address, "CONFIG SET appendonly yes")}; then keep the setting: ${redisCli(address, "CONFIG REWRITE")}`;
   if (!hasAof && saves === "") {
     yield {
       level: "error",

@@ -18,8 +18,16 @@ export function inBackticks(command: string): string {
   return `\`${command}\``;
 }
 
-/** A redis-cli command about a key of a queue: in the queue's database, and on a Cluster on the node that serves the key. */
-export function redisCliAtKey(site: Site, before: string, key: string, behind = ""): string {
+/**
+ * A redis-cli command about a key of a queue: in the queue's database, and on a Cluster on the node that serves the
+ * key.
+ */
+export function redisCliAtKey(
+  site: Pick<Site, "address" | "database" | "isCluster" | "keyPrefix">,
+  before: string,
+  key: string,
+  behind = "",
+): string {
   const where = site.isCluster ? "-c " : site.database === 0 ? "" : `-n ${site.database} `;
   const words = [before, shellWord(site.keyPrefix + key), behind].filter((word) => word !== "");
   return redisCli(site.address, `${where}${words.join(" ")}`);

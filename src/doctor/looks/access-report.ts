@@ -26,9 +26,9 @@ export interface Closed {
 /**
  * Tries every command that the library needs, and the keys and channels of some queues. Changes nothing.
  *
- * Uses `ACL DRYRUN` (Redis 7.0) where the user may. Otherwise sends the commands in a form that does nothing, to a key that
- * does not exist. Those without such a form run in a script that must not write (Redis 7.0): Redis checks the access rules
- * before it refuses the write.
+ * Uses `ACL DRYRUN` (Redis 7.0) where the user may. Otherwise sends the commands in a form that does nothing, to a key
+ * that does not exist. Those without such a form run in a script that must not write (Redis 7.0): Redis checks the
+ * access rules before it refuses the write.
  */
 export async function readAccess(node: SiteNode, queues: readonly string[]): Promise<AccessReport> {
   const redis = node.duplicate();

@@ -1,5 +1,5 @@
-import { ADDRESS_BYTES } from "../../queue/message/message.ts";
 import type { InspectedQueue } from "../../inspect/inspector.ts";
+import { ADDRESS_BYTES } from "../../queue/message/message.ts";
 import type { PartReport } from "./part-report.ts";
 
 /** A sample of the index of business keys, and how many of its entries point to no message. */

@@ -19,7 +19,10 @@ export async function readClients(nodes: readonly SiteNode[]): Promise<Connectio
   }
 }
 
-/** How many of these connections wait, or have waited, for messages at one of the keys: the library's are named after it. */
+/**
+ * How many of these connections wait, or have waited, for messages at one of the keys: the library's are named after
+ * it.
+ */
 export function takersAt(connections: readonly Connection[], keys: readonly string[]): number {
   return connections.filter(({ name }) => {
     const [, key] = /^delayline:blocking:([^:]+)/.exec(name) ?? [];
@@ -27,7 +30,9 @@ export function takersAt(connections: readonly Connection[], keys: readonly stri
   }).length;
 }
 
-/** How many are blocked and not named by this library: those of Java or other programs. Redis does not say at which key. */
+/**
+ * How many are blocked and not named by this library: those of Java or other programs. Redis does not say at which key.
+ */
 export function strangersIn(connections: readonly Connection[]): number {
   return connections.filter(({ name, isBlocked }) => isBlocked && !name.startsWith("delayline:"))
     .length;

@@ -10,11 +10,11 @@ export interface EarlyMove {
 }
 
 /**
- * Watches for messages that become ready before they are due. A Redisson whose clock is ahead moves them early; this library
- * moves messages by the server's clock alone.
+ * Watches for messages that become ready before they are due. A Redisson whose clock is ahead moves them early; this
+ * library moves messages by the server's clock alone.
  *
- * The watch remembers a few delayed messages. If one disappears before its deadline, it was cancelled, rescheduled or moved.
- * Only if its payload is now ready was it moved. The watch misses a message that was taken at once.
+ * The watch remembers a few delayed messages. If one disappears before its deadline, it was cancelled, rescheduled or
+ * moved. Only if its payload is now ready was it moved. The watch misses a message that was taken at once.
  */
 export class EarlyWatch {
   readonly #part: PartReport;

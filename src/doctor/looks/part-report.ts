@@ -1,7 +1,7 @@
 import { replyOf } from "../../failure.ts";
 import type { QueueKeys } from "../../queue/keys.ts";
-import { visibilityTimeoutOf } from "../../reliable/group/consumer-name.ts";
 import type { RedisClient } from "../../redis/client.ts";
+import { visibilityTimeoutOf } from "../../reliable/group/consumer-name.ts";
 import type { Site } from "./site.ts";
 
 /** What Redis holds under the keys of an ordinary queue, or of one partition. */

@@ -77,8 +77,8 @@ export class Site {
   }
 
   /**
-   * The nodes that the user gave for finding the Cluster, on new connections that the caller ends. For use when the client
-   * cannot connect to the Cluster: a node that serves nothing can still say why. Empty for a single server.
+   * The nodes that the user gave for finding the Cluster, on new connections that the caller ends. For use when the
+   * client cannot connect to the Cluster: a node that serves nothing can still say why. Empty for a single server.
    */
   entrances(): SiteNode[] {
     const { commands } = this.#shared.connections;

@@ -18,7 +18,7 @@ import { newRedis, redisUrl, uniqueName } from "../../helpers/redis.ts";
 const HOUR = 3_600_000;
 const CLI = fileURLToPath(new URL("../../../src/cli/index.ts", import.meta.url));
 
-/** Another Redis, to which queues go. */
+/** The Redis into which queues are imported. */
 let target: OwnServer;
 beforeAll(async () => {
   target = await OwnServer.start();
@@ -30,7 +30,7 @@ interface Kind {
   readonly partitions?: number;
 }
 
-/** Fills a queue with messages in all states: `count` delayed ones, some of the others. */
+/** Fills a queue with `count` delayed messages, and some in every other state. */
 async function fill(
   line: Delayline,
   name: string,
@@ -74,7 +74,7 @@ function payloadOf(text: string): Buffer {
   return Buffer.concat([Buffer.from([0, 255, 10]), Buffer.from(text)]);
 }
 
-/** The lines of an export without the first and the last one, in an order of their own. */
+/** The lines of an export without the first and the last one, sorted. */
 async function linesOf(name: string, url: string): Promise<string[]> {
   const { code, stdout } = await cli(["export", name], { url });
   expect(code).toBe(0);
@@ -86,47 +86,50 @@ test.each<[string, Kind]>([
   ["a reliable", { isReliable: true }],
   ["a plain partitioned", { isReliable: false, partitions: 3 }],
   ["a reliable partitioned", { isReliable: true, partitions: 3 }],
-])("%s queue goes to another Redis, to the byte; again, nothing is doubled", async (_, kind) => {
-  const name = uniqueName();
-  await fill(newLine(), name, kind, 999);
-  const { stdout: exported } = await cli(["export", name]);
-  const before = await linesOf(name, redisUrl());
-  expect(before.length).toBe(kind.isReliable ? 1029 : 1024);
-  // What failed can be read, and edited.
-  const failures = exported.match(/"failures":\[\{"attempt":1,"at":\d+,"reason":"b/g) ?? [];
-  expect(failures).toHaveLength(kind.isReliable ? 20 : 0);
-  expect(exported).not.toContain('"trailer"');
+])(
+  "%s queue is copied to another Redis to the byte, and importing it again doubles nothing",
+  async (_, kind) => {
+    const name = uniqueName();
+    await fill(newLine(), name, kind, 999);
+    const { stdout: exported } = await cli(["export", name]);
+    const before = await linesOf(name, redisUrl());
+    expect(before.length).toBe(kind.isReliable ? 1029 : 1024);
+    // Failures are exported in readable form, so that they can be edited.
+    const failures = exported.match(/"failures":\[\{"attempt":1,"at":\d+,"reason":"b/g) ?? [];
+    expect(failures).toHaveLength(kind.isReliable ? 20 : 0);
+    expect(exported).not.toContain('"trailer"');
 
-  const options = { url: target.url, input: exported };
-  const dry = await cli(["import", "--dry-run", "--json"], options);
-  expect(dry.json).toMatchObject([{ put: before.length, isWhole: true, dryRun: true }]);
-  expect(await newRedis(target.url).keys(`*${name}*`)).toEqual([]);
-  expect((await cli(["import"], options)).code).toBe(2);
-  const done = await cli(["import", "--yes", "--json"], options);
-  expect(done.json).toMatchObject([{ put: before.length, known: 0, isWhole: true }]);
-  expect(await linesOf(name, target.url)).toEqual(before);
+    const options = { url: target.url, input: exported };
+    const dry = await cli(["import", "--dry-run", "--json"], options);
+    expect(dry.json).toMatchObject([{ put: before.length, isWhole: true, dryRun: true }]);
+    expect(await newRedis(target.url).keys(`*${name}*`)).toEqual([]);
+    expect((await cli(["import"], options)).code).toBe(2);
+    const done = await cli(["import", "--yes", "--json"], options);
+    expect(done.json).toMatchObject([{ put: before.length, known: 0, isWhole: true }]);
+    expect(await linesOf(name, target.url)).toEqual(before);
 
-  const partitions = kind.partitions === undefined ? {} : { partitions: kind.partitions };
-  const messages = { codec: "bytes", ...partitions } as const;
-  const line = newLine({ redis: target.url });
-  const delayed = line.getDelayedQueue(name, { ...messages, transfer: false });
-  const again = await cli(["import", "--yes", "--json"], options);
-  expect(again.json).toMatchObject([{ put: 0, known: before.length }]);
-  const { delayed: left, ready, retries, dead, kind: found } = await delayed.stats();
-  expect(left + ready + retries + dead).toBe(before.length);
+    const partitions = kind.partitions === undefined ? {} : { partitions: kind.partitions };
+    const messages = { codec: "bytes", ...partitions } as const;
+    const line = newLine({ redis: target.url });
+    const delayed = line.getDelayedQueue(name, { ...messages, transfer: false });
+    const again = await cli(["import", "--yes", "--json"], options);
+    expect(again.json).toMatchObject([{ put: 0, known: before.length }]);
+    const { delayed: left, ready, retries, dead, kind: found } = await delayed.stats();
+    expect(left + ready + retries + dead).toBe(before.length);
 
-  // It is the queue that it was: keys lead to their messages, and what is ready is handed out.
-  expect((await delayed.get("order:998"))?.key).toBe("order:998");
-  expect(await collect(delayed.find({ prefix: "order:" }))).toHaveLength(500);
-  expect(found).toBe(kind.isReliable ? "reliable" : "plain");
-  if (!kind.isReliable) return;
-  const reliable = line.getReliableQueue(name, messages);
-  const delivery = await reliable.take();
-  expect(delivery.headers).toEqual({ trace: `of ${delivery.key}` });
-  await delivery.ack();
-});
+    // The copy works: messages are found by their keys, and ready ones are delivered.
+    expect((await delayed.get("order:998"))?.key).toBe("order:998");
+    expect(await collect(delayed.find({ prefix: "order:" }))).toHaveLength(500);
+    expect(found).toBe(kind.isReliable ? "reliable" : "plain");
+    if (!kind.isReliable) return;
+    const reliable = line.getReliableQueue(name, messages);
+    const delivery = await reliable.take();
+    expect(delivery.headers).toEqual({ trace: `of ${delivery.key}` });
+    await delivery.ack();
+  },
+);
 
-test("an import whose process is killed goes on, though messages were handled meanwhile", async () => {
+test("an import that was killed continues, even if messages were handled meanwhile", async () => {
   const name = uniqueName();
   await fill(newLine(), name, { isReliable: false }, 1000);
   const { stdout: exported } = await cli(["export", name]);
@@ -135,7 +138,7 @@ test("an import whose process is killed goes on, though messages were handled me
     env: { ...process.env, REDIS_URL: target.url },
     stdio: ["pipe", "ignore", "ignore"],
   });
-  // It waits for more when it is killed: lines 2 to 601 are on their way.
+  // It has lines 2 to 601 and waits for more when it is killed.
   child.stdin.write(`${exported.split("\n").slice(0, 601).join("\n")}\n`);
   const redis = newRedis(target.url);
   await eventually(async () => (await redis.zcard(queueKeys(name).timeouts)) >= 500, {
@@ -143,7 +146,7 @@ test("an import whose process is killed goes on, though messages were handled me
   });
   child.kill("SIGKILL");
   await once(child, "exit");
-  // Of 25 that are ready some are gone before it goes on.
+  // Five of the 25 ready messages are handled before it continues.
   const early = await ready.drain(5);
   const { json } = await cli(["import", "--yes", "--json"], { url: target.url, input: exported });
   expect(Number(json[0]?.["known"])).toBeGreaterThanOrEqual(500);
@@ -155,7 +158,7 @@ test("an import whose process is killed goes on, though messages were handled me
   expect(texts).toHaveLength(25);
 }, 90_000);
 
-test("to a file and from it; a file that is spoiled is refused with the number of its line", async () => {
+test("a queue goes to a file and back, and a spoiled file is refused with the number of the line", async () => {
   const directory = await mkdtemp(join(tmpdir(), "delayline-cli-"));
   onTestFinished(() => rm(directory, { recursive: true }));
   const [path, name] = [join(directory, "queue.jsonl"), uniqueName()];
@@ -212,7 +215,7 @@ test("to a file and from it; a file that is spoiled is refused with the number o
   ]);
 });
 
-test("an export of a reliable queue does not make a plain queue reliable, unless that is said", async () => {
+test("importing a reliable queue into a plain one needs --make-reliable", async () => {
   const [from, to] = [uniqueName(), uniqueName()];
   await newLine().getReliableQueue(from).offer("x", HOUR);
   const plain = newLine().getDelayedQueue(to);
@@ -228,7 +231,7 @@ test("an export of a reliable queue does not make a plain queue reliable, unless
   expect((await plain.stats()).kind).toBe("reliable");
 });
 
-test("Ctrl-C ends an import that waits for its lines", async () => {
+test("Ctrl-C ends an import that waits for lines", async () => {
   const interrupt = new AbortController();
   const waiting = cli(["import", "--yes"], {
     input: new PassThrough(),
@@ -242,15 +245,15 @@ async function importLines(...lines: string[]) {
   return await cli(["import", "--queue", uniqueName(), "--yes"], { input: lines.join("\n") });
 }
 
-/** Whether a line is that of a message in the ready LIST. */
+/** Whether a line is about a message in the ready LIST. */
 function isReady(line: string): boolean {
   return line.includes('"listed"');
 }
 
-test("a letter that a handler rejected as unreadable stays a letter, with its id and key", async () => {
+test("a dead letter that a handler rejected as unreadable keeps its id and key", async () => {
   const name = uniqueName();
   const queue = newLine().getReliableQueue<string>(name);
-  // Due long before it dies: a letter that nobody can read is known by having one instant for both.
+  // It is due long before it dies. An unreadable letter is recognized by having the same time for both.
   const { id } = await queue.offerAt("x", Date.now() - 60_000, { key: "k" });
   await (await queue.take()).reject("unreadable");
 

@@ -155,10 +155,10 @@ test("stats points out a queue whose due messages nobody moves", async () => {
   await newRedis().zadd(queueKeys(name).timeouts, Date.now() - HOUR, "?");
   const { stdout, stderr } = await cli(["stats"]);
   expect(stdout).toMatch(new RegExp(`^${name} .* overdue by 1h, no process moves it$`, "m"));
-  expect(stderr).toMatch(/^Not well: \d of \d+ queues\. .*: npx delayline doctor$/m);
+  expect(stderr).toMatch(/^Needs attention: \d of \d+ queues\. .*: npx delayline doctor$/m);
   const one = await cli(["stats", name]);
   expect(one.stderr).toContain(
-    `Not well: overdue by 1h, no process moves it. To find out why: npx delayline doctor ${name}`,
+    `Needs attention: overdue by 1h, no process moves it. To find out why: npx delayline doctor ${name}`,
   );
 });
 

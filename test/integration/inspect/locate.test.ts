@@ -15,7 +15,7 @@ function newInspector(): Inspector {
   return inspector;
 }
 
-/** Where a message is, as an inspector sees it that opens the queue anew. */
+/** Opens the queue anew and locates a message in it. */
 async function look(name: string, idOrKey: string, inspector = newInspector()) {
   return await locate(await inspector.open(name), idOrKey);
 }
@@ -37,7 +37,7 @@ test("a delayed message is found by its id and by its key", async () => {
   expect(await look(name, "order:43", inspector)).toEqual({ sightings: [], mayBeReady: false });
 });
 
-test("what is ready in a LIST has no id any more: it is gone or ready", async () => {
+test("a ready message of a plain queue is not found, but may be ready", async () => {
   const name = uniqueName();
   const queue = newLine().getDelayedQueue(name);
   const { id } = await queue.offer("x", 0, { key: "order:42" });
@@ -48,57 +48,53 @@ test("what is ready in a LIST has no id any more: it is gone or ready", async ()
 test.each([
   ["an ordinary", {}],
   ["a partitioned", { partitions: 3 }],
-])(
-  "%s reliable queue: ready, in flight, retrying and dead, each with its key",
-  async (_, options) => {
-    const name = uniqueName();
-    const [line, inspector] = [newLine(), newInspector()];
-    const queue: ReliableQueue = line.getReliableQueue(name, {
-      ...options,
-      retry: () => HOUR,
-      maxDeliveries: 3,
+])("%s reliable queue: messages in every state are found by id and by key", async (_, options) => {
+  const name = uniqueName();
+  const [line, inspector] = [newLine(), newInspector()];
+  const queue: ReliableQueue = line.getReliableQueue(name, {
+    ...options,
+    retry: () => HOUR,
+    maxDeliveries: 3,
+  });
+  const offer = async (key: string) => await queue.offer("x", 0, { key, headers: { trace: key } });
+  const seen = async (idOrKey: string) => {
+    const { sightings } = await look(name, idOrKey, inspector);
+    return sightings.map(({ state, id, key, headers, attempts }) => {
+      return { state, id, key, headers, attempts };
     });
-    const offer = async (key: string) =>
-      await queue.offer("x", 0, { key, headers: { trace: key } });
-    const seen = async (idOrKey: string) => {
-      const { sightings } = await look(name, idOrKey, inspector);
-      return sightings.map(({ state, id, key, headers, attempts }) => {
-        return { state, id, key, headers, attempts };
-      });
-    };
-    const dead = await offer("dead");
-    await (await queue.take()).reject("no such customer");
-    const late = await offer("late");
-    await (await queue.take()).nack();
-    const held = await offer("held");
-    const delivery = await queue.take();
-    const ready = await offer("ready");
-    await eventually(async () => (await queue.stats()).ready === 1);
-    const rows = [
-      [dead.id, "dead", 1, "dead"],
-      [late.id, "late", 1, "retrying"],
-      [held.id, "held", 1, "in flight"],
-      [ready.id, "ready", 0, "ready"],
-    ] as const;
-    for (const [id, key, attempts, state] of rows) {
-      const expected = [{ state, id, key, headers: { trace: key }, attempts }];
-      expect(await seen(id)).toEqual(expected);
-      expect(await seen(key)).toEqual(expected);
-    }
-    const [grave] = (await look(name, "dead", inspector)).sightings;
-    expect(grave).toMatchObject({ group: "default", reason: "no such customer" });
-    const [hand] = (await look(name, "held", inspector)).sightings;
-    const [owner] = (await consumers(await inspector.open(name))).filter((one) => one.inFlight > 0);
-    expect(owner).toMatchObject({ group: "default", name: hand?.consumer, inFlight: 1 });
-    expect(hand?.heldFor).toBeLessThan(60_000);
-    const [waiting] = (await look(name, "late", inspector)).sightings;
-    expect(waiting?.deadline).toBeGreaterThan(Date.now() + HOUR / 2);
-    await delivery.ack();
-    expect(await seen("held")).toEqual([]);
-  },
-);
+  };
+  const dead = await offer("dead");
+  await (await queue.take()).reject("no such customer");
+  const late = await offer("late");
+  await (await queue.take()).nack();
+  const held = await offer("held");
+  const delivery = await queue.take();
+  const ready = await offer("ready");
+  await eventually(async () => (await queue.stats()).ready === 1);
+  const rows = [
+    [dead.id, "dead", 1, "dead"],
+    [late.id, "late", 1, "retrying"],
+    [held.id, "held", 1, "in flight"],
+    [ready.id, "ready", 0, "ready"],
+  ] as const;
+  for (const [id, key, attempts, state] of rows) {
+    const expected = [{ state, id, key, headers: { trace: key }, attempts }];
+    expect(await seen(id)).toEqual(expected);
+    expect(await seen(key)).toEqual(expected);
+  }
+  const [grave] = (await look(name, "dead", inspector)).sightings;
+  expect(grave).toMatchObject({ group: "default", reason: "no such customer" });
+  const [hand] = (await look(name, "held", inspector)).sightings;
+  const [owner] = (await consumers(await inspector.open(name))).filter((one) => one.inFlight > 0);
+  expect(owner).toMatchObject({ group: "default", name: hand?.consumer, inFlight: 1 });
+  expect(hand?.heldFor).toBeLessThan(60_000);
+  const [waiting] = (await look(name, "late", inspector)).sightings;
+  expect(waiting?.deadline).toBeGreaterThan(Date.now() + HOUR / 2);
+  await delivery.ack();
+  expect(await seen("held")).toEqual([]);
+});
 
-test("of two groups, each has the message where it is", async () => {
+test("a message is found in each group that has not settled it", async () => {
   const name = uniqueName();
   const line = newLine();
   const [one, two] = ["one", "two"].map((group) => line.getReliableQueue(name, { group }));
@@ -113,7 +109,7 @@ test("of two groups, each has the message where it is", async () => {
   await delivery?.ack();
 });
 
-test("beyond the first page, too", async () => {
+test("messages beyond the first page are found", async () => {
   const name = uniqueName();
   const queue = newLine().getReliableQueue(name, { retry: () => HOUR, maxDeliveries: 3 });
   const handled = async (

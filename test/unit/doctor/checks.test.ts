@@ -3,7 +3,6 @@ import { checkServer } from "../../../src/doctor/checks/server.ts";
 import { checkClocks } from "../../../src/doctor/checks/timing.ts";
 import { instant, inWords } from "../../../src/doctor/checks/words.ts";
 import { redisCli, redisCliAtKey } from "../../../src/doctor/checks/repair.ts";
-import type { Site } from "../../../src/doctor/looks/site.ts";
 import type { ServerReport } from "../../../src/doctor/looks/server-report.ts";
 
 // What no server says about itself in a test: an old version, a full disk, another clock.
@@ -70,10 +69,10 @@ it.each([
 it("prints commands that can be pasted into a shell", () => {
   expect(redisCli("::1:6379", "PING")).toBe("`redis-cli -h ::1 -p 6379 PING`");
   expect(redisCli("/run/redis.sock", "PING")).toBe("`redis-cli -s /run/redis.sock PING`");
-  const site = { address: "::1:6379", database: 2, isCluster: false, keyPrefix: "app:" } as Site;
-  const at = (more: Partial<Site>) => redisCliAtKey({ ...site, ...more } as Site, "DEL", "{it's}");
-  expect(at({})).toBe("`redis-cli -h ::1 -p 6379 -n 2 DEL 'app:{it'\\''s}'`");
-  expect(at({ database: 0, isCluster: true, keyPrefix: "" })).toBe(
+  const site = { address: "::1:6379", database: 2, isCluster: false, keyPrefix: "app:" };
+  const del = (more: Partial<typeof site>) => redisCliAtKey({ ...site, ...more }, "DEL", "{it's}");
+  expect(del({})).toBe("`redis-cli -h ::1 -p 6379 -n 2 DEL 'app:{it'\\''s}'`");
+  expect(del({ database: 0, isCluster: true, keyPrefix: "" })).toBe(
     "`redis-cli -h ::1 -p 6379 -c DEL '{it'\\''s}'`",
   );
 });

@@ -11,7 +11,10 @@ test.each<[failed: number[], attempts: number, state: MessageState, before: numb
   [[1], 1, "in flight", 1],
   [[1, 2], 3, "in flight", 0],
   [[7, 8, 1, 3], 3, "dead", 2],
-])("%j of %i attempts, %s: %i before the redrive", (failed, attempts, state, before) => {
-  const failures = failed.map((attempt) => ({ attempt, at: 1, reason: "" }));
-  expect(countBeforeRedrive({ failures, attempts, state })).toBe(before);
-});
+])(
+  "failures %j after %i attempts, %s: %i were before the redrive",
+  (failed, attempts, state, before) => {
+    const failures = failed.map((attempt) => ({ attempt, at: 1, reason: "" }));
+    expect(countBeforeRedrive({ failures, attempts, state })).toBe(before);
+  },
+);

@@ -16,12 +16,12 @@ describe("a payload", () => {
     expect(readablePayload(payload)).toEqual({ format, text });
   });
 
-  test("that is text cannot act on a terminal, or turn its direction", () => {
+  test("of text cannot act on a terminal, or change its direction", () => {
     const { text } = readablePayload(Buffer.from("\u001b[31mred\u202egnp.exe\r\nnext\u2028"));
     expect(text).toBe("\\u{1b}[31mred\\u{202e}gnp.exe\\r\\nnext\\u{2028}");
   });
 
-  test("nor one that is JSON or MessagePack", () => {
+  test("of JSON or MessagePack cannot, either", () => {
     const wild = "\u009b2J\u2066\u200f";
     for (const payload of [Buffer.from(JSON.stringify(wild)), pack({ wild })]) {
       expect(readablePayload(payload).text).not.toMatch(/[\p{Cc}\p{Cf}]/u);
@@ -29,6 +29,6 @@ describe("a payload", () => {
   });
 });
 
-test("escaping leaves what is harmless", () => {
+test("harmless text is not escaped", () => {
   expect(escapeControl("Ærø 日本語 😀\ud800")).toBe("Ærø 日本語 😀\ufffd");
 });
