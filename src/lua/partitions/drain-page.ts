@@ -31,19 +31,19 @@ export interface DrainedPage extends Batch {
 }
 
 /**
- * Takes what is not delayed out of a partition that is being removed: at most `limit` things, and about `maxBytes`. The
- * ready LIST, the quarantine and members that could not be unpacked go to the partition `into`, each from its head. Dead
- * letters and entries of the stream follow, each to the partition of its bucket in `buckets`. A `limit` above a thousand
- * may overflow Lua's stack.
+ * Takes everything but delayed messages and retries out of a removed partition: at most `limit` items, and about
+ * `maxBytes`. The ready LIST, the quarantine and members that could not be unpacked go to the partition `into`, each
+ * from its head. Dead letters and entries of the stream follow, each to the partition of its bucket in `buckets`. A
+ * `limit` above a thousand may overflow Lua's stack.
  *
- * An entry migrates once for each group. Entries in flight for a dead consumer migrate, too, with the delivery counted. A
- * consumer counts as dead if Redis has not seen it for the visibility timeout in its name, or for `timeout` milliseconds
- * if its name has none. Entries in flight for a live consumer stay, and count as left. Entries that no group needs any
- * more do not count.
+ * An entry migrates once for each group. Entries in flight for a dead consumer migrate, too, with the delivery counted.
+ * A consumer counts as dead if Redis has not seen it for the visibility timeout in its name, or for `timeout`
+ * milliseconds if its name has none. Entries in flight for a live consumer stay, and count as left. Entries that no
+ * group needs any more do not count.
  *
  * Everything is in the journal until `dropBatch`. If a batch is open already, the script takes nothing out and returns
- * that batch. If Redis refuses a write, as when its memory is full, nothing has changed: every command that may be refused
- * is tried before the journal is written.
+ * that batch. If Redis refuses a write, as when its memory is full, nothing has changed: every command that may be
+ * refused is tried before the journal is written.
  */
 export const drainPage = defineScript({
   name: "drain-page",

@@ -66,7 +66,7 @@ export class Members implements Listener {
     return this.#id;
   }
 
-  /** Makes this process a member with these roles, besides those that it has, and starts to listen for changes. */
+  /** Makes this process a member, sets these of its roles, and starts to listen for changes. Other roles stay. */
   attend(roles: Roles): void {
     this.#roles = { ...this.#roles, ...roles };
     if (!this.#hasBegun) {

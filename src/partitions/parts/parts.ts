@@ -34,6 +34,7 @@ export class Parts {
   #ordinary: Part | undefined;
   readonly #listeners = new Set<() => void>();
   readonly #takes = new Set<string>();
+  /** Partitions that this client has left. They are closed with the client. */
   readonly #left = new Set<Part>();
   readonly #leavings = new Set<Promise<void>>();
   #isTransferring = false;
@@ -184,10 +185,10 @@ export class Parts {
     this.#members.attend(roles);
   }
 
-  /** Announces whether this client takes from `what`; see {@link takeOf}. */
-  attendTaking(what: string, isTaking: boolean): void {
-    if (isTaking) this.#takes.add(what);
-    else this.#takes.delete(what);
+  /** Announces whether this client takes from `source`; see {@link takeOf}. */
+  attendTaking(source: string, isTaking: boolean): void {
+    if (isTaking) this.#takes.add(source);
+    else this.#takes.delete(source);
     this.attend({ takes: [...this.#takes] });
   }
 
@@ -265,7 +266,7 @@ export class Parts {
     }
   }
 
-  /** Calls that are under way on the partition go on; it is closed with the client. */
+  /** Leaves a partition, but does not close it: calls that are under way there go on. */
   #leaveOne(partition: number): void {
     const part = this.at(partition);
     this.#open.delete(partition);

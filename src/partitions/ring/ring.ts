@@ -96,7 +96,7 @@ function largest(shares: readonly number[][]): number[] {
   return shares.reduce((longest, share) => (share.length > longest.length ? share : longest));
 }
 
-function checkNumber(what: string, value: number, min: number, max: number): void {
+function checkNumber(name: string, value: number, min: number, max: number): void {
   if (Number.isInteger(value) && value >= min && value <= max) return;
-  throw new RangeError(`${what} must be a whole number from ${min} to ${max}, got ${value}`);
+  throw new RangeError(`${name} must be a whole number from ${min} to ${max}, got ${value}`);
 }

@@ -7,7 +7,7 @@ import type { Parts } from "../parts/parts.ts";
  */
 export class Taking {
   readonly #parts: Parts;
-  readonly #what: string;
+  readonly #source: string;
   #waits = 0;
   #isAnnounced = false;
   #timer: NodeJS.Timeout | undefined;
@@ -15,13 +15,13 @@ export class Taking {
   /** `group` is the consumer group of a reliable queue. */
   constructor(parts: Parts, group?: string) {
     this.#parts = parts;
-    this.#what = takeOf(group);
+    this.#source = takeOf(group);
   }
 
   /** The names of the members that take from the same LIST or group. */
   get members(): string[] {
     return this.#parts.members.flatMap(({ name, roles }) =>
-      roles.takes?.includes(this.#what) === true ? [name] : [],
+      roles.takes?.includes(this.#source) === true ? [name] : [],
     );
   }
 
@@ -31,7 +31,7 @@ export class Taking {
     clearTimeout(this.#timer);
     if (!this.#isAnnounced) {
       this.#isAnnounced = true;
-      this.#parts.attendTaking(this.#what, true);
+      this.#parts.attendTaking(this.#source, true);
     }
     return wait().finally(() => {
       this.#waits--;
@@ -45,7 +45,7 @@ export class Taking {
 
   #end(): void {
     this.#isAnnounced = false;
-    this.#parts.attendTaking(this.#what, false);
+    this.#parts.attendTaking(this.#source, false);
   }
 }
 
