@@ -1,6 +1,6 @@
 /**
- * Messages by keys of your own: an order that is paid in time, one that is not, a page that is
- * indexed again when its author has stopped typing, and a customer who leaves.
+ * Messages found by your own keys: an order that is paid in time, one that is not, a page that is indexed again when its
+ * author has stopped typing, and a customer who leaves.
  *
  *   npx tsx examples/business-keys.ts
  */
@@ -23,16 +23,16 @@ assert.equal(await timeouts.cancel("order:42"), true);
 const later = await timeouts.reschedule("order:41", 500);
 assert.equal((await timeouts.get("order:41"))?.deadline, later?.deadline);
 
-// Each keystroke puts the indexing off, but not for ever.
+// Each keystroke postpones the indexing, for at most a second.
 const options = { key: "page:7", onDuplicate: "replace", maxWait: 1_000 } as const;
 for (const text of ["H", "He", "Hello"]) await timeouts.offer(`index ${text}`, 100, options);
 assert.equal(await due.take(), "index Hello");
 
 assert.equal(await due.take(), "cancel order 41");
-// It has become ready, so it is too late, and the answer says so.
+// The message has become ready, so it is too late, and the answer says so.
 assert.equal(await timeouts.cancel("order:41"), false);
 
-// Everything about a customer, first only counted.
+// All reminders of a customer, first only counted.
 for (const day of [1, 2, 3]) {
   await timeouts.offer("remind", day * 86_400_000, { key: `customer:9:day-${day}` });
 }

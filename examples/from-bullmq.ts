@@ -1,5 +1,5 @@
 /**
- * Moves delayed jobs from BullMQ into Delayline, each with the deadline that it had.
+ * Moves delayed jobs from BullMQ into Delayline. Each keeps its deadline.
  *
  *   npx tsx examples/from-bullmq.ts
  */
@@ -21,7 +21,7 @@ const queue = new Queue<Order>(`orders-${process.pid}`, { connection: redis });
 await using line = new Delayline({ redis: server.url });
 const orders = line.getDelayedQueue<Order>(`moved-orders-${process.pid}`, { transfer: false });
 
-// What an application has left behind. The delay of one job was changed later.
+// Jobs left by an application. The delay of one was changed later.
 const startedAt = Date.now();
 await queue.add("unpaid", { id: 1 }, { delay: 10 * MINUTE });
 const changed = await queue.add("unpaid", { id: 2 }, { delay: 20 * MINUTE, jobId: "order-2" });
@@ -35,7 +35,7 @@ async function moveAll(): Promise<void> {
     // A job of a job scheduler cannot be removed. Schedule it outside Delayline.
     if (job.repeatJobKey !== undefined) continue;
     const id = String(job.id);
-    // Not `timestamp + delay`: that is wrong once the delay was changed, or the job was tried again.
+    // Not `timestamp + delay`: that is wrong once the delay was changed, or the job was retried.
     const score = await redis.zscore(queue.toKey("delayed"), id);
     const deadline = new Date(Math.floor(Number(score) / 4096));
     await orders.offerAt(job.data, deadline, { key: `job:${id}` });
@@ -43,13 +43,13 @@ async function moveAll(): Promise<void> {
   }
 }
 
-// A crash between the two last lines leaves a job in both queues. The key makes it safe to run again.
+// A crash between the last two lines leaves a job in both queues. The key makes it safe to run again.
 const [first] = await queue.getDelayed(0, 0);
 assert.equal(first?.data.id, 2);
 await orders.offer(first.data, 5 * MINUTE, { key: "job:order-2" });
 await moveAll();
 
-// What is left belongs to the job scheduler.
+// The job that is left belongs to the job scheduler.
 assert.equal(await queue.getDelayedCount(), 1);
 await queue.removeJobScheduler("report");
 assert.equal(await queue.getDelayedCount(), 0);

@@ -1,6 +1,5 @@
 /**
- * A deployment under load: new workers come, the old ones get SIGTERM while they are busy, and every
- * job is done once.
+ * A deployment under load: new workers start, the old ones get SIGTERM while they are busy, and every job is done once.
  *
  *   npx tsx examples/graceful-shutdown.ts
  */
@@ -20,7 +19,7 @@ interface Job {
 const JOBS = 300;
 
 const [generation, queue = `jobs-${randomUUID()}`] = process.argv.slice(2);
-/** Where workers write down what they have done. */
+/** Where workers record finished jobs. */
 const done = `${queue}:done`;
 
 if (generation === undefined) await deploy();
@@ -42,8 +41,8 @@ async function work(): Promise<void> {
   const stopped = once(process, "SIGTERM");
   process.send?.("ready");
   await stopped;
-  // Takes no more jobs, and waits for those that are in hand. One that arrives at this moment goes
-  // back to the queue. The handlers use a client of our own, so it is closed last.
+  // Stops taking, and waits for running handlers. A job that arrives at this moment goes back to the queue. The handlers
+  // use the other client, so that is closed last.
   await line.close();
   redis.disconnect();
 }
@@ -92,5 +91,5 @@ async function deploy(): Promise<void> {
 async function stop(workers: readonly ChildProcess[]): Promise<void> {
   const exits = workers.map((worker) => once(worker, "exit"));
   for (const worker of workers) worker.kill("SIGTERM");
-  for (const exit of exits) assert.deepEqual(await exit, [0, null], "a worker ends well");
+  for (const exit of exits) assert.deepEqual(await exit, [0, null], "a worker exits with code 0");
 }

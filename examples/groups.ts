@@ -1,6 +1,6 @@
 /**
- * Each group gets every message: one welcomes new users by mail, the other makes them findable. What fails in
- * one group is tried again there, and the other hears nothing of it.
+ * Each group gets every message: one welcomes new users by mail, the other adds them to a search index. A message that fails
+ * in one group is retried there, and the other group is not affected.
  *
  *   npx tsx examples/groups.ts
  */
@@ -16,16 +16,16 @@ interface User {
 await using redis = await startRedis();
 await using line = new Delayline({ redis: redis.url });
 const queue = `new-users-${process.pid}`;
-// A group that is new begins with the oldest message that is still there.
+// A new group begins with the oldest message that is still there.
 const mail = line.getReliableQueue<User>(queue, { group: "mail", start: "0" });
 const search = line.getReliableQueue<User>(queue, { group: "search", start: "0" });
 
-// Any handle will do: what one offers, all groups get. The first offer makes its group.
+// Offers through any handle reach all groups. A handle's first offer creates its group.
 await mail.offer({ name: "Ada" }, 0, { key: "user:ada" });
 await search.offer({ name: "Bo" }, 0, { key: "user:bo" });
 await mail.offer({ name: "Cy" }, 300, { key: "user:cy" });
 
-// One group has a handler. A message is acknowledged when the handler is done.
+// One group has a handler. Its message is acknowledged when the handler returns.
 const welcomed: string[] = [];
 mail.subscribe(
   async ({ name }, { attempt }) => {
@@ -35,7 +35,7 @@ mail.subscribe(
   { concurrency: 10 },
 );
 
-// The other takes and acknowledges by itself. At first it cannot deal with Bo.
+// The other takes and acknowledges by hand. At first it cannot index Bo.
 const indexed: string[] = [];
 while (indexed.length < 3) {
   const delivery = await search.take({ signal: AbortSignal.timeout(15_000) });

@@ -1,9 +1,9 @@
 /**
- * A Nest application with a reliable queue: a service offers reminders, another one sends them, and the application
- * ends well.
+ * A Nest application with a reliable queue: one service offers reminders, another one sends them, and the application shuts
+ * down properly.
  *
- * Node.js runs TypeScript as it stands, but not the syntax of decorators; so they are called here. With a compiler, write
- * `@Injectable()` over the class and `@InjectQueue("reminders")` in front of the parameter.
+ * Node.js runs TypeScript directly, but not decorator syntax, so decorators are called as functions here. With a compiler,
+ * write `@Injectable()` above the class and `@InjectQueue("reminders")` before the parameter.
  *
  *   npx tsx examples/nestjs.ts
  */
@@ -21,7 +21,7 @@ interface Reminder {
 
 const QUEUE = `reminders-${process.pid}`;
 
-/** Offers. */
+/** Offers reminders. */
 class OrderService {
   readonly #reminders: ReliableQueue<Reminder>;
 
@@ -41,7 +41,7 @@ class OrderService {
 Injectable()(OrderService);
 InjectQueue(QUEUE)(OrderService, undefined, 0);
 
-/** Consumes, from the application's start to its end. */
+/** Sends reminders, from the application's start to its end. */
 class ReminderWorker {
   readonly sent: number[] = [];
   readonly #reminders: ReliableQueue<Reminder>;
@@ -76,7 +76,7 @@ Module({
 })(AppModule);
 
 const app = await NestFactory.createApplicationContext(AppModule, { logger: ["warn", "error"] });
-// Handlers finish when SIGTERM comes, and the client is closed.
+// On SIGTERM, handlers finish and the client is closed.
 app.enableShutdownHooks();
 
 const [orders, worker] = [app.get(OrderService), app.get(ReminderWorker)];

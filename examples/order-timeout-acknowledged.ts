@@ -1,10 +1,9 @@
 /**
- * Orders that nobody pays in time give their stock back: every one, and exactly once, although the workers are
- * killed while they are at it.
+ * The stock of orders that nobody pays in time is put back: of every order, exactly once, although workers are killed while
+ * they do it.
  *
- * A message stays in Redis until it is acknowledged, so what a killed worker had in hand is delivered to
- * another. It may have been dealt with already. Therefore the id of the delivery, which stays the same, is
- * written down together with the work.
+ * A message stays in Redis until it is acknowledged, so the messages of a killed worker are delivered to another one. Their
+ * work may already be done. So the work records the delivery's id, which is the same on every delivery, in one transaction.
  *
  *   npx tsx examples/order-timeout-acknowledged.ts
  */
@@ -33,7 +32,7 @@ return 1
 `;
 
 const [role, name = `unpaid-${randomUUID()}`] = process.argv.slice(2);
-/** What has been dealt with, by id. */
+/** The ids of deliveries whose work is done. */
 const ids = `${name}:ids`;
 /** How many pieces were put back, by order. */
 const stock = `${name}:stock`;
@@ -45,7 +44,7 @@ const ended = `${name}:ended`;
 if (role === "worker") await work();
 else await runAll();
 
-/** Puts stock back, five orders at a time, until it is told to stop, or killed. */
+/** Puts stock back, five orders at a time, until SIGTERM or a kill. */
 async function work(): Promise<void> {
   const url = process.env["REDIS_URL"] ?? "redis://localhost:6379";
   const database = new Redis(url);
@@ -57,7 +56,7 @@ async function work(): Promise<void> {
         console.log(`order ${number}, attempt ${attempt}: was put back before its worker died`);
         await database.sadd(repeats, number);
       }
-      await sleep(200); // Whoever is killed here has done the work, and not acknowledged it.
+      await sleep(200); // a worker killed here has done the work without acknowledging it
       await database.sadd(ended, number);
     },
     { concurrency: 5 },
@@ -71,11 +70,11 @@ async function work(): Promise<void> {
 }
 
 function openQueue(line: Delayline) {
-  // A worker that is silent for so long is taken for dead.
+  // A worker that is silent for this long counts as dead.
   return line.getReliableQueue<Order>(name, { visibilityTimeout: 2_000 });
 }
 
-/** Places orders, kills workers while they work, and counts what has come back. */
+/** Places orders, kills busy workers, and checks the stock. */
 async function runAll(): Promise<void> {
   await using server = await startRedis();
   await using line = new Delayline({ redis: server.url, transfer: false });
@@ -106,7 +105,7 @@ async function runAll(): Promise<void> {
   }
   while ((await database.scard(ended)) < ORDERS) await sleep(50);
   for (const worker of workers) {
-    worker.kill("SIGTERM"); // Whatever it has in hand, it finishes.
+    worker.kill("SIGTERM"); // it finishes its running handlers
     assert.deepEqual(await once(worker, "exit"), [0, null]);
   }
 

@@ -1,9 +1,8 @@
 /**
  * Orders that nobody pays in time are cancelled.
  *
- * Whoever places an order offers its timeout to a delayed queue, with the order's key. Whoever pays
- * cancels the timeout by that key before it is due. Workers take the timeouts that are due, and cancel
- * their orders.
+ * Placing an order offers its timeout to a delayed queue, with the order's key. Paying cancels the timeout by that key before
+ * it is due. Workers take due timeouts and cancel their orders.
  *
  *   npx tsx examples/order-timeout.ts             a producer and two workers, then a check
  *   npx tsx examples/order-timeout.ts producer    one of them, on the Redis at REDIS_URL
@@ -23,7 +22,7 @@ interface Order {
   readonly amount: number;
 }
 
-/** What an order has come to. A list in Redis stands for your database. */
+/** The state of an order. A list in Redis stands for your database. */
 type State = "placed" | "paid" | "cancelled";
 
 const ORDERS = 20;
@@ -40,13 +39,13 @@ else await runAll();
 async function produce(): Promise<void> {
   const database = new Redis(redisUrl);
   await using line = new Delayline({ redis: redisUrl });
-  // It only offers: moving what is due is left to the workers.
+  // This process only offers; the workers move due messages.
   const timeouts = line.getDelayedQueue<Order>(queue, { transfer: false });
 
   async function buy(number: number): Promise<void> {
     const order: Order = { id: randomUUID().slice(0, 8), amount: 10 * number };
-    // In this order: if this process died in between, a timeout without its order does no harm,
-    // but an order without its timeout would stay open for ever.
+    // In this order: if the process dies in between, a timeout without its order does no harm, but an order without its
+    // timeout would stay open for ever.
     const key = `order:${order.id}`;
     await timeouts.offer(order, TIME_TO_PAY, { key });
     await save(database, order.id, "placed");
@@ -62,7 +61,7 @@ async function produce(): Promise<void> {
   database.disconnect();
 }
 
-/** Cancels orders whose time is over, until it is told to stop. */
+/** Cancels orders whose time is over, until SIGTERM. */
 async function work(): Promise<void> {
   const database = new Redis(redisUrl);
   const line = new Delayline({ redis: redisUrl });
@@ -82,7 +81,7 @@ async function save(database: Redis, id: string, state: State): Promise<void> {
   console.log(`${role} ${process.pid}: order ${id} is ${state}`);
 }
 
-/** Runs all three as processes of their own, and looks at what has become of the orders. */
+/** Runs all three as separate processes, and checks the final states of the orders. */
 async function runAll(): Promise<void> {
   await using redis = await startRedis();
   await using line = new Delayline({ redis: redis.url, transfer: false });
@@ -98,7 +97,7 @@ async function runAll(): Promise<void> {
   while (!(await line.getDelayedQueue(name).isEmpty())) await sleep(50);
   while ((await line.getBlockingQueue(name).size()) > 0) await sleep(50);
   for (const worker of workers) {
-    worker.kill("SIGTERM"); // Whatever it has in hand, it finishes.
+    worker.kill("SIGTERM"); // it finishes its running handlers
     assert.deepEqual(await once(worker, "exit"), [0, null]);
   }
 

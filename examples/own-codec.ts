@@ -1,8 +1,7 @@
 /**
  * A codec of your own: JSON that is checked when it is read.
  *
- * A message that is not what it should be never reaches your code. It is put aside, with an error
- * that says so, and the next one follows.
+ * A message of another shape never reaches your code. It is set aside with an error, and the next one follows.
  *
  *   npx tsx examples/own-codec.ts
  */
@@ -31,7 +30,7 @@ await using line = new Delayline({ redis: redis.url });
 const name = `reminders-${process.pid}`;
 const reminders = line.getBlockingQueue<Reminder>(name, { codec: reminderCodec });
 
-// Somebody else writes into the same queue, and has got it wrong.
+// Another program offers a malformed message to the same queue.
 await line.getDelayedQueue(name, { codec: "json" }).offer({ to: "ada", body: "milk" }, 100);
 await line
   .getDelayedQueue<Reminder>(name, { codec: reminderCodec })
@@ -48,7 +47,7 @@ const reminder = await reminders.take();
 console.log(`${reminder.to}: ${reminder.text}`);
 assert.deepEqual(reminder, { to: "ada", text: "buy milk" });
 
-// Nothing is lost: the bytes that could not be read are in the quarantine.
+// Nothing is lost: the unreadable bytes are in the quarantine.
 for await (const bytes of reminders.quarantine) {
   assert.equal(bytes.toString(), `{"to":"ada","body":"milk"}`);
 }

@@ -1,6 +1,6 @@
 /**
- * A queue in partitions: it is used as any other. Messages of one customer are in one partition, and the number of
- * partitions changes while orders are offered, cancelled and taken.
+ * A partitioned queue is used like any other. Messages of one customer are in one partition, and the number of partitions
+ * changes while orders are cancelled and taken.
  *
  *   npx tsx examples/partitions.ts
  */
@@ -19,7 +19,7 @@ const ORDERS = 2000;
 await using redis = await startRedis();
 await using line = new Delayline({ redis: redis.url });
 const queue = `orders-${process.pid}`;
-// The number counts for the first process only. After that Redis knows how many there are.
+// Only the first process's number counts. From then on Redis holds the number of partitions.
 const orders = line.getDelayedQueue<Order>(queue, { partitions: 2 });
 const ready = line.getBlockingQueue<Order>(queue, { partitions: 2 });
 
@@ -33,7 +33,7 @@ async function show(title: string): Promise<void> {
 const taken = new Set<number>();
 ready.subscribe(({ number }) => void taken.add(number), { concurrency: 10 });
 
-// The partition key decides: all orders of a customer are in one partition.
+// The partition key puts all orders of a customer into one partition.
 const partitionKeyOf = (number: number) => `customer:${number % 50}`;
 await orders.offerMany(
   Array.from({ length: ORDERS }, (_, number) => ({
@@ -45,13 +45,13 @@ await orders.offerMany(
 );
 await show("two partitions");
 
-// Any process may change the number. Others go on meanwhile, and every verdict is exact.
+// Any process may change the number. Others go on meanwhile, and every answer stays exact.
 const changing = line.setPartitions(queue, 8, {
   onProgress: ({ moved }) => process.stdout.write(`\r  ${moved} brought over`),
 });
 let cancelled = 0;
 for (let number = 0; number < 500; number++) {
-  // With the partition key one partition is asked, without it perhaps all.
+  // With the partition key the call asks one partition, without it perhaps all.
   const partitionKey = partitionKeyOf(number);
   if (await orders.cancel(`order:${number}`, { partitionKey })) cancelled++;
 }

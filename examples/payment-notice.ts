@@ -1,6 +1,6 @@
 /**
- * Partners are told of payments until they answer: again at once, after two minutes, and then every ten. One
- * that does not answer for long becomes a dead letter, and is told when somebody has looked into it.
+ * Partners are notified of payments until they answer: again at once, after two minutes, and then every ten. If a partner
+ * does not answer for long, the notice becomes a dead letter, and is sent again when somebody has solved the problem.
  *
  *   npx tsx examples/payment-notice.ts
  */
@@ -14,9 +14,9 @@ interface Notice {
   readonly payment: string;
 }
 
-const MINUTE = 100; // So that nobody has to wait for an hour here.
+const MINUTE = 100; // ms, so that the example does not take an hour
 
-/** Stands for the partners: how often each fails before it answers, and when it was told. */
+/** Stands for the partners: how often each fails before it answers, and when it was notified. */
 const partners = new Map([
   ["bakery", { failures: 0, toldAt: [] as number[] }],
   ["bookshop", { failures: 5, toldAt: [] as number[] }],
@@ -35,10 +35,10 @@ const notices = line.getReliableQueue<Notice>(`payment-notices-${process.pid}`, 
 notices.subscribe(
   async ({ partner, payment }, { attempt }) => {
     const found = partners.get(partner);
-    // It will not get better by trying again: this one is dead at once.
+    // A retry cannot help, so the notice becomes a dead letter at once.
     if (found === undefined) throw new RejectError(`there is no partner "${partner}"`);
 
-    console.log(`attempt ${attempt}: the ${partner} is told of ${payment}`);
+    console.log(`attempt ${attempt}: notifying the ${partner} of ${payment}`);
     found.toldAt.push(performance.now());
     if (found.toldAt.length <= found.failures) throw new Error(`the ${partner} does not answer`);
     answers.push(partner);
@@ -52,20 +52,20 @@ for (const partner of ["bakery", "bookshop", "kiosk", "casino"]) {
   await notices.offer({ partner, payment }, 0, { key: `pay:notice:${payment}`, headers });
 }
 
-// Whoever fails holds up nobody else, and what it waits for is in Redis.
+// A failing partner does not hold up the others; its retries wait in Redis.
 while (!answers.includes("bookshop")) await sleep(20);
 assert.deepEqual(answers, ["bakery", "bookshop"]);
 const toldAt = partners.get("bookshop")?.toldAt ?? [];
 const pauses = toldAt.slice(1).map((at, i) => (at - (toldAt[i] ?? 0)) / MINUTE);
 console.log(
-  `minutes until the bookshop was told again: ${pauses.map((p) => p.toFixed(1)).join(", ")}`,
+  `minutes between the notices to the bookshop: ${pauses.map((p) => p.toFixed(1)).join(", ")}`,
 );
 assert.equal(pauses.length, 5);
 for (const [i, least] of [0, 2, 10, 10, 10].entries()) {
   assert.ok((pauses[i] ?? 0) > least - 0.02, "a retry is never early");
 }
 
-// After eight deliveries the kiosk's is a dead letter, beside the one that was rejected.
+// After eight deliveries the kiosk's notice is a dead letter, like the one that was rejected.
 while ((await notices.deadLetters.size()) < 2) await sleep(20);
 const dead = new Map<string, { id: string; attempt: number }>();
 for await (const { id, payload, attempt, reason } of notices.deadLetters) {
@@ -81,5 +81,5 @@ partners.set("kiosk", { failures: 0, toldAt: [] });
 await notices.deadLetters.redrive(kiosk.id, { delay: MINUTE });
 await notices.deadLetters.remove(casino.id);
 while (!answers.includes("kiosk")) await sleep(20);
-assert.deepEqual(answers, ["bakery", "bookshop", "kiosk"], "each is told once");
+assert.deepEqual(answers, ["bakery", "bookshop", "kiosk"], "each partner has answered once");
 assert.equal(await notices.deadLetters.size(), 0);

@@ -1,6 +1,6 @@
 /**
- * Metrics of queues for Prometheus: what it would scrape, before and after a worker is there. Alert rules and a Grafana
- * dashboard for them are in examples/monitoring.
+ * Metrics of queues for Prometheus: the values that it would scrape, before and after a worker starts. Alert rules and a
+ * Grafana dashboard for them are in examples/monitoring.
  *
  *   npx tsx examples/prometheus.ts
  */
@@ -18,18 +18,18 @@ await using redis = await startRedis();
 await using line = new Delayline({ redis: redis.url });
 const queue = `reminders-${process.pid}`;
 
-// `register` of prom-client will do as well; with `queues: "all"` those that are there are found.
+// `register` of prom-client works as well. `queues: "all"` finds all queues.
 const registry = new Registry();
 await using _ = collectMetrics(line, { registry, queues: [queue] });
 const server = createServer((_request, response) => {
   response.setHeader("content-type", registry.contentType);
-  // It never rejects for what Redis does.
+  // It never rejects because of Redis.
   void registry.metrics().then((text) => response.end(text));
 });
 await once(server.listen(0, "127.0.0.1"), "listening");
 const { port } = server.address() as AddressInfo;
 
-/** Prints the values of this queue that are not 0, and returns one. */
+/** Prints the queue's values that are not 0, and returns the one called `name`. */
 async function scrape(name: string, title: string): Promise<number> {
   const response = await fetch(`http://127.0.0.1:${port}/metrics`);
   const lines = (await response.text()).split("\n").filter((text) => text.includes(`{queue="`));
@@ -39,7 +39,7 @@ async function scrape(name: string, title: string): Promise<number> {
   return Number(found?.split(" ").at(-1));
 }
 
-// Nobody moves these: the client that offers them is told not to, and there is no worker.
+// Nobody moves these: this client has `transfer: false`, and there is no worker.
 const reminders = line.getReliableQueue<string>(queue, { transfer: false });
 await reminders.offerMany([
   { payload: "first", delay: 10 },
@@ -55,7 +55,7 @@ assert.equal(await scrape("overdue", "two are overdue, and nobody listens"), 2);
     .getReliableQueue<string>(queue)
     .subscribe((text) => console.log(`reminded of the ${text}`));
   while ((await reminders.stats()).overdue > 0 || !(await isIdle())) await sleep(10);
-  assert.equal(await scrape("overdue", "a worker has come"), 0);
+  assert.equal(await scrape("overdue", "a worker has started"), 0);
 }
 assert.equal(await scrape("delayed", "the third is delayed"), 1);
 await reminders.clear();

@@ -25,8 +25,7 @@ export class Kryo5Codec<T extends KryoScalar | JavaValue = KryoScalar> implement
     if (payload === null || payload === undefined) return Buffer.of(NULL);
     const { javaClass, value } = payload instanceof JavaValue ? payload : natural(payload);
     const scalar = SCALARS.find((each) => each.javaClass === javaClass);
-    if (scalar === undefined)
-      throw new TypeError(`Kryo5Codec only carries scalars here: ${REMEDY}`);
+    if (scalar === undefined) throw new TypeError(`Kryo5Codec carries scalars only: ${REMEDY}`);
     const head =
       scalar.id === BY_NAME
         ? Buffer.concat([Buffer.of(BY_NAME, 0), text(scalar.javaClass)])
@@ -85,7 +84,7 @@ function readClassAndValue(reader: KryoReader): KryoScalar {
   }
   if (scalar === undefined) {
     throw new UnreadableError(
-      `the message is an object, or was not written by Kryo5Codec, which only carries scalars here: ${REMEDY}`,
+      `the message is an object, or was not written by Kryo5Codec, which carries scalars only: ${REMEDY}`,
     );
   }
   return scalar.read(reader);

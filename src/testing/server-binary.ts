@@ -33,7 +33,7 @@ export async function inspectBinary(path: string, env: NodeJS.ProcessEnv): Promi
   if (version === undefined) throw new Error(`${path} does not print its version`);
   if (!isRecentEnough(version)) {
     throw new Error(
-      `${path} is version ${version}, but at least ${MIN_VERSION.join(".")} is needed`,
+      `${path} is version ${version}, but ${MIN_VERSION.join(".")} or later is needed`,
     );
   }
   return { path, program: basename(path), version, env };
