@@ -32,7 +32,7 @@ export async function startCluster(
       const to = Math.ceil((SLOTS * (i + 1)) / masters.length);
       const slots = Array.from({ length: to - from }, (_, k) => from + k);
       if (i < masters.length) await client.cluster("ADDSLOTS", ...slots);
-      // The bus port, the server's port plus 10000, exists only because our ports are low.
+      // The bus port is the default, the server's port plus 10000: our ports are low enough for that.
       for (const { port } of nodes) await client.cluster("MEET", "127.0.0.1", port);
     }),
   );

@@ -2,6 +2,7 @@ import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { BenchServer } from "../bench-server.ts";
 import type { Figure } from "../figure.ts";
+import { median } from "../median.ts";
 import { Program } from "../program.ts";
 import type { Effort, ObservedMethods } from "../programs/observed.ts";
 import type { Workload } from "../workload.ts";
@@ -69,10 +70,6 @@ export const observing: Workload = {
 /** How many times as much some have cost as the others of the same turns. */
 function price(efforts: readonly Effort[], others: readonly Effort[]): number {
   return median(efforts.map(({ cpu }, i) => cpu / (others[i]?.cpu ?? NaN)));
-}
-
-function median(values: readonly number[]): number {
-  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? NaN;
 }
 
 /** Messages before the measured ones, until the program's functions are compiled. */

@@ -30,7 +30,7 @@ test("a script reads its keys and arguments by name, in the order in which they 
   );
 });
 
-test("a script goes through rows behind its arguments, by the names of their columns", () => {
+test("a script reads the rows behind its arguments by the names of their columns", () => {
   const each = defineScript({
     name: "each",
     keys: [],
@@ -48,7 +48,7 @@ test("a script goes through rows behind its arguments, by the names of their col
   );
 });
 
-test("rows may be keys, behind those that have names", () => {
+test("rows may be keys, behind the named ones", () => {
   const each = defineScript({
     name: "each",
     keys: ["first"],
@@ -80,19 +80,19 @@ test("a script must declare the keys that its fragments read", () => {
   expect(declare(["other", "list"]).lua).toContain("size()");
 });
 
-test("its digest is that of the whole text", () => {
+test("the digest covers the whole text", () => {
   expect(move.sha).toBe(createHash("sha1").update(move.lua).digest("hex"));
   const other = defineScript({ ...move, name: "other" });
   expect(other.sha).not.toBe(move.sha);
 });
 
-test("numbers in replies may come as strings, when a lent client wants them so", () => {
+test("a reply's numbers may be strings, as a lent client may have them", () => {
   expect(asNumber(5)).toBe(5);
   expect(asNumber("5")).toBe(5);
   expect(asNumber(Buffer.from("5"))).toBe(5);
 });
 
-test("a reply of another shape is an error, and is not quoted", () => {
+test("a reply of an unexpected shape is an error that does not quote it", () => {
   expect(() => asNumber(null)).toThrow(new TypeError("unexpected reply of a script: nil"));
   expect(() => asNumber(undefined)).toThrow(TypeError);
   expect(() => asNumber([1])).toThrow(TypeError);
