@@ -19,12 +19,12 @@ const WORKS: Readonly<Record<string, (program: Observed, count: number) => Promi
 };
 
 /**
- * What observing costs a process: nobody listens, or OpenTelemetry does, which makes a span of everything. It is held
- * against an older build that cannot be observed, whose directory `BENCH_BASELINE` names (a work tree of the older commit,
- * built there); without that, against this one with nobody listening.
+ * What observing costs a process: without a listener, or with OpenTelemetry, which makes a span of everything. The
+ * baseline is an older build that cannot be observed, in the directory `BENCH_BASELINE` (a work tree of the older commit,
+ * built there), or else this build without a listener.
  *
- * All work in turn, a slice each, so that what else the machine does meanwhile hits all of them. What is compared
- * is the time of the processor for the slices of one turn, and of all turns the median.
+ * The builds take turns of one slice each, so that the load of the machine affects all of them. It compares the processor
+ * times within each turn, and reports the median of all turns.
  */
 export const observing: Workload = {
   name: "observing",
@@ -50,7 +50,7 @@ export const observing: Workload = {
       for (let turn = 0; turn < turns; turn++) {
         progress(`${work}: ${turn + 1} of ${turns}`);
         for (let i = 0; i < programs.length; i++) {
-          // Each comes first in its turn.
+          // A different one starts each turn.
           const which = (turn + i) % programs.length;
           efforts[which]?.push(await run(programs[which] as Observed, count));
         }
