@@ -1,5 +1,5 @@
 /**
- * Runs every example, one after the other, as a user would.
+ * Runs the examples one after the other, as a user would.
  *
  *   npm run examples                   all
  *   npm run examples -- quick-start    those whose names contain this
@@ -12,20 +12,20 @@ import { readdir } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { putServerOnPath } from "./server/on-path.ts";
 
-/** Milliseconds that one example may take. They need some seconds, but not on a busy machine. */
+/** Milliseconds that one example may take. It needs a few seconds, and more on a busy machine. */
 const TIME_LIMIT = 60_000;
 
-/** Node.js 24 runs TypeScript, and `await using`, as it stands. */
+/** Node.js 24 runs TypeScript and `await using` without a loader. */
 const LOADER = Number(process.versions.node.split(".")[0]) >= 24 ? [] : ["--import", "tsx"];
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 
-/** Runs one example; answers why it failed, or undefined. */
+/** Runs one example; returns why it failed, or undefined. */
 async function run(file: string): Promise<string | undefined> {
   const child = spawn(process.execPath, [...LOADER, `examples/${file}`], {
     cwd: root,
     stdio: ["ignore", "inherit", "inherit"],
-    // A process group of its own, so that an example that hangs ends with all its processes.
+    // A process group of its own, so that killing an example that hangs kills all its processes.
     detached: true,
   });
   const end = (): void => {

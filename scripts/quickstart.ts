@@ -3,10 +3,10 @@
  *
  *   npm run quickstart
  *
- * One process offers 10,000 orders that are due within five seconds, two others take them. Then every
- * order is accounted for: was it taken, once, and not before its deadline? How late was it?
+ * One process offers 10,000 orders that fall due within five seconds, and two others take them. Then every order is
+ * accounted for: was it taken exactly once, and not before its deadline? How late was it?
  *
- * It uses the Redis at REDIS_URL, or one that it finds and starts. Exit code 1: a promise was broken.
+ * It uses the Redis at REDIS_URL, or finds and starts one. It exits with code 1 if a promise was broken.
  */
 import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -23,7 +23,7 @@ const WORKER = new URL("quickstart/worker.ts", import.meta.url);
 const ORDERS = 10_000;
 const MAX_DELAY = 5_000;
 
-/** Milliseconds after the last deadline after which what has not been taken counts as lost. */
+/** Milliseconds after the last deadline after which an order that was not taken counts as lost. */
 const PATIENCE = 10_000;
 
 /** Prints a line this often, in milliseconds. */
@@ -33,12 +33,12 @@ const PROGRESS = 1_000;
 async function main(): Promise<boolean> {
   if (!process.env["REDIS_URL"]) await putServerOnPath();
   await using redis = await startRedis();
-  // A name of its own, as REDIS_URL may lead to a Redis that others use.
+  // A unique name, since REDIS_URL may point to a Redis that others use.
   const queue = `quickstart-${randomBytes(4).toString("hex")}`;
   console.log(`Redis: ${redis.description}.`);
   console.log(`Queue: ${queue}. One producer and two workers, each a process of its own.\n`);
 
-  // Ctrl-C: tidy up first. Pressed again it ends at once.
+  // The first Ctrl-C tidies up and ends; the second one ends at once.
   const interrupt = new AbortController();
   process.once("SIGINT", () => interrupt.abort());
 
@@ -71,8 +71,8 @@ async function main(): Promise<boolean> {
       if (failure !== undefined) throw failure;
     }
 
-    // As a deployment does. Whoever took an order reports it before it ends; then nobody is left who
-    // could take another.
+    // Stop the workers as a deployment does. A worker reports its orders before it ends, and once all have ended no
+    // order can be taken any more.
     await Promise.all(workers.map(({ child }) => child.kill("SIGTERM")));
     await reports;
     const verdict = ledger.verdict(ORDERS, await countLeft(redis.url, queue));
@@ -84,7 +84,7 @@ async function main(): Promise<boolean> {
   }
 }
 
-/** What the programs send: that they are ready, and then what happens to orders. */
+/** What the programs send: that they are ready, and then the events of orders. */
 type Report = "ready" | readonly OrderEvent[];
 
 function start(program: URL, env: NodeJS.ProcessEnv): Child<Report> {
@@ -93,7 +93,7 @@ function start(program: URL, env: NodeJS.ProcessEnv): Child<Report> {
 
 const isReady = (child: Child<Report>) => child.next((report) => report === "ready", PATIENCE);
 
-/** Passes on what a program reports, until it ends. Rejects if it fails. */
+/** Passes on the reports of a program until it ends. Rejects if the program fails. */
 async function listen(
   child: Child<Report>,
   onEvents: (events: readonly OrderEvent[]) => void,
@@ -108,7 +108,7 @@ async function countLeft(url: string, queue: string): Promise<number> {
   return delayed + (await line.getBlockingQueue(queue).size());
 }
 
-/** Removes every key of the queue, among them hints that would expire later. */
+/** Removes every key of the queue, even those that would expire later. */
 async function removeKeys(url: string, queue: string): Promise<void> {
   const redis = new Redis(url);
   try {

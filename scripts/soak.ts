@@ -1,11 +1,11 @@
 /**
- * Runs the tests in test/fault in their long forms: more random cases, more messages, and a storm of minutes.
+ * Runs the tests in test/fault in their long forms: more random cases, more messages, a storm that lasts minutes.
  *
  *   npm run soak                   # half an hour
  *   npm run soak -- --minutes 5
  *
- * It uses the Redis at REDIS_URL, or one that it finds and starts. Exit code 1: a test has failed, or
- * the tests were not done in time.
+ * It uses the Redis at REDIS_URL, or finds and starts one. It exits with code 1 if a test fails, or if the tests are not
+ * done in time.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -13,22 +13,22 @@ import { parseArgs } from "node:util";
 
 const MINUTE = 60_000;
 
-/** Random cases per minute of the whole: 100,000 in half an hour. */
+/** Random cases per minute of the run: 100,000 in half an hour. */
 const CASES_PER_MINUTE = 3_333;
 
-/** Messages of a reliable queue per minute of the whole, in each of its storms: 100,000 in half an hour. */
+/** Messages of a reliable queue, in each of its storms, per minute of the run: 100,000 in half an hour. */
 const MESSAGES_PER_MINUTE = 3_333;
 
-/** What part of the time the storm takes. It may begin after other tests. */
+/** The storm's share of the time. It may begin after other tests. */
 const STORM_SHARE = 0.5;
 
-/** Seconds between two changes of the number of partitions, per minute of the whole: 30 in half an hour. */
+/** Seconds between two changes of the number of partitions, per minute of the run: 30 in half an hour. */
 const PARTITIONS_SECONDS_PER_MINUTE = 1;
 
-/** How often all faults happen to a queue in partitions, per minute of the whole: 10 times in half an hour. */
+/** Rounds of all faults for a queue in partitions, per minute of the run: 10 in half an hour. */
 const PARTITIONS_ROUNDS_PER_MINUTE = 1 / 3;
 
-/** What the tests take that have no long form, and some more. */
+/** Minutes for the tests without a long form, and some more. */
 const MIN_MINUTES = 4;
 
 const { values } = parseArgs({ options: { minutes: { type: "string", default: "30" } } });

@@ -1,6 +1,6 @@
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
-/** The files that take longest, mostly waiting: the longest first. */
+/** The files that take longest, mostly by waiting; the longest first. */
 const LONG = [
   "fault/fuzz.test.ts",
   "fault/sentinel.test.ts",
@@ -26,8 +26,8 @@ const LONG = [
 ];
 
 /**
- * Starts the long files before all others, so that none runs on alone at the end. Vitest itself knows the durations
- * only where it has run before.
+ * Starts the long files first, so that none of them runs on alone at the end. Vitest knows durations only from earlier
+ * runs on the same machine.
  */
 export class LongFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {

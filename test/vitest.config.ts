@@ -2,8 +2,8 @@ import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 import { LongFirst } from "./long-first.ts";
 
-// `IOREDIS=5 npm test` puts ioredis 5 in the place of the newest, in the programs that tests start as
-// well: those run by tsx, which takes it from a tsconfig.
+// `IOREDIS=5 npm test` replaces the newest ioredis by ioredis 5, also in the programs that tests start: tsx, which runs
+// them, reads the path from a tsconfig.
 const isOlder = process.env["IOREDIS"] === "5";
 if (isOlder) {
   process.env["TSX_TSCONFIG_PATH"] = fileURLToPath(
@@ -12,18 +12,18 @@ if (isOlder) {
 }
 const resolve = { alias: isOlder ? [{ find: /^ioredis(?=\/|$)/, replacement: "ioredis5" }] : [] };
 
-// With Redisson in Java; they need a JDK and Maven.
+// Tests against Redisson in Java, which need a JDK and Maven.
 const INTEROP = "test/interop/**/*.test.ts";
 
-// In a Chromium; without one they are skipped.
+// Tests in a Chromium; without one they are skipped.
 const BROWSER = "test/browser/**/*.test.ts";
 
 const common = {
-  // Processes, not threads: tests send signals, and some start processes of their own.
+  // Processes, not threads: tests send signals and start processes.
   pool: "forks",
   // A busy machine may take ten times as long as a quiet one.
   testTimeout: 120_000,
-  // Some pack the package, which compiles it twice.
+  // Some hooks pack the package, which compiles it twice.
   hookTimeout: 300_000,
 } as const;
 
@@ -41,7 +41,7 @@ export default defineConfig({
           include: ["test/**/*.test.ts"],
           exclude: [INTEROP, BROWSER],
           maxWorkers: 2,
-          // A process runs file after file: to start one and to load the code takes longer than most files.
+          // A process runs file after file: starting one and loading the code takes longer than most files.
           isolate: false,
         },
       },
@@ -52,10 +52,10 @@ export default defineConfig({
           name: "redisson",
           include: [INTEROP],
           maxWorkers: 2,
-          // Now and then Redisson cannot get its own subscription lock, and says so after 7.5 s.
+          // Now and then Redisson cannot get its own subscription lock, and reports that after 7.5 s.
           retry: 1,
           globalSetup: ["test/interop/setup.ts"],
-          // After the others: Java takes all of the machine while it starts.
+          // After the others: Java needs the whole machine while it starts.
           sequence: { groupOrder: 1 },
         },
       },

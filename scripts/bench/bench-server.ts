@@ -24,7 +24,7 @@ export class BenchServer implements AsyncDisposable {
 
   /** @param more arguments for redis-server. */
   static async start(more: readonly string[] = []): Promise<BenchServer> {
-    // Without REDIS_URL: statistics are reset here, and data flushed.
+    // Never the Redis at REDIS_URL: a benchmark resets statistics and flushes data.
     const env = { ...process.env, REDIS_URL: "" };
     const slowLog = ["--slowlog-log-slower-than", String(SLOW), "--slowlog-max-len", "10000"];
     const server = new BenchServer(await startRedis({ args: [...slowLog, ...more], env }));
@@ -117,13 +117,13 @@ export class BenchServer implements AsyncDisposable {
 
   /** The server's memory in bytes, when it has come to rest. */
   async usedMemory(): Promise<number> {
-    // Its log of slow commands holds their arguments.
+    // The log of slow commands keeps their arguments.
     await this.redis.slowlog("RESET");
     let last = NaN;
     for (;;) {
       const info = await this.redis.info("memory");
       const used = Number(/^used_memory:(\d+)/m.exec(info)?.[1]);
-      // A hash table that grows is moved step by step, and exists twice meanwhile.
+      // A growing hash table is moved step by step, and exists twice meanwhile.
       if (Math.abs(used - last) < used / 10_000) return used;
       last = used;
       await sleep(300);

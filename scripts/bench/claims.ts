@@ -119,8 +119,8 @@ function wholeTime(value: ValueOf, who: string, peer: PeerName): number {
 }
 
 /**
- * What is claimed of a contest, as it was in one round. What has not been measured (a library that is
- * not there, a size that was left out or given up) makes its ratio NaN.
+ * The claims about a contest, by the figures of one round. The ratio is NaN if something was not measured: a library that
+ * is missing, or a size that was left out or given up.
  */
 export function claims(contest: string, round: ByPeer<readonly Figure[]>): Figure[] {
   const value = (figure: string, peer: PeerName = "delayline") =>

@@ -1,6 +1,6 @@
 /**
- * How often each command has run on a server and how long it took, from `INFO commandstats`. Commands
- * that scripts run are counted too, beside the script's own EVALSHA.
+ * How often each command has run on a server, and for how long, from `INFO commandstats`. It counts the commands that
+ * scripts run, beside the EVALSHA of the script.
  */
 export class CommandStats {
   readonly #commands: ReadonlyMap<string, { readonly calls: number; readonly usec: number }>;
@@ -33,8 +33,8 @@ export class CommandStats {
   }
 
   /**
-   * How often the transfer script has run. Redis counts all scripts together, but of ours only this one
-   * and the offers read the clock, and the offers ask for a rank as well, both once.
+   * How often the transfer script has run. Redis counts all scripts together. Of ours only this one and the offers read
+   * the clock, once each, and only the offers also ask for a rank, once.
    */
   get transferCount(): number {
     const count = this.calls("time") - this.calls("zrank");

@@ -29,9 +29,9 @@ export const CONTESTS: readonly Contest[] = [
   acknowledged,
 ];
 
-/** How to compare. */
+/** How to run a comparison. */
 export interface ComparisonPlan {
-  /** Which contests; all if there are none. */
+  /** The contests to run; all of them if empty. */
   readonly names: readonly string[];
   readonly isQuick: boolean;
   readonly rounds: number;
@@ -42,8 +42,8 @@ export interface ComparisonPlan {
 }
 
 /**
- * Runs every contest for every library, one after the other within each round, so that whatever the
- * machine does meanwhile happens to all of them.
+ * Runs every contest for every library. Within a round the libraries take turns, so that the load of the machine affects
+ * all of them.
  */
 export async function compare(plan: ComparisonPlan): Promise<void> {
   const peers = await forEachPeer(async (name) => {
@@ -67,7 +67,7 @@ export async function compare(plan: ComparisonPlan): Promise<void> {
     console.log(`${tables.at(-1)}\n`);
     goals.push(...summarize(rounds.map((round) => claims(contest.name, round))));
 
-    // After each, so that an error later on takes nothing away.
+    // Written after each contest, so that a later error loses nothing.
     const { machine, isQuick, rounds: count } = plan;
     const report = { at: new Date(), machine, isQuick, rounds: count, peers, results, goals };
     if (plan.jsonFile) await writeFile(plan.jsonFile, `${JSON.stringify(report, undefined, 2)}\n`);
@@ -94,7 +94,7 @@ async function runRounds(contest: Contest, { isQuick, rounds }: ComparisonPlan) 
   return all;
 }
 
-/** Runs a contest, and again with more patience if the machine was too slow. */
+/** Runs a contest, and repeats it with more patience if the machine was too slow. */
 async function runPatiently(
   contest: Contest,
   round: Omit<ContestRound, "patience">,

@@ -4,16 +4,16 @@ import type { PeerName } from "./peers/load.ts";
 import { Program } from "./program.ts";
 import type { WorkerMethods } from "./programs/worker.ts";
 
-/** Who takes messages. */
+/** The workers that take messages. */
 export interface CrewPlan {
   readonly workerProcesses: number;
-  /** Each client has connections of its own, as if it were a process. Defaults to 1. */
+  /** Clients per process, each with connections of its own, as if it were a process. Defaults to 1. */
   readonly clientsPerProcess?: number;
   /** How many messages each client may have in hand at once. */
   readonly concurrency: number;
 }
 
-/** Worker processes together. */
+/** Several worker processes. */
 export class Crew implements AsyncDisposable {
   readonly #plan: CrewPlan;
   readonly #workers: readonly Program<WorkerMethods>[];
@@ -23,7 +23,7 @@ export class Crew implements AsyncDisposable {
     this.#workers = workers;
   }
 
-  /** Starts the processes, which do nothing yet. */
+  /** Starts the processes. They do not take messages yet. */
   static async start(plan: CrewPlan): Promise<Crew> {
     const workers = Array.from({ length: plan.workerProcesses }, () =>
       Program.start<WorkerMethods>("worker"),
@@ -38,9 +38,9 @@ export class Crew implements AsyncDisposable {
   }
 
   /**
-   * What they have taken, when that is `count` in all, or when none has come for ten seconds.
+   * Returns what the workers took, once it is `count` messages in all, or when none has arrived for ten seconds.
    *
-   * @param within milliseconds in which nobody is asked: each question takes the worker's time.
+   * @param within milliseconds before the first question to a worker: each question takes its time.
    */
   async taken(count: number, within = 0): Promise<Taken[]> {
     await sleep(within);
@@ -54,7 +54,7 @@ export class Crew implements AsyncDisposable {
       seen = sum;
       await sleep(100);
     }
-    // Should anything come twice, it has come by then.
+    // By then a duplicate would have arrived.
     await sleep(200);
     return await this.#all((worker) => worker.call("taken"));
   }

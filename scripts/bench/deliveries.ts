@@ -1,26 +1,26 @@
 import { percentile } from "./percentile.ts";
 import type { Figure } from "./figure.ts";
 
-/** What was offered, by position: the message's number less that of the first. */
+/** The offered messages. The index is the message's number minus that of the first. */
 export interface Offered {
-  /** The deadlines that the queue has answered, in epoch milliseconds. */
+  /** The deadlines that the queue returned (epoch ms). */
   readonly deadlines: Float64Array;
-  /** What the reference clock must show at least when it is taken. */
+  /** The earliest time on the reference clock at which each may be taken. */
   readonly notBefore: Float64Array;
   /** How long it took, in milliseconds. */
   readonly duration: number;
 }
 
-/** What a worker has taken, in the order in which it came. */
+/** The messages that a worker took, in the order of arrival. */
 export interface Taken {
   readonly numbers: Float64Array;
-  /** When each came, by the reference clock in epoch milliseconds. */
+  /** When each arrived, by the reference clock (epoch ms). */
   readonly takenAt: Float64Array;
-  /** How far off that may be, in milliseconds. */
+  /** The uncertainty of that, in milliseconds. */
   readonly uncertainty: number;
 }
 
-/** What became of the messages that were offered. */
+/** What became of the offered messages. */
 export interface Deliveries {
   readonly lost: number;
   readonly takenTwice: number;
@@ -30,7 +30,7 @@ export interface Deliveries {
   readonly lateness: readonly number[];
 }
 
-/** Joins what a producer offered, from order number `first` on, with what the workers took. */
+/** Joins the offered messages, from number `first` on, with those that the workers took. */
 export function joinDeliveries(
   { deadlines, notBefore }: Offered,
   first: number,
@@ -47,7 +47,7 @@ export function joinDeliveries(
       if (deadline === undefined) throw new Error(`order ${number} was not offered`);
       counts[i]!++;
       lateness.push(at - deadline);
-      // Early beyond doubt: even if the reference clock is as far off as it may be.
+      // Early beyond doubt, whatever the uncertainty of the reference clock.
       if (at + uncertainty < Math.max(deadline, notBefore[i] ?? NaN)) early++;
     });
   }
@@ -69,7 +69,7 @@ export function promises({ lost, takenTwice, early }: Deliveries): Figure[] {
   ];
 }
 
-/** How late messages are, with goals in milliseconds if there are any. */
+/** The lateness of messages, with goals in milliseconds if there are any. */
 export function latenessFigures(
   { lateness }: Deliveries,
   goals: { readonly p50?: number; readonly p99?: number } = {},

@@ -9,25 +9,25 @@ import { Program } from "./program.ts";
 import type { ProducerMethods } from "./programs/producer.ts";
 import type { ContestRound, Round } from "./workload.ts";
 
-/** A producer process, worker processes, and what the one offers to the others. */
+/** A producer process, worker processes, and the messages between them. */
 export interface DeliveryPlan extends CrewPlan {
   /** Defaults to Delayline. */
   readonly peer?: PeerName;
   readonly count: number;
   readonly minDelay: number;
   readonly maxDelay: number;
-  /** How fast to offer; without it, as fast as 100 offers in flight can be. */
+  /** Offers per second; by default as fast as 100 offers in flight allow. */
   readonly perSecond?: number;
 }
 
-/** What was seen between the first offer and the last message taken. */
+/** What was measured between the first offer and the last message taken. */
 export interface DeliveryResult extends Deliveries, Cost {
   /** Offers per second. */
   readonly offerRate: number;
 }
 
 /**
- * Starts everything, warms it up with some messages that do not count, and carries out the plan.
+ * Starts everything, warms it up with messages that do not count, and carries out the plan.
  */
 export async function deliver(plan: DeliveryPlan, round: Round): Promise<DeliveryResult> {
   const { count, minDelay, maxDelay, perSecond } = plan;
@@ -48,13 +48,13 @@ export async function deliver(plan: DeliveryPlan, round: Round): Promise<Deliver
   });
 }
 
-/** Messages that are all offered before the first is due, so that the two costs can be told apart. */
+/** Messages that are all offered before the first is due, so that offering and delivering can be measured apart. */
 export interface LaterPlan extends CrewPlan {
   readonly peer: PeerName;
   readonly count: number;
-  /** How many are offered per second, each alone. */
+  /** Offers per second, one message each. */
   readonly offersPerSecond: number;
-  /** How many fall due per second. */
+  /** Messages that fall due per second. */
   readonly duePerSecond: number;
 }
 

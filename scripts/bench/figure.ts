@@ -1,14 +1,16 @@
+import { median } from "./median.ts";
+
 /** One number that a round has measured. */
 export interface Figure {
   readonly name: string;
   readonly value: number;
   readonly unit: Unit;
   readonly goal?: Goal;
-  /** What has to be known to read it, above all why it is missing (the value is then NaN). */
+  /** A note for the reader, above all why the value is missing (it is then NaN). */
   readonly note?: string;
   /** Its place on a plot: which curve, and where. */
   readonly plot?: { readonly curve: Curve; readonly x: number };
-  /** What the number is made of, in the same unit. */
+  /** The parts that the number is made of, in the same unit. */
   readonly parts?: Readonly<Record<string, number>>;
 }
 
@@ -18,7 +20,7 @@ export type Unit = "" | "x" | "ms" | "us" | "B" | "/s";
 /** What grows with the number of delayed messages, or of clients. */
 export type Curve = "script time" | "lateness" | "stall" | "commands" | "processor time";
 
-/** What is wanted: of the median of all rounds, or of each single one. */
+/** A goal, for the median of all rounds or for each single round. */
 export interface Goal {
   readonly atMost?: number;
   readonly atLeast?: number;
@@ -31,11 +33,11 @@ export interface Summary extends Omit<Figure, "value"> {
   readonly median: number;
   readonly min: number;
   readonly max: number;
-  /** Undefined where there is no goal, or nothing was measured. */
+  /** Undefined if there is no goal, or nothing was measured. */
   readonly isMet: boolean | undefined;
 }
 
-/** Summarizes the figures of all rounds, which come in the same order in each. */
+/** Summarizes the figures of all rounds, which have the same order in each. */
 export function summarize(rounds: readonly (readonly Figure[])[]): Summary[] {
   const [first = []] = rounds;
   return first.map(({ name, unit, goal, note, plot }, i) => {
@@ -73,11 +75,4 @@ function medianParts(figures: readonly Figure[]): Record<string, number> | undef
   if (names.size === 0) return undefined;
   const medians = [...names].map((name) => [name, median(all.map((p) => p[name] ?? 0))] as const);
   return Object.fromEntries(medians.toSorted(([, a], [, b]) => b - a));
-}
-
-/** Of those that are numbers. */
-function median(values: readonly number[]): number {
-  const sorted = values.filter((value) => !Number.isNaN(value)).toSorted((a, b) => a - b);
-  const middle = (sorted.length - 1) / 2;
-  return ((sorted[Math.floor(middle)] ?? NaN) + (sorted[Math.ceil(middle)] ?? NaN)) / 2;
 }

@@ -49,7 +49,7 @@ export const WORKLOADS: readonly Workload[] = [
 ];
 
 export interface GoalPlan {
-  /** Which workloads; all if there are none. */
+  /** The workloads to run; all of them if empty. */
   readonly names: readonly string[];
   readonly isQuick: boolean;
   readonly rounds: number;
@@ -58,11 +58,9 @@ export interface GoalPlan {
 }
 
 /**
- * Runs Delayline's workloads, each several times on servers of its own, and prints the medians beside
- * the goals.
+ * Runs Delayline's workloads, each several times on servers of its own, and prints the medians beside the goals.
  *
- * A goal that is missed is shown, and is no failure: what the machine does meanwhile is in the
- * numbers too. Run it on a quiet one.
+ * A missed goal is shown, and is not a failure, since the load of the machine affects the numbers. Run it on a quiet one.
  */
 export async function checkGoals(plan: GoalPlan): Promise<void> {
   const { names, isQuick, rounds, machine, jsonFile } = plan;
@@ -83,13 +81,13 @@ export async function checkGoals(plan: GoalPlan): Promise<void> {
     console.log(`${table({ name, title }, figures)}\n`);
     results.push({ name, title, figures });
     if (jsonFile === undefined) continue;
-    // After each, so that an error later on takes nothing away.
+    // Written after each workload, so that a later error loses nothing.
     const report = { at: new Date(), machine, isQuick, rounds, results };
     await writeFile(jsonFile, `${JSON.stringify(report, undefined, 2)}\n`);
   }
 }
 
-/** Whether this is the workload's name, or its group's. */
+/** Whether a workload, or its group, has this name. */
 export function isNamed(
   { name, group }: Pick<Workload, "name" | "group">,
   wanted: string,
@@ -104,8 +102,8 @@ async function runRounds(
   const all: (readonly Figure[])[] = [];
   const progress = new Progress();
   for (let number = 1; number <= rounds; number++) {
-    const tell = (doing: string) => progress.show(`${workload.name} ${number}/${rounds}: ${doing}`);
-    all.push(await workload.round({ isQuick, progress: tell }));
+    const show = (doing: string) => progress.show(`${workload.name} ${number}/${rounds}: ${doing}`);
+    all.push(await workload.round({ isQuick, progress: show }));
   }
   progress.clear();
   return all;

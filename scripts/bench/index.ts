@@ -7,8 +7,7 @@ import { putServerOnPath } from "../server/on-path.ts";
 import type { Workload } from "./workload.ts";
 
 /*
- * `npm run bench` holds Delayline against its own goals; `npm run bench -- compare` holds it against
- * other libraries.
+ * `npm run bench` compares Delayline with its own goals; `npm run bench -- compare` compares it with other libraries.
  */
 
 const USAGE = `
@@ -70,7 +69,7 @@ function readArguments() {
       },
     });
   } catch (error) {
-    // An option that is not known, or one without its value.
+    // An unknown option, or one without its value.
     console.error(`${(error as Error).message}\n\n${USAGE}`);
     return process.exit(2);
   }

@@ -1,6 +1,6 @@
-/** What had to be in the queue before a deadline was not there in time: the machine has other work. */
+/** The messages were not all in the queue before the first deadline: the machine is too busy. */
 export class LateStartError extends Error {
   constructor(late: number) {
-    super(`offering what was to fall due took ${Math.ceil(late)} ms too long`);
+    super(`offering the messages took ${Math.ceil(late)} ms too long`);
   }
 }

@@ -1,16 +1,15 @@
 import { availableParallelism, cpus, loadavg } from "node:os";
 
-/** What the numbers depend on. */
+/** The machine that the numbers depend on. */
 export interface Machine {
   readonly processor: string;
   readonly cores: number;
   readonly node: string;
   readonly redis: string;
-  /** Of the last minute, before the benchmark began: above 0.2 or so it was not alone. */
+  /** The load of the last minute before the benchmark; above 0.2 or so the machine was not quiet. */
   readonly load: number;
   /**
-   * The longest time, in milliseconds, for which a process that never waits stood still within a
-   * second: the machine's share in every maximum.
+   * The longest pause, in milliseconds, of a process that was busy for a second: the machine's share of every maximum.
    */
   readonly stall: number;
 }

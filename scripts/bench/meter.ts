@@ -1,10 +1,10 @@
 import type { BenchServer, ProcessorTime } from "./bench-server.ts";
 import type { CommandStats } from "./command-stats.ts";
 
-/** What something cost a server. */
+/** The work of a server while something was measured. */
 export interface Cost {
   readonly stats: CommandStats;
-  /** How long the server used a processor. */
+  /** How long the server used the processor. */
   readonly processorTime: ProcessorTime;
 }
 

@@ -1,4 +1,4 @@
-/** What the messages carry: some 100 bytes of MessagePack. */
+/** The payload of the messages: some 100 bytes of MessagePack. */
 export interface Order {
   readonly number: number;
   readonly customer: string;

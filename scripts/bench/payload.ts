@@ -1,4 +1,4 @@
-/** A text of so many bytes that begins with a number. It means the same to every library. */
+/** A text of `bytes` bytes that begins with a number. Every library can carry it. */
 export function makePayload(number: number, bytes = 100): string {
   return `${number} `.padEnd(bytes, FILLER);
 }

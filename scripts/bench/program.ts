@@ -5,9 +5,9 @@ import type { Answer, Methods, Question } from "./programs/serve.ts";
 const PATIENCE = 60_000;
 
 /**
- * A program of `programs/` in a process of its own, whose methods are called from here.
+ * A program of `programs/` in a process of its own, whose methods this process calls.
  *
- * What is measured must not share its event loop with what measures it, nor a producer with a worker.
+ * The measured code must not share an event loop with the measuring code, nor a producer with a worker.
  */
 export class Program<M extends Methods<M>> implements AsyncDisposable {
   readonly #child: Child<Answer>;
@@ -38,7 +38,7 @@ export class Program<M extends Methods<M>> implements AsyncDisposable {
     return result as Awaited<ReturnType<M[Name]>>;
   }
 
-  /** Kills the process, in the midst of whatever it does. */
+  /** Kills the process, whatever it is doing. */
   async kill(): Promise<void> {
     await this.#child.kill();
   }

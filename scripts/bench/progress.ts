@@ -1,8 +1,8 @@
-/** Tells a waiting person what is going on, on stderr. */
+/** Shows the progress on stderr. */
 export class Progress {
   #shownAt = -Infinity;
 
-  /** One line on a terminal, overwritten by the next; elsewhere a line every few seconds. */
+  /** Shows one line: on a terminal it replaces the last one; elsewhere a line appears every few seconds. */
   show(text: string): void {
     if (process.stderr.isTTY) {
       process.stderr.write(`\r\x1b[K${text}`);
@@ -12,7 +12,7 @@ export class Progress {
     }
   }
 
-  /** Makes room for the results. */
+  /** Clears the line, to make room for the results. */
   clear(): void {
     if (process.stderr.isTTY) process.stderr.write("\r\x1b[K");
   }

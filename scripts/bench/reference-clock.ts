@@ -1,11 +1,11 @@
 import { Redis } from "ioredis";
 
 /**
- * The Redis server's clock as a process sees it, found without the library that is measured.
+ * The Redis server's clock as a process sees it, found without the measured library.
  *
- * The server is asked for its TIME many times, and the fastest answer counts: the server read its
- * clock within that round trip, so the offset to our monotonic clock is known to half of it, some
- * 30 microseconds on the loopback. From then on the monotonic clock goes on by itself.
+ * It asks the server for its TIME many times, and keeps the fastest reply. The server read its clock within that round
+ * trip, so the offset to our monotonic clock is known to half of it, some 30 microseconds on the loopback. From then on
+ * the monotonic clock runs on by itself.
  */
 export class ReferenceClock {
   readonly #offset: number;

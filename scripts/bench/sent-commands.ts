@@ -2,8 +2,8 @@ import type { Redis } from "ioredis";
 import type { Site } from "./site.ts";
 
 /**
- * Counts the commands that clients send, by `MONITOR`: those that scripts run are not among them, unlike in
- * `INFO commandstats`. It costs the servers something, so times are measured without it.
+ * Counts the commands that clients send, with `MONITOR`. Unlike `INFO commandstats` it leaves out the commands that scripts
+ * run. It costs the servers time, so durations are measured without it.
  */
 export class SentCommands {
   readonly #site: Site;
@@ -14,7 +14,7 @@ export class SentCommands {
     this.#site = site;
     this.#monitors = monitors;
     for (const monitor of monitors) {
-      // ioredis may take a line that comes with others for a reply. One command is not counted then.
+      // ioredis may mistake a line that arrives with others for a reply. Then one command is not counted.
       monitor.on("error", () => {});
       monitor.on("monitor", (_time, [command = ""]: string[], source: string) => {
         if (source !== "lua") this.#add(command.toLowerCase());
@@ -32,14 +32,14 @@ export class SentCommands {
   /** Ends counting; returns how often each command was sent. */
   async end(): Promise<ReadonlyMap<string, number>> {
     const stats = await this.#site.stats();
-    // The last ones are still on their way.
+    // The last lines are still on their way.
     await Promise.all(this.#site.servers.map(({ redis }) => redis.ping()));
     for (const monitor of this.#monitors) monitor.disconnect();
     const counts = new Map(this.#counts);
-    // Redis shows no command of an administrator.
+    // MONITOR shows no administrative commands.
     const unblocks = stats.calls("client|unblock");
     if (unblocks > 0) counts.set("client unblock", unblocks);
-    // By these the benchmark asks.
+    // The benchmark itself sends these.
     for (const command of ["info", "config", "slowlog"]) counts.delete(command);
     return counts;
   }

@@ -2,13 +2,13 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { BenchServer } from "./bench-server.ts";
 import { CommandStats } from "./command-stats.ts";
 
-/** Where a client finds a queue, as it can be told to another process. */
+/** Where a client finds a queue, in a form that can be sent to another process. */
 export interface Address {
   readonly ports: readonly number[];
   readonly isCluster: boolean;
 }
 
-/** Where a queue is: one server, or the masters of a Redis Cluster; and looks into all of them. */
+/** The servers of a queue: a single one, or the masters of a Redis Cluster. */
 export class Site implements AsyncDisposable {
   readonly servers: readonly BenchServer[];
   readonly address: Address;
@@ -18,7 +18,7 @@ export class Site implements AsyncDisposable {
     this.address = { ports: servers.map(({ port }) => port), isCluster };
   }
 
-  /** Starts one server; of several, a Cluster of so many masters with equally many slots. */
+  /** Starts one server, or a Cluster of several masters with equally many slots. */
   static async start(masterCount = 1): Promise<Site> {
     if (masterCount === 1) return new Site([await BenchServer.start()], false);
     const args = ["--cluster-enabled", "yes", "--cluster-node-timeout", "5000"];
@@ -28,22 +28,22 @@ export class Site implements AsyncDisposable {
     return site;
   }
 
-  /** Begins to count anew. */
+  /** Resets the counts of all servers. */
   async resetStats(): Promise<void> {
     await Promise.all(this.servers.map((server) => server.resetStats()));
   }
 
-  /** What all of them have counted together since {@link resetStats}. */
+  /** The counts of all servers together since {@link resetStats}. */
   async stats(): Promise<CommandStats> {
     return new CommandStats(...(await this.#infos()));
   }
 
-  /** What each of them has counted. */
+  /** The counts of each server. */
   async statsOfEach(): Promise<CommandStats[]> {
     return (await this.#infos()).map((info) => new CommandStats(info));
   }
 
-  /** For how long each has used a processor since it was started, in microseconds. */
+  /** The processor time of each server since it was started, in microseconds. */
   async processorTimes(): Promise<number[]> {
     const times = await Promise.all(this.servers.map((server) => server.processorTime()));
     return times.map(({ total }) => total);
@@ -63,7 +63,7 @@ export class Site implements AsyncDisposable {
       const from = Math.ceil((SLOT_COUNT * i) / length);
       const to = Math.ceil((SLOT_COUNT * (i + 1)) / length);
       await redis.cluster("ADDSLOTS", ...Array.from({ length: to - from }, (_, k) => from + k));
-      // The default bus port, the server's port plus 10000, is free where the server's port is low.
+      // The bus port is the default, the server's port plus 10000: our ports are low enough for that.
       for (const { port } of this.servers) await redis.cluster("MEET", "127.0.0.1", port);
     }
     const all = [`cluster_known_nodes:${length}`, "cluster_state:ok", "cluster_slots_ok:16384"];
@@ -81,5 +81,5 @@ export class Site implements AsyncDisposable {
 
 const SLOT_COUNT = 16_384;
 
-/** Milliseconds in which servers have to become a Cluster. */
+/** Milliseconds that servers may take to form a Cluster. */
 const PATIENCE = 30_000;

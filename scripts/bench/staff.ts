@@ -3,17 +3,17 @@ import { Program } from "./program.ts";
 import type { Handled, MemberMethods, MemberPlan } from "./programs/member.ts";
 import { Site } from "./site.ts";
 
-/** Who takes and moves the messages of a queue, and where it is. */
+/** Where a queue is, and the processes that take and move its messages. */
 export interface StaffPlan extends Omit<MemberPlan, "address"> {
-  /** How many masters there are; one is a single server. */
+  /** The number of masters; one is a single server. */
   readonly masters: number;
   readonly processes: number;
-  /** Each client has connections of its own, as if it were a process. Defaults to 1. */
+  /** Clients per process, each with connections of its own, as if it were a process. Defaults to 1. */
   readonly clientsPerProcess?: number;
   readonly concurrency: number;
 }
 
-/** A queue on servers of its own, the processes that take from it and move its messages, and one that offers. */
+/** A queue on servers of its own, the processes that take and move its messages, and one that offers. */
 export class Staff implements AsyncDisposable {
   readonly site: Site;
   readonly producer: Program<MemberMethods>;
@@ -29,7 +29,7 @@ export class Staff implements AsyncDisposable {
     this.#workers = workers;
   }
 
-  /** Starts all; everybody has taken something by now, so that connections are open and the work is shared out. */
+  /** Starts everything. Each process has then taken something, so connections are open and the work is shared out. */
   static async start(plan: StaffPlan): Promise<Staff> {
     const { masters, processes, clientsPerProcess = 1, concurrency, ...queue } = plan;
     const starting = Array.from({ length: processes + 1 }, () =>
@@ -41,17 +41,17 @@ export class Staff implements AsyncDisposable {
     await Promise.all(
       programs.map((program) => program.call("open", { ...queue, address: site.address })),
     );
-    // The first who comes makes the partitions.
+    // The first client creates the partitions.
     await staff.producer.call("offerSteadily", 1, 500, 50, 200);
     await staff.#all((worker) => worker.call("consume", clientsPerProcess, concurrency));
     await staff.producer.call("offerSteadily", WARM_UP - 1, 500, 50, 200);
     await staff.handled(WARM_UP);
-    // All have heard of all.
+    // By then every process knows every other one.
     await sleep(SETTLED);
     return staff;
   }
 
-  /** What was handled, once that is `count` in all; @throws if nothing comes for ten seconds. */
+  /** Returns what was handled, once it is `count` in all; @throws if nothing arrives for ten seconds. */
   async handled(count: number): Promise<Handled> {
     let seen = 0;
     let seenAt = performance.now();
@@ -72,7 +72,7 @@ export class Staff implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    // All at once, so that the last ones do not share out what the first have left.
+    // All at once, so that the last processes do not take over the shares of the first.
     await Promise.all([this.producer, ...this.#workers].map((program) => program.call("close")));
     await this.#all((worker) => worker[Symbol.asyncDispose]());
     await this.producer[Symbol.asyncDispose]();
@@ -84,7 +84,7 @@ export class Staff implements AsyncDisposable {
   }
 }
 
-/** Messages until functions are compiled, and scripts are known to all servers. */
+/** Messages before the measured ones, until functions are compiled and all servers know the scripts. */
 const WARM_UP = 500;
 
 const SETTLED = 3000;

@@ -33,7 +33,7 @@ function formatGoal({ atMost, atLeast, inEveryRound }: Goal, unit: Unit): string
   return bounds.join(", ") + (inEveryRound ? " !" : "");
 }
 
-/** A number with its unit, not more exact than it deserves. */
+/** A number with its unit, rounded to what the measurement supports. */
 export function format(value: number, unit: Unit, least?: number): string {
   const digits = Number.isInteger(value) || Math.abs(value) >= 1000 ? 0 : value >= 100 ? 1 : 2;
   const number = value.toLocaleString("en", {

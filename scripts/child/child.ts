@@ -15,16 +15,13 @@ export interface Exit {
   readonly signal: NodeJS.Signals | null;
 }
 
-/**
- * A child process that runs a TypeScript program, and exchanges messages with it. `parent.ts` is the
- * program's side.
- */
+/** A child process that runs a TypeScript program and exchanges messages with it. `parent.ts` is the program's side. */
 export class Child<Message = unknown> {
-  /** Resolves when the process has ended and everything that it sent has arrived. */
+  /** Resolves when the process has ended and all its messages have arrived. */
   readonly exit: Promise<Exit>;
   readonly #child: ChildProcess;
   readonly #name: string;
-  /** Messages that nobody has waited for yet. */
+  /** Messages that no call has taken yet. */
   readonly #inbox: Message[] = [];
   readonly #waiting = new Set<() => void>();
   #ended: Exit | undefined;
@@ -38,10 +35,10 @@ export class Child<Message = unknown> {
     this.#name = path.slice(path.lastIndexOf("/") + 1);
     const loader = path.endsWith(".ts") ? ["--import", "tsx"] : [];
     this.#child = spawn(process.execPath, [...loader, path, ...(options.args ?? [])], {
-      // Where tsx is found.
+      // tsx is resolved from here.
       cwd: fileURLToPath(new URL("../..", import.meta.url)),
       env: { ...process.env, ...options.env },
-      // Buffers and bigints arrive as such.
+      // Keeps Buffers and bigints as they are.
       serialization: "advanced",
       stdio: ["ignore", "pipe", "pipe", "ipc"],
     });
@@ -60,7 +57,7 @@ export class Child<Message = unknown> {
         resolve(this.#ended);
       };
       this.#child.once("close", end);
-      // A process whose channel we have closed is never said to be closed.
+      // Node.js emits no "close" for a process whose channel we have closed.
       this.#child.once("exit", (code, signal) => this.#isReleased && end(code, signal));
     });
   }
@@ -89,11 +86,11 @@ export class Child<Message = unknown> {
   }
 
   /**
-   * Waits for a message, and takes it. Messages that do not match are kept for later calls.
+   * Waits for a matching message, and takes it. Other messages are kept for later calls.
    *
-   * Fails, with what the process wrote to its standard error, if it ends before that or takes more
-   * than `within` milliseconds; `Infinity` waits for as long as the process lives. Defaults to 30000: a busy
-   * machine is slow to start a process.
+   * Rejects, quoting the standard error of the process, if the process ends first or takes more than `within`
+   * milliseconds. `Infinity` waits for as long as the process lives. Defaults to 30000: a busy machine is slow to start a
+   * process.
    */
   async next(
     matches: (message: Message) => boolean = () => true,
@@ -107,11 +104,11 @@ export class Child<Message = unknown> {
         clearTimeout(timer);
         this.#waiting.delete(look);
         if (message !== undefined) resolve(message);
-        else reject(this.#failure(`${this.#end} before it sent what was waited for`));
+        else reject(this.#failure(`${this.#end} before it sent the message`));
       };
       const isOverdue = (): void => {
         this.#waiting.delete(look);
-        reject(this.#failure(`in ${within} ms did not send what was waited for`));
+        reject(this.#failure(`in ${within} ms did not send the message`));
       };
       const timer = within === Infinity ? undefined : setTimeout(isOverdue, within);
       this.#waiting.add(look);
@@ -120,10 +117,9 @@ export class Child<Message = unknown> {
   }
 
   /**
-   * All that it sends, until it ends.
+   * Yields the messages of the process until it ends.
    *
-   * Fails, with what the process wrote to its standard error, if it ended otherwise than with exit
-   * code 0.
+   * Throws, quoting its standard error, if its exit code is not 0.
    */
   async *messages(): AsyncGenerator<Message> {
     for (;;) {
@@ -142,7 +138,7 @@ export class Child<Message = unknown> {
     if (this.#ended?.code !== 0) throw this.#failure(this.#end);
   }
 
-  /** Lets go of a process that ends with its parent, and waits for its end. */
+  /** Closes the channel, so that a program with `endWithParent` ends, and waits for the end. */
   async release(): Promise<Exit> {
     if (this.#child.connected) {
       this.#isReleased = true;

@@ -1,4 +1,4 @@
-/** An event of an order: its number, and an instant in epoch milliseconds on Redis's clock. */
+/** An event of an order: its number, and an instant on Redis's clock (epoch ms). */
 export type OrderEvent = readonly [order: number, at: number];
 
 /** Accounts for every order: when it was due, who took it and when. */
@@ -9,12 +9,12 @@ export class Ledger {
   /** How many orders each worker took. */
   readonly #shares = new Map<string, number>();
 
-  /** Orders were offered, and are due at these instants. */
+  /** Notes orders that were offered, and when they are due. */
   offer(offers: readonly OrderEvent[]): void {
     for (const [order, deadline] of offers) this.#deadlines.set(order, deadline);
   }
 
-  /** A worker took orders at these instants. */
+  /** Notes orders that a worker took, and when. */
   take(worker: string, takings: readonly OrderEvent[]): void {
     this.#shares.set(worker, (this.#shares.get(worker) ?? 0) + takings.length);
     for (const [order, at] of takings) {
@@ -33,7 +33,7 @@ export class Ledger {
     return `offered ${count(this.#deadlines.size).padStart(6)}   taken ${count(this.takenCount).padStart(6)}`;
   }
 
-  /** Judges the promises, when nobody offers or takes any more and `left` messages are in Redis. */
+  /** Judges the promises once nobody offers or takes any more. `left` messages are still in Redis. */
   verdict(expected: number, left: number): { readonly isKept: boolean; readonly text: string } {
     const latenesses = this.#latenesses();
     const lost = expected - this.takenCount;
@@ -83,7 +83,7 @@ function describe(latenesses: readonly number[]): string[] {
     const label = bound === 0 ? "early" : bound === Infinity ? `>= ${least} ms` : `< ${bound} ms`;
     return { label, size };
   });
-  // From the first row that has something to the last.
+  // From the first row that is not empty to the last.
   const first = rows.findIndex(({ size }) => size > 0);
   const last = rows.findLastIndex(({ size }) => size > 0);
   const most = Math.max(...rows.map(({ size }) => size));

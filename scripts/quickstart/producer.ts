@@ -6,7 +6,7 @@ endWithParent();
 const { REDIS_URL = "", QUEUE = "", ORDERS, MAX_DELAY } = process.env;
 
 await using line = new Delayline({ redis: REDIS_URL });
-// It only produces: moving what is due is left to the workers, who stay.
+// It only offers: the workers, which stay, move the due messages.
 const orders = line.getDelayedQueue<{ order: number }>(QUEUE, { transfer: false });
 
 await tell("ready");

@@ -1,4 +1,4 @@
-/** Takes orders until it is told to stop, and reports when Redis says that each was taken. */
+/** Takes orders until it is told to stop, and reports when each was taken, by Redis's clock. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { Delayline } from "delayline";
 import { Redis } from "ioredis";
@@ -14,8 +14,8 @@ const taken: OrderEvent[] = [];
 
 line.getBlockingQueue<{ order: number }>(QUEUE).subscribe(
   async ({ order }) => {
-    // Redis is asked after the order has arrived. So the answer can be before the deadline only if
-    // the order came too early, and never because of an inaccurate clock.
+    // Redis is asked for the time after the order has arrived. So a time before the deadline proves that the order came
+    // too early; no inaccurate clock can cause it.
     const [seconds, microseconds] = await redis.time();
     taken.push([order, Number(seconds) * 1000 + Number(microseconds) / 1000]);
   },
@@ -31,7 +31,7 @@ while (!stop.signal.aborted) {
   await sleep(100);
   if (taken.length > 0) await tell(taken.splice(0));
 }
-// Takes nothing more, and waits for the handlers that run. Our own client stays open for them.
+// Stop taking, and wait for the running handlers, which still use our own Redis client.
 await line.close();
 redis.disconnect();
 await tell(taken);

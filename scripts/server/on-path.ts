@@ -3,16 +3,16 @@ import { findServer } from "../../src/testing/find-server.ts";
 import { packagedServer } from "./package-cache.ts";
 
 /**
- * Sees to it that `startRedis` finds a server to start, here and in every program that is started from
- * here: where PATH leads to none, the distribution's package is fetched, and put there.
+ * Makes sure that `startRedis` finds a server, in this process and in those that it starts. If PATH has none, the
+ * distribution's package is fetched and put there.
  *
- * @throws {Error} that says what to install, if there is none and none can be fetched.
+ * @throws {Error} that says what to install, if PATH has none and none can be fetched.
  */
 export async function putServerOnPath(): Promise<void> {
   process.env["PATH"] = await pathToServer(process.env);
 }
 
-/** The PATH of `env`; if no server is on it, with one from the distribution's package in front. */
+/** The PATH of `env`, preceded by a server of the distribution's package if there is none on it. */
 export async function pathToServer(env: NodeJS.ProcessEnv): Promise<string> {
   const path = env["PATH"] ?? "";
   const missing = await findServer(env).then(

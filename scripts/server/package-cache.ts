@@ -7,24 +7,22 @@ import { findExecutables } from "../../src/testing/executable.ts";
 import { findServer } from "../../src/testing/find-server.ts";
 
 /*
- * On Debian, Ubuntu and their kin apt can fetch redis-server without root, as long as it writes
- * nowhere but into directories of ours: it downloads the package with the libraries that this
- * machine lacks, and checks their signatures as ever; dpkg unpacks them into a directory, where a
- * script of ours starts the server with LD_LIBRARY_PATH. Nothing gets installed.
+ * On Debian, Ubuntu and their relatives apt can fetch redis-server without root if it writes to our directories only. It
+ * downloads the package and the libraries that this machine lacks, and checks their signatures as usual. dpkg unpacks
+ * them into a directory, where a script of ours starts the server with LD_LIBRARY_PATH. Nothing is installed.
  *
- * Everything happens in a scratch directory next to the final one, and a rename puts the result in
- * place. So a process that looks into the cache finds a complete server or none, and of several
- * that fetch at the same time the first one wins.
+ * Everything happens in a scratch directory next to the final one, and a rename puts the result in place. So the cache
+ * holds a complete server or none, and of several processes that fetch at the same time the first one wins.
  */
 
-/** Time limit for everything that apt and dpkg do, in milliseconds. It takes some seconds. */
+/** Milliseconds that apt and dpkg may take in all. They need a few seconds. */
 const FETCH_TIMEOUT = 120_000;
 
 /**
- * A directory that holds the `redis-server` of the distribution's own package. It is fetched into the
- * user's cache (`~/.cache/delayline`) at the first call.
+ * A directory with the `redis-server` of the distribution's own package, which the first call fetches into the user's
+ * cache (`~/.cache/delayline`).
  *
- * @throws {Error} with a reason, if this is no Debian-like system or the package cannot be had.
+ * @throws {Error} with a reason, if this system is not like Debian, or the package cannot be fetched.
  */
 export async function packagedServer(env: NodeJS.ProcessEnv): Promise<string> {
   const [aptGet] = findExecutables("apt-get", env);
@@ -40,7 +38,7 @@ export async function packagedServer(env: NodeJS.ProcessEnv): Promise<string> {
   console.error("Fetching redis-server from the distribution's packages, for this user alone ...");
   const scratch = await makeScratch(cache);
   try {
-    // What is there does not run (any more): say, the machine was upgraded and lost a library.
+    // The cached server does not run, perhaps because an upgrade of the machine removed a library.
     await rename(place, join(scratch, "broken")).catch(ignore("ENOENT"));
 
     const root = join(scratch, "root");
@@ -57,7 +55,7 @@ export async function packagedServer(env: NodeJS.ProcessEnv): Promise<string> {
   return join(place, BIN);
 }
 
-/** Downloads redis-server and what it needs; resolves with the paths of the `.deb` files. */
+/** Downloads redis-server and its dependencies; returns the paths of the `.deb` files. */
 async function download(aptGet: string, scratch: string, run: Runner): Promise<string[]> {
   const archives = join(scratch, "archives");
   const lists = join(scratch, "lists");
@@ -66,21 +64,21 @@ async function download(aptGet: string, scratch: string, run: Runner): Promise<s
 
   const options = [
     "-q",
-    // apt's locks belong to root. They guard the system's directories, where we only read.
+    // apt's locks belong to root. They guard the system's directories, which we only read.
     "-oDebug::NoLocking=true",
     `-oDir::Cache=${scratch}`,
     `-oDir::Cache::Archives=${archives}`,
     "-oAcquire::http::Timeout=20",
   ];
-  // redis-tools holds the binary, redis-server a link to it. --reinstall has both downloaded even if
-  // the system says that they are installed (yet PATH does not lead to them).
+  // redis-tools holds the binary, redis-server a link to it. --reinstall downloads both even if they count as installed
+  // although they are not on PATH.
   const install = ["install", "--download-only", "--reinstall", "--no-install-recommends", "--yes"];
   const packages = ["redis-server", "redis-tools"];
 
   const listed = await attempt(run(aptGet, [...options, ...install, ...packages]));
   if (listed !== undefined) {
-    // No package lists (a slim container image), or the mirror has moved on since they were
-    // fetched. An update may fail for a source that has nothing to do with Redis, so try anyway.
+    // There are no package lists (a slim container image), or they are older than the mirror. An update may fail for a
+    // source that has nothing to do with Redis, so try again in any case.
     const own = [...options, `-oDir::State::Lists=${lists}`];
     const update = ["update", "-oAcquire::Languages=none", "-oAPT::Update::Error-Mode=any"];
     const updated = await attempt(run(aptGet, [...own, ...update]));
@@ -95,7 +93,7 @@ async function download(aptGet: string, scratch: string, run: Runner): Promise<s
   return files.filter((file) => file.endsWith(".deb")).map((file) => join(archives, file));
 }
 
-/** Resolves with the error of a step that may fail, or undefined if it did not. */
+/** Runs a step that may fail; returns its error, or undefined. */
 async function attempt(step: Promise<void>): Promise<Error | undefined> {
   return await step.then(
     () => undefined,
@@ -103,10 +101,10 @@ async function attempt(step: Promise<void>): Promise<Error | undefined> {
   );
 }
 
-/** Where the script is that starts the server. */
+/** The script that starts the server. */
 const BIN = "bin";
 
-/** Writes a script that starts the server which is unpacked below `root`, wherever that is moved to. */
+/** Writes a script that starts the server unpacked below `root`, even after `root` is moved. */
 async function writeStarter(root: string): Promise<void> {
   const files = await readdir(root, { recursive: true });
   const libraries = files.filter((file) => /\.so(\.|$)/.test(file));
@@ -129,14 +127,14 @@ async function runs(place: string, env: NodeJS.ProcessEnv): Promise<boolean> {
   );
 }
 
-/** The user's cache directory, as the XDG Base Directory Specification has it. */
+/** The user's cache directory, according to the XDG Base Directory Specification. */
 function cacheHome(env: NodeJS.ProcessEnv): string {
   const configured = env["XDG_CACHE_HOME"] ?? "";
-  // The specification says that a relative path is to be ignored.
+  // The specification tells us to ignore a relative path.
   return isAbsolute(configured) ? configured : join(env["HOME"] || homedir(), ".cache");
 }
 
-/** Names the system that a package was made for, as a home directory may be shared by several. */
+/** Names the system that a package was made for, since several may share a home directory. */
 async function platform(): Promise<string> {
   const release = await readFile("/etc/os-release", "utf8").catch(() => "");
   const field = (name: string): string | undefined =>
@@ -159,10 +157,10 @@ async function makeScratch(cache: string): Promise<string> {
 
 type Runner = (file: string, args: string[]) => Promise<void>;
 
-/** Runs programs, all of them within one time limit. */
+/** Runs programs within one common time limit. */
 function runner(env: NodeJS.ProcessEnv): Runner {
   const signal = AbortSignal.timeout(FETCH_TIMEOUT);
-  // apt checks signatures with a shell script, which calls this and that.
+  // apt checks signatures with a shell script, which calls other programs.
   const systemEnv = { ...env, PATH: [env["PATH"], "/usr/bin", "/bin"].join(delimiter) };
   return async (file, args) => {
     try {
@@ -174,14 +172,14 @@ function runner(env: NodeJS.ProcessEnv): Runner {
   };
 }
 
-/** The errors of apt and dpkg, in one line; their warnings and their progress are left out. */
+/** The errors of apt and dpkg in one line, without warnings and progress. */
 function complaint(error: unknown): string {
   const stderr = error instanceof Error && "stderr" in error ? String(error.stderr) : "";
   const lines = stderr.split("\n").filter((line) => /^(E|dpkg\S*): /.test(line));
   return lines.length > 0 ? lines.join("; ") : String(error);
 }
 
-/** A handler for `catch` that lets errors with one of these codes pass. */
+/** A handler for `catch` that ignores errors with one of these codes. */
 function ignore(...codes: string[]): (error: NodeJS.ErrnoException) => void {
   return (error) => {
     if (!codes.includes(error.code ?? "")) throw error;

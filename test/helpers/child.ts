@@ -2,7 +2,7 @@ import { onTestFinished } from "vitest";
 import { Child, type ChildOptions } from "../../scripts/child/child.ts";
 
 /**
- * Runs a TypeScript program as a process of its own, which is killed when the test has finished.
+ * Runs a TypeScript program in a process of its own. The process is killed when the test has finished.
  *
  * @param file such as `new URL("../helpers/programs/hold-redis.ts", import.meta.url)`.
  */

@@ -2,30 +2,30 @@ import { PassThrough, Readable } from "node:stream";
 import { main } from "../../src/cli/main.ts";
 import { redisUrl } from "./redis.ts";
 
-/** What a run of the command gave. */
+/** The outcome of one run of the command. */
 export interface CliRun {
   readonly code: number;
   readonly stdout: string;
   readonly stderr: string;
-  /** What it printed with `--json`. */
+  /** The lines that it printed with `--json`, parsed. */
   readonly json: readonly Readonly<Record<string, unknown>>[];
 }
 
 export interface CliOptions {
   readonly url?: string;
   readonly env?: Readonly<Record<string, string>>;
-  /** What is typed or piped in. */
+  /** Standard input, typed or piped. */
   readonly input?: string | Readable;
   /** Whether it runs on a terminal. Defaults to false. */
   readonly isTty?: boolean;
   readonly signal?: AbortSignal;
-  /** Is told each piece that it writes to stdout. */
+  /** Called with each chunk of stdout. */
   readonly onStdout?: (text: string) => void;
-  /** Is told each piece that it writes to stderr. */
+  /** Called with each chunk of stderr. */
   readonly onStderr?: (text: string) => void;
 }
 
-/** Runs the `delayline` command in this process, on the shared Redis unless told otherwise. */
+/** Runs the `delayline` command in this process, on the shared Redis unless `url` says otherwise. */
 export async function cli(argv: readonly string[], options: CliOptions = {}): Promise<CliRun> {
   const { url = redisUrl(), env = {}, input = "", isTty = false } = options;
   const { onStdout, onStderr, signal = new AbortController().signal } = options;

@@ -5,12 +5,12 @@ import { OwnServer, SYNC_AT_ONCE } from "./own-server.ts";
 
 const SLOTS = 16_384;
 
-/** Starts a Redis Cluster of three masters, or more, with a replica each if wanted, for this test alone. */
+/** Starts a Redis Cluster for this test alone, with three masters by default and, if wanted, one replica each. */
 export async function startCluster(
   options: {
     readonly withReplicas?: boolean;
     readonly masters?: number;
-    /** Whether all slots are out of service while some are: Redis's default. */
+    /** Whether the Cluster refuses all keys while some slots are not served, which is Redis's default. */
     readonly isWhole?: boolean;
   } = {},
 ): Promise<TestCluster> {
@@ -32,7 +32,7 @@ export async function startCluster(
       const to = Math.ceil((SLOTS * (i + 1)) / masters.length);
       const slots = Array.from({ length: to - from }, (_, k) => from + k);
       if (i < masters.length) await client.cluster("ADDSLOTS", ...slots);
-      // The default bus port, the server's port plus 10000, is free where the server's port is low.
+      // The bus port is the default, the server's port plus 10000: our ports are low enough for that.
       for (const { port } of nodes) await client.cluster("MEET", "127.0.0.1", port);
     }),
   );
@@ -57,7 +57,7 @@ export async function startCluster(
   return { cluster, nodes: masters, replicas };
 }
 
-/** A Redis Cluster: an ioredis client, its masters, and their replicas if there are any. */
+/** A Redis Cluster: an ioredis client, the masters, and their replicas if there are any. */
 export interface TestCluster {
   readonly cluster: Cluster;
   readonly nodes: readonly OwnServer[];
@@ -74,12 +74,12 @@ export async function masterOf(
     const port = Number(cluster.slots[slot]?.[0]?.split(":")[1]);
     return nodes.find((candidate) => candidate.port === port);
   };
-  // A client that has asked a node which did not know them all yet asks again soon.
+  // A client may have asked a node that did not know all masters yet. It soon asks again.
   await eventually(() => find() !== undefined, { what: `a master serves slot ${slot}` });
   return find() as OwnServer;
 }
 
-/** Waits until a node knows so many replicas: nobody votes for one that it does not know. */
+/** Waits until a node knows `count` replicas. A node does not vote for a replica that it does not know. */
 export async function knowsReplicas(client: Redis, count: number): Promise<void> {
   const known = async () => String(await client.cluster("NODES")).match(/[ ,]slave /g) ?? [];
   await eventually(async () => (await known()).length === count, {

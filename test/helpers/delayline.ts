@@ -3,7 +3,7 @@ import { Delayline } from "../../src/index.ts";
 import type { DelaylineError, DelaylineOptions, Recovery } from "../../src/index.ts";
 import { redisUrl } from "./redis.ts";
 
-/** A client that remembers what it reported. */
+/** A client that records what it reports. */
 export class TestLine extends Delayline {
   /** The `error` events so far. */
   readonly errors: DelaylineError[] = [];
@@ -18,7 +18,7 @@ export class TestLine extends Delayline {
 }
 
 /**
- * A client on the shared Redis, unless told otherwise, which is closed when the test has finished.
+ * Opens a client, on the shared Redis by default, and closes it when the test has finished.
  *
  * An `error` event fails the test.
  */
@@ -31,7 +31,7 @@ export function newLine(options?: DelaylineOptions): TestLine {
   return line;
 }
 
-/** The same for a test that causes errors: they are in {@link TestLine.errors}, and fail nothing. */
+/** Like {@link newLine}, for a test that causes errors: they are recorded in {@link TestLine.errors} and fail nothing. */
 export function newLineThatMayFail(options?: DelaylineOptions): TestLine {
   const line = new TestLine(options);
   onTestFinished(() => line.close());

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
 /**
- * How long a condition may take, in milliseconds, unless a test says otherwise. A busy machine stands still for seconds;
- * and still it is shorter than the pause between two sweeps, 24 s, which finds what was missed.
+ * How long a condition may take, in milliseconds, unless a test says otherwise. It outlasts the seconds for which a busy
+ * machine stands still, and is shorter than the 24 s between two sweeps, which would hide a missed wake-up.
  */
 const WITHIN = 20_000;
 
@@ -12,11 +12,10 @@ const INTERVAL = 5;
 /**
  * Waits until a condition holds, and fails if it does not in time.
  *
- * The condition holds when it returns true, or when it returns nothing: one made of `expect` calls
- * holds when none of them throws.
+ * The condition holds when it returns true or nothing, so one made of `expect` calls holds when none of them throws.
  *
  * @param options.within how long to wait, in milliseconds. Defaults to 20000.
- * @param options.what what is waited for, for the failure's message. Defaults to the condition's source.
+ * @param options.what names the condition in the failure's message. Defaults to the condition's source.
  */
 export async function eventually(
   condition: () => boolean | void | Promise<boolean | void>,

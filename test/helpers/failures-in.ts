@@ -1,14 +1,14 @@
-// What a trailer tells of failed attempts, read past all of our code.
+// Reads the failed attempts in a trailer, independently of the library's own code.
 
 /** A trailer (latin1) without its failures. */
 export interface Told {
-  /** What is left: a bare key where there is no more than a key. */
+  /** The rest: a bare key if there is nothing but a key. */
   readonly t: string;
-  /** `<attempt>: <reason>`, with a line for each. */
+  /** A line `<attempt>: <reason>` for each failure. */
   readonly f: string;
 }
 
-/** Fails where the instant of a failure is not about now. */
+/** Separates a trailer from its failures. Throws if a failure is not dated about now. */
 export function toldBy(trailer: string): Told {
   if (!trailer.startsWith("\u00FF\u0001")) return { t: trailer, f: "" };
   const bytes = Buffer.from(trailer, "latin1");

@@ -1,4 +1,4 @@
-/** Something that waits until it is let go. */
+/** A promise, `opened`, that resolves when `open` is called. */
 export class Gate {
   open: () => void = () => {};
   readonly opened = new Promise<void>((resolve) => (this.open = resolve));

@@ -9,14 +9,14 @@ declare module "vitest" {
   interface ProvidedContext {
     /** The Redis that all tests share. */
     redisUrl: string;
-    /** A part of every name that this run gives to anything in Redis. */
+    /** Part of every name that this run uses in Redis. */
     runId: string;
   }
 }
 
-/** Provides one Redis for the whole run. Without one the run fails; no test is skipped. */
+/** Provides one Redis for the whole run. If none can be started the run fails; no test is skipped. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
-  // Also where there is a `REDIS_URL`: some tests mistreat a server of their own.
+  // Needed even with a `REDIS_URL`: some tests start, and break, servers of their own.
   await putServerOnPath();
   const redis = await startRedis();
   const runId = randomBytes(4).toString("hex");
@@ -26,7 +26,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   project.provide("redisUrl", redis.url);
   project.provide("runId", runId);
   return async () => {
-    // A Redis that was lent is given back as it was: without our keys, with everybody else's.
+    // Leave a lent Redis as it was: without our keys, with everybody else's.
     if (redis.source === "REDIS_URL") await removeKeys(redis.url, `*${runId}*`);
     await redis.stop();
   };

@@ -11,7 +11,7 @@ const run = promisify(execFile);
 /** The repository. */
 export const root = fileURLToPath(new URL("../..", import.meta.url));
 
-/** What users have beside the package, from this repository's own dependencies. */
+/** Packages that users have installed beside this one, taken from this repository's dependencies. */
 const BESIDE = ["msgpackr", "@types/node", "undici-types"];
 
 /**
@@ -19,14 +19,14 @@ const BESIDE = ["msgpackr", "@types/node", "undici-types"];
  * `node_modules`, next to a version of ioredis that they chose.
  */
 export class InstalledPackage implements AsyncDisposable {
-  /** Where everything of it is; removed in the end. */
+  /** The directory that holds everything; deleted at the end. */
   readonly #home: string;
 
   private constructor(home: string) {
     this.#home = home;
   }
 
-  /** Packs the package in a copy of the repository: others may be using, or building, `dist`. */
+  /** Packs a copy of the repository, since another process may be using, or building, `dist`. */
   static async pack(): Promise<InstalledPackage> {
     const home = await mkdtemp(join(tmpdir(), "delayline-package-"));
     const copy = join(home, "repository");
@@ -48,7 +48,7 @@ export class InstalledPackage implements AsyncDisposable {
     const directory = await mkdtemp(join(this.#home, `${ioredis}-`));
     const modules = join(directory, "node_modules");
     await mkdir(join(modules, "@types"), { recursive: true });
-    // A link would make Node.js look for ioredis where the link leads to.
+    // Copied, not linked: Node.js would resolve ioredis from the link's target.
     await cp(join(this.#home, "package"), join(modules, "delayline"), { recursive: true });
     await symlink(join(root, "node_modules", ioredis), join(modules, "ioredis"));
     for (const name of BESIDE) await symlink(join(root, "node_modules", name), join(modules, name));
@@ -60,7 +60,7 @@ export class InstalledPackage implements AsyncDisposable {
   }
 }
 
-/** Somebody's directory, with the package in its `node_modules`. */
+/** A user's directory, with the package in its `node_modules`. */
 export class User {
   readonly directory: string;
 
@@ -78,14 +78,14 @@ export class User {
     return this.path(file);
   }
 
-  /** Runs a JavaScript file of its own; returns what it prints, as JSON. A warning is a failure. */
+  /** Runs one of the user's JavaScript files; returns the JSON that it prints. Anything on stderr is a failure. */
   async run(file: string, ...args: string[]): Promise<unknown> {
     const { stdout, stderr } = await this.execute(this.path(file), ...args);
     if (stderr !== "") throw new Error(`${file} printed to stderr:\n${stderr}`);
     return JSON.parse(stdout);
   }
 
-  /** Runs a program with Node.js, on the tests' Redis; returns what it prints. */
+  /** Runs Node.js with these arguments, on the shared Redis; returns its output. */
   async execute(...args: string[]): Promise<{ readonly stdout: string; readonly stderr: string }> {
     const env = { ...process.env, REDIS_URL: redisUrl() };
     return await run(process.execPath, args, { cwd: this.directory, env }).catch(

@@ -6,14 +6,14 @@ import { onTestFinished } from "vitest";
 import { eventually } from "./eventually.ts";
 import { newRedis, redisUrl } from "./redis.ts";
 
-/** Answers what clients have sent so far, each command as its words, in the server's order. */
+/** Returns the commands that clients have sent so far, each as its words, in the server's order. */
 export type Watched = () => Promise<string[][]>;
 
 /**
- * Watches the commands that clients send to Redis and that have `word` among their words. Those that
- * scripts call do not count. Bytes that are no text are shown escaped.
+ * Watches the commands that clients send to Redis with `word` among their words. Commands called by scripts do not
+ * count. Bytes that are not text are shown escaped.
  *
- * Speaks to Redis by itself: ioredis throws if a command is seen before MONITOR's own answer.
+ * Uses a socket of its own: ioredis throws if a command is seen before the reply to MONITOR.
  */
 export async function watchCommands(word: string, url = redisUrl()): Promise<Watched> {
   const { hostname, port, username, password } = new URL(url);
@@ -35,13 +35,13 @@ export async function watchCommands(word: string, url = redisUrl()): Promise<Wat
   socket.write("MONITOR\r\n");
 
   const redis = newRedis(url);
-  // Once a mark has been seen, nothing that comes later is missed.
+  // Once a mark has been seen, no later command is missed.
   await eventually(async () => {
     await redis.echo(randomUUID());
     return marks.size > 0;
   });
   return async () => {
-    // The server runs one command after the other: what came before the mark has been seen.
+    // The server runs one command after the other, so every command before the mark has been seen.
     const mark = randomUUID();
     await redis.echo(mark);
     await eventually(() => marks.has(mark));

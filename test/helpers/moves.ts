@@ -5,12 +5,12 @@ import { packAddress, packMember } from "../../src/queue/message/message.ts";
 import { eventually } from "./eventually.ts";
 import { newRedis, uniqueName } from "./redis.ts";
 
-// For tests of single scripts: put exact bytes into the keys, run ONE script, look at all of the keys.
+// For tests of single scripts: write exact bytes into the keys, run ONE script, read all keys back.
 
-/** Bytes as text, one character each (latin1), so that a difference can be read. */
+/** Bytes as text, one character each (latin1), so that differences are readable. */
 export type Bytes = string;
 
-/** All that stands in the keys of a queue. What is empty is left out. */
+/** The contents of all keys of a queue. Empty keys are left out. */
 export interface QueueState {
   /** Members with their scores, in the order of the ZSET. */
   readonly timeouts?: readonly (readonly [member: Bytes, score: number])[];
@@ -22,7 +22,7 @@ export interface QueueState {
   readonly unreadable?: readonly Bytes[];
   readonly mover?: string;
   readonly paused?: string;
-  /** Without their times: they are of now. */
+  /** Without their times, which are about now. */
   readonly receipts?: readonly string[];
   /** Entries by the names of their fields, oldest first. */
   readonly stream?: readonly Fields[];
@@ -38,16 +38,16 @@ export interface QueueState {
   readonly arrivals?: Readonly<Record<string, string>>;
   /** Who consumes the partition exclusively. */
   readonly holder?: Readonly<Record<string, string>>;
-  /** Processes, without their times: they are of now. */
+  /** Processes, without their times, which are about now. */
   readonly members?: readonly string[];
-  /** What was published since the seed. */
+  /** Messages published since the seed. */
   readonly channel?: readonly string[];
 }
 
 /** The fields of an entry of a STREAM. */
 export type Fields = Readonly<Record<string, Bytes>>;
 
-/** A queue of a test's own, whose keys are written and read past all of our code. */
+/** A queue that belongs to one test. Its keys are written and read without the library's code. */
 export interface Moves {
   readonly redis: Redis;
   readonly keys: QueueKeys;
@@ -55,7 +55,7 @@ export interface Moves {
   readonly snapshot: () => Promise<QueueState>;
 }
 
-/** On the Redis that all tests share, unless told otherwise. */
+/** Makes a queue for one test, on the shared Redis by default. */
 export async function newMoves(url?: string): Promise<Moves> {
   const redis = newRedis(url);
   const keys = queueKeys(uniqueName("moves"));
@@ -73,7 +73,7 @@ export async function newMoves(url?: string): Promise<Moves> {
     keys,
     seed: (state) => seed(redis, keys, state),
     snapshot: async () => {
-      // Messages come in the order in which they were published.
+      // Messages arrive in the order of publishing, so behind the mark nothing is missing.
       const mark = randomUUID();
       await redis.publish(marking, mark);
       await eventually(() => marks.has(mark));
@@ -94,7 +94,7 @@ async function seed(redis: Redis, keys: QueueKeys, state: QueueState): Promise<v
     await redis.xadd(keys.stream, "*", ...Object.entries(fields).flat().map(bytes));
   if (mover !== undefined) await redis.set(keys.mover, mover);
   if (paused !== undefined) await redis.set(keys.paused, paused);
-  // Older than what a script writes now.
+  // Older than receipts that a script writes now.
   const before = Date.now() - 60_000;
   for (const receipt of receipts) await redis.zadd(keys.receipts, before, receipt);
   await seedReliable(redis, keys, state);
@@ -197,23 +197,23 @@ function withoutEmpty(state: QueueState): QueueState {
   return Object.fromEntries(Object.entries(state).filter(([, all]) => Object.keys(all).length > 0));
 }
 
-/** A message, and all the forms in which it stands in Redis. */
+/** A message, in all the forms that it has in Redis. */
 export interface Message {
   readonly payload: string;
   readonly deadline: number;
   readonly key: string;
   readonly id: Bytes;
   readonly member: Bytes;
-  /** Its element in an order LIST of addresses; in one of members it is the member. */
+  /** Its element in an order LIST of addresses. In a LIST of members the element is the member. */
   readonly address: Bytes;
   /** Its place in the timeouts ZSET. */
   readonly delayed: readonly [member: Bytes, score: number];
 }
 
-/** The order stamp of every message's id, in microseconds: it says when the message was offered. */
+/** The order stamp in the id of each message: when it was offered, in microseconds. */
 export const STAMP = 1_760_000_000_000_000;
 
-/** A message whose payload is one letter, from which its id follows: so it may have several deadlines. */
+/** A message whose payload is one letter. Its id follows from the payload, whatever its deadline. */
 export function message(payload: string, deadline: number, key = ""): Message {
   const id = Buffer.alloc(16, payload);
   id.writeBigUInt64BE(BigInt(STAMP));
@@ -226,38 +226,38 @@ export function message(payload: string, deadline: number, key = ""): Message {
 export const asAddress = ({ address }: Message): Bytes => address;
 export const asMember = ({ member }: Message): Bytes => member;
 
-/** An entry of the index of business keys: where the message is, and the outcome of its offer. */
+/** An entry of the index of business keys: the address of the message, and the outcome of its offer. */
 export function indexEntry({ address }: Message, outcome = 0, since?: number): Bytes {
   const bytesOfSince = Buffer.alloc(since === undefined ? 0 : 8);
   if (since !== undefined) bytesOfSince.writeBigUInt64BE(BigInt(since));
   return address + String.fromCodePoint(outcome) + asText(bytesOfSince);
 }
 
-/** What a message that waits for a retry is called; see the fragment `retry`. */
-export function retryName({ address }: Message, group: string): Bytes {
+/** The name of a message that waits for a retry; see the fragment `retry`. */
+export function retryName({ address }: Pick<Message, "address">, group: string): Bytes {
   return String.fromCodePoint(address.length) + address + asText(Buffer.from(group));
 }
 
-/** What waits for a retry, after so many deliveries. */
-export function packRetry({ payload, key }: Message, attempts: number): Bytes {
+/** The value of a message that waits for a retry after `attempts` deliveries. */
+export function packRetry(
+  { payload, key }: Pick<Message, "payload" | "key">,
+  attempts: number,
+): Bytes {
   const head = Buffer.alloc(8);
   head.writeUInt32LE(attempts, 0);
   head.writeUInt32LE(payload.length, 4);
   return asText(head) + payload + key;
 }
 
-/** What waits for a retry: its name, and its value. */
+/** A message that waits for a retry: its name, and its value. */
 export function waitingRetry(
   { address, payload }: Pick<Message, "address" | "payload">,
   group: string,
   attempts: number,
   trailer = "",
 ): { readonly name: Bytes; readonly value: Bytes } {
-  const head = Buffer.alloc(8);
-  head.writeUInt32LE(attempts, 0);
-  head.writeUInt32LE(payload.length, 4);
-  const name = String.fromCodePoint(address.length) + address + group;
-  return { name, value: asText(head) + payload + trailer };
+  const value = packRetry({ payload, key: trailer }, attempts);
+  return { name: retryName({ address }, group), value };
 }
 
 /** The bytes that a text stands for, to be sent to Redis. */

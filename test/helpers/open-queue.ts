@@ -12,19 +12,19 @@ import { redisUrl } from "./redis.ts";
 interface OpenQueueOptions {
   readonly url?: string;
   readonly elements?: Elements;
-  /** Whether the test causes errors: otherwise one fails it. Defaults to false. */
+  /** Whether the test causes errors; otherwise an error fails it. Defaults to false. */
   readonly mayFail?: boolean;
 }
 
-/** What a client of its own has running for one queue; it ends with the test, if not before. */
+/** One open queue with a client of its own. It ends with the test, or when it is closed. */
 export interface TestQueue {
   readonly open: OpenQueue;
-  /** What was reported so far. */
+  /** The errors reported so far. */
   readonly errors: readonly DelaylineError[];
   readonly close: () => Promise<void>;
 }
 
-/** Opens a queue below users' classes, on the shared Redis unless told otherwise. */
+/** Opens a queue below the users' classes, on the shared Redis by default. */
 export function newOpenQueue(
   name: string,
   { url = redisUrl(), elements = "addresses", mayFail = false }: OpenQueueOptions = {},

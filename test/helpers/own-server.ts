@@ -12,7 +12,7 @@ export interface OwnServerOptions {
   readonly args?: readonly string[];
 }
 
-/** Arguments of a master whose replica shall not wait five seconds for others that might come. */
+/** Arguments of a master that syncs a replica at once, and does not wait five seconds for others to join. */
 export const SYNC_AT_ONCE: readonly string[] = ["--repl-diskless-sync-delay", "0"];
 
 /** Starts a Redis for this test alone, which is stopped when the test has finished. */
@@ -22,7 +22,7 @@ export async function startOwnServer(options?: OwnServerOptions): Promise<OwnSer
   return server;
 }
 
-/** A Redis to be mistreated. It is always a process of our own, even if there is a `REDIS_URL`. */
+/** A Redis that a test may break. It is always a process of its own, even if there is a `REDIS_URL`. */
 export class OwnServer {
   readonly #directory: string;
   readonly #args: readonly string[];
@@ -53,22 +53,22 @@ export class OwnServer {
 
   get pid(): number {
     const { pid } = this.#server;
-    if (pid === undefined) throw new Error("a server of our own has a process id");
+    if (pid === undefined) throw new Error("the server of this test has no process id");
     return pid;
   }
 
-  /** Ends it without notice (SIGKILL), and waits until it is gone. */
+  /** Kills it (SIGKILL), and waits until it is gone. */
   async kill(): Promise<void> {
     process.kill(this.pid, "SIGKILL");
     await this.#server.stop();
   }
 
-  /** Ends it in good order (SIGTERM), and waits until it is gone. */
+  /** Shuts it down (SIGTERM), and waits until it is gone. */
   async shutDown(): Promise<void> {
     await this.#server.stop();
   }
 
-  /** Starts it again on the same port, with the same arguments and data, and waits until it answers. */
+  /** Starts it again on the same port, with the same arguments and data, and waits until it replies. */
   async restart(): Promise<void> {
     await this.#server.stop();
     const { port } = this;
@@ -76,12 +76,12 @@ export class OwnServer {
     this.#server = await startRedis(options);
   }
 
-  /** Freezes it (SIGSTOP): connections stay open and are accepted, but nothing is answered. */
+  /** Freezes it (SIGSTOP): it keeps and accepts connections, but does not reply. */
   pause(): void {
     process.kill(this.pid, "SIGSTOP");
   }
 
-  /** Lets it go on after {@link OwnServer.pause}. It then answers what has piled up. */
+  /** Ends {@link OwnServer.pause}. It then replies to what has piled up. */
   resume(): void {
     process.kill(this.pid, "SIGCONT");
   }

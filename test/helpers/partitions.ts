@@ -9,7 +9,7 @@ export function allTo(partition: number): Buffer {
   return Buffer.alloc(1024, partition);
 }
 
-/** A row as text. */
+/** A row of a batch, as text. */
 export interface Row {
   readonly to: number;
   readonly kind: string;
@@ -22,12 +22,12 @@ function asRow({ to, kind, score, name, value }: BatchRow): Row {
   return { to, kind, score, name: name.toString("latin1"), value: value.toString("latin1") };
 }
 
-/** What a batch holds, without its number. */
+/** The rows of a batch. */
 export function rowsOf({ rows }: Batch): Row[] {
   return rows.map(asRow);
 }
 
-/** Pushes what a batch has for one partition, which all comes from partition 0. */
+/** Pushes the rows of a batch from partition 0 that go to partition `to`. */
 export async function push({ redis, keys }: Moves, batch: Batch, to = 1): Promise<boolean> {
   const rows = batch.rows.filter((row) => row.to === to);
   const { number } = batch;

@@ -8,22 +8,22 @@ export function redisUrl(): string {
   return inject("redisUrl");
 }
 
-/** A name that nobody else uses: a test's own queue in the shared Redis. */
+/** A name that no other test uses, for a queue in the shared Redis. */
 export function uniqueName(prefix = "queue"): string {
   return `${prefix}-${inject("runId")}-${randomBytes(4).toString("hex")}`;
 }
 
 type ClientOptions = Omit<RedisOptions, "replyMapping">;
 
-/** What a client needs to follow a master that has moved. Delayline warns of a lent one that lacks it. */
+/** A lent client needs this to follow a master that has moved; without it Delayline warns. */
 export function reconnectOnError(error: Error): boolean {
   return error.message.startsWith("READONLY");
 }
 
-/** A plain client for the test's own looks into Redis, disconnected when the test has finished. */
+/** A plain client for the test's own use, disconnected when the test has finished. */
 export function newRedis(url = redisUrl(), options: ClientOptions = {}): Redis {
   const redis = new Redis(url, { reconnectOnError, ...options });
-  // A test that ends its server sees that in its commands; ioredis need not print it.
+  // A test that stops its server sees its commands fail; ioredis need not print that as well.
   redis.on("error", () => {});
   onTestFinished(() => redis.disconnect());
   return redis;

@@ -2,12 +2,12 @@ import { randomBytes } from "node:crypto";
 import type { Redis } from "ioredis";
 import { queueKeys } from "../../src/queue/keys.ts";
 
-// What Redisson does to Redis, with its own scripts (RedissonDelayedQueue.java).
+// Redisson's own scripts (RedissonDelayedQueue.java).
 
-/** How a Redisson offers: today's, or that of before 3.21.1 (`"old"`); ids have 8 or 16 bytes. */
+/** The layout in which a Redisson offers: ids of 8 or 16 bytes, or `"old"`, which it used before 3.21.1. */
 export type Layout = "8-byte ids" | "16-byte ids" | "old";
 
-/** Offers a payload as Redisson does; answers its deadline, taken from the caller's own clock. */
+/** Offers a payload as Redisson does; returns its deadline, by the caller's own clock. */
 export async function offerAsRedisson(
   redis: Redis,
   name: string,
@@ -45,7 +45,7 @@ export async function offerAsRedisson(
   return deadline;
 }
 
-/** Moves due messages as Redisson does (of 3.21.1 and later), judging by the caller's own clock. */
+/** Moves due messages as Redisson 3.21.1 and later does, by the caller's own clock. */
 export async function transferAsRedisson(redis: Redis, name: string): Promise<string | null> {
   const { ready, timeouts, order } = queueKeys(name);
   const next = await redis.eval(

@@ -9,15 +9,15 @@ import { ServerClock } from "../../src/time/server-clock.ts";
 import { Troubles } from "../../src/redis/troubles.ts";
 import { redisUrl } from "./redis.ts";
 
-/** The parts of a reliable queue by themselves, as a client makes them; nothing moves or consumes. */
+/** The parts of a reliable queue, as a client makes them. Nothing moves or consumes its messages. */
 export interface ReliableParts {
   readonly queue: Queue;
   readonly delayed: DelayedMessages;
-  /** What was reported. */
+  /** The errors reported so far. */
   readonly errors: readonly DelaylineError[];
 }
 
-/** Ends with the test. */
+/** Makes the parts; their connections end with the test. */
 export function newReliableParts(name: string): ReliableParts {
   const errors: DelaylineError[] = [];
   const report = (error: DelaylineError) => void errors.push(error);

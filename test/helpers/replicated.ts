@@ -3,10 +3,10 @@ import type { OwnServer } from "./own-server.ts";
 import { newRedis } from "./redis.ts";
 
 /**
- * Resolves when so many replicas have what their master has acknowledged until now, and tells when that was, by
- * `performance.now()`. From then on a failover to one of them loses nothing that is older.
+ * Resolves when `replicas` replicas have everything that their master has acknowledged until now. Returns the instant of
+ * the call (`performance.now()`): a failover to one of them loses nothing that was acknowledged before.
  *
- * @param key is written: in a Cluster, one of a slot of the master's.
+ * @param key is written. In a Cluster it must belong to a slot of the master.
  */
 export async function replicated(
   master: OwnServer,
@@ -15,7 +15,7 @@ export async function replicated(
 ): Promise<number> {
   const redis = newRedis(master.url);
   const at = performance.now();
-  // WAIT waits for what its own connection has written, and with it for all that was before.
+  // WAIT waits for the writes of its own connection, and so for all earlier writes.
   await redis.incr(key);
   await eventually(async () => (await redis.wait(replicas, 1000)) >= replicas, {
     within: 30_000,

@@ -1,12 +1,12 @@
 import type { Inspect, ProxyConnection, TcpProxy } from "./tcp-proxy.ts";
 
 /**
- * Tells which connection behind a proxy is which, by the name that it gave itself.
+ * Tells the connections behind a proxy apart, by the names that they give themselves.
  *
- * Takes the proxy's `onRequest`; its own `onRequest` is there for the test.
+ * Occupies the proxy's `onRequest`; a test uses the `onRequest` here instead.
  */
 export class Roles {
-  /** Is shown every chunk from a client. */
+  /** Called with every chunk from a client. */
   onRequest: Inspect | undefined;
   readonly #proxy: TcpProxy;
   readonly #names = new WeakMap<ProxyConnection, string>();
@@ -25,7 +25,7 @@ export class Roles {
     return this.#names.get(connection);
   }
 
-  /** The connections of a role (`subscriber`, `blocking`, `background`, `commands`) that exist now. */
+  /** The connections of a role (`subscriber`, `blocking`, `background`, `commands`) that are open now. */
   all(role: string): ProxyConnection[] {
     return this.#proxy.connections.filter((connection) => {
       const name = this.nameOf(connection) ?? "";

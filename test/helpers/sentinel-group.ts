@@ -8,7 +8,7 @@ import { TcpProxy } from "./tcp-proxy.ts";
 
 const NAME = "delayline";
 
-/** Milliseconds that a master may be silent where no switch is wanted: on a busy machine it is, for seconds. */
+/** Milliseconds that a master may be silent while no switch is wanted. On a busy machine it is silent for seconds. */
 const PATIENT = 60_000;
 
 /** One of the group's Redis servers, and the two networks by which it is reached. */
@@ -31,8 +31,8 @@ export interface Switch {
 /**
  * A master, two replicas and three Sentinels, for one test alone.
  *
- * Servers and Sentinels know each other by the addresses of proxies, and clients come through others:
- * so the master can be cut off from its group, from its clients, or from both.
+ * Servers and Sentinels reach each other through one set of proxies, and clients reach the servers through another. So
+ * the master can be cut off from its group, from its clients, or from both.
  */
 export class SentinelGroup {
   readonly #members: readonly Member[];
@@ -54,7 +54,7 @@ export class SentinelGroup {
     return group;
   }
 
-  /** What a client is made from to find the master through the Sentinels. */
+  /** Options for a client that finds the master through the Sentinels. */
   get options(): Pick<RedisOptions, "sentinels" | "name" | "natMap"> {
     const natMap: Record<string, { host: string; port: number }> = {};
     for (const { inner, outer } of this.#members) {
@@ -83,8 +83,8 @@ export class SentinelGroup {
   }
 
   /**
-   * Resolves with the next switch to another master. Ask just before what causes it: only until then the
-   * Sentinels replace a master that does not answer.
+   * Waits for the next switch to another master. Call it just before causing the switch: from this call until the switch
+   * the Sentinels replace a master that does not reply; at other times they are patient.
    */
   async nextSwitch(): Promise<{ readonly switched: Promise<Switch> }> {
     await this.#setDownAfter(1000);

@@ -15,7 +15,7 @@ export async function spawnSentinel(monitoring: readonly string[]): Promise<numb
   const port = await freePort();
   const config = [`port ${port}`, "bind 127.0.0.1", ...monitoring, ""].join("\n");
   const sentinel = await ServerProcess.spawn(await findServer(process.env), (directory) => {
-    // Sentinel writes what it finds out into its configuration.
+    // A Sentinel writes its findings into its configuration file.
     const file = join(directory, "sentinel.conf");
     writeFileSync(file, config);
     return [file, "--sentinel"];
@@ -29,11 +29,11 @@ export interface SentinelPair {
   readonly master: OwnServer;
   readonly replica: OwnServer;
   readonly sentinelPort: number;
-  /** Resolves when the replica has what was written until now. */
+  /** Resolves when the replica has everything that was written until now. */
   readonly handOver: () => Promise<void>;
 }
 
-/** @param downAfter milliseconds without an answer after which the master is replaced. */
+/** @param downAfter milliseconds without a reply after which the master is replaced. */
 export async function startSentinelPair(name: string, downAfter = 500): Promise<SentinelPair> {
   const options = { args: SYNC_AT_ONCE };
   const [master, replica] = await Promise.all([startOwnServer(options), startOwnServer(options)]);
@@ -48,7 +48,7 @@ export async function startSentinelPair(name: string, downAfter = 500): Promise<
   return { master, replica, sentinelPort, handOver };
 }
 
-/** Starts a Sentinel for this test alone, which alone decides on a failover. Returns its port. */
+/** Starts a Sentinel for this test, which decides on a failover by itself. Returns its port. */
 export async function startSentinel(
   masterName: string,
   masterPort: number,

@@ -3,15 +3,15 @@ import { afterAll, beforeAll, beforeEach } from "vitest";
 import { OwnServer } from "./own-server.ts";
 import { newRedis } from "./redis.ts";
 
-/** A server that is as the doctor wants it. */
+/** A server in which the doctor finds nothing wrong. */
 export interface SoundServer {
   readonly url: string;
   readonly port: number;
-  /** A client of it that may do all, for the length of a test. */
+  /** A client with all rights, for the current test. */
   readonly admin: Redis;
 }
 
-/** For all tests of a file: a server that is in order, with nothing on it when a test begins. */
+/** Starts a sound server for all tests of a file. It is empty when a test begins. */
 export function useSoundServer(): SoundServer {
   let server: OwnServer;
   let admin: Redis;

@@ -4,42 +4,42 @@ import { unpackRetry, unpackRetryName } from "../../src/lua/fragments/failed/ret
 import { toldBy } from "./failures-in.ts";
 import { bytes, newMoves, type Bytes, type QueueState } from "./moves.ts";
 
-// For tests of single scripts of a reliable queue: entries and groups past all of our code, ONE script, a look
-// at all of the keys.
+// For tests of single scripts of a reliable queue: write entries and groups without the library's code, run ONE script,
+// read all keys back.
 
 /**
- * An entry by the names of its fields, but without the address, which follows from the payload, and with its failures, `f`,
- * apart from the trailer `t`.
+ * The fields of an entry. The address is left out, since it follows from the payload. The failures, `f`, are separate from
+ * the trailer, `t`.
  */
 export type Fields = Readonly<Record<string, string>>;
 
-/** What waits for a retry. */
+/** A message that waits for a retry. */
 export interface Waiting {
   readonly p: string;
   readonly n: number;
   readonly g: string;
-  /** Bytes behind the payload. */
+  /** The trailer, behind the payload. */
   readonly t?: Bytes;
-  /** Failures that stand there; see {@link toldBy}. */
+  /** The failures in the trailer; see {@link toldBy}. */
   readonly f?: string;
 }
 
-/** All that stands in the keys of a reliable queue. What is empty is left out. */
+/** The contents of all keys of a reliable queue. Empty keys are left out. */
 export interface StreamState extends Omit<QueueState, "stream" | "retries" | "dead"> {
   /** In the order of the stream. */
   readonly stream?: readonly Fields[];
-  /** What is in flight: group, consumer, and the payloads of the entries. "gone": its data are. */
+  /** The payloads in flight, by group and consumer. "gone" stands for an entry that is not in the stream any more. */
   readonly inFlight?: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>>;
-  /** In the order in which they are due. */
+  /** By due time. */
   readonly retries?: readonly Waiting[];
   readonly dead?: readonly Fields[];
 }
 
-/** A reliable queue of a test's own. */
+/** A reliable queue that belongs to one test. */
 export interface Streams {
   readonly redis: Redis;
   readonly keys: QueueKeys;
-  /** Makes groups that begin at the start of the stream. */
+  /** Creates groups that begin at the start of the stream. */
   readonly addGroup: (...groups: readonly string[]) => Promise<void>;
   /** Appends entries, by their payloads or by their fields; returns their ids. */
   readonly add: (...entries: readonly (string | Fields)[]) => Promise<string[]>;
@@ -49,12 +49,12 @@ export interface Streams {
   readonly snapshot: () => Promise<StreamState>;
 }
 
-/** With these groups, which begin at the start of the stream. */
+/** A queue with these groups, which begin at the start of the stream. */
 export function newStreams(...groups: readonly string[]): Promise<Streams> {
   return newStreamsAt(undefined, ...groups);
 }
 
-/** The same in another Redis. */
+/** Like {@link newStreams}, on another Redis. */
 export async function newStreamsAt(
   url: string | undefined,
   ...groups: readonly string[]
@@ -110,7 +110,7 @@ async function read(redis: Redis, keys: QueueKeys): Promise<StreamState> {
       }
       payloads.set(String(id), fields["p"] ?? "foreign");
       const { a = "", t, ...others } = fields;
-      // An address that is not its payload's is shown.
+      // Show an address only if it does not follow from the payload.
       const isShown = a !== addressOf(fields["p"] ?? "-");
       return { ...(isShown && { a }), ...others, ...(t !== undefined && withTold(t)) };
     });
@@ -129,7 +129,7 @@ async function read(redis: Redis, keys: QueueKeys): Promise<StreamState> {
   return { stream, dead, inFlight, retries: await retries(redis, keys) };
 }
 
-/** Fails if the ZSET and the HASH have not the same names. */
+/** Reads the waiting retries. Throws if the ZSET and the HASH do not have the same names. */
 async function retries(redis: Redis, keys: QueueKeys): Promise<Waiting[]> {
   const isThere = (await redis.type(keys.retries)) === "zset";
   const names = isThere ? await redis.zrangeBuffer(keys.retries, "0", "-1") : [];
@@ -154,7 +154,7 @@ function withTold(trailer: Bytes): { readonly t?: Bytes; readonly f?: string } {
   return { ...(t !== "" && { t }), ...(f !== "" && { f }) };
 }
 
-/** A row for each entry, with the same other columns. */
+/** One row for each entry; the other columns are the same in all. */
 export function rowsOf<Others extends object>(
   ids: readonly string[],
   others: Others,

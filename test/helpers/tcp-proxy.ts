@@ -7,10 +7,10 @@ import { freePort } from "../../src/testing/free-port.ts";
 /** Which way bytes flow: a request from the client to Redis, a reply from Redis to the client. */
 export type Direction = "request" | "reply";
 
-/** What becomes of a chunk: it goes on (as if nothing was returned), is lost, or ends the connection. */
+/** What to do with a chunk: pass it on (the default), lose it, or end the connection. */
 export type Verdict = "forward" | "drop" | "cut";
 
-/** Looks at every chunk that arrives. A chunk may hold several commands, or a part of one. */
+/** Inspects a chunk, which may hold several commands, or a part of one. */
 export type Inspect = (chunk: Buffer, connection: ProxyConnection) => Verdict | void;
 
 /** Starts a proxy in front of the Redis at `url`, which is closed when the test has finished. */
@@ -20,13 +20,13 @@ export async function startProxy(url: string): Promise<TcpProxy> {
   return proxy;
 }
 
-/** A bad network between a client and Redis. Bytes keep their order, whatever else happens to them. */
+/** A bad network between a client and Redis. Whatever happens to the bytes, they keep their order. */
 export class TcpProxy {
-  /** How late bytes arrive, in milliseconds. May be changed at any time, for the chunks to come. */
+  /** How late bytes arrive, in milliseconds. A change applies to chunks that arrive later. */
   readonly delay: Record<Direction, number> = { request: 0, reply: 0 };
-  /** Is shown every chunk from the client. */
+  /** Called with every chunk from a client. */
   onRequest: Inspect | undefined;
-  /** Is shown every chunk from Redis. */
+  /** Called with every chunk from Redis. */
   onReply: Inspect | undefined;
 
   #target: URL;
@@ -49,7 +49,7 @@ export class TcpProxy {
     return proxy;
   }
 
-  /** What to give to a client instead of Redis's own URL. */
+  /** The URL to give to a client in place of Redis's own. */
   get url(): string {
     const url = new URL(this.#target);
     url.hostname = "127.0.0.1";
@@ -61,7 +61,7 @@ export class TcpProxy {
     return this.#port;
   }
 
-  /** The connections that exist now, in the order in which they came. */
+  /** The open connections, in the order in which they were opened. */
   get connections(): ProxyConnection[] {
     return [...this.#connections];
   }
@@ -71,7 +71,7 @@ export class TcpProxy {
     return this.#lastId;
   }
 
-  /** Leads new connections to another Redis, as a name that is moved does. Those that exist stay. */
+  /** Sends new connections to another Redis, as a changed DNS name does. Open connections stay. */
   moveTo(url: string): void {
     this.#target = new URL(url);
   }
@@ -89,23 +89,22 @@ export class TcpProxy {
   /**
    * Loses all bytes in these directions, on all connections, until {@link TcpProxy.forward}.
    *
-   * Sockets stay open, and neither side learns of the other's end: a connection that is half-open.
+   * Sockets stay open, and neither side learns when the other one closes: the connections are half-open.
    */
   swallow(...directions: Direction[]): void {
     for (const direction of bothUnless(directions)) this.#swallowed.add(direction);
   }
 
-  /** Ends {@link TcpProxy.swallow}. What was lost stays lost. */
+  /** Ends {@link TcpProxy.swallow}. Lost bytes stay lost. */
   forward(): void {
     this.#swallowed.clear();
   }
 
   /**
-   * Loses the reply to the next request that holds these bytes: Redis does it, the client never knows.
+   * Loses the reply to the next request that holds these bytes: Redis carries it out, and the client never learns.
    *
-   * Resolves when the reply has come and is lost. The connection is then cut, or with `"swallow"`
-   * stays open but silent. The reply is taken to be the next chunk on the same connection, so there
-   * should be nothing else under way.
+   * Resolves when the reply has arrived and is lost. The connection is then cut, or with `"swallow"` stays open but
+   * silent. The next chunk on the same connection counts as the reply, so nothing else should be under way on it.
    */
   loseReplyTo(bytes: string | Buffer, how: "cut" | "swallow" = "cut"): Promise<ProxyConnection> {
     return new Promise((resolve) => {
@@ -113,7 +112,7 @@ export class TcpProxy {
     });
   }
 
-  /** Refuses new connections (ECONNREFUSED). Those that exist are left alone. */
+  /** Refuses new connections (ECONNREFUSED). Open connections stay. */
   refuse(): void {
     this.#server?.close();
     this.#server = undefined;
@@ -179,7 +178,7 @@ interface Loss {
   connection: ProxyConnection | undefined;
 }
 
-/** What a connection asks its proxy. */
+/** What a connection asks of its proxy. */
 interface Rules {
   delay(direction: Direction): number;
   isSwallowed(direction: Direction): boolean;
@@ -189,9 +188,9 @@ interface Rules {
 
 /** One client's connection through the proxy. */
 export class ProxyConnection {
-  /** Counts from 1, in the order in which connections came. */
+  /** Connections are numbered from 1 in the order in which they were opened. */
   readonly id: number;
-  /** How late this connection's bytes arrive, in place of the proxy's delay. */
+  /** How late this connection's bytes arrive, in milliseconds. Overrides the proxy's delay. */
   readonly delay: Partial<Record<Direction, number>> = {};
   readonly #client: Socket;
   readonly #upstream: Socket;
@@ -207,13 +206,13 @@ export class ProxyConnection {
     this.#pipe("reply", upstream, client);
   }
 
-  /** Closes it on both sides. */
+  /** Closes the connection on both sides. */
   cut(): void {
     this.#client.destroy();
     this.#upstream.destroy();
   }
 
-  /** Resets it (RST) on both sides. */
+  /** Resets the connection (RST) on both sides. */
   reset(): void {
     this.#client.resetAndDestroy();
     this.#upstream.resetAndDestroy();
@@ -224,12 +223,12 @@ export class ProxyConnection {
     for (const direction of bothUnless(directions)) this.#swallowed.add(direction);
   }
 
-  /** Holds up what comes from the client until {@link ProxyConnection.letGo}. */
+  /** Holds back the client's bytes until {@link ProxyConnection.letGo}. */
   hold(): void {
     this.#client.pause();
   }
 
-  /** Ends {@link ProxyConnection.hold}: what was held up goes on in its order. */
+  /** Ends {@link ProxyConnection.hold}: the held bytes go on in their order. */
   letGo(): void {
     this.#client.resume();
   }
@@ -242,7 +241,7 @@ export class ProxyConnection {
     const line = new DelayLine();
     const deliver = (action: () => void): void => {
       line.push(this.delay[direction] ?? this.#rules.delay(direction), () => {
-        // Asked again, as it may have been under way when the network went dark.
+        // Check again: the chunk may have been delayed when the network went dark.
         if (!this.#isSwallowed(direction) && to.writable) action();
       });
     };
@@ -263,7 +262,7 @@ export class ProxyConnection {
   }
 }
 
-/** Does things later, in the order in which they came. */
+/** Runs actions later, in the order in which they were pushed. */
 class DelayLine {
   readonly #waiting: { dueAt: number; action: () => void }[] = [];
   #timer: NodeJS.Timeout | undefined;
@@ -273,7 +272,7 @@ class DelayLine {
       action();
       return;
     }
-    // A delay that was shortened does not let later things overtake earlier ones.
+    // A shorter delay must not let an action overtake an earlier one.
     const earliest = this.#waiting.at(-1)?.dueAt ?? 0;
     this.#waiting.push({ dueAt: Math.max(earliest, performance.now() + delay), action });
     if (this.#waiting.length === 1) this.#sleep();

@@ -30,14 +30,14 @@ interface Point {
   readonly value: number | { readonly count: number; readonly sum?: number };
 }
 
-/** What is set up in the SDK besides. */
+/** Further settings of the SDK. */
 interface TelemetrySetup {
-  /** Defaults to one that knows `traceparent`. */
+  /** Defaults to one that carries `traceparent`. */
   readonly propagator?: TextMapPropagator;
   readonly processors?: readonly SpanProcessor[];
 }
 
-/** The real SDK, which keeps what it is told, with our instrumentation. Ends with the test. */
+/** The real SDK with our instrumentation; it records spans and metrics. Ends with the test. */
 export class Telemetry {
   readonly tracerProvider: BasicTracerProvider;
   readonly #spans = new InMemorySpanExporter();
@@ -68,17 +68,17 @@ export class Telemetry {
     });
   }
 
-  /** The spans that have ended and have this name. */
+  /** The ended spans of this name. */
   named(name: string): ReadableSpan[] {
     return this.#spans.getFinishedSpans().filter((span) => span.name === name);
   }
 
-  /** The names of all spans that have ended, in that order. */
+  /** The names of the ended spans, in the order in which they ended. */
   get names(): string[] {
     return this.#spans.getFinishedSpans().map(({ name }) => name);
   }
 
-  /** What a metric says now. */
+  /** The current points of a metric. */
   async points(metric: string): Promise<readonly Point[]> {
     this.#points.reset();
     await this.#meterProvider.forceFlush();
@@ -91,7 +91,7 @@ export class Telemetry {
   }
 }
 
-/** What goes with messages: `traceparent`, as in the W3C's Trace Context. */
+/** Carries `traceparent` with messages, as in the W3C's Trace Context. */
 const w3c: TextMapPropagator = {
   inject: (from, carrier, setter) => {
     const span = trace.getSpanContext(from);

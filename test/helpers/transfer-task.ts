@@ -16,10 +16,10 @@ function report(error: Error): never {
   throw error;
 }
 
-/** Sweeps all the time. */
+/** Sweeps every 50 ms. */
 export const OFTEN = { ordinary: 50, deaf: 50 };
 
-/** Practically never sweeps unasked. */
+/** Does not sweep during a test unless it is asked to. */
 export const SELDOM = { ordinary: 3_600_000, deaf: 3_600_000 };
 
 interface TransferTaskOptions {
@@ -31,8 +31,8 @@ interface TransferTaskOptions {
 }
 
 /**
- * A transfer task by itself, which sweeps more often than those of a client: nobody waits half a minute.
- * An error that it reports fails the test. It ends with the test.
+ * Starts a transfer task by itself, with a sweep interval that a test can wait for. An error that it reports fails the
+ * test. It ends with the test.
  */
 export function startTransferTask(
   name: string,

@@ -2,6 +2,7 @@ import { readFile } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
 import { queueKeys } from "../../src/queue/keys.ts";
+import { newAclUser } from "../helpers/acl-user.ts";
 import { expectEachOnce } from "../helpers/ledger.ts";
 import { newLine } from "../helpers/delayline.ts";
 import { eventually } from "../helpers/eventually.ts";
@@ -291,7 +292,7 @@ describeRedisson(
   NEWEST,
 );
 
-/** A user with the rules of docs/operations.md, and what docs/redisson/guide.md adds; answers the URL. */
+/** A user with the rules of docs/operations.md, and what docs/redisson/guide.md adds; returns the URL. */
 async function newUser(name: string): Promise<string> {
   const rulesIn = async (page: string, title: RegExp) => {
     const text = await readFile(new URL(`../../${page}`, import.meta.url), "utf8");
@@ -302,13 +303,7 @@ async function newUser(name: string): Promise<string> {
     ...(await rulesIn("docs/operations.md", /^## Access rules/m)),
     ...(await rulesIn("docs/redisson/guide.md", /^## Access rules/m)),
   ];
-  const user = uniqueName("user");
-  const admin = newRedis();
-  await admin.call("ACL", "SETUSER", user, "on", ">secret", "resetkeys", "resetchannels", ...rules);
-  onTestFinished(async () => void (await admin.call("ACL", "DELUSER", user)));
-  const url = new URL(redisUrl());
-  url.username = user;
-  url.password = "secret";
+  const { url } = await newAclUser(newRedis(), rules);
   return url.href;
 }
 

@@ -131,7 +131,7 @@ const samples = [
 ];
 
 describe.each(samples)("the error $code", ({ type, error, code, message }) => {
-  test("has its class, its name, a stable code, and says what was being done", () => {
+  test("has its class, its name and a stable code, and says what was being done", () => {
     expect(error).toBeInstanceOf(type);
     expect(error).toBeInstanceOf(DelaylineError);
     expect(error).toBeInstanceOf(Error);
@@ -223,11 +223,11 @@ describe("a RedisError", () => {
 });
 
 describe("an OfferError says what is known", () => {
-  test("refused by Redis: not stored", () => {
+  test('refused by Redis: stored is "no"', () => {
     expect(new OfferError("cannot", refusal("OOM full")).stored).toBe("not-stored");
   });
 
-  test("no answer: unknown", () => {
+  test('no reply: stored is "unknown"', () => {
     expect(new OfferError("cannot", new Error("Connection is closed.")).stored).toBe("unknown");
   });
 });
@@ -302,7 +302,7 @@ const told = (error: AnyDelaylineError) => {
   }
 };
 
-test("a code tells which error it is, also to TypeScript", () => {
+test("the code identifies the error, in TypeScript as well", () => {
   expectTypeOf<AnyDelaylineError["code"]>().toEqualTypeOf<ErrorCode>();
   expectTypeOf<DelaylineEvents["error"]>().toEqualTypeOf<[error: AnyDelaylineError]>();
   for (const { error } of samples) expect(() => told(error as AnyDelaylineError)).not.toThrow();

@@ -12,9 +12,9 @@ import type { Contest } from "../workload.ts";
 import { LATER } from "./later.ts";
 
 /**
- * A crowd that becomes due at once: how fast does one worker get it, and can others still use Redis?
+ * Many messages fall due at once: how fast does one worker get them, and can others still use Redis?
  *
- * A few messages with later deadlines are there too; offering them shows how long the crowd will take.
+ * A few messages have later deadlines; offering them shows how long offering the many will take.
  */
 export const burst: Contest = {
   name: "burst",

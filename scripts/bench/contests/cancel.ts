@@ -5,7 +5,7 @@ import type { ProducerMethods } from "../programs/producer.ts";
 import type { Contest } from "../workload.ts";
 import { LATER } from "./later.ts";
 
-/** Messages that need not be delivered any more, named by a key of the user's. */
+/** Cancels messages by their business keys. */
 export const cancel: Contest = {
   name: "cancel",
   title: "cancelling by key, in random order, 100 in flight",

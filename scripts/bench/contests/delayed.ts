@@ -29,7 +29,7 @@ export const delayed: Contest = {
 async function withDelayed(size: number, round: ContestRound): Promise<Figure[]> {
   const { peer, isQuick, patience } = round;
   const progress = (doing: string) => round.progress(`${size} delayed: ${doing}`);
-  // What takes longer with every message in the queue would take minutes otherwise.
+  // Otherwise work that grows with the number of messages in the queue would take minutes.
   const isSlow = peer.startsWith("redisson") && size > 500_000;
   const [count, window] = isQuick ? [1000, 1000] : [isSlow ? 1000 : 10_000, 5000];
   const notes = isSlow ? { note: `${count.toLocaleString("en")} falling due` } : {};
@@ -124,8 +124,7 @@ function figuresOf(size: number, measured: Measured, notes: { readonly note?: st
 const LONGEST_FILLING = 60_000;
 
 /**
- * Offers messages that stay; answers how long it took in milliseconds, or undefined if it was told
- * not to go on.
+ * Offers messages that stay delayed; returns how long it took in milliseconds, or undefined if it was told to stop.
  */
 async function fill(
   producer: Program<ProducerMethods>,

@@ -17,7 +17,7 @@ export const memory: Contest = {
       await using server = await BenchServer.start();
       await using producer = await Program.start<ProducerMethods>("producer");
       await producer.call("open", peer, server.url);
-      // First a few, for everything that does not depend on their number.
+      // First a few messages, for everything that does not depend on their number.
       const plan = { first: 0, count: 500, due: LATER, payloadBytes };
       await producer.call("offerInBulk", plan, 500);
       const before = await server.usedMemory();

@@ -24,7 +24,7 @@ export const offers: Contest = {
     ): Promise<Figure> => {
       progress(`${count} ${name}`);
       let took = NaN;
-      // First as many as it takes until the functions are compiled.
+      // First as many messages as it takes until the functions are compiled.
       for (const size of [Math.min(count, WARM_UP), count]) {
         const { duration } = await offer({ first, count: size, due: LATER });
         first += size;
@@ -35,7 +35,7 @@ export const offers: Contest = {
     return [
       await figure("one by one", oneByOne, (plan) => producer.call("offerBusily", plan, 1)),
       await figure("100 in flight", inFlight, (plan) => producer.call("offerBusily", plan, 100)),
-      // What suits all of them best: large calls wait for each other, small ones cost more.
+      // The size that suits all libraries best: large calls wait for each other, small ones cost more.
       await figure("in bulk, 4 calls of 250 in flight", inBulk, (plan) =>
         producer.call("offerInBulk", plan, 250, 4),
       ),

@@ -13,7 +13,7 @@ export const workers: Contest = {
     const count = isQuick ? 1500 : 5000;
     const figures: Figure[] = [];
     for (const clients of isQuick ? [1, 50] : [1, 10, 50]) {
-      // More processes than that would measure how the system shares its processors out.
+      // More processes than that would measure how the system shares out its processors.
       const workerProcesses = Math.min(clients, isQuick ? 2 : 10);
       const { offering, delivering, lateness, lost } = await deliverLater(
         {

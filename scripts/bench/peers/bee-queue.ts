@@ -14,7 +14,7 @@ export const beeQueue: Peer = {
   },
 
   async openWorker(url, concurrency, onMessage) {
-    // The debounce is a second by default: what is due in that second after another waits for it.
+    // The debounce is a second by default: a message that is due within a second of another one waits for it.
     const queue = await connect(url, { activateDelayedJobs: true, delayedDebounce: 1 });
     queue.process(concurrency, async ({ data }) => onMessage(data));
     return queue;

@@ -3,10 +3,10 @@ import type { Peer } from "./peer.ts";
 
 export type PeerName = keyof typeof PEERS;
 
-/** Something of each library. */
+/** A value for each library. */
 export type ByPeer<Values> = Readonly<Record<PeerName, Values>>;
 
-/** A program loads only the one that it is about. */
+/** A program loads only the library that it measures. */
 const PEERS = {
   delayline: async () => (await import("./delayline.ts")).delayline,
   bullmq: async () => (await import("./bullmq.ts")).bullmq,
@@ -15,7 +15,7 @@ const PEERS = {
   "redisson-java": async () => (await import("./redisson-java.ts")).redissonInJava,
 } satisfies Record<string, () => Promise<Peer>>;
 
-/** Redisson itself is among them where it has been built (`npm run build:java`). */
+/** Redisson in Java is included if it has been built (`npm run build:java`). */
 export const PEER_NAMES = (Object.keys(PEERS) as PeerName[]).filter(
   (name) => name !== "redisson-java" || isJavaBuilt(),
 );

@@ -12,9 +12,9 @@ export interface Peer {
   /** A client that offers, and moves nothing. */
   openProducer(url: string): Promise<PeerProducer>;
   /**
-   * A client that moves what is due and takes it.
+   * A client that moves and takes due messages.
    *
-   * @param concurrency how many messages it may have in hand at once.
+   * @param concurrency how many messages it may handle at once.
    */
   openWorker(url: string, concurrency: number, onMessage: OnMessage): Promise<PeerWorker>;
   /** Where consumers acknowledge what they have handled. */

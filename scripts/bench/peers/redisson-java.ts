@@ -14,8 +14,8 @@ import {
 } from "./peer.ts";
 
 /*
- * Redisson itself, in a Java process; see Bench.java. Its cancelling (a search in the LIST) would take
- * hours, and its workers would be dozens of Java processes: it takes no part in these contests.
+ * Redisson itself, in a Java process; see Bench.java. It is left out of two contests: cancelling, a search in the LIST,
+ * would take hours, and its workers would be dozens of Java processes.
  */
 export const redissonInJava: Peer = {
   title: "Redisson (Java)",
@@ -35,7 +35,7 @@ export const redissonInJava: Peer = {
     },
 
     async openWorker(url, concurrency) {
-      // One for each that waits, and some for the transfers.
+      // One connection for each waiting call, and some for the transfers.
       const worker = new Worker(await Java.start(url, concurrency + 8));
       await worker.start(concurrency);
       return worker;
@@ -58,7 +58,7 @@ class Java {
   }
 
   static async start(url: string, connections: number): Promise<Java> {
-    // As java runs where nobody says otherwise.
+    // With Java's default settings.
     const process = await RedissonProcess.start(NEWEST_REDISSON, []);
     return new Java(process, await process.connect(url, connections));
   }
@@ -109,7 +109,7 @@ class Producer implements ForeignProducer {
     { due, payloadBytes = 100, first, count }: OfferPlan,
     how: object,
   ): Promise<Offered> {
-    // All but the number that a payload begins with.
+    // The payload without the number that it begins with.
     const filler = makePayload(0, payloadBytes).slice(2);
     const plan = { first, count, ...due, payloadBytes, filler, ...how };
     const { deadlines, duration } = await this.#java.call<OfferedInJava>("benchOffer", plan);

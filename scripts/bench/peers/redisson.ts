@@ -11,10 +11,10 @@ import {
 } from "./peer.ts";
 
 /*
- * What Redisson's RDelayedQueue and RBlockingQueue (Java, 3.21.1 and later) do in Redis, written anew
- * for Node.js: the same structures, the same commands at the same moments. It says nothing about
- * Java. Timers are exact to the millisecond, consumers send their next BLPOP before the last is
- * answered, and calls of one turn are pipelined, all of which is in its favour.
+ * What Redisson's RDelayedQueue and RBlockingQueue (Java, 3.21.1 and later) do in Redis, rewritten for Node.js: the same
+ * structures, the same commands at the same moments. It says nothing about Java. Timers are exact to the millisecond,
+ * consumers send their next BLPOP before the reply to the last, and calls of one turn are pipelined; all of this is in
+ * its favour.
  */
 export const redisson: Peer = {
   title: "Redisson's algorithm",

@@ -95,7 +95,7 @@ const methods = {
       if (wait > 1) await sleep(wait);
       const delay = minDelay + Math.floor(Math.random() * (maxDelay - minDelay + 1));
       offers.push(queue.offer(messageOf(number, delay), delay));
-      // Those of one turn would share a script, and more so the slower the machine is.
+      // Offers of one turn would share a script, and more of them the slower the machine is.
       await setImmediate();
     }
     await Promise.all(offers);

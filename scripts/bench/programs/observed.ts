@@ -110,7 +110,7 @@ const methods = {
   },
 
   async close(): Promise<void> {
-    // What was counted is answered first.
+    // Let the reply to the measured call go out first.
     await sleep(0);
     await line.close();
   },

@@ -26,7 +26,7 @@ class Prober {
 
   async stop(): Promise<Pings> {
     clearInterval(this.#interval);
-    // The last answer to come: those before it have come then.
+    // The last reply; all earlier ones have arrived by then.
     await this.#redis.quit();
     return { sentAt: Float64Array.from(this.#sentAt), waits: Float64Array.from(this.#waits) };
   }

@@ -18,8 +18,8 @@ class Producer implements ForeignProducer {
   }
 
   /**
-   * Offers so many messages per second, evenly spread, each in a turn of the event loop of its own as
-   * those of separate requests are, so that no two of them travel together.
+   * Offers a number of messages per second, evenly spread, each in a turn of the event loop of its own, as separate
+   * requests would, so that no two of them are sent together.
    */
   offerSteadily(plan: OfferPlan, perSecond: number): Promise<Offered> {
     return this.#offer(plan, async (messages, note) => {

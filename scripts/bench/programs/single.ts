@@ -74,8 +74,7 @@ const methods = {
   },
 
   /**
-   * Offers messages that are all due at one instant, which it answers (epoch milliseconds). This
-   * process then moves them.
+   * Offers messages that are all due at one instant, and returns that (epoch ms). This process then moves them.
    */
   async offerForOneInstant(count: number, inMilliseconds: number): Promise<number> {
     const queue = offers();
@@ -91,7 +90,7 @@ const methods = {
   },
 
   async close(): Promise<void> {
-    // What was counted is answered first.
+    // Let the reply to the measured call go out first.
     await sleep(0);
     await line.close();
   },

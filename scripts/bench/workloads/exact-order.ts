@@ -7,8 +7,8 @@ import { redisson } from "../peers/redisson.ts";
 import type { Workload } from "../workload.ts";
 
 /**
- * With `interop: "redisson"` each message that leaves is removed from the insertion-order LIST at once.
- * How fast does a crowd drain, beside Redisson's algorithm, which searches the LIST for each?
+ * With `interop: "redisson"` each message that leaves is removed from the insertion-order LIST at once. How fast do many
+ * due messages drain, compared with Redisson's algorithm, which searches the LIST for each?
  */
 export const exactOrder: Workload = {
   name: "exact",

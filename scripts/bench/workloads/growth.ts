@@ -6,12 +6,11 @@ import { makeOrder } from "../order.ts";
 import type { Workload } from "../workload.ts";
 
 /**
- * What it costs Redis to move a message, by the number of messages that are delayed.
+ * What it costs Redis to move a message, by the number of delayed messages.
  *
- * N messages are offered in random order of their deadlines. Three quarters of them are due at the
- * end of the offering, and are moved at full speed, while the others stay; this leaves enough dead
- * elements in the insertion order for one compaction, which counts too. Small queues are measured
- * several times over, for as many messages.
+ * N messages are offered in random order of their deadlines. Three quarters of them are due when all are offered, and are
+ * moved at full speed; the others stay. This leaves enough dead elements in the insertion order for one compaction, which
+ * is measured too. Small queues are measured repeatedly, for as many messages in all.
  */
 export const growth: Workload = {
   name: "growth",
@@ -67,7 +66,7 @@ async function fill(url: string, size: number): Promise<number> {
   const queue = line.getDelayedQueue(QUEUE);
   let due = 0;
   const perCall = 1000;
-  // What is due lies in the past already: on the server's clock, so that no delay could say it.
+  // The deadlines of due messages lie in the past of the server's clock, which no delay can express.
   const now = await line.serverTime();
   for (let first = 0; first < size; first += perCall) {
     const numbers = Array.from({ length: Math.min(perCall, size - first) }, (_, i) => first + i);
@@ -88,7 +87,7 @@ async function move({ redis, url }: BenchServer, due: number): Promise<void> {
   await using line = new Delayline({ redis: url });
   const queue = line.getBlockingQueue(QUEUE);
   while ((await redis.llen(queue.name)) < due) await sleep(20);
-  // Tidying may go on a little.
+  // Tidying may take a little longer.
   await sleep(200);
 }
 

@@ -28,7 +28,7 @@ export const insertionOrder: Workload = {
     const offer = async () => {
       for (; offered < count; offered += 1000) {
         progress(`${taken} of ${count} taken`);
-        // Offering is faster, and would leave all the taking for the end.
+        // Offering is faster than taking, and would leave all the taking for the end.
         while (waiting() > 10 * standing) await sleep(5);
         await queue.offerMany(messages(1000, () => Math.random() * 1000));
       }
@@ -63,8 +63,8 @@ function messages(count: number, delay: () => number) {
 const limit = (live: number) => 2 * live + 3000;
 
 /**
- * Looks until told to stop. Answers the most elements that there were per live one, and the longest
- * time in a row for which there were more than should be.
+ * Looks until it is told to stop. Returns the highest number of elements per live one, and the longest time without a
+ * break for which there were more than there should be.
  */
 async function watch(
   redis: Redis,

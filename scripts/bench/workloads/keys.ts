@@ -19,14 +19,14 @@ export const keys: Workload = {
     const queue = line.getDelayedQueue(QUEUE);
     const instant = new Date((await line.serverTime()) + HOUR);
     await inSteps(size, async (number) => {
-      // Each tenth has the deadline of the others of its kind.
+      // Every tenth has the same deadline.
       const later = instant.getTime() + Math.random() * HOUR;
       const date = number % 10 === 0 ? instant : new Date(later);
       if (number % 100_000 === 0) progress(`${number} of ${size} offered`);
       await queue.offerAt(makeOrder(number), date, { key: keyOf(number) });
     });
 
-    // Of both kinds in turns.
+    // Both kinds in turn.
     const chosen = Array.from({ length: count }, (_, i) => {
       const tenth = Math.floor((Math.random() * size) / 10);
       return keyOf(10 * tenth + (i % 2));
@@ -49,7 +49,7 @@ export const keys: Workload = {
         { name: `${name}, p99`, value: percentile(times, 99), unit: "us", goal: { atMost: 1000 } },
       );
     }
-    // Pages of those that read many.
+    // The pages of calls that read many messages.
     const pages: Record<string, () => Promise<unknown>> = {
       "contains, each page": () => queue.contains("no such payload"),
       "soonest, each page": () => readAll(queue.soonest(Math.min(size, 100_000))),
@@ -99,7 +99,7 @@ export const keyMemory: Workload = {
       await ready.clear();
     };
 
-    // Everything is there that does not depend on the number.
+    // By now everything that does not depend on the number exists.
     await inSteps(live, (number) => offer(number, DAY));
     await passThrough(live, 10_000);
     const before = await server.usedMemory();

@@ -17,7 +17,7 @@ export const memory: Workload = {
     ] as const) {
       progress(`payloads of ${bytes} bytes`);
       await using server = await BenchServer.start();
-      // The scripts are loaded, and everything else is there that does not depend on the number.
+      // By now the scripts are loaded, and everything else that does not depend on the number exists.
       await fill(server.url, 100, bytes);
       await server.redis.flushall();
       const before = await server.usedMemory();

@@ -2,6 +2,7 @@ import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { BenchServer } from "../bench-server.ts";
 import type { Figure } from "../figure.ts";
+import { median } from "../median.ts";
 import { Program } from "../program.ts";
 import type { Effort, ObservedMethods } from "../programs/observed.ts";
 import type { Workload } from "../workload.ts";
@@ -18,12 +19,12 @@ const WORKS: Readonly<Record<string, (program: Observed, count: number) => Promi
 };
 
 /**
- * What observing costs a process: nobody listens, or OpenTelemetry does, which makes a span of everything. It is held
- * against an older build that cannot be observed, whose directory `BENCH_BASELINE` names (a work tree of the older commit,
- * built there); without that, against this one with nobody listening.
+ * What observing costs a process: without a listener, or with OpenTelemetry, which makes a span of everything. The
+ * baseline is an older build that cannot be observed, in the directory `BENCH_BASELINE` (a work tree of the older commit,
+ * built there), or else this build without a listener.
  *
- * All work in turn, a slice each, so that what else the machine does meanwhile hits all of them. What is compared
- * is the time of the processor for the slices of one turn, and of all turns the median.
+ * The builds take turns of one slice each, so that the load of the machine affects all of them. It compares the processor
+ * times within each turn, and reports the median of all turns.
  */
 export const observing: Workload = {
   name: "observing",
@@ -49,7 +50,7 @@ export const observing: Workload = {
       for (let turn = 0; turn < turns; turn++) {
         progress(`${work}: ${turn + 1} of ${turns}`);
         for (let i = 0; i < programs.length; i++) {
-          // Each comes first in its turn.
+          // A different one starts each turn.
           const which = (turn + i) % programs.length;
           efforts[which]?.push(await run(programs[which] as Observed, count));
         }
@@ -69,10 +70,6 @@ export const observing: Workload = {
 /** How many times as much some have cost as the others of the same turns. */
 function price(efforts: readonly Effort[], others: readonly Effort[]): number {
   return median(efforts.map(({ cpu }, i) => cpu / (others[i]?.cpu ?? NaN)));
-}
-
-function median(values: readonly number[]): number {
-  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? NaN;
 }
 
 /** Messages before the measured ones, until the program's functions are compiled. */

@@ -5,8 +5,8 @@ import { Staff } from "../staff.ts";
 import type { Workload } from "../workload.ts";
 
 /**
- * What processes send that wait. Every client asks each of its connections for a sign of life once a second, which is
- * `time` and `ping`, and sends a block every two seconds: the ordinary queue shows how much that is.
+ * What idle processes send. Every client checks each of its connections once a second (`time`, `ping`) and sends a block
+ * every two seconds; the ordinary queue shows how much that is.
  */
 export const partitionIdle: Workload = {
   name: "partition-idle",
@@ -27,7 +27,7 @@ export const partitionIdle: Workload = {
         const crew = { masters: 1, processes: PROCESSES, concurrency: 10 };
         const plan = { ...crew, kind, partitions, isExclusive };
         await using staff = await Staff.start(plan);
-        // It has a connection that gives signs of life, too.
+        // The producer's connection would be checked, too.
         await staff.producer.call("close");
         const commands = await SentCommands.start(staff.site);
         await sleep(seconds * 1000);

@@ -59,7 +59,7 @@ async function busiest(
             name: "  scripts of a node, percent off the mean",
             value: farthest,
             unit: "",
-            // Blocks depend on who waits where, scripts on where the messages are.
+            // Blocks depend on which process waits where, scripts on where the messages are.
             ...(masters > 1 && { goal }),
           },
         ] satisfies Figure[])),

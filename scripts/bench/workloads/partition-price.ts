@@ -6,8 +6,8 @@ import { Staff } from "../staff.ts";
 import type { Round, Workload } from "../workload.ts";
 
 /**
- * Whether the ordinary queue pays for partitions: this build of the library beside an older one, whose directory
- * `BENCH_BASELINE` names (a work tree of the older commit, built there).
+ * Whether the ordinary queue pays for partitions: this build compared with an older one, in the directory
+ * `BENCH_BASELINE` (a work tree of the older commit, built there).
  */
 export const partitionPrice: Workload = {
   name: "partition-price",

@@ -81,7 +81,7 @@ export const partitionChange: Workload = {
       [8, 3],
     ] as const) {
       progress(`from ${from} to ${to}`);
-      // Let it come to rest.
+      // Let the work of the last round end.
       await sleep(500);
       await server.resetStats();
       const before = await server.processorTime();

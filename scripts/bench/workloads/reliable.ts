@@ -106,7 +106,7 @@ async function steadily(kind: Kind, { isQuick, progress }: Round, pace: Pace): P
   await using line = new Delayline({ redis: server.url });
   const queue = offeringTo(line, kind);
   progress(`${kind}: ${name}`);
-  // Connections are made, functions compiled.
+  // Open connections, and let functions be compiled.
   const warmUp = consume(line, kind, 20, concurrency);
   for (let i = 0; i < 20; i++) await queue.offer(makeOrder(i), 0);
   await warmUp;
@@ -184,7 +184,7 @@ async function consume(
     const handler = ({ number }: Order): void => {
       onMessage(number);
       left--;
-      // What was handled last is acknowledged then.
+      // By then the last messages are acknowledged.
       if (left === 0) subscription.close().then(resolve, reject);
     };
     const subscription =

@@ -15,7 +15,7 @@ export class Iteration<T> implements Consumer {
   #running = 0;
   #end: () => void = () => {};
 
-  /** `take` rejects with a {@link ClosedError} when there is nothing more to take, or with the signal's reason, which is one. */
+  /** `take` ends the loop by rejecting with a {@link ClosedError}: the reason of its signal is one. */
   constructor(take: (stopping: AbortSignal) => Promise<T>) {
     this.#take = take;
     this.ended = new Promise((resolve) => (this.#end = resolve));
@@ -25,7 +25,7 @@ export class Iteration<T> implements Consumer {
     return this.#running;
   }
 
-  /** Ends the wait for the next message: before it, a call may wait for a Redis that is down. */
+  /** Ends the wait for the next message, and with it any call that waits for a Redis that is down. */
   stop(): void {
     this.#stopping.abort(new ClosedError("the client"));
   }

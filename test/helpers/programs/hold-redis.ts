@@ -1,7 +1,5 @@
 /**
- * A program that starts a Redis, tells about it, and then ends as its argument says.
- *
- * It never calls `stop`.
+ * A program that starts a Redis, sends its pid and port, and then ends as its argument says. It never calls `stop`.
  */
 import { hangUp, tell } from "../../../scripts/child/parent.ts";
 import { startRedis } from "../../../src/testing/index.ts";
@@ -16,7 +14,7 @@ if (end === "throw") {
   });
 }
 if (end === "exit") setImmediate(() => process.exit(3));
-// Nothing but the Redis is left then, which must not keep the process alive.
+// Only the Redis is left then. It must not keep the process alive.
 if (end === "return") hangUp();
 // "wait": the open IPC channel keeps the process alive until somebody kills it.
 if (end === "wait") process.on("message", () => {});

@@ -1,11 +1,11 @@
 /**
- * A process that handles the messages of a reliable queue as its `MODE` says, and tells of each:
+ * A process that handles the messages of a reliable queue as its `MODE` says, and reports each of them:
  *
- * - `slow`: each takes a few milliseconds.
- * - `fail`: each fails.
- * - `poison`: a message "poison" ends the process, others take a while.
- * - `block`: the first message blocks the event loop for `BLOCK` milliseconds, and is then acknowledged by hand.
- * - `hold`: each is kept for ever.
+ * - `slow`: each handler takes a few milliseconds.
+ * - `fail`: each handler fails.
+ * - `poison`: a message "poison" kills the process; others take 20 ms.
+ * - `block`: each handler blocks the event loop for `BLOCK` milliseconds, and then acknowledges by hand.
+ * - `hold`: no handler ever ends.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { Redis } from "ioredis";
@@ -40,7 +40,7 @@ queue.subscribe(
   async (payload, delivery) => {
     const at = await serverTime(redis);
     const told = { id: delivery.id, payload, attempt: delivery.attempt, at };
-    // Sent before whatever comes.
+    // Reported before the handler does anything else.
     await tell({ kind: "start", ...told });
     if (MODE === "hold") await new Promise(() => {});
     if (MODE === "fail") throw new Error("fails");
@@ -49,7 +49,7 @@ queue.subscribe(
       const { signal } = delivery;
       const until = performance.now() + Number(BLOCK);
       while (performance.now() < until);
-      // Timers that were due come first.
+      // Let timers that became due meanwhile run first.
       await sleep(1);
       const isAcked = await delivery.ack();
       await tell({ kind: "acked", isAcked, isAborted: signal.aborted, ...told });

@@ -2,7 +2,7 @@ import { setTimeout } from "node:timers/promises";
 import { tell } from "../../../scripts/child/parent.ts";
 import { Delayline } from "../../../src/index.ts";
 
-// Uses a client in every way, closes it, and is then expected to end by itself.
+// Offers, takes and subscribes, and closes the client. The process then has to end by itself.
 const [redis = "", name = ""] = process.argv.slice(2);
 const line = new Delayline({ redis });
 const delayed = line.getDelayedQueue<string>(name);

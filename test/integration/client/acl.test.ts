@@ -7,7 +7,8 @@ import { giveBack } from "../../../src/lua/ready/give-back.ts";
 import { run } from "../../../src/lua/script.ts";
 import { newLine } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
-import { newRedis, redisUrl, uniqueName } from "../../helpers/redis.ts";
+import { newAclUser } from "../../helpers/acl-user.ts";
+import { newRedis, uniqueName } from "../../helpers/redis.ts";
 import { offerAsRedisson, transferAsRedisson, type Layout } from "../../helpers/redisson.ts";
 
 /** A user who may do to the queue `name` what docs/operations.md says, and no more. */
@@ -17,14 +18,7 @@ async function newUser(admin: Redis, name: string): Promise<{ user: string; url:
   // The second block names the keys and channels of a queue in partitions.
   const blocks = Array.from(section.matchAll(/```\n(.*?)```/gs), ([, block = ""]) => block);
   const rules = blocks.join(" ").replaceAll("orders", name);
-  const user = uniqueName("user");
-  const words = rules.trim().split(/\s+/);
-  await admin.call("ACL", "SETUSER", user, "on", ">secret", "resetkeys", "resetchannels", ...words);
-  onTestFinished(async () => void (await admin.call("ACL", "DELUSER", user)));
-  const url = new URL(redisUrl());
-  url.username = user;
-  url.password = "secret";
-  return { user, url };
+  return await newAclUser(admin, rules.trim().split(/\s+/));
 }
 
 it("needs no more access than docs/operations.md says", async () => {

@@ -33,7 +33,7 @@ test.each([
   expect(await queue.snapshot()).toEqual(state);
 });
 
-test("which keys are there: nothing changes", async () => {
+test("asking which keys are there changes nothing", async () => {
   const queue = await newMoves();
   await queue.seed(state);
   const asked = ["key of g", "key of b", "no key"].map((key) => ({ key }));

@@ -38,7 +38,7 @@ describe.each([
   const orderWith = (...added: readonly Message[]) =>
     [...(isExact ? [] : [old]), late, ...added].map(element);
 
-  test("a key that is free: added, and in the index", async () => {
+  test("a free key: the message is added, and indexed", async () => {
     const queue = await newMoves();
     await queue.seed({ timeouts: [late.delayed], order: [element(late)] });
     expect(await offerOne(queue, later, "reject")).toEqual({ deadline: 3000, outcome: "added" });
@@ -50,7 +50,7 @@ describe.each([
     });
   });
 
-  test("without a key: added, and not in the index", async () => {
+  test("without a key: the message is added, and not indexed", async () => {
     const queue = await newMoves();
     const plain = message("p", 3000);
     await queue.seed(before);
@@ -92,7 +92,7 @@ describe.each([
     });
   });
 
-  test("keep: the new message at the old deadline", async () => {
+  test("keep: the new payload at the old deadline", async () => {
     const queue = await newMoves();
     await queue.seed(before);
     expect(await offerOne(queue, later, "keep")).toEqual({ deadline: 2000, outcome: "kept" });
@@ -104,7 +104,7 @@ describe.each([
     });
   });
 
-  test("sent a second time: nothing changes, and the first answer is given", async () => {
+  test("sent twice: nothing changes, and the reply is the first one", async () => {
     const queue = await newMoves();
     const replaced = { ...before, businessKeys: { [KEY]: indexEntry(old, 2, SINCE) } };
     await queue.seed(replaced);

@@ -36,7 +36,7 @@ describe.each([
     });
   });
 
-  test("sent a second time: nothing changes, and the first deadline is answered", async () => {
+  test("sent twice: nothing changes, and the reply is the first deadline", async () => {
     const queue = await newMoves();
     const before = { timeouts: [a.delayed], order: [element(a)] };
     await queue.seed(before);

@@ -19,7 +19,7 @@ describe.each([
 ])("a LIST of $order", ({ element }) => {
   const live = [a.delayed, b.delayed, c.delayed];
 
-  test("poll-oldest takes what was inserted first, and its key; what is dead goes by the way", async () => {
+  test("poll-oldest takes the message inserted first, with its key, and drops dead elements on the way", async () => {
     const queue = await newMoves();
     await queue.seed({ timeouts: live, order: [dead, b, c, a].map(element), businessKeys });
     expect(await oldest(queue, 1)).toEqual({ members: [bytes(b.member)], hasMore: true });
@@ -44,14 +44,14 @@ describe.each([
     expect(await queue.snapshot()).toEqual({ timeouts: [a.delayed], order: [element(a)] });
   });
 
-  test("poll-oldest looks at so many elements, and no more", async () => {
+  test("poll-oldest looks at a limited number of elements", async () => {
     const queue = await newMoves();
     await queue.seed({ timeouts: [a.delayed], order: [dead, dead, dead, a].map(element) });
     expect(await oldest(queue, 1)).toEqual({ members: [], hasMore: true });
     expect(await queue.snapshot()).toEqual({ timeouts: [a.delayed], order: [element(a)] });
   });
 
-  test("poll-newest-to puts what was inserted last before all that is ready", async () => {
+  test("poll-newest-to puts the message inserted last before all ready ones", async () => {
     const queue = await newMoves();
     await queue.seed({
       timeouts: live,
@@ -83,7 +83,7 @@ describe.each([
   });
 });
 
-test("nothing is there", async () => {
+test("finds nothing in an empty queue", async () => {
   const queue = await newMoves();
   expect(await oldest(queue, 1)).toEqual({ members: [], hasMore: false });
   expect(await newest(queue)).toEqual({ payload: undefined, hasMore: false });

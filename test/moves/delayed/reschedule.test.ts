@@ -40,7 +40,7 @@ describe.each([
     businessKeys: { "key of a": indexEntry(a), "key of b": indexEntry(b, 2, 1000) },
   };
 
-  test("sooner than all: it goes to the end of the order, and is published", async () => {
+  test("sooner than all others: goes to the end of the order, and is published", async () => {
     const queue = await newMoves();
     await queue.seed(before);
     const { deadline = NaN } = (await putOff(queue, b, 60_000)) ?? {};
@@ -53,7 +53,7 @@ describe.each([
     });
   });
 
-  test("later than all: nothing is published", async () => {
+  test("later than all others: publishes nothing", async () => {
     const queue = await newMoves();
     await queue.seed(before);
     const { deadline = NaN } = (await putOff(queue, a, FAR)) ?? {};
@@ -65,7 +65,7 @@ describe.each([
     });
   });
 
-  test("at an instant, be it in the past", async () => {
+  test("at an instant, even in the past", async () => {
     const queue = await newMoves();
     await queue.seed(before);
     expect(await change(queue, b, { deadline: 1000 })).toMatchObject({ deadline: 1000 });
@@ -78,7 +78,7 @@ describe.each([
     });
   });
 
-  test("now: it is due on the server's clock, and published", async () => {
+  test("now: due on the server's clock, and published", async () => {
     const queue = await newMoves();
     await queue.seed(before);
     const [earliest] = await queue.redis.time();
@@ -95,7 +95,7 @@ describe.each([
     });
   });
 
-  test("now, but due already: it keeps its place among those that are due", async () => {
+  test("now, but due already: keeps its place among the due messages", async () => {
     const queue = await newMoves();
     const [c, d] = [message("c", 1000, "key of c"), message("d", 1001, "key of d")];
     const due = {
@@ -108,7 +108,7 @@ describe.each([
     expect(await queue.snapshot()).toEqual(due);
   });
 
-  test("gone: nothing changes", async () => {
+  test("a message that is gone: nothing changes", async () => {
     const queue = await newMoves();
     await queue.seed(before);
     expect(await putOff(queue, gone, 60_000)).toBeUndefined();

@@ -108,7 +108,7 @@ describe.each(forms)("$name to a stream, a LIST of $order", ({ name, order, elem
     }
   });
 
-  test("a stream that is not there is made, but not by who knows the plain queue only", async () => {
+  test("a missing stream is created, but not by a process that knows the queue as plain", async () => {
     const queue = await newMoves();
     await queue.seed({ timeouts: [a.delayed, far.delayed], order: [a, far].map(element) });
     expect(await move(queue, toStream)).toMatchObject({ moved: 1, wentInto: "stream" });
@@ -126,7 +126,7 @@ describe.each(forms)("$name to a stream, a LIST of $order", ({ name, order, elem
     });
   });
 
-  test("nothing is due: the earlier of both heads is next", async () => {
+  test("nothing is due: the earlier of both heads is the next deadline", async () => {
     const queue = await newMoves();
     const seeded = {
       timeouts: [far.delayed],
@@ -153,7 +153,7 @@ describe.each(forms)("$name to a stream, a LIST of $order", ({ name, order, elem
     expect(await move(queue, toStream)).toMatchObject({ next: Infinity });
   });
 
-  test("ids of any length, and any score, make the address", async () => {
+  test("addresses are made from ids of any length, and any score", async () => {
     const queue = await newMoves();
     const addresses: Bytes[] = [];
     for (const score of [-Infinity, -1.5, 0, 1000.5, 2000]) {
@@ -180,7 +180,7 @@ describe.each(forms)("$name to a stream, a LIST of $order", ({ name, order, elem
     });
   });
 
-  test("what nobody can read goes to the quarantine", async () => {
+  test("unreadable members go to the quarantine", async () => {
     const queue = await newMoves();
     await queue.seed({
       timeouts: [[poison, 500], a.delayed, far.delayed],
@@ -241,7 +241,7 @@ describe.each(forms)("$name to a stream, a LIST of $order", ({ name, order, elem
     expect(await queue.snapshot()).toEqual(seeded);
   });
 
-  test("retries that are due come back to their group, behind the messages", async () => {
+  test("due retries come back to their group, behind the messages", async () => {
     const queue = await newMoves();
     const trailed = waitingRetry(message("t", 600), "others", 0, "the key");
     await queue.seed({
@@ -308,7 +308,7 @@ describe.each(forms)("$name to a stream, a LIST of $order", ({ name, order, elem
     expect(await queue.snapshot()).toMatchObject({ timeouts: [far.delayed], mover: "me" });
   });
 
-  test("the reply tells since when the oldest was due, retry or message", async () => {
+  test("the reply says since when the oldest was due, retry or message", async () => {
     const queue = await newMoves();
     await queue.seed({
       timeouts: [a.delayed],
@@ -322,7 +322,7 @@ describe.each(forms)("$name to a stream, a LIST of $order", ({ name, order, elem
     });
   });
 
-  test("who knows the plain queue only leaves the retries alone", async () => {
+  test("a process that knows the queue as plain leaves the retries alone", async () => {
     const queue = await newMoves();
     const waiting = {
       retries: [[back.name, 1000]] as const,
@@ -337,7 +337,7 @@ describe.each(forms)("$name to a stream, a LIST of $order", ({ name, order, elem
     });
   });
 
-  test("retries that lead to nothing are dropped, and their bytes are kept", async () => {
+  test("retries without a message are dropped, and their bytes are kept", async () => {
     const queue = await newMoves();
     const names: Bytes[] = ["no value", "", "\u0002x", `\u0007${"x".repeat(7)}w`, back.name];
     await queue.seed({
@@ -368,7 +368,7 @@ describe.each(forms)("$name to a stream, a LIST of $order", ({ name, order, elem
     });
   });
 
-  test("a retry that is refused stays, and is reported by the next run", async () => {
+  test("a refused retry stays, and is reported by the next run", async () => {
     const queue = await newMoves();
     await leaveRoomFor(2, queue);
     const second = waitingRetry(message("s", 600), "w", 1);
@@ -394,7 +394,7 @@ describe.each(forms)("$name to a stream, a LIST of $order", ({ name, order, elem
   });
 });
 
-test("keys of another type are refused before anything has changed", async () => {
+test("keys of another type are refused before anything changes", async () => {
   for (const key of ["retries", "retrying", "businessKeys"] as const) {
     const queue = await newMoves();
     const seeded = { timeouts: [a.delayed, b.delayed, far.delayed] };
@@ -407,7 +407,7 @@ test("keys of another type are refused before anything has changed", async () =>
   }
 });
 
-test("who may not drop retries brings none back, and moves nothing", async () => {
+test("a user who may not drop retries brings none back, and moves nothing", async () => {
   const server = await startOwnServer();
   for (const command of ["zrem", "hdel"]) {
     const queue = await newMoves(server.url);
@@ -424,7 +424,7 @@ test("who may not drop retries brings none back, and moves nothing", async () =>
   }
 });
 
-test("when memory is full messages and retries become entries all the same", async () => {
+test("with a full memory messages and retries still become entries", async () => {
   const server = await startOwnServer();
   const queue = await newMoves(server.url);
   const full = () => queue.redis.config("SET", "maxmemory-policy", "noeviction", "maxmemory", "1");
@@ -444,7 +444,7 @@ test("when memory is full messages and retries become entries all the same", asy
   expect(await queue.snapshot()).toEqual({ timeouts: [far.delayed], stream: [cameBack] });
 });
 
-test("what a reliable queue costs a plain one: EXISTS, where something moves", async () => {
+test("a plain queue pays one EXISTS for reliable ones, where something moves", async () => {
   const server = await startOwnServer();
   const queue = await newMoves(server.url);
   /** How often a transfer calls each command. */
@@ -475,7 +475,7 @@ describe.each(forms)(
   ({ name, order, element }) => {
     const script = { transfer, sweep }[name].stream[order];
 
-    test("who makes none fills the LIST again, and leaves retries alone", async () => {
+    test("a process that must not create the stream fills the LIST again, and leaves retries alone", async () => {
       const queue = await newMoves();
       await queue.seed({
         timeouts: [a.delayed, far.delayed],
@@ -495,7 +495,7 @@ describe.each(forms)(
       expect((await queue.snapshot()).stream).toBeUndefined();
     });
 
-    test("who makes none fills the stream as long as it is there", async () => {
+    test("a process that must not create the stream fills it while it exists", async () => {
       const queue = await newMoves();
       await queue.seed({ timeouts: [a.delayed], order: [element(a)], stream: [before] });
       expect(await move(queue, script, { makes: 0 })).toMatchObject({

@@ -54,7 +54,7 @@ describe.each([
   const tidy = untidy({ order: false, businessKeys: false });
   const dead = untidy({ order: !isExact, businessKeys: false });
 
-  test("the reply tells since when the oldest was due, but not before its offer", async () => {
+  test("the reply says since when the oldest was due, but not before its offer", async () => {
     const args = { limit: 100, grace: 0, claim: 0, task: "me", makes: 0 };
     const { redis, keys } = await newMoves();
     const java = packMember(Buffer.alloc(16, 0xff), Buffer.from("payload"));
@@ -68,7 +68,7 @@ describe.each([
     expect(await since([FAR, java])).toBeUndefined();
   });
 
-  test("what is due goes to the target, with its key; the rest stays", async () => {
+  test("due messages become ready and lose their keys; the rest stays", async () => {
     const queue = await newMoves();
     await queue.seed({
       timeouts: [a.delayed, b.delayed, far.delayed, further.delayed],
@@ -107,7 +107,7 @@ describe.each([
     expect(await queue.snapshot()).toEqual(before);
   });
 
-  test("no more than its limit, and no claim", async () => {
+  test("moves no more than its limit, and makes no claim", async () => {
     const queue = await newMoves();
     await queue.seed({ timeouts: [a.delayed, b.delayed], order: [a, b].map(element) });
     expect(await move(queue, { limit: 1, claim: 0 })).toEqual({
@@ -124,7 +124,7 @@ describe.each([
     });
   });
 
-  test("what nobody can read goes to the quarantine", async () => {
+  test("unreadable members go to the quarantine", async () => {
     const queue = await newMoves();
     await queue.seed({
       timeouts: [[poison, 500], a.delayed, far.delayed],
@@ -140,7 +140,7 @@ describe.each([
     });
   });
 
-  test("of a paused queue a sweep moves nothing", async () => {
+  test("a sweep moves nothing of a paused queue", async () => {
     const queue = await newMoves();
     const paused = {
       timeouts: [a.delayed, far.delayed],

@@ -70,7 +70,7 @@ const lists: QueueState = {
   ],
 };
 
-test("the LISTs and dead letters, from the head on, a few at a time", async () => {
+test("the LISTs and dead letters leave from the head on, a few at a time", async () => {
   const queue = await newMoves();
   await queue.seed({ ...lists, timeouts: [a.delayed] });
   const first = await drain(queue, 2);
@@ -144,7 +144,7 @@ test.each([1, 2, 100])("entries, for each group by itself, by %i", async (limit)
   expect(Object.keys(await queue.snapshot())).toEqual(["groups", "journal"]);
 });
 
-test("what is in flight stays as long as its consumer lives; then it goes, and the delivery is counted", async () => {
+test("entries in flight stay while their consumer lives; then they move, and the delivery counts", async () => {
   const queue = await newMoves();
   const { redis, keys } = queue;
   await queue.seed({ groups: ["g"] });
@@ -164,7 +164,7 @@ test("what is in flight stays as long as its consumer lives; then it goes, and t
   expect(await drain(queue)).toMatchObject({ number: 0, isMore: false, left: { inFlight: 1 } });
 });
 
-test("what is in flight and has been deleted is acknowledged", async () => {
+test("a deleted entry in flight is acknowledged", async () => {
   const queue = await newMoves();
   const { redis, keys } = queue;
   await queue.seed({ groups: ["g"] });
@@ -175,7 +175,7 @@ test("what is in flight and has been deleted is acknowledged", async () => {
   expect(Object.keys(await queue.snapshot())).toEqual(["groups", "journal"]);
 });
 
-test("a stream without groups: entries for all", async () => {
+test("a stream without groups yields entries for all", async () => {
   const queue = await newMoves();
   await queue.seed({ stream: [entryOf(a), entryOf(b, { g: "gone" })] });
   const { rows, left } = await drainAll(queue, 100);
@@ -183,7 +183,7 @@ test("a stream without groups: entries for all", async () => {
   expect(left).toEqual(NOTHING);
 });
 
-test("the greatest of all ids, in every key", async () => {
+test("the greatest stream id is handled in every key", async () => {
   const queue = await newMoves();
   const { redis, keys } = queue;
   const last = `${2n ** 64n - 1n}-${2n ** 64n - 1n}`;
@@ -195,7 +195,7 @@ test("the greatest of all ids, in every key", async () => {
   expect((await drain(queue)).left).toEqual(NOTHING);
 });
 
-test("any bytes in the streams: nothing is raised, and nothing is left", async () => {
+test("any bytes in the streams: no error, and nothing left", async () => {
   const random = new Random(Date.now() % 1_000_000_000);
   const values = [
     () => random.bytes(random.pick([0, 1, 7, 8, 16, 24, 255, 256])),
@@ -229,7 +229,7 @@ test("any bytes in the streams: nothing is raised, and nothing is left", async (
   }
 });
 
-test("what is refused changes nothing: a command, a type, a full memory", async () => {
+test("a refusal changes nothing: a command, a type, a full memory", async () => {
   const server = await startOwnServer();
   const admin = newRedis(server.url);
   const state = { ...lists, groups: ["g", "h"] };

@@ -27,7 +27,7 @@ test("the first fact stays", async () => {
   expect(await queue.snapshot()).toEqual({ partitions: first, channel: [first] });
 });
 
-test("a later one advances it, compared as numbers; an earlier one does not", async () => {
+test("a later fact replaces it, compared as numbers; an earlier one does not", async () => {
   const queue = await newMoves();
   expect(await advance(queue, second)).toBe(second);
   expect(await advance(queue, second.replace("moving", "stable"))).toBe(second);
@@ -36,7 +36,7 @@ test("a later one advances it, compared as numbers; an earlier one does not", as
   expect(await queue.snapshot()).toEqual({ partitions: third, channel: [second, third] });
 });
 
-test("it changes only from what was expected", async () => {
+test("the fact changes only from the expected one", async () => {
   const queue = await newMoves();
   expect(await change(queue, first, second)).toBe("");
   await create(queue, first);
@@ -46,7 +46,7 @@ test("it changes only from what was expected", async () => {
   expect(await queue.snapshot()).toEqual({ partitions: second, channel: [first, second] });
 });
 
-test("bytes that are no fact are advanced; another type is refused", async () => {
+test("bytes that are not a fact are replaced; another type is refused", async () => {
   const queue = await newMoves();
   await queue.seed({ partitions: "what is this" });
   expect(await create(queue, first)).toBe("what is this");
@@ -57,7 +57,7 @@ test("bytes that are no fact are advanced; another type is refused", async () =>
   await expect(read(other)).rejects.toThrow("WRONGTYPE");
 });
 
-test("who may not publish writes it all the same", async () => {
+test("a user who may not publish writes it all the same", async () => {
   const server = await startOwnServer();
   const queue = await newMoves(server.url);
   await queue.redis.acl("SETUSER", "default", "-publish");
@@ -74,7 +74,7 @@ async function come(...args: Parameters<typeof attending>) {
   return { fact, members: members.map(({ member }) => member) };
 }
 
-test("processes come and go; whoever was not seen lately is dropped", async () => {
+test("processes come and go, and those not seen lately are dropped", async () => {
   const queue = await newMoves();
   const { redis, keys } = queue;
   const [seconds] = await redis.time();

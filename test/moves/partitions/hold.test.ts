@@ -41,7 +41,7 @@ async function holderOf(queue: Moves): Promise<Record<string, string>> {
   return holder;
 }
 
-test("one process holds it, until it releases it or the lease is over; the fence grows with each other one", async () => {
+test("one process holds a partition until it releases it or the lease is over; the fence grows with each new holder", async () => {
   const queue = await newMoves();
   const first = { isOurs: true, fence: 1, wait: 0, stale: [], orphans: [], group: "" };
   expect(await take(queue, "a")).toEqual(first);
@@ -67,7 +67,7 @@ test("one process holds it, until it releases it or the lease is over; the fence
   expect(await take(queue, "c")).toEqual({ ...first, fence: 4 });
 });
 
-test("connections of those that did not release it are told until they have been ended", async () => {
+test("the connections of holders that did not release are listed until they are ended", async () => {
   const queue = await newMoves();
   await take(queue, "a");
   expect(await note(queue, "a", 1, "5 one")).toBe(true);
@@ -105,7 +105,7 @@ test("a holder pops while the number changes, and is idle when nothing is left",
   expect(await handled(queue)).toBe(true);
 });
 
-test("what predecessors had in flight is the holder's, in its order, and handled first", async () => {
+test("the holder inherits what its predecessors had in flight, in order and first", async () => {
   const queue = await newMoves();
   const { redis, keys } = queue;
   await redis.xgroup("CREATE", keys.stream, "g", "0", "MKSTREAM");
@@ -181,7 +181,7 @@ test("with a full memory nothing is taken, and nothing inherited is lost", async
   expect((await run(redis, inherit, keys, args, rows)).entries).toHaveLength(1);
 });
 
-test("a change holds the messages back if a process consumes exclusively", async () => {
+test("a change holds messages back while a process consumes exclusively", async () => {
   const [fact, holding] = ["2:3:2:moving:1", "2:3:2:holding:1"];
   const begin = ({ redis, keys }: Moves, expected = "1:2:2:stable:1") =>
     run(redis, beginChange, keys, {

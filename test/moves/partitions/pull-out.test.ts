@@ -103,7 +103,7 @@ test.each<[string, Pull]>([
   },
 );
 
-test("what belongs here stays, and so does the journal", async () => {
+test("messages that belong here stay, and so does the journal", async () => {
   const queue = await newMoves();
   await queue.seed(before);
   const nothing = { number: 0, rows: [], isOld: false };
@@ -118,7 +118,7 @@ test("what belongs here stays, and so does the journal", async () => {
   );
 });
 
-test("more at once than Lua's stack holds; and by ids of Java's", async () => {
+test("more at once than Lua's stack holds, and by ids of Java's", async () => {
   const queue = await newMoves();
   const ids = Array.from({ length: 9000 }, (_, i) => Buffer.from(String(i).padStart(8, "0")));
   const java = ids.map((id) => packMember(id, Buffer.from("x")));
@@ -161,7 +161,7 @@ test("a retry leaves by its message's id, where the queue is reliable", async ()
   });
 });
 
-test("pages go through the retries behind the messages", async () => {
+test("pages cover the retries after the messages", async () => {
   const queue = await newMoves();
   await queue.seed({ ...before, ...retrying });
   const kinds: string[] = [];
@@ -212,7 +212,7 @@ test.each([1, 3])(
   },
 );
 
-test("what nobody can unpack goes, too", async () => {
+test("members that nobody can unpack are pulled out, too", async () => {
   const queue = await newMoves();
   await queue.seed({
     timeouts: [["what is this", 5]],
@@ -250,7 +250,7 @@ test.each<[string, Record<string, string>, unknown[]]>([
   expect(rowsOf(await byKey("key a")(queue.redis, queue.keys))).toEqual([rowA]);
 });
 
-test("a number that is lost is not given once more", async () => {
+test("a lost batch number is never used again", async () => {
   const queue = await newMoves();
   await queue.seed(before);
   const first = await byKey("key a")(queue.redis, queue.keys);
@@ -260,7 +260,7 @@ test("a number that is lost is not given once more", async () => {
   expect(second.number).toBeGreaterThan(first.number);
 });
 
-test("what is refused changes nothing: a command, a type, a full memory", async () => {
+test("a refusal changes nothing: a command, a type, a full memory", async () => {
   const server = await startOwnServer();
   const admin = newRedis(server.url);
   const state = { ...before, ...retrying };

@@ -75,7 +75,7 @@ test("messages: in the ZSET, the insertion order and the index, and a new head i
   });
 });
 
-test("a key that leads to another message stays; one that leads to nothing does not", async () => {
+test("a key of another message stays; a dead key does not", async () => {
   const queue = await newMoves();
   const other = message("o", FAR, a.key);
   const seeded: QueueState = {
@@ -93,7 +93,7 @@ test("a key that leads to another message stays; one that leads to nothing does 
   expect(await queue.snapshot()).toMatchObject({ businessKeys: { [a.key]: indexEntry(a, 2, 7) } });
 });
 
-test("all kinds: each goes where it belongs", async () => {
+test("every kind of row goes where it belongs", async () => {
   const queue = await newMoves();
   await queue.seed({ groups: ["g"] });
   const rows = [
@@ -137,7 +137,7 @@ test("a stream and a group that are missing are made", async () => {
   expect(await queue.snapshot()).toMatchObject({ groups: ["g"], stream: [{ g: "g" }] });
 });
 
-test("bytes that make no sense are kept, and nothing is raised", async () => {
+test("meaningless bytes are kept, and raise no error", async () => {
   const queue = await newMoves();
   await queue.seed({ arrivals: { 0: "no number" } });
   const { name } = retryOf(a);
@@ -168,7 +168,7 @@ test("bytes that make no sense are kept, and nothing is raised", async () => {
   expect(rest).toEqual({ arrivals: { 0: "1" } });
 });
 
-test("what is refused half way is taken back, and can be sent again", async () => {
+test("a batch that is refused halfway is undone, and can be sent again", async () => {
   const server = await startOwnServer();
   const admin = newRedis(server.url);
   const seeded: QueueState = {

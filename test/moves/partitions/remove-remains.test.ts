@@ -3,7 +3,7 @@ import { removeRemains } from "../../../src/lua/partitions/remove-remains.ts";
 import { run } from "../../../src/lua/script.ts";
 import { newMoves } from "../../helpers/moves.ts";
 
-test("what stands for nothing is removed from an empty partition; what tells those who come late stays", async () => {
+test("removes meaningless keys from an empty partition, and keeps those that tell late processes", async () => {
   const { redis, keys } = await newMoves();
   await redis.rpush(keys.order, "nothing");
   await redis.set(keys.paused, "1");

@@ -80,7 +80,7 @@ describe.each(forms)("a LIST of $order", ({ order, element }) => {
   });
 });
 
-test("what is in flight for a consumer that lives: nothing is done", async () => {
+test("does nothing while a live consumer has entries in flight", async () => {
   const queue = await newMoves();
   await queue.seed({ groups: ["g"] });
   await queue.seed({ stream: [entry("x"), entry("y")] });
@@ -92,7 +92,7 @@ test("what is in flight for a consumer that lives: nothing is done", async () =>
   expect(await queue.snapshot()).toEqual(before);
 });
 
-test("what is in flight for a consumer that has died goes to the LIST, too", async () => {
+test("entries in flight for a dead consumer go to the LIST, too", async () => {
   const queue = await newMoves();
   await queue.seed({ groups: ["g"] });
   await queue.seed({ stream: [entry("x"), entry("y")] });
@@ -104,7 +104,7 @@ test("what is in flight for a consumer that has died goes to the LIST, too", asy
   expect(await queue.snapshot()).toEqual({ ready: ["x", "y"], channel: ["0"] });
 });
 
-test("what every group has acknowledged is dropped", async () => {
+test("entries that every group has acknowledged are dropped", async () => {
   const queue = await newMoves();
   const { redis, keys } = queue;
   await queue.seed({ groups: ["g"] });
@@ -118,7 +118,7 @@ test("what every group has acknowledged is dropped", async () => {
   expect(await queue.snapshot()).toEqual({ ready: ["y", "z"], channel: ["0"] });
 });
 
-test("more in the stream than one step may move: they stay", async () => {
+test("more entries than one step may move: they stay", async () => {
   const queue = await newMoves();
   await queue.seed({ stream: [entry("x"), entry("y"), entry("z")] });
   const before = await queue.snapshot();
@@ -126,7 +126,7 @@ test("more in the stream than one step may move: they stay", async () => {
   expect(await queue.snapshot()).toEqual(before);
 });
 
-test("what is none of ours is kept", async () => {
+test("foreign entries are kept", async () => {
   const queue = await newMoves();
   await queue.seed({
     stream: [{ what: "is this" }, entry("x")],
@@ -142,7 +142,7 @@ test("what is none of ours is kept", async () => {
   });
 });
 
-test("of a plain queue nothing", async () => {
+test("does nothing to a plain queue", async () => {
   const queue = await newMoves();
   await queue.seed({ ready: ["x"], timeouts: [c.delayed], order: [c.address] });
   expect(await make(queue)).toMatchObject({ isPlain: true, moved: 0 });
@@ -151,7 +151,7 @@ test("of a plain queue nothing", async () => {
   expect(channel).toEqual(["0"]);
 });
 
-test("a LIST that is none: nothing has changed", async () => {
+test("a key of another type in place of the LIST: nothing changes", async () => {
   const queue = await newMoves();
   await queue.seed({ stream: [entry("x")] });
   await queue.redis.set(queue.keys.ready, "no list");
@@ -159,7 +159,7 @@ test("a LIST that is none: nothing has changed", async () => {
   expect(await queue.redis.xlen(queue.keys.stream)).toBe(1);
 });
 
-test("when memory is full", async () => {
+test("moves the stream to the LIST even if memory is full", async () => {
   const server = await startOwnServer();
   const queue = await newMoves(server.url);
   await queue.seed({ stream: [entry("x")] });

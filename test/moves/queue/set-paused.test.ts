@@ -6,7 +6,7 @@ import { newMoves, type Moves } from "../../helpers/moves.ts";
 const set = ({ redis, keys }: Moves, isPaused: 0 | 1) =>
   run(redis, setPaused, keys, { channel: keys.channel, isPaused });
 
-test("set-paused: the fact is written or removed, and everybody is called", async () => {
+test("set-paused: sets or removes the key, and wakes everybody", async () => {
   const queue = await newMoves();
   await queue.seed({ ready: ["r"] });
   await set(queue, 1);

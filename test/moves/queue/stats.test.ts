@@ -39,7 +39,7 @@ const NOTHING = {
   finished: undefined,
 };
 
-test("an empty queue has nothing, and Redis's clock", async () => {
+test("an empty queue: nothing but Redis's clock", async () => {
   const queue = await newMoves();
   const { serverTime, ...others } = await read(queue);
   expect(others).toEqual(NOTHING);
@@ -47,7 +47,7 @@ test("an empty queue has nothing, and Redis's clock", async () => {
   expect(Math.abs(serverTime - Number(seconds) * 1000)).toBeLessThan(10_000);
 });
 
-test("a plain queue: what is delayed, overdue, ready, paused, and what nobody could read", async () => {
+test("a plain queue: delayed, overdue, ready and unreadable messages, and the pause", async () => {
   const queue = await newMoves();
   await queue.seed({
     timeouts: [a.delayed, b.delayed, c.delayed],
@@ -69,7 +69,7 @@ test("a plain queue: what is delayed, overdue, ready, paused, and what nobody co
   expect(await queue.snapshot()).toEqual(before);
 });
 
-test("retries are overdue, too, and may be what is next", async () => {
+test("retries count as overdue, and may be the next deadline", async () => {
   const queue = await newMoves();
   await queue.seed({ timeouts: [b.delayed], ...retry(1500) });
   expect(await read(queue)).toMatchObject({
@@ -86,7 +86,7 @@ test("a deadline that no clock reaches is infinite, and not overdue", async () =
   expect(await read(queue)).toMatchObject({ delayed: 1, overdue: 0, nextDeadline: Infinity });
 });
 
-test("one group: what is in a stream is ready or in flight; what was finished is counted", async () => {
+test("one group: entries are ready or in flight, and finished ones are counted", async () => {
   const queue = await newStreams("g");
   const { redis, keys } = queue;
   expect(await read(queue)).toMatchObject({ isReliable: true, ready: 0, readied: 0, finished: 0 });
@@ -122,7 +122,7 @@ test("several groups count each their own", async () => {
   expect(await read(queue)).toMatchObject({ ready: 3 + 1 + 0, inFlight: 2 });
 });
 
-test("several groups, and Redis does not tell how far one is behind: it counts what it may read", async () => {
+test("several groups, where Redis does not say how far one is behind: counts what it may still read", async () => {
   const queue = await newStreams("slow", "fast");
   const { redis, keys } = queue;
   await queue.add("a", "b", "c");

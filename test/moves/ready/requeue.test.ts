@@ -6,7 +6,7 @@ import { newMoves, type Moves } from "../../helpers/moves.ts";
 const move = ({ redis, keys }: Moves, limit: number, maxBytes = 1000) =>
   run(redis, requeue, keys, { limit, maxBytes });
 
-test("requeue: the oldest go to the end of the ready messages, members of unknown layout stay", async () => {
+test("requeue: moves the oldest payloads to the end of the ready messages; members of unknown layout stay", async () => {
   const queue = await newMoves();
   await queue.seed({ ready: ["r"], quarantine: ["a", "\0", "\xff"], unreadable: ["garbage"] });
   expect(await move(queue, 2)).toBe(2);
@@ -30,7 +30,7 @@ test("requeue: stops behind the payload that fills the page", async () => {
   expect(await queue.snapshot()).toEqual({ ready: ["aaa", "bbb"], quarantine: ["ccc"] });
 });
 
-test("requeue: a push that is refused has changed nothing", async () => {
+test("requeue: a refused push changes nothing", async () => {
   const queue = await newMoves();
   await queue.seed({ quarantine: ["a", "b"] });
   await queue.redis.set(queue.keys.ready, "somebody else's");

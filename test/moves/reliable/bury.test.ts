@@ -9,7 +9,7 @@ const burying = (
   { consumer = "c", own = 0, reason = "rejected" } = {},
 ) => run(redis, bury, keys, { group: "g", consumer, heldCount: 100 }, rowsOf(ids, { own, reason }));
 
-test("bury: to the dead letters, with the deliveries made, the group and the reason", async () => {
+test("bury: moves entries to the dead letters, with deliveries, group and reason", async () => {
   const queue = await newStreams("g");
   const ids = await queue.add({ p: "a", t: "\xfftrailer" }, { p: "b", n: "2", g: "g", t: "key" });
   await queue.add("c");
@@ -36,7 +36,7 @@ test("bury: the entry stays for a group that needs it", async () => {
   expect(dead).toHaveLength(2);
 });
 
-test("bury: nothing of what is not in flight for this consumer, or gone, or none of ours", async () => {
+test("bury: leaves entries that are not in flight for this consumer, gone, or not ours", async () => {
   const queue = await newStreams("g");
   const ids = await queue.add("a", "b");
   ids.push(String(await queue.redis.xadd(queue.keys.stream, "*", "some", "thing")));
@@ -52,7 +52,7 @@ test("bury: nothing of what is not in flight for this consumer, or gone, or none
   });
 });
 
-test("bury: a hundred at once", async () => {
+test("bury: buries a hundred at once", async () => {
   const queue = await newStreams("g", "h");
   const payloads = Array.from({ length: 100 }, (_, i) => `m${i}`);
   const ids = await queue.add(...payloads);
@@ -64,7 +64,7 @@ test("bury: a hundred at once", async () => {
   });
 });
 
-test("bury: nothing has changed where somebody else's key is in the place of the dead letters", async () => {
+test("bury: changes nothing if a foreign key is in the place of the dead letters", async () => {
   const queue = await newStreams("g");
   const ids = await queue.add("a", "b");
   await queue.deliver("g", "c");
@@ -76,7 +76,7 @@ test("bury: nothing has changed where somebody else's key is in the place of the
   });
 });
 
-test("bury: those before a refusal are finished, and the others can be buried later", async () => {
+test("bury: entries before a refusal are finished, and the others can be buried later", async () => {
   const queue = await newStreams("g");
   const { redis, keys } = queue;
   const ids = await queue.add("a", "b", "c");
@@ -94,7 +94,7 @@ test("bury: those before a refusal are finished, and the others can be buried la
   expect(await burying(queue, ids)).toEqual([false, true, true]);
 });
 
-test("bury: false where there is no group or no stream; fails for another's key", async () => {
+test("bury: false without a group or a stream; fails for a foreign key", async () => {
   const queue = await newStreams();
   expect(await burying(queue, ["1-1"])).toEqual([false]);
   await queue.addGroup("h");

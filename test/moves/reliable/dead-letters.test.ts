@@ -72,7 +72,7 @@ const drive = (
 };
 
 describe("a page", () => {
-  test("has all letters, oldest first, those too that make no sense", async () => {
+  test("has all letters, oldest first, even meaningless ones", async () => {
     const queue = await newMoves();
     await queue.seed({ dead });
     const { letters, next } = await page(queue, FIRST_LETTERS);
@@ -108,7 +108,7 @@ describe("a page", () => {
     expect(await queue.snapshot()).toEqual({ dead });
   });
 
-  test("is followed by the next, and ends where it ended when the first was read", async () => {
+  test("is followed by the next page, up to where the dead letters ended when the first was read", async () => {
     const queue = await newMoves();
     await queue.seed({ dead: dead.slice(0, 5) });
     const first = await page(queue, FIRST_LETTERS, { limit: 3 });
@@ -119,7 +119,7 @@ describe("a page", () => {
     expect(second.next).toBeUndefined();
   });
 
-  test("ends where its letters end, though the last has gone meanwhile", async () => {
+  test("ends where its letters end, even if the last has gone meanwhile", async () => {
     const queue = await newMoves();
     await queue.seed({ dead: dead.slice(0, 4) });
     const { next = FIRST_LETTERS } = await page(queue, FIRST_LETTERS, { limit: 2 });
@@ -141,7 +141,7 @@ describe("a page", () => {
     expect(next).toEqual({ after: "12-0", last: "30-0" });
   });
 
-  test("may end with the greatest of all ids", async () => {
+  test("may end with the greatest stream id", async () => {
     const queue = await newMoves();
     const greatest = "18446744073709551615-18446744073709551615";
     await queue.seed({ dead: [letter("1-0", a, "g"), [greatest, "some", "thing"]] });
@@ -154,7 +154,7 @@ describe("a page", () => {
     expect(await remove(queue, place)).toEqual({ removed: 1, next: undefined });
   });
 
-  test("is empty where there are none", async () => {
+  test("is empty without dead letters", async () => {
     const queue = await newMoves();
     expect(await page(queue, FIRST_LETTERS)).toEqual({ letters: [], next: undefined });
   });
@@ -168,7 +168,7 @@ describe("remove", () => {
     expect(await queue.snapshot()).toEqual({ dead: dead.slice(1, 6) });
   });
 
-  test("looks through a page, and tells where to go on", async () => {
+  test("looks through a page, and replies where to go on", async () => {
     const queue = await newMoves();
     await queue.seed({ dead });
     const first = await remove(queue, bytes(a.address), FIRST_LETTERS, { limit: 3 });
@@ -178,7 +178,7 @@ describe("remove", () => {
     expect(await queue.snapshot()).toEqual({ dead: dead.slice(1, 6) });
   });
 
-  test("an unreadable letter by its place, and not by the address that it claims to have", async () => {
+  test("removes an unreadable letter by its entry id, not by the address that it claims", async () => {
     const queue = await newMoves();
     await queue.seed({ dead });
     expect((await remove(queue, bytes(b.address))).removed).toBe(1);
@@ -190,7 +190,7 @@ describe("remove", () => {
     });
   });
 
-  test("changes nothing where nothing fits", async () => {
+  test("changes nothing if no letter matches", async () => {
     const queue = await newMoves();
     await queue.seed({ dead });
     expect((await remove(queue, bytes(message("x", 5).address))).removed).toBe(0);
@@ -199,7 +199,7 @@ describe("remove", () => {
 });
 
 describe("redrive", () => {
-  test("all: each letter that can be read waits in its own group, and is published", async () => {
+  test("all: each readable letter waits in its own group, and is published", async () => {
     const queue = await newMoves();
     await queue.seed({ dead, timeouts: [message("d", FAR).delayed] });
     const { redriven, next, serverTime } = await drive(queue, "");
@@ -236,7 +236,7 @@ describe("redrive", () => {
     });
   });
 
-  test("publishes nothing if others are due before", async () => {
+  test("publishes nothing if others are due earlier", async () => {
     const queue = await newMoves();
     await queue.seed({ dead, timeouts: [message("d", 5).delayed] });
     expect((await drive(queue, "")).redriven).toBe(3);
@@ -247,7 +247,7 @@ describe("redrive", () => {
     expect((await queue.snapshot()).channel).toBeUndefined();
   });
 
-  test("a page at a time", async () => {
+  test("redrives a page at a time", async () => {
     const queue = await newMoves();
     await queue.seed({ dead });
     const first = await drive(queue, "", { limit: 1 });
@@ -285,7 +285,7 @@ describe("redrive", () => {
     },
   );
 
-  test("of nothing", async () => {
+  test("redrives nothing if there is nothing", async () => {
     const queue = await newMoves();
     expect(await drive(queue, "")).toMatchObject({ redriven: 0, next: undefined });
     expect(await queue.snapshot()).toEqual({});

@@ -61,7 +61,7 @@ test.each([
   expect(key.toString()).toBe("key" in carried ? carried.key : "");
 });
 
-test("the last ten are kept, and all else stays, wherever it stands", async () => {
+test("keeps the last ten failures, and everything else wherever it stands", async () => {
   let trailer: Buffer = Buffer.from("k");
   for (let n = 0; n < 12; n++) trailer = await fail(trailer, { n, reason: `r${n}` });
   const attempts = () => failuresIn(trailer).map(({ attempt }) => attempt);
@@ -101,7 +101,7 @@ test.each([
   expect(await forget(trailer)).toEqual(trailer);
 });
 
-test("far too many are cut to ten at once", async () => {
+test("cuts far too many failures to ten at once", async () => {
   const failures = Array.from({ length: 500 }, (_, i) => ({ at: AT, attempt: i, reason: "r" }));
   const trailer = await fail(packTrailer({ key: "k", failures }), { n: 500 });
   expect(failuresIn(trailer).map(({ attempt }) => attempt)).toEqual([

@@ -21,14 +21,14 @@ async function groupsOf(redis: Redis, stream: string): Promise<Record<string, un
   );
 }
 
-test("makes the group and the stream, and tells everybody to look", async () => {
+test("creates the group and the stream, and wakes everybody", async () => {
   const queue = await newMoves();
   expect(await open(queue)).toBe(true);
   expect(await groupsOf(queue.redis, queue.keys.stream)).toEqual({ workers: "0-0" });
   expect(await queue.snapshot()).toEqual({ groups: ["workers"], channel: ["0"] });
 });
 
-test("a group that is there stays as it is, and nobody is told", async () => {
+test("leaves an existing group as it is, and wakes nobody", async () => {
   const queue = await newMoves();
   await open(queue);
   await queue.seed({ stream: [before] });
@@ -52,7 +52,7 @@ test("a group that is there stays as it is, and nobody is told", async () => {
   });
 });
 
-test("begins where it is told", async () => {
+test("the group begins where it is told to", async () => {
   const queue = await newMoves();
   await queue.seed({ stream: [before] });
   const last = (await queue.redis.xrange(queue.keys.stream, "-", "+"))[0]?.[0];

@@ -39,7 +39,7 @@ const removeFromRetries: Move = (redis, keys) => run(redis, removeRetries, keys,
 const reschedule: Move = (redis, keys) =>
   run(redis, rescheduleRetries, keys, { channel: keys.channel, wanted, delay: 5, deadline: "" });
 
-test("a command that a user may not send: nothing has changed", async () => {
+test("a command that the user may not send changes nothing", async () => {
   const server = await startOwnServer();
   const admin = newRedis(server.url);
   const cases: [name: string, move: Move, before: QueueState, command: string][] = [
@@ -81,7 +81,7 @@ test("a command that a user may not send: nothing has changed", async () => {
   }
 });
 
-test("with a full memory letters are redriven and removed, and retries cancelled: it takes up no more", async () => {
+test("with a full memory letters can be redriven and removed, and retries cancelled", async () => {
   const server = await startOwnServer();
   const queue = await newMoves(server.url);
   const { redis, keys } = queue;

@@ -47,7 +47,7 @@ const reschedule = (
   return run(redis, rescheduleRetries, keys, args);
 };
 
-test("remove: a message leaves the ladders of all groups, the others stay", async () => {
+test("remove: removes a message's retries in all groups; the others stay", async () => {
   const queue = await newMoves();
   await queue.seed(before);
   expect(await remove(queue, a, c, a)).toEqual([true, false, false]);
@@ -58,7 +58,7 @@ test("remove: a message leaves the ladders of all groups, the others stay", asyn
   });
 });
 
-test("remove: without a stream nothing is found, and nothing changes", async () => {
+test("remove: finds nothing, and changes nothing, without a stream", async () => {
   const queue = await newMoves();
   const { retries, retrying } = before;
   await queue.seed({ retries, retrying });
@@ -66,7 +66,7 @@ test("remove: without a stream nothing is found, and nothing changes", async () 
   expect(await queue.snapshot()).toEqual({ retries, retrying });
 });
 
-test("remove: a name by itself is no message, and leaves", async () => {
+test("remove: a name without a value is not a message, and is dropped", async () => {
   const queue = await newMoves();
   await queue.seed({ groups: ["g"], retries: [[retryName(a, "g"), 5]] });
   expect(await remove(queue, a)).toEqual([false]);
@@ -86,7 +86,7 @@ test.each(["retries", "retrying", "stream"] as const)(
   },
 );
 
-test("get: of each group what it waits for", async () => {
+test("get: returns the retry of each group", async () => {
   const queue = await newMoves();
   await queue.seed(before);
   const common = { payload: Buffer.from("a"), trailer: Buffer.from("key of a") };
@@ -98,7 +98,7 @@ test("get: of each group what it waits for", async () => {
   expect(await queue.snapshot()).toEqual(before);
 });
 
-test("get: what makes no sense is not there", async () => {
+test("get: finds no meaningless entry", async () => {
   const queue = await newMoves();
   await queue.seed({
     groups: ["broken", "g", "short", "without"],
@@ -112,13 +112,13 @@ test("get: what makes no sense is not there", async () => {
   expect((await get(queue, a)).map(({ group }) => group)).toEqual(["g"]);
 });
 
-test("get: without a stream nothing", async () => {
+test("get: finds nothing without a stream", async () => {
   const queue = await newMoves();
   await queue.seed({ retries: before.retries, retrying: before.retrying });
   expect(await get(queue, a)).toEqual([]);
 });
 
-test("get: a score that is no deadline", async () => {
+test("get: reads a score that is not a deadline", async () => {
   const queue = await newMoves();
   const name = retryName(a, "g");
   await queue.seed({ groups: ["g"], retrying: { [name]: packRetry(a, 0) } });
@@ -132,7 +132,7 @@ test("get: a score that is no deadline", async () => {
   }
 });
 
-test("reschedule: before all else, which is published", async () => {
+test("reschedule: a retry that becomes the first one is published", async () => {
   const queue = await newMoves();
   await queue.seed({ ...before, timeouts: [c.delayed] });
   expect(await reschedule(queue, a, { deadline: FAR - 1 })).toBe(FAR - 1);
@@ -165,7 +165,7 @@ test.each([
   expect(dues.get(retryName(b, "g"))).toBe(FAR);
 });
 
-test("reschedule: the first one later", async () => {
+test("reschedule: the first retry is put off", async () => {
   const queue = await newMoves();
   await queue.seed(before);
   expect(await reschedule(queue, b, { deadline: FAR + 9 })).toBe(FAR + 9);
@@ -191,7 +191,7 @@ test.each([{ delay: 60_000 }, {}])(
   },
 );
 
-test("reschedule: now, in the group where it is due already it keeps its place", async () => {
+test("reschedule: now; in a group where it is due already it keeps its place", async () => {
   const queue = await newMoves();
   const [name, other] = [retryName(a, "g"), retryName(a, "h")];
   await queue.seed({
@@ -209,7 +209,7 @@ test("reschedule: now, in the group where it is due already it keeps its place",
   expect(channel).toBeUndefined();
 });
 
-test("reschedule: what does not wait, or has no value, is not there, and nothing changes", async () => {
+test("reschedule: a message that does not wait, or has no value, is not found, and nothing changes", async () => {
   const queue = await newMoves();
   const bare = { ...before, retries: [...before.retries, [retryName(c, "g"), FAR + 3]] } as const;
   await queue.seed(bare);
@@ -225,7 +225,7 @@ test("clear: drops retries, and nothing else", async () => {
   expect(await queue.snapshot()).toEqual({ groups: before.groups, timeouts: [c.delayed] });
 });
 
-test("size: delayed messages and retries", async () => {
+test("size: counts delayed messages and retries", async () => {
   const queue = await newMoves();
   const size = () => run(queue.redis, sizeWithRetries, queue.keys, {});
   expect(await size()).toBe(0);

@@ -22,7 +22,7 @@ const dues = async ({ redis, keys }: Streams): Promise<number[]> => {
   return found.filter((_, i) => i % 2 === 1).map(Number);
 };
 
-test("retry-later: waits with all that it carries, and is no longer in flight", async () => {
+test("retry-later: the message waits with all its data, and is no longer in flight", async () => {
   const queue = await newStreams("g");
   const ids = await queue.add({ p: "a", t: "\xfftrailer" }, { p: "b", n: "2", g: "g", t: "key" });
   await queue.add("c");
@@ -42,7 +42,7 @@ test("retry-later: waits with all that it carries, and is no longer in flight", 
   });
 });
 
-test("retry-later: a delivery that does not count; delays of 0 and with fractions", async () => {
+test("retry-later: takes deliveries that do not count, and delays of 0 or with fractions", async () => {
   const queue = await newStreams("g");
   const ids = await queue.add("a", { p: "b", n: "2" });
   await queue.deliver("g", "c");
@@ -112,7 +112,7 @@ test("retry-later: the old entry stays for a group that needs it", async () => {
   ]);
 });
 
-test("retry-later: nothing of what is not in flight for this consumer", async () => {
+test("retry-later: leaves entries that are not in flight for this consumer", async () => {
   const queue = await newStreams("g");
   const ids = await queue.add("a", "b");
   await queue.deliver("g", "c", 1);
@@ -122,7 +122,7 @@ test("retry-later: nothing of what is not in flight for this consumer", async ()
   expect(await queue.snapshot()).toEqual(before);
 });
 
-test("retry-later: sent a second time it changes nothing", async () => {
+test("retry-later: sent twice, it changes nothing", async () => {
   const queue = await newStreams("g");
   const ids = await queue.add("a");
   await queue.deliver("g", "c", 1);
@@ -134,7 +134,7 @@ test("retry-later: sent a second time it changes nothing", async () => {
   expect(await dues(queue)).toEqual(dueBefore);
 });
 
-test("retry-later: what is gone or none of ours is only acknowledged", async () => {
+test("retry-later: entries that are gone or not ours are only acknowledged", async () => {
   const queue = await newStreams("g");
   const ids = await queue.add("a", { p: "b", a: "x".repeat(256) });
   ids.push(String(await queue.redis.xadd(queue.keys.stream, "*", "some", "thing")));
@@ -144,7 +144,7 @@ test("retry-later: what is gone or none of ours is only acknowledged", async () 
   expect(await queue.snapshot()).toEqual({});
 });
 
-test("retry-later: a hundred at once", async () => {
+test("retry-later: takes a hundred at once", async () => {
   const queue = await newStreams("g", "h");
   const payloads = Array.from({ length: 100 }, (_, i) => `m${100 + i}`);
   const ids = await queue.add(...payloads);
@@ -172,7 +172,7 @@ test.each(["timeouts", "retries", "retrying"] as const)(
   },
 );
 
-test("retry-later: nothing where there is no group or no stream", async () => {
+test("retry-later: changes nothing without a group or a stream", async () => {
   const queue = await newStreams();
   expect((await retrying(queue, ["1-1"])).settled).toEqual([false]);
   await queue.addGroup("h");
@@ -180,7 +180,7 @@ test("retry-later: nothing where there is no group or no stream", async () => {
   expect(await queue.snapshot()).toEqual({});
 });
 
-test("retry-later: of several that are due at once one is announced, whichever stands first", async () => {
+test("retry-later: of several due at the same time one is published", async () => {
   const queue = await newStreams("g");
   // The one that comes last stands first, since names sort by their bytes.
   const ids = await queue.add("z", "y", "a");

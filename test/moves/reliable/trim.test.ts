@@ -5,7 +5,7 @@ import { newStreams, type Streams } from "../../helpers/streams.ts";
 
 const trimming = ({ redis, keys }: Streams, limit = 100) => run(redis, trim, keys, { limit });
 
-test("trim: what every group has finished goes, from the head on", async () => {
+test("trim: deletes what every group has finished, from the head on", async () => {
   const queue = await newStreams();
   await queue.addGroup("g", "h", "gone");
   await queue.add("a", "b", "c", "d", "e");
@@ -26,7 +26,7 @@ test("trim: what every group has finished goes, from the head on", async () => {
   });
 });
 
-test("trim: nothing where no group has begun, or there is none, or no stream", async () => {
+test("trim: deletes nothing if no group has begun, or there is no group or stream", async () => {
   const queue = await newStreams();
   expect(await trimming(queue)).toBe(0);
   await queue.add("a");

@@ -37,6 +37,6 @@ const byType = (line: Delayline) => {
   >();
 };
 
-test("a codec says which payloads a queue has, where it can; a type that is given is used", () => {
+test("a codec determines the payload type where it can; an explicit type wins", () => {
   for (const check of [byCodec, byType]) expectTypeOf(check).toBeFunction();
 });

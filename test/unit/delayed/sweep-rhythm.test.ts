@@ -25,7 +25,7 @@ function turnsInFour(): number {
   return turns;
 }
 
-test("comes half as often where the duty is shared, or off duty, and often while it is deaf", () => {
+test("comes half as often on shared duty or off duty, and often while the task is deaf", () => {
   expect(turnsInFour()).toBe(4);
   rhythm.setDuty("shared");
   expect([turnsInFour(), rhythm.isOnDuty]).toEqual([2, true]);
@@ -38,7 +38,7 @@ test("comes half as often where the duty is shared, or off duty, and often while
   expect([turnsInFour(), rhythm.isDeaf]).toEqual([4, false]);
 });
 
-test("cannot tell off duty that it is deaf", () => {
+test("off duty it cannot notice that the task is deaf", () => {
   rhythm.setDeaf(true);
   rhythm.setDuty("off");
   expect(rhythm.isDeaf).toBe(false);
@@ -56,7 +56,7 @@ test("a message that is heard does not put off the next sweep", () => {
   expect(turns).toBe(4);
 });
 
-test("closed, it never comes again, whatever is set", () => {
+test("never comes again once it is closed", () => {
   rhythm.close();
   rhythm.setDuty("off");
   rhythm.setDuty("alone");

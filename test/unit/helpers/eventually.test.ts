@@ -16,7 +16,7 @@ test("waits until an assertion no longer throws", async () => {
   expect(tries).toBe(3);
 });
 
-test("fails with what was waited for and how the last try failed", async () => {
+test("fails with the name of the condition and how the last try failed", async () => {
   const waiting = eventually(
     () => {
       throw new Error("two are missing");

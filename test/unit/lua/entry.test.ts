@@ -12,7 +12,7 @@ const unpack = (fields: Readonly<Record<string, string>>) =>
       .map((text) => Buffer.from(text)),
   );
 
-test("an entry: its fields by their names", () => {
+test("an entry is read by the names of its fields", () => {
   expect(unpack({ p: "payload", g: "group", a: "an address", n: "2", t: "key", d: "1" })).toEqual({
     entryId: "1-1",
     address: Buffer.from("an address"),
@@ -24,7 +24,7 @@ test("an entry: its fields by their names", () => {
   });
 });
 
-test("an entry: what is not there", () => {
+test("missing fields of an entry have defaults", () => {
   expect(unpack({ a: ADDRESS, p: "" })).toEqual({
     entryId: "1-1",
     address: Buffer.from(ADDRESS),

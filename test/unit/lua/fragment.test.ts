@@ -9,7 +9,7 @@ describe("the fragments of a script", () => {
   const address = fragment("address", bytes);
   const locate = fragment("locate", bytes, address);
 
-  test("stand behind those that they need, each once", () => {
+  test("each fragment stands once, behind the fragments that it needs", () => {
     expect(namesOf([locate])).toEqual(["bytes", "address", "locate"]);
     expect(namesOf([locate, bytes, address, locate])).toEqual(["bytes", "address", "locate"]);
     const find = fragment("find", locate, address);
@@ -17,12 +17,12 @@ describe("the fragments of a script", () => {
     expect(namesOf([view, find, locate])).toEqual(["view", "bytes", "address", "locate", "find"]);
   });
 
-  test("stand in the order in which the script names them where none needs another", () => {
+  test("fragments that do not need each other keep the order in which the script names them", () => {
     expect(namesOf([fragment("b"), fragment("a"), fragment("c")])).toEqual(["b", "a", "c"]);
     expect(namesOf([])).toEqual([]);
   });
 
-  test("must not need themselves", () => {
+  test("a fragment must not need itself", () => {
     const needs: Fragment[] = [];
     const first = fragment("first", ...needs);
     const second = fragment("second", first);

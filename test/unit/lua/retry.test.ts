@@ -9,7 +9,7 @@ function pack(attempts: number, length: number, rest: string): Buffer {
   return Buffer.concat([head, Buffer.from(rest)]);
 }
 
-test("a value: attempts, payload and trailer", () => {
+test("the value of a retry holds attempts, payload and trailer", () => {
   expect(unpackRetry(pack(3, 7, "payloadtrailer"))).toEqual({
     attempts: 3,
     payload: Buffer.from("payload"),
@@ -34,7 +34,7 @@ test.each([
 const name = (length: number, rest: string) =>
   unpackRetryName(Buffer.concat([Buffer.of(length), Buffer.from(rest)]));
 
-test("a name: the address and the group", () => {
+test("the name of a retry holds the address and the group", () => {
   expect(name(4, "addrgroup")).toEqual({ address: Buffer.from("addr"), group: "group" });
   expect(name(4, "addrgrüp")).toEqual({ address: Buffer.from("addr"), group: "grüp" });
   expect(name(4, "addr")).toEqual({ address: Buffer.from("addr"), group: "" });

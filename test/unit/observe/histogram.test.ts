@@ -20,7 +20,7 @@ test("each duration falls into one bucket, whose upper bound belongs to it", () 
   expect({ count, sum }).toEqual({ count: 7, sum: 1 + 1.5 + 30 + 100_000_000 });
 });
 
-test("what is not known is left out, and a snapshot stays as it was", () => {
+test("unknown values are left out, and a snapshot does not change", () => {
   const histogram = new Histogram();
   const before = histogram.snapshot();
   for (const duration of [NaN, Infinity, -Infinity]) histogram.record(duration);

@@ -61,18 +61,18 @@ test.each([
   expect(parseFact(text)).toBeUndefined();
 });
 
-test("the later fact is that with the higher epoch", () => {
+test("the fact with the higher epoch is the later one", () => {
   expect(isLater(growing, stable)).toBe(true);
   expect(isLater(stable, growing)).toBe(false);
   expect(isLater(stable, stable)).toBe(false);
   expect(isLater({ ...stable, epoch: 10 }, { ...stable, epoch: 9 })).toBe(true);
 });
 
-test("all partitions that may hold messages count", () => {
+test("every partition that may hold messages counts", () => {
   expect([stable, growing, shrinking, takingIn].map(partitionsOf)).toEqual([8, 9, 8, 4]);
 });
 
-test("a stable queue: buckets have a destination and no source", () => {
+test("in a stable queue a bucket has a destination and no source", () => {
   expect(buckets.map((bucket) => destinationOf(stable, bucket))).toEqual([...tableOf(8)]);
   expect(buckets.some((bucket) => sourceOf(stable, bucket) !== undefined)).toBe(false);
   expect(buckets.some((bucket) => isMoved(stable, bucket))).toBe(false);
@@ -87,7 +87,7 @@ test.each([
   expect(buckets.filter((bucket) => isMoved(fact, bucket))).toHaveLength(moved);
 });
 
-test("the ordinary queue is taken in: all buckets come from there", () => {
+test("while the ordinary queue is taken in, every bucket has it as its source", () => {
   expect(buckets.every((bucket) => sourceOf(takingIn, bucket) === ORDINARY)).toBe(true);
   expect(buckets.every((bucket) => isMoved(takingIn, bucket))).toBe(true);
 });

@@ -104,7 +104,7 @@ interface PromiseWithResolvers<Value> {
   reject: (error: Error) => void;
 }
 
-test("asks for nothing until somebody waits, and then each source for its share", async () => {
+test("asks for nothing until somebody waits, then asks each source for its share", async () => {
   await pass(60_000);
   expect([one.asked, two.asked]).toEqual([[], []]);
   void new Call(5);
@@ -135,7 +135,7 @@ describe("when nobody waits any more", () => {
     expect(call.outcome).toBe("first");
   });
 
-  test("the other waits are ended a moment later, not at once", async () => {
+  test("the other waits end a moment later, not at once", async () => {
     expect(areWaitedFor(one, two)).toEqual([false, true]);
     await pass(4);
     expect(areWaitedFor(one, two)).toEqual([false, true]);
@@ -145,7 +145,7 @@ describe("when nobody waits any more", () => {
     expect([one.asked, two.asked]).toEqual([[1], [1]]);
   });
 
-  test("who comes within that moment finds them going on", async () => {
+  test("somebody who comes within that moment finds the waits still going on", async () => {
     await pass(4);
     const call = new Call();
     await pass(60_000);
@@ -154,7 +154,7 @@ describe("when nobody waits any more", () => {
     expect(call.outcome).toBe("second");
   });
 
-  test("who comes while they are being ended is served by the next ones", async () => {
+  test("somebody who comes while they end is served by the next waits", async () => {
     two.isReplying = true;
     await pass(5);
     const call = new Call();
@@ -166,14 +166,14 @@ describe("when nobody waits any more", () => {
     expect(call.outcome).toBe("second");
   });
 
-  test("what still comes is kept for that moment, for who comes next", async () => {
+  test("messages that still arrive are kept for that moment, for the next waiter", async () => {
     await two.bring("second");
     const call = new Call();
     await pass();
     expect([call.outcome, two.back]).toEqual(["second", []]);
   });
 
-  test("it goes back after that, in one piece and in its order", async () => {
+  test("they go back after that moment, together and in order", async () => {
     await two.bring("a", "b");
     await pass(4);
     expect(two.back).toEqual([]);
@@ -184,7 +184,7 @@ describe("when nobody waits any more", () => {
     expect(call.outcome).toBe("waits");
   });
 
-  test("the rest of it goes back a moment after the last one was served by it", async () => {
+  test("what is left of them goes back a moment after the last waiter was served", async () => {
     await two.bring("a", "b");
     const call = new Call();
     await pass();
@@ -193,7 +193,7 @@ describe("when nobody waits any more", () => {
     expect(two.back).toEqual([["b"]]);
   });
 
-  test("what comes later than that goes back at once", async () => {
+  test("messages that arrive later go back at once", async () => {
     two.isReplying = true;
     await pass(5);
     await two.bring("late");
@@ -202,7 +202,7 @@ describe("when nobody waits any more", () => {
 });
 
 describe("other sources", () => {
-  test("are waited for at once; the former no more, when what is under way has come", async () => {
+  test("new sources are waited for at once, and former ones until their pending reply has come", async () => {
     const calls = [new Call(), new Call()] as const;
     two.isReplying = true;
     const three = new Source();
@@ -218,7 +218,7 @@ describe("other sources", () => {
     expect(calls[1].outcome).toBe("b");
   });
 
-  test("what a former one has brought for nobody goes back to it at once", async () => {
+  test("messages that a former source brought for nobody go back at once", async () => {
     void new Call();
     await one.bring("a");
     await two.bring("b");
@@ -226,7 +226,7 @@ describe("other sources", () => {
     expect(two.back).toEqual([["b"]]);
   });
 
-  test("none: all wait until there are some", async () => {
+  test("without sources everybody waits until there are some", async () => {
     void gathering.setSources([]);
     const call = new Call();
     await pass(60_000);
@@ -239,7 +239,7 @@ describe("other sources", () => {
 describe("a source that rejects", () => {
   const refusal = new RedisError("cannot take", new Error("WRONGTYPE"));
 
-  test("does not concern those who wait, while there are others", async () => {
+  test("a failing source does not concern the waiters while others work", async () => {
     const call = new Call();
     await one.fail(refusal);
     expect([call.outcome, one.told]).toEqual(["waits", ["failed"]]);
@@ -257,7 +257,7 @@ describe("a source that rejects", () => {
     expect([call.outcome, one.told]).toEqual(["a", ["failed", "succeeded"]]);
   });
 
-  test("tells all who wait if the others fail, too; and then nobody is waited for", async () => {
+  test("if every source fails, all waiters are told, and no source is waited for", async () => {
     const calls = [new Call(), new Call()];
     await one.fail(refusal);
     await two.fail(refusal);
@@ -269,7 +269,7 @@ describe("a source that rejects", () => {
     expect(call.outcome).toBe("a");
   });
 
-  test("and is left for good is not in trouble any more", async () => {
+  test("a failing source that is left for good is no longer in trouble", async () => {
     void new Call();
     await one.fail(refusal);
     await two.bring("a");
@@ -277,7 +277,7 @@ describe("a source that rejects", () => {
     expect(one.told).toEqual(["failed", "stopped"]);
   });
 
-  test("is left alone from then on if it is only closed", async () => {
+  test("a source that was closed is left alone", async () => {
     const call = new Call();
     await one.fail(new ClosedError("the client"));
     expect([call.outcome, one.asked]).toEqual(["waits", [1]]);
@@ -286,7 +286,7 @@ describe("a source that rejects", () => {
   });
 });
 
-test("a time-out brings nothing, and ends the waits a moment later if nobody else waits", async () => {
+test("a timeout returns nothing; if nobody else waits, the waits end a moment later", async () => {
   const calls = [new Call(1, 20), new Call(1, 30)];
   await pass(20);
   expect(outcomes(...calls)).toEqual(["", "waits"]);
@@ -296,7 +296,7 @@ test("a time-out brings nothing, and ends the waits a moment later if nobody els
   expect([...outcomes(...calls), one.isWaitedFor]).toEqual(["", "", false]);
 });
 
-test("who has just timed out gets what is under way", async () => {
+test("a waiter that has just timed out still gets a message that is under way", async () => {
   const call = new Call(1, 20);
   await pass(20);
   await one.bring("a");
@@ -304,14 +304,14 @@ test("who has just timed out gets what is under way", async () => {
   expect([call.outcome, one.back]).toEqual(["a", []]);
 });
 
-test("who aborts gets nothing; the others go on waiting", async () => {
+test("a waiter that aborts gets nothing; the others keep waiting", async () => {
   const calls = [new Call(), new Call()] as const;
   calls[0].abort();
   await one.bring("a");
   expect(outcomes(...calls)).toEqual(["aborted", "a"]);
 });
 
-test("closing rejects every wait, and resolves when all has gone back that is under way", async () => {
+test("close rejects every wait, and resolves when everything under way has gone back", async () => {
   const call = new Call();
   two.isReplying = true;
   let isClosed = false;
@@ -323,7 +323,7 @@ test("closing rejects every wait, and resolves when all has gone back that is un
   await expect(gathering.wait(1, { timeout: Infinity })).rejects.toBeInstanceOf(ClosedError);
 });
 
-test("closing gives back what is kept", async () => {
+test("close gives back the messages that were kept", async () => {
   void new Call();
   await one.bring("a");
   await two.bring("b", "c");

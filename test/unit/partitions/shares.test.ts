@@ -15,12 +15,12 @@ function countEach(names: readonly string[]): Map<string, number> {
 const partitions = Array.from({ length: 64 }, (_, i) => i);
 
 // Processes of all versions should agree on them, or work is done twice or by nobody.
-test("who does what stays as it is", () => {
+test("the assignment is stable across releases", () => {
   expect(movers(["a", "b", "c", "d", "e"], 7, 3)).toEqual(["d", "a", "e"]);
   expect(holdersOf(["a", "b", "c"], 4)).toEqual(["b", "c", "a", "b"]);
 });
 
-test("the order in which members are listed does not matter, nor one that is listed twice", () => {
+test("neither the order of the members nor a duplicate matters", () => {
   const listed = members(5);
   const mixed = [...listed.toReversed(), listed[2]!];
   for (const p of partitions) expect(movers(mixed, p)).toEqual(movers(listed, p));
@@ -29,12 +29,12 @@ test("the order in which members are listed does not matter, nor one that is lis
 });
 
 // The hashes of these two are the same.
-test("members with equal scores come in the order of their names", () => {
+test("members with equal scores are ordered by name", () => {
   expect(movers(["liquid", "costarring"], 0)).toEqual(["costarring", "liquid"]);
   expect(holdersOf(["liquid", "costarring"], 2)).toEqual(["costarring", "liquid"]);
 });
 
-test("each partition has two movers, about as often each member", () => {
+test("each partition has two movers, and each member moves about equally many", () => {
   const listed = members(8);
   for (const p of partitions) expect(new Set(movers(listed, p)).size).toBe(2);
   const counts = [...countEach(partitions.flatMap((p) => movers(listed, p))).values()];
@@ -44,12 +44,12 @@ test("each partition has two movers, about as often each member", () => {
   expect(Math.max(...counts)).toBeLessThan(27);
 });
 
-test("fewer members than movers: all of them", () => {
+test("with fewer members than movers, all of them move", () => {
   expect(movers([], 0)).toEqual([]);
   expect(movers(["a"], 0)).toEqual(["a"]);
 });
 
-test("a member that joins takes places of movers, and the others keep theirs", () => {
+test("a member that joins replaces some movers, and the others keep their partitions", () => {
   const [newcomer = "", ...before] = members(9);
   for (const p of partitions) {
     const others = movers([newcomer, ...before], p).filter((name) => name !== newcomer);
@@ -57,14 +57,14 @@ test("a member that joins takes places of movers, and the others keep theirs", (
   }
 });
 
-test("each partition is the share of so many members", () => {
+test("each partition is in the shares of the given number of members", () => {
   const listed = members(8);
   const shares = listed.map((self) => sharesOf(listed, self, 64, 3));
   for (const p of partitions) expect(shares.filter((share) => share.includes(p))).toHaveLength(3);
   expect(shares.every((share) => share.length > 10 && share.length < 40)).toBe(true);
 });
 
-test("nobody is idle, not even of more members than there are shares, nor who is not listed yet", () => {
+test("no member is idle: not with more members than shares, nor before it is listed", () => {
   const listed = members(40);
   const shares = listed.map((self) => sharesOf(listed, self, 8, 3));
   expect(shares.every((share) => share.length > 0)).toBe(true);
@@ -91,7 +91,7 @@ test.each([
   expect(Math.max(...held) - Math.min(...held)).toBeLessThanOrEqual(1);
 });
 
-test("no members hold nothing", () => {
+test("without members nothing is held", () => {
   expect(holdersOf([], 8)).toEqual([]);
 });
 

@@ -27,7 +27,7 @@ test("the members are those that take from the same group", () => {
   expect(taking.members).toEqual(["a"]);
 });
 
-test("it is told with the first wait, and withdrawn when nobody has waited for a while", async () => {
+test("taking is announced with the first wait, and withdrawn when nobody has waited for a while", async () => {
   await taking.during(() => Promise.resolve());
   await vi.advanceTimersByTimeAsync(4_000);
   await taking.during(() => Promise.resolve());
@@ -42,7 +42,7 @@ test("it is told with the first wait, and withdrawn when nobody has waited for a
   expect(told.at(-1)).toEqual(["group mail", true]);
 });
 
-test("it is not withdrawn while anybody waits, however long", async () => {
+test("it is not withdrawn while somebody waits, however long", async () => {
   const gate = new Gate();
   const waiting = taking.during(() => gate.opened);
   await taking.during(() => Promise.resolve());

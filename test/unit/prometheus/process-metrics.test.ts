@@ -26,7 +26,7 @@ test("counters", () => {
   expect(reclaimed && countsOf(reclaimed, all)).toEqual([{ labels: { queue: "a" }, value: 3 }]);
 });
 
-test("histograms: how many were no longer than each bound, in seconds", () => {
+test("histogram buckets count the values up to each bound, in seconds", () => {
   const all = counted(({ handling }) => {
     handling.record(0.5);
     handling.record(1500, 2);

@@ -50,7 +50,7 @@ test("ids without a key are spread evenly", () => {
   expect(chiSquare(numbers.map(() => bucketOf(createId(STAMP)) as number))).toBeLessThan(1250);
 });
 
-test("an id tells the bucket of its key, and is random and in order otherwise", () => {
+test("an id holds the bucket of its key, and is otherwise random and ordered", () => {
   const ids = numbers.slice(0, 1000).map((i) => createId(STAMP + i, bucketOfKey("order:42")));
   for (const id of ids) expect(bucketOf(id)).toBe(373);
   expect(ids.toSorted((a, b) => Buffer.compare(a, b))).toEqual(ids);
@@ -58,7 +58,7 @@ test("an id tells the bucket of its key, and is random and in order otherwise", 
   expect(new Set(ids.map((id) => id.toString("hex", 8))).size).toBe(1000);
 });
 
-test("an id that is read again tells the same bucket; one of Java's tells none", () => {
+test("an id parsed from text has the same bucket; an id of Java's has none", () => {
   const id = createId(STAMP, bucketOfKey("k"));
   const message = unpackMember(packMember(id, Buffer.from("abc"), "k"));
   expect(bucketOf(message!.id)).toBe(bucketOfKey("k"));

@@ -76,7 +76,7 @@ describe("all keys of a legal name live in one Cluster slot", () => {
     expect(new Set(slotsOf(name))).toEqual(new Set([slotOf(name)]));
   });
 
-  test("and those of every name of up to four braces and letters that is not refused", () => {
+  test("the same holds for every legal name of up to four braces and letters", () => {
     const letters = ["a", "b", "{", "}"];
     let names = [""];
     let accepted = 0;

@@ -25,7 +25,7 @@ describe("packing", () => {
     expect(member.readBigUInt64LE(17)).toBe(BigInt(length));
   });
 
-  test("keeps nothing of the buffers that it is given", () => {
+  test("shares no memory with the buffers that it is given", () => {
     const id = Buffer.alloc(16, 1);
     const payload = Buffer.from("payload");
     const member = packMember(id, payload);
@@ -89,7 +89,7 @@ describe("unpacking", () => {
     expect(unpackMember(member)).toEqual({ id: hex(random), payload: Buffer.from(text) });
   });
 
-  test("takes today's layout where both fit exactly", () => {
+  test("prefers today's layout where both fit exactly", () => {
     // An id that ends in 1, and no payload: read as the old layout, the length would be 1.
     const member = hex("08 0102030405060701 0000000000000000");
     expect(member.readBigUInt64LE(8)).toBe(BigInt(member.length - 16));
@@ -99,7 +99,7 @@ describe("unpacking", () => {
     });
   });
 
-  test("takes the old layout where it fits exactly and today's would leave a rest", () => {
+  test("uses the old layout where only that one fits exactly", () => {
     // Read as today's layout: an id of 16 bytes, then a payload of two, then four more bytes.
     const payload = hex("aa 0200000000000000 61626364 6566");
     const member = Buffer.concat([hex("10 11121314151617"), hex("0f00000000000000"), payload]);
@@ -119,7 +119,7 @@ describe("unpacking", () => {
     expect(unpackMember(hex(bytes))).toBeUndefined();
   });
 
-  test("throws for no bytes whatever", () => {
+  test("never throws, whatever the bytes", () => {
     let state = 1;
     const random = (below: number) => (state = (state * 48_271) % 2_147_483_647) % below;
     for (let i = 0; i < 5_000; i++) {
@@ -163,7 +163,7 @@ describe("ids", () => {
 });
 
 describe("a message id", () => {
-  test("is the deadline and the id's hex, in the manner of stream ids", () => {
+  test("is the deadline and the id in hex, in the form of a stream id", () => {
     expect(formatMessageId(1_755_757_960_123, hex("0102030405060708090a0b0c0d0e0f10"))).toBe(
       "1755757960123-0102030405060708090a0b0c0d0e0f10",
     );
@@ -221,14 +221,14 @@ describe("addresses", () => {
     expect(address.length).toBe(ADDRESS_BYTES);
   });
 
-  test("begin with another byte for scores that are no deadlines", () => {
+  test("begin with another byte if the score is not a deadline", () => {
     for (const score of [2 ** 53, Infinity, -Infinity, -1, 0.5]) {
       expect(packAddress(score, id)[0]).not.toBe(0);
       expect(packAddress(score, id).readDoubleBE()).toBe(score);
     }
   });
 
-  test("begin with 0 for every legal deadline, which tells them from Java's members", () => {
+  test("begin with 0 for every legal deadline, unlike Java's members", () => {
     expect(packAddress(9e15 - 1, id)[0]).toBe(0);
   });
 });

@@ -8,13 +8,13 @@ import { checkNewMessage, offerRule } from "../../../src/delayed/offer-options.t
 const json = { name: "mine", encode: () => Buffer.alloc(0), decode: () => null };
 
 describe("a queue's settings", () => {
-  test("are the defaults where nothing is said", () => {
+  test("default to the documented values", () => {
     const { codec, ...rest } = queueSettings();
     expect(codec.name).toBe("msgpack");
     expect(rest).toEqual({ transfer: true, interop: "none", maxPayloadBytes: 1_048_576 });
   });
 
-  test("are the client's where the queue says nothing", () => {
+  test("default to the client's", () => {
     const client = {
       codec: json,
       transfer: false,
@@ -25,7 +25,7 @@ describe("a queue's settings", () => {
     expect(queueSettings(undefined, client)).toEqual(client);
   });
 
-  test("are the queue's own before the client's", () => {
+  test("a queue's own option wins over the client's", () => {
     const own = { codec: json, transfer: true, interop: "none", maxPayloadBytes: 7 } as const;
     const client = {
       codec: "string",
@@ -347,7 +347,7 @@ describe("the options of an offer", () => {
 });
 
 describe("headers among the options of an offer", () => {
-  test("are known only where the queue takes them", () => {
+  test("are known only to queues that take them", () => {
     const options = { headers: { traceparent: "00-1" } };
     expect(offerRule(options, true)).toEqual(options);
     const message =
@@ -355,7 +355,7 @@ describe("headers among the options of an offer", () => {
     expect(() => offerRule(options)).toThrow(new TypeError(message));
   });
 
-  test("are not taken from a prototype where the queue does not take them", () => {
+  test("are not read from a prototype by a queue that does not take them", () => {
     expect(offerRule(Object.create({ headers: { a: "1" } }) as object)).toEqual({});
   });
 
@@ -374,7 +374,7 @@ describe("headers among the options of an offer", () => {
     expect(() => offerRule({ headers: 5 }, true)).toThrow(new TypeError(message));
   });
 
-  test("are a property of a message of offerMany only where the queue takes them", () => {
+  test("are allowed in a message of offerMany only where the queue takes them", () => {
     const newMessage = { payload: "a", delay: 5, headers: {} };
     expect(() => checkNewMessage("messages[0]", newMessage, true)).not.toThrow();
     expect(() => checkNewMessage("messages[0]", newMessage)).toThrow(

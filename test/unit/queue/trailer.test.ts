@@ -33,12 +33,12 @@ describe("a trailer", () => {
     expect(unpackTrailer(hex(bytes))).toEqual({ ...NOTHING, ...trailer });
   });
 
-  test("is empty or a bare key where there are no headers", () => {
+  test("is empty or a bare key if there are no headers", () => {
     expect(packTrailer({ key: "k", headers: {} })).toEqual(Buffer.from("k"));
     expect(packTrailer({ key: "" })).toEqual(Buffer.alloc(0));
   });
 
-  test("keeps what it knows when there are fields that it does not know", () => {
+  test("keeps known fields beside unknown ones", () => {
     const bytes = hex("ff01 63 00000000 01 01000000 6b 63 02000000 0102");
     expect(unpackTrailer(bytes)).toEqual({ ...NOTHING, key: "k" });
   });
@@ -101,7 +101,7 @@ describe("a trailer", () => {
     "04 0c000000 0000000000000000 ffffffff",
   ];
 
-  test("tells the failures, in their order, to who asks for them", () => {
+  test("holds the failures in order", () => {
     const bytes = hex(`ff01 01 01000000 6b ${FIRST} ${SECOND}`);
     expect(packTrailer({ key: "k", failures: FAILURES })).toEqual(bytes);
     expect(failuresIn(bytes)).toEqual(FAILURES);

@@ -138,7 +138,7 @@ test("tries again with the same receipt after a pause that grows up to 2 s", asy
   );
 });
 
-test("what Redis refuses goes to those who wait by then, and the others are tried again", async () => {
+test("refused messages go to the waiters that are there, and the rest is tried again", async () => {
   const hasEnded = putBack("a", "b", "c", "d");
   const taken = wait();
   const refused = await script();
@@ -157,14 +157,14 @@ test("what Redis refuses goes to those who wait by then, and the others are trie
   expect(hasEnded()).toBe(true);
 });
 
-test("what Redis refuses while nobody waits is tried again", async () => {
+test("refused messages are tried again while nobody waits", async () => {
   putBack("a");
   (await script()).fail(refusal("NOPERM no"));
   await pass(100);
   expect((await script()).payloads).toEqual(["a"]);
 });
 
-test("what Redis may have got goes to nobody, though it is refused later", async () => {
+test("messages that Redis may have received go to nobody, even if refused later", async () => {
   putBack("a");
   const taken = wait();
   (await script()).fail(new Error("lost"));
@@ -175,7 +175,7 @@ test("what Redis may have got goes to nobody, though it is refused later", async
   expect((await script()).payloads).toEqual(["a"]);
 });
 
-test("who has expired gets what is refused before who came later; the rest are dismissed", async () => {
+test("an expired waiter gets refused messages before later ones; the rest are dismissed", async () => {
   putBack("a", "b");
   let expired: string[] | undefined;
   void waiters.wait(1, { timeout: 10 }).then((got) => (expired = texts(got)));
@@ -187,7 +187,7 @@ test("who has expired gets what is refused before who came later; the rest are d
   expect([expired, later()]).toEqual([["a"], ["b"]]);
 });
 
-test("a closed one gives up when closeTimeout is over", async () => {
+test("once closed it gives up after closeTimeout", async () => {
   const hasEnded = putBack("a");
   const sent = await script();
   giveBack.close();
@@ -207,7 +207,7 @@ test("a closed one gives up when closeTimeout is over", async () => {
   ]);
 });
 
-test("one that is not closed never gives up", async () => {
+test("it never gives up before it is closed", async () => {
   const hasEnded = putBack("a");
   const sent = await script();
   await pass(86_400_000);

@@ -22,7 +22,7 @@ beforeEach(() => {
   sources.set(["a", "b", "c", "d"].map(source));
 });
 
-test("each comes first in its turn, behind as many as were asked for", () => {
+test("each source comes first in turn", () => {
   expect(next(1)).toEqual(["a", "b", "c", "d"]);
   expect(next(1)).toEqual(["b", "c", "d", "a"]);
   expect(next(6)).toEqual(["c", "d", "a", "b"]);
@@ -30,7 +30,7 @@ test("each comes first in its turn, behind as many as were asked for", () => {
   expect(next(1)).toEqual(["a", "b", "c", "d"]);
 });
 
-test("in a fixed order the first stays the first", () => {
+test("in a fixed order the first source stays first", () => {
   sources = new OpenSources("fixed", () => {});
   sources.set(["a", "b"].map(source));
   expect([next(1), next(1)]).toEqual([
@@ -39,7 +39,7 @@ test("in a fixed order the first stays the first", () => {
   ]);
 });
 
-test("those that are paused are left out, and it is told that others are open", () => {
+test("paused sources are left out, and a change of the open ones is reported", () => {
   const before = sources.open;
   changes = 0;
   pauses[1]!.isPaused = true;
@@ -49,7 +49,7 @@ test("those that are paused are left out, and it is told that others are open", 
   expect([next(0), changes]).toEqual([["a", "b", "c", "d"], 2]);
 });
 
-test("to those that have left, nobody listens any more", () => {
+test("sources that have left are no longer listened to", () => {
   sources.set([source("e")]);
   expect(changes).toBe(2);
   expect(pauses.map(({ listenerCount }) => listenerCount)).toEqual([0, 0, 0, 0, 1]);

@@ -44,7 +44,7 @@ describe("the first step", () => {
     expect(rhythm.next(wanted)).toEqual(step);
   });
 
-  test.each([[[1]], [[10]], [[1, 1, 1]]])("of several LISTs is a block: %j", (wanted) => {
+  test.each([[[1]], [[10]], [[1, 1, 1]]])("with several LISTs is a block: %j", (wanted) => {
     rhythm = new PopRhythm(false);
     expect(rhythm.next(wanted)).toEqual(BLOCK);
     rhythm.restart();
@@ -53,26 +53,26 @@ describe("the first step", () => {
 });
 
 describe("one who takes many", () => {
-  test("is popped for again after a pop that was filled", () => {
+  test("pops again after a full pop", () => {
     expect(send([10], 10)).toMatchObject({ pop: 10 });
     expect(send([10], 3)).toMatchObject({ pop: 10 });
     expect(send([10], 0)).toEqual(BLOCK);
   });
 
-  test("is popped for again after a block that brought a message", () => {
+  test("pops again after a block that brought a message", () => {
     send([10], 0);
     expect(send([10], 1)).toEqual(BLOCK);
     expect(rhythm.next([10])).toMatchObject({ pop: 10 });
   });
 
-  test("blocks on after a block whose time was over", () => {
+  test("blocks again after a block that timed out", () => {
     send([10], 0);
     expect(send([10], 0)).toEqual(BLOCK);
     expect(rhythm.next([10])).toEqual(BLOCK);
   });
 });
 
-test("the first who waits is popped for, whatever the last block brought", () => {
+test("pops for the first waiter, whatever the last block brought", () => {
   send([1], 0);
   expect(rhythm.next([10])).toEqual(BLOCK);
   rhythm.restart();
@@ -80,11 +80,11 @@ test("the first who waits is popped for, whatever the last block brought", () =>
 });
 
 describe("several who wait", () => {
-  test("are popped for with each block while both bring messages", () => {
+  test("get a pop with each block while both bring messages", () => {
     for (let i = 0; i < 5; i++) expect(send([1, 1], 2)).toEqual({ pop: 1, isBlocking: true });
   });
 
-  test("after pops in vain, ever more messages come by blocks alone, up to 15", () => {
+  test("after pops in vain ever more messages come by blocks alone, up to 15", () => {
     const blocks = Array.from({ length: 6 }, () => {
       popInVain();
       // The block that was sent with the pop is the first.
@@ -93,7 +93,7 @@ describe("several who wait", () => {
     expect(blocks).toEqual([2, 4, 8, 16, 16, 16]);
   });
 
-  test("a pop that brings any message ends that", () => {
+  test("a pop that brings a message ends that", () => {
     popInVain();
     blocksUntilPop();
     popInVain();
@@ -104,7 +104,7 @@ describe("several who wait", () => {
     expect(1 + blocksUntilPop()).toBe(2);
   });
 
-  test("blocks whose time is over do not count", () => {
+  test("blocks that time out do not count", () => {
     popInVain();
     for (let i = 0; i < 20; i++) {
       rhythm.onBlock(0);
@@ -114,7 +114,7 @@ describe("several who wait", () => {
     expect(rhythm.next([1, 1])).toMatchObject({ pop: 1 });
   });
 
-  test("the count goes on when a new one is the first who waits", () => {
+  test("the count carries over to the next first waiter", () => {
     popInVain();
     blocksUntilPop();
     popInVain();
@@ -125,7 +125,7 @@ describe("several who wait", () => {
   });
 });
 
-test("sparing: after a pop in vain who takes many is left to blocks, too, also when he comes again", () => {
+test("sparing: after a pop in vain a waiter for many gets blocks alone, also the next time", () => {
   rhythm = new PopRhythm(true, true);
   const blocks = Array.from({ length: 5 }, () => {
     expect(send([10], 0).pop).toBe(10);

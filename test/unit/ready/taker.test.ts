@@ -98,7 +98,7 @@ async function connect(): Promise<void> {
   wire.names.length = 0;
 }
 
-test("blocks for one, and asks for nothing when nobody waits", async () => {
+test("blocks for one waiter, and asks for nothing when nobody waits", async () => {
   await connect();
   const call = new Call();
   await reply("BLPOP", null);
@@ -120,7 +120,7 @@ test("those who start to wait in one turn are served by one pop and one block", 
   expect(calls[2].outcome).toEqual(["d"]);
 });
 
-test("pops for the first who waits, though the last block was in vain", async () => {
+test("pops for the first waiter, even after a block in vain", async () => {
   await connect();
   const first = new Call(5);
   await reply("LPOP", null);
@@ -133,7 +133,7 @@ test("pops for the first who waits, though the last block was in vain", async ()
   expect(next.outcome).toEqual(["a", "b"]);
 });
 
-test("of several sources it only blocks, and pops for nobody but the unserved", async () => {
+test("with several sources it only blocks, and pops for unserved waiters alone", async () => {
   taker = newTaker("one", "two");
   const calls = [new Call(5), new Call()];
   await reply("connect");
@@ -148,7 +148,7 @@ describe("of several sources in rotating order", () => {
     taker = takerOf({ order: "rotating" }, "one", "two", "three");
   });
 
-  test("a pop is from all, and a block begins behind those that it began with", async () => {
+  test("a pop asks all sources, and the block after it starts further on", async () => {
     const calls = [new Call(), new Call(), new Call()];
     await reply("connect");
     expect(wire.open).toEqual(["EVALSHA", "BLPOP"]);
@@ -162,7 +162,7 @@ describe("of several sources in rotating order", () => {
     expect(outcomes(...calls)).toEqual([["a"], ["b"], ["c"]]);
   });
 
-  test("a pop of a script that is unknown is given up where a block is behind it; the next is waited for", async () => {
+  test("a pop with an unknown script is abandoned if a block follows it; the next pop is awaited", async () => {
     const calls = [new Call(), new Call()];
     await reply("connect");
     await fail("EVALSHA", refusal("NOSCRIPT no"));
@@ -187,7 +187,7 @@ describe("of several sources in rotating order", () => {
     expect(wire.open).toEqual(["EVALSHA", "BLPOP"]);
   });
 
-  test("who has expired before there is a connection gets one pop from all", async () => {
+  test("a waiter that expires before there is a connection gets one pop from all sources", async () => {
     const call = new Call(3, 20);
     await pass(20);
     await reply("connect");
@@ -195,7 +195,7 @@ describe("of several sources in rotating order", () => {
     expect([call.outcome, wire.names]).toEqual([["a"], ["connect", "EVALSHA"]]);
   });
 
-  test("what comes for nobody goes back to the list that it came from", async () => {
+  test("messages for nobody go back to the list that they came from", async () => {
     const calls = [new Call(), new Call(), new Call()] as const;
     await reply("connect");
     calls[0].abort();
@@ -210,7 +210,7 @@ describe("of several sources in rotating order", () => {
     ]);
   });
 
-  test("other sources: the block is ended and sent anew; what it brings is delivered", async () => {
+  test("new sources: the block is ended and sent again, and what it brings is delivered", async () => {
     const calls = [new Call()];
     await reply("connect");
     const others = [{ ready: "four", receipts: "r", pauses: new KnownPause(false) }];
@@ -224,7 +224,7 @@ describe("of several sources in rotating order", () => {
     expect(wire.take("BLPOP").words[1]).toEqual(["four"]);
   });
 
-  test("none: all wait, until there are some of which it has asked whether they are paused", async () => {
+  test("without sources everybody waits until there are some whose pause is known", async () => {
     void taker.setSources([]);
     const call = new Call();
     await pass(60_000);
@@ -239,7 +239,7 @@ describe("of several sources in rotating order", () => {
 });
 
 describe("a block in vain", () => {
-  test("is ended: UNBLOCK is sent until its reply is there, and not after that", async () => {
+  test("is ended: UNBLOCK is sent until the block replies, and never after that", async () => {
     await connect();
     const call = new Call();
     await pass();
@@ -257,7 +257,7 @@ describe("a block in vain", () => {
     expect(errors).toEqual([]);
   });
 
-  test("brings a message for nobody, which goes back", async () => {
+  test("a message that it brings for nobody goes back", async () => {
     await connect();
     const call = new Call();
     await pass();
@@ -266,7 +266,7 @@ describe("a block in vain", () => {
     expect(await replyToGiveBack()).toEqual(["a"]);
   });
 
-  test("brings a message for who has expired meanwhile", async () => {
+  test("a message that it brings goes to a waiter that has expired meanwhile", async () => {
     await connect();
     const call = new Call(1, 20);
     await pass(20);
@@ -275,7 +275,7 @@ describe("a block in vain", () => {
     expect(call.outcome).toEqual(["a"]);
   });
 
-  test("is ended no more when somebody waits for it again, and again when that one leaves", async () => {
+  test("is kept when somebody waits again, and ended when that one leaves", async () => {
     await connect();
     const first = new Call();
     await pass();
@@ -293,7 +293,7 @@ describe("a block in vain", () => {
     expect(third.outcome).toEqual(["a"]);
   });
 
-  test("is ended at once though the reply that ended another is still under way", async () => {
+  test("is ended at once, even while the reply to an earlier UNBLOCK is under way", async () => {
     await connect();
     const first = new Call();
     await pass();
@@ -307,7 +307,7 @@ describe("a block in vain", () => {
     expect(wire.open).toEqual(["BLPOP", "UNBLOCK"]);
   });
 
-  test("that cannot be ended is reported, and tried again by whoever leaves next", async () => {
+  test("a failure to end it is reported, and the next waiter that leaves tries again", async () => {
     await connect();
     const first = new Call();
     await pass();
@@ -346,7 +346,7 @@ describe("a pop that brings more than is wanted by then", () => {
     expect(await replyToGiveBack()).toEqual(["b", "c"]);
   });
 
-  test("ends the block behind it, though somebody comes; that one gets the oldest", async () => {
+  test("ends the block behind it, even if somebody comes, who gets the oldest message", async () => {
     await reply("LPOP", popped("a", "b"));
     const next = new Call();
     await reply("UNBLOCK", 0);
@@ -358,7 +358,7 @@ describe("a pop that brings more than is wanted by then", () => {
     expect(await replyToGiveBack()).toEqual(["c"]);
   });
 
-  test("is kept though the block behind it fails", async () => {
+  test("keeps its messages although the block behind it fails", async () => {
     await reply("LPOP", popped("a", "b"));
     await fail("BLPOP", new Error("lost"));
     expect(await replyToGiveBack()).toEqual(["b"]);
@@ -366,7 +366,7 @@ describe("a pop that brings more than is wanted by then", () => {
   });
 });
 
-test("a pop by itself that brings more than is wanted by then: the rest goes back", async () => {
+test("without a block behind it the surplus goes back as well", async () => {
   await connect();
   const call = new Call(5);
   await pass();
@@ -395,7 +395,7 @@ test("takes nothing while it gives back", async () => {
 });
 
 describe("a failure", () => {
-  test("of the pop: what the block brings is delivered first", async () => {
+  test("of the pop: the block's messages are delivered first", async () => {
     await connect();
     const calls = [new Call(), new Call()];
     await fail("LPOP", refusal("NOPERM no"));
@@ -428,7 +428,7 @@ describe("a failure", () => {
     expect(next.outcome).toEqual(["b"]);
   });
 
-  test("that does not pass reaches all who wait, and the connection is kept", async () => {
+  test("that does not pass rejects all waiters, and the connection is kept", async () => {
     await connect();
     const calls = [new Call(5), new Call()];
     await reply("LPOP", []);
@@ -441,7 +441,7 @@ describe("a failure", () => {
     expect(errors).toEqual([]);
   });
 
-  test("dismisses who has expired", async () => {
+  test("dismisses expired waiters", async () => {
     await connect();
     const call = new Call(1, 20);
     await pass(20);
@@ -451,7 +451,7 @@ describe("a failure", () => {
 });
 
 describe("who has expired before there is a connection", () => {
-  test("gets one pop when there is, and later ones wait behind it", async () => {
+  test("gets one pop once there is a connection, and later waiters queue behind it", async () => {
     const call = new Call(3, 20);
     const later = new Call();
     await pass(20);
@@ -463,7 +463,7 @@ describe("who has expired before there is a connection", () => {
     expect(wire.open).toEqual(["BLPOP"]);
   });
 
-  test("of several sources gets what the first that has any holds", async () => {
+  test("with several sources gets messages of the first that has any", async () => {
     taker = newTaker("one", "two", "three");
     const call = new Call(3, 20);
     await pass(20);
@@ -482,7 +482,7 @@ describe("who has expired before there is a connection", () => {
     expect(call.outcome).toMatchObject({ message: 'cannot take from queue "q": refused' });
   });
 
-  test("gets none at once if its pop fails", async () => {
+  test("gets none, at once, if its pop fails", async () => {
     const call = new Call(1, 20);
     await pass(20);
     await reply("connect");
@@ -491,7 +491,7 @@ describe("who has expired before there is a connection", () => {
     expect(errors).toEqual(['cannot take from queue "q": lost']);
   });
 
-  test("gets none when what is given back was all that was under way", async () => {
+  test("gets none if all that was under way goes back", async () => {
     await connect();
     const aborted = new Call();
     await pass();
@@ -506,7 +506,7 @@ describe("who has expired before there is a connection", () => {
 });
 
 describe("a paused queue", () => {
-  test("before the first wait: it is asked about, and nothing is sent until it is resumed", async () => {
+  test("before the first wait: its pause is asked for, and nothing is sent until it is resumed", async () => {
     taker = newTaker("q");
     const [pause] = (pauses = [new KnownPause()]);
     let tell: (() => void) | undefined;
@@ -547,7 +547,7 @@ describe("a paused queue", () => {
     expect(outcomes(...calls)).toEqual([["a"], ["b"]]);
   });
 
-  test("a message that is on its way by then is handed out", async () => {
+  test("a message that is already on its way is handed out", async () => {
     await connect();
     const calls = [new Call(), new Call()];
     await pass();
@@ -561,7 +561,7 @@ describe("a paused queue", () => {
     expect(wire.open).toEqual(["UNBLOCK"]);
   });
 
-  test("a message for nobody goes back, and nothing follows", async () => {
+  test("a message for nobody goes back, and no block follows", async () => {
     await connect();
     const call = new Call();
     await pass();
@@ -588,7 +588,7 @@ describe("a paused queue", () => {
     expect(call.outcome).toEqual(["a"]);
   });
 
-  test("who waits for some time gets none at its end, connected or not", async () => {
+  test("a wait with a timeout gets none at its end, connected or not", async () => {
     pauses[0].isPaused = true;
     const alone = new Call(1, 20);
     await pass(19);
@@ -601,7 +601,7 @@ describe("a paused queue", () => {
     expect(wire.names).toEqual([]);
   });
 
-  test("whose time was over before it was known gets none as soon as it is", async () => {
+  test("a waiter that expires before the pause is known gets none as soon as it is", async () => {
     const pause = pauses[0];
     const late = new Call(1, 20);
     await pass(20);
@@ -624,7 +624,7 @@ describe("a paused queue", () => {
     expect(wire.names).toEqual([]);
   });
 
-  test("of several: it blocks for the others, and for it again when it is resumed", async () => {
+  test("of several: the block names the others only, until it is resumed", async () => {
     taker = newTaker("one", "two");
     pauses[0].isPaused = true;
     const call = new Call();
@@ -634,7 +634,7 @@ describe("a paused queue", () => {
     void call;
   });
 
-  test("of several, resumed or paused while it blocks: the block is sent anew", async () => {
+  test("of several: pausing or resuming one sends the block again", async () => {
     taker = newTaker("one", "two");
     const call = new Call();
     await reply("connect");
@@ -655,7 +655,7 @@ describe("a paused queue", () => {
     expect(call.outcome).toEqual(["a"]);
   });
 
-  test("that cannot be asked about: as any other failure to take", async () => {
+  test("whose pause cannot be read: a failure like any other", async () => {
     const failures = [new Error("lost"), refusal("NOPERM no")];
     const pause = new KnownPause();
     pause.ask = async () => {
@@ -702,7 +702,7 @@ describe("closing", () => {
     expect(wire.open).toEqual([]);
   });
 
-  test("waits for what goes back and for its receipt", async () => {
+  test("waits until messages have gone back and their receipt is removed", async () => {
     await connect();
     void new Call();
     await pass();
@@ -717,7 +717,7 @@ describe("closing", () => {
     expect(isClosed).toBe(true);
   });
 
-  test("ends a pause, and reports nothing more", async () => {
+  test("ends a pause between attempts, and reports nothing more", async () => {
     void new Call();
     await fail("connect", new Error("refused"));
     await taker.close();
@@ -734,13 +734,13 @@ describe("closing", () => {
     expect(errors).toEqual([]);
   });
 
-  test("one that was never used, twice", async () => {
+  test("closes twice though it was never used", async () => {
     await taker.close();
     await taker.close();
     expect(wire.names).toEqual([]);
   });
 
-  test("twice at once", async () => {
+  test("closes twice at once", async () => {
     await connect();
     void new Call();
     await pass();

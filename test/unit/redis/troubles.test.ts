@@ -35,7 +35,7 @@ const refusal = (doing: string, message: string) =>
 
 const UNREACHABLE = "cannot reach Redis: connect ECONNREFUSED 127.0.0.1:6379";
 
-test("that Redis cannot be reached is one state, however many find it and however often", () => {
+test("an unreachable Redis is one trouble, however many works meet it and however often", () => {
   const works = [troubles.work(), troubles.work(), troubles.work()] as const;
   for (let attempt = 0; attempt < 5; attempt++) {
     for (const work of works) work.failed(failure("cannot transfer", refused));
@@ -56,7 +56,7 @@ test("that Redis cannot be reached is one state, however many find it and howeve
   expect(news()).toEqual([UNREACHABLE]);
 });
 
-test("the report waits for the cause, for a moment", () => {
+test("the report waits a moment for the cause", () => {
   const [taker, connection] = [troubles.work(), troubles.work()];
   taker.failed(cut("cannot take"));
   taker.failed(reset("cannot take"));
@@ -69,7 +69,7 @@ test("the report waits for the cause, for a moment", () => {
   expect(news()).toEqual([]);
 });
 
-test("without a cause the first failure is reported, and only it", () => {
+test("without a cause only the first failure is reported", () => {
   const taker = troubles.work();
   taker.failed(cut("cannot take"));
   vi.advanceTimersByTime(300);
@@ -79,7 +79,7 @@ test("without a cause the first failure is reported, and only it", () => {
   expect(news()).toEqual(["300 ms: cannot take: Connection is closed."]);
 });
 
-test("what is over before its report leaves a trace all the same", () => {
+test("a trouble that is over before its report is still reported", () => {
   const taker = troubles.work();
   taker.failed(cut("cannot take"));
   vi.advanceTimersByTime(20);
@@ -89,7 +89,7 @@ test("what is over before its report leaves a trace all the same", () => {
   expect(vi.getTimerCount()).toBe(0);
 });
 
-test("closing reports what waits for its cause, and nothing else", () => {
+test("close reports a trouble that waits for its cause, and nothing else", () => {
   const taker = troubles.work();
   taker.failed(cut("cannot take"));
   troubles.close();
@@ -99,7 +99,7 @@ test("closing reports what waits for its cause, and nothing else", () => {
   expect(vi.getTimerCount()).toBe(0);
 });
 
-test("a work that is not tried again is no reason to stay in trouble, nor to be out of it", () => {
+test("a work that is not tried again neither prolongs nor ends a trouble", () => {
   const [taker, transfers, tidier] = [troubles.work(), troubles.work(), troubles.work()];
   taker.failed(failure("cannot take", refused));
   taker.stopped();
@@ -121,7 +121,7 @@ test("a work that is not tried again is no reason to stay in trouble, nor to be 
   expect(news()).toEqual([]);
 });
 
-test("what Redis refuses is a state of that work, reported again when the reason changes", () => {
+test("a refusal is a trouble of that work alone, reported again when its reason changes", () => {
   const [transfers, taker] = [troubles.work(), troubles.work()];
   for (let attempt = 0; attempt < 3; attempt++) {
     transfers.failed(refusal("cannot transfer", "WRONGTYPE no list"));
@@ -197,7 +197,7 @@ test.each(["READONLY", "LOADING", "CLUSTERDOWN", "WRONGPASS", "NOAUTH"])(
   },
 );
 
-test("names the cause also where Node has tried several addresses, or a cluster client several nodes", () => {
+test("the cause is named even if Node.js tried several addresses, or a cluster client several nodes", () => {
   const addresses = new AggregateError([refused, new Error("connect ECONNREFUSED ::1:6379")]);
   troubles.work().unreachable(addresses);
   expect(news()).toEqual([`${UNREACHABLE}; connect ECONNREFUSED ::1:6379`]);

@@ -34,7 +34,7 @@ function newDelivery() {
   return { delivery: new Delivery(content, own, host), held: own, content, asked };
 }
 
-test("it carries what it was made of", () => {
+test("a delivery carries its payload, key, headers and attempt", () => {
   const { delivery, held, content } = newDelivery();
   expect(delivery).toMatchObject({ ...content, attempt: 3, deadline: 42 });
   expect(delivery.signal).toBe(held.signal);

@@ -28,12 +28,12 @@ const lost = () => Promise.resolve(false);
 const never = () => Promise.reject(new Error("was sent"));
 const settled = () => Promise.resolve(true);
 
-test("the attempt is one more than what was made before", () => {
+test("the attempt is one more than the deliveries made before", () => {
   expect(newHeld().held.attempt).toBe(1);
   expect(newHeld({ attempts: 7 }).held.attempt).toBe(8);
 });
 
-test("it leaves once, when it is settled", async () => {
+test("a delivery leaves the hand once, when it is settled", async () => {
   const { held, left } = newHeld();
   const { signal } = held;
   expect(await held.settle(settled)).toBe(true);
@@ -56,7 +56,7 @@ test.each([
   expect(String(signal.reason)).toBe("Error: the lease of the delivery was lost");
 });
 
-test("an extension that is granted changes nothing", async () => {
+test("a granted extension keeps the delivery in hand", async () => {
   const { held, left } = newHeld();
   expect(await held.extend(settled)).toBe(true);
   expect([held.isHeld, left]).toEqual([true, []]);
@@ -70,7 +70,7 @@ test("a settlement whose reply is lost leaves it in hand, to be settled again", 
   expect(await held.settle(settled)).toBe(true);
 });
 
-test("of several settlements one is under way; the next is sent if that fails, and not if it does not", async () => {
+test("settlements run one at a time; the next is sent only if the one before fails", async () => {
   const { held } = newHeld();
   const sent: string[] = [];
   const answers: ((isSettled: boolean | Error) => void)[] = [];
@@ -95,7 +95,7 @@ test("of several settlements one is under way; the next is sent if that fails, a
   expect(sent).toEqual(["a", "b"]);
 });
 
-test("its signal is aborted with the first reason, whether it is asked for before or after", () => {
+test("the signal is aborted with the first reason, even if it is first read afterwards", () => {
   const { held: before } = newHeld();
   const { signal } = before;
   before.abort("first");
@@ -112,12 +112,12 @@ test("its signal is aborted with the first reason, whether it is asked for befor
 const isSuspect = (attempts: number, isOrphan: boolean) =>
   newHeld({ attempts, isOrphan }).held.isSuspect;
 
-test("it is suspect when its consumers have died, and it was delivered twice", () => {
+test("a delivery is suspect if it was delivered twice and its consumers died", () => {
   expect([1, 2, 3].map((attempts) => isSuspect(attempts, true))).toEqual([false, true, true]);
   expect(isSuspect(5, false)).toBe(false);
 });
 
-test("what is in hand: from when it is added until it leaves", async () => {
+test("a delivery is in hand from when it is added until it leaves", async () => {
   const left: string[] = [];
   const deliveries = new HeldDeliveries((held) =>
     left.push(`${held.entry.entryId} of ${deliveries.size}`),
@@ -137,7 +137,7 @@ test("what is in hand: from when it is added until it leaves", async () => {
   expect([deliveries.size, deliveries.has("1-1"), before.length]).toEqual([0, false, 2]);
 });
 
-test("of suspects one waits, and the others go back; it is handed out when it is alone", async () => {
+test("of several suspects one waits and the others go back; the one is handed out when it is alone", async () => {
   const deliveries = new HeldDeliveries(() => {});
   const suspects = new Suspects(deliveries);
   const add = (entryId: string, attempts: number) =>
@@ -163,7 +163,7 @@ test("of suspects one waits, and the others go back; it is handed out when it is
   expect(suspects.readLimit).toBe(Infinity);
 });
 
-test("a suspect that was lost while it waited is not handed out", () => {
+test("a suspect that lost its lease while it waited is not handed out", () => {
   const deliveries = new HeldDeliveries(() => {});
   const suspects = new Suspects(deliveries);
   const held = deliveries.add(entry({ attempts: 2, isOrphan: true }));

@@ -35,7 +35,7 @@ async function end(name: string, error?: Error): Promise<void> {
 }
 
 describe("works with one key", () => {
-  test("run one after another, in the order of the calls", async () => {
+  test("run one after the other, in the order of the calls", async () => {
     const results = ["1", "2", "3"].map((name) => run("a", name));
     await turn();
     for (const name of ["1", "2", "3"]) {
@@ -45,7 +45,7 @@ describe("works with one key", () => {
     expect(await Promise.all(results)).toEqual(["1", "2", "3"]);
   });
 
-  test("go on after one that fails, and only its own call rejects", async () => {
+  test("go on after a failure, which rejects only its own call", async () => {
     const failing = run("a", "1");
     const next = run("a", "2");
     await turn();
@@ -70,7 +70,7 @@ describe("works with one key", () => {
     expect(lanes.size).toBe(0);
   });
 
-  test("that are called by a work of the key wait for its end", async () => {
+  test("a work that is called from another one of its key waits for that one's end", async () => {
     let inner: Promise<string> | undefined;
     const outer = lanes.run("a", async () => {
       inner = run("a", "inner");
@@ -84,7 +84,7 @@ describe("works with one key", () => {
     await inner;
   });
 
-  test("that are called when the last one is ending are in order, too", async () => {
+  test("a work that is called while the last one ends keeps the order", async () => {
     const first = run("a", "1");
     await turn();
     const later = first.then(() => run("a", "2"));
@@ -113,7 +113,7 @@ describe("all others run at once:", () => {
     expect(lanes.size).toBe(0);
   });
 
-  test("one without a key that throws at once rejects", async () => {
+  test("a work without a key that throws at once rejects", async () => {
     const failing = lanes.run(undefined, () => {
       throw new Error("no promise");
     });
@@ -134,7 +134,7 @@ test("a key is forgotten when it has nothing left", async () => {
   expect(lanes.size).toBe(0);
 });
 
-test("10,000 works of one key, and 10,000 keys, are done in no time", async () => {
+test("10,000 works of one key, or of 10,000 keys, all get done", async () => {
   const order: number[] = [];
   const startedAt = performance.now();
   const count = 10_000;

@@ -7,7 +7,7 @@ const MIB = 1024 * KIB;
 const messages = (count: number, bytes: number) =>
   Array.from({ length: count }, () => ({ payload: Buffer.alloc(bytes) }));
 
-test("a read grows step by step while messages are small, up to 1,000", () => {
+test("reads grow step by step while messages are small, up to 1,000", () => {
   const size = new ReadSize();
   const counts = [size.count];
   for (let i = 0; i < 3; i++) {
@@ -17,7 +17,7 @@ test("a read grows step by step while messages are small, up to 1,000", () => {
   expect(counts).toEqual([100, 400, 1000, 1000]);
 });
 
-test("large messages make it small at once, down to a single one", () => {
+test("large messages shrink the next read at once, down to one message", () => {
   const size = new ReadSize();
   size.note(messages(2, MIB));
   expect(size.count).toBe(16);
@@ -27,7 +27,7 @@ test("large messages make it small at once, down to a single one", () => {
   expect(size.count).toBe(4);
 });
 
-test("a read that brought nothing changes nothing", () => {
+test("an empty read changes nothing", () => {
   const size = new ReadSize();
   size.note(messages(1, MIB));
   size.note([]);

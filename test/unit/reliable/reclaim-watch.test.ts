@@ -183,7 +183,7 @@ function lookTwice(consumer: ConsumerState) {
   return watch.look([{ ...consumer, idle: consumer.idle + 100_000 }], 100_000);
 }
 
-test("with a short timeout, a reply may still take 50 ms", () => {
+test("with a short timeout a reply may still take 50 ms", () => {
   const watch = newWatch();
   const name = newConsumerName(600);
   const lookAt = (now: number, idle: number) => watch.look([{ name, inFlight: 1, idle }], now).dead;
@@ -196,21 +196,21 @@ test("with a short timeout, a reply may still take 50 ms", () => {
 describe("nobody is dead", () => {
   const silent = { inFlight: 5, idle: 1_000_000 };
 
-  test("but one who is silent for ever", () => {
+  test("a consumer that stays silent is dead", () => {
     expect(lookTwice({ name: other, ...silent }).dead).toHaveLength(1);
   });
 
-  test("where nobody is", () => {
+  test("there is no consumer", () => {
     expect(newWatch().look([], 0)).toEqual({ dead: [], lookIn: 1_000 });
   });
 
-  test("who has nothing in flight; and nobody looks earlier because of it", () => {
+  test("a consumer with nothing in flight is not dead, and causes no earlier look", () => {
     const idle = { name: other, inFlight: 0, idle: 2_990 };
     expect(newWatch().look([idle], 0)).toEqual({ dead: [], lookIn: 1_000 });
     expect(lookTwice({ name: other, ...silent, inFlight: 0 }).dead).toEqual([]);
   });
 
-  test("who is we", () => {
+  test("this process is never dead", () => {
     expect(lookTwice({ name: SELF, ...silent }).dead).toEqual([]);
   });
 });
@@ -250,7 +250,7 @@ describe("the timeout is that of the consumer", () => {
   });
 });
 
-test("each consumer is judged alone, and the next look is for the first who may be dead", () => {
+test("consumers are judged independently, and the next look is when the first of them may be dead", () => {
   const [quick, slow, dead] = [newConsumerName(2_000), newConsumerName(60_000), other];
   const watch = newWatch();
   const at = (now: number, quickIdle: number) =>
@@ -331,7 +331,7 @@ function watchFor(duration: number, world: World, watch: ReclaimWatch): Map<stri
   return found;
 }
 
-test("one that dies among many that live is found after one timeout", () => {
+test("one dead consumer among many live ones is found after one timeout", () => {
   for (let i = 0; i < 20; i++) {
     const { world, names, watch } = newWorld();
     watchFor(10_000, world, watch);

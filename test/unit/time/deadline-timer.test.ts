@@ -39,7 +39,7 @@ test("fires at its deadline, once, and not before", () => {
   expect(onDue).toHaveBeenCalledTimes(1);
 });
 
-test("is not armed at first, nor after it has fired", () => {
+test("is not armed at first, or after it has fired", () => {
   expect(vi.getTimerCount()).toBe(0);
   timer.reset(inMs(10));
   vi.advanceTimersByTime(10);
@@ -66,7 +66,7 @@ test.each(["clear", "reset to Infinity"] as const)("%s disarms it", (how) => {
   expect(onDue).not.toHaveBeenCalled();
 });
 
-test("can be armed again by what it calls", () => {
+test("can be armed again by its own callback", () => {
   onDue.mockImplementationOnce(() => timer.reset(inMs(100)));
   timer.reset(inMs(100));
   vi.advanceTimersByTime(100);
@@ -95,7 +95,7 @@ test("fractions of a millisecond are rounded up", () => {
   expect(onDue).toHaveBeenCalledTimes(1);
 });
 
-test("60 days are slept in pieces that Node can count", () => {
+test("sleeps 60 days in pieces that Node.js can count", () => {
   timer.reset(inMs(60 * DAY));
   vi.advanceTimersByTime(60 * DAY - 1);
   expect(onDue).not.toHaveBeenCalled();
@@ -105,7 +105,7 @@ test("60 days are slept in pieces that Node can count", () => {
   expect(timeouts.reduce((sum, timeout) => sum + timeout)).toBe(60 * DAY);
 });
 
-test("what lies beyond every calendar waits without firing", () => {
+test("a deadline beyond every calendar never fires", () => {
   timer.reset(8.99e15);
   vi.advanceTimersByTime(100 * DAY);
   expect(onDue).not.toHaveBeenCalled();
@@ -167,7 +167,7 @@ describe("a punctual timer", () => {
     expect(turns).toEqual([]);
   });
 
-  test("is an ordinary one for a deadline that comes soon after the last", () => {
+  test("is an ordinary timer if the deadline comes soon after the last", () => {
     timer.reset(inMs(100));
     turn(98);
     turn(2);

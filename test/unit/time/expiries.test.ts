@@ -16,7 +16,7 @@ afterEach(() => {
 
 const add = (name: string) => expiries.add(() => over.push(name));
 
-test("each ends when its time is over, the oldest first", () => {
+test("each expires when its time is over, the oldest first", () => {
   add("a");
   vi.advanceTimersByTime(40);
   add("b");
@@ -31,7 +31,7 @@ test("each ends when its time is over, the oldest first", () => {
   expect(over).toEqual(["a", "b", "c"]);
 });
 
-test("what is removed does not end, and those behind it do", () => {
+test("a removed one does not expire, and those behind it do", () => {
   const first = add("first");
   vi.advanceTimersByTime(10);
   add("second");
@@ -42,7 +42,7 @@ test("what is removed does not end, and those behind it do", () => {
   expect(over).toEqual(["second"]);
 });
 
-test("however many there are, they share one timer, which goes when nothing is left", () => {
+test("all share one timer, which is cleared when none is left", () => {
   for (let i = 0; i < 1000; i++) expiries.remove(add(String(i)));
   expect(vi.getTimerCount()).toBe(1);
   vi.advanceTimersByTime(100);
@@ -52,7 +52,7 @@ test("however many there are, they share one timer, which goes when nothing is l
   expect(over).toEqual(["later"]);
 });
 
-test("one that is added while others end gets its whole time", () => {
+test("one that is added while others expire gets its whole time", () => {
   expiries.add(() => add("next"));
   vi.advanceTimersByTime(100);
   vi.advanceTimersByTime(99);
@@ -61,7 +61,7 @@ test("one that is added while others end gets its whole time", () => {
   expect(over).toEqual(["next"]);
 });
 
-test("they say when their time is over", () => {
+test("each tells when its time is over", () => {
   vi.advanceTimersByTime(5);
   expect(add("a").endsAt).toBe(performance.now() + 100);
 });

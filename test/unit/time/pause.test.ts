@@ -51,7 +51,7 @@ test("a wait can be ended, and leaves no timer behind", async () => {
   expect(vi.getTimerCount()).toBe(0);
 });
 
-test("ending what does not wait does nothing, to later waits neither", async () => {
+test("ending without a wait does nothing, not even to later waits", async () => {
   const pause = new Pause(100, 1_000);
   pause.end();
   const hasEnded = startWait(pause);

@@ -48,7 +48,7 @@ test.each([
   expect(Math.abs(error())).toBeLessThanOrEqual(50.001);
 });
 
-test("is corrected by a faster answer, and hardly harmed by slower ones", () => {
+test("is corrected by a faster reply, and hardly affected by slower ones", () => {
   hear({ there: 100, back: 0 });
   hear({ there: 1, back: 1 });
   expect(Math.abs(error())).toBeLessThanOrEqual(1.001);
@@ -58,7 +58,7 @@ test("is corrected by a faster answer, and hardly harmed by slower ones", () => 
   expect(Math.abs(error())).toBeLessThanOrEqual(3);
 });
 
-test("knows more from two lopsided answers than from each", () => {
+test("learns more from two lopsided replies than from either", () => {
   hear({ there: 100, back: 1 });
   hear({ there: 1, back: 100 });
   expect(Math.abs(error())).toBeLessThanOrEqual(1.1);
@@ -72,7 +72,7 @@ test("follows a clock that goes wrong slowly", () => {
   expect(Math.abs(error(600 * 0.05))).toBeLessThanOrEqual(2);
 });
 
-test("runs on between answers", () => {
+test("runs on between replies", () => {
   hear({ there: 1, back: 1 });
   const before = clock.now();
   pass(1_500);
@@ -99,7 +99,7 @@ test("reads the reply to TIME, seconds and microseconds, as strings or numbers",
   }
 });
 
-test("asks for all who wait at once, and no more when it has been heard", async () => {
+test("asks once for all waiters, and not again once it has heard the server", async () => {
   let asked = 0;
   const time = async () => {
     asked++;
@@ -112,7 +112,7 @@ test("asks for all who wait at once, and no more when it has been heard", async 
   expect(asked).toBe(before);
 });
 
-test("lets those who wait go on in the order in which they came, the last one included", async () => {
+test("resumes waiters in the order in which they came", async () => {
   const order: number[] = [];
   const wait = async (i: number) => {
     const asking = clock.ready(async () => 1_760_000_000_000 + i / 1000);
@@ -129,12 +129,12 @@ test("lets those who wait go on in the order in which they came, the last one in
   expect(order).toEqual(Array.from({ length: 12 }, (_, i) => i));
 });
 
-test("does not ask if it was heard by other means", async () => {
+test("does not ask if another reply told the time", async () => {
   hear({ there: 1, back: 1 });
   await clock.ready(() => expect.unreachable("there is no need to ask"));
 });
 
-test("an answer that never came leaves it as it was, and the next one asks again", async () => {
+test("a lost reply changes nothing, and the next waiter asks again", async () => {
   await expect(clock.ready(() => Promise.reject(new Error("lost")))).rejects.toThrow("lost");
   expect(clock.isSet).toBe(false);
   await clock.ready(async () => 1_760_000_000_000);
