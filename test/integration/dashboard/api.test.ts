@@ -310,6 +310,7 @@ test("the quarantine is listed, requeued and cleared", async () => {
 
 test("a queue is paused and resumed", async () => {
   const queue = newLineThatMayFail().getReliableQueue(uniqueName("dashboard"));
+  await queue.offer("x", HOUR);
   const { post } = newDashboard();
   expect((await post(`api/queues/${queue.name}/pause`)).body).toEqual({ done: true });
   expect(await queue.isPaused()).toBe(true);
