@@ -41,7 +41,10 @@ export async function openBoard(
   return { url: served.url, redisUrl, line };
 }
 
-interface Visit extends Pick<BrowserContextOptions, "viewport" | "colorScheme" | "reducedMotion"> {
+interface Visit extends Pick<
+  BrowserContextOptions,
+  "viewport" | "colorScheme" | "reducedMotion" | "timezoneId"
+> {
   /** Console errors that the test provokes. */
   readonly expected?: RegExp;
 }

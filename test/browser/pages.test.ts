@@ -120,6 +120,21 @@ inBrowser("the histogram and the plots have summaries and tables", async () => {
   await lateness.getByRole("columnheader", { name: "Oldest ready" }).waitFor();
 });
 
+inBrowser("the forecast of a month names UTC days in every time zone", async () => {
+  const day = new Date(Date.now() + 5 * 24 * 60 * MINUTE).toISOString().slice(0, 10);
+  const { url } = await openBoard(async (line) => {
+    await line.getDelayedQueue("orders").offerAt("x", new Date(`${day}T12:00:00Z`));
+  });
+  const page = await visit(`${url}#/queue/orders`, { timezoneId: "America/New_York" });
+  const due = page.getByRole("figure", { name: /^Due in the/ });
+  await page.getByRole("radio", { name: "Month" }).check({ force: true });
+  await due
+    .getByText(`1 message due in the next 30 days (UTC); the peak is 1, from ${day}.`)
+    .waitFor();
+  await due.getByText("Due in the next 30 days (UTC) as a table").click();
+  await due.getByRole("rowheader", { name: day }).waitFor();
+});
+
 inBrowser("read-only: there are no buttons for changes, and a line says why", async () => {
   const { url } = await openBoard(seed, { readOnly: true, payloads: false });
   const page = await visit(url);
