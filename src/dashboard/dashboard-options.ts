@@ -3,7 +3,9 @@ import { clientSettings, queueSettings, type DelaylineOptions } from "../queue/o
 
 /** Options of {@link dashboard}. */
 export interface DashboardOptions {
-  /** Where Redis is, or a list of servers, as in the options of a `Delayline`. Defaults to `"redis://localhost:6379"`. */
+  /**
+   * Where Redis is, or a list of servers, as in the options of a `Delayline`. Defaults to `"redis://localhost:6379"`.
+   */
   readonly redis?: DelaylineOptions["redis"];
 
   /**
@@ -32,8 +34,8 @@ export interface DashboardOptions {
    * asks again. Give `() => true` if your application has already checked the request.
    *
    * Without `authorize` the dashboard serves only requests from this machine that use a loopback name (`localhost`,
-   * `127.0.0.1`, `[::1]`) and that no proxy has forwarded. Only `nodeHandler` knows the client's address, so a framework
-   * with the Fetch API needs `authorize`. Defaults to none.
+   * `127.0.0.1`, `[::1]`) and that no proxy has forwarded. Only `nodeHandler` knows the client's address, so a
+   * framework with the Fetch API needs `authorize`. Defaults to none.
    */
   readonly authorize?: (request: Request) => boolean | Promise<boolean>;
 

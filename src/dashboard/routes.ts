@@ -75,7 +75,7 @@ export function findRoute(
   }
 }
 
-/** Undoes `escaped` of the page's `data/api.js`: browsers drop the path segments "." and "..", however they are encoded. */
+/** Undoes `escaped` of page/data/api.js: browsers drop the path segments "." and "..", however they are encoded. */
 function unescaped(name: string): string {
   return /^~+\.{1,2}$/.test(name) ? name.slice(1) : name;
 }

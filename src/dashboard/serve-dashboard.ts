@@ -23,7 +23,7 @@ export async function serveDashboard(options?: ServeOptions): Promise<ServedDash
   const { host, port, dashboard: boardOptions } = serveSettings(options);
   if (!isLoopback(host) && boardOptions.authorize === undefined) {
     throw new TypeError(
-      `authorize must be given to serve the dashboard on "${host}": without it everyone who can reach this address would see the queues`,
+      `authorize must be given to serve on "${host}": everyone who can reach that address could see the queues`,
     );
   }
   const board = dashboard(boardOptions);

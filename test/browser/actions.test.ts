@@ -5,22 +5,22 @@ import { queueKeys } from "../../src/queue/keys.ts";
 import { eventually } from "../helpers/eventually.ts";
 import { inBrowser, openBoard, shoot, visit } from "./board.ts";
 
-// Every button: it asks, it does what it says, and says what happened.
+// Every button asks for confirmation, makes its change, and reports the result.
 
 const HOUR = 3_600_000;
 
-/** Presses a button, and the one in the dialog that it opens. */
-async function change(page: Page, button: string, answer = button): Promise<void> {
+/** Presses a button, and then a button of the dialog that opens. */
+async function change(page: Page, button: string, verb = button): Promise<void> {
   await page.getByRole("main").getByRole("button", { name: button, exact: true }).click();
   const dialog = page.getByRole("dialog");
-  await dialog.getByRole("button", { name: answer, exact: true }).click();
+  await dialog.getByRole("button", { name: verb, exact: true }).click();
   await dialog.waitFor({ state: "hidden" });
 }
 
 const says = (page: Page, text: string | RegExp) =>
   page.getByRole("main").getByRole("status").getByText(text).waitFor();
 
-inBrowser("a delayed message is rescheduled, delivered now, cancelled", async () => {
+inBrowser("a delayed message can be rescheduled, delivered now, and cancelled", async () => {
   const { url, line } = await openBoard(async (seed) => {
     const offers = ["a", "b"].map((key) => ({ payload: key, delay: HOUR, key }));
     await seed.getDelayedQueue("orders").offerMany(offers);
@@ -52,7 +52,7 @@ inBrowser("a delayed message is rescheduled, delivered now, cancelled", async ()
   expect(await orders.get("b")).toBeUndefined();
 });
 
-inBrowser("dead letters are redriven and removed, one and all", async () => {
+inBrowser("dead letters can be redriven and removed, one by one and all at once", async () => {
   const { url, line } = await openBoard(async (seed) => {
     const queue = seed.getReliableQueue<string>("orders");
     await queue.offerMany("abcdef".split("").map((key) => ({ payload: key, delay: 0, key })));
@@ -82,7 +82,7 @@ inBrowser("dead letters are redriven and removed, one and all", async () => {
   await page.getByText("No dead letters.").waitFor();
   const queue = line.getReliableQueue<string>("orders");
   const work = queue.subscribe((_, delivery) => delivery.reject("again"));
-  // The list follows what happens elsewhere.
+  // The list also shows changes made elsewhere.
   await page.getByRole("row", { name: /^f again\b/ }).waitFor();
   await work.close();
   await change(page, "Remove all");
@@ -90,42 +90,39 @@ inBrowser("dead letters are redriven and removed, one and all", async () => {
   expect(await deadLetters.size()).toBe(0);
 });
 
-inBrowser(
-  "a letter that nobody can read is not offered for a redrive, but can be removed",
-  async () => {
-    const { url, line, redisUrl } = await openBoard(async (seed) => {
-      const queue = seed.getReliableQueue<string>("orders");
-      await queue.offer("x", 0, { key: "a" });
-      const work = queue.subscribe((_, delivery) => delivery.reject("no"));
-      await eventually(async () => (await queue.deadLetters.size()) === 1);
-      await work.close();
-    });
-    const redis = new Redis(redisUrl);
-    await redis.xadd(queueKeys("orders").dead, "*", "what", "is this?");
-    redis.disconnect();
-    const why = "This letter cannot be redriven: its address, payload or group is missing.";
-    const page = await visit(`${url}#/queue/orders/dead`);
-    const row = page.getByRole("row", { name: "unreadable" });
-    await row.getByText(why).waitFor();
-    await row.getByRole("button", { name: "Remove" }).waitFor();
-    expect(await row.getByRole("button", { name: "Redrive" }).count()).toBe(0);
+inBrowser("an unreadable letter has no Redrive button, but can be removed", async () => {
+  const { url, line, redisUrl } = await openBoard(async (seed) => {
+    const queue = seed.getReliableQueue<string>("orders");
+    await queue.offer("x", 0, { key: "a" });
+    const work = queue.subscribe((_, delivery) => delivery.reject("no"));
+    await eventually(async () => (await queue.deadLetters.size()) === 1);
+    await work.close();
+  });
+  const redis = new Redis(redisUrl);
+  await redis.xadd(queueKeys("orders").dead, "*", "what", "is this?");
+  redis.disconnect();
+  const why = "This letter cannot be redriven: its address, payload or group is missing.";
+  const page = await visit(`${url}#/queue/orders/dead`);
+  const row = page.getByRole("row", { name: "unreadable" });
+  await row.getByText(why).waitFor();
+  await row.getByRole("button", { name: "Remove" }).waitFor();
+  expect(await row.getByRole("button", { name: "Redrive" }).count()).toBe(0);
 
-    await change(page, "Redrive all");
-    await says(page, "1 dead letter was redriven.");
-    await page.getByRole("row", { name: /^a no\b/ }).waitFor({ state: "detached" });
-    expect(await page.getByRole("button", { name: "Redrive all" }).count()).toBe(0);
+  await change(page, "Redrive all");
+  await says(page, "1 dead letter was redriven.");
+  await page.getByRole("row", { name: /^a no\b/ }).waitFor({ state: "detached" });
+  expect(await page.getByRole("button", { name: "Redrive all" }).count()).toBe(0);
 
-    await row.getByRole("link").click();
-    await page.getByRole("heading", { name: "Message" }).waitFor();
-    await page.getByText(why).waitFor();
-    expect(await page.getByRole("button", { name: "Redrive" }).count()).toBe(0);
-    await change(page, "Remove");
-    await says(page, "1 dead letter was removed.");
-    expect(await line.getReliableQueue("orders").deadLetters.size()).toBe(0);
-  },
-);
+  await row.getByRole("link").click();
+  await page.getByRole("heading", { name: "Message" }).waitFor();
+  await page.getByText(why).waitFor();
+  expect(await page.getByRole("button", { name: "Redrive" }).count()).toBe(0);
+  await change(page, "Remove");
+  await says(page, "1 dead letter was removed.");
+  expect(await line.getReliableQueue("orders").deadLetters.size()).toBe(0);
+});
 
-inBrowser("what is in quarantine is requeued and removed", async () => {
+inBrowser("the quarantine can be requeued and removed", async () => {
   const { url, redisUrl } = await openBoard(async (seed, at) => {
     await seed.getDelayedQueue("orders").offer("x", HOUR);
     const redis = new Redis(at);
@@ -148,7 +145,7 @@ inBrowser("what is in quarantine is requeued and removed", async () => {
   redis.disconnect();
 });
 
-inBrowser("a queue is paused and resumed; a refusal is said", async () => {
+inBrowser("a queue can be paused and resumed; the dialog shows a refusal", async () => {
   const { url, line } = await openBoard(async (seed) => {
     await seed.getDelayedQueue("orders").offer("x", HOUR);
   });

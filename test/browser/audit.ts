@@ -1,11 +1,11 @@
 import type { Page } from "playwright-core";
 
-/** What a page lacks for those who do not see it, or not well: names, captions, one main heading, contrast of 4.5. */
+/** Lists a page's accessibility faults: missing names and captions, disordered headings, contrast below 4.5. */
 export async function audit(page: Page): Promise<string[]> {
   return await page.evaluate<string[]>(AUDIT);
 }
 
-// In the page. It has its own globals, which TypeScript does not know here.
+// Runs in the page, whose globals TypeScript does not know here.
 const AUDIT = `(() => {
   const found = [];
   const is = (condition, text) => { if (!condition) found.push(text); };
@@ -13,16 +13,16 @@ const AUDIT = `(() => {
   const outline = (e) => e.outerHTML.slice(0, 80);
 
   is(document.documentElement.lang, "no language");
-  for (const tag of ["h1", "main", "header", "footer"]) is(all(tag).length === 1, "not one " + tag);
+  for (const tag of ["h1", "main", "header", "footer"]) is(all(tag).length === 1, "not exactly one " + tag);
   const levels = all("h1, h2, h3").map((e) => Number(e.tagName[1]));
-  is(levels.every((level, i) => level <= (levels[i - 1] ?? 0) + 1), "headings in disorder: " + levels);
+  is(levels.every((level, i) => level <= (levels[i - 1] ?? 0) + 1), "headings skip a level: " + levels);
   const nameOf = (e) => e.getAttribute("aria-label") || e.textContent.trim() ||
     [...(e.labels ?? [])].map((label) => label.textContent.trim()).join("");
   for (const e of all("a[href], button, input, select")) is(nameOf(e), "no name: " + outline(e));
   for (const e of all("table")) is(e.closest("[aria-hidden]") || e.caption?.textContent.trim(), "no caption");
   for (const e of all("th")) is(e.closest("[aria-hidden]") || e.scope, "no scope: " + outline(e));
   const ids = all("[id]").map((e) => e.id);
-  is(new Set(ids).size === ids.length, "an id twice");
+  is(new Set(ids).size === ids.length, "a duplicate id");
 
   const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
   const parse = (colour) => {

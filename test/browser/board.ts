@@ -6,20 +6,23 @@ import { serveDashboard, type ServeOptions } from "../../src/dashboard/index.ts"
 import { newLine, type TestLine } from "../helpers/delayline.ts";
 import { startOwnServer } from "../helpers/own-server.ts";
 
-/** A test that needs Chromium. Without one it is skipped; where `CI` is set it fails. */
+/** A test that needs Chromium. Without Chromium it is skipped, or fails if `CI` is set. */
 export const inBrowser = it.skipIf(inject("browserUrl") === "" && !process.env["CI"]);
 
 let browser: Promise<Browser> | undefined;
 
-/** A Redis of the test's own, a client, and a dashboard. All of it ends with the test. */
+/** A Redis server, a client and a dashboard for one test. All of them end with the test. */
 export interface Board {
-  /** Where the dashboard is. */
+  /** The URL of the dashboard. */
   readonly url: string;
   readonly redisUrl: string;
   readonly line: TestLine;
 }
 
-/** Before the dashboard is asked for the first time, `seed` fills the Redis: queues are looked for now and then. */
+/**
+ * Starts a board. `seed` fills Redis before the dashboard starts: later it would only find new queues in its next
+ * search.
+ */
 export async function openBoard(
   seed: (line: TestLine, redisUrl: string) => Promise<void>,
   options: ServeOptions = {},
@@ -38,17 +41,20 @@ export async function openBoard(
   return { url: served.url, redisUrl, line };
 }
 
-interface Visit extends Pick<BrowserContextOptions, "viewport" | "colorScheme" | "reducedMotion"> {
-  /** Console errors that the test causes. */
+interface Visit extends Pick<
+  BrowserContextOptions,
+  "viewport" | "colorScheme" | "reducedMotion" | "timezoneId"
+> {
+  /** Console errors that the test provokes. */
   readonly expected?: RegExp;
 }
 
-/** A page at this address. Errors in its console, and so violations of its Content-Security-Policy, fail the test. */
+/** Opens a page. Errors in its console, such as violations of the Content-Security-Policy, fail the test. */
 export async function visit(url: string, { expected, ...options }: Visit = {}): Promise<Page> {
   browser ??= chromium.connect(inject("browserUrl"));
   const context = await (await browser).newContext({ reducedMotion: "reduce", ...options });
   const page = await context.newPage();
-  // A busy machine takes long to draw a page.
+  // A busy machine may take long to render a page.
   page.setDefaultTimeout(30_000);
   const errors: string[] = [];
   page.on("console", (message) => {
@@ -68,7 +74,10 @@ export async function visit(url: string, { expected, ...options }: Visit = {}): 
   return page;
 }
 
-/** Keeps what the page looks like, light and dark, in the folder that `DASHBOARD_SCREENSHOTS` names, if it does. */
+/**
+ * Saves screenshots of the page, light and dark, in the folder `DASHBOARD_SCREENSHOTS`. Does nothing if it is not
+ * set.
+ */
 export async function shoot(page: Page, name: string): Promise<void> {
   const folder = process.env["DASHBOARD_SCREENSHOTS"];
   if (!folder) return;

@@ -3,7 +3,7 @@ import { delimiter, join } from "node:path";
 
 const NAMES = ["chromium", "chromium-browser", "google-chrome"];
 
-/** Where Chromium is: `CHROMIUM`, or the first on the PATH; undefined if there is none. */
+/** The path of Chromium: `CHROMIUM`, or the first on the PATH. Undefined if there is none. */
 export function findChromium(env: NodeJS.ProcessEnv = process.env): string | undefined {
   if (env["CHROMIUM"]) return env["CHROMIUM"];
   const folders = (env["PATH"] ?? "").split(delimiter).filter((folder) => folder !== "");

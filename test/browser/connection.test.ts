@@ -5,13 +5,13 @@ import { newLine } from "../helpers/delayline.ts";
 import { startOwnServer } from "../helpers/own-server.ts";
 import { inBrowser, visit } from "./board.ts";
 
-inBrowser("a page whose server goes away says so, and goes on when it is back", async () => {
+inBrowser("shows a lost connection, and recovers when the server is back", async () => {
   expect(inject("whyNoBrowser")).toBe("");
   const { url: redis } = await startOwnServer();
   const line = newLine({ redis });
   const orders = line.getDelayedQueue("orders");
   await orders.offer("x", 3_600_000);
-  // None that an outgoing connection may get while nobody listens on it.
+  // Not a port that an outgoing connection could take while the server is down.
   const port = await freePort();
   const first = await serveDashboard({ redis, port });
   onTestFinished(() => first.close());

@@ -2,7 +2,7 @@ import { expect } from "vitest";
 import { eventually } from "../helpers/eventually.ts";
 import { inBrowser, openBoard, shoot, visit } from "./board.ts";
 
-// Names, keys, headers, reasons and payloads come from anybody.
+// Names, keys, headers, reasons and payloads are untrusted.
 
 const SCRIPT = "<script>alert(1)</script>";
 const IMAGE = `"><img src=x onerror=alert(2)>`;
@@ -10,7 +10,7 @@ const BIDI = "invoice\u202Efdp.exe";
 const NAME = `${SCRIPT}/${BIDI} ?#%`;
 const LONG = "x".repeat(200);
 
-inBrowser("hostile texts are shown as text, and what cannot be seen is marked", async () => {
+inBrowser("hostile texts are shown as text, with invisible characters marked", async () => {
   const { url } = await openBoard(async (line) => {
     const queue = line.getReliableQueue(NAME, { codec: "json" });
     const headers = { [IMAGE]: `${SCRIPT}${BIDI}` };

@@ -6,11 +6,11 @@ import { eventually } from "../helpers/eventually.ts";
 import { audit } from "./audit.ts";
 import { inBrowser, openBoard, shoot, visit } from "./board.ts";
 
-// Every page, in light and dark, on a wide screen and on a narrow one, with everything on it that there can be.
+// Every page with all of its contents, in light and dark, on wide and narrow screens.
 
 const MINUTE = 60_000;
 
-/** `orders` with all places full, `reminders` plain with a quarantine, `events` in partitions. */
+/** `orders` with messages in every state, `reminders` plain with a quarantine, `events` partitioned. */
 async function seed(line: TestLine, redisUrl: string): Promise<void> {
   const orders = line.getReliableQueue("orders", { retry: [MINUTE], maxDeliveries: 2 });
   const offers = Array.from({ length: 120 }, (_, i) => ({
@@ -61,7 +61,7 @@ const PAGES = [
   ["missing", "queue/orders/nothing", "Page not found"],
 ] as const;
 
-inBrowser("every page is in order, in light and in dark", { timeout: 150_000 }, async () => {
+inBrowser("every page passes the audit, in light and dark", { timeout: 150_000 }, async () => {
   const { url } = await openBoard(seed);
   const page = await visit(url);
   for (const [name, route, text] of PAGES) {
@@ -76,7 +76,7 @@ inBrowser("every page is in order, in light and in dark", { timeout: 150_000 }, 
   }
 });
 
-inBrowser("every page has room on a narrow screen", { timeout: 150_000 }, async () => {
+inBrowser("every page fits a narrow screen", { timeout: 150_000 }, async () => {
   const { url } = await openBoard(seed);
   const page = await visit(url, { viewport: { width: 360, height: 740 } });
   for (const [name, route, text] of PAGES) {
@@ -87,24 +87,24 @@ inBrowser("every page has room on a narrow screen", { timeout: 150_000 }, async 
   }
 });
 
-inBrowser("what is wrong stands first, in words, and leads to the page that helps", async () => {
+inBrowser("problems come first, in words, with links to the pages with details", async () => {
   const { url } = await openBoard(seed);
   const page = await visit(url);
-  const wrong = page.getByRole("region", { name: "Problems" });
-  await wrong.getByText("orders: 1 dead letter").waitFor();
-  await wrong.getByText("events: 40 messages").waitFor({ state: "detached" });
+  const problems = page.getByRole("region", { name: "Problems" });
+  await problems.getByText("orders: 1 dead letter").waitFor();
+  await problems.getByText("events: 40 messages").waitFor({ state: "detached" });
   const rows = page.getByRole("rowheader");
   expect(await rows.allInnerTexts()).toEqual([
     expect.stringContaining("orders"),
     expect.stringContaining("reminders"),
     expect.stringContaining("events"),
   ]);
-  await wrong.getByRole("link", { name: "2 unreadable messages in quarantine" }).click();
+  await problems.getByRole("link", { name: "2 unreadable messages in quarantine" }).click();
   await page.getByRole("heading", { name: "Quarantine" }).waitFor();
   expect(await page.title()).toBe("quarantine · reminders · Delayline");
 });
 
-inBrowser("a histogram and plots say in words and as a table what they show", async () => {
+inBrowser("the histogram and the plots have summaries and tables", async () => {
   const { url } = await openBoard(seed);
   const page = await visit(`${url}#/queue/orders`);
   const due = page.getByRole("figure", { name: /^Due in the/ });
@@ -120,7 +120,22 @@ inBrowser("a histogram and plots say in words and as a table what they show", as
   await lateness.getByRole("columnheader", { name: "Oldest ready" }).waitFor();
 });
 
-inBrowser("read-only: no button changes anything, and a line says why", async () => {
+inBrowser("the forecast of a month names UTC days in every time zone", async () => {
+  const day = new Date(Date.now() + 5 * 24 * 60 * MINUTE).toISOString().slice(0, 10);
+  const { url } = await openBoard(async (line) => {
+    await line.getDelayedQueue("orders").offerAt("x", new Date(`${day}T12:00:00Z`));
+  });
+  const page = await visit(`${url}#/queue/orders`, { timezoneId: "America/New_York" });
+  const due = page.getByRole("figure", { name: /^Due in the/ });
+  await page.getByRole("radio", { name: "Month" }).check({ force: true });
+  await due
+    .getByText(`1 message due in the next 30 days (UTC); the peak is 1, from ${day}.`)
+    .waitFor();
+  await due.getByText("Due in the next 30 days (UTC) as a table").click();
+  await due.getByRole("rowheader", { name: day }).waitFor();
+});
+
+inBrowser("read-only: there are no buttons for changes, and a line says why", async () => {
   const { url } = await openBoard(seed, { readOnly: true, payloads: false });
   const page = await visit(url);
   const changes = /Pause|Resume|Redrive|Remove|Requeue|Cancel|Reschedule|Deliver/;

@@ -3,7 +3,7 @@ import { inBrowser, openBoard, visit } from "./board.ts";
 
 const MANY = 12_000;
 
-inBrowser("many messages are paged, and never one long page", async () => {
+inBrowser("long lists are split into pages", async () => {
   const { url } = await openBoard(async (line) => {
     const queue = line.getDelayedQueue("orders");
     const offers = Array.from({ length: MANY }, (_, i) => ({

@@ -4,7 +4,7 @@ import { inBrowser, openBoard, visit } from "./board.ts";
 
 const HOUR = 3_600_000;
 
-inBrowser("a message's whole way is seen without a reload", async () => {
+inBrowser("follows a message through all states without a reload", async () => {
   const options = { retry: [HOUR], maxDeliveries: 2 };
   const { url, line } = await openBoard(async (seed) => {
     await seed.getReliableQueue("orders", options).offer("another", 30 * HOUR);
@@ -19,7 +19,7 @@ inBrowser("a message's whole way is seen without a reload", async () => {
     await page.getByRole("dialog").getByRole("button", { name: button }).click();
   };
 
-  // Offered, and seen.
+  // Offered.
   await row.getByRole("cell", { name: "1", exact: true }).first().waitFor();
   await orders.offer("pay", 2 * HOUR, { key: "order:42" });
   await row.getByRole("cell", { name: "2", exact: true }).waitFor();
@@ -34,7 +34,7 @@ inBrowser("a message's whole way is seen without a reload", async () => {
   await change("Deliver now");
   await state("ready");
 
-  // Fails, and fails again.
+  // Fails twice.
   let fails = true;
   let proceed: (() => void) | undefined;
   const handled: string[] = [];
@@ -69,7 +69,7 @@ inBrowser("a message's whole way is seen without a reload", async () => {
   await page.getByText(/^Attempt 1, /).waitFor();
   await page.getByRole("row", { name: "the bank does not answer" }).getByRole("link").click();
 
-  // Is redriven, and handled.
+  // Redriven and handled.
   fails = false;
   await change("Redrive");
   await state("in flight");

@@ -2,7 +2,7 @@ import { expect } from "vitest";
 import { eventually } from "../helpers/eventually.ts";
 import { inBrowser, openBoard, visit } from "./board.ts";
 
-inBrowser("a payload that is not shown as a whole says so", async () => {
+inBrowser("shows that a payload is cut off or left out", async () => {
   const { url } = await openBoard(async (seed) => {
     const queue = seed.getReliableQueue<string>("orders", { codec: "string" });
     await queue.offer("x".repeat(10_000), 0, { key: "long" });

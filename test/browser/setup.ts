@@ -4,23 +4,23 @@ import { findChromium } from "./chromium.ts";
 
 declare module "vitest" {
   interface ProvidedContext {
-    /** Where the one Chromium listens that all tests share; an empty string: there is none. */
+    /** The WebSocket endpoint of the Chromium that all tests share; empty if there is none. */
     browserUrl: string;
-    /** Why there is none. */
+    /** Why there is no Chromium; empty if there is one. */
     whyNoBrowser: string;
   }
 }
 
-/** Starts one Chromium for all tests; where there is none they are skipped, but where `CI` is set they fail. */
+/** Starts one Chromium for all tests. Without Chromium the tests are skipped, or fail if `CI` is set. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const server = await start().catch((error: unknown) => {
     const [reason] = String(error).split("\n");
-    return `Chromium does not start: ${reason}`;
+    return `Chromium failed to start: ${reason}`;
   });
-  const isThere = typeof server !== "string";
-  project.provide("browserUrl", isThere ? server.wsEndpoint() : "");
-  project.provide("whyNoBrowser", isThere ? "" : server);
-  if (isThere) return () => server.close();
+  const isStarted = typeof server !== "string";
+  project.provide("browserUrl", isStarted ? server.wsEndpoint() : "");
+  project.provide("whyNoBrowser", isStarted ? "" : server);
+  if (isStarted) return () => server.close();
   const verdict = process.env["CI"] ? "fail" : "are skipped";
   console.log(`The tests of the dashboard's page ${verdict}: ${server}.`);
   return async () => {};
@@ -29,7 +29,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
 async function start(): Promise<BrowserServer | string> {
   const executablePath = findChromium();
   if (executablePath === undefined) {
-    return "there is no Chromium on the PATH, and CHROMIUM is not set";
+    return "no Chromium on the PATH, and CHROMIUM is not set";
   }
   return await chromium.launchServer({ executablePath, host: "127.0.0.1" });
 }

@@ -2,15 +2,15 @@ import type { Page } from "playwright-core";
 import { expect } from "vitest";
 import { inBrowser, openBoard, visit } from "./board.ts";
 
-// The parts of the page that need no page, in the browser that runs them.
+// Pure modules of the page, run in the browser.
 
-/** Calls what a module exports. */
+/** Calls a function that a module of the page exports. */
 async function call<T>(page: Page, module: string, name: string, ...args: unknown[]): Promise<T> {
   const source = `import("./page/${module}.js").then((m) => m.${name}(...${JSON.stringify(args)}))`;
   return await page.evaluate<T>(source);
 }
 
-inBrowser("texts, numbers, routes and problems are worded as they should be", async () => {
+inBrowser("formats texts and numbers, parses routes, and words problems", async () => {
   const { url } = await openBoard(async () => {});
   const page = await visit(url);
   const visible = (text: string) => call(page, "parts/text", "visible", text);
@@ -21,8 +21,8 @@ inBrowser("texts, numbers, routes and problems are worded as they should be", as
   expect(await call(page, "parts/text", "shortened", "🙂".repeat(10), 4)).toBe("🙂🙂🙂…");
 
   const durations = [0, 999, 1_250, 61_000, 3_600_000, 90_061_000, 40 * 86_400_000];
-  const told = await Promise.all(durations.map((ms) => call(page, "data/format", "duration", ms)));
-  expect(told).toEqual(["0 ms", "999 ms", "1.2 s", "1 min 1 s", "1 h", "1 d 1 h", "40 d"]);
+  const texts = await Promise.all(durations.map((ms) => call(page, "data/format", "duration", ms)));
+  expect(texts).toEqual(["0 ms", "999 ms", "1.2 s", "1 min 1 s", "1 h", "1 d 1 h", "40 d"]);
   expect(await call(page, "data/format", "instantText", 1e300)).toBe("–");
 
   const address = await call<string>(page, "data/route", "addressOf", "a/b?#%", "messages", {

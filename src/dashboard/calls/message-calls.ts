@@ -34,7 +34,9 @@ async function* allByDeadline(
   for await (const message of messages.soonest(undefined, { signal })) yield listed(message);
 }
 
-/** The messages whose keys begin with the prefix. Yields undefined after each step, whether it found something or not. */
+/**
+ * The messages whose keys begin with the prefix. Yields undefined after each step, whether it found something or not.
+ */
 async function* withPrefix(
   prefix: string,
   messages: InspectedQueue["messages"],

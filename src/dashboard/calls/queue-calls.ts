@@ -38,8 +38,8 @@ export function history({ running, queue }: Call): unknown {
 }
 
 /**
- * `GET queues/:q/forecast`: how many messages become due in each interval. Begins at `from`, by default with the current
- * minute, quarter of an hour, or day (UTC).
+ * `GET queues/:q/forecast`: how many messages become due in each interval. Begins at `from`, by default with the
+ * current minute, quarter of an hour, or day (UTC).
  */
 export async function forecast(call: Call): Promise<unknown> {
   const span = call.value("span") ?? "hour";

@@ -19,8 +19,8 @@ export class Guard {
   }
 
   /**
-   * Admits a request of any kind: by `authorize` if it is set. Otherwise the request has to come from this machine, past no
-   * proxy, and under a loopback name.
+   * Admits a request of any kind: by `authorize` if it is set. Otherwise the request has to come from this machine,
+   * past no proxy, and under a loopback name.
    *
    * The name matters because of DNS rebinding: a foreign page can point its own host name at 127.0.0.1, and the browser
    * then sends that name.
@@ -69,8 +69,8 @@ export class Guard {
   }
 
   /**
-   * Admits a change. It has to come from the dashboard's own page: forms, links and images of other sites cannot set the
-   * header and the content type, and a script of another site needs a CORS preflight, which always fails.
+   * Admits a change. It has to come from the dashboard's own page: forms, links and images of other sites cannot set
+   * the header and the content type, and a script of another site needs a CORS preflight, which always fails.
    *
    * @throws {HttpError} 403 or 415 if the request is refused.
    */

@@ -17,7 +17,8 @@ import { Shell } from "./parts/shell.js";
 import { StateLine } from "./parts/state-line.js";
 import { visible } from "./parts/text.js";
 
-// Each component renders one element: the version of Preact in vendor/ may put the elements of a fragment in the wrong order.
+// Each component renders one element: the version of Preact in vendor/ may put the elements of a fragment in the
+// wrong order.
 
 const PAGES = {
   overview: QueuePage,

@@ -40,8 +40,8 @@ export class Reading<Item> {
   }
 
   /**
-   * Returns at most `limit` items from position `from` on. A search that finds little returns fewer, or none, before its
-   * end. Returns undefined if the items are no longer kept.
+   * Returns at most `limit` items from position `from` on. A search that finds little returns fewer, or none, before
+   * its end. Returns undefined if the items are no longer kept.
    */
   async slice(from: number, limit: number): Promise<Slice<Item> | undefined> {
     const slicing = this.#turn.then(() => this.#slice(from, limit));

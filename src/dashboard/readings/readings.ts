@@ -24,15 +24,15 @@ const MAX_OPEN = 32;
 const MAX_IDLE = 10 * 60_000;
 
 /**
- * The readings that users page through. A cursor names a reading and a position in it. It is valid in this process only,
- * and while the reading is open.
+ * The readings that users page through. A cursor names a reading and a position in it. It is valid in this process
+ * only, and while the reading is open.
  */
 export class Readings {
   readonly #open = new Map<string, OpenReading>();
 
   /**
-   * Returns a page of a list: the first, or the one at `cursor`. `read` starts the list; see {@link Reading} for what it
-   * yields. Its signal aborts when the reading is closed.
+   * Returns a page of a list: the first, or the one at `cursor`. `read` starts the list; see {@link Reading} for what
+   * it yields. Its signal aborts when the reading is closed.
    *
    * @throws {HttpError} 410 if the cursor is no longer valid.
    */

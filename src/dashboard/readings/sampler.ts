@@ -35,7 +35,7 @@ interface Rhythm {
 
 const RHYTHM: Rhythm = { round: 2_000, search: 30_000 };
 
-/** Rest per script (ms). A script that reads numbers takes Redis some 50 us, so all of them take at most 1 % of its time. */
+/** Rest per script (ms). Each script takes Redis some 50 us, so all of them take at most 1 % of its time. */
 const REST_PER_SCRIPT = 5;
 
 /** Searches that take longer than this (ms) become less frequent in proportion, and take at most 0.5 % of the time. */
@@ -80,7 +80,7 @@ export class Sampler {
     return Math.floor(Date.now() + this.#ahead);
   }
 
-  /** Calls `onRound` after each round, and at once with the last round if it is fresh. Returns a function that stops this. */
+  /** Calls `onRound` after each round, and at once if the last round is fresh. Returns a function that stops this. */
   watch(queue: string | undefined, onRound: (round: Round) => void): () => void {
     const watcher = { queue, onRound };
     this.#watchers.add(watcher);

@@ -26,14 +26,14 @@ async function pagesOf(
   return pages;
 }
 
-test("the session tells what is allowed", async () => {
+test("the session says what is allowed", async () => {
   const open = await newDashboard({ payloads: true }).get("api/session");
   expect(open.body).toEqual({ readOnly: false, payloads: true, version: expect.any(String) });
   const { body } = await newDashboard({ readOnly: true }).get("api/session");
   expect(body).toMatchObject({ readOnly: true, payloads: false });
 });
 
-test("queues at a glance: plain, reliable and in partitions, in the order of their names", async () => {
+test("lists plain, reliable and partitioned queues by name", async () => {
   const { url } = await startOwnServer();
   const line = newLine({ redis: url, transfer: false });
   const { get } = newDashboard({ redis: url });
@@ -42,7 +42,7 @@ test("queues at a glance: plain, reliable and in partitions, in the order of the
   await line.getDelayedQueue("b orders").offerAt("x", now - 5000);
   await line.getReliableQueue("c mail").offer("x", HOUR);
   await line.getDelayedQueue("a parts", { partitions: 2 }).pause();
-  // What was found is good for two seconds; another dashboard has to look itself.
+  // The first dashboard reuses its numbers for two seconds. Another one reads them itself.
   const { body } = await newDashboard({ redis: url }).get("api/queues");
   expect(Math.abs(body.at - now)).toBeLessThan(60_000);
   expect(body.queues).toMatchObject([
@@ -59,7 +59,7 @@ test("queues at a glance: plain, reliable and in partitions, in the order of the
     { partition: 1, name: expect.stringContaining("a parts/1/") },
   ]);
   expect((await get("api/queues/b%20orders")).body).toMatchObject({ delayed: 1, perPartition: [] });
-  // It has been looked at twice within ten seconds.
+  // The queue was read twice within ten seconds, which makes one point.
   expect((await get("api/queues/a%20parts/history")).body.points).toMatchObject([
     { at: expect.any(Number), delayed: 0, readied: null, oldestReadyAge: null },
   ]);
@@ -68,7 +68,7 @@ test("queues at a glance: plain, reliable and in partitions, in the order of the
 test.each([
   ["an ordinary queue", {}],
   ["a queue in partitions", { partitions: 3 }],
-])("%s: messages by their deadlines or a prefix, in pages that stand still", async (_, options) => {
+])("%s: messages by deadline or prefix, in stable pages", async (_, options) => {
   const name = uniqueName("dashboard");
   const queue = newLine({ transfer: false }).getDelayedQueue<string>(name, options);
   const offered = await queue.offerMany(
@@ -93,7 +93,7 @@ test.each([
   const first = (await board.get(`${path}?limit=10`)).body;
   const second = (await board.get(`${path}?limit=10&after=${first.next}`)).body;
   await queue.cancel(offered[12]?.id ?? "");
-  // Who pages back, or asks twice, sees the same.
+  // Asking again for a page returns the same.
   expect((await board.get(`${path}?limit=10&after=${first.next}`)).body).toEqual(second);
 
   const even = await pagesOf(board, `${path}?prefix=even:&limit=6`, "messages");
@@ -104,12 +104,12 @@ test.each([
       .flatMap((i) => (i === 6 ? [] : [`even:${i * 2}`]))
       .toSorted(),
   );
-  // A cursor of one list is none of another.
+  // A cursor is valid only for its own list, in its own process.
   expect((await board.get(`${path}?prefix=odd:&after=${first.next}`)).status).toBe(410);
   expect((await newDashboard().get(`${path}?after=${first.next}`)).status).toBe(410);
 });
 
-test("a forecast stands at round times", async () => {
+test("forecasts begin at round times", async () => {
   const name = uniqueName("dashboard");
   const line = newLine({ transfer: false });
   const queue = line.getDelayedQueue(name);
@@ -132,7 +132,7 @@ test("a forecast stands at round times", async () => {
   expect(body.counts[0]).toBe(1);
 });
 
-test("a delayed message is found, rescheduled, promoted and cancelled; its payload is shown if that is allowed", async () => {
+test("a delayed message is found, rescheduled, promoted and cancelled; its payload is sent only if allowed", async () => {
   const name = uniqueName("dashboard");
   const queue = newLine({ transfer: false, codec: "json" }).getDelayedQueue(name);
   const { id, deadline } = await queue.offer({ a: "\u202e<b>" }, HOUR, { key: "order:42" });
@@ -171,7 +171,7 @@ test("a delayed message is found, rescheduled, promoted and cancelled; its paylo
   expect(await queue.size()).toBe(0);
 });
 
-test("a large payload is cut", async () => {
+test("a large payload is cut off", async () => {
   const name = uniqueName("dashboard");
   const queue = newLine({ transfer: false, codec: "string" }).getDelayedQueue<string>(name);
   const { id } = await queue.offer("x".repeat(300_000), HOUR);
@@ -182,7 +182,7 @@ test("a large payload is cut", async () => {
   expect(body.payload.text.length).toBe(262_144);
 });
 
-test("a message is followed: in flight, dead, redriven, removed", async () => {
+test("follows a message: in flight, dead, redriven, removed", async () => {
   const name = uniqueName("dashboard");
   const queue: ReliableQueue<string> = newLine({ codec: "string" }).getReliableQueue(name);
   const { get, post } = newDashboard({ payloads: true });
@@ -225,7 +225,7 @@ test("a message is followed: in flight, dead, redriven, removed", async () => {
   expect((await post(`${path}/dead/remove`, { id })).body).toEqual({ count: 0 });
 });
 
-test("a queue that is shared with Java is changed as Java reads it", async () => {
+test("with interop, changes keep the layout that Java reads", async () => {
   const name = uniqueName("dashboard");
   const queue = newLine({ interop: "redisson", transfer: false }).getDelayedQueue(name);
   const { id } = await queue.offer("x", HOUR);
@@ -239,7 +239,7 @@ test("a queue that is shared with Java is changed as Java reads it", async () =>
   );
 });
 
-test("queues whose names are dots can be looked at", async () => {
+test("queues can be named with dots alone", async () => {
   const { get } = newDashboard();
   for (const name of [".", "..", "~.", "~~..", "~x", "..."]) {
     const path = /^~*\.{1,2}$/.test(name) ? `~${name}` : name;
@@ -247,7 +247,7 @@ test("queues whose names are dots can be looked at", async () => {
   }
 });
 
-test("dead letters by the page, and all at once", async () => {
+test("dead letters in pages; redrive and remove of all", async () => {
   const name = uniqueName("dashboard");
   const queue: ReliableQueue<number> = newLine().getReliableQueue(name);
   const board = newDashboard();
@@ -288,7 +288,7 @@ test("a letter that is not Delayline's is marked as unreadable, in the list and 
   expect((await post(`${path}/dead/remove`, { id: unreadable })).body).toEqual({ count: 1 });
 });
 
-test("the quarantine is shown, requeued and cleared", async () => {
+test("the quarantine is listed, requeued and cleared", async () => {
   const name = uniqueName("dashboard");
   const { quarantine } = queueKeys(name);
   const redis = newRedis();
@@ -310,6 +310,7 @@ test("the quarantine is shown, requeued and cleared", async () => {
 
 test("a queue is paused and resumed", async () => {
   const queue = newLineThatMayFail().getReliableQueue(uniqueName("dashboard"));
+  await queue.offer("x", HOUR);
   const { post } = newDashboard();
   expect((await post(`api/queues/${queue.name}/pause`)).body).toEqual({ done: true });
   expect(await queue.isPaused()).toBe(true);
@@ -317,14 +318,14 @@ test("a queue is paused and resumed", async () => {
   expect(await queue.isPaused()).toBe(false);
 });
 
-test("a name with all kinds of characters is a name", async () => {
+test("a queue's name may contain special characters", async () => {
   const name = `${uniqueName()}/ü%2F?&#.. "x"`;
   await newLine({ transfer: false }).getDelayedQueue(name).offer("x", HOUR);
   const { body } = await newDashboard().get(`api/queues/${encodeURIComponent(name)}`);
   expect(body).toMatchObject({ name, delayed: 1 });
 });
 
-test("a queue that gets partitions is shown with them", async () => {
+test("a queue that becomes partitioned is shown with its partitions", async () => {
   const { url } = await startOwnServer();
   const { get } = newDashboard({ redis: url });
   const queue = newLine({ redis: url, transfer: false }).getDelayedQueue("orders");

@@ -48,7 +48,7 @@ async function openStream({ board }: ReturnType<typeof newDashboard>, queue = ""
   return { response, events, leave: () => leaving.abort() };
 }
 
-test("a stream tells of all queues, and of one in detail, though nothing is in it", async () => {
+test("a stream sends all queues, and one queue in detail even if it is empty", async () => {
   const { url } = await startOwnServer();
   const name = uniqueName("events");
   await newLine({ redis: url, transfer: false }).getDelayedQueue(name).offer("x", HOUR);
@@ -65,7 +65,7 @@ test("a stream tells of all queues, and of one in detail, though nothing is in i
   });
 });
 
-test("all tabs share what is read", async () => {
+test("all watchers share one round", async () => {
   const { url } = await startOwnServer();
   await newLine({ redis: url, transfer: false }).getDelayedQueue("orders").offer("x", HOUR);
   const reads = countReads("orders");
@@ -73,14 +73,14 @@ test("all tabs share what is read", async () => {
   const rounds: Round[][] = [[], [], [], [], []];
   for (const seen of rounds) sampler.watch("orders", (round) => seen.push(round));
   await eventually(() => rounds.every((seen) => seen.length > 0));
-  // One that comes later gets what is there.
+  // A later watcher gets the fresh round.
   sampler.watch("orders", (round) => rounds[0]?.push(round));
   expect(reads()).toBe(1);
   expect(new Set(rounds.flat()).size).toBe(1);
   expect(rounds[0]?.[1]?.samples.get("orders")?.row).toMatchObject({ delayed: 1 });
 });
 
-test("the numbers are read again and again while somebody looks, and not while nobody does", async () => {
+test("reads numbers repeatedly with watchers, and never without", async () => {
   const { url } = await startOwnServer();
   await newLine({ redis: url, transfer: false }).getDelayedQueue("orders").offer("x", HOUR);
   const reads = countReads("orders");
@@ -89,18 +89,18 @@ test("the numbers are read again and again while somebody looks, and not while n
   const leave = sampler.watch(undefined, () => rounds++);
   await eventually(() => rounds >= 4);
   leave();
-  // The round that was under way ends, and there is no other.
+  // The running round ends, and no other follows.
   let before: number;
   do {
     before = reads();
     await sleep(200);
   } while (reads() > before);
-  // Who comes back sees it anew.
+  // A new watcher starts rounds again.
   sampler.watch(undefined, () => rounds++);
   await eventually(() => reads() > before);
 });
 
-test("queues are found that are new, and left out that are gone; searches are rare", async () => {
+test("finds new queues, and drops queues that are gone", async () => {
   const { url } = await startOwnServer();
   const line = newLine({ redis: url, transfer: false });
   const sampler = newSampler(url, { round: 20, search: 60 });
@@ -114,7 +114,7 @@ test("queues are found that are new, and left out that are gone; searches are ra
   await eventually(() => expect(names).toEqual(["a"]));
 });
 
-test("one queue that cannot be read says why, and the others are read", async () => {
+test("a queue that cannot be read has an error, and the others their numbers", async () => {
   const { url } = await startOwnServer();
   await newLine({ redis: url, transfer: false }).getDelayedQueue("good").offer("x", HOUR);
   await newRedis(url).set(queueKeys("bad").timeouts, "no zset");
@@ -126,7 +126,7 @@ test("one queue that cannot be read says why, and the others are read", async ()
   expect(body.queues[1]).not.toHaveProperty("error");
 });
 
-test("while Redis is away the page hears of it, and of its return", async () => {
+test("reports when Redis is down, and when it is back", async () => {
   const server = await startOwnServer({ appendOnly: true });
   await newLine({ redis: server.url, transfer: false }).getDelayedQueue("orders").offer("x", HOUR);
   const inspector = new Inspector({ redis: server.url, callTimeout: 200 });
@@ -151,7 +151,7 @@ test("while Redis is away the page hears of it, and of its return", async () => 
   });
 });
 
-test("while Redis is away the process is not warned: the page tells", async () => {
+test("emits no process warnings while Redis is down", async () => {
   const server = await startOwnServer();
   const warnings: Error[] = [];
   const listener = (warning: Error) => void warnings.push(warning);
@@ -165,8 +165,8 @@ test("while Redis is away the process is not warned: the page tells", async () =
   expect(warnings).toEqual([]);
 });
 
-test("a stream ends when its page leaves, and when the dashboard closes", async () => {
-  // The queues of other tests would make its rounds long.
+test("a stream ends when its client disconnects, and when the dashboard closes", async () => {
+  // A server of its own: the queues of other tests would make rounds long.
   const { url } = await startOwnServer();
   const name = uniqueName("events");
   const reads = countReads(name);
@@ -182,14 +182,14 @@ test("a stream ends when its page leaves, and when the dashboard closes", async 
   await open.events.next();
   await board.board.close();
   for await (const _ of open.events);
-  // A page that went away before it was answered.
+  // A client that disconnected before the response.
   const { board: other } = newDashboard();
   const signal = AbortSignal.abort();
   const response = await other(fromHere(new Request("http://localhost/api/events", { signal })));
   for await (const _ of eventsOf(response));
 });
 
-test("more than a hundred streams are refused", async () => {
+test("refuses more than a hundred streams", async () => {
   const { url } = await startOwnServer();
   const board = newDashboard({ redis: url });
   const streams = await Promise.all(Array.from({ length: 101 }, () => openStream(board)));
@@ -199,8 +199,8 @@ test("more than a hundred streams are refused", async () => {
   expect((await openStream(board)).response.status).toBe(200);
 });
 
-test("of a page that does not read only a few events are kept", async () => {
-  // The queues of other tests would make its rounds long.
+test("keeps only a few events for a client that does not read", async () => {
+  // A server of its own: the queues of other tests would make rounds long.
   const { url } = await startOwnServer();
   const inspector = new Inspector({ redis: url });
   const sampler = new Sampler(inspector, { round: 5, search: 10_000 });

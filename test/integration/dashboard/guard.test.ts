@@ -9,7 +9,7 @@ import { newRedis, redisUrl, uniqueName } from "../../helpers/redis.ts";
 
 const json = { "content-type": "application/json" };
 
-test("every reply has the strict policy and is not stored", async () => {
+test("every response has the strict policy and is not stored", async () => {
   const { get, post } = newDashboard();
   const all = [get(""), get("api/session"), get("no/such/page"), post("api/session")];
   for (const { headers } of await Promise.all(all)) {
@@ -33,7 +33,7 @@ describe("without authorize", () => {
     "127.1.2.3",
     "[::1]:80",
     "a.localhost",
-  ])("the loopback name %s is served", async (host) => {
+  ])("the name %s is served", async (host) => {
     const { get } = newDashboard();
     expect((await get("api/session", { host })).status).toBe(200);
   });
@@ -46,7 +46,7 @@ describe("without authorize", () => {
     "0.0.0.0",
     "[::2]",
     "a b",
-  ])("the name %s is not, wherever it leads", async (host) => {
+  ])("the name %s is refused, whatever it resolves to", async (host) => {
     const { get, board } = newDashboard();
     expect(await get("api/session", { host })).toMatchObject({ status: 403 });
     expect((await get("", { host })).status).toBe(403);
@@ -55,7 +55,7 @@ describe("without authorize", () => {
   });
 });
 
-test("without authorize nobody is served who is not known, and nothing that a proxy passes on", async () => {
+test("without authorize, requests from unknown clients and through proxies are refused", async () => {
   const { board, get } = newDashboard();
   expect((await board(new Request("http://localhost/api/session"))).status).toBe(403);
   for (const name of ["forwarded", "x-forwarded-for", "x-forwarded-host", "via"]) {
@@ -65,7 +65,7 @@ test("without authorize nobody is served who is not known, and nothing that a pr
   expect((await asking.get("api/session", { via: "1.1 proxy" })).status).toBe(200);
 });
 
-test("authorize decides on every request, and sees its headers", async () => {
+test("authorize decides on every request by its headers", async () => {
   const asked: string[] = [];
   const { get } = newDashboard({
     authorize: async (request) => {
@@ -83,7 +83,7 @@ test("authorize decides on every request, and sees its headers", async () => {
   expect(asked).toEqual(["/api/session", "/", "/api/session"]);
 });
 
-test("an authorize that fails, or says anything but true, serves nobody", async () => {
+test("requests are refused if authorize rejects, or returns anything but true", async () => {
   const warnings: Error[] = [];
   const listener = (warning: Error) => void warnings.push(warning);
   process.on("warning", listener);
@@ -102,7 +102,7 @@ test("an authorize that fails, or says anything but true, serves nobody", async 
   expect((await truthy.get("api/session")).status).toBe(403);
 });
 
-test("authorize sees no body, and cannot take it away", async () => {
+test("authorize gets no body, and cannot consume it", async () => {
   const texts: string[] = [];
   const { post } = newDashboard({
     authorize: async (request) => {
@@ -114,7 +114,7 @@ test("authorize sees no body, and cannot take it away", async () => {
   expect(texts).toEqual([""]);
 });
 
-test("a body that does not come is not waited for", async () => {
+test("a body that does not arrive times out", async () => {
   const body = new ReadableStream();
   const init = { method: "POST", body, duplex: "half" } as RequestInit;
   const reading = readBody(new Request("http://localhost/", init), 20);
@@ -124,14 +124,14 @@ test("a body that does not come is not waited for", async () => {
 const changePath = () => `api/queues/${uniqueName()}/resume`;
 
 describe("a change", () => {
-  test("is made for the dashboard's own page", async () => {
+  test("is accepted from the dashboard's own page", async () => {
     const { post } = newDashboard();
     expect(await post(changePath())).toMatchObject({ status: 200, body: { done: true } });
     const own = { "sec-fetch-site": "same-origin", origin: "http://behind.a.proxy" };
     expect((await post(changePath(), {}, own)).status).toBe(200);
   });
 
-  test("is not made by default", async () => {
+  test("is refused by default", async () => {
     const { post } = newDashboard({ readOnly: true });
     expect(await post(changePath())).toMatchObject({
       status: 403,
@@ -141,19 +141,19 @@ describe("a change", () => {
 
   test.each([
     ["from another site", { "sec-fetch-site": "cross-site" }, 403],
-    ["from a neighbour", { "sec-fetch-site": "same-site" }, 403],
+    ["from another subdomain", { "sec-fetch-site": "same-site" }, 403],
     ["from another origin", { origin: "http://evil.example" }, 403],
     ["from another port", { origin: "http://localhost:9999" }, 403],
-    ["from nowhere", { origin: "null" }, 403],
+    ["from an opaque origin", { origin: "null" }, 403],
     ["without the header", { "x-delayline": "" }, 403],
     ["as a form", { "content-type": "application/x-www-form-urlencoded" }, 415],
     ["as text", { "content-type": "text/plain" }, 415],
-  ])("is not made %s", async (_, headers, status) => {
+  ])("is refused %s", async (_, headers, status) => {
     const { post } = newDashboard();
     expect((await post(changePath(), {}, headers)).status).toBe(status);
   });
 
-  test("is not made without an origin, and not by GET", async () => {
+  test("is refused without an origin, and by GET", async () => {
     const { board, get } = newDashboard();
     const headers = { ...json, "x-delayline": "change" };
     const request = new Request(`http://localhost/${changePath()}`, {
@@ -168,10 +168,10 @@ describe("a change", () => {
   });
 
   test.each([
-    ["no JSON", "{", 400],
-    ["no object", "[]", 400],
+    ["not JSON", "{", 400],
+    ["an array", "[]", 400],
     ["null", "null", 400],
-    ["much too large", JSON.stringify({ id: "x".repeat(20_000) }), 413],
+    ["too large", JSON.stringify({ id: "x".repeat(20_000) }), 413],
   ])("is refused if its body is %s", async (_, body, status) => {
     const { post } = newDashboard();
     expect((await post(changePath(), body)).status).toBe(status);
@@ -200,7 +200,7 @@ test.each([
   expect(said).toMatchObject({ status, body: { error: expect.any(String) } });
 });
 
-test("another site may lead to the page, and ask nothing", async () => {
+test("another site may link to the page, but not call the API", async () => {
   const { get } = newDashboard();
   for (const site of ["cross-site", "same-site"]) {
     const headers = { "sec-fetch-site": site };
@@ -210,7 +210,7 @@ test("another site may lead to the page, and ask nothing", async () => {
   expect((await get("api/session", { "sec-fetch-site": "none" })).status).toBe(200);
 });
 
-test("what is too long is refused", async () => {
+test("values and URLs that are too long are refused", async () => {
   const { get } = newDashboard();
   const statusOf = async (path: string) => (await get(`api/queues/${path}`)).status;
   expect(await statusOf(`q/messages?prefix=${"x".repeat(1001)}`)).toBe(400);
@@ -233,7 +233,7 @@ test.each([
   expect(said).toMatchObject({ status: 400, body: { error: expect.any(String) } });
 });
 
-test("what goes wrong is told without the password and without a stack", async () => {
+test("errors contain no password and no stack", async () => {
   const { url } = await startOwnServer({ args: ["--requirepass", "hunter2"] });
   const admin = newRedis(url.replace("redis://", "redis://:hunter2@"));
   await admin.acl("SETUSER", "looker", "on", ">sesame", "+ping", "+info", "+client");
@@ -246,7 +246,7 @@ test("what goes wrong is told without the password and without a stack", async (
   }
 });
 
-test("the page is served with a tag, and not twice", async () => {
+test("the page is served with an ETag, and revalidated", async () => {
   const { get, board } = newDashboard();
   const page = await get("");
   expect(page.headers.get("content-type")).toBe("text/html; charset=utf-8");
@@ -264,7 +264,7 @@ test("the page is served with a tag, and not twice", async () => {
   }
 });
 
-test("it is found under its base path, with the slash at the end", async () => {
+test("the page is served under basePath, with a slash at the end", async () => {
   const { get } = newDashboard({ basePath: "/admin/queues/" });
   expect((await get("admin/queues/api/session")).status).toBe(200);
   expect((await get("admin/queues/")).status).toBe(200);
@@ -286,7 +286,7 @@ test.each([
   await expect(serveDashboard(options as never)).rejects.toThrow(message);
 });
 
-test("made-up names are not kept, and cannot be paused", async () => {
+test("made-up names get no history, and cannot be paused", async () => {
   const { get, post, board } = newDashboard();
   const name = uniqueName();
   expect((await get(`api/queues/${name}`)).status).toBe(200);
@@ -297,7 +297,7 @@ test("made-up names are not kept, and cannot be paused", async () => {
   await board.close();
 });
 
-test("a closed dashboard says so, and closes twice", async () => {
+test("a closed dashboard replies 503, and may be closed twice", async () => {
   const board = dashboard({ redis: redisUrl() });
   const ask = () => board(fromHere(new Request("http://localhost/api/queues")));
   expect((await ask()).status).toBe(200);

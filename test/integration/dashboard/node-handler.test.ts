@@ -8,7 +8,7 @@ import { eventually } from "../../helpers/eventually.ts";
 import { OwnServer } from "../../helpers/own-server.ts";
 import { uniqueName } from "../../helpers/redis.ts";
 
-// The queues of other tests would make the rounds of a stream long.
+// A server of its own: the queues of other tests would make rounds long.
 let redis: OwnServer;
 beforeAll(async () => {
   redis = await OwnServer.start();
@@ -66,14 +66,14 @@ test("serveDashboard serves the page, calls, changes and events, and closes with
   await expect(fetch(served.url)).rejects.toThrow();
 });
 
-test("a taken port is told", async () => {
+test("serveDashboard rejects if the port is taken", async () => {
   const served = await serveDashboard({ redis: redis.url });
   onTestFinished(() => served.close());
   const port = Number(new URL(served.url).port);
   await expect(serveDashboard({ redis: redis.url, port })).rejects.toThrow("EADDRINUSE");
 });
 
-test("mounted as Express does: the path is taken off, and the page is sent to where its URLs are right", async () => {
+test("mounted in Express: serves the stripped path, and redirects to the path with a slash", async () => {
   const node = nodeHandler(newBoard());
   const url = await listen((incoming, response) => {
     const path = incoming.url ?? "";
@@ -93,7 +93,7 @@ test("mounted as Express does: the path is taken off, and the page is sent to wh
   expect([page.url, page.status]).toEqual([`${url}/admin/queues/`, 200]);
 });
 
-test("a body that somebody has read and parsed before is used", async () => {
+test("accepts a body that the framework has already parsed", async () => {
   const node = nodeHandler(newBoard());
   const url = await listen((incoming, response) => {
     const chunks: Buffer[] = [];
@@ -107,7 +107,7 @@ test("a body that somebody has read and parsed before is used", async () => {
   expect((await change(`${url}/api/queues/${name}/resume`)).status).toBe(200);
 });
 
-test("a page that goes away ends its stream", async () => {
+test("a client that disconnects ends its stream", async () => {
   let answered: Request | undefined;
   const board = newBoard();
   const node = nodeHandler((asked) => {
@@ -122,19 +122,19 @@ test("a page that goes away ends its stream", async () => {
   await eventually(() => answered?.signal.aborted === true);
 });
 
-test("without authorize only this machine is served, whatever name it says", async () => {
+test("without authorize only this machine is served, whatever host name the request has", async () => {
   const node = nodeHandler(newBoard());
   const url = await listen((incoming, response) => {
     Object.defineProperty(incoming.socket, "remoteAddress", { value: "10.1.2.3" });
     node(incoming, response);
   });
-  const said = await fetch(`${url}/api/session`);
-  expect(said.status).toBe(403);
-  expect(await said.json()).toEqual({ error: expect.stringContaining("only this machine") });
+  const response = await fetch(`${url}/api/session`);
+  expect(response.status).toBe(403);
+  expect(await response.json()).toEqual({ error: expect.stringContaining("only this machine") });
 });
 
 test.each(["//evil.example/x", "/%", "http://evil.example/", "*"])(
-  "a strange target, %s, harms nobody",
+  "refuses the malformed target %s",
   async (path) => {
     const url = await listen(nodeHandler(newBoard()));
     const { port } = new URL(url);

@@ -3,12 +3,12 @@ import { expect, test } from "vitest";
 import { embedded } from "../../../scripts/embed.ts";
 import { ASSETS } from "../../../src/dashboard/embedded.ts";
 
-test("the embedded page is that of page/ and vendor/: `npx tsx scripts/embed.ts` writes it", () => {
+test("embedded.ts matches page/ and vendor/ (`npx tsx scripts/embed.ts` writes it)", () => {
   const path = new URL("../../../src/dashboard/embedded.ts", import.meta.url);
   expect(readFileSync(path, "utf8") === embedded()).toBe(true);
 });
 
-test("each file that the page asks for is there", () => {
+test("every file that the page loads is embedded", () => {
   const missing = Object.entries(ASSETS).flatMap(([path, { type, text }]) => {
     const named = type.startsWith("text/html")
       ? [...text.matchAll(/(?:src|href)="(?!data:)([^"]+)"/g)].map(([, url]) => `/${url}`)
@@ -20,12 +20,12 @@ test("each file that the page asks for is there", () => {
   expect(missing).toEqual([]);
 });
 
-test("nothing in the page is inline, which the policy would refuse", () => {
+test("index.html has no inline scripts or styles, which the policy would block", () => {
   const { text } = ASSETS["page/index.html"] ?? { text: "" };
   expect(text).not.toMatch(/<script(?![^>]*\bsrc=)|<style|\son\w+=|\sstyle=/i);
 });
 
-test("each file of the page asks for its types to be checked, as `npm run typecheck` does", () => {
+test("`npm run typecheck` checks every script of the page", () => {
   const scripts = Object.entries(ASSETS).filter(([path]) => /^page\/.*\.js$/.test(path));
   const unchecked = scripts.filter(([, { text }]) => !text.startsWith("// @ts-check\n"));
   expect(scripts.length).toBeGreaterThan(20);

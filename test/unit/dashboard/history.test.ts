@@ -6,10 +6,10 @@ import { brokenRow, type Row } from "../../../src/dashboard/readings/row.ts";
 const { error: _, ...empty } = brokenRow("orders", "");
 const row = (numbers: Partial<Row> = {}): Row => ({ ...empty, ...numbers });
 
-/** What a reliable queue has counted. */
+/** The counts of a reliable queue. */
 const counted = (readied: number, finished: number) => row({ readied, finished });
 
-test("rates are per second, between two points", () => {
+test("rates are per second between two points", () => {
   const history = new History();
   history.add(10_000, counted(100, 40));
   history.add(20_000, counted(150, 40));
@@ -21,7 +21,7 @@ test("rates are per second, between two points", () => {
   ]);
 });
 
-test("there is no rate behind a gap, of a stream that was made anew, and of a plain queue", () => {
+test("no rate after a gap, for a stream that was created again, or for a plain queue", () => {
   const history = new History();
   const numbers = [
     [0, counted(100, 100)],
@@ -34,7 +34,7 @@ test("there is no rate behind a gap, of a stream that was made anew, and of a pl
   expect(history.points().map(({ readied }) => readied)).toEqual(numbers.map(() => undefined));
 });
 
-test("points are ten seconds apart, and those of the last hour are kept", () => {
+test("points are ten seconds apart, and an hour of them is kept", () => {
   const history = new History();
   for (let i = 0; i < 1000; i++) history.add(i * 5000, row({ delayed: i, oldestReadyAge: 7 }));
   const points = history.points();
@@ -54,13 +54,13 @@ test("points are ten seconds apart, and those of the last hour are kept", () => 
   expect(points.at(-1)?.at).toBe(499 * 10_000);
 });
 
-test("what could not be read is no point", () => {
+test("numbers that could not be read add no point", () => {
   const history = new History();
   history.add(0, brokenRow("orders", "Redis is away"));
   expect(history.points()).toEqual([]);
 });
 
-test("a thousand queues are remembered; one that is not seen for an hour is forgotten", () => {
+test("keeps a thousand queues, and forgets those without a point for an hour", () => {
   const histories = new Histories();
   for (let i = 0; i < 1001; i++) histories.add(`queue-${i}`, 0, row());
   expect(histories.points("queue-999")).toHaveLength(1);

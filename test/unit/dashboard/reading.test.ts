@@ -10,7 +10,7 @@ async function* upTo(end: number, onEnd = () => {}): AsyncGenerator<number, void
   }
 }
 
-test("it is read as far as it is asked for, and one further", async () => {
+test("reads as far as the slice, and one item further", async () => {
   let read = 0;
   const counting = async function* () {
     for await (const i of upTo(100)) {
@@ -25,14 +25,14 @@ test("it is read as far as it is asked for, and one further", async () => {
   expect(read).toBe(4);
 });
 
-test("the last slice has no next, be it full or not", async () => {
+test("the last slice has no next, whether it is full or not", async () => {
   const reading = new Reading(upTo(5));
   expect(await reading.slice(0, 5)).toEqual({ items: [0, 1, 2, 3, 4], next: undefined });
   expect(await reading.slice(3, 5)).toEqual({ items: [3, 4], next: undefined });
   expect(await new Reading(upTo(0)).slice(0, 5)).toEqual({ items: [], next: undefined });
 });
 
-test("the last thousand are remembered", async () => {
+test("keeps the last thousand items", async () => {
   const reading = new Reading(upTo(2000));
   let next: number | undefined = 0;
   while (next !== undefined && next < 1500) next = (await reading.slice(next, 100))?.next;
@@ -41,7 +41,7 @@ test("the last thousand are remembered", async () => {
   expect(await reading.slice(5000, 100)).toBeUndefined();
 });
 
-test("two who ask at once get each what they asked for", async () => {
+test("concurrent slices each get their own items", async () => {
   const reading = new Reading(upTo(10));
   const slices = await Promise.all([reading.slice(0, 4), reading.slice(4, 4)]);
   expect(slices.map((slice) => slice?.items)).toEqual([
@@ -50,7 +50,7 @@ test("two who ask at once get each what they asked for", async () => {
   ]);
 });
 
-test("what takes long is handed out as far as it is there, and nothing is lost", async () => {
+test("a slow source gives a shorter slice, and loses nothing", async () => {
   let goOn: (() => void) | undefined;
   const waiting = async function* () {
     yield "first";
@@ -68,7 +68,7 @@ async function* failing(): AsyncGenerator<number, void, void> {
   throw new Error("Redis is away");
 }
 
-test("a search that finds nothing rests when time is up, and ends when it is closed", async () => {
+test("a search that finds nothing stops when time is up, and ends on close", async () => {
   let steps = 0;
   const ended: boolean[] = [];
   const readings = new Readings();
@@ -89,7 +89,7 @@ test("a search that finds nothing rests when time is up, and ends when it is clo
   expect(ended).toEqual([true]);
 });
 
-test("what fails is told, and is over", async () => {
+test("a failed reading reports its error, and is closed", async () => {
   const readings = new Readings();
   const { next } = await readings.page("x", { cursor: undefined, limit: 0 }, failing);
   await expect(readings.page("x", { cursor: next, limit: 5 }, failing)).rejects.toThrow("away");
@@ -98,14 +98,14 @@ test("what fails is told, and is over", async () => {
   );
 });
 
-test("the reading that nobody has used for longest gives way, and what it reads ends", async () => {
+test("the least recently used reading is closed, and its source ends", async () => {
   const readings = new Readings();
   const ended: number[] = [];
   const cursors: (string | undefined)[] = [];
   for (let i = 0; i < 34; i++) {
     const read = () => upTo(100, () => ended.push(i));
     cursors.push((await readings.page("x", { cursor: undefined, limit: 1 }, read)).next);
-    // The first is used all the time.
+    // Keeps the first reading in use.
     const first = await readings.page("x", { cursor: cursors[0], limit: 1 }, read);
     expect(first.items).toEqual([1]);
   }

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { expect, it } from "vitest";
 
-/** The libraries that the dashboard's page brings along, and where each file comes from. */
+/** The libraries of the dashboard's page, and the file in node_modules that each file is a copy of. */
 const SOURCES: Readonly<Record<string, string>> = {
   "preact-htm.js": "htm/preact/standalone.module.js",
   "uplot.js": "uplot/dist/uPlot.iife.min.js",
@@ -15,7 +15,7 @@ const root = new URL("../../../", import.meta.url);
 const vendor = new URL("src/dashboard/vendor/", root);
 const read = (url: URL) => readFileSync(url, "utf8");
 
-it("holds nothing else", () => {
+it("vendor/ holds nothing else", () => {
   expect(readdirSync(vendor).toSorted()).toEqual(Object.keys(SOURCES).toSorted());
 });
 

@@ -83,6 +83,11 @@ export function isoText(instant) {
   return isDate(instant) ? new Date(instant).toISOString() : undefined;
 }
 
+/** `2026-03-01`, in UTC; undefined if a Date cannot hold the instant. */
+export function utcDay(instant) {
+  return isoText(instant)?.slice(0, 10);
+}
+
 /** `512 B`, `1.5 kB`, `2 MB`. */
 export function size(bytes) {
   if (!isKnown(bytes)) return UNKNOWN;

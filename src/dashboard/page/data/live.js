@@ -16,7 +16,7 @@ const LAST_RETRY = 10_000;
 class Live {
   /**
    * - `status`: "connecting", "live" or "lost"
-   * - `queues`, `at`: the numbers of all queues, and when they were read (epoch ms, server's clock)
+   * - `queues`, `at`: the numbers of all queues, and when they were read (epoch ms, Redis server's clock)
    * - `searchError`: why the server's last search for queues failed
    * - `queue`: the details of the queue that the page shows
    */
@@ -27,7 +27,7 @@ class Live {
   #retry = FIRST_RETRY;
   #retryTimer;
   #silenceTimer;
-  /** How far the server's clock is ahead of the browser's (ms). */
+  /** How far the Redis server's clock is ahead of the browser's (ms). */
   #ahead = 0;
   /** Whether the current stream has delivered an event. */
   #isAlive = false;
@@ -45,7 +45,7 @@ class Live {
     return this.#state;
   }
 
-  /** The time on the server's clock (epoch ms), estimated from the last event. */
+  /** The time on the Redis server's clock (epoch ms), estimated from the last event. */
   now() {
     return Date.now() + this.#ahead;
   }

@@ -32,7 +32,7 @@ export function QuarantinePage({ name }) {
   const requeue = {
     title: `Requeue everything in quarantine (${count(total)})?`,
     text:
-      "Payloads become ready again, for example after a fix of the codec. Those that are still unreadable come back here. " +
+      "Payloads become ready again, for example after a codec was fixed. Those still unreadable come back here. " +
       "Whole messages of an unknown layout stay.",
     verb: "Requeue all",
     act: act("requeue", "requeued"),

@@ -24,7 +24,7 @@ export function joinDuration({ amount, unit }) {
   return Number.isFinite(number) && number >= 0 ? Math.round(number * size) : undefined;
 }
 
-/** A field for a duration, `{ amount, unit }`. Shows the instant that is this far away on the server's clock. */
+/** A field for a duration, `{ amount, unit }`. Shows the instant that is this far away on the Redis server's clock. */
 export function DurationField({ label, value, onChange }) {
   const milliseconds = joinDuration(value);
   return html`<fieldset class="duration">

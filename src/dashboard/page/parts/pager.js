@@ -9,8 +9,8 @@ export const PAGE = 50;
 const trails = new Map();
 
 /**
- * Links to the first, the previous and the next page of a list. The parameter `after` is the page's cursor, and `at` its
- * number. `list` identifies the list, including its search.
+ * Links to the first, the previous and the next page of a list. The parameter `after` is the page's cursor, and `at`
+ * its number. `list` identifies the list, including its search.
  */
 export function Pager({ name, page, params, next, list }) {
   const { after, at, ...rest } = params;

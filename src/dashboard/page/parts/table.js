@@ -2,8 +2,9 @@
 import { html, useLayoutEffect, useRef } from "../../vendor/preact-htm.js";
 
 /**
- * A table that scrolls sideways if it is too wide. `columns`: `{ label, isNumber, isAction }`. The first cell of each row is
- * its header. `hidesCaption` leaves the caption to screen readers, for use below a heading with the same words.
+ * A table that scrolls sideways if it is too wide. `columns`: `{ label, isNumber, isAction }`. The first cell of each
+ * row is its header. `hidesCaption` leaves the caption to screen readers, for use below a heading with the same
+ * words.
  */
 export function Table({ caption, columns, hidesCaption = false, children }) {
   const scroller = useRef();

@@ -1,7 +1,7 @@
 // @ts-check
 import { html, useState } from "../../vendor/preact-htm.js";
 import { queuePath } from "../data/api.js";
-import { count, day, many, minute } from "../data/format.js";
+import { count, day, many, minute, utcDay } from "../data/format.js";
 import { useLoaded } from "../data/loaded.js";
 import { COUNTS } from "../data/scale.js";
 import { Plot } from "../parts/plot.js";
@@ -53,7 +53,7 @@ export function Forecast({ name, version }) {
 function Histogram({ span, from, step, counts }) {
   const spanText = SPANS.find(([value]) => value === span)[2];
   const nameOf = (at) =>
-    span === "hour" ? minute(at) : span === "day" ? `${day(at)} ${minute(at)}` : day(at);
+    span === "hour" ? minute(at) : span === "day" ? `${day(at)} ${minute(at)}` : utcDay(at);
   const startOf = (index) => from + index * step;
   const total = counts.reduce((sum, number) => sum + number, 0);
   const peak = counts.indexOf(Math.max(...counts));
