@@ -100,15 +100,17 @@ export abstract class DelayedHandle<T> extends QueueHandle {
   /**
    * Cancels a delayed message by its id or key, in O(log N).
    *
-   * Returns true if the message was delayed; it will never be delivered. Returns false if it had already moved, or never
-   * existed. The answer is exact: if Redis's reply is lost with the connection, the promise rejects.
+   * Returns true if the message was delayed; it will never be delivered. Returns false if it had already moved, or
+   * never existed. The answer is exact: if Redis's reply is lost with the connection, the promise rejects.
    */
   async cancel(idOrKey: MessageId | string, options?: FindOptions): Promise<boolean> {
     checkIdOrKey(idOrKey);
     return await this.#messages.cancel(idOrKey, ...checkFind(options));
   }
 
-  /** Cancels many messages, up to a hundred per script; returns for each, in the same order, what {@link cancel} does. */
+  /**
+   * Cancels many messages, up to a hundred per script; returns for each, in the same order, what {@link cancel} does.
+   */
   async cancelMany(
     idsOrKeys: Iterable<MessageId | string>,
     options?: FindOptions,

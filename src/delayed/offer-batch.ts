@@ -155,8 +155,8 @@ export class OfferBatch {
       if (asking !== undefined) await asking;
       const offerings = batch.claim();
       if (offerings.length === 0) return [];
-      // Create the ids before the first attempt: when ioredis resends a script whose reply was lost with the connection,
-      // ZADD NX then finds the same members.
+      // Create the ids before the first attempt: when ioredis resends a script whose reply was lost with the
+      // connection, ZADD NX then finds the same members.
       const ids = offerings.map((offering) => this.#idOf(offering));
       const send = () =>
         script === "plain"

@@ -10,8 +10,8 @@ import type { Offering } from "./offer-batch.ts";
  */
 export interface OfferOptions extends CallOptions {
   /**
-   * A business key, such as `"order:42"`, by which the message can be cancelled, rescheduled and found. In a queue, a key
-   * has at most one delayed message. 1 to 200 bytes; must not look like a `MessageId`.
+   * A business key, such as `"order:42"`, by which the message can be cancelled, rescheduled and found. In a queue, a
+   * key has at most one delayed message. 1 to 200 bytes; must not look like a `MessageId`.
    *
    * Costs an entry of some 150 bytes in a HASH, and two commands. Defaults to no key.
    */

@@ -29,9 +29,9 @@ export interface KeyedReply {
  * empty; otherwise a message is due at the latest that many milliseconds after the first offer since the key was last
  * free.
  *
- * An entry of the index is: address (24) | outcome (1, an index into OUTCOMES) | since (8, big-endian epoch ms: when the
- * key was first offered; present from the first replacement on). By the address, a message that is sent a second time
- * recognises itself. By the outcome, it returns its first result again.
+ * An entry of the index is: address (24) | outcome (1, an index into OUTCOMES) | since (8, big-endian epoch ms: when
+ * the key was first offered; present from the first replacement on). By the address, a message that is sent a second
+ * time recognises itself. By the outcome, it returns its first result again.
  *
  * Redis rolls nothing back. So every write that can be refused names its undo step, and replaced messages are removed
  * last.

@@ -3,8 +3,8 @@ import { asArray, asBuffer, asNumber, asRow, type RawReply } from "../reply.ts";
 /**
  * The position of a reader in the insertion order: how many elements it has passed, and the last one of them.
  *
- * Elements in front of the reader's position may vanish between two pages (trimmed, polled, compacted), which shifts all
- * later elements forward. So a reader finds its place by the last element, searching back from its old position. If
+ * Elements in front of the reader's position may vanish between two pages (trimmed, polled, compacted), which shifts
+ * all later elements forward. So a reader finds its place by the last element, searching back from its old position. If
  * that element has vanished too, the reader starts again. It may then see a message twice, but never misses one that
  * stays.
  */
@@ -23,8 +23,8 @@ export const START: Cursor = { position: 0, last: Buffer.alloc(0) };
  * Returns the body of a script that reads a page: it runs `visit` for each of the next elements of the insertion order,
  * and replies with the `items` that `visit` has collected. `visit` may set `isFull` to end the page.
  *
- * A page has at most `step` elements. It ends sooner once its look-ups have cost some 400 us: payloads may be large, and
- * an element among many equal deadlines may need a binary search. Needs the fragments `view` and `findNext`.
+ * A page has at most `step` elements. It ends sooner once its look-ups have cost some 400 us: payloads may be large,
+ * and an element among many equal deadlines may need a binary search. Needs the fragments `view` and `findNext`.
  */
 export const eachElement = (visit: string) => /* lua */ `
 position = tonumber(position)

@@ -24,8 +24,8 @@ end`;
  * Gives a delayed message a new deadline. Its id and payload stay; its address changes, and it goes to the end of the
  * insertion order. If the deadline stays the same to the millisecond, nothing changes.
  *
- * The message is due in `delay` milliseconds or at `deadline`; the other argument is empty. If both are empty, it is due
- * now; a message that is already due keeps its deadline, and so its place.
+ * The message is due in `delay` milliseconds or at `deadline`; the other argument is empty. If both are empty, it is
+ * due now; a message that is already due keeps its deadline, and so its place.
  *
  * Returns the new deadline and the member, or nil if the message is not delayed.
  */

@@ -6,8 +6,9 @@ import { defineScript } from "../script.ts";
  * One bounded step through the index of business keys, which drops entries whose message is gone. Returns the cursor of
  * the next step, "0" at the end.
  *
- * Delayline's scripts remove a message's entry together with the message. Java clients do not. So if there are more keys
- * than messages, some entries must be dead. Otherwise the index is no larger than the queue, and a step does nothing.
+ * Delayline's scripts remove a message's entry together with the message. Java clients do not. So if there are more
+ * keys than messages, some entries must be dead. Otherwise the index is no larger than the queue, and a step does
+ * nothing.
  */
 export const tidyBusinessKeys = defineScript({
   name: "tidy-business-keys",

@@ -38,7 +38,9 @@ export interface TransferReply {
   readonly next: number;
   /** Whether nothing was due, and another task was the last to claim that it moves. */
   readonly isOutrun: boolean;
-  /** Whether the ready LIST has messages for the stream. Only the form "stream" checks, in a sweep or with a `grace`. */
+  /**
+   * Whether the ready LIST has messages for the stream. Only the form "stream" checks, in a sweep or with a `grace`.
+   */
   readonly hasListed: boolean;
   /** Of a sweep: what there is to tidy. */
   readonly untidy: Untidy | undefined;
@@ -47,14 +49,14 @@ export interface TransferReply {
 }
 
 /**
- * Moves up to `limit` due messages from the ZSET to the ready LIST or the stream, earliest deadline first. With `grace`,
- * only messages that are overdue by that many milliseconds. With `claim` (1 or 0), a run that moves any writes `task`
- * into `mover`.
+ * Moves up to `limit` due messages from the ZSET to the ready LIST or the stream, earliest deadline first. With
+ * `grace`, only messages that are overdue by that many milliseconds. With `claim` (1 or 0), a run that moves any writes
+ * `task` into `mover`.
  *
- * A queue is reliable if its stream exists in Redis. So the form "list", which serves processes that know only the plain
- * queue, checks for the stream when something is due, and fills the stream if there is one. The form "stream" also
- * brings back up to `limit` due retries, behind the messages. With `makes` (1 or 0) it always fills the stream, and so
- * makes it again if somebody has deleted it; without, it fills the LIST if the stream is gone.
+ * A queue is reliable if its stream exists in Redis. So the form "list", which serves processes that know only the
+ * plain queue, checks for the stream when something is due, and fills the stream if there is one. The form "stream"
+ * also brings back up to `limit` due retries, behind the messages. With `makes` (1 or 0) it always fills the stream,
+ * and so makes it again if somebody has deleted it; without, it fills the LIST if the stream is gone.
  *
  * Redis rolls nothing back, so a message is pushed before it is removed: a refused push (WRONGTYPE, an ACL) has then
  * changed nothing. A stream takes one entry at a time. If it refuses one, the messages before it have moved, and the
@@ -221,7 +223,8 @@ export const transfer = {
 };
 
 /**
- * Moves due messages unless the queue is paused, and also returns whether it is, and whether there is something to tidy.
+ * Moves due messages unless the queue is paused, and also returns whether it is, and whether there is something to
+ * tidy.
  *
  * A transfer does not check for the pause, which saves a command each time. Its caller sweeps when it hears of a pause.
  */

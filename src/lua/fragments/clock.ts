@@ -4,8 +4,8 @@ import { asNumber, type RawReply } from "../reply.ts";
 /**
  * `clock()`: the server's time in microseconds. Once per script: Redis 7.0 does not freeze it.
  *
- * No other Lua asks for the time. So a test that needs another clock builds its script with another
- * fragment of this function in this one's place.
+ * No other Lua asks for the time. So a test that needs another clock builds its script with another fragment of this
+ * function in this one's place.
  */
 export const clock = defineFragment({
   lua: /* lua */ `

@@ -9,8 +9,8 @@ export interface Popped {
 }
 
 /**
- * Pops up to `count` payloads from several ready LISTs: about as many from each, and the rest from those that hold more.
- * If `count` is less than the number of LISTs, the first rows are served. Payloads of one LIST keep their order.
+ * Pops up to `count` payloads from several ready LISTs: about as many from each, and the rest from those that hold
+ * more. If `count` is less than the number of LISTs, the first rows are served. Payloads of one LIST keep their order.
  *
  * All LISTs have to be on one node, so the script is not for a Cluster.
  *

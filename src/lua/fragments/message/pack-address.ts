@@ -1,8 +1,8 @@
 import { defineFragment } from "../../fragment.ts";
 
 /**
- * `packAddress(deadline, member)`: the address of a member with an id of 16 bytes and a legal deadline; see `packAddress`
- * in `message.ts`.
+ * `packAddress(deadline, member)`: the address of a member with an id of 16 bytes and a legal deadline; see
+ * `packAddress` in `message.ts`.
  */
 export const packAddress = defineFragment({
   lua: /* lua */ `

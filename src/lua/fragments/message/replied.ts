@@ -4,8 +4,8 @@ import { asNumber, type RawReply } from "../../reply.ts";
 /**
  * `replied(score)`: a deadline in a form that a reply can carry; {@link asDeadline} reads it.
  *
- * Redis converts a Lua number in a reply to a 64-bit integer, which cuts fractions off and wraps larger numbers. No offer
- * has such a deadline, but foreign writers may write any double as a score.
+ * Redis converts a Lua number in a reply to a 64-bit integer, which cuts fractions off and wraps larger numbers. No
+ * offer has such a deadline, but foreign writers may write any double as a score.
  */
 export const replied = defineFragment({
   lua: /* lua */ `
