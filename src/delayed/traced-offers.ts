@@ -32,8 +32,8 @@ export function traceOffer(
   signal?: AbortSignal,
 ): Promise<OfferResult> {
   const { takesHeaders } = messages;
-  return traceOffers({ queue, takesHeaders }, [offering], ([traced = offering]) =>
-    messages.offer(traced, signal),
+  return traceOffers({ queue, takesHeaders }, [offering], ([sent = offering]) =>
+    messages.offer(sent, signal),
   );
 }
 

@@ -25,7 +25,9 @@ import type { TransferOptions } from "./transfer-options.ts";
  * - **subscribed** (again, after a reconnect): it sweeps at once, since it may have missed wake-ups.
  * - **wake-up**: a deadline moves the timer, but only to an earlier instant. `0` means "look now": it sweeps.
  * - **timer**: it transfers.
- * - **sweep interval**, every 30 s or so: it sweeps. Sweeps are only a backstop for lost wake-ups.
+ * - **sweep interval**, every 30 s or so: it sweeps. These sweeps are only a backstop for lost wake-ups.
+ *
+ * When the server's clock turns out to have been set, the timer is armed anew.
  *
  * A *transfer* moves one batch and returns the next deadline. While more messages are due, the next batch follows at
  * once. Then the timer is armed. A wake-up that arrives during a transfer may announce a message that was offered after

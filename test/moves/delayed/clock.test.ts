@@ -10,12 +10,12 @@ import { scriptAt } from "../../helpers/script-at.ts";
 const NOW = 5_000_000_000_000;
 const a = message("a", NOW);
 
-describe("transfer at an exact instant", () => {
-  const transferAt = ({ redis, keys }: Moves, instant: number, grace = 0) => {
-    const args = { limit: 100, grace, claim: 0, task: "task", makes: 0 };
-    return run(redis, scriptAt(instant, transfer.list.addresses), keys, args);
-  };
+function transferAt({ redis, keys }: Moves, instant: number, grace = 0) {
+  const args = { limit: 100, grace, claim: 0, task: "task", makes: 0 };
+  return run(redis, scriptAt(instant, transfer.list.addresses), keys, args);
+}
 
+describe("transfer at an exact instant", () => {
   test.each([
     { what: "a microsecond early moves nothing", instant: NOW - 0.001, moved: 0 },
     { what: "at its deadline a message is due", instant: NOW, moved: 1 },

@@ -14,9 +14,13 @@ test("only one fragment reads the server's clock, so a test can stop the clock o
   expect(readers.map((file) => file.split(sep).join("/"))).toEqual(["fragments/clock.ts"]);
 });
 
+/** The text of the fragment `clock` in a script. */
+function clockOf(text: string): string {
+  return /local function clock\(\).*?\bend\n/s.exec(text)?.[0] ?? "";
+}
+
 test("a script whose clock is stopped differs in nothing but the clock", () => {
   const stopped = scriptAt(1.5, offer.addresses);
-  const clockOf = (text: string) => /local function clock\(\).*?\bend\n/s.exec(text)?.[0] ?? "";
   expect(clockOf(stopped.lua)).toContain("return 1500");
   expect(stopped.lua.replace(clockOf(stopped.lua), "")).toBe(
     offer.addresses.lua.replace(clockOf(offer.addresses.lua), ""),
