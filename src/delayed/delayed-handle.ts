@@ -25,7 +25,7 @@ import {
   type Rescheduled,
 } from "./delayed-message.ts";
 import type { DelayedFace } from "./delayed-messages.ts";
-import type { Due, OfferResult, Offering } from "./offer-batch.ts";
+import type { Due, OfferResult, Offering } from "./offering.ts";
 import { traceOffer, traceOffers } from "./traced-offers.ts";
 import { checkNewMessage, offerRule, type OfferOptions } from "./offer-options.ts";
 

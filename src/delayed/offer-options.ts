@@ -2,7 +2,7 @@ import { checkDuration, checkKey, checkOptions, checkSignal } from "../queue/che
 import { bucketOfKey } from "../queue/message/bucket.ts";
 import { checkedHeaders } from "../queue/message/headers.ts";
 import type { CallOptions } from "../queue/options.ts";
-import type { Offering } from "./offer-batch.ts";
+import type { Offering } from "./offering.ts";
 
 /**
  * Options of one offer. An offer whose `signal` is aborted rejects with an {@link OfferError}, which says whether the
