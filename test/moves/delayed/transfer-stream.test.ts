@@ -108,7 +108,7 @@ describe.each(forms)("$name to a stream, a LIST of $order", ({ name, order, elem
     }
   });
 
-  test("a stream that is not there is made, but not by who knows the plain queue only", async () => {
+  test("a missing stream is created, but not by a process that knows only the plain queue", async () => {
     const queue = await newMoves();
     await queue.seed({ timeouts: [a.delayed, far.delayed], order: [a, far].map(element) });
     expect(await move(queue, toStream)).toMatchObject({ moved: 1, wentInto: "stream" });
@@ -308,7 +308,7 @@ describe.each(forms)("$name to a stream, a LIST of $order", ({ name, order, elem
     expect(await queue.snapshot()).toMatchObject({ timeouts: [far.delayed], mover: "me" });
   });
 
-  test("the reply tells since when the oldest was due, retry or message", async () => {
+  test("the reply says since when the oldest was due, retry or message", async () => {
     const queue = await newMoves();
     await queue.seed({
       timeouts: [a.delayed],
@@ -322,7 +322,7 @@ describe.each(forms)("$name to a stream, a LIST of $order", ({ name, order, elem
     });
   });
 
-  test("who knows the plain queue only leaves the retries alone", async () => {
+  test("a process that knows only the plain queue leaves the retries alone", async () => {
     const queue = await newMoves();
     const waiting = {
       retries: [[back.name, 1000]] as const,
@@ -407,7 +407,7 @@ test("keys of another type are refused before anything has changed", async () =>
   }
 });
 
-test("who may not drop retries brings none back, and moves nothing", async () => {
+test("a client that may not drop retries brings none back, and moves nothing", async () => {
   const server = await startOwnServer();
   for (const command of ["zrem", "hdel"]) {
     const queue = await newMoves(server.url);
@@ -475,7 +475,7 @@ describe.each(forms)(
   ({ name, order, element }) => {
     const script = { transfer, sweep }[name].stream[order];
 
-    test("who makes none fills the LIST again, and leaves retries alone", async () => {
+    test("without makes, it fills the LIST again, and leaves retries alone", async () => {
       const queue = await newMoves();
       await queue.seed({
         timeouts: [a.delayed, far.delayed],
@@ -495,7 +495,7 @@ describe.each(forms)(
       expect((await queue.snapshot()).stream).toBeUndefined();
     });
 
-    test("who makes none fills the stream as long as it is there", async () => {
+    test("without makes, it fills the stream as long as there is one", async () => {
       const queue = await newMoves();
       await queue.seed({ timeouts: [a.delayed], order: [element(a)], stream: [before] });
       expect(await move(queue, script, { makes: 0 })).toMatchObject({

@@ -54,7 +54,7 @@ describe.each([
   const tidy = untidy({ order: false, businessKeys: false });
   const dead = untidy({ order: !isExact, businessKeys: false });
 
-  test("the reply tells since when the oldest was due, but not before its offer", async () => {
+  test("the reply says since when the oldest was due, but not before its offer", async () => {
     const args = { limit: 100, grace: 0, claim: 0, task: "me", makes: 0 };
     const { redis, keys } = await newMoves();
     const java = packMember(Buffer.alloc(16, 0xff), Buffer.from("payload"));
@@ -68,7 +68,7 @@ describe.each([
     expect(await since([FAR, java])).toBeUndefined();
   });
 
-  test("what is due goes to the target, with its key; the rest stays", async () => {
+  test("due messages become ready and their keys are dropped; the rest stays", async () => {
     const queue = await newMoves();
     await queue.seed({
       timeouts: [a.delayed, b.delayed, far.delayed, further.delayed],

@@ -39,7 +39,7 @@ test("in a fixed order the first stays the first", () => {
   ]);
 });
 
-test("those that are paused are left out, and it is told that others are open", () => {
+test("paused sources are left out, and a change is announced", () => {
   const before = sources.open;
   changes = 0;
   pauses[1]!.isPaused = true;
