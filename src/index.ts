@@ -13,7 +13,7 @@ export type {
 } from "./delayed/delayed-message.ts";
 export type { OfferOptions } from "./delayed/offer-options.ts";
 export type { Outcome } from "./lua/delayed/offer-keyed.ts";
-export type { OfferResult } from "./delayed/offer-batch.ts";
+export type { OfferResult } from "./delayed/offering.ts";
 export type { PlainResult } from "./delayed/make-plain.ts";
 export type { Quarantine } from "./queue/quarantine.ts";
 export type { Forecast, ForecastOptions, QueueHandle } from "./queue/queue-handle.ts";

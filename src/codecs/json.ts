@@ -11,8 +11,8 @@ import { decodeUtf8 } from "./utf8.ts";
  * `msgpack` codec keeps or refuses them.) A payload that is itself `undefined` is written as `null`; one that is a
  * function or a symbol is refused.
  *
- * A `bigint` is written as a number with all its digits, and a number from 2^53 on, where JavaScript's numbers have gaps,
- * with an exponent. So a whole number from 2^53 on that has all its digits, such as Java's longs, is read as a
+ * A `bigint` is written as a number with all its digits, and a number from 2^53 on, where JavaScript's numbers have
+ * gaps, with an exponent. So a whole number from 2^53 on that has all its digits, such as Java's longs, is read as a
  * `bigint`.
  */
 export const json: Codec = {

@@ -29,8 +29,8 @@ const packr = new Packr({
  * an object with a `toJSON` is written as the value that this returns.
  *
  * A value that would be read as something else is refused, and the error names its place in the payload: functions and
- * symbols, `Map`, `Set`, `Error`, `RegExp` and all other instances of classes without `toJSON`, invalid dates, text that
- * is not well-formed Unicode, and a property `__proto__`.
+ * symbols, `Map`, `Set`, `Error`, `RegExp` and all other instances of classes without `toJSON`, invalid dates, text
+ * that is not well-formed Unicode, and a property `__proto__`.
  */
 export const msgpack: Codec = {
   name: "msgpack",

@@ -25,7 +25,7 @@ import {
   type Rescheduled,
 } from "./delayed-message.ts";
 import type { DelayedFace } from "./delayed-messages.ts";
-import type { Due, OfferResult, Offering } from "./offer-batch.ts";
+import type { Due, OfferResult, Offering } from "./offering.ts";
 import { traceOffer, traceOffers } from "./traced-offers.ts";
 import { checkNewMessage, offerRule, type OfferOptions } from "./offer-options.ts";
 
@@ -100,15 +100,17 @@ export abstract class DelayedHandle<T> extends QueueHandle {
   /**
    * Cancels a delayed message by its id or key, in O(log N).
    *
-   * Returns true if the message was delayed; it will never be delivered. Returns false if it had already moved, or never
-   * existed. The answer is exact: if Redis's reply is lost with the connection, the promise rejects.
+   * Returns true if the message was delayed; it will never be delivered. Returns false if it had already moved, or
+   * never existed. The answer is exact: if Redis's reply is lost with the connection, the promise rejects.
    */
   async cancel(idOrKey: MessageId | string, options?: FindOptions): Promise<boolean> {
     checkIdOrKey(idOrKey);
     return await this.#messages.cancel(idOrKey, ...checkFind(options));
   }
 
-  /** Cancels many messages, up to a hundred per script; returns for each, in the same order, what {@link cancel} does. */
+  /**
+   * Cancels many messages, up to a hundred per script; returns for each, in the same order, what {@link cancel} does.
+   */
   async cancelMany(
     idsOrKeys: Iterable<MessageId | string>,
     options?: FindOptions,

@@ -22,7 +22,8 @@ import { InsertionOrder, PAGE_BYTES, STEP } from "./insertion-order.ts";
 import { Lookup } from "./lookup.ts";
 import { makePlain, type PlainResult } from "./make-plain.ts";
 import { offerEach } from "./offer-each.ts";
-import { OfferBatch, type Due, type Offering, type OfferResult } from "./offer-batch.ts";
+import { OfferBatch } from "./offer-batch.ts";
+import type { Due, Offering, OfferResult } from "./offering.ts";
 
 /** A delayed message, its payload still encoded. */
 export interface DelayedBytes {

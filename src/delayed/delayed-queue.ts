@@ -68,9 +68,9 @@ export class DelayedQueue<T = unknown> extends DelayedCollection<T> {
    *
    * First close every client that has a {@link ReliableQueue} of this name, in every process, since it would create the
    * stream again. Processes that use the plain queue may keep running. While a consumer of the stream is alive, nothing
-   * changes. A stream of more than a thousand messages stays: let them be consumed first. The result says what
-   * prevents the change. Messages that were in flight for dead consumers go to the LIST, too. A message of several
-   * groups goes there once.
+   * changes. A stream of more than a thousand messages stays: let them be consumed first. The result says what prevents
+   * the change. Messages that were in flight for dead consumers go to the LIST, too. A message of several groups goes
+   * there once.
    *
    * Ready messages lose their ids, keys and headers, and attempts start again at 1. Dead letters stay until the queue
    * is reliable again: redrive or remove them first.

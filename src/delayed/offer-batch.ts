@@ -1,53 +1,15 @@
-import type { Connections } from "../redis/connections.ts";
 import { OfferError, type Effect } from "../errors.ts";
 import { isLostInCluster, replyOf } from "../failure.ts";
-import { headersBytes, type MessageHeaders } from "../queue/message/headers.ts";
+import { headersBytes } from "../queue/message/headers.ts";
+import { createId } from "../queue/message/message.ts";
 import type { Queue } from "../queue/queue.ts";
-import { offer } from "../lua/delayed/offer.ts";
-import { offerKeyed, type Outcome } from "../lua/delayed/offer-keyed.ts";
-import { pick } from "../lua/family.ts";
-import type { Row, Script } from "../lua/script.ts";
-import type { QueueKeys } from "../queue/keys.ts";
-import type { RedisClient } from "../redis/client.ts";
-import { createId, formatMessageId, packMember, type MessageId } from "../queue/message/message.ts";
+import { TurnBatch, type Batch } from "../queue/turn-batch.ts";
 import { retrying } from "../redis/call.ts";
+import type { Connections } from "../redis/connections.ts";
 import type { Expiries } from "../time/expiries.ts";
 import type { ServerClock } from "../time/server-clock.ts";
-import { TurnBatch, type Batch } from "../queue/turn-batch.ts";
-
-/** The outcome of an offer. */
-export interface OfferResult {
-  /** Identifies the message from now on. */
-  readonly id: MessageId;
-  /** When the message is due: epoch milliseconds on the Redis server's clock. */
-  readonly deadline: number;
-  /**
-   * `"added"` for a new message. If the key already had a delayed message: `"rejected"` left that message, whose `id`
-   * and `deadline` these are; `"replaced"` put this one in its place; `"kept"` did too, but with the old deadline.
-   */
-  readonly outcome: Outcome;
-}
-
-/** When a message becomes due: in `delay` milliseconds, or at `deadline` (epoch ms). */
-export type Due = { readonly delay: number } | { readonly deadline: number };
-
-/** An encoded message on its way to Redis. */
-export interface Offering {
-  readonly payload: Buffer;
-  readonly due: Due;
-  readonly key?: string | undefined;
-  /** What to do if the key already has a delayed message. */
-  readonly rule?: "reject" | "replace" | "keep" | undefined;
-  /** With `rule: "replace"`: how long the key may wait altogether, in milliseconds. */
-  readonly maxWait?: number | undefined;
-  readonly headers?: MessageHeaders | undefined;
-  /** The bucket to write into the id. Defaults to a random one. */
-  readonly bucket?: number | undefined;
-  /** To a partition: the fact by which the caller chose it; see {@link Queue.run}. */
-  readonly knownFact?: string;
-  /** To a partition: receives the id once the offer may have been stored, so that another attempt uses it again. */
-  readonly sentAs?: { id?: Buffer };
-}
+import { OfferSender, type OfferScript } from "./offer-sender.ts";
+import type { Offering, OfferResult } from "./offering.ts";
 
 /**
  * Offers on their way to Redis. Those of one turn of the event loop share a script, and all arrive in the order in
@@ -67,12 +29,13 @@ export class OfferBatch {
   readonly #connections: Connections;
   readonly #clock: ServerClock;
   readonly #batch: TurnBatch<Offering, OfferResult>;
+  readonly #sender: OfferSender;
   /** While set, new offers wait for it, so that they do not overtake earlier ones. */
   #gate: Promise<void> | undefined;
   /** Whether this turn of the event loop has an offer with a key. */
   #hasKey = false;
   /** The script that the offers under way use. */
-  #script: "plain" | "keyed" = "plain";
+  #script: OfferScript = "plain";
   /** The batches of all queues of the client, which share one connection. */
   readonly #all: Set<OfferBatch>;
 
@@ -89,6 +52,7 @@ export class OfferBatch {
     this.#connections = shared.connections;
     this.#clock = shared.clock;
     this.#all = shared.offerBatches.add(this);
+    this.#sender = new OfferSender(queue, this.#clock, () => this.#holdAll());
     this.#batch = new TurnBatch({
       send: (batch) => this.#send(batch, this.#chooseScript()),
       kindOf: ({ knownFact }) => knownFact ?? "",
@@ -118,7 +82,7 @@ export class OfferBatch {
    * Chooses the script for the batch that is about to be sent. Later batches of the same turn make the same choice,
    * since this one is under way by then.
    */
-  #chooseScript(): "plain" | "keyed" {
+  #chooseScript(): OfferScript {
     const { isUnderWay } = this.#batch;
     const before = isUnderWay ? this.#script : undefined;
     this.#script = this.#hasKey || before === "keyed" ? "keyed" : "plain";
@@ -135,7 +99,7 @@ export class OfferBatch {
     this.#gate = gate;
   }
 
-  async #send(batch: Batch<Offering>, script: "plain" | "keyed"): Promise<OfferResult[]> {
+  async #send(batch: Batch<Offering>, script: OfferScript): Promise<OfferResult[]> {
     // Whether the reply to some attempt was lost.
     let isUnknown = false;
     const mayRetry = (error: unknown): boolean => {
@@ -155,13 +119,10 @@ export class OfferBatch {
       if (asking !== undefined) await asking;
       const offerings = batch.claim();
       if (offerings.length === 0) return [];
-      // Create the ids before the first attempt: when ioredis resends a script whose reply was lost with the connection,
-      // ZADD NX then finds the same members.
+      // Create the ids before the first attempt: when ioredis resends a script whose reply was lost with the
+      // connection, ZADD NX then finds the same members.
       const ids = offerings.map((offering) => this.#idOf(offering));
-      const send = () =>
-        script === "plain"
-          ? this.#sendPlain(commands, offerings, ids)
-          : this.#sendKeyed(commands, offerings, ids);
+      const send = () => this.#sender.send(commands, script, offerings, ids);
       const results = await retrying(send, mayRetry, batch.endsAt, async () => {
         await readiness.wait();
         return performance.now() < batch.endsAt;
@@ -190,79 +151,16 @@ export class OfferBatch {
    * has arrived for one queue, Redis would run the next offer of another queue at once, ahead of that queue's refused
    * offers.
    */
-  readonly #holdAll = (): void => {
+  #holdAll(): void {
     for (const batch of this.#all) batch.#hold();
-  };
+  }
 
   #hold(): void {
     // Offers that wait at a gate have not been sent, so one gate suffices.
     if (this.#gate === undefined && this.#batch.isUnderWay) this.#closeGate();
   }
-
-  async #sendPlain(
-    commands: RedisClient,
-    offerings: readonly Offering[],
-    ids: readonly Buffer[],
-  ): Promise<OfferResult[]> {
-    const rows = offerings.map(({ payload, due, headers }, i) => ({
-      member: packMember(ids[i] as Buffer, payload, "", headers && { headers }),
-      ...columnsOf(due),
-    }));
-    const script = pick(offer, this.#queue.layout);
-    const sentAt = performance.now();
-    const reply = await this.#run(commands, script, offerings, rows);
-    this.#clock.observe(reply.serverTime, sentAt);
-    return reply.deadlines.map((deadline, i) => ({
-      id: formatMessageId(deadline, ids[i] as Buffer),
-      deadline,
-      outcome: "added",
-    }));
-  }
-
-  async #sendKeyed(
-    commands: RedisClient,
-    offerings: readonly Offering[],
-    ids: readonly Buffer[],
-  ): Promise<OfferResult[]> {
-    const rows = offerings.map(
-      ({ payload, due, key = "", rule = "", maxWait = "", headers }, i) => ({
-        member: packMember(ids[i] as Buffer, payload, key, headers && { headers }),
-        ...columnsOf(due),
-        key,
-        rule,
-        maxWait,
-      }),
-    );
-    const script = pick(offerKeyed, this.#queue.layout);
-    const sentAt = performance.now();
-    const reply = await this.#run(commands, script, offerings, rows);
-    this.#clock.observe(reply.serverTime, sentAt);
-    return reply.results.map(({ deadline, outcome, delayedId }, i) => ({
-      id: formatMessageId(deadline, delayedId ?? (ids[i] as Buffer)),
-      deadline,
-      outcome,
-    }));
-  }
-
-  #run<Reply, Column extends string>(
-    commands: RedisClient,
-    script: Script<keyof QueueKeys, "channel", Reply, Column>,
-    [first]: readonly Offering[],
-    rows: readonly Row<Column>[],
-  ): Promise<Reply> {
-    const { channel } = this.#queue.keys;
-    const knownFact = first?.knownFact;
-    return this.#queue.run(commands, script, { channel }, rows, knownFact, this.#holdAll);
-  }
 }
 
 function isRejected({ outcome }: OfferResult): boolean {
   return outcome === "rejected";
-}
-
-/** A {@link Due} as the scripts take it: one of the two columns is empty. */
-function columnsOf(due: Due): { readonly delay: number | ""; readonly deadline: number | "" } {
-  return "delay" in due
-    ? { delay: due.delay, deadline: "" }
-    : { delay: "", deadline: due.deadline };
 }

@@ -1,5 +1,5 @@
 import { OfferError, OfferManyError } from "../errors.ts";
-import type { Offering, OfferResult } from "./offer-batch.ts";
+import type { Offering, OfferResult } from "./offering.ts";
 
 /**
  * Makes each of these offers to the queue of this name; returns the results in the same order.

@@ -2,7 +2,7 @@ import { checkDuration, checkKey, checkOptions, checkSignal } from "../queue/che
 import { bucketOfKey } from "../queue/message/bucket.ts";
 import { checkedHeaders } from "../queue/message/headers.ts";
 import type { CallOptions } from "../queue/options.ts";
-import type { Offering } from "./offer-batch.ts";
+import type { Offering } from "./offering.ts";
 
 /**
  * Options of one offer. An offer whose `signal` is aborted rejects with an {@link OfferError}, which says whether the
@@ -10,8 +10,8 @@ import type { Offering } from "./offer-batch.ts";
  */
 export interface OfferOptions extends CallOptions {
   /**
-   * A business key, such as `"order:42"`, by which the message can be cancelled, rescheduled and found. In a queue, a key
-   * has at most one delayed message. 1 to 200 bytes; must not look like a `MessageId`.
+   * A business key, such as `"order:42"`, by which the message can be cancelled, rescheduled and found. In a queue, a
+   * key has at most one delayed message. 1 to 200 bytes; must not look like a `MessageId`.
    *
    * Costs an entry of some 150 bytes in a HASH, and two commands. Defaults to no key.
    */

@@ -1,7 +1,7 @@
 import { offers, traced, type OfferEvent } from "../observe/events.ts";
 import { checkedHeaders, type MessageHeaders } from "../queue/message/headers.ts";
 import type { DelayedFace } from "./delayed-messages.ts";
-import type { Offering, OfferResult } from "./offer-batch.ts";
+import type { Offering, OfferResult } from "./offering.ts";
 
 /**
  * Makes offers, and publishes them on the tracing channel. Headers that a listener adds go with each message, whose own
@@ -32,8 +32,8 @@ export function traceOffer(
   signal?: AbortSignal,
 ): Promise<OfferResult> {
   const { takesHeaders } = messages;
-  return traceOffers({ queue, takesHeaders }, [offering], ([traced = offering]) =>
-    messages.offer(traced, signal),
+  return traceOffers({ queue, takesHeaders }, [offering], ([sent = offering]) =>
+    messages.offer(sent, signal),
   );
 }
 

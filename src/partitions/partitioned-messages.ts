@@ -1,5 +1,5 @@
 import type { DelayedBytes, DelayedFace, DelayedMessages } from "../delayed/delayed-messages.ts";
-import type { Due, Offering, OfferResult } from "../delayed/offer-batch.ts";
+import type { Due, Offering, OfferResult } from "../delayed/offering.ts";
 import { offerEach } from "../delayed/offer-each.ts";
 import type { PlainResult } from "../delayed/make-plain.ts";
 import { ClosedError, OfferError, RedisError } from "../errors.ts";

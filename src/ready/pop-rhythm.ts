@@ -10,15 +10,15 @@ export interface Step {
  * Decides how to take for the waiters: by a block, by a pop, or by a pop in front of a block.
  *
  * A block waits, but returns one message. A pop returns many, but is wasted on an empty LIST. So a pop is only sent
- * when there may be messages: when the first waiter comes, after a pop that was filled, and after a block that
- * returned a message.
+ * when there may be messages: when the first waiter comes, after a pop that was filled, and after a block that returned
+ * a message.
  *
  * With many consumers that is still too often: each message ends one consumer's block, and leaves nothing for the pop
  * that follows. So after an empty pop, the next one waits until 1 block has returned a message, then 3, 7, and at most
  * 15. A pop that returns a message resets this.
  *
- * The block serves the last waiter, and a pop the others. With a single waiter, a pop is only sent if that waiter
- * takes more than the one message that a block returns.
+ * The block serves the last waiter, and a pop the others. With a single waiter, a pop is only sent if that waiter takes
+ * more than the one message that a block returns.
  */
 export class PopRhythm {
   readonly #mayPop: boolean;

@@ -22,8 +22,8 @@ interface Host extends TakerHost {
 }
 
 /**
- * The ready messages of one queue, as bytes. A client has one such object per queue, however many handles there are,
- * so all waiters share a connection.
+ * The ready messages of one queue, as bytes. A client has one such object per queue, however many handles there are, so
+ * all waiters share a connection.
  *
  * Callers check the arguments. Every method rejects with `ClosedError` once the queue is closed, and with `RedisError`
  * if Redis refuses a command or its reply is lost.

@@ -18,8 +18,8 @@ export type TakerMode = keyof typeof NEXT;
 /**
  * Checks a transition; throws if it is illegal, which means that the taker has a bug.
  *
- * In production this is a failed step like any other: the taker reports it and recovers. It must not cost a message,
- * so a mode is never entered while only the caller's variables hold messages.
+ * In production this is a failed step like any other: the taker reports it and recovers. It must not cost a message, so
+ * a mode is never entered while only the caller's variables hold messages.
  */
 export function checkFollows(from: TakerMode, to: TakerMode): void {
   const next: readonly TakerMode[] = NEXT[from];

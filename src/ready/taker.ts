@@ -25,8 +25,8 @@ import { Waiters, type WaitOptions } from "../queue/consuming/waiters.ts";
  * These LISTs have to be on one server. They may change while the taker runs.
  *
  * When the last waiter leaves, the taker ends the block with CLIENT UNBLOCK from another connection and awaits the
- * block's reply, which either carries a message or says that there is none. Dropping the socket instead would lose
- * the message in every third race. A message that nobody takes goes back to the head of its LIST.
+ * block's reply, which either carries a message or says that there is none. Dropping the socket instead would lose the
+ * message in every third race. A message that nobody takes goes back to the head of its LIST.
  *
  * The taker is always in exactly one mode:
  *
@@ -35,7 +35,7 @@ import { Waiters, type WaitOptions } from "../queue/consuming/waiters.ts";
  * - **gathering**: lets the current turn of the event loop finish, so that all calls of one turn are served together.
  *   Every step begins and ends here. The first rule that applies picks the next mode:
  *   1. Nobody waits any more → *idle*.
- *   2. Nobody knows yet whether some queue is paused → *connecting*.
+ *   2. Whether some queue is paused is unknown → *connecting*.
  *   3. Every queue is paused → *paused*.
  *   4. There is no connection → *connecting*.
  *   5. Somebody is unserved (see {@link Waiters}) → *popping*.
@@ -50,8 +50,8 @@ import { Waiters, type WaitOptions } from "../queue/consuming/waiters.ts";
  *   A message, or the end of the block's time → *gathering*. The last waiter leaves, a queue is paused or resumed, the
  *   sources change, or the pop brought more than the remaining waiters take → *unblocking*.
  * - **unblocking**: nobody needs the block any more, and the taker is ending it.
- *   The reply → *giving back* if it leaves messages that nobody takes, otherwise → *gathering*. Somebody starts to
- *   wait before the reply, no message is left over, and the sources are unchanged → *blocking*.
+ *   The reply → *giving back* if it leaves messages that nobody takes, otherwise → *gathering*. Somebody starts to wait
+ *   before the reply, no message is left over, and the sources are unchanged → *blocking*.
  * - **giving back**: {@link GiveBack} returns messages that nobody took, however long that takes. The taker takes
  *   nothing meanwhile, since later messages would overtake these. Done → *gathering*.
  * - **recovering**: a step failed. If Redis refuses for good, every waiter is rejected. Otherwise the taker reports the

@@ -1,5 +1,6 @@
 /**
- * Timeouts of one common length, which share a single timer. So a timeout that is removed in time costs next to nothing.
+ * Timeouts of one common length, which share a single timer. So a timeout that is removed in time costs next to
+ * nothing.
  *
  * The timer does not keep the process alive.
  */

@@ -77,7 +77,9 @@ export class ServerClock {
     return performance.now() + (this.#least + this.#most) / 2;
   }
 
-  /** Returns the next order stamp: the estimated time in microseconds, or one more than the last stamp if that is later. */
+  /**
+   * Returns the next order stamp: the estimated time in microseconds, or one more than the last stamp if that is later.
+   */
   nextStamp(): number {
     this.#lastStamp = Math.max(Math.floor(this.now() * 1000), this.#lastStamp + 1);
     return this.#lastStamp;

@@ -10,8 +10,8 @@ import type { StandBy } from "./stand-by.ts";
 import type { TransferOptions } from "./transfer-options.ts";
 
 /**
- * Moves one batch of due messages at a time for a transfer task, and passes on what the reply says about the
- * server's clock, the pause and the quarantine. When to move is the task's affair.
+ * Moves one batch of due messages at a time for a transfer task, and passes on what the reply says about the server's
+ * clock, the pause and the quarantine. When to move is the task's affair.
  */
 export class BatchMover {
   readonly #queue: Queue;

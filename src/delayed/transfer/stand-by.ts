@@ -9,16 +9,16 @@ import type { Connections } from "../../redis/connections.ts";
  * Decides whether a transfer task is active or stands by.
  *
  * If the tasks of all workers ran the script at each deadline, the cost of a deadline would grow with their number. A
- * task starts active. When the deadline of an active task has passed, but another task has moved its messages, the
- * task stands by: it looks 100 to 200 ms after each deadline, and only for overdue messages. If it finds any, the
- * active task is gone or stalled, and this task becomes active itself.
+ * task starts active. When the deadline of an active task has passed, but another task has moved its messages, the task
+ * stands by: it looks 100 to 200 ms after each deadline, and only for overdue messages. If it finds any, the active
+ * task is gone or stalled, and this task becomes active itself.
  *
  * A hint in Redis, the key `mover`, names the task that moved last. A task that moves messages writes it, at most ten
  * times a second; a task that finds nothing due reads it. Without the hint, tasks would also stand by when the head was
  * cancelled, although nobody had moved it.
  *
- * Nothing is leased. A dead active task makes messages late once, by 200 ms. A task that is closed publishes a wake-up of
- * `0`, which makes every other task active until the next deadline.
+ * Nothing is leased. A dead active task makes messages late once, by 200 ms. A task that is closed publishes a wake-up
+ * of `0`, which makes every other task active until the next deadline.
  */
 export class StandBy {
   /** The name that the task writes into `mover`. */

@@ -16,7 +16,9 @@ export interface TransferOptions {
   readonly troubles: Troubles;
   /** Called with the reply of each transfer. Must not throw. */
   readonly onTransferred?: (reply: TransferReply) => void;
-  /** Called when a script has failed. Returns true if it handled the error: try again, report nothing. Must not throw. */
+  /**
+   * Called when a script has failed. Returns true if it handled the error: try again, report nothing. Must not throw.
+   */
   readonly onRefused?: (error: unknown) => boolean;
   /** Of a partition: returns the fact as this process knows it; see {@link Queue.run}. */
   readonly knownFact?: (() => string | undefined) | undefined;

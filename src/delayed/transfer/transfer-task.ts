@@ -25,11 +25,13 @@ import type { TransferOptions } from "./transfer-options.ts";
  * - **subscribed** (again, after a reconnect): it sweeps at once, since it may have missed wake-ups.
  * - **wake-up**: a deadline moves the timer, but only to an earlier instant. `0` means "look now": it sweeps.
  * - **timer**: it transfers.
- * - **sweep interval**, every 30 s or so: it sweeps. Sweeps are only a backstop for lost wake-ups.
+ * - **sweep interval**, every 30 s or so: it sweeps. These sweeps are only a backstop for lost wake-ups.
+ *
+ * When the server's clock turns out to have been set, the timer is armed anew.
  *
  * A *transfer* moves one batch and returns the next deadline. While more messages are due, the next batch follows at
- * once. Then the timer is armed. A wake-up that arrives during a transfer may announce a message that was offered
- * after the script ran, so the timer is armed for the earlier of the two deadlines.
+ * once. Then the timer is armed. A wake-up that arrives during a transfer may announce a message that was offered after
+ * the script ran, so the timer is armed for the earlier of the two deadlines.
  *
  * A *sweep* is a transfer that also reports, in the same script, whether there is something to tidy and whether the
  * queue is paused.
@@ -38,16 +40,16 @@ import type { TransferOptions } from "./transfer-options.ts";
  *
  * - **standing by**: another task moves the messages. This one looks later, and moves only what is overdue; see
  *   {@link StandBy}.
- * - **off duty**: other processes look after this queue ({@link setDuty}). The task ignores deadlines. It only
- *   sweeps, and moves only what is overdue; see {@link SweepRhythm}.
- * - **deaf**: a sweep at its interval moved messages that nothing had announced, so wake-ups seem to get lost (a
- *   proxy that filters them, Cluster nodes that do not reach each other). The task sweeps every second until it hears
- *   a wake-up. A wake-up that is merely late makes the task deaf for a moment, which does no harm.
- * - **paused**: the queue is paused. The task sweeps on the same occasions, but a sweep moves nothing, and the timer
- *   is not armed. Pausing and resuming publish a wake-up of `0`.
+ * - **off duty**: other processes look after this queue ({@link setDuty}). The task ignores deadlines. It only sweeps,
+ *   and moves only what is overdue; see {@link SweepRhythm}.
+ * - **deaf**: a sweep at its interval moved messages that nothing had announced, so wake-ups seem to get lost (a proxy
+ *   that filters them, Cluster nodes that do not reach each other). The task sweeps every second until it hears a
+ *   wake-up. A wake-up that is merely late makes the task deaf for a moment, which does no harm.
+ * - **paused**: the queue is paused. The task sweeps on the same occasions, but a sweep moves nothing, and the timer is
+ *   not armed. Pausing and resuming publish a wake-up of `0`.
  * - **held**: the task sends nothing, not even a sweep. It sweeps as soon as it is released ({@link setHeld}).
- * - **failing**: the last transfer failed. No error ends the task: the client's troubles report it, and the task
- *   sweeps after a growing pause, which wake-ups do not cut short.
+ * - **failing**: the last transfer failed. No error ends the task: the client's troubles report it, and the task sweeps
+ *   after a growing pause, which wake-ups do not cut short.
  */
 export class TransferTask implements Listener {
   readonly #queue: Queue;

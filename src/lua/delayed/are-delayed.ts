@@ -2,7 +2,7 @@ import { delayedWith } from "../fragments/delayed/delayed-with.ts";
 import { asFlags } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
-/** Which of these keys are those of delayed messages. */
+/** Returns which of these business keys have a delayed message. */
 export const areDelayed = defineScript({
   name: "are-delayed",
   keys: ["timeouts", "businessKeys"],

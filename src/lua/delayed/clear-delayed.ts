@@ -1,7 +1,7 @@
 import { asNumber } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
-/** Drops everything that is delayed; returns how many messages there were. Frees in the background. */
+/** Drops all delayed messages; returns how many there were. Redis frees the memory in the background. */
 export const clearDelayed = defineScript({
   name: "clear-delayed",
   keys: ["timeouts", "order", "compacted", "businessKeys"],

@@ -5,8 +5,8 @@ import { defineScript } from "../script.ts";
 import { asMembers } from "./get.ts";
 
 /**
- * The delayed messages with these business keys, in the order of the keys; stops early at `maxBytes`. Returns
- * how many keys it has looked up, too. O(log N) for each.
+ * Returns the delayed messages with these business keys, in the order of the keys, and how many keys it has looked up:
+ * it stops early at `maxBytes`. O(log N) for each key.
  */
 export const getByKeys = defineScript({
   name: "get-by-keys",

@@ -30,8 +30,8 @@ return member and { replied(deadline), member } or false
     reply: orNothing((raw): DelayedMember => asRow(raw, COLUMNS)),
   });
 
-/** The delayed message with this address, if it is there. O(log N). */
+/** Returns the delayed message with this address, if there is one. O(log N). */
 export const getById = defineGet("get-by-id", "locate");
 
-/** The delayed message with this business key, if there is one. O(log N). */
+/** Returns the delayed message with this business key, if there is one. O(log N). */
 export const getByKey = defineGet("get-by-key", "delayedWith");

@@ -1,7 +1,7 @@
 import { asDeadline, LAST_DEADLINE } from "../fragments/message/replied.ts";
 import { defineScript } from "../script.ts";
 
-/** The earliest deadline in epoch milliseconds, Infinity if it is beyond all deadlines, or undefined. */
+/** Returns the earliest deadline (epoch ms); Infinity if it never comes, undefined if nothing is delayed. */
 export const headDeadline = defineScript({
   name: "head-deadline",
   keys: ["timeouts"],

@@ -9,32 +9,32 @@ import { asDeadline, replied } from "../fragments/message/replied.ts";
 import { asBuffer, asNumber, asRow, asRows, orNothing, type RawReply } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
-/** What becomes of a message with a key that is delayed already. */
+/** The outcomes of an offer. An entry of the index stores the position in this list. */
 export const OUTCOMES = ["added", "rejected", "replaced", "kept"] as const;
+/** The outcome of an offer. */
 export type Outcome = (typeof OUTCOMES)[number];
 
 export interface KeyedReply {
   readonly deadline: number;
   readonly outcome: Outcome;
-  /** The id of the message that was delayed and stays, if the offer was rejected. */
+  /** If the offer was rejected: the id of the delayed message that has the key. */
   readonly delayedId: Buffer | undefined;
 }
 
 /**
- * Offers messages that have business keys: as `offer`, but a key has one delayed message at most. A message
- * whose key is empty has none: it is added as `offer` adds it, and is not in the index.
+ * Offers messages with business keys. Like `offer`, but a key has at most one delayed message. An empty `key` means no
+ * key: such a message is added as by `offer`, and not indexed.
  *
- * `rule` says what to do if the key is delayed already: `reject`, `replace` or `keep`. With a `maxWait`,
- * which may be empty, a message is due at the latest so many milliseconds after its key was first
- * offered since it was last free.
+ * `rule` says what to do if the key already has a delayed message: `reject`, `replace` or `keep`. `maxWait` may be
+ * empty; otherwise a message is due at the latest that many milliseconds after the first offer since the key was last
+ * free.
  *
- * An entry of the index is: address (24) | outcome (1: its place in OUTCOMES) | since (8, big-endian
- * epoch ms: when the key was first offered; needed from the first replacement on). By the address a
- * message that is sent a second time recognises itself, and by the outcome it gives its first result
- * again.
+ * An entry of the index is: address (24) | outcome (1, an index into OUTCOMES) | since (8, big-endian epoch ms: when
+ * the key was first offered; present from the first replacement on). By the address, a message that is sent a second
+ * time recognises itself. By the outcome, it returns its first result again.
  *
- * Redis rolls nothing back. So every write that can be refused tells how it is undone, and what a
- * message replaces is removed last.
+ * Redis rolls nothing back. So every write that can be refused names its undo step, and replaced messages are removed
+ * last.
  */
 export const offerKeyed = byElements((elements) =>
   defineScript({
@@ -67,8 +67,8 @@ local function write(takeBack, ...)
   return done
 end
 
--- When the key of a delayed message was first offered. Before its first replacement only the stamp of
--- its id tells, in microseconds. Others may have written either.
+-- When the key was first offered (epoch ms). Before the first replacement, only the stamp of the id says it, in
+-- microseconds. Foreign writers may have written anything into either.
 local function sinceOf(old, entry)
   local since = #entry >= 33 and wholeAt(entry, 26) or wholeAt(old, 2) / 1000
   return math.floor(math.min(since, now))
@@ -95,7 +95,7 @@ local function put(member, delay, deadline, key, rule, maxWait)
   end
 
   if old then
-    -- What it replaces is removed last: see that it may be, before anything is written.
+    -- The replaced message is removed last. Check that removing is permitted before writing anything.
     write(nil, "ZREM", timeouts, "delayline: no such member")
     if failure then return end
   end

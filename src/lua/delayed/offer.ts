@@ -7,19 +7,18 @@ import { asArray, type RawReply } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
 export interface OfferReply {
-  /** The server's clock (epoch ms), to the microsecond. */
+  /** The server's time (epoch ms), to the microsecond. */
   readonly serverTime: number;
-  /** Each message's deadline in epoch milliseconds, in the order of the arguments. */
+  /** The deadlines of the messages (epoch ms), in the order of the rows. */
   readonly deadlines: readonly number[];
 }
 
 /**
- * Puts messages into the timeouts ZSET and at the end of the insertion order.
+ * Puts messages into the timeouts ZSET, and at the end of the insertion order.
  *
- * A message is due in `delay` milliseconds or at `deadline`; the other one is empty.
+ * A message is due in `delay` milliseconds or at `deadline`; the other column is empty.
  *
- * Sent a second time, it changes nothing and returns the first deadlines, as long as the messages
- * are still in the queue.
+ * A message that is sent a second time while it is still delayed is not stored again; its first deadline is returned.
  */
 export const offer = byElements((elements) =>
   defineScript({
@@ -47,8 +46,8 @@ if #elements > 0 then
   local result = redis.pcall("RPUSH", order, unpack(elements))
   local isPushed = type(result) == "number"
   if isPushed then result = redis.pcall("ZRANK", timeouts, first) end
-  -- Publish for a new head only. Only that can be due before the timers that are armed, and a Java
-  -- client that hears a later time would cancel its timer for the head.
+  -- Publish for a new head only. Only a new head can be due before the timers that are armed, and a Java client that
+  -- hears a later deadline would cancel its timer for the head.
   if result == 0 then result = redis.pcall("PUBLISH", channel, firstDeadline) end
   if type(result) == "table" then
     -- Refused (WRONGTYPE, an ACL). Redis rolls nothing back, so take back what was added.

@@ -1,49 +1,48 @@
 import { asArray, asBuffer, asNumber, asRow, type RawReply } from "../reply.ts";
 
 /**
- * Where a reader of the insertion order stands: how many elements it has passed, and the last of
- * them.
+ * The position of a reader in the insertion order: how many elements it has passed, and the last one of them.
  *
- * Elements before it may vanish between two pages (trimmed, polled, compacted), which moves all that
- * follow forward. So a reader recognises its place by the last element, looking back from where it
- * was; if that has vanished too, it goes back to the start. It may then meet a message twice, but
- * misses none that stays.
+ * Elements in front of the reader's position may vanish between two pages (trimmed, polled, compacted), which shifts
+ * all later elements forward. So a reader finds its place by the last element, searching back from its old position. If
+ * that element has vanished too, the reader starts again. It may then see a message twice, but never misses one that
+ * stays.
  */
 export interface Cursor {
   readonly position: number;
   readonly last: Buffer;
 }
 
-/** What the looks of one script may cost; see the fragment `locate`. */
+/** How much one script may spend on look-ups; see `spent()` in the fragment `locate`. */
 export const BUDGET = 30;
 
+/** Before the first element. */
 export const START: Cursor = { position: 0, last: Buffer.alloc(0) };
 
 /**
- * The body of a script that reads a page: it does `look` for the next elements of the insertion order, and
- * replies with what that puts into `items`. `isFull` ends the page.
+ * Returns the body of a script that reads a page: it runs `visit` for each of the next elements of the insertion order,
+ * and replies with the `items` that `visit` has collected. `visit` may set `isFull` to end the page.
  *
- * A page is `step` elements at most, and ends sooner when its looks have cost some 400 us: payloads may be large,
- * and an element of one of many equal deadlines may need a binary search. It needs the fragments `view`
- * and `findNext`.
+ * A page has at most `step` elements. It ends sooner once its look-ups have cost some 400 us: payloads may be large,
+ * and an element among many equal deadlines may need a binary search. Needs the fragments `view` and `findNext`.
  */
-export const eachElement = (look: string) => /* lua */ `
+export const eachElement = (visit: string) => /* lua */ `
 position = tonumber(position)
 if position > 0 and last ~= "" and view(position - 1, position - 1)[1] ~= last then
   local from = math.max(0, position - step)
   local passed = view(from, position - 1)
   local at = #passed
   while at > 0 and passed[at] ~= last do at = at - 1 end
-  -- Not in this window: look further back next time, or begin anew.
+  -- Not in this window: search further back in the next script, or start again.
   if at == 0 and from > 0 then return { from, last, {} } end
   position = at == 0 and 0 or from + at
 end
 local items, seen, isFull = {}, 0, false
 while seen < tonumber(step) and not isFull do
-  -- A few at a time, since each may be a whole member.
+  -- A few at a time, since each element may be a whole member.
   local elements = view(position + seen, position + seen + math.min(10, step - seen) - 1)
   for _, element in ipairs(elements) do
-    ${look}
+    ${visit}
     seen, last = seen + 1, element
     if isFull or spent() > ${BUDGET} then
       isFull = true
@@ -56,13 +55,14 @@ if seen == 0 then return false end
 return { position + seen, last, items }
 `;
 
+/** A page of the insertion order. */
 export interface Page<Item> {
   readonly items: readonly Item[];
   /** Where the next page begins, or undefined after the last page. */
   readonly next: Cursor | undefined;
 }
 
-/** Reads a page: nil, or its cursor and its items. */
+/** Reads the reply of a script made by {@link eachElement}. */
 export function asPage<Item>(raw: RawReply, items: (raw: RawReply[]) => Item[]): Page<Item> {
   if (raw === null) return { items: [], next: undefined };
   const { items: list, ...next } = asRow(raw, {

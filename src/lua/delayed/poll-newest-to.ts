@@ -6,11 +6,10 @@ import { asBuffer, asFlag, asRow, orNothing } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
 /**
- * Moves the payload of the message inserted last to the head of a ready LIST, due or not, looking
- * at `step` elements at most. Returns the payload (or nil), and whether elements are left.
+ * Moves the payload of the message inserted last, due or not, to the head of a ready LIST. Looks at up to `step`
+ * elements. Returns the payload (or nil), and whether elements are left.
  *
- * It must not be sent twice, since its reply is about what it itself did: it goes through a connection
- * that never re-sends.
+ * Must not be sent twice, because its reply reports what this run did: use the connection that never resends.
  */
 export const pollNewestTo = defineScript({
   name: "poll-newest-to",
@@ -31,7 +30,7 @@ for _ = 1, step do
   local id, payload = nil, nil
   if member then id, payload = unpackMember(member) end
   if id then
-    -- Pushed before it is removed: a push that is refused has changed nothing.
+    -- Push before removing: a refused push has then changed nothing.
     redis.call("LPUSH", ready, payload)
     takeOut({ member })
   end

@@ -4,6 +4,7 @@ import { BUDGET } from "./page.ts";
 import { asBuffers, asFlag, asRow } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
+/** The reply of {@link pollOldest}. */
 export interface PollReply {
   readonly members: readonly Buffer[];
   /** Whether elements are left. */
@@ -11,13 +12,10 @@ export interface PollReply {
 }
 
 /**
- * Takes the oldest inserted messages out, `limit` at most, looking at `step` elements at most.
- * Returns their members, and whether elements are left.
+ * Takes out up to `limit` messages, those inserted first. Looks at up to `step` elements, and pops each of them, dead
+ * ones too. Returns the messages' members, and whether elements are left.
  *
- * It pops the elements that it looks at, so what it finds dead is out of the way.
- *
- * It must not be sent twice, since its reply is about what it itself did: it goes through a connection
- * that never re-sends.
+ * Must not be sent twice, because its reply reports what this run did: use the connection that never resends.
  */
 export const pollOldest = defineScript({
   name: "poll-oldest",
@@ -28,7 +26,7 @@ export const pollOldest = defineScript({
 local members, bytes = {}, 0
 for _ = 1, step do
   if #members >= tonumber(limit) or bytes >= tonumber(maxBytes) then break end
-  -- To take one out costs about as much as two looks.
+  -- Taking a message out costs about as much as two look-ups.
   if spent() + 2 * #members > ${BUDGET} then break end
   local element = redis.call("LPOP", compacted) or redis.call("LPOP", order)
   if not element then return { members, 0 } end

@@ -5,7 +5,7 @@ import { defineScript } from "../script.ts";
 import { asMembers, type DelayedMember } from "./get.ts";
 import { asPage, eachElement, type Page } from "./page.ts";
 
-/** The messages of the next `step` elements of the insertion order; stops early at `maxBytes`. */
+/** Returns the messages of up to `step` next elements of the insertion order; stops early at `maxBytes`. */
 export const readPage = defineScript({
   name: "read-page",
   keys: ["timeouts", "order", "compacted"],

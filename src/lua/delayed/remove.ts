@@ -8,13 +8,12 @@ import { asFlags } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
 /**
- * Removes the messages that the rows stand for; returns for each whether it was there. Whoever
- * gets `true` has removed it, and nobody will deliver it.
+ * Removes the messages that the rows name; returns for each whether it was delayed. Only one caller gets `true` for a
+ * message, and nobody will deliver it.
  *
- * Elements of the insertion order stay behind if they are addresses, as those of moved messages do.
+ * If the elements of the insertion order are addresses, they stay behind, like those of moved messages.
  *
- * It must not be sent twice, since its reply is about what it itself did: it goes through a connection
- * that never re-sends.
+ * Must not be sent twice, because its reply reports what this run did: use the connection that never resends.
  */
 const defineRemove = (
   name: string,
@@ -51,13 +50,13 @@ return flags
     reply: asFlags,
   });
 
-/** By elements of the insertion order. */
+/** Removes messages by their elements in the insertion order. */
 export const removeByElement = byElements((elements) =>
   defineRemove("element", "findNext", elements),
 );
 
-/** By addresses, with ids of 8 or 16 bytes. */
+/** Removes messages by their addresses, with ids of 8 or 16 bytes. */
 export const removeById = byElements((elements) => defineRemove("id", "locate", elements));
 
-/** By business keys. */
+/** Removes messages by their business keys. */
 export const removeByKey = byElements((elements) => defineRemove("key", "delayedWith", elements));

@@ -10,8 +10,8 @@ import { asBuffer, asRow, orNothing } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
 /**
- * Removes the older of a member's two elements. Where there was none in the LIST, that was the new one:
- * then it is elsewhere, or nowhere.
+ * Removes the older one of a member's two elements. If LREM has removed the new one, the older one was not in the LIST:
+ * it is in the compacted list, or nowhere.
  */
 const removeOlder = /* lua */ `
 redis.call("LREM", order, 1, member)
@@ -21,13 +21,13 @@ if redis.call("LINDEX", order, -1) ~= member then
 end`;
 
 /**
- * Gives a delayed message a new deadline: its id and payload stay, its address changes, and so it goes
- * to the end of the insertion order. If the deadline is the same to the millisecond, nothing changes.
+ * Gives a delayed message a new deadline. Its id and payload stay; its address changes, and it goes to the end of the
+ * insertion order. If the deadline stays the same to the millisecond, nothing changes.
  *
- * It is due in `delay` milliseconds or at `deadline`; the other one is empty. If both are, it is due now,
- * or stays due if it was: among those it keeps its place.
+ * The message is due in `delay` milliseconds or at `deadline`; the other argument is empty. If both are empty, it is
+ * due now; a message that is already due keeps its deadline, and so its place.
  *
- * Returns its deadline and member, or nil if it is gone.
+ * Returns the new deadline and the member, or nil if the message is not delayed.
  */
 const defineReschedule = (name: string, resolve: "locate" | "delayedWith", elements: Elements) =>
   defineScript({
@@ -46,18 +46,18 @@ const defineReschedule = (name: string, resolve: "locate" | "delayedWith", eleme
 local member, oldDeadline = ${resolve}(wanted)
 if not member then return false end
 local id, _, key = unpackMember(member)
--- Nobody can read it, and so it is nobody's message.
+-- A member of an unknown layout is not a message.
 if not id then return false end
 local now = clock() / 1000
 local deadline = tonumber(deadline)
 if not deadline then
   deadline = delay ~= "" and deadlineAfter(now, delay) or math.min(oldDeadline, math.floor(now))
 end
--- Its address stays, so there is nothing to change. A second element would list it twice.
+-- The address stays the same, so there is nothing to do. A second element would list the message twice.
 if deadline == oldDeadline then return { replied(deadline), member } end
 local entry = key and redis.call("HGET", businessKeys, key)
 local isIndexed = entry and entry:sub(9, 24) == id
--- What may be refused comes first: whether the ZSET may be written, the index, the insertion order.
+-- Writes that may be refused come first: a probe of the ZSET, then the index and the insertion order.
 redis.call("ZADD", timeouts, "XX", deadline, "delayline: no such member")
 if isIndexed then redis.call("HSET", businessKeys, key, packAddress(deadline, member) .. entry:sub(25)) end
 local element = ${elements === "members" ? "member" : "#id == 16 and packAddress(deadline, member) or member"}
@@ -74,10 +74,10 @@ return { replied(deadline), member }
     reply: orNothing((raw) => asRow(raw, { deadline: asDeadline, member: asBuffer })),
   });
 
-/** By its address. */
+/** Reschedules a message by its address. */
 export const rescheduleById = byElements((elements) => defineReschedule("id", "locate", elements));
 
-/** By its business key. */
+/** Reschedules a message by its business key. */
 export const rescheduleByKey = byElements((elements) =>
   defineReschedule("key", "delayedWith", elements),
 );

@@ -2,10 +2,10 @@ import { asFlag } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
 /**
- * A transfer task that moved messages last takes its leave: it strikes its name out, and calls those
- * that stand by to look now. Returns whether it was the last mover.
+ * Announces that a transfer task ends, if that task moved messages last: deletes `mover`, and wakes all tasks. Returns
+ * whether the task was the last mover.
  *
- * `0` on the channel means "look now", to Java clients as well.
+ * `0` on the channel means "look now", for Java clients as well.
  */
 export const retire = defineScript({
   name: "retire",

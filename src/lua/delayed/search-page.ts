@@ -5,15 +5,13 @@ import { asBuffer, asFlag, asRows } from "../reply.ts";
 import { defineScript } from "../script.ts";
 import { asPage, eachElement, type Page } from "./page.ts";
 
-/** A live element of the insertion order, and whether its payload is one of those searched for. */
+/** A live element of the insertion order, and whether its message has one of the wanted payloads. */
 export interface SearchHit {
   readonly element: Buffer;
   readonly isMatch: boolean;
 }
 
-/**
- * Compares the payloads of the next `step` elements with those that are searched for, byte for byte.
- */
+/** Compares the payloads of up to `step` next elements with the wanted ones, byte for byte. */
 export const searchPage = defineScript({
   name: "search-page",
   keys: ["timeouts", "order", "compacted"],

@@ -4,7 +4,7 @@ import { asBuffer, asRow, asText } from "../reply.ts";
 import { defineScript } from "../script.ts";
 import { asMembers, type DelayedMember } from "./get.ts";
 
-/** Where a reader in the order of the deadlines stands: the score of the last member, and its first bytes. */
+/** The position of a reader in the order of the deadlines: the score of the last member, and its first bytes. */
 export interface DeadlineCursor {
   readonly score: string;
   readonly start: Buffer;
@@ -14,11 +14,12 @@ export interface DeadlineCursor {
 export const FIRST: DeadlineCursor = { score: "", start: Buffer.alloc(0) };
 
 /**
- * The next messages in the order of their deadlines, equal ones in that of their ids: `step` at most, and
- * about `maxBytes`. O(log N): the place behind the last message, which may have left, is found by a binary
- * search among the equal deadlines.
+ * Returns up to `step` next messages, and about `maxBytes`, in the order of their deadlines, and equal deadlines in the
+ * order of their ids. O(log N): a binary search among the equal deadlines finds the place behind the last message, even
+ * if that has left.
  *
- * The first 32 bytes of a member tell its place, since an id is in them; only garbage is longer.
+ * The first 32 bytes of a member suffice to find its place, since they contain the id. Members that differ only behind
+ * them are garbage.
  */
 export const soonest = defineScript({
   name: "soonest",
@@ -42,7 +43,7 @@ end
 step, maxBytes = tonumber(step), tonumber(maxBytes)
 local messages, size = {}, 0
 while #messages < 2 * step and size < maxBytes do
-  -- A few at a time, since each may be large.
+  -- A few at a time, since each member may be large.
   local count = math.min(4, step - #messages / 2)
   local found = redis.call("ZRANGE", timeouts, rank, rank + count - 1, "WITHSCORES")
   for i = 1, #found, 2 do

@@ -5,32 +5,31 @@ import { locate } from "../fragments/delayed/locate.ts";
 import { asNumber } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
-/** Where the next step goes on. */
+/** What the next step has to do. */
 export interface TidyReply {
   /** Whether there is more to do. */
   readonly hasMore: boolean;
-  /** What the next step is to be told: whether it looks elements up. */
+  /** The argument `thorough` of the next step: whether it looks elements up. */
   readonly thorough: 0 | 1;
 }
 
 /**
  * One bounded step of keeping an insertion-order LIST of addresses short.
  *
- * Messages leave their element behind in the LIST (a removal from its middle would cost O(N)). So
- * dead elements are trimmed from its head; and when the LIST has grown past twice the live messages
- * plus 2000, it is compacted: step by step, the elements that are not dead go from its head to the
- * compacted list, and when the LIST has been emptied the compacted list becomes the LIST. Meanwhile
- * the insertion order is: compacted list, then LIST. Any process may take the next step, and a crash
- * between two steps loses nothing.
+ * A message that leaves the queue leaves its element behind, since removing it from the middle of the LIST would cost
+ * O(N). Steps trim dead elements from the head of the LIST. When the LIST has more than twice as many elements as there
+ * are live messages, plus 2000, it is compacted: step by step, the live elements move from its head to the compacted
+ * list, and once the LIST is empty, the compacted list becomes the LIST. Meanwhile the insertion order is the compacted
+ * list followed by the LIST. Any process may take the next step, and a crash between two steps loses nothing.
  *
- * Most elements show by one comparison that they are dead. The ghosts do not: messages that were
- * cancelled or rescheduled before their deadline, of which a queue may have many more than live ones.
- * So where a compaction has left one and a half times as many elements as there are messages (and
- * 1000), a `thorough` one follows, which looks up what the comparison leaves open. Between two of these
- * more messages have gone than are left, so each that goes pays for two look-ups at most.
+ * For most elements, one comparison shows that they are dead. It does not for ghosts: elements of messages that were
+ * cancelled or rescheduled before their deadline, which may outnumber the live ones. So if a compaction leaves more
+ * than one and a half times as many elements as there are messages, plus 1000, a `thorough` compaction follows, which
+ * looks up every element that the comparison leaves open. Between two thorough compactions more messages leave than
+ * remain, so each message that leaves pays for at most two look-ups.
  *
- * A look-up reads a member, and among equal deadlines now and then about log2 of their number. A step
- * ends when it has spent its budget on them.
+ * A look-up reads one member, and sometimes, among n equal deadlines, about log2(n) members. A step ends once it has
+ * spent its budget on look-ups.
  */
 export const tidyAddresses = defineScript({
   name: "tidy-addresses",
@@ -60,13 +59,13 @@ for i, element in ipairs(elements) do
   seen = i
   if spent() > 60 then break end
 end
--- Copied before they are removed: if the push is refused, nothing has happened.
+-- Copy before removing: if the push is refused, nothing has changed.
 if #alive > 0 then redis.call("RPUSH", compacted, unpack(alive)) end
 redis.call("LTRIM", order, seen, -1)
 if redis.call("EXISTS", order) == 1 then return thorough == "0" and 1 or 2 end
 if redis.call("EXISTS", compacted) == 1 then redis.call("RENAME", compacted, order) end
 if thorough == "0" and redis.call("LLEN", order) > 1.5 * live + 1000 then return 2 end
--- It may have grown meanwhile: the next step looks. But what a look-up leaves stays.
+-- The LIST may have grown meanwhile, so another step checks. But elements that a look-up found alive stay.
 return thorough == "0" and 1 or 0
 `,
   reply: (raw): TidyReply => {

@@ -3,12 +3,12 @@ import { asText } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
 /**
- * One bounded step through the index of business keys, dropping entries whose message is gone;
- * returns the cursor of the next step, "0" at the end.
+ * One bounded step through the index of business keys, which drops entries whose message is gone. Returns the cursor of
+ * the next step, "0" at the end.
  *
- * Our scripts take messages out of the index as they take them out of the queue. A Java client does
- * not. So when there are more keys than messages, some must be dead; while there are not, the index is
- * no larger than the queue.
+ * Delayline's scripts remove a message's entry together with the message. Java clients do not. So if there are more
+ * keys than messages, some entries must be dead. Otherwise the index is no larger than the queue, and a step does
+ * nothing.
  */
 export const tidyBusinessKeys = defineScript({
   name: "tidy-business-keys",
@@ -20,7 +20,7 @@ if cursor == "0" and redis.call("HLEN", businessKeys) <= redis.call("ZCARD", tim
 local scanned = redis.call("HSCAN", businessKeys, cursor, "COUNT", step)
 for i = 1, #scanned[2], 2 do
   local key, entry = scanned[2][i], scanned[2][i + 1]
-  if not entryLeads(key, entry) then redis.call("HDEL", businessKeys, key) end
+  if not resolveEntry(key, entry) then redis.call("HDEL", businessKeys, key) end
 end
 return scanned[1]
 `,

@@ -5,14 +5,13 @@ import { asFlag } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
 /**
- * One bounded step of making the insertion-order LIST again what Redisson makes of it, for queues with
- * `interop: "redisson"`; returns whether there is more to do.
+ * One bounded step of restoring the insertion-order LIST to what Redisson expects: exactly the whole members of the
+ * delayed messages. For queues with `interop: "redisson"`. Returns whether there is more to do.
  *
- * While all clients have that, the LIST is so anyway, and a step finds nothing to do. Clients without
- * it have left addresses, and elements of messages that have gone. As when a LIST is compacted, its
- * elements go from its head to the compacted list, step by step: the whole members of those that are
- * alive, and when the LIST has been emptied the compacted list becomes the LIST. Meanwhile Java sees
- * only the rest of it; our scripts see both.
+ * While all clients use that option, the LIST is exact anyway, and a step finds nothing to do. Clients without it leave
+ * addresses, and elements of messages that have gone. As in a compaction, the whole members of live messages move from
+ * the head of the LIST to the compacted list, step by step, and once the LIST is empty, the compacted list becomes the
+ * LIST. Meanwhile Java clients see only the rest of the LIST; Delayline's scripts see both lists.
  */
 export const tidyMembers = defineScript({
   name: "tidy-members",
@@ -26,7 +25,7 @@ if live == 0 then
   return 0
 end
 if redis.call("EXISTS", compacted) == 0 and not hasStrays(live) then return 0 end
--- A few at a time: they may be large.
+-- A few at a time, since each element may be large.
 local alive, seen, isEnough = {}, 0, false
 while not isEnough do
   local elements = redis.call("LRANGE", order, seen, seen + 9)
@@ -37,7 +36,7 @@ while not isEnough do
   seen = seen + #elements
   isEnough = #elements < 10 or seen >= tonumber(step) or spent() > 60
 end
--- Copied before they are removed: if the push is refused, nothing has happened.
+-- Copy before removing: if the push is refused, nothing has changed.
 if #alive > 0 then redis.call("RPUSH", compacted, unpack(alive)) end
 redis.call("LTRIM", order, seen, -1)
 if redis.call("EXISTS", order) == 1 then return 1 end

@@ -13,52 +13,54 @@ import { asFlag, asNumber, asRow, orNothing, type RawReply } from "../reply.ts";
 import { defineScript } from "../script.ts";
 import { asUntidy, untidy, type Untidy } from "../fragments/delayed/untidy.ts";
 
-/** Length of the ids that begin with the instant of the offer in microseconds; see `message.ts`. */
+/** The length of ids that begin with the instant of the offer, in microseconds; see `message.ts`. */
 const ID_BYTES = 16;
 
-/** How many members the first look takes in. */
+/** How many members the first look reads. */
 const LOOK = 4;
 
+/** The reply of a transfer or a sweep. */
 export interface TransferReply {
-  /** How many messages became ready, retries included. */
+  /** How many messages became ready, including retries. */
   readonly moved: number;
-  /** Where they went; undefined if nothing was due, and so nobody has looked whether there is a stream. */
+  /** Where they went; undefined if nothing was due, since the script did not check for a stream then. */
   readonly wentInto: Into | undefined;
   /**
-   * Since when the oldest of them was due (epoch ms): its deadline, but not before it was offered, as far as its id tells.
-   * Undefined if none was moved.
+   * Since when the oldest of them was due (epoch ms): its deadline, or the instant of its offer if that is later and
+   * its id contains it. Undefined if none was moved.
    */
   readonly dueSince: number | undefined;
-  /** How many went to the quarantine, since nobody can unpack them. */
+  /** How many messages and retries of an unknown layout were set aside. */
   readonly quarantined: number;
-  /** The server's clock (epoch ms), to the microsecond. */
+  /** The server's time (epoch ms), to the microsecond. */
   readonly serverTime: number;
-  /** The deadline of the first message or retry that is left (epoch ms), or Infinity: nothing is ever due. */
+  /** The earliest deadline of the remaining messages and retries (epoch ms); Infinity if none of them is ever due. */
   readonly next: number;
-  /** Nothing was due, and the last that claimed to move is another task than the caller. */
+  /** Whether nothing was due, and another task was the last to claim that it moves. */
   readonly isOutrun: boolean;
-  /** Whether something lies in the LIST that is to be taken over; only the form "stream" looks, in a sweep or with a `grace`. */
+  /**
+   * Whether the ready LIST has messages for the stream. Only the form "stream" checks, in a sweep or with a `grace`.
+   */
   readonly hasListed: boolean;
-  /** What there is to tidy, if this was a sweep. */
+  /** Of a sweep: what there is to tidy. */
   readonly untidy: Untidy | undefined;
-  /** Whether the queue is paused, if this was a sweep. Then nothing has been moved. */
+  /** Of a sweep: whether the queue is paused. If so, nothing was moved. */
   readonly isPaused: boolean | undefined;
 }
 
 /**
- * Moves messages that are due, `limit` at most, from the ZSET to where they are ready, oldest deadline
- * first. `grace` milliseconds: takes only what is overdue by as much. `claim` (1 or 0): if it moves
- * any, says that `task` moves.
+ * Moves up to `limit` due messages from the ZSET to the ready LIST or the stream, earliest deadline first. With
+ * `grace`, only messages that are overdue by that many milliseconds. With `claim` (1 or 0), a run that moves any writes
+ * `task` into `mover`.
  *
- * That a queue is reliable is a fact in Redis: its stream exists. So the form "list", which knows only the plain
- * queue, asks for the stream when something is due, and fills it where it is there. The form "stream" with `makes` (1
- * or 0) fills it in any case: a stream that somebody has deleted is made again. Without, it fills the LIST again where
- * the stream has gone. It also brings back the retries that are due, `limit` at most, behind the messages.
+ * A queue is reliable if its stream exists in Redis. So the form "list", which serves processes that know only the
+ * plain queue, checks for the stream when something is due, and fills the stream if there is one. The form "stream"
+ * also brings back up to `limit` due retries, behind the messages. With `makes` (1 or 0) it always fills the stream,
+ * and so makes it again if somebody has deleted it; without, it fills the LIST if the stream is gone.
  *
- * Redis rolls nothing back, so a message is pushed before it is removed: a push that is refused
- * (WRONGTYPE, an ACL) has changed nothing. Of a stream, which takes one entry at a time, those that were
- * appended before the refusal are removed, and the next run reports it. That removing is permitted
- * at all is tried with each claim, before anything is pushed.
+ * Redis rolls nothing back, so a message is pushed before it is removed: a refused push (WRONGTYPE, an ACL) has then
+ * changed nothing. A stream takes one entry at a time. If it refuses one, the messages before it have moved, and the
+ * next run returns the refusal. Each claim first checks that removing is permitted, before anything is pushed.
  */
 const defineTransfer = (name: "transfer" | "sweep", into: Into, elements: Elements) => {
   const isSweep = name === "sweep";
@@ -98,13 +100,13 @@ ${ifStream("local names, retryDues, retryHead = {}, {}, false")}
 local function reply(moved, quarantined, isOutrun)
   local next = head
   ${ifStream("if retryHead then next = math.min(retryHead, head or retryHead) end")}
-  -- A task that is active watches the LIST besides.
+  -- In other transfers an active task need not check: it watches the LIST anyway.
   local listed = ${ifStream(`(${isSweep} or grace ~= "0") and wentInto ~= 1 and redis.call("EXISTS", ready) or 0`, "0")}
   local since = moved > 0 and dueSince < math.huge and replied(dueSince)
   return { moved, quarantined, now, next and replied(next), isOutrun, wentInto, listed, since${isSweep ? ", untidy(), 0" : ""} }
 end
 ${isSweep ? `if redis.call("EXISTS", paused) == 1 then return { 0, 0, now, false, 0, 0, 0, false, untidy(), 1 } end` : ""}
--- What was offered with a deadline in the past was not late before.
+-- A message offered with a deadline in the past is late only since its offer.
 local function sinceWhen(deadline, id)
   if #id ~= ${ID_BYTES} then return deadline end
   local high, low = struct.unpack(">I4I4", id)
@@ -112,7 +114,7 @@ local function sinceWhen(deadline, id)
   return stamp < now / 1000 and math.max(deadline, stamp) or deadline
 end
 local latest = math.floor(now / 1000) - grace
--- One look at the first few mostly shows all that are due and the first that is left.
+-- Reading the first few mostly suffices to find all that are due and the next deadline.
 local few = math.min(${LOOK}, limit)
 local due, scores
 due, scores, head = firstDue(timeouts, latest, few)
@@ -165,7 +167,7 @@ if #messages > 0 then
 end
 local gone = due
 if refusal then
-  -- What was refused stays. The keys of those before it lead to nothing from now on, which does no harm.
+  -- Refused messages stay. The index entries of the messages before them point to nothing now, which does no harm.
   gone, own, isMore = poison, {}, true
   for i = 1, moved do gone[#gone + 1] = readable[i] end
 end
@@ -176,7 +178,7 @@ ${ifStream(`if not refusal and #names > 0 then
   moved, quarantined = moved + back, quarantined + #found.unreadable
   areMoreRetries = areMoreRetries or refusal
 end`)}
--- What went somewhere has to be reported; the next run reports the refusal.
+-- If anything has moved, the reply has to say so. The next run returns the refusal.
 if refusal and moved + quarantined == 0 then return refusal end
 if moved > 0 and claim == "1" then redis.call("SET", mover, task, "EX", 3600) end
 ${elements === "members" ? "if #gone > 0 then forget(gone) end" : ""}
@@ -205,23 +207,26 @@ return reply(moved, quarantined, 0)
   });
 };
 
-/** A score beyond all deadlines (+inf, Java's Long.MAX_VALUE) keeps a message for ever. */
+/** A message with a score beyond all deadlines (+inf, Java's Long.MAX_VALUE) is never due. */
 function asNextDeadline(raw: RawReply | undefined): number {
   const next = orNothing(asDeadline)(raw) ?? Infinity;
   return next > LAST_DEADLINE ? Infinity : next;
 }
 
-/** What the number in a reply stands for. */
+/** The meaning of `wentInto` in a reply. */
 const WENT_INTO: readonly (Into | undefined)[] = [undefined, "list", "stream"];
 
+/** Moves due messages. */
 export const transfer = {
   list: byElements((elements) => defineTransfer("transfer", "list", elements)),
   stream: byElements((elements) => defineTransfer("transfer", "stream", elements)),
 };
 
 /**
- * Also tells whether there is something to tidy, and whether the queue is paused. If it is, nothing is moved.
- * A transfer does not ask: it costs nothing that queues can be paused, and its caller sweeps when it hears of it.
+ * Moves due messages unless the queue is paused, and also returns whether it is, and whether there is something to
+ * tidy.
+ *
+ * A transfer does not check for the pause, which saves a command each time. Its caller sweeps when it hears of a pause.
  */
 export const sweep = {
   list: byElements((elements) => defineTransfer("sweep", "list", elements)),

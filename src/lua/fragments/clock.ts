@@ -2,10 +2,10 @@ import { defineFragment } from "../fragment.ts";
 import { asNumber, type RawReply } from "../reply.ts";
 
 /**
- * `clock()`: the server's time in microseconds. Once per script: Redis 7.0 does not freeze it.
+ * `clock()`: the server's time in microseconds. Call it once per script: Redis 7.0 does not freeze the time.
  *
- * No other Lua asks for the time. So a test that needs another clock builds its script with another
- * fragment of this function in this one's place.
+ * No other script of this room reads the server's clock. So a test can run any script at an instant of its own, by
+ * replacing this fragment.
  */
 export const clock = defineFragment({
   lua: /* lua */ `
@@ -16,7 +16,7 @@ end
 `,
 });
 
-/** The instant (epoch ms, with fractions) of a reply that holds what `clock()` returned. */
+/** Reads a result of `clock()` in a reply: epoch milliseconds, with fractions. */
 export function asInstant(raw: RawReply | undefined): number {
   return asNumber(raw) / 1000;
 }

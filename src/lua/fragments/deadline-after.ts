@@ -1,8 +1,9 @@
 import { defineFragment } from "../fragment.ts";
 
 /**
- * `deadlineAfter(now, delay)`: the deadline of a message that is offered now, both in milliseconds.
- * Rounded up, since nothing is ever early; but a delay of 0 is due at once.
+ * `deadlineAfter(now, delay)`: the deadline of a message that is offered at `now` (epoch ms) with a delay (ms).
+ *
+ * Rounded up, so that no message is early. But a delay of 0 is rounded down, and so due at once.
  */
 export const deadlineAfter = defineFragment({
   lua: /* lua */ `

@@ -1,8 +1,7 @@
 import { defineFragment } from "../fragment.ts";
 
 /**
- * `earliestDue()`: when the first of all delayed messages and retries is due, or nil if there are none. One timer
- * serves both.
+ * `earliestDue()`: the earliest deadline of all delayed messages and retries, or nil if there are none.
  */
 export const earliestDue = defineFragment({
   keys: ["timeouts", "retries"],

@@ -1,7 +1,10 @@
 import { asNumber } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
-/** Drops what nobody could read; returns how many there were. Frees in the background. */
+/**
+ * Drops the quarantine, unreadable members included; returns how many there were. Redis frees the memory in the
+ * background.
+ */
 export const clearQuarantine = defineScript({
   name: "clear-quarantine",
   keys: ["quarantine", "unreadable"],

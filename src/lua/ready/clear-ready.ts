@@ -1,7 +1,7 @@
 import { asNumber } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
-/** Drops everything that is ready; returns how many messages there were. */
+/** Drops all ready messages; returns how many there were. Redis frees the memory in the background. */
 export const clearReady = defineScript({
   name: "clear-ready",
   keys: ["ready"],

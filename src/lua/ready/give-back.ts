@@ -3,17 +3,17 @@ import { asNumber } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
 /**
- * Puts payloads that nobody took back to the head of the ready LIST, oldest first. Returns how
- * many.
+ * Puts payloads that nobody took, oldest first, back to the head of the ready LIST. Returns how many; 0 if they were
+ * back already.
  *
- * A payload has no id, so a receipt makes it safe to send again: where the receipt exists the first
- * copy was carried out. Receipts stand in a ZSET by the time at which they were written. The caller
- * removes its own once it has the reply; those of callers that have died are dropped after a day.
+ * A payload has no id, so a receipt makes the script safe to send again: if the receipt exists, an earlier run has done
+ * the work. Receipts are in a ZSET, by the instant at which they were written. A caller removes its receipt once it has
+ * the reply. Receipts of dead callers are dropped after a day.
  *
- * Redis rolls nothing back, so a receipt is written before the push, and taken back if the push is
- * refused. That it may be taken back is tried before it is written: by the first removal, of nothing
- * or of old receipts. When memory is full Redis refuses only the first write of a script, and never a
- * removal; so the same removal lets the others pass.
+ * Redis rolls nothing back, so the receipt is written before the push, and removed if the push is refused. The first
+ * removal, of nothing or of old receipts, proves that removing is permitted before the receipt is written. It serves a
+ * second purpose: when memory is full, Redis refuses only the first write of a script, and never a removal, so the
+ * writes behind the removal pass.
  */
 export const giveBack = defineScript({
   name: "give-back",

@@ -1,7 +1,7 @@
 import { asBuffers } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
-/** The elements of a LIST from `position` on: `step` at most, and about `maxBytes`. */
+/** Returns the elements of a LIST from `position` on: up to `step`, and about `maxBytes`. */
 export const listPage = defineScript({
   name: "list-page",
   keys: ["list"],
@@ -10,7 +10,7 @@ export const listPage = defineScript({
 local elements, bytes = {}, 0
 step, maxBytes = tonumber(step), tonumber(maxBytes)
 while #elements < step and bytes < maxBytes do
-  -- A few at a time, since each may be large.
+  -- A few at a time, since each element may be large.
   local count = math.min(10, step - #elements)
   local from = position + #elements
   local found = redis.call("LRANGE", list, from, from + count - 1)

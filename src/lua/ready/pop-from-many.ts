@@ -1,24 +1,23 @@
 import { asBuffer, asNumber, asRows } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
-/** A payload, and in which of the lists it was. */
+/** A payload, and the LIST that it was popped from. */
 export interface Popped {
-  /** The number of its row, from 0 on. */
+  /** The index of the LIST among the rows. */
   readonly row: number;
   readonly payload: Buffer;
 }
 
 /**
- * Pops from many ready LISTs, `count` at most: from each about as many, and the rest from those that hold more.
- * If `count` is less than the number of LISTs, those that come first in the rows are served. What comes from one
- * LIST comes in its order.
+ * Pops up to `count` payloads from several ready LISTs: about as many from each, and the rest from those that hold
+ * more. If `count` is less than the number of LISTs, the first rows are served. Payloads of one LIST keep their order.
  *
- * All LISTs have to be on one node: it is not for a Cluster.
+ * All LISTs have to be on one node, so the script is not for a Cluster.
  *
- * Redis rolls nothing back, so a LIST that is refused (WRONGTYPE) is passed over, and what the others gave is
- * returned. The refusal is the reply only if nothing was popped.
+ * Redis rolls nothing back, so a LIST that Redis refuses to pop from (WRONGTYPE) is skipped, and the payloads of the
+ * others are returned. The refusal is the reply only if nothing was popped.
  *
- * It must not be sent twice: it goes through a connection that never re-sends.
+ * Must not be sent twice: use the connection that never resends.
  */
 export const popFromMany = defineScript({
   name: "pop-from-many",

@@ -1,7 +1,7 @@
 import { asNumber } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
-/** Puts payloads at the end of the ready LIST of a partition; returns how many it has then. */
+/** Puts payloads at the end of the ready LIST of a partition; returns the new length of the LIST. */
 export const pushReady = defineScript({
   name: "push-ready",
   keys: ["ready"],

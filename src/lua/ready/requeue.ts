@@ -2,16 +2,14 @@ import { asNumber } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
 /**
- * Moves payloads from the quarantine to the end of the ready LIST, oldest first: `limit` at most, and about
- * `maxBytes`. Returns how many.
+ * Moves payloads from the quarantine to the end of the ready LIST, oldest first: up to `limit`, and about `maxBytes`.
+ * Returns how many.
  *
- * Redis rolls nothing back, so they are pushed before they are removed: a push that is refused has changed
- * nothing. That they may be removed is tried before that, by an LTRIM that trims nothing. When memory is
- * full Redis refuses only the first write of a script, and never a removal; so the same LTRIM lets the push
- * pass.
+ * Redis rolls nothing back, so payloads are pushed before they are removed: a refused push has then changed nothing. An
+ * LTRIM that trims nothing comes first. It proves that removing is permitted. And when memory is full, Redis refuses
+ * only the first write of a script, and never a removal, so the push behind the LTRIM passes.
  *
- * It must not be sent twice, since its reply is about what it itself did: it goes through a connection
- * that never re-sends.
+ * Must not be sent twice, because its reply reports what this run did: use the connection that never resends.
  */
 export const requeue = defineScript({
   name: "requeue",

@@ -2,10 +2,10 @@ import { asNumber } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
 /**
- * Puts bytes that nobody can read into the quarantine LIST; returns how many are there.
+ * Puts bytes that nobody can read into a quarantine LIST; returns its new length.
  *
- * When memory is full Redis refuses only the first write of a script, and never a removal: hence the
- * LTRIM that trims nothing.
+ * When memory is full, Redis refuses only the first write of a script, and never a removal. So an LTRIM that trims
+ * nothing lets the push pass.
  */
 export const setAside = defineScript({
   name: "set-aside",

@@ -96,7 +96,7 @@ test("held it moves nothing, not even when it is called; let go it looks at once
   await eventually(async () => expect(await ready()).toHaveLength(3));
 });
 
-test("a refusal that is somebody's affair is told to nobody else, and it tries again", async () => {
+test("a refusal that onRefused handles is not reported, and the task tries again", async () => {
   const refused: string[] = [];
   await redis.set(keys.timeouts, "no ZSET");
   startTransferTask(name, SELDOM, {

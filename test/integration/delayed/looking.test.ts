@@ -32,7 +32,7 @@ describe("find", () => {
     expect(await collect(queue.find({ prefix: "ORDER" }))).toEqual([]);
   });
 
-  test("takes what is special in a pattern as it is", async () => {
+  test("takes the special characters of a pattern literally", async () => {
     const { queue } = open();
     for (const key of ["a*1", "ab1", "[x]1", "x1"]) await queue.offer(key, HOUR, { key });
     expect(payloads(await collect(queue.find({ prefix: "a*" })))).toEqual(["a*1"]);
@@ -150,7 +150,7 @@ describe("rescheduleAt and promote", () => {
     expect(await mover.take()).toBe("x");
   });
 
-  test("promote: it is due now, behind those that are due, and who transfers is woken up", async () => {
+  test("promote: the message is due now, behind those already due, and transfer tasks are woken up", async () => {
     const { queue, name, line } = open();
     await queue.offer("later", HOUR);
     await queue.offer("due", 0);

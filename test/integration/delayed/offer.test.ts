@@ -290,7 +290,7 @@ describe("offerMany", () => {
     expect(await queue.size()).toBe(0);
   });
 
-  test("that Redis refuses tells so of each message", async () => {
+  test("that Redis refuses reports it for each message", async () => {
     await redis.set(queueKeys(name).timeouts, "no ZSET");
     const error: unknown = await queue
       .offerMany(Array.from({ length: 101 }, (_, i) => ({ payload: i, delay: MINUTE })))

@@ -152,7 +152,7 @@ describe("find by address", () => {
     }
   });
 
-  it("does not find what is not there: another deadline, an id between two, before all, after all", async () => {
+  it("does not find a message that is not there: another deadline, an id between two, before all, after all", async () => {
     const messages = await put(Array.from({ length: 64 }, (_, i) => [`m${i}`, SOON] as const));
     const [first, second] = messages as [Message, Message];
     expect(await lookFor(packAddress(SOON + 1, first.id))).toBeUndefined();
@@ -206,7 +206,7 @@ describe("find by address", () => {
     }
   });
 
-  it("works for deadlines at both ends of what is legal", async () => {
+  it("works for the earliest and the latest legal deadline", async () => {
     const messages = await put([
       ["zero", 0],
       ["epoch", 1],

@@ -171,7 +171,7 @@ describe("a server that does not know a script", () => {
   });
 });
 
-test("tells the diagnostics channel of each run, without a payload", async () => {
+test("publishes each run on the diagnostics channel, without a payload", async () => {
   const runs: unknown[] = [];
   const hear = (ran: unknown) => void runs.push(ran);
   subscribe("delayline:script", hear);

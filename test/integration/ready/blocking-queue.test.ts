@@ -44,7 +44,7 @@ describe("take", () => {
     expect(await taking).toBe("a");
   });
 
-  test("serves those who wait in the order in which they came", async () => {
+  test("serves waiters in the order in which they came", async () => {
     const takes = upTo(4).map(() => queue.take());
     await someoneWaits(redis, name);
     takes.push(...upTo(4).map(() => queue.take()));
@@ -52,7 +52,7 @@ describe("take", () => {
     expect(await Promise.all(takes)).toEqual(upTo(8));
   });
 
-  test("serves first who came first, though later ones want more or have a time-out", async () => {
+  test("serves first come first, although later waiters want more or have a timeout", async () => {
     const first = queue.take();
     await someoneWaits(redis, name);
     const second = queue.takeMany({ max: 10 });
@@ -193,7 +193,7 @@ describe("poll", () => {
     expect(await queue.pollFromAny(others.slice(1), timeout)).toMatchObject({ payload: "a" });
   });
 
-  test("gives what is there, though the answer comes when the time is over", async () => {
+  test("returns a message that is there, although the reply comes when the time is over", async () => {
     const proxy = await startProxy(redisUrl());
     const far = newLine({ redis: proxy.url }).getBlockingQueue(name);
     // Opens the connection that blocks.
@@ -206,7 +206,7 @@ describe("poll", () => {
     expect(await queue.size()).toBe(0);
   });
 
-  test("comes after those who wait already", async () => {
+  test("comes after the calls that wait already", async () => {
     const waiting = queue.take();
     await someoneWaits(redis, name);
     const polling = queue.poll(MINUTE);
@@ -232,7 +232,7 @@ describe("poll", () => {
     expect(await queue.size()).toBe(1);
   });
 
-  test("refuses what is no number", async () => {
+  test("refuses a timeout that is not a number", async () => {
     await expect(queue.poll("5" as never)).rejects.toThrow(
       new TypeError("timeout must be a number of milliseconds, got string"),
     );
@@ -241,7 +241,7 @@ describe("poll", () => {
 });
 
 describe("takeMany", () => {
-  test("takes what is there at once, up to max", async () => {
+  test("takes the messages that are there at once, up to max", async () => {
     await queue.putMany(upTo(7));
     expect(await queue.takeMany({ max: 5 })).toEqual([0, 1, 2, 3, 4]);
     expect(await queue.takeMany({ max: 5 })).toEqual([5, 6]);
@@ -531,7 +531,7 @@ describe("pollFromAny", () => {
     );
   });
 
-  test("tells sets of names apart, whatever is in the names", async () => {
+  test("distinguishes sets of names, whatever the names contain", async () => {
     const joint = `${other.name}\0${third.name}`;
     expect(await queue.pollFromAny([other.name, third.name], 10)).toBeUndefined();
     const polling = queue.pollFromAny([joint], MINUTE);

@@ -67,7 +67,7 @@ test("though one list is always full, each of the others is served within 9 take
   );
 });
 
-test("many who wait are served from all lists, in the order of each", async () => {
+test("many waiters are served from all lists, in the order of each", async () => {
   const sources = newSources(4);
   for (const [i, { ready }] of sources.entries()) await redis.rpush(ready, `${i}a`, `${i}b`);
   const taker = newTaker(sources);
@@ -102,8 +102,8 @@ test("other sources while it waits: it takes from these, and no more from those 
   expect(errors).toEqual([]);
 });
 
-describe("who wants to know each connection", () => {
-  test("is told its id before anything is taken", async () => {
+describe("onConnected", () => {
+  test("gets the id of each connection before anything is taken", async () => {
     const { open, close } = newOpenQueue(uniqueName());
     const { ready } = open.queue.keys;
     await redis.rpush(ready, "a");

@@ -19,7 +19,7 @@ describe.each([
 ])("a LIST of $order", ({ element }) => {
   const live = [a.delayed, b.delayed, c.delayed];
 
-  test("poll-oldest takes the message inserted first, with its key, and drops dead elements on the way", async () => {
+  test("poll-oldest takes the messages inserted first, with their keys, and drops dead elements", async () => {
     const queue = await newMoves();
     await queue.seed({ timeouts: live, order: [dead, b, c, a].map(element), businessKeys });
     expect(await oldest(queue, 1)).toEqual({ members: [bytes(b.member)], hasMore: true });
@@ -51,7 +51,7 @@ describe.each([
     expect(await queue.snapshot()).toEqual({ timeouts: [a.delayed], order: [element(a)] });
   });
 
-  test("poll-newest-to puts the message inserted last before all ready ones", async () => {
+  test("poll-newest-to puts the message inserted last in front of all ready messages", async () => {
     const queue = await newMoves();
     await queue.seed({
       timeouts: live,

@@ -108,7 +108,7 @@ describe.each(forms)("$name to a stream, a LIST of $order", ({ name, order, elem
     }
   });
 
-  test("a missing stream is created, but not by a process that knows the queue as plain", async () => {
+  test("a missing stream is created, but not by a process that knows only the plain queue", async () => {
     const queue = await newMoves();
     await queue.seed({ timeouts: [a.delayed, far.delayed], order: [a, far].map(element) });
     expect(await move(queue, toStream)).toMatchObject({ moved: 1, wentInto: "stream" });
@@ -322,7 +322,7 @@ describe.each(forms)("$name to a stream, a LIST of $order", ({ name, order, elem
     });
   });
 
-  test("a process that knows the queue as plain leaves the retries alone", async () => {
+  test("a process that knows only the plain queue leaves the retries alone", async () => {
     const queue = await newMoves();
     const waiting = {
       retries: [[back.name, 1000]] as const,
@@ -407,7 +407,7 @@ test("keys of another type are refused before anything changes", async () => {
   }
 });
 
-test("a user who may not drop retries brings none back, and moves nothing", async () => {
+test("a client that may not drop retries brings none back, and moves nothing", async () => {
   const server = await startOwnServer();
   for (const command of ["zrem", "hdel"]) {
     const queue = await newMoves(server.url);
@@ -475,7 +475,7 @@ describe.each(forms)(
   ({ name, order, element }) => {
     const script = { transfer, sweep }[name].stream[order];
 
-    test("a process that must not create the stream fills the LIST again, and leaves retries alone", async () => {
+    test("without makes, it fills the LIST again, and leaves retries alone", async () => {
       const queue = await newMoves();
       await queue.seed({
         timeouts: [a.delayed, far.delayed],
@@ -495,7 +495,7 @@ describe.each(forms)(
       expect((await queue.snapshot()).stream).toBeUndefined();
     });
 
-    test("a process that must not create the stream fills it while it exists", async () => {
+    test("without makes, it fills the stream as long as there is one", async () => {
       const queue = await newMoves();
       await queue.seed({ timeouts: [a.delayed], order: [element(a)], stream: [before] });
       expect(await move(queue, script, { makes: 0 })).toMatchObject({

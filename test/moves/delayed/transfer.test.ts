@@ -68,7 +68,7 @@ describe.each([
     expect(await since([FAR, java])).toBeUndefined();
   });
 
-  test("due messages become ready and lose their keys; the rest stays", async () => {
+  test("due messages become ready and their keys are dropped; the rest stays", async () => {
     const queue = await newMoves();
     await queue.seed({
       timeouts: [a.delayed, b.delayed, far.delayed, further.delayed],

@@ -138,7 +138,7 @@ test("tries again with the same receipt after a pause that grows up to 2 s", asy
   );
 });
 
-test("refused messages go to the waiters that are there, and the rest is tried again", async () => {
+test("refused messages go to those who wait by then, and the rest is tried again", async () => {
   const hasEnded = putBack("a", "b", "c", "d");
   const taken = wait();
   const refused = await script();
@@ -175,7 +175,7 @@ test("messages that Redis may have received go to nobody, even if refused later"
   expect((await script()).payloads).toEqual(["a"]);
 });
 
-test("an expired waiter gets refused messages before later ones; the rest are dismissed", async () => {
+test("an expired waiter gets refused messages before later waiters; the other expired ones are dismissed", async () => {
   putBack("a", "b");
   let expired: string[] | undefined;
   void waiters.wait(1, { timeout: 10 }).then((got) => (expired = texts(got)));

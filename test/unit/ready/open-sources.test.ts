@@ -39,7 +39,7 @@ test("in a fixed order the first source stays first", () => {
   ]);
 });
 
-test("paused sources are left out, and a change of the open ones is reported", () => {
+test("paused sources are left out, and a change is announced", () => {
   const before = sources.open;
   changes = 0;
   pauses[1]!.isPaused = true;

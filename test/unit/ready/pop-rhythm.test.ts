@@ -72,15 +72,15 @@ describe("one who takes many", () => {
   });
 });
 
-test("pops for the first waiter, whatever the last block brought", () => {
+test("the first waiter gets a pop, whatever the last block returned", () => {
   send([1], 0);
   expect(rhythm.next([10])).toEqual(BLOCK);
   rhythm.restart();
   expect(rhythm.next([10])).toMatchObject({ pop: 10 });
 });
 
-describe("several who wait", () => {
-  test("get a pop with each block while both bring messages", () => {
+describe("several waiters", () => {
+  test("are popped for with each block while both bring messages", () => {
     for (let i = 0; i < 5; i++) expect(send([1, 1], 2)).toEqual({ pop: 1, isBlocking: true });
   });
 
@@ -114,7 +114,7 @@ describe("several who wait", () => {
     expect(rhythm.next([1, 1])).toMatchObject({ pop: 1 });
   });
 
-  test("the count carries over to the next first waiter", () => {
+  test("the count goes on when a new first waiter comes", () => {
     popInVain();
     blocksUntilPop();
     popInVain();
@@ -125,7 +125,7 @@ describe("several who wait", () => {
   });
 });
 
-test("sparing: after a pop in vain a waiter for many gets blocks alone, also the next time", () => {
+test("sparing: after an empty pop a waiter that takes many is left to blocks, too, even when it comes again", () => {
   rhythm = new PopRhythm(true, true);
   const blocks = Array.from({ length: 5 }, () => {
     expect(send([10], 0).pop).toBe(10);

@@ -109,7 +109,7 @@ test("blocks for one waiter, and asks for nothing when nobody waits", async () =
   expect(wire.names).toEqual(["BLPOP", "BLPOP"]);
 });
 
-test("those who start to wait in one turn are served by one pop and one block", async () => {
+test("waiters of one turn are served by one pop and one block", async () => {
   await connect();
   const calls = [new Call(), new Call(2), new Call()] as const;
   await pass();
@@ -120,7 +120,7 @@ test("those who start to wait in one turn are served by one pop and one block", 
   expect(calls[2].outcome).toEqual(["d"]);
 });
 
-test("pops for the first waiter, even after a block in vain", async () => {
+test("pops for the first waiter, although the last block was in vain", async () => {
   await connect();
   const first = new Call(5);
   await reply("LPOP", null);
@@ -187,7 +187,7 @@ describe("of several sources in rotating order", () => {
     expect(wire.open).toEqual(["EVALSHA", "BLPOP"]);
   });
 
-  test("a waiter that expires before there is a connection gets one pop from all sources", async () => {
+  test("a waiter that expired before there was a connection gets one pop from all", async () => {
     const call = new Call(3, 20);
     await pass(20);
     await reply("connect");
@@ -224,7 +224,7 @@ describe("of several sources in rotating order", () => {
     expect(wire.take("BLPOP").words[1]).toEqual(["four"]);
   });
 
-  test("without sources everybody waits until there are some whose pause is known", async () => {
+  test("with no sources all wait, until there are some whose pause is known", async () => {
     void taker.setSources([]);
     const call = new Call();
     await pass(60_000);
@@ -266,7 +266,7 @@ describe("a block in vain", () => {
     expect(await replyToGiveBack()).toEqual(["a"]);
   });
 
-  test("a message that it brings goes to a waiter that has expired meanwhile", async () => {
+  test("carries a message for a waiter that has expired meanwhile", async () => {
     await connect();
     const call = new Call(1, 20);
     await pass(20);
@@ -307,7 +307,7 @@ describe("a block in vain", () => {
     expect(wire.open).toEqual(["BLPOP", "UNBLOCK"]);
   });
 
-  test("a failure to end it is reported, and the next waiter that leaves tries again", async () => {
+  test("that cannot be ended is reported, and ended again when the next waiter leaves", async () => {
     await connect();
     const first = new Call();
     await pass();
@@ -450,8 +450,8 @@ describe("a failure", () => {
   });
 });
 
-describe("who has expired before there is a connection", () => {
-  test("gets one pop once there is a connection, and later waiters queue behind it", async () => {
+describe("a waiter that expired before there was a connection", () => {
+  test("gets one pop when there is, and later ones wait behind it", async () => {
     const call = new Call(3, 20);
     const later = new Call();
     await pass(20);
@@ -491,7 +491,7 @@ describe("who has expired before there is a connection", () => {
     expect(errors).toEqual(['cannot take from queue "q": lost']);
   });
 
-  test("gets none if all that was under way goes back", async () => {
+  test("gets none when the messages given back were all that was under way", async () => {
     await connect();
     const aborted = new Call();
     await pass();
@@ -588,7 +588,7 @@ describe("a paused queue", () => {
     expect(call.outcome).toEqual(["a"]);
   });
 
-  test("a wait with a timeout gets none at its end, connected or not", async () => {
+  test("a waiter with a timeout gets none at its end, connected or not", async () => {
     pauses[0].isPaused = true;
     const alone = new Call(1, 20);
     await pass(19);

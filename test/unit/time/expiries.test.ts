@@ -31,7 +31,7 @@ test("each expires when its time is over, the oldest first", () => {
   expect(over).toEqual(["a", "b", "c"]);
 });
 
-test("a removed one does not expire, and those behind it do", () => {
+test("a removed entry does not expire, and those behind it do", () => {
   const first = add("first");
   vi.advanceTimersByTime(10);
   add("second");

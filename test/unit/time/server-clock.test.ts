@@ -99,7 +99,7 @@ test("reads the reply to TIME, seconds and microseconds, as strings or numbers",
   }
 });
 
-test("asks once for all waiters, and not again once it has heard the server", async () => {
+test("asks once for all callers, and not again once the clock is set", async () => {
   let asked = 0;
   const time = async () => {
     asked++;
@@ -112,7 +112,7 @@ test("asks once for all waiters, and not again once it has heard the server", as
   expect(asked).toBe(before);
 });
 
-test("resumes waiters in the order in which they came", async () => {
+test("lets callers continue in the order in which they came, the last one included", async () => {
   const order: number[] = [];
   const wait = async (i: number) => {
     const asking = clock.ready(async () => 1_760_000_000_000 + i / 1000);
@@ -141,7 +141,7 @@ test("a lost reply changes nothing, and the next waiter asks again", async () =>
   expect(clock.isSet).toBe(true);
 });
 
-test("tells how long it is until a deadline on the server's clock", () => {
+test("returns how long it is until a deadline on the server's clock", () => {
   hear({ there: 1, back: 1 });
   const deadline = SERVER + performance.now() + 250;
   expect(clock.remaining(deadline)).toBeCloseTo(250, 1);

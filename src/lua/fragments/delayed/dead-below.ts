@@ -3,12 +3,12 @@ import { address } from "../message/address.ts";
 import { bytes } from "../message/bytes.ts";
 
 /**
- * `deadBelow(head, deadline)`: a function that tells whether an element of the order LIST is surely
- * dead, given the head of the ZSET.
+ * `deadBelow(head, headDeadline)`: a function that returns whether an element of the insertion order is certainly dead,
+ * given the head of the ZSET and its deadline.
  *
- * Messages leave in the order (deadline, member), so an address below the head's has left: one
- * comparison, whatever the size of the queue. An address above it may be that of a message that was
- * cancelled: it counts as alive here. A member that Java wrote is looked up.
+ * Due messages leave in the order (deadline, member), so an address below the head's is dead: one comparison, whatever
+ * the size of the queue. An address above it may belong to a cancelled message, but counts as alive here. A member that
+ * a Java client wrote is looked up.
  */
 export const deadBelow = defineFragment({
   keys: ["timeouts"],

@@ -3,20 +3,19 @@ import { keyOf } from "../message/key-of.ts";
 import { locate } from "./locate.ts";
 
 /**
- * Messages by their keys.
+ * Finds delayed messages by their business keys.
  *
- * `entryLeads(key, entry)`: the member and the deadline of the message that an entry leads to, or nil.
- * `delayedWith(key)`: the member and the deadline of the delayed message with this key, and the
- * entry; or nil.
+ * `resolveEntry(key, entry)`: the member and the deadline of the message that an index entry of this key points to, or
+ * nil. `delayedWith(key)`: the member and the deadline of the delayed message with this key, and its entry; or nil.
  */
 export const delayedWith = defineFragment({
   keys: ["businessKeys"],
   needs: [keyOf, locate],
   lua: /* lua */ `
-local function entryLeads(key, entry)
+local function resolveEntry(key, entry)
   if #entry < 25 or entry:byte(1) > 0 then return nil end
   local member, deadline = locate(entry:sub(1, 24))
-  -- Behind the payload a message has its key. An entry that is broken may lead to another one.
+  -- A broken entry may point to another message, so compare the key in the trailer.
   if not member then return nil end
   local trailer = member:sub(math.min(26 + struct.unpack("<I8", member, 18), #member + 1))
   if keyOf(trailer) ~= key then return nil end
@@ -25,7 +24,7 @@ end
 local function delayedWith(key)
   local entry = redis.call("HGET", businessKeys, key)
   if not entry then return nil end
-  local member, deadline = entryLeads(key, entry)
+  local member, deadline = resolveEntry(key, entry)
   if not member then return nil end
   return member, deadline, entry
 end

@@ -1,11 +1,11 @@
 import { defineFragment } from "../../fragment.ts";
 
 /**
- * What is due in a ZSET of deadlines: the members with scores up to `latest`, earliest first.
+ * Reads the members of a ZSET of deadlines that are due: those with scores up to `latest`, earliest first.
  *
- * `firstDue(zset, latest, count)`: those among the first `count`, their scores, and the score of the first
- * member that is not due, or false if there is none among them.
- * `allDue(zset, latest, limit)`: `limit` at most, and their scores.
+ * `firstDue(zset, latest, count)`: the due members among the first `count`, their scores, and the score of the first
+ * member that is not due, or false if all of these are due.
+ * `allDue(zset, latest, limit)`: up to `limit` due members, and their scores.
  */
 export const due = defineFragment({
   lua: /* lua */ `

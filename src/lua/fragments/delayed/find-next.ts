@@ -5,10 +5,10 @@ import { locate } from "./locate.ts";
 import { find } from "./find.ts";
 
 /**
- * `findNext(element)`: as `find`, for elements in the order of the LIST.
+ * `findNext(element)`: like `find`, but faster for elements that are looked up in the order of the LIST.
  *
- * Those of one deadline mostly stand in the order of their ids there, as in the ZSET. So after the
- * first binary search among them each is found by going on from the one before.
+ * In the LIST, elements with equal deadlines are mostly in the order of their ids, as in the ZSET. So after the first
+ * binary search among them, each is found by continuing from the one before.
  */
 export const findNext = defineFragment({
   keys: ["timeouts"],

@@ -3,8 +3,8 @@ import { address } from "../message/address.ts";
 import { locate } from "./locate.ts";
 
 /**
- * `find(element)`: the member and the deadline of the message that an element of the order LIST stands
- * for, or nil if it is gone.
+ * `find(element)`: the member and the deadline of the message that an element of the insertion order stands for, or nil
+ * if the message is gone.
  */
 export const find = defineFragment({
   keys: ["timeouts"],

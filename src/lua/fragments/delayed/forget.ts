@@ -1,18 +1,18 @@
 import { defineFragment } from "../../fragment.ts";
 
 /**
- * `forget(members)`: removes the whole members of messages that have left from the LIST, as Redisson
- * does at once, for queues with `interop: "redisson"`.
+ * `forget(members)`: removes the whole members of messages that have left from the insertion order. For queues with
+ * `interop: "redisson"`, since Redisson removes them at once.
  *
- * Redis removes from the middle of a LIST only by searching, which is O(N). So a batch costs one pass:
+ * Redis can remove from the middle of a LIST only by searching, in O(N). So a batch shares one pass:
  *
- * - Messages mostly leave in the order in which they came, or in the reverse order: whatever stands at
- *   an end of the LIST is cut off there.
- * - The others are marked where they stand, and one LREM, from the end that is nearer, removes the
- *   marks. Where they stand shows a binary search: members of ours begin with an order stamp, and stand
- *   in its order but for the small differences between several producers. Probes are shared by a batch.
- * - Those that are not there (Java's, which have no stamp; rescheduled ones, which went to the end) are
- *   searched for: a few by an LREM each, many by reading through the LIST once.
+ * - Messages mostly leave in the order in which they came, or in reverse. Members at either end of the LIST are
+ *   trimmed.
+ * - Other members are marked in place, and one LREM from the nearer end removes all marks. A binary search finds their
+ *   places: Delayline's members begin with an order stamp, and are in the order of the stamps, but for small
+ *   differences between several producers. The batch shares the probes.
+ * - Members that are not at the place that the search finds (Java's, which have no stamp, and those of rescheduled
+ *   messages, which went to the end) are searched for: a few by one LREM each, many by reading through the LIST once.
  *
  * Microseconds per message in random order, 100 per batch, payloads of 100 bytes, on Redis 7.0:
  *
@@ -21,8 +21,7 @@ import { defineFragment } from "../../fragment.ts";
  *         100,000           700        56             300
  *       1,000,000        13,000       285           3,600
  *
- * The mark is nowhere to be seen outside of the script. A client that may not LTRIM or LSET searches for
- * each member.
+ * No client ever sees a mark, since a script is atomic. A client that may not LTRIM or LSET searches for each member.
  */
 export const forget = defineFragment({
   keys: ["order", "compacted"],
@@ -82,7 +81,7 @@ local function forget(members)
       while low < high do
         local at = math.floor((low + high) / 2)
         local right = at
-        -- Java's have no stamp: one of ours may be next to them.
+        -- Java's members have no stamp: skip a few of them to find one that has.
         while right < high and right < at + 10 and probe(right) < 0 do right = right + 1 end
         if probe(right) < stamp then low = right + 1 else high = at end
       end
@@ -106,7 +105,7 @@ local function forget(members)
     end
   end
   for _, member in ipairs(members) do
-    -- While the LIST is made exact again, a part of it is in the compacted list.
+    -- While the LIST is being made exact again, a part of the members is in the compacted list.
     if left[member] and (isRead and mayMark or redis.call("LREM", order, 1, member) == 0) then
       redis.call("LREM", compacted, 1, member)
     end

@@ -2,9 +2,9 @@ import { defineFragment } from "../../fragment.ts";
 import { address } from "../message/address.ts";
 
 /**
- * `hasStrays(live)`: whether the LIST of a queue with `interop: "redisson"` has something that Redisson
- * would not have put there, with so many live messages: more elements than messages, or an address at
- * one of its ends. Addresses between members do not show before the first of them is dead.
+ * `hasStrays(live)`: whether the LIST of a queue with `interop: "redisson"` and `live` messages shows elements that
+ * Redisson would not have written: more elements than messages, or an address at one of its ends. Addresses between
+ * members stay unnoticed until one of their messages has left.
  */
 export const hasStrays = defineFragment({
   keys: ["order"],

@@ -1,8 +1,6 @@
 import { defineFragment } from "../../fragment.ts";
 
-/**
- * `isLong(live)`: whether the LIST is to be compacted, with so many live messages.
- */
+/** `isLong(live)`: whether the LIST of a queue with `live` messages has to be compacted. */
 export const isLong = defineFragment({
   keys: ["order"],
   lua: /* lua */ `

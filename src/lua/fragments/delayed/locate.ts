@@ -3,16 +3,16 @@ import { address } from "../message/address.ts";
 import { bytes } from "../message/bytes.ts";
 
 /**
- * Find by address, in O(log N): the first member with the deadline; if that is another one, a binary
- * search by rank among the equal deadlines, since ties sort by member bytes, which for ids of one
- * length is by id.
+ * Finds messages by address, in O(log N): reads the first member with the deadline and, if that is another message,
+ * does a binary search by rank among the equal deadlines. Equal scores sort by the members' bytes, which for ids of one
+ * length means by id.
  *
- * `compareTo(member, address)`: negative, 0 or positive, as the message with the address stands
- * before, at or behind a member of its deadline.
- * `locate(address)`: the member and the deadline of the message with this deadline and id (of 8 or 16
- * bytes), or nil if it is gone; and its rank, or that of the next one, if it came to a binary search.
- * `spent()`: what looking has cost so far: 1 for each look into the ZSET, and 1 for each 4 KB that it
- * read. `spend(member)`: adds what it costs to use a member's bytes once more, such as in a reply.
+ * `compareTo(member, address)`: negative, 0 or positive, as the message with the address sorts before, at or behind a
+ * member with the same deadline.
+ * `locate(address)`: the member and the deadline of the message with this deadline and id (of 8 or 16 bytes), or nil if
+ * the message is gone. After a binary search, also its rank, or that of the next message.
+ * `spent()`: the cost of all look-ups so far: 1 for each read of the ZSET, plus 1 for each 4 KB that it returned.
+ * `spend(member)`: adds the cost of using a member's bytes once more, such as in a reply.
  */
 export const locate = defineFragment({
   keys: ["timeouts"],
@@ -33,7 +33,7 @@ local function compareTo(member, address)
   local isBroken = #member < length + 9
   if isBroken then member = member .. string.rep("\\0", length) end
   order = compareBytes(address, 9, member, 2, length)
-  -- In the ZSET the shorter one stands before.
+  -- In the ZSET the shorter member sorts first.
   return isBroken and order == 0 and 1 or order
 end
 local function locate(address)
@@ -48,7 +48,7 @@ local function locate(address)
   local low = redis.call("ZCOUNT", timeouts, "-inf", "(" .. text)
   local high = low + redis.call("ZCOUNT", timeouts, text, text) - 1
   while low < high do
-    -- The lowest rank is known to be another one.
+    -- The member at the lowest rank was read first, and is another message.
     local at = math.ceil((low + high) / 2)
     member = redis.call("ZRANGE", timeouts, at, at)[1]
     cost = cost + 1 + #member / 4096

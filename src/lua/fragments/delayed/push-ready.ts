@@ -1,11 +1,11 @@
 import { defineFragment } from "../../fragment.ts";
 
 /**
- * `pushReady(payloads)`: pushes due payloads to the ready LIST, all of them or none; returns how many, and
- * the error if Redis has refused them.
+ * `pushReady(payloads)`: pushes due payloads to the ready LIST, either all or none; returns how many, and the error if
+ * Redis has refused them.
  *
- * When memory is full Redis refuses only the first write of a script, and never a removal. So what is
- * refused is tried again after a removal of nothing.
+ * When memory is full, Redis refuses only the first write of a script, and never a removal. So a refused push is tried
+ * again after a removal that removes nothing.
  */
 export const pushReady = defineFragment({
   keys: ["ready", "timeouts"],

@@ -3,8 +3,8 @@ import { ownKeys } from "../message/own-keys.ts";
 import { unpackMember } from "../message/unpack-member.ts";
 
 /**
- * `takeOut(members)`: removes messages from the ZSET, and then from the index of business keys. An entry
- * that may not be removed does no harm: it leads to nothing.
+ * `takeOut(members)`: removes messages from the ZSET, and then from the index of business keys. If Redis refuses to
+ * remove an entry, it stays and points to nothing, which does no harm.
  */
 export const takeOut = defineFragment({
   keys: ["timeouts", "businessKeys"],

@@ -5,7 +5,7 @@ import { deadBelow } from "./dead-below.ts";
 import { hasStrays } from "./has-strays.ts";
 import { isLong } from "./is-long.ts";
 
-/** What has something to tidy. */
+/** What there is to tidy. */
 export interface Untidy {
   /** The insertion order. */
   readonly order: boolean;
@@ -19,10 +19,11 @@ const headIsDead = /* lua */ `
     isOrder = isOrder or first and deadBelow(head[1], tonumber(head[2]))(first)`;
 
 /**
- * `untidy()`: whether a step of tidying would find something to do: 1 in the insertion order, 2 in the
- * index, 3 in both, else 0. O(1), but for a look at the ZSET's head. {@link asUntidy} reads it.
+ * `untidy()`: where a step of tidying would find something to do: 1 in the insertion order, 2 in the index, 3 in both,
+ * 0 in neither. O(1), except for reading the head of the ZSET. {@link asUntidy} reads the number.
  *
- * It comes behind a transfer, so it raises no error: where a key has another type the step will tell.
+ * Runs behind a transfer, so it must not raise an error. If a key has the wrong type it returns 3, and the step of
+ * tidying reports the error.
  */
 export const untidy = byElements((elements) =>
   defineFragment({

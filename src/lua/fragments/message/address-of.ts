@@ -1,8 +1,8 @@
 import { defineFragment } from "../../fragment.ts";
 
 /**
- * `addressOf(score, id)`: the address of a message with any score and an id of any length; see
- * `packAddress` in `message.ts`.
+ * `addressOf(score, id)`: the address of a message with any score, and an id of any length; see `packAddress` in
+ * `message.ts`.
  */
 export const addressOf = defineFragment({
   lua: /* lua */ `

@@ -2,14 +2,15 @@ import { defineFragment } from "../../fragment.ts";
 import { bytes } from "./bytes.ts";
 
 /**
- * Elements of the order LIST. Ours are addresses: deadline(8) | id(16), both big-endian. Java's are
- * members, and so are ours in a queue with `interop: "redisson"`.
+ * Elements of the insertion-order LIST. Delayline writes addresses, deadline(8) | id(16), both big-endian. Java clients
+ * write whole members, and so does Delayline with `interop: "redisson"`.
  *
- * `deadlineOf(address)`: its deadline, or the score of a member that nobody could have offered; see
- * `packAddress` in `message.ts`.
- * `isAddress(element)`: an address begins with 0 (deadlines are below 2^56), and so does the order
- * stamp in it. A member begins with its id's length; one of before 3.21.1 may begin with anything,
- * but where it has 24 bytes its ninth is 8.
+ * `isAddress(element)`: whether an element is an address rather than a member. The deadline in an address begins with a
+ * zero byte, since it is below 2^56, and so does the order stamp of the id. A member begins with the length of its id,
+ * which is not 0. A member written by Redisson before 3.21.1 may begin with any byte, but if it has 24 bytes, its ninth
+ * byte is 8.
+ * `deadlineOf(address)`: the deadline in an address, or the score if that is not a legal deadline; see `packAddress` in
+ * `message.ts`.
  */
 export const address = defineFragment({
   needs: [bytes],

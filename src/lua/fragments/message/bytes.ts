@@ -1,12 +1,11 @@
 import { defineFragment } from "../../fragment.ts";
 
 /**
- * Bytes are compared as numbers. Lua's `<` on strings is strcoll(3), and Redis takes the collation
- * from its environment.
+ * Compares bytes as numbers. Lua's `<` on strings uses strcoll(3), and Redis takes the collation from its environment.
  *
- * `wholeAt(bytes, from)`: the whole number in eight bytes, big-endian.
- * `compareBytes(a, i, b, j, count)`: negative, 0 or positive, as `count` bytes of `a` from `i` on are
- * below, equal to or above those of `b` from `j` on.
+ * `wholeAt(bytes, from)`: the whole number in eight big-endian bytes.
+ * `compareBytes(a, i, b, j, count)`: negative, 0 or positive, as `count` bytes of `a` from `i` on sort before, equal to
+ * or after those of `b` from `j` on. `count` has to be a multiple of 4.
  */
 export const bytes = defineFragment({
   lua: /* lua */ `

@@ -1,10 +1,10 @@
 import { defineFragment } from "../../fragment.ts";
 
 /**
- * The index of business keys: a HASH, key -> entry. An entry begins with the address of the delayed
- * message that has the key.
+ * The index of business keys is a HASH, key -> entry. An entry begins with the address of the delayed message that has
+ * the key.
  *
- * `ownKeys(keys, ids)`: those of the keys that lead to the message with the id at the same place.
+ * `ownKeys(keys, ids)`: the keys whose entries point to the message with the id at the same position.
  */
 export const ownKeys = defineFragment({
   keys: ["businessKeys"],

@@ -1,7 +1,7 @@
 import { defineFragment } from "../../fragment.ts";
 
 /**
- * `packAddress(deadline, member)`: the address of a member of ours, as an element of the order LIST; see
+ * `packAddress(deadline, member)`: the address of a member with an id of 16 bytes and a legal deadline; see
  * `packAddress` in `message.ts`.
  */
 export const packAddress = defineFragment({

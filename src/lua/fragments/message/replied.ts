@@ -2,10 +2,10 @@ import { defineFragment } from "../../fragment.ts";
 import { asNumber, type RawReply } from "../../reply.ts";
 
 /**
- * `replied(score)`: a deadline as a reply can carry it; {@link asDeadline} reads it.
+ * `replied(score)`: a deadline in a form that a reply can carry; {@link asDeadline} reads it.
  *
- * A Lua number becomes an integer of 64 bits in a reply: fractions are cut off, and what is larger wraps.
- * Nobody offers such a deadline, but a score is any double.
+ * Redis converts a Lua number in a reply to a 64-bit integer, which cuts fractions off and wraps larger numbers. No
+ * offer has such a deadline, but foreign writers may write any double as a score.
  */
 export const replied = defineFragment({
   lua: /* lua */ `
@@ -16,13 +16,13 @@ end
 `,
 });
 
-/** A deadline in a reply: an integer, or the text of any double. */
+/** Reads a deadline in a reply: an integer, or any double as text. */
 export function asDeadline(raw: RawReply | undefined): number {
   return asNumber(Buffer.isBuffer(raw) ? raw.toString().replace("inf", "Infinity") : raw);
 }
 
 /**
- * Deadlines are whole numbers below this (epoch ms). A score in the ZSET that somebody else wrote may be
- * any double; a message with a greater one is never due.
+ * The largest legal deadline (epoch ms). Foreign writers may write any double as a score; a message with a larger one
+ * is never due.
  */
 export const LAST_DEADLINE = 9e15;

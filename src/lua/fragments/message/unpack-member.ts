@@ -2,8 +2,8 @@ import { defineFragment } from "../../fragment.ts";
 import { keyOf } from "./key-of.ts";
 
 /**
- * `unpackMember(member)`: the id, the payload, the business key (or nil) and the trailer (or nil) of a ZSET
- * member, or nil if its layout is unknown. `message.ts` has the rule, and decides in the same way.
+ * `unpackMember(member)`: the id, the payload, the business key (or nil) and the trailer (or nil) of a ZSET member; nil
+ * if its layout is unknown. `message.ts` documents the layouts, and decides in the same way.
  */
 export const unpackMember = defineFragment({
   needs: [keyOf],

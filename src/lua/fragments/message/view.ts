@@ -1,8 +1,8 @@
 import { defineFragment } from "../../fragment.ts";
 
 /**
- * `view(from, to)`: elements `from` to `to` (from 0, inclusive) of the insertion order, which is the
- * compacted list and behind it the LIST.
+ * `view(from, to)`: the elements at positions `from` to `to` (from 0, inclusive) of the insertion order, which is the
+ * compacted list followed by the LIST.
  */
 export const view = defineFragment({
   keys: ["order", "compacted"],

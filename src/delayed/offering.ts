@@ -1,0 +1,37 @@
+import type { Outcome } from "../lua/delayed/offer-keyed.ts";
+import type { MessageHeaders } from "../queue/message/headers.ts";
+import type { MessageId } from "../queue/message/message.ts";
+
+/** The outcome of an offer. */
+export interface OfferResult {
+  /** Identifies the message from now on. */
+  readonly id: MessageId;
+  /** When the message is due: epoch milliseconds on the Redis server's clock. */
+  readonly deadline: number;
+  /**
+   * `"added"` for a new message. If the key already had a delayed message: `"rejected"` left that message, whose `id`
+   * and `deadline` these are; `"replaced"` put this one in its place; `"kept"` did too, but with the old deadline.
+   */
+  readonly outcome: Outcome;
+}
+
+/** When a message becomes due: in `delay` milliseconds, or at `deadline` (epoch ms). */
+export type Due = { readonly delay: number } | { readonly deadline: number };
+
+/** An encoded message on its way to Redis. */
+export interface Offering {
+  readonly payload: Buffer;
+  readonly due: Due;
+  readonly key?: string | undefined;
+  /** What to do if the key already has a delayed message. */
+  readonly rule?: "reject" | "replace" | "keep" | undefined;
+  /** With `rule: "replace"`: how long the key may wait altogether, in milliseconds. */
+  readonly maxWait?: number | undefined;
+  readonly headers?: MessageHeaders | undefined;
+  /** The bucket to write into the id. Defaults to a random one. */
+  readonly bucket?: number | undefined;
+  /** To a partition: the fact by which the caller chose it; see {@link Queue.run}. */
+  readonly knownFact?: string;
+  /** To a partition: receives the id once the offer may have been stored, so that another attempt uses it again. */
+  readonly sentAs?: { id?: Buffer };
+}

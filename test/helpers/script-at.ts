@@ -1,0 +1,24 @@
+import { defineFragment, type Fragment } from "../../src/lua/fragment.ts";
+import { clock } from "../../src/lua/fragments/clock.ts";
+import { defineScript, type Script } from "../../src/lua/script.ts";
+
+/** Returns a script that runs as if the server's clock showed `instant` (epoch ms, with fractions). */
+export function scriptAt<Key extends string, Arg extends string, Reply, Column extends string>(
+  instant: number,
+  script: Script<Key, Arg, Reply, Column>,
+): Script<Key, Arg, Reply, Column> {
+  const stopped = defineFragment({
+    lua: `local function clock() return ${Math.round(instant * 1000)} end`,
+  });
+  const swap = (fragment: Fragment): Fragment =>
+    fragment === clock ? stopped : { ...fragment, needs: swapAll(fragment.needs) };
+  const swapped = new Map<Fragment, Fragment>();
+  const swapAll = (fragments: readonly Fragment[]): Fragment[] =>
+    fragments.map((fragment) => {
+      const known = swapped.get(fragment) ?? swap(fragment);
+      swapped.set(fragment, known);
+      return known;
+    });
+  const { body, needs } = script.source;
+  return defineScript({ ...script, lua: body, needs: swapAll(needs) });
+}
