@@ -27,7 +27,7 @@ test("large messages make it small at once, down to a single one", () => {
   expect(size.count).toBe(4);
 });
 
-test("a read that brought nothing changes nothing", () => {
+test("an empty read changes nothing", () => {
   const size = new ReadSize();
   size.note(messages(1, MIB));
   size.note([]);

@@ -33,7 +33,7 @@ describe("an array", () => {
 });
 
 describe("a backoff", () => {
-  test("doubles up to an hour where nothing else is said", () => {
+  test("doubles up to an hour by default", () => {
     const seconds = pauses({ initial: 1_000 }, 14).map((pause = NaN) => pause / 1_000);
     expect(seconds).toEqual([1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_024, 2_048, 3_600, 3_600]);
   });
@@ -49,7 +49,7 @@ describe("a backoff", () => {
     expect(pauses(retry, expected.length)).toEqual(expected);
   });
 
-  test.each([0, 1])("from %d ms is a number however many attempts there were", (initial) => {
+  test.each([0, 1])("from %d ms is finite, however many attempts there were", (initial) => {
     const pause = checkRetry({ initial, factor: 1e6 }).pauseAfter(1_000_000, error);
     expect(pause).toBe(initial === 0 ? 0 : 3_600_000);
   });
@@ -122,7 +122,7 @@ describe("a function", () => {
     expect(() => ladder.pauseAfter(1, error)).toThrow(expected);
   });
 
-  test("must not be async, and then its rejection ends no process", async () => {
+  test("must not be async; its rejection does not end the process", async () => {
     const unhandled: unknown[] = [];
     const listener = (reason: unknown) => unhandled.push(reason);
     process.on("unhandledRejection", listener);
@@ -135,7 +135,7 @@ describe("a function", () => {
     expect(unhandled).toEqual([]);
   });
 
-  test("that throws is not hidden", () => {
+  test("that throws makes pauseAfter throw", () => {
     const ladder = checkRetry(() => {
       throw error;
     });
