@@ -64,7 +64,7 @@ export interface ReliableQueueOptions<T = unknown> extends ConsumerOptions<T> {
   readonly strict?: boolean;
 }
 
-/** The defaults, except that of `retry`, which is `DEFAULT_RETRY`. */
+/** The defaults, except those of `retry` (`DEFAULT_RETRY`) and `strict` (false). */
 export const RELIABLE_DEFAULTS = {
   group: "default",
   start: "0",

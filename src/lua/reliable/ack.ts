@@ -4,10 +4,10 @@ import { asFlags } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
 /**
- * Finishes deliveries; returns for each whether it was in flight for this consumer.
+ * Acknowledges entries; returns for each whether it was in flight for this consumer.
  *
- * An entry is deleted if no other group needs it any more. `own` (1 or 0): whether it is for this group only.
- * `heldCount`: about how many entries are in flight for the consumer. Sent a second time, it changes nothing, and
+ * An entry is deleted once no other group needs it. `own` (1 or 0): whether the entry is for this group only.
+ * `heldCount`: about how many entries the consumer has in flight. Sent a second time, the script changes nothing and
  * returns false for all.
  */
 export const ack = defineScript({
@@ -28,7 +28,7 @@ for i, id in ipairs(ids) do
   settled[i] = mine[id] and 1 or 0
   if mine[id] then
     done[#done + 1] = id
-    -- An id that comes twice is settled once.
+    -- Settle an id that comes twice only once.
     mine[id] = nil
   end
 end

@@ -7,10 +7,11 @@ import { asArray, asNumber, type RawReply } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
 /**
- * Counts a failed delivery, and leaves the message in flight for the consumer, which is to handle it again before it
- * reads another one; returns the entry that it has now, undefined if it was not in flight for the consumer.
+ * Counts a failed attempt and leaves the message in flight for this consumer, as a new entry. For strict order: the
+ * consumer handles it again before it reads another one. Returns the new entry, or undefined if the old one was not
+ * in flight for this consumer.
  *
- * `own` (1 or 0): whether the entry is for this group only. `reason`: why the delivery failed, which the message keeps.
+ * `own` (1 or 0): whether the entry is for this group only. `reason`: why the attempt failed; the message keeps it.
  */
 export const again = defineScript({
   name: "again",

@@ -3,12 +3,11 @@ import { asArray } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
 /**
- * Says that a consumer lives; returns the ids of the entries in flight for it, in their order: those behind
- * `after` (all, if it is empty), `limit` at most.
+ * Gives a sign of life for a consumer, which renews its leases. Returns the ids of the entries in flight for it, in
+ * order: up to `limit` ids behind `after`, or from the first one if `after` is empty.
  *
- * What keeps the consumer's leases is the time at which Redis has seen it last. An XCLAIM of an entry that it has
- * already refreshes that. If it has none it has no lease to keep, and nothing is written. A read that waits
- * does not refresh it on Redis 7.0.
+ * Redis records when it last saw a consumer. An XCLAIM of an entry that the consumer already has updates this, while
+ * a read that blocks does not on Redis 7.0. A consumer without entries has no lease to renew, so nothing is written.
  */
 export const beat = defineScript({
   name: "beat",
@@ -19,8 +18,8 @@ export const beat = defineScript({
 local found = inFlight(group, after == "" and "-" or "(" .. after, "+", limit, consumer)
 local ids = {}
 for i, row in ipairs(found) do ids[i] = row[1] end
--- From Redis 7.0 on an XCLAIM strikes out an entry whose data are gone, instead of claiming it. It is returned once
--- more all the same: a page that is not full is the last.
+-- One successful XCLAIM is enough. From Redis 7.0 on it removes an entry whose data are gone, and claims nothing.
+-- Such an id is returned all the same: a page that is not full would be taken for the last one.
 for _, id in ipairs(ids) do
   if redis.call("XCLAIM", stream, group, consumer, 0, id, "JUSTID")[1] then break end
 end

@@ -6,13 +6,13 @@ import { asFlags } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
 /**
- * Moves entries to the dead letters; returns for each whether it was in flight for this consumer.
+ * Makes messages dead letters; returns for each entry whether it was in flight for this consumer.
  *
- * `own` (1 or 0): whether the entry is for this group only. `reason`: what the dead letter says of it, and why the
- * last delivery failed. `heldCount`: about how many entries are in flight for the consumer.
+ * `own` (1 or 0): whether the entry is for this group only. `reason`: the reason of the dead letter and of its last
+ * failure. `heldCount`: about how many entries the consumer has in flight.
  *
- * An entry whose data are gone is only acknowledged: false. If Redis refuses to append a dead letter the
- * script fails, and those before it are buried.
+ * An entry whose data are gone is only acknowledged, and returns false. If Redis refuses to append a dead letter the
+ * script fails, and the entries before it are buried.
  */
 export const bury = defineScript({
   name: "bury",

@@ -7,11 +7,11 @@ export interface ConsumerInfo {
   readonly name: string;
   /** How many entries are in flight for it. */
   readonly inFlight: number;
-  /** Milliseconds since Redis has seen it last. */
+  /** Milliseconds since Redis last saw it. */
   readonly idle: number;
 }
 
-/** The consumers of a group; none where there is no such stream or group. */
+/** Returns the consumers of a group; none if the stream or the group is missing. */
 export const consumers = defineScript({
   name: "consumers",
   keys: ["stream"],

@@ -5,7 +5,7 @@ import { defineScript } from "../script.ts";
 /**
  * Renews the leases of entries; returns for each whether it is in flight for this consumer.
  *
- * It counts no delivery. From Redis 7.0 on an entry whose data are gone is struck out: false.
+ * It counts no delivery. From Redis 7.0 on, an entry whose data are gone is removed, and returns false.
  */
 export const extend = defineScript({
   name: "extend",

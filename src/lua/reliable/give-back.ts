@@ -5,15 +5,15 @@ import { asFlags } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
 /**
- * Makes entries ready once more, for this group only, and finishes the old ones; returns for each whether it was
- * in flight for this consumer. Redis cannot take a delivery back, so each is appended again.
+ * Makes messages ready again, for this group only; returns for each entry whether it was in flight for this consumer.
+ * Redis cannot undo a delivery, so the message is appended as a new entry and the old one is finished.
  *
  * `own` (1 or 0): whether the entry is for this group only. `counted` (1 or 0): whether the delivery counts as an
- * attempt, which has failed for `reason`; the message keeps that. `heldCount`: about how many entries are in flight for
- * the consumer.
+ * attempt that failed for `reason`; the message keeps the reason. `heldCount`: about how many entries the consumer
+ * has in flight.
  *
- * An entry whose data are gone is only acknowledged: false. If Redis refuses to append one the script fails, and
- * those before it have been given back.
+ * An entry whose data are gone is only acknowledged, and returns false. If Redis refuses to append an entry the
+ * script fails, and those before it have been given back.
  */
 export const giveBackEntries = defineScript({
   name: "give-back-entries",
@@ -30,7 +30,7 @@ for each row do
 end
 local now
 local settled, refused = settle(group, consumer, heldCount, ids, isOwn, function(entry, i)
-  -- It was read without being for us, and its acknowledgement was lost.
+  -- An entry for another group, whose acknowledgement was lost: it is only acknowledged.
   if entry.g and entry.g ~= group then return false end
   if failures[i] then
     now = now or clock()

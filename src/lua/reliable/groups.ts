@@ -2,7 +2,7 @@ import { groupNames } from "../fragments/stream/group-names.ts";
 import { asArray, asBuffer } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
-/** The names of the consumer groups of a stream; none where there is no stream. */
+/** Returns the names of a stream's consumer groups; none without a stream. */
 export const groups = defineScript({
   name: "groups",
   keys: ["stream"],

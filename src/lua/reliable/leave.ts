@@ -5,7 +5,7 @@ import { defineScript } from "../script.ts";
 /**
  * Removes a consumer that has nothing in flight; returns whether it is gone.
  *
- * Whatever a consumer has in flight would be lost with it: false, and it stays.
+ * A consumer with entries in flight stays, since Redis would drop them with it.
  */
 export const leave = defineScript({
   name: "leave",

@@ -3,8 +3,8 @@ import { asDeadline, LAST_DEADLINE, replied } from "../fragments/message/replied
 import { defineScript } from "../script.ts";
 
 /**
- * When the first of all delayed messages and retries is due, in epoch milliseconds; Infinity if that is beyond
- * all deadlines, or undefined.
+ * Returns when the first of all delayed messages and retries is due, in epoch milliseconds: Infinity beyond the last
+ * legal deadline, undefined if there are none.
  */
 export const nextDue = defineScript({
   name: "next-due",

@@ -2,11 +2,11 @@ import { asFlag } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
 /**
- * Makes a consumer group, and the stream with it, where they are missing; replies whether the group was made.
- * `start`: the id after which it begins, "0" (with the first entry) or "$" (with the next one). A group that is
- * there stays as it is.
+ * Creates a consumer group and its stream where they are missing; returns whether the group was created. A group that
+ * exists is not changed. `start`: the id behind which a new group begins, such as "0" for all entries or "$" for
+ * those to come.
  *
- * A new stream makes the queue reliable. So every process is told on `channel` to look again.
+ * A new stream makes the queue reliable, so a message on `channel` makes every process look again.
  */
 export const openGroup = defineScript({
   name: "open-group",
@@ -16,11 +16,11 @@ export const openGroup = defineScript({
 local isNew = redis.call("EXISTS", stream) == 0
 local made = redis.pcall("XGROUP", "CREATE", stream, group, start, "MKSTREAM")
 if made.err then
-  -- Redis 6.2 puts a minus in front.
+  -- Redis 6.2 begins the error with a minus.
   if made.err:find("^%-?BUSYGROUP") then return 0 end
   return made
 end
--- Who may not publish has made the group all the same; the others find the stream by themselves.
+-- A refused PUBLISH does no harm: the other processes find the stream by themselves.
 if isNew then redis.pcall("PUBLISH", channel, "0") end
 return 1
 `,

@@ -7,24 +7,23 @@ import { asFlag, asNumber, asRow } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
 export interface ReclaimReply {
-  /** How many entries are ready once more. */
+  /** How many messages are ready again. */
   readonly reclaimed: number;
-  /** How many are dead letters now. */
+  /** How many became dead letters. */
   readonly buried: number;
-  /** Whether the consumer has more. */
+  /** Whether the consumer has more in flight. */
   readonly isLeft: boolean;
 }
 
 /**
- * Takes a dead consumer's entries, `limit` at most, and makes them ready once more for this group; those that have
- * had `maxDeliveries` it buries. Each has failed once more: its consumer died. Removes the consumer when it has none
- * left.
+ * Takes up to `limit` entries from a dead consumer, and makes their messages ready again for this group. For each it
+ * counts a failed attempt: its consumer died. A message that has had `maxDeliveries` becomes a dead letter. Removes
+ * the consumer once it has nothing in flight.
  *
- * Redis must not have seen the consumer for `idle` milliseconds; otherwise it is alive, and keeps all that
- * it has.
+ * The consumer must have been silent for `idle` milliseconds. Otherwise it is alive, and nothing is done.
  *
- * Entries whose data are gone, or that are for another group, are only acknowledged, and not counted. If
- * Redis refuses to append one the script fails, and those before it have been reclaimed.
+ * Entries whose data are gone, or that are for another group, are only acknowledged and not counted. If Redis refuses
+ * to append an entry the script fails, and those before it have been reclaimed.
  */
 export const reclaim = defineScript({
   name: "reclaim",
@@ -54,7 +53,7 @@ local _, refused = finishWritten(group, ids, isOwn, function(entry, i)
   return appendEntry(entry)
 end)
 if refused then return refused end
--- Whatever a consumer has in flight is lost with it.
+-- Redis would drop what the consumer has in flight with it.
 local isLeft = #inFlight(group, "-", "+", 1, consumer) > 0
 if not isLeft then redis.call("XGROUP", "DELCONSUMER", stream, group, consumer) end
 return { reclaimed, buried, isLeft and 1 or 0 }

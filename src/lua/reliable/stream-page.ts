@@ -6,37 +6,38 @@ import { streamId } from "../fragments/stream/stream-id.ts";
 import { asArray, asBuffers, asNumber, asRow, asText, orNothing, type RawReply } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
-/** For whom an entry is in the stream. */
+/** A group that has not finished an entry. */
 export interface Claim {
-  /** The group; undefined where the stream has none yet. */
+  /** The group's name; undefined if the stream has no groups yet. */
   readonly group: string | undefined;
-  /** The consumer that has it in hand; undefined: it is ready. */
+  /** The consumer that it is in flight for; undefined if it is ready. */
   readonly consumer: string | undefined;
-  /** For how many milliseconds the consumer has had it, since its lease was last renewed. */
+  /** Milliseconds since the consumer got the entry or its lease was renewed. */
   readonly idle: number;
-  /** How often this entry was delivered. */
+  /** How often this entry was delivered to the group. */
   readonly deliveries: number;
 }
 
-/** An entry of the stream, and who is to have it still. */
+/** An entry of the stream, and the groups that still need it. */
 export interface ClaimedEntry {
   readonly entry: Entry;
-  /** Empty if every group has finished it. */
+  /** Empty if every group has finished the entry. */
   readonly claims: readonly Claim[];
 }
 
 /** Some entries of the stream. */
 export interface StreamPage {
   readonly entries: readonly ClaimedEntry[];
-  /** The entry behind which the next page begins; undefined after the last. */
+  /** The entry behind which the next page begins; undefined after the last page. */
   readonly next: string | undefined;
   /** How many groups the stream has. */
   readonly groupCount: number;
 }
 
 /**
- * The entries behind `after`, `limit` at most and about `maxBytes`, each with the groups that have not finished it. With
- * an address `wanted` or a business key `key`, only those of that message. Entries that are none of ours are left out.
+ * Returns up to `limit` entries and about `maxBytes` behind `after`, each with the groups that have not finished it.
+ * With an address `wanted` or a business key `key`, only those of that message. Entries in a foreign format are left
+ * out.
  */
 export const streamPage = defineScript({
   name: "stream-page",
@@ -45,12 +46,12 @@ export const streamPage = defineScript({
   needs: [entry, inFlight, info, keyOf, streamId],
   lua: /* lua */ `
 limit, maxBytes = tonumber(limit), tonumber(maxBytes)
--- Nothing is behind the greatest of all ids, and it may not be asked for.
+-- Redis refuses a range behind the greatest of all ids.
 local greatest = "18446744073709551615-18446744073709551615"
 local found, ids, seen, size, isMore = {}, {}, 0, 0, redis.call("EXISTS", stream) == 1
 local groups = isMore and redis.call("XINFO", "GROUPS", stream) or {}
 while isMore and seen < limit and size < maxBytes do
-  -- A few at a time, since each may be large: as many as there is probably room for.
+  -- Entries may be large. So read a few at a time: as many as probably fit.
   local room = seen == 0 and 2 or math.ceil((maxBytes - size) * seen / size)
   local count = math.min(10, limit - seen, room)
   local some = after == greatest and {}
@@ -69,17 +70,17 @@ while isMore and seen < limit and size < maxBytes do
   isMore = #some == count
 end
 for _, fields in ipairs(#ids > 0 and groups or {}) do
-  local group, held = infoOf(fields), {}
+  local group, rowOf = infoOf(fields), {}
   if group.pending > 0 then
     local all = 2 * #ids + 16
     local rows = inFlight(group.name, ids[1], ids[#ids], all)
-    for _, row in ipairs(rows) do held[row[1]] = row end
+    for _, row in ipairs(rows) do rowOf[row[1]] = row end
     for _, id in ipairs(#rows == all and ids or {}) do
-      held[id] = held[id] or inFlight(group.name, id, id, 1)[1]
+      rowOf[id] = rowOf[id] or inFlight(group.name, id, id, 1)[1]
     end
   end
   for _, row in ipairs(found) do
-    local claim = held[row[1]]
+    local claim = rowOf[row[1]]
     if row[4] and row[4] ~= group.name then claim = nil
     elseif claim then claim = { group.name, claim[2], claim[3], claim[4] }
     elseif compareIds(row[1], group["last-delivered-id"]) > 0 then claim = { group.name, false, 0, 0 } end

@@ -7,19 +7,19 @@ import { defineScript } from "../script.ts";
 export interface TakeOverReply {
   /** How many payloads became entries. */
   readonly moved: number;
-  /** Whether there are more. */
+  /** Whether the LIST holds more. */
   readonly areMore: boolean;
-  /** Whether the queue is plain: there is no stream, and this process makes none. Nothing was moved. */
+  /** Whether the queue is plain: there is no stream, and `makes` was 0. Nothing was moved. */
   readonly isPlain: boolean;
 }
 
 /**
- * Moves payloads from the head of the ready LIST to the stream of a reliable queue, in order: one for each row, which
- * brings the new message's id. Somebody who does not know the stream has pushed them. The deadline of
- * each is now. `makes` (1 or 0): whether to make the stream where there is none.
+ * Moves payloads from the head of the ready LIST to the stream of a reliable queue, in order. Programs that do not
+ * know the stream have pushed them. Each row has the id of one new message, whose deadline is now. `makes` (1 or 0):
+ * whether to create the stream if it is missing.
  *
- * Redis rolls nothing back, so payloads are appended before they are trimmed, and whether trimming is permitted is
- * tried first. What was appended before a refusal is trimmed, and the next run reports it.
+ * Redis rolls nothing back. So the script first checks that trimming is permitted, and appends payloads before it
+ * trims them. What was appended before a refusal is trimmed, and the next run reports the refusal.
  */
 export const takeOver = defineScript({
   name: "take-over",

@@ -5,10 +5,10 @@ import { asNumber } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
 /**
- * Deletes entries at the head of the stream that every group has finished, `limit` at most; returns how many.
+ * Deletes up to `limit` entries at the head of the stream that every group has finished; returns how many.
  *
- * The last group that finishes an entry deletes it. One that waited for a group which somebody has destroyed
- * since is left over, and this is for those. Without a group nothing is deleted: all is to come.
+ * Usually the last group that finishes an entry deletes it. But if a group is destroyed, nobody deletes the entries
+ * that only that group still needed. Without any group nothing is deleted: the first one is given everything.
  */
 export const trim = defineScript({
   name: "trim",

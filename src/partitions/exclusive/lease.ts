@@ -2,7 +2,7 @@ import { RedisError } from "../../errors.ts";
 import { hold, noteHold, releaseHold, renewHold } from "../../lua/partitions/hold.ts";
 import { popHeld } from "../../lua/partitions/pop-held.ts";
 import { inherit, type Inheritance } from "../../lua/partitions/inherit.ts";
-import type { Membership } from "../../reliable/group/settlements.ts";
+import type { Membership } from "../../reliable/group/consumer-name.ts";
 import type { Row, Script, ScriptArg } from "../../lua/script.ts";
 import type { QueueKeys } from "../../queue/keys.ts";
 import type { Work } from "../../redis/troubles.ts";

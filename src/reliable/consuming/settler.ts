@@ -14,7 +14,7 @@ interface Outcome {
  * Settles the deliveries of one handle as its options say.
  *
  * `ack`, `nack`, `reject` and `extend` serve the user's calls, and report failures to them. The other methods serve
- * handlers, whose settlements nobody awaits. They retry until Redis replies, never reject, and do nothing if the user's
+ * handlers, whose settlements nobody awaits: they retry as `PersistentSettlements` does, and do nothing if the user's
  * code has settled the delivery already.
  */
 export class Settler implements DeliveryHost {

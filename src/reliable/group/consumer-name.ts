@@ -1,5 +1,11 @@
 import { randomUUID } from "node:crypto";
 
+/** A consumer and its group. */
+export interface Membership {
+  readonly group: string;
+  readonly consumer: string;
+}
+
 /**
  * Returns a name for a new consumer of a group: `delayline:<visibility timeout in ms>:<uuid>`.
  *

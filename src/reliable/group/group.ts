@@ -10,7 +10,7 @@ import type { Connections } from "../../redis/connections.ts";
 import type { Troubles } from "../../redis/troubles.ts";
 import type { ServerClock } from "../../time/server-clock.ts";
 import { ClosedError } from "../../errors.ts";
-import { newConsumerName } from "./consumer-name.ts";
+import { newConsumerName, type Membership } from "./consumer-name.ts";
 import type { Held } from "./held.ts";
 import { HeldDeliveries } from "./held-deliveries.ts";
 import { Intake } from "./intake.ts";
@@ -18,7 +18,7 @@ import { LeaseKeeper } from "./lease-keeper.ts";
 import { PersistentSettlements } from "./persistent-settlements.ts";
 import { Reader } from "./reader.ts";
 import { ReclaimTask } from "./reclaim-task.ts";
-import { Settlements, type Membership } from "./settlements.ts";
+import { Settlements } from "./settlements.ts";
 
 /** Settings of a consumer group; all but `start` must be the same for all handles of the group in one process. */
 export interface GroupSettings {

@@ -4,8 +4,8 @@ import type { Entry } from "../../lua/fragments/stream/entry.ts";
  * One delivery that this process holds, as bytes.
  *
  * *Held* is this process's view, *in flight* is Redis's. A delivery is held from the moment when its entry was read
- * until Redis has replied what became of it: *settled* by this process, or *lost* to another consumer. A settlement
- * whose reply was lost leaves the delivery held, so it can be tried again.
+ * until it is *settled* by this process, or *lost*: Redis has replied that it is not in flight for this consumer. A
+ * settlement whose reply was lost leaves the delivery held, so it can be tried again.
  *
  * Usually a held entry is in flight for this process's consumer, and the other way round. `LeaseKeeper` finds and
  * repairs the differences.

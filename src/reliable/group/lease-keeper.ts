@@ -5,9 +5,9 @@ import type { Queue } from "../../queue/queue.ts";
 import type { Connections } from "../../redis/connections.ts";
 import type { Troubles, Work } from "../../redis/troubles.ts";
 import { DeadlineTimer } from "../../time/deadline-timer.ts";
+import type { Membership } from "./consumer-name.ts";
 import type { Held } from "./held.ts";
 import type { HeldDeliveries } from "./held-deliveries.ts";
-import type { Membership } from "./settlements.ts";
 
 /**
  * Keeps the leases of one consumer, and finds the deliveries that it has lost.

@@ -8,10 +8,10 @@ import type { Connections } from "../../redis/connections.ts";
 import type { Troubles, Work } from "../../redis/troubles.ts";
 import { Unblocking } from "../../redis/unblocking.ts";
 import { Pause } from "../../time/pause.ts";
+import type { Membership } from "./consumer-name.ts";
 import type { Held } from "./held.ts";
 import type { HeldDeliveries } from "./held-deliveries.ts";
 import type { Intake } from "./intake.ts";
-import type { Membership } from "./settlements.ts";
 import { ReadSize } from "./read-size.ts";
 import { StreamConnection } from "./stream-connection.ts";
 import { Suspects } from "./suspects.ts";
@@ -24,7 +24,7 @@ export interface ReaderHost {
   readonly remakeGroup: () => Promise<void>;
   /** Gives back entries whose reply was lost. No read may be under way. */
   readonly checkStrangers: () => Promise<void>;
-  /** Returns a delivery to the group that nobody here was given. Never rejects. */
+  /** Returns a delivery to the group that no waiter was given. Never rejects. */
   readonly release: (held: Held) => Promise<void>;
   /** Called with each new connection before anything is read on it. */
   readonly onConnected: OnConnected | undefined;
@@ -111,7 +111,7 @@ export class Reader {
     return this.#waiters.wait(max, options);
   }
 
-  /** Ends every wait with a `ClosedError`; resolves when all messages read for nobody have gone back. */
+  /** Ends every wait with a `ClosedError`; resolves when the messages left over have gone back. */
   async close(): Promise<void> {
     this.#unlisten();
     this.#waiters.close();
@@ -130,7 +130,7 @@ export class Reader {
       const isInVain = this.#waiters.waitingCount === 0 || this.#pauses.isPaused !== false;
       if (isInVain) this.#enter("unblocking");
     } else if (this.#mode === "resting") {
-      // No reply is under way that could bring the expired waiters a message.
+      // No reply is under way that could serve the expired waiters.
       this.#waiters.dismissExpired();
       if (!this.#mustRest || !this.#waiters.areThere) this.#wake();
     }

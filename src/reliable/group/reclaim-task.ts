@@ -8,8 +8,8 @@ import type { Queue } from "../../queue/queue.ts";
 import type { Connections } from "../../redis/connections.ts";
 import type { Troubles, Work } from "../../redis/troubles.ts";
 import { Pause } from "../../time/pause.ts";
+import type { Membership } from "./consumer-name.ts";
 import { ReclaimWatch } from "./reclaim-watch.ts";
-import type { Membership } from "./settlements.ts";
 
 /**
  * Returns to the group what its dead consumers had in flight. Every process of a group watches all the others.

@@ -8,14 +8,9 @@ import { retryLater } from "../../lua/reliable/retries/retry-later.ts";
 import type { Counters } from "../../observe/counters.ts";
 import type { Queue } from "../../queue/queue.ts";
 import { TurnBatch } from "../../queue/turn-batch.ts";
+import type { Membership } from "./consumer-name.ts";
 import type { Held } from "./held.ts";
 import type { HeldDeliveries } from "./held-deliveries.ts";
-
-/** A consumer and its group. */
-export interface Membership {
-  readonly group: string;
-  readonly consumer: string;
-}
 
 /**
  * Sends the settlements of one consumer to Redis. Those of one kind made in one turn of the event loop share a script.
@@ -89,7 +84,7 @@ export class Settlements {
     const args = { ...this.#args, ...rowOf(settlementOf(held)), reason: cut(failure, MAX_FAILURE) };
     let found: Entry | undefined;
     await held.settle(async () => {
-      found = await this.#queue.change("keep in hand in", again, args, { signal });
+      found = await this.#queue.change("keep a failed message of", again, args, { signal });
       if (found !== undefined) this.#queue.counters.retried++;
       return found !== undefined;
     });

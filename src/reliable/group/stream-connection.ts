@@ -1,7 +1,7 @@
 import { unpackEntry, type Entry } from "../../lua/fragments/stream/entry.ts";
 import { BlockingClient, type OnConnected } from "../../redis/blocking-client.ts";
 import type { Connections } from "../../redis/connections.ts";
-import type { Membership } from "./settlements.ts";
+import type { Membership } from "./consumer-name.ts";
 
 /** An entry that was read; one in a foreign format as its fields and values. */
 export type Read = Entry | { readonly entryId: string; readonly fields: readonly Buffer[] };

@@ -6,8 +6,8 @@ import { newLine } from "../../helpers/delayline.ts";
 import { newRedis, uniqueName } from "../../helpers/redis.ts";
 
 /*
- * Every method of a reliable queue, of its deliveries and of its dead letters refuses what it cannot use, before
- * anything is sent. What it has of a delayed queue is tried there.
+ * Every method of a reliable queue, of its deliveries and of its dead letters refuses illegal arguments before it sends
+ * anything. The tests of the delayed queue cover the inherited methods.
  */
 
 const NOT_OPTIONS = [null, "x", 7, { sginal: undefined }, { signal: 5 }, { signal: null }];
@@ -32,7 +32,7 @@ const NOT_SUBSCRIBE = [
 
 type Calls = readonly (readonly unknown[])[];
 
-/** For each method: arguments, none of which it can use. */
+/** Illegal arguments for each method. */
 const OF_QUEUE: Readonly<Record<string, Calls>> = {
   offer: [
     ...[undefined, ...NOT_DURATIONS].map((delay) => ["x", delay]),
@@ -124,13 +124,13 @@ const methodsOf = (prototype: object) =>
     .map(([name]) => name)
     .toSorted();
 
-test("every method is tried here", () => {
+test("every method is tested here", () => {
   expect(methodsOf(ReliableQueue.prototype)).toEqual(Object.keys(OF_QUEUE).toSorted());
   expect(methodsOf(Delivery.prototype)).toEqual(Object.keys(OF_DELIVERY).toSorted());
   expect(methodsOf(DeadLetters.prototype)).toEqual(Object.keys(OF_DEAD_LETTERS).toSorted());
 });
 
-/** Calls a method with each of these, and expects a clear error, and that nothing was sent. */
+/** Calls a method with each of these arguments. Expects clear errors, and that nothing is sent. */
 async function expectRefused(target: object, method: string, calls: Calls): Promise<void> {
   const sent = vi.spyOn(Redis.prototype, "sendCommand");
   for (const args of calls) {
@@ -143,7 +143,7 @@ async function expectRefused(target: object, method: string, calls: Calls): Prom
     expect(isRefused, what).toBe(true);
     expect(String(outcome), what).toMatch(/ must /);
   }
-  // The heartbeats of the connections go on, and a consumer's beats.
+  // Heartbeats of connections and beats of consumers go on.
   const names = sent.mock.calls.map(([{ name }]) => name);
   expect(names.filter((name) => name !== "time" && name !== "evalsha")).toEqual([]);
   sent.mockRestore();
@@ -166,7 +166,7 @@ describe("a delivery", () => {
     await queue.offer("there", 0);
     const delivery = await queue.take();
     await expectRefused(delivery, method, calls);
-    // It is in hand still.
+    // It is still held.
     expect(await delivery.ack()).toBe(true);
   });
 });

@@ -10,14 +10,14 @@ import { newRedis, uniqueName } from "../../helpers/redis.ts";
 /** Milliseconds. */
 const timeouts = { callTimeout: 500, closeTimeout: 500 };
 
-/** Closes a client that cannot settle what it has in hand. */
+/** Closes a client that cannot settle the deliveries that it holds. */
 async function expectToClose(line: Delayline): Promise<void> {
   let isClosed = false;
   void line.close().then(() => (isClosed = true));
   await eventually(() => isClosed);
 }
 
-test("close() ends in time though Redis is away, and a handler's ack with it", async () => {
+test("close() and a handler's ack end in time while Redis is away", async () => {
   const server = await startOwnServer();
   const line = newLineThatMayFail({ redis: server.url, ...timeouts });
   const queue = line.getReliableQueue<string>(uniqueName("away"));
@@ -33,7 +33,7 @@ test("close() ends in time though Redis is away, and a handler's ack with it", a
   await expectToClose(line);
 });
 
-test("close() ends in time though Redis refuses to take a message back", async () => {
+test("close() ends in time although Redis refuses to take a message back", async () => {
   const server = await startOwnServer();
   const name = uniqueName("refused");
   const admin = newRedis(server.url);
@@ -48,7 +48,7 @@ test("close() ends in time though Redis refuses to take a message back", async (
     .xadd(stream, "*", ...entry, "n", 2, "d", 1)
     .exec();
   await admin.call("ACL", "SETUSER", "default", "-xadd");
-  // The other one's consumers have died: it waits until it can be handed out alone, and then nobody waits for it.
+  // The other message is a suspect. It waits until nothing else is held; by then nobody waits for it.
   expect(await queue.takeMany({ max: 2 })).toHaveLength(1);
   await eventually(() => line.errors.length > 0);
   await expectToClose(line);

@@ -15,7 +15,7 @@ import { newRedis, uniqueName } from "../../helpers/redis.ts";
 let name: string;
 let line: TestLine;
 let queue: ReliableQueue<string>;
-/** Of another client. What comes here soon did not come by the end of a lease, which is 30 s away. */
+/** A queue of another client. What arrives here soon did not wait for the end of a lease of 30 s. */
 let other: ReliableQueue<string>;
 
 beforeEach(() => {
@@ -31,7 +31,7 @@ function leaveRunning(): void {
   queue = line.getReliableQueue(name);
 }
 
-/** What the other client gets at once, by payload: the attempt. */
+/** The attempts of what the other client gets at once, by payload. */
 async function takenByOther(count: number): Promise<Record<string, number>> {
   const taken: Delivery<string>[] = [];
   while (taken.length < count) {
@@ -54,7 +54,7 @@ describe.each(["subscription", "client"])("close() of the %s", (what) => {
       ? (options?: { timeout: number }) => line.close(options)
       : (options?: { timeout: number }) => subscription.close(options);
 
-  test("waits for handlers, whose acks are settled, and takes no more", async () => {
+  test("waits for the handlers and their acks, and takes no more", async () => {
     const gate = new Gate();
     const started: string[] = [];
     const signals: AbortSignal[] = [];
@@ -78,7 +78,7 @@ describe.each(["subscription", "client"])("close() of the %s", (what) => {
     expect(await newRedis().xlen(queueKeys(name).stream)).toBe(0);
   });
 
-  test("with a timeout: what is in hand goes to others at once, and a begun delivery counts", async () => {
+  test("with a timeout: held messages go to others at once, and a delivery that was begun counts", async () => {
     leaveRunning();
     const gate = new Gate();
     const started: string[] = [];
@@ -89,7 +89,7 @@ describe.each(["subscription", "client"])("close() of the %s", (what) => {
         await gate.opened;
         outcomes.push(await delivery.ack());
       },
-      // The third waits for the second, and is not begun.
+      // The third waits for the second, and does not begin.
       { concurrency: 3, orderBy: (payload) => payload.slice(0, 1) },
     );
     await offer("a1", "b1", "b2");
@@ -103,7 +103,7 @@ describe.each(["subscription", "client"])("close() of the %s", (what) => {
     gate.open();
     await eventually(() => outcomes.length === 2);
     expect(outcomes).toEqual([false, false]);
-    // The one that waited is not begun after that.
+    // The waiting one does not begin after that.
     await subscription.close();
     expect(started).toEqual(["a1", "b1"]);
   });
@@ -113,7 +113,7 @@ describe.each(["subscription", "client"])("close() of the %s", (what) => {
     const subscription = queue.subscribe(
       async (payload, { signal }) => {
         started.push(payload);
-        // What the platform throws has the reason as its cause.
+        // The platform's own error has the reason as its cause.
         if (payload === "slept") await sleep(60_000, undefined, { signal });
         await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
         signal.throwIfAborted();
@@ -152,7 +152,7 @@ describe.each(["subscription", "client"])("close() of the %s", (what) => {
   });
 });
 
-test("close() of the client gives back what is in the user's hands, and tells its signal", async () => {
+test("close() of the client gives back deliveries taken by hand, and aborts their signals", async () => {
   await offer("a", "b");
   const [a, b] = (await queue.takeMany({ max: 2 })) as [Delivery<string>, Delivery<string>];
   const acking = a.ack();
@@ -161,12 +161,12 @@ test("close() of the client gives back what is in the user's hands, and tells it
   expect(b.signal.aborted).toBe(true);
   expect(await b.ack()).toBe(false);
   expect(await takenByOther(1)).toEqual({ b: 2 });
-  // Its name has left the group.
+  // The consumer has left the group.
   const consumers = (await newRedis().xinfo("CONSUMERS", queueKeys(name).stream, "default")) as [];
   expect(consumers.length).toBe(1);
 });
 
-test("in its last attempt what is in the user's hands becomes a dead letter at close", async () => {
+test("close() makes a delivery taken by hand a dead letter if it was the last attempt", async () => {
   const once = line.getReliableQueue<string>(name, { group: "once", maxDeliveries: 1 });
   await once.offer("x", 0);
   const delivery = await once.take();
@@ -187,7 +187,7 @@ test("close() waits for the body of a for await loop, whose ack counts, and ends
     }
   })();
   await offer("a", "b");
-  // Not before: what Redis has handed out may be on its way still.
+  // Not earlier: a message that Redis has handed out may still be on its way.
   await eventually(() => hasBegun);
   let isClosed = false;
   const closing = line.close().then(() => (isClosed = true));
@@ -199,7 +199,7 @@ test("close() waits for the body of a for await loop, whose ack counts, and ends
   expect(outcomes).toEqual([true]);
 });
 
-test("waits end, and a closed queue refuses; a message that arrives at that moment is not lost", async () => {
+test("close() ends waits and later calls; a message that arrives at that moment is not lost", async () => {
   const takes = Array.from({ length: 20 }, () => queue.take());
   const outcomes = Promise.allSettled(takes);
   await other.offer("x", 0);
@@ -209,7 +209,7 @@ test("waits end, and a closed queue refuses; a message that arrives at that mome
     if (outcome.status === "fulfilled") fulfilled.push(outcome.value);
     else expect(outcome.reason).toBeInstanceOf(ClosedError);
   }
-  // Whoever got it had it in hand when the client closed.
+  // The waiting call got it before the client closed.
   expect(await takenByOther(1)).toEqual({ x: fulfilled.length + 1 });
   await expect(queue.take()).rejects.toThrow(ClosedError);
   await expect(queue.poll()).rejects.toThrow(ClosedError);
@@ -223,7 +223,7 @@ test("waits end, and a closed queue refuses; a message that arrives at that mome
   for await (const delivery of queue) throw new Error(`took ${delivery.payload}`);
 });
 
-test("a subscription that is closed leaves the others of its client at work", async () => {
+test("closing a subscription leaves the others of its client running", async () => {
   const seen: string[] = [];
   const first = queue.subscribe((payload) => seen.push(`first ${payload}`));
   await first.close();

@@ -13,13 +13,13 @@ const keyOf = (n: number) => `${n % 5}`;
 const readyNow = (payloads: readonly number[]) =>
   payloads.map((payload) => ({ payload, delay: 0 }));
 
-/** Waits until so many entries are in the stream. */
+/** Waits until the stream has so many entries. */
 async function readyCount(name: string, count: number): Promise<void> {
   const redis = newRedis();
   await eventually(async () => (await redis.xlen(queueKeys(name).stream)) === count);
 }
 
-test("a thousand messages, each handled once, as many at once as it says", async () => {
+test("a thousand messages are handled once each, by as many handlers at once as concurrency says", async () => {
   const name = uniqueName();
   const queue = newLine().getReliableQueue<number>(name);
   const seen: number[] = [];
@@ -40,7 +40,7 @@ test("a thousand messages, each handled once, as many at once as it says", async
   expect(await newRedis().xlen(queueKeys(name).stream)).toBe(0);
 });
 
-test("no more is in hand than handlers run", async () => {
+test("holds no more messages than handlers run", async () => {
   const name = uniqueName();
   const queue = newLine().getReliableQueue<number>(name);
   const gate = new Gate();
@@ -56,7 +56,7 @@ test("no more is in hand than handlers run", async () => {
 });
 
 describe("poll", () => {
-  test("returns what is there, and does not wait", async () => {
+  test("returns what is there without waiting", async () => {
     const name = uniqueName();
     const queue = newLine().getReliableQueue<string>(name);
     expect(await queue.poll()).toBeUndefined();
@@ -68,14 +68,14 @@ describe("poll", () => {
     await delivery?.ack();
   });
 
-  test("waits as long as it is told", async () => {
+  test("waits for the timeout", async () => {
     const queue = newLine().getReliableQueue<string>(uniqueName());
     await queue.poll();
     const startedAt = performance.now();
     expect(await queue.poll(200)).toBeUndefined();
     const took = performance.now() - startedAt;
     expect(took).toBeGreaterThan(195);
-    // Not until the end of a block, 5 s; a busy machine takes longer.
+    // Much earlier than the end of a block, even on a busy machine.
     expect(took).toBeLessThan(4_000);
     const polling = queue.poll(40_000);
     await queue.offer("x", 20);
@@ -84,7 +84,7 @@ describe("poll", () => {
     await delivery?.ack();
   });
 
-  test("in parallel each message is taken once", async () => {
+  test("concurrent calls take each message once", async () => {
     const name = uniqueName();
     const queues = [newLine(), newLine()].map((line) => line.getReliableQueue<number>(name));
     const [first] = queues as [(typeof queues)[0]];
@@ -99,7 +99,7 @@ describe("poll", () => {
   });
 });
 
-test("takeMany takes what is there, up to max, and none if nothing comes in time", async () => {
+test("takeMany takes what is there, up to max, or nothing if none came in time", async () => {
   const name = uniqueName();
   const queue = newLine().getReliableQueue<number>(name);
   expect(await queue.takeMany({ max: 5, timeout: 20 })).toEqual([]);
@@ -109,7 +109,7 @@ test("takeMany takes what is there, up to max, and none if nothing comes in time
   expect(some.map(({ payload }) => payload)).toEqual([0, 1, 2, 3, 4]);
   const others = await queue.takeMany({ max: 5, timeout: 0 });
   expect(others.map(({ payload }) => payload)).toEqual([5, 6]);
-  // Each is settled by itself.
+  // Each delivery is settled by itself.
   const [first, second, ...rest] = [...some, ...others] as [
     Delivery<number>,
     Delivery<number>,
@@ -128,7 +128,7 @@ test("takeMany takes what is there, up to max, and none if nothing comes in time
 });
 
 describe("subscribeBatch", () => {
-  test("what the handler has not settled is acknowledged when it returns", async () => {
+  test("acknowledges what the handler has not settled when it returns", async () => {
     const name = uniqueName();
     const queue = newLine().getReliableQueue<number>(name);
     await queue.offerMany(readyNow(upTo(25)));
@@ -147,7 +147,7 @@ describe("subscribeBatch", () => {
     expect(await queue.size()).toBe(1);
   });
 
-  test("if it throws those that it has not settled are retried, and its error is told once", async () => {
+  test("retries what the handler has not settled if it throws, and reports the error once", async () => {
     const line = newLine();
     const queue = line.getReliableQueue<number>(uniqueName(), { retry: [0], maxDeliveries: 2 });
     const attempts: number[] = [];
@@ -170,7 +170,7 @@ describe("subscribeBatch", () => {
 });
 
 describe("orderBy", () => {
-  test("of one key never two at once, and in order; different keys run side by side", async () => {
+  test("messages of one lane run one by one, in order; different lanes run side by side", async () => {
     const queue = newLine().getReliableQueue<number>(uniqueName());
     const running = new Map<string, number>();
     const seen = new Map<string, number[]>();
@@ -195,7 +195,7 @@ describe("orderBy", () => {
     for (const some of seen.values()) expect(some).toEqual(some.toSorted((a, b) => a - b));
   });
 
-  test("may use the delivery, and no key is no order; what it throws is the handler's failure", async () => {
+  test("may use the delivery; undefined means no order; an error of orderBy fails the handler", async () => {
     const line = newLineThatMayFail();
     const queue = line.getReliableQueue<string>(uniqueName(), { maxDeliveries: 1 });
     let count = 0;
@@ -234,7 +234,7 @@ describe("route", () => {
     expect([...subscription.unknown]).toEqual([]);
   });
 
-  test("what a route's handler throws is retried", async () => {
+  test("a message is retried if the route's handler throws", async () => {
     const queue = newLineThatMayFail().getReliableQueue<number>(uniqueName(), { retry: [0] });
     const attempts: number[] = [];
     queue.route({
@@ -309,7 +309,7 @@ describe("for await", () => {
     await queue.offer("slow", 0);
     let left: Delivery<string> | undefined;
     for await (const delivery of queue) {
-      // Three visibility timeouts long nobody else gets it.
+      // For three visibility timeouts nobody else gets it.
       expect(await other.poll(1800)).toBeUndefined();
       expect(delivery.signal.aborted).toBe(false);
       left = delivery;
@@ -321,7 +321,7 @@ describe("for await", () => {
     await again?.ack();
   });
 
-  test("one that is not settled in its body comes back though the loop goes on", async () => {
+  test("a delivery that its body did not settle comes back while the loop goes on", async () => {
     const queue = newLine().getReliableQueue<string>(uniqueName(), { visibilityTimeout: 100 });
     await queue.offer("x", 0);
     const attempts: number[] = [];

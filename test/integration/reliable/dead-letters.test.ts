@@ -27,7 +27,7 @@ beforeEach(async () => {
   }
 });
 
-/** What one process has of the queue. */
+/** One process and its handle of the queue. */
 function open() {
   const parts = newReliableParts(name);
   const payloads = new Payloads<unknown>(parts.queue, queueSettings({ codec: "json" }));
@@ -47,7 +47,7 @@ interface Death {
 /** A message as it is in Redis. */
 const newAddress = (stamp = 1) => packAddress(1000, createId(stamp));
 
-/** Lets a message die; returns its id. */
+/** Makes a message a dead letter; returns its id. */
 async function die(
   address: Buffer,
   { payload = '"payload"', trailer, group = "billing" }: Death = {},
@@ -75,10 +75,10 @@ async function dieMany(count: number): Promise<MessageId[]> {
   return await Promise.all(addresses.map((address, i) => die(address, { payload: String(i) })));
 }
 
-/** The names of what waits for a retry. */
+/** The names of the retries. */
 const waiting = async () => await redis.zcard(keys.retries);
 
-test("250 letters: their size, and their messages, which stay, oldest first", async () => {
+test("reads 250 letters, oldest first, and leaves them", async () => {
   const { letters } = open();
   expect(await letters.size()).toBe(0);
   expect(await collect(letters)).toEqual([]);
@@ -93,7 +93,7 @@ test("250 letters: their size, and their messages, which stay, oldest first", as
   expect(await letters.clear()).toBe(0);
 });
 
-test("a letter has all that is known of its message", async () => {
+test("a letter has everything that is known of its message", async () => {
   const { letters, errors } = open();
   const headers = { traceparent: "00-1" };
   const failures = [{ attempt: 5, at: 1_760_000_000_123, reason: "busy" }];
@@ -137,7 +137,7 @@ test("large letters come a few at a time", async () => {
   expect(rows()).toBe(13);
 });
 
-test("redrive all of 250: they wait for a retry, and only they", async () => {
+test("redrives all of 250 letters: they are retrying, and nothing else is", async () => {
   const { letters, retries } = open();
   const ids = await dieMany(250);
   expect(await letters.redrive("all", { delay: 60_000 })).toBe(250);
@@ -149,7 +149,7 @@ test("redrive all of 250: they wait for a retry, and only they", async () => {
   expect(await letters.redrive("all")).toBe(0);
 });
 
-test("redrive the last of 250 by its id; the others stay", async () => {
+test("redrives the last of 250 letters by its id; the others stay", async () => {
   const { letters, retries } = open();
   const ids = await dieMany(250);
   const last = ids[249] as MessageId;
@@ -159,7 +159,7 @@ test("redrive the last of 250 by its id; the others stay", async () => {
   expect((await retries.get(last))?.deadline).toBeLessThanOrEqual(Date.now() + 1000);
 });
 
-test("remove the last of 250; nobody can redrive it then", async () => {
+test("removes the last of 250 letters; nobody can redrive it then", async () => {
   const { letters } = open();
   const ids = await dieMany(250);
   const last = ids[249] as MessageId;
@@ -169,7 +169,7 @@ test("remove the last of 250; nobody can redrive it then", async () => {
   expect(await letters.size()).toBe(249);
 });
 
-test("what dies again while all are redriven is left for the next time", async () => {
+test("a message that dies again while all are redriven stays for the next call", async () => {
   const { letters } = open();
   await dieMany(250);
   const dying: Promise<unknown>[] = [];
@@ -180,7 +180,7 @@ test("what dies again while all are redriven is left for the next time", async (
   expect(await letters.size()).toBe(260);
 });
 
-test("a message that died in two groups is redriven to both, and only to them", async () => {
+test("a message that died in two groups is redriven to these two only", async () => {
   const { letters, retries } = open();
   await redis.xgroup("CREATE", keys.stream, "third", "$");
   const address = newAddress();
@@ -207,7 +207,7 @@ test("a message that died in two groups is removed from both", async () => {
   expect(await letters.size()).toBe(0);
 });
 
-test("a redriven message has its key and its headers, but does not occupy the key", async () => {
+test("a redriven message keeps its key and headers, but does not occupy the key", async () => {
   const { letters, retries, delayed } = open();
   const headers = { a: "1" };
   const id = await die(newAddress(), { trailer: packTrailer({ key: "order:42", headers }) });
@@ -220,7 +220,7 @@ test("a redriven message has its key and its headers, but does not occupy the ke
   expect(await retries.size()).toBe(2);
 });
 
-test("what somebody else wrote is listed, left alone by redrive, and can be removed", async () => {
+test("a foreign letter is listed, is not redriven, and can be removed", async () => {
   const { letters } = open();
   await redis.xadd(keys.dead, "5-1", "some", "thing", "p", "1");
   await redis.xadd(keys.dead, "6-0", "a", "\u0000", "n", "many");
@@ -245,12 +245,12 @@ test("what somebody else wrote is listed, left alone by redrive, and can be remo
   expect(await letters.clear()).toBe(2);
 });
 
-test("redriven by one client while another removes: each letter is somewhere, and once", async () => {
+test("while one client redrives and another removes, each letter is in one place", async () => {
   const [one, other] = [open(), open()];
   const ids = await dieMany(250);
   const removed: MessageId[] = [];
   let redriving: Promise<number> | undefined;
-  // From the end, where the other one comes last.
+  // From the end: the other client comes to these last.
   for (const [i, id] of ids.toReversed().entries()) {
     if (i === 5) redriving = one.letters.redrive("all", { delay: 60_000 });
     if (await other.letters.remove(id)) removed.push(id);
@@ -263,7 +263,7 @@ test("redriven by one client while another removes: each letter is somewhere, an
   expect(left.toSorted()).toEqual(removed.toSorted());
 });
 
-test("a key of another type: the calls reject, without a payload, and change nothing", async () => {
+test("with a key of another type the calls reject without a payload, and change nothing", async () => {
   const { letters } = open();
   await redis.set(keys.dead, "secret");
   const id = messageIdAt(newAddress());
@@ -312,7 +312,7 @@ test("a closed queue refuses", async () => {
   }
 });
 
-test("what cannot be used is refused, and nothing changes", async () => {
+test("illegal arguments are refused, and nothing changes", async () => {
   const { letters } = open();
   const id = await die(newAddress());
   const bad: [call: () => Promise<unknown>, message: RegExp][] = [
@@ -343,7 +343,7 @@ test("what cannot be used is refused, and nothing changes", async () => {
   expect(await waiting()).toBe(0);
 });
 
-/** Counts the runs of a script from now on. */
+/** Counts the runs of a script from here on. */
 function runsOf(script: string, then = () => {}): () => number {
   let count = 0;
   const onRun = (run: unknown) => {

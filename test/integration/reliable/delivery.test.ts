@@ -9,13 +9,13 @@ import { eventually } from "../../helpers/eventually.ts";
 import { startOwnServer } from "../../helpers/own-server.ts";
 import { newRedis, uniqueName } from "../../helpers/redis.ts";
 
-/** Waits until so many messages wait for a retry. */
+/** Waits until so many messages are retrying. */
 async function untilRetrying(name: string, count: number): Promise<void> {
   const redis = newRedis();
   await eventually(async () => (await redis.zcard(queueKeys(name).retries)) === count);
 }
 
-/** Nothing is left of a queue: neither ready, in flight, retrying, delayed nor dead. */
+/** Expects an empty queue: nothing ready, in flight, retrying, delayed or dead. */
 async function expectNothingLeft(name: string): Promise<void> {
   const { stream, retries, retrying, dead, timeouts } = queueKeys(name);
   const redis = newRedis();
@@ -24,7 +24,7 @@ async function expectNothingLeft(name: string): Promise<void> {
   expect(await redis.xlen(dead)).toBe(0);
 }
 
-test("a delivery carries what was offered, and an acknowledged message is gone", async () => {
+test("a delivery has what was offered, and an acknowledged message is gone", async () => {
   const name = uniqueName();
   const queue = newLine().getReliableQueue<number>(name);
   const { id } = await queue.offer(1, 20, { key: "k:1", headers: { a: "b" } });
@@ -40,7 +40,7 @@ test("a delivery carries what was offered, and an acknowledged message is gone",
   await bare.ack();
 });
 
-test("the id stays, and the attempt grows, after nack, throw and an expired lease; a redrive begins anew", async () => {
+test("after a nack, a throw and an expired lease the id stays and the attempt grows; a redrive starts at 1 again", async () => {
   const name = uniqueName();
   const line = newLineThatMayFail();
   const options = { retry: [0], visibilityTimeout: 1000, maxDeliveries: 5 };
@@ -51,7 +51,7 @@ test("the id stays, and the attempt grows, after nack, throw and an expired leas
   const first = await queue.take();
   expect(await first.nack()).toBe(true);
   const second = await queue.take();
-  // Nobody settles the second: it expires.
+  // Nobody settles the second delivery: its lease ends.
   const third = await queue.take();
   await third.nack({ delay: 10, reason: "again" });
   const seen: Delivery<string>[] = [first, second, third];
@@ -75,7 +75,7 @@ test("the id stays, and the attempt grows, after nack, throw and an expired leas
   await expectNothingLeft(name);
 });
 
-test("what was settled is settled: every further word is false, and changes nothing", async () => {
+test("once a delivery is settled, further settlements return false and change nothing", async () => {
   const name = uniqueName();
   const queue = newLine().getReliableQueue<string>(name);
   const settle = [
@@ -95,7 +95,7 @@ test("what was settled is settled: every further word is false, and changes noth
   expect(await newRedis().xlen(queueKeys(name).stream)).toBe(0);
 });
 
-test("of two settlements at once one is true", async () => {
+test("of two settlements at once one returns true", async () => {
   const queue = newLine().getReliableQueue<string>(uniqueName());
   await queue.offer("x", 0);
   const delivery = await queue.take();
@@ -104,7 +104,7 @@ test("of two settlements at once one is true", async () => {
   expect(await queue.deadLetters.size()).toBe(0);
 });
 
-test("after a nack in a handler neither its return nor a throw changes anything", async () => {
+test("after a nack in a handler, neither its return nor a throw changes anything", async () => {
   const [name, line] = [uniqueName(), newLineThatMayFail()];
   const queue = line.getReliableQueue<"returns" | "throws">(name, { maxDeliveries: 2 });
   const seen: string[] = [];
@@ -119,14 +119,14 @@ test("after a nack in a handler neither its return nor a throw changes anything"
   await queue.offer("returns", 0);
   await queue.offer("throws", 0);
   await untilRetrying(name, 2);
-  // Its own error is told all the same.
+  // The handler's error is still reported.
   await eventually(() => line.errors.length === 1);
   expect(seen.toSorted()).toEqual(["returns 1", "throws 1"]);
   const next = (await queue.nextDeadline()) ?? 0;
   expect(next - (await line.serverTime())).toBeGreaterThan(50_000);
 });
 
-test("a nack that is not awaited counts before the return of its handler", async () => {
+test("a nack that is not awaited wins over the return of its handler", async () => {
   const name = uniqueName();
   const queue = newLine().getReliableQueue<string>(name);
   queue.subscribe((_, delivery) => void delivery.nack({ delay: 60_000 }));
@@ -134,7 +134,7 @@ test("a nack that is not awaited counts before the return of its handler", async
   await untilRetrying(name, 1);
 });
 
-test("an ack in a handler stands, though the handler throws afterwards", async () => {
+test("an ack in a handler stands even if the handler throws afterwards", async () => {
   const name = uniqueName();
   const line = newLineThatMayFail();
   const queue = line.getReliableQueue<string>(name, { maxDeliveries: 1 });
@@ -147,7 +147,7 @@ test("an ack in a handler stands, though the handler throws afterwards", async (
   await expectNothingLeft(name);
 });
 
-test("a delivery that nobody settles comes back after the visibility timeout, and its ack is false", async () => {
+test("an unsettled delivery comes back after the visibility timeout, and its ack returns false", async () => {
   const line = newLine();
   const queue = line.getReliableQueue<string>(uniqueName(), { visibilityTimeout: 300 });
   const { id } = await queue.offer("x", 0);
@@ -164,7 +164,7 @@ test("a delivery that nobody settles comes back after the visibility timeout, an
   expect(await second.ack()).toBe(true);
 });
 
-test("maxDeliveries bounds the deliveries that nobody settles, too", async () => {
+test("maxDeliveries also limits deliveries that nobody settles", async () => {
   const queue = newLine().getReliableQueue<string>(uniqueName(), {
     visibilityTimeout: 100,
     maxDeliveries: 2,
@@ -188,7 +188,7 @@ test("an extended delivery stays, in this process and for others", async () => {
   await queue.offer("x", 0);
   const delivery = await queue.take();
   expect(await delivery.extend(60_000)).toBe(true);
-  // It lasts as long as the process beats; so far is known.
+  // The lease lasts as long as the process beats; this is the end without a further beat.
   expect(delivery.deadline - (await line.serverTime())).toBeLessThanOrEqual(1010);
   expect(await other.poll(2000)).toBeUndefined();
   expect(delivery.signal.aborted).toBe(false);
@@ -207,7 +207,7 @@ test("an extension may be shorter than the visibility timeout", async () => {
   await again.ack();
 });
 
-test("a lease that another took: the signal is aborted, every word is false", async () => {
+test("when another consumer took the lease, the signal is aborted and settlements return false", async () => {
   const name = uniqueName();
   const { stream } = queueKeys(name);
   const redis = newRedis();
@@ -229,12 +229,12 @@ test("a lease that another took: the signal is aborted, every word is false", as
   expect(await delivery?.nack()).toBe(false);
   expect(await delivery?.reject()).toBe(false);
   finish?.();
-  // It is the other's.
+  // The other consumer has it.
   const [, , , consumers] = await redis.xpending(stream, "default");
   expect(consumers).toEqual([["another", "1"]]);
 });
 
-test("the reason of a reject and of a nack is kept, 1,000 characters of it", async () => {
+test("the first 1,000 characters of the reason of a reject or nack are kept", async () => {
   const queue = newLine().getReliableQueue<string>(uniqueName(), { maxDeliveries: 1 });
   await queue.offerMany(["a", "b", "c", "d"].map((payload) => ({ payload, delay: 0 })));
   const settle = {
@@ -253,7 +253,7 @@ test("the reason of a reject and of a nack is kept, 1,000 characters of it", asy
   expect(reasons).toEqual(["spoilt", "rejected", "x".repeat(1000), "nack"]);
 });
 
-test("a settlement whose reply is lost rejects; asked again, it is carried out", async () => {
+test("a settlement whose reply is lost rejects, and works when it is called again", async () => {
   const server = await startOwnServer({ appendOnly: true });
   const line = newLineThatMayFail({
     redis: { port: server.port, maxRetriesPerRequest: 0 },
@@ -281,7 +281,7 @@ test("a settlement whose reply is lost rejects; asked again, it is carried out",
   expect(await again.ack()).toBe(true);
 });
 
-test("an extension may be longer than the longest timer of Node", async () => {
+test("an extension may be longer than Node's longest timer", async () => {
   const queue = newLine().getReliableQueue<string>(uniqueName());
   await queue.offer("x", 0);
   const delivery = await queue.take();
@@ -291,7 +291,7 @@ test("an extension may be longer than the longest timer of Node", async () => {
   expect(await delivery.ack()).toBe(true);
 });
 
-test("large messages that fail in one turn travel in several scripts, of about a megabyte each", async () => {
+test("large messages that fail in one turn are sent in several scripts of about a megabyte each", async () => {
   const name = uniqueName();
   const queue = newLine().getReliableQueue(name, { codec: "string" });
   const payload = "x".repeat(100_000);

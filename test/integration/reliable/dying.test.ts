@@ -6,7 +6,7 @@ import { newLine, newLineThatMayFail } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { newRedis, uniqueName } from "../../helpers/redis.ts";
 
-test("a RejectError is a dead letter at once, and no error", async () => {
+test("a RejectError makes a dead letter at once, and is not reported as an error", async () => {
   const line = newLine();
   const queue = line.getReliableQueue<number>(uniqueName());
   let count = 0;
@@ -31,7 +31,7 @@ test("a RejectError is a dead letter at once, and no error", async () => {
   expect(count).toBe(1);
 });
 
-test("a redriven message begins anew, with the same id, key and headers, for its own group only", async () => {
+test("a redriven message starts at attempt 1 with the same id, key and headers, for its own group only", async () => {
   const name = uniqueName();
   const line = newLine();
   const queue = line.getReliableQueue<string>(name);
@@ -56,7 +56,7 @@ test("a redriven message begins anew, with the same id, key and headers, for its
   expect(await newRedis().xlen(queueKeys(name).stream)).toBe(0);
 });
 
-test("all are redriven, one is removed, all are cleared", async () => {
+test("redrives all letters, removes one, clears all", async () => {
   const queue = newLine().getReliableQueue<number>(uniqueName());
   const kill = async (count: number): Promise<void> => {
     for (const delivery of await takeAll(count)) await delivery.reject();
@@ -124,7 +124,7 @@ async function ack<T>(delivery: Delivery<T> | undefined): Promise<Delivery<T> | 
 }
 
 test.each(takings)(
-  "%s: what cannot be decoded becomes a dead letter, and the wait goes on",
+  "%s: a message that cannot be decoded becomes a dead letter, and the wait goes on",
   async (_, take) => {
     const name = uniqueName();
     const { line, queue } = openJson(name);
@@ -144,7 +144,7 @@ test.each(takings)(
   },
 );
 
-test("poll(0) passes over what cannot be decoded to what is there", async () => {
+test("poll(0) skips a message that cannot be decoded, and returns the next", async () => {
   const name = uniqueName();
   const { queue } = openJson(name);
   const raw = newLine({ codec: "string" }).getReliableQueue<string>(name, { group: "none" });
@@ -156,7 +156,7 @@ test("poll(0) passes over what cannot be decoded to what is there", async () => 
   expect(await queue.poll()).toBeUndefined();
 });
 
-test("an entry that is none of ours is kept in the quarantine, and told of", async () => {
+test("an entry in a foreign format goes to the quarantine, and is reported", async () => {
   const name = uniqueName();
   const { stream } = queueKeys(name);
   const line = newLineThatMayFail();
@@ -172,7 +172,7 @@ test("an entry that is none of ours is kept in the quarantine, and told of", asy
   expect(line.errors.map(({ code }) => code)).toEqual(["QUARANTINED"]);
 });
 
-test("an error whose message is no text kills as any other", async () => {
+test("an error whose message is not a string is handled like any other", async () => {
   const line = newLineThatMayFail();
   const queue = line.getReliableQueue<string>(uniqueName(), { maxDeliveries: 1 });
   queue.subscribe((payload) => {

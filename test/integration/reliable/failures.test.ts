@@ -14,7 +14,7 @@ const HOUR = 3_600_000;
 const told = (failures: readonly FailedAttempt[] = []) =>
   failures.map(({ attempt, reason }) => `${attempt} ${reason}`);
 
-test("a message's failures, of every kind, are with it until it is done", async () => {
+test("a message keeps its failures, of every kind, until it is acknowledged", async () => {
   const name = uniqueName();
   const redis = newRedis();
   const line = newLine();
@@ -36,7 +36,7 @@ test("a message's failures, of every kind, are with it until it is done", async 
   await (await queue.take()).extend(1);
   const fourth = await queue.take();
   await fourth.nack({ reason: "€".repeat(100) });
-  // A process takes it, and is never heard of again.
+  // A process takes it, and is silent from then on.
   const consumer = newConsumerName(1);
   await eventually(async () => {
     const head = ["GROUP", "default", consumer, "COUNT", 1] as const;
@@ -65,18 +65,18 @@ test("a message's failures, of every kind, are with it until it is done", async 
   expect(letter).toMatchObject({ id, key: "order:42", headers: { a: "1" }, attempt: 7 });
   expect(told(letter?.failures)).toEqual([...six, "7 for good"]);
 
-  // Attempts begin anew, and the history goes on.
+  // Attempts start at 1 again, and the failures stay.
   await queue.deadLetters.redrive(id);
   const again = await queue.take();
   expect([again.attempt, again.headers]).toEqual([1, { a: "1" }]);
   expect(told(again.failures)).toEqual([...six, "7 for good"]);
   await again.nack({ delay: HOUR, reason: "still" });
   expect(told((await queue.get(id))?.failures)).toEqual([...six, "7 for good", "1 still"]);
-  // Another group has its own.
+  // Another group has failures of its own.
   expect(await other.take()).toMatchObject({ attempt: 1, failures: [] });
 });
 
-test("what is given back without an attempt has not failed, and carries no byte more", async () => {
+test("a message that is given back without an attempt gets no failure and no byte more", async () => {
   const name = uniqueName();
   const queue = newLine().getReliableQueue<string>(name);
   await queue.offer("x", 0, { key: "k" });
@@ -91,7 +91,7 @@ test("what is given back without an attempt has not failed, and carries no byte 
 test.each([
   ["ordinary", {}],
   ["partitioned", { partitions: 2 }],
-])("%s: with a bare key it is found as before, wherever it is", async (_, options) => {
+])("%s: a message with a bare key is still found, wherever it is", async (_, options) => {
   const name = uniqueName();
   const line = newLine();
   const queue = line.getReliableQueue<string>(name, { ...options, retry: [0], maxDeliveries: 3 });
@@ -121,7 +121,7 @@ test.each([
   expect(await states()).toEqual([]);
 });
 
-test("they move with their messages to other partitions, and are forgotten in a plain queue", async () => {
+test("failures move with their messages to other partitions, and are dropped in a plain queue", async () => {
   const name = uniqueName();
   const line = newLine();
   const queue = line.getReliableQueue<number>(name, { partitions: 2, maxDeliveries: 2 });

@@ -11,7 +11,7 @@ import { upTo } from "../../helpers/numbers.ts";
 import { serverTime } from "../../helpers/server-time.ts";
 
 const worker = new URL("../../helpers/programs/reliable-worker.ts", import.meta.url);
-/** Takes all that a group is given now; in order. */
+/** Takes all messages that a group can get now, in order. */
 async function drain(queue: ReliableQueue<string>): Promise<string[]> {
   const payloads: string[] = [];
   for (;;) {
@@ -29,7 +29,7 @@ async function readyCount(name: string, count: number): Promise<void> {
   await eventually(async () => (await redis.xlen(queueKeys(name).stream)) === count);
 }
 
-test("each group gets every message, and in each one consumer does; who handles last deletes", async () => {
+test("each group gets every message, and one consumer in each; the last group that acknowledges deletes", async () => {
   const name = uniqueName();
   const lines = [newLine(), newLine()];
   const seen = new Map<string, string[]>([
@@ -47,7 +47,7 @@ test("each group gets every message, and in each one consumer does; who handles 
   begin("a");
   const sent = upTo(100).map(String);
   await queues[0]?.offerMany(sent.map((payload) => ({ payload, delay: 5 })));
-  // The second begins when the first has handled all.
+  // The second group begins when the first has handled everything.
   for (const group of ["a", "b"]) {
     if (group === "b") begin("b");
     await eventually(() => seen.get(group)?.length === 100);
@@ -56,7 +56,7 @@ test("each group gets every message, and in each one consumer does; who handles 
   await readyCount(name, 0);
 });
 
-test("a retry, a give-back and an expired lease concern their own group alone", async () => {
+test("a retry, a give-back and an expired lease concern only their own group", async () => {
   const name = uniqueName();
   const line = newLine();
   const a = line.getReliableQueue<string>(name, { group: "a", visibilityTimeout: 600 });
@@ -80,7 +80,7 @@ test("a retry, a give-back and an expired lease concern their own group alone", 
   await readyCount(name, 0);
 });
 
-test("where a late group begins: with all that is there, with what comes, or at a time", async () => {
+test("a late group begins with everything that is there, with what comes, or at a time", async () => {
   const name = uniqueName();
   const line = newLine();
   const open = (group: string, start?: "0" | "new" | Date) =>
@@ -89,7 +89,7 @@ test("where a late group begins: with all that is there, with what comes, or at 
   await first.offer("before", 0);
   await readyCount(name, 1);
   const redis = newRedis();
-  // Both of one millisecond would be on one side.
+  // Two messages of one millisecond would be on the same side.
   const [entry] = await redis.xrange(queueKeys(name).stream, "-", "+");
   const since = new Date(Number(entry?.[0].split("-")[0]) + 1);
   await eventually(async () => (await serverTime(redis)) > since.getTime());
@@ -97,7 +97,7 @@ test("where a late group begins: with all that is there, with what comes, or at 
   await readyCount(name, 2);
   const groups = [open("from 0", "0"), open("default"), open("new", "new"), open("since", since)];
   for (const queue of groups) expect(await queue.size()).toBe(0);
-  // A group is made when it is first used.
+  // A group is created on first use.
   const polled = await Promise.all(groups.map((queue) => drain(queue)));
   expect(polled).toEqual([["before", "between"], ["before", "between"], [], ["between"]]);
   await first.offer("after", 0);
@@ -108,7 +108,7 @@ test("where a late group begins: with all that is there, with what comes, or at 
   await readyCount(name, 0);
 });
 
-test("a group that exists goes on where it was, whatever start says", async () => {
+test("an existing group goes on where it was, whatever start says", async () => {
   const name = uniqueName();
   const first = newLine().getReliableQueue<string>(name);
   await first.offer("x", 0);
@@ -141,7 +141,7 @@ test("two groups, 300 messages: one process of a group is killed and comes back,
         done.set(message.payload, [...(done.get(message.payload) ?? []), message.attempt]);
       }
     };
-    // A killed one ends otherwise than well.
+    // A killed process does not exit with 0.
     workers.push(listen().catch(() => {}));
     return child;
   };
@@ -169,7 +169,7 @@ test("two groups, 300 messages: one process of a group is killed and comes back,
     const isRetried = Number(payload) % 3 === 0;
     expect(handled.get(payload)).toEqual(isRetried ? [1, 2] : [1]);
   }
-  // At least once: those that the killed process had in hand may be handled again.
+  // At least once: messages that the killed process held may be handled again.
   const attempts = [...done.values()];
   const again = attempts.filter((some) => some.some((attempt) => attempt > 1));
   expect(Math.max(...attempts.flat())).toBeLessThanOrEqual(2);

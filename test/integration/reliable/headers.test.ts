@@ -11,7 +11,7 @@ const due = { delay: 60_000 };
 const payload = Buffer.from("payload");
 const headers = { traceparent: "00-1", ünï: "" };
 
-test("headers are stored with a message, beside its key or alone, and come back", async () => {
+test("headers are stored with a message, with or without a key, and delivered with it", async () => {
   const { delayed } = newReliableParts(uniqueName());
   const plain = await delayed.offer({ payload, due, headers });
   const keyed = await delayed.offer({ payload, due, headers, key: "k", rule: "reject" });
@@ -32,7 +32,7 @@ test("offers of one turn keep their own headers, with and without keys among the
   expect(found.map((message) => message?.headers)).toEqual([{ a: "1" }, undefined, headers]);
 });
 
-test("a replaced message's headers go with it", async () => {
+test("replacing a message replaces its headers", async () => {
   const { delayed } = newReliableParts(uniqueName());
   await delayed.offer({ payload, due, headers: { a: "1" }, key: "k", rule: "replace" });
   await delayed.offer({ payload, due, headers: { b: "2" }, key: "k", rule: "replace" });
@@ -40,7 +40,7 @@ test("a replaced message's headers go with it", async () => {
   expect(await delayed.size()).toBe(1);
 });
 
-test("large headers count where offers are put together: a megabyte travels at most", async () => {
+test("large headers count towards the megabyte that one batch of offers may have", async () => {
   const { delayed } = newReliableParts(uniqueName());
   const rows: number[] = [];
   const onRun = (run: unknown) => void rows.push((run as ScriptRun).rows);
@@ -49,11 +49,11 @@ test("large headers count where offers are put together: a megabyte travels at m
   const offering = { payload: Buffer.alloc(5_000), due, headers: { a: "x".repeat(8_000) } };
   await delayed.offerMany(Array.from({ length: 100 }, () => offering));
   expect(await delayed.size()).toBe(100);
-  // 80 of 13,001 bytes are within a megabyte.
+  // 80 offers of 13,001 bytes fit into a megabyte.
   expect(rows).toEqual([80, 20]);
 });
 
-test("an offer without headers is stored as ever: behind its payload stands nothing, or its bare key", async () => {
+test("without headers the trailer of an offer is empty, or the bare key", async () => {
   const name = uniqueName();
   const { queue, delayed } = newReliableParts(name);
   await delayed.offer({ payload, due });
@@ -64,7 +64,7 @@ test("an offer without headers is stored as ever: behind its payload stands noth
   expect(lengths).toEqual([packMember(id, payload).length, packMember(id, payload, "k").length]);
 });
 
-test("a plain queue takes no headers", async () => {
+test("a plain queue refuses headers", async () => {
   const queue = newLine({ transfer: false }).getDelayedQueue(uniqueName());
   const options = { headers } as never;
   await expect(queue.offer("a", 5000, options)).rejects.toThrow(/offer option must be one of/);

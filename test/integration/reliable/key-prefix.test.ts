@@ -6,7 +6,7 @@ import { eventually } from "../../helpers/eventually.ts";
 import { newRedis, redisUrl, uniqueName } from "../../helpers/redis.ts";
 
 test.each(["shop:", "{shop}:"])(
-  "under the key prefix %s of a lent client all goes on",
+  "everything works under the key prefix %s of a lent client",
   async (end) => {
     const name = uniqueName("prefixed");
     const prefix = `${uniqueName()}:${end}`;
@@ -27,14 +27,14 @@ test.each(["shop:", "{shop}:"])(
     expect(await queue.size()).toBe(1);
     await (await audit.take()).ack();
 
-    // Somebody who does not know that the queue is reliable.
+    // A program that does not know that the queue is reliable.
     await redis.rpush(`${prefix}${name}`, "b");
     for (const group of [queue, audit]) {
       const delivery = await group.take();
       expect(delivery.payload).toBe("b");
       expect(await delivery.ack()).toBe(true);
     }
-    // A wait is ended, and nothing stays behind.
+    // The wait ends, and nothing stays behind.
     await expect(queue.take({ signal: AbortSignal.timeout(20) })).rejects.toThrow();
     const { stream, retries } = queueKeys(name);
     expect(await redis.xlen(`${prefix}${stream}`)).toBe(0);

@@ -10,7 +10,7 @@ import { newOpenQueue, type TestQueue } from "../../helpers/open-queue.ts";
 import { startOwnServer } from "../../helpers/own-server.ts";
 import { newRedis, uniqueName } from "../../helpers/redis.ts";
 
-/** A queue of a client that moves its messages, and has opened it as reliable. */
+/** A reliable queue whose client is the active mover. */
 function newReliable(name: string, options?: Parameters<typeof newOpenQueue>[1]): TestQueue {
   const queue = newOpenQueue(name, options);
   queue.open.startTransfer();
@@ -24,7 +24,7 @@ async function streamed(redis: Redis, { stream }: QueueKeys): Promise<string[]> 
   return entries.map(([, fields]) => fields[fields.indexOf("p") + 1] ?? "");
 }
 
-/** The ids of the connections that block for the LIST of a queue. */
+/** The ids of the connections that block for the LIST of the queue. */
 async function watching(redis: Redis, name: string): Promise<string[]> {
   const clients = String(await redis.client("LIST")).split("\n");
   const ours = clients.filter(
@@ -42,7 +42,7 @@ async function watchedBy(count: number, redis: Redis, name: string): Promise<voi
   });
 }
 
-test("what a plain client pushes arrives in the stream, in order", async () => {
+test("payloads that a plain client pushes arrive in the stream, in order", async () => {
   const [redis, name] = [newRedis(), uniqueName()];
   const keys = queueKeys(name);
   await redis.rpush(name, "there", "before");
@@ -70,7 +70,7 @@ test("what a plain client pushes arrives in the stream, in order", async () => {
   expect(runs).toBeLessThan(20);
 });
 
-test("a paused queue is not watched, and is again when it is resumed", async () => {
+test("the LIST of a paused queue is not watched until the queue is resumed", async () => {
   const [redis, name] = [newRedis(), uniqueName()];
   const { open } = newReliable(name);
   await watchedBy(1, redis, name);
@@ -82,7 +82,7 @@ test("a paused queue is not watched, and is again when it is resumed", async () 
   await watchedBy(1, redis, name);
 });
 
-test("a client whose task stands by does not watch, until it moves again", async () => {
+test("a client that stands by does not watch until it is the active mover", async () => {
   const [redis, name] = [newRedis(), uniqueName()];
   const keys = queueKeys(name);
   const queue = newLine({ codec: "string", transfer: false }).getDelayedQueue(name);
@@ -91,7 +91,7 @@ test("a client whose task stands by does not watch, until it moves again", async
   const [idOfFirst] = await watching(redis, name);
   const second = newReliable(name);
   await watchedBy(2, redis, name);
-  // Each deadline may make one of them stand by.
+  // Each deadline may make one of the clients stand by.
   let count = 0;
   await eventually(async () => {
     await queue.offer(`${count++}`, 10);
@@ -101,20 +101,20 @@ test("a client whose task stands by does not watch, until it moves again", async
   await redis.rpush(name, "pushed");
   await eventually(async () => (await streamed(redis, keys)).at(-1) === "pushed");
 
-  // When the one that watches has left, the other moves and watches.
+  // When the watching client has left, the other one moves and watches.
   const [watcher] = await watching(redis, name);
   await (watcher === idOfFirst ? first : second).close();
   await watchedBy(1, redis, name);
   expect(await watching(redis, name)).not.toEqual([watcher]);
 });
 
-test("who stands by takes over what lies in the LIST if nobody watches", async () => {
+test("a client that stands by takes over the LIST if nobody watches", async () => {
   const [redis, name] = [newRedis(), uniqueName()];
   const keys = queueKeys(name);
   const queue = newLine({ codec: "string", transfer: false }).getDelayedQueue(name);
   newReliable(name);
   await watchedBy(1, redis, name);
-  // Another moves, such as one of an older version, which pushes to the LIST.
+  // Another process moves, such as an older release, which pushes to the LIST.
   await eventually(async () => {
     await queue.offer("x", 10);
     await redis.set(keys.mover, "another");
@@ -127,7 +127,7 @@ test("who stands by takes over what lies in the LIST if nobody watches", async (
   await eventually(async () => (await streamed(redis, keys)).includes("by another"));
 });
 
-test("a connection that is killed loses nothing", async () => {
+test("a killed connection loses nothing", async () => {
   const [redis, name] = [newRedis(), uniqueName()];
   const keys = queueKeys(name);
   newReliable(name, { mayFail: true });
@@ -142,7 +142,7 @@ test("a connection that is killed loses nothing", async () => {
   expect(await redis.exists(name)).toBe(0);
 });
 
-test("a refusal is told once, and what was pushed meanwhile is taken over when it is mended", async () => {
+test("a refusal is reported once, and what was pushed meanwhile is taken over when it is repaired", async () => {
   const server = await startOwnServer();
   const [redis, name] = [newRedis(server.url), uniqueName()];
   const { errors } = newReliable(name, { url: server.url, mayFail: true });
@@ -157,22 +157,22 @@ test("a refusal is told once, and what was pushed meanwhile is taken over when i
   expect(errors.length).toBe(1);
 });
 
-test("to close ends the block at once", async () => {
+test("closing ends the block at once", async () => {
   const [redis, name] = [newRedis(), uniqueName()];
   const { close } = newReliable(name);
   await watchedBy(1, redis, name);
-  // A block that is at its end proves nothing.
+  // A block near its end proves nothing.
   const [id] = await watching(redis, name);
   await redis.client("UNBLOCK", Number(id));
   await watchedBy(1, redis, name);
   const startedAt = performance.now();
   await close();
-  // Not at the end of the block, which is 5 s.
+  // Much earlier than the end of the block.
   expect(performance.now() - startedAt).toBeLessThan(4000);
   expect(await watching(redis, name)).toEqual([]);
 });
 
-test("what is pushed while it is closed is not lost", async () => {
+test("what is pushed while the watch closes is not lost", async () => {
   const [redis, name] = [newRedis(), uniqueName()];
   const { close } = newReliable(name);
   await watchedBy(1, redis, name);
@@ -182,7 +182,7 @@ test("what is pushed while it is closed is not lost", async () => {
   expect(await watching(redis, name)).toEqual([]);
 });
 
-test("a memory that is full is no trouble of the watch: nobody can push", async () => {
+test("full memory is not reported as a trouble of the watch, since nobody can push", async () => {
   const server = await startOwnServer();
   const redis = newRedis(server.url);
   await redis.config("SET", "maxmemory-policy", "noeviction");

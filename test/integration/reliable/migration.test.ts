@@ -6,9 +6,9 @@ import { eventually } from "../../helpers/eventually.ts";
 import { newRedis, uniqueName } from "../../helpers/redis.ts";
 import { transferAsRedisson } from "../../helpers/redisson.ts";
 
-// The way from a plain queue to a reliable one and back, as the guide tells it, while others go on.
+// The migration from a plain queue to a reliable one and back, as in the guide, while other processes run on.
 
-/** Offers until it is told to stop, from a process that knows the plain queue only. */
+/** Offers until it is stopped, from a client that opened the plain queue only. */
 class Producer {
   readonly offered: string[] = [];
   #isStopped = false;
@@ -33,7 +33,7 @@ class Producer {
   }
 }
 
-/** A mover that knows nothing of streams: it pushes all to the LIST, as an older release or Java does. */
+/** A mover that does not know streams, and pushes to the LIST, like an older release or Java. */
 function startOldMover(redis: Redis, name: string): void {
   const stopping = new AbortController();
   const moving = (async () => {
@@ -54,7 +54,7 @@ test("from plain to reliable and back, while others offer and move: every messag
     line.getBlockingQueue<string>(name).subscribe((payload) => handled.add(payload));
     return line;
   };
-  /** Its handler fails once for every third message. */
+  /** A consumer whose handler fails once for every third message. */
   const startReliable = (): TestLine => {
     const line = newLine({ codec: "string" });
     line.getReliableQueue<string>(name, { retry: [300_000] }).subscribe(
@@ -89,7 +89,7 @@ test("from plain to reliable and back, while others offer and move: every messag
   expect(await redis.exists(stream)).toBe(1);
   await eventually(async () => (await redis.zcard(retries)) > 10);
 
-  // And back: first all that hold the reliable queue are closed, then it is made plain.
+  // And back: first all clients of the reliable queue are closed, then it is made plain.
   for (const line of reliable) await line.close();
   const operator = newLine({ codec: "string", transfer: false }).getDelayedQueue<string>(name);
   await eventually(async () => (await redis.xlen(stream)) > 10);
@@ -99,7 +99,7 @@ test("from plain to reliable and back, while others offer and move: every messag
   await hasHandled(100);
   await producer.stop();
 
-  // What had failed once waits among the delayed messages.
+  // Messages that had failed once are delayed messages now.
   const waiting = new Set(await operator.readAll());
   expect(waiting.size).toBeGreaterThan(10);
   for await (const { id } of operator.soonest()) await operator.promote(id);
@@ -108,7 +108,7 @@ test("from plain to reliable and back, while others offer and move: every messag
   expect(await redis.exists(stream, retries, retrying, ready)).toBe(0);
 });
 
-test("what is ready is taken over, with a new id, and without key and headers", async () => {
+test("ready messages are taken over, with a new id, and without key and headers", async () => {
   const name = uniqueName();
   const plain = newLine({ codec: "string" });
   const { id } = await plain.getDelayedQueue<string>(name).offer("before", 0, { key: "k" });
@@ -128,7 +128,7 @@ test("a message that is delayed while the queue becomes reliable keeps its id an
   expect(await queue.take()).toMatchObject({ id, payload: "later", key: "k", attempt: 1 });
 });
 
-test("a queue is not made plain while a consumer lives, nor by a client that has opened it", async () => {
+test("a queue is not made plain while a consumer lives, nor by a client that has it open", async () => {
   const name = uniqueName();
   const line = newLine({ codec: "string" });
   const reliable = line.getReliableQueue<string>(name);
@@ -142,7 +142,7 @@ test("a queue is not made plain while a consumer lives, nor by a client that has
   expect(await plain.makePlain()).toMatchObject({ isPlain: true, moved: 0 });
 });
 
-test("plain processes that have followed the stream go back to the LIST, and take again", async () => {
+test("plain processes that filled the stream go back to the LIST, and take again", async () => {
   const [redis, name] = [newRedis(), uniqueName()];
   const { stream } = queueKeys(name);
   const follower = newLine({ codec: "string" });

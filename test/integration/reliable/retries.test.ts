@@ -32,7 +32,7 @@ const FAILURES = [{ attempt: 1, at: 1_760_000_000_123, reason: "busy" }];
 
 const newAddress = () => packAddress(1000, createId(1));
 
-/** Lets a message wait; returns its id. */
+/** Makes a message retry; returns its id. */
 async function wait(address: Buffer, due: number, group = "billing", trailer: Buffer = NOTHING) {
   const name = Buffer.concat([Buffer.from([address.length]), address, Buffer.from(group)]);
   const head = Buffer.alloc(8);
@@ -44,7 +44,7 @@ async function wait(address: Buffer, due: number, group = "billing", trailer: Bu
   return messageIdAt(address);
 }
 
-test("of several groups the first that is due is shown, with key and headers", async () => {
+test("shows the retry of the group that is due first, with key and headers", async () => {
   const address = newAddress();
   const trailer = packTrailer({ key: "k", headers: { a: "1" }, failures: FAILURES });
   const id = await wait(address, FAR + 1, "billing", trailer);
@@ -69,7 +69,7 @@ test("of several groups the first that is due is shown, with key and headers", a
   expect(await retries.get(messageIdAt(newAddress()))).toBeUndefined();
 });
 
-test("250 are cancelled, each with its verdict", async () => {
+test("cancels 250 messages, with a verdict for each", async () => {
   const ids = await Promise.all(Array.from({ length: 250 }, () => wait(newAddress(), FAR)));
   const other = messageIdAt(newAddress());
   const flags = await retries.cancelMany([...ids, other]);
@@ -77,7 +77,7 @@ test("250 are cancelled, each with its verdict", async () => {
   expect(await redis.exists(keys.retries, keys.retrying)).toBe(0);
 });
 
-test("a cancelled message is gone for all groups; of two who cancel, one is told true", async () => {
+test("a cancelled message is gone for all groups; of two cancels one returns true", async () => {
   const address = newAddress();
   const id = await wait(address, FAR);
   await wait(address, FAR, "mail");
@@ -87,14 +87,14 @@ test("a cancelled message is gone for all groups; of two who cancel, one is told
   expect(await retries.size()).toBe(0);
 });
 
-test("a message with an id of 8 bytes, as Java makes them", async () => {
+test("finds a message with an 8-byte id, as Java creates them", async () => {
   const id = await wait(packAddress(1000, Buffer.alloc(8, 7)), FAR);
   expect(id).toBe("1000-0707070707070707");
   expect((await retries.get(id))?.deadline).toBe(FAR);
   expect(await retries.cancel(id)).toBe(true);
 });
 
-test("rescheduled by a delay, to an instant, and to now: it keeps its id, and who waits hears of it", async () => {
+test("reschedules by a delay, to an instant and to now: the id stays, and waiting processes are woken", async () => {
   const heard: number[] = [];
   const subscriber = newRedis();
   await subscriber.subscribe(keys.channel);
@@ -113,7 +113,7 @@ test("rescheduled by a delay, to an instant, and to now: it keeps its id, and wh
   expect(await retries.reschedule(messageIdAt(newAddress()), "now")).toBeUndefined();
 });
 
-test("counted with the delayed messages, and due with them; dropped alone", async () => {
+test("counts retries and their due times with the delayed messages, and clears them alone", async () => {
   expect(await retries.size()).toBe(0);
   expect(await retries.nextDeadline()).toBeUndefined();
   await wait(newAddress(), FAR + 5);
@@ -126,7 +126,7 @@ test("counted with the delayed messages, and due with them; dropped alone", asyn
   expect(await retries.size()).toBe(1);
 });
 
-test("without a stream nothing is found", async () => {
+test("finds nothing without a stream", async () => {
   const id = await wait(newAddress(), FAR);
   await redis.del(keys.stream);
   expect(await retries.get(id)).toBeUndefined();
@@ -135,7 +135,7 @@ test("without a stream nothing is found", async () => {
   expect(await retries.size()).toBe(1);
 });
 
-test("a key of another type rejects, and changes nothing", async () => {
+test("rejects for a key of another type, and changes nothing", async () => {
   const id = await wait(newAddress(), FAR);
   await redis.set(keys.retrying, "string");
   await expect(retries.cancel(id)).rejects.toThrow(RedisError);

@@ -8,7 +8,7 @@ import { newRedis, uniqueName } from "../../helpers/redis.ts";
 
 const LATER = 60_000;
 
-test("a handler that throws: the pauses of the array, of which the last repeats, then a dead letter", async () => {
+test("after a throw: the pauses of the array, the last of which repeats, then a dead letter", async () => {
   const line = newLine();
   const options = { retry: [40, 90], maxDeliveries: 4 };
   const queue = line.getReliableQueue<number>(uniqueName(), options);
@@ -27,9 +27,9 @@ test("a handler that throws: the pauses of the array, of which the last repeats,
   expect(seen.map(({ attempt }) => attempt)).toEqual([1, 2, 3, 4]);
   const pauses = seen.slice(1).map(({ at }, i) => at - (seen[i]?.at ?? 0));
   for (const [i, least] of [40, 90, 90].entries()) {
-    // The estimate of the server's clock may be a round trip off.
+    // The estimate of the server's clock may be wrong by a round trip.
     expect(pauses[i]).toBeGreaterThan(least - 5);
-    // A retry that nobody waits for comes with a sweep, 24 s later and more.
+    // Without its timer a retry would come with a sweep, 24 s later and more.
     expect(pauses[i]).toBeLessThan(least + 15_000);
   }
   const [letter] = await collect(queue.deadLetters);
@@ -38,7 +38,7 @@ test("a handler that throws: the pauses of the array, of which the last repeats,
   expect(told[0]).toEqual(["Error: no 7", 7]);
 });
 
-test("a throw, and a nack, in the last delivery is dead at once", async () => {
+test("a throw or a nack in the last delivery makes a dead letter at once", async () => {
   const line = newLineThatMayFail();
   const queue = line.getReliableQueue<string>(uniqueName(), { retry: [LATER], maxDeliveries: 1 });
   queue.subscribe(async (payload, delivery) => {
@@ -57,7 +57,7 @@ test("a throw, and a nack, in the last delivery is dead at once", async () => {
   expect(await queue.size()).toBe(0);
 });
 
-test("what a dead letter says of what was thrown", async () => {
+test("the reason of a dead letter comes from what was thrown", async () => {
   const thrown: unknown[] = [new TypeError(""), "a text", null, { some: "thing" }];
   const line = newLineThatMayFail();
   const queue = line.getReliableQueue<number>(uniqueName(), { maxDeliveries: 1 });
@@ -75,7 +75,7 @@ test("what a dead letter says of what was thrown", async () => {
   ]);
 });
 
-test("a retry function is given the attempt that failed and the error; undefined: dead", async () => {
+test("a retry function gets the failed attempt and the error; undefined makes a dead letter", async () => {
   const calls: unknown[] = [];
   const line = newLineThatMayFail();
   const queue = line.getReliableQueue<string>(uniqueName(), {
@@ -98,7 +98,7 @@ test("a retry function is given the attempt that failed and the error; undefined
   expect(letter).toMatchObject({ attempt: 3, reason: "no 3" });
   await first.close();
 
-  // It is asked for a nack without a delay, and not for one with.
+  // It is called for a nack without a delay, and not for one with a delay.
   calls.length = 0;
   await queue.offer("y", 0);
   await (await queue.take()).nack({ reason: "why" });
@@ -114,11 +114,11 @@ const mistakes: [what: string, retry: RetryOptions][] = [
       throw new Error("mistaken");
     },
   ],
-  ["returns no number", () => "soon" as never],
-  ["returns a negative one", () => -1],
+  ["returns a string", () => "soon" as never],
+  ["returns a negative number", () => -1],
 ];
 test.each(mistakes)(
-  "where the retry function %s, the default ladder decides, and it is told",
+  "if the retry function %s, the default ladder decides, and the error is reported",
   async (_, retry) => {
     const line = newLineThatMayFail();
     const queue = line.getReliableQueue<string>(uniqueName(), { retry });
@@ -140,14 +140,14 @@ test.each(mistakes)(
   },
 );
 
-test("a message that waits for its retry is found, moved and cancelled by its id", async () => {
+test("a retrying message is found, rescheduled and cancelled by its id", async () => {
   const name = uniqueName();
   const line = newLine();
   const queue = line.getReliableQueue<string>(name);
   const headers = { a: "b" };
   const { id } = await queue.offer("x", 0, { key: "k", headers });
   const ready = await queue.take();
-  // In flight it is neither delayed nor retrying.
+  // A message in flight is neither delayed nor retrying.
   expect([await queue.size(), await queue.has(id), await queue.isEmpty()]).toEqual([
     0,
     false,
@@ -193,7 +193,7 @@ test("a message that waits for its retry is found, moved and cancelled by its id
   expect(await newRedis().xlen(stream)).toBe(0);
 });
 
-test("a promoted retry comes at once, though its process waits for another deadline", async () => {
+test("a promoted retry comes at once, even if its process waits for another deadline", async () => {
   const queue = newLine().getReliableQueue<string>(uniqueName());
   const { id } = await queue.offer("x", 0);
   await (await queue.take()).nack({ delay: LATER });
@@ -203,17 +203,17 @@ test("a promoted retry comes at once, though its process waits for another deadl
   await (await taking).ack();
 });
 
-test("a message that two groups failed to handle is one, and is cancelled for both", async () => {
+test("a message that two groups failed to handle is one message, and is cancelled for both", async () => {
   const name = uniqueName();
   const line = newLine();
   const a = line.getReliableQueue<string>(name, { group: "a" });
   const b = line.getReliableQueue<string>(name, { group: "b" });
-  // Both groups are there before the message is.
+  // Both groups exist before the message does.
   expect([await a.poll(), await b.poll()]).toEqual([undefined, undefined]);
   const { id } = await a.offer("x", 0);
   await (await a.take()).nack({ delay: LATER });
   await (await b.take()).nack({ delay: LATER / 2 });
-  // Each group's is counted; the earlier one is its deadline.
+  // It counts once for each group; its deadline is the earlier one.
   expect(await a.size()).toBe(2);
   const { deadline } = (await b.get(id)) ?? {};
   expect(Number(deadline) - (await line.serverTime())).toBeLessThan(LATER * 0.6);
@@ -233,7 +233,7 @@ test("a message that two groups failed to handle is one, and is cancelled for bo
   await Promise.all(again.map((delivery) => delivery.ack()));
 });
 
-test("clear drops what is delayed and what is retrying, and nothing else", async () => {
+test("clear removes delayed and retrying messages, and nothing else", async () => {
   const name = uniqueName();
   const queue = newLine().getReliableQueue<string>(name);
   await queue.offer("failed", 0);
@@ -243,7 +243,7 @@ test("clear drops what is delayed and what is retrying, and nothing else", async
   await queue.offer("delayed", LATER, { key: "k" });
   await queue.offer("ready", 0);
   await eventually(async () => (await newRedis().xlen(queueKeys(name).stream)) === 2);
-  // What the collection shows is the delayed ones.
+  // Collection methods see delayed messages only.
   expect(await queue.readAll()).toEqual(["delayed"]);
   expect(await queue.clear()).toBe(2);
   expect(await queue.isEmpty()).toBe(true);

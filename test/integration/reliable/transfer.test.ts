@@ -19,7 +19,7 @@ async function makeReliable(redis: Redis, keys: QueueKeys): Promise<void> {
   await run(redis, openGroup, keys, { channel: keys.channel, group: "workers", start: "0" });
 }
 
-/** Puts a retry that is due into Redis. */
+/** Writes a due retry to Redis. */
 async function addRetry(redis: Redis, keys: QueueKeys, letter: string): Promise<void> {
   const { name, value } = waitingRetry(message(letter, 1000), "workers", 1);
   await redis.hset(keys.retrying, bytes(name), bytes(value));
@@ -29,7 +29,7 @@ async function addRetry(redis: Redis, keys: QueueKeys, letter: string): Promise<
 describe.each(["none", "redisson"] as const)("interop: %s", (interop) => {
   const elements = interop === "none" ? "addresses" : "members";
 
-  test("a process that knows the plain queue only obeys the stream that it finds", async () => {
+  test("a process that opened the plain queue only fills the stream that it finds", async () => {
     const [redis, name] = [newRedis(), uniqueName()];
     const keys = queueKeys(name);
     const queue = newLine({ codec: "string" }).getDelayedQueue(name, { interop });
@@ -40,7 +40,7 @@ describe.each(["none", "redisson"] as const)("interop: %s", (interop) => {
     await queue.offer("reliable", 0);
     await queue.offer("a moment later", 20);
     await eventually(async () => (await streamed(redis, keys)).includes("a moment later"));
-    // It has learned that the queue is reliable, and so takes over what went to the LIST before.
+    // It knows now that the queue is reliable, and takes over what went to the LIST before.
     await eventually(async () => (await redis.llen(keys.ready)) === 0);
     const payloads = await streamed(redis, keys);
     expect(payloads.toSorted()).toEqual(["a moment later", "plain", "reliable"]);
@@ -56,7 +56,7 @@ describe.each(["none", "redisson"] as const)("interop: %s", (interop) => {
     const queue = newLine({ codec: "string", transfer: false }).getDelayedQueue(name, { interop });
     await queue.offer("before", 0);
     await eventually(async () => (await redis.llen(keys.ready)) === 1);
-    // Nobody tells of it.
+    // Nothing is published.
     await addRetry(redis, keys, "r");
 
     open.openReliable();
@@ -68,7 +68,7 @@ describe.each(["none", "redisson"] as const)("interop: %s", (interop) => {
   });
 });
 
-test("the timer is set for the earlier of message and retry", async () => {
+test("the timer is set for the earlier of a message and a retry", async () => {
   const [redis, name] = [newRedis(), uniqueName()];
   const keys = queueKeys(name);
   const [seconds] = await redis.time();

@@ -9,7 +9,7 @@ import { startOwnServer } from "../../helpers/own-server.ts";
 import { newRedis, redisUrl, uniqueName } from "../../helpers/redis.ts";
 import { startProxy } from "../../helpers/tcp-proxy.ts";
 
-test("Redis is away while deliveries are in hand: they are settled when it is back", async () => {
+test("deliveries that are held while Redis is away are settled when it is back", async () => {
   const server = await startOwnServer({ appendOnly: true });
   const line = newLineThatMayFail({ redis: server.url, callTimeout: 500 });
   const queue = line.getReliableQueue<string>(uniqueName(), { retry: [0] });
@@ -32,7 +32,7 @@ test("Redis is away while deliveries are in hand: they are settled when it is ba
   const outcome = await byHand.ack().catch((error: unknown) => error);
   expect(outcome).toBeInstanceOf(RedisError);
   await server.restart();
-  // With a lease of 30 s nothing is lost in between.
+  // With a lease of 30 s no delivery is lost meanwhile.
   await eventually(async () => expect(await byHand.ack()).toBe(true));
   await eventually(() => seen.includes("fails 2"));
   await eventually(async () => (await queue.size()) === 0);
@@ -41,7 +41,7 @@ test("Redis is away while deliveries are in hand: they are settled when it is ba
   await eventually(() => seen.includes("after 1"));
 });
 
-test("while Redis cannot be reached for a visibility timeout, the signals of what is in hand are aborted", async () => {
+test("after a visibility timeout without Redis, the signals of held deliveries are aborted", async () => {
   const server = await startOwnServer({ appendOnly: true });
   const line = newLineThatMayFail({ redis: server.url });
   const queue = line.getReliableQueue<string>(uniqueName(), { visibilityTimeout: 1000 });
@@ -52,11 +52,11 @@ test("while Redis cannot be reached for a visibility timeout, the signals of wha
   await eventually(() => delivery.signal.aborted);
   expect(String(delivery.signal.reason)).toMatch(/may be lost/);
   await server.restart();
-  // Nobody else was there to take it.
+  // No other consumer was there to take it.
   await eventually(async () => expect(await delivery.ack()).toBe(true));
 });
 
-test("a paused queue delivers nothing, also not a retry, and what is in hand can be settled", async () => {
+test("a paused queue delivers nothing, not even a retry, and held deliveries can be settled", async () => {
   const name = uniqueName();
   const queue = newLine().getReliableQueue<string>(name);
   const other = newLine().getReliableQueue<string>(name);
@@ -90,7 +90,7 @@ describe.each(["the group", "the stream"])("an operator destroys %s", (what) => 
     else await redis.xgroup("DESTROY", stream, "default");
   };
 
-  test("while a process waits: it is made again, and the queue goes on", async () => {
+  test("while a process waits: it is created again, and the queue goes on", async () => {
     const name = uniqueName();
     const line = newLineThatMayFail();
     const queue = line.getReliableQueue<string>(name);
@@ -148,7 +148,7 @@ describe.each(["the group", "the stream"])("an operator destroys %s", (what) => 
   });
 });
 
-test("a key that holds something else: calls are refused, and the wait goes on when it is mended", async () => {
+test("with a key of another type calls reject, and the wait goes on when it is repaired", async () => {
   const name = uniqueName();
   const { stream } = queueKeys(name);
   const redis = newRedis();
@@ -165,7 +165,7 @@ test("a key that holds something else: calls are refused, and the wait goes on w
   await eventually(() => seen.length === 1);
 });
 
-test("a producer of another process needs no reliable handle: its messages come to the same groups", async () => {
+test("a producer needs no reliable handle: its messages reach the same groups", async () => {
   const name = uniqueName();
   const queue = newLine().getReliableQueue<string>(name);
   const taking = queue.take();
@@ -178,14 +178,14 @@ test("a producer of another process needs no reliable handle: its messages come 
     expect(delivery).toMatchObject({ id, payload: "x", key: "k", attempt: 1 });
     expect(await delivery.ack()).toBe(true);
   }
-  // What is put into the LIST comes, too, without its key.
+  // A payload pushed to the LIST arrives, too, without a key.
   await newLine().getBlockingQueue<string>(name).put("put");
   const put = await queue.take();
   expect(put).toMatchObject({ payload: "put", key: undefined, attempt: 1 });
   await put.ack();
 });
 
-test("handles of one group in one client: other options of the group are refused, others are its own", async () => {
+test("handles of one group in one client must agree on the group's options, and may differ in others", async () => {
   const name = uniqueName();
   const line = newLine();
   const queue: ReliableQueue = line.getReliableQueue(name, { visibilityTimeout: 5_000 });
@@ -203,10 +203,10 @@ test("handles of one group in one client: other options of the group are refused
   expect(Number(await queue.nextDeadline()) - (await line.serverTime())).toBeGreaterThan(50_000);
 });
 
-test("the verdict on a retry is lost, and a beat finds the message gone: the trouble is over all the same", async () => {
+test("if the reply to a retry is lost and a beat finds the message gone, the trouble is over", async () => {
   const proxy = await startProxy(redisUrl());
   const line = newLineThatMayFail({ redis: proxy.url });
-  // A beat every 33 ms, and the retry is tried again after 100.
+  // A beat every 33 ms; the settlement is tried again after 100 ms.
   const queue = line.getReliableQueue<string>(uniqueName(), { visibilityTimeout: 100, retry: [0] });
   const seen: string[] = [];
   const handle = (payload: string, { attempt }: { readonly attempt: number }) => {
@@ -214,7 +214,7 @@ test("the verdict on a retry is lost, and a beat finds the message gone: the tro
     if (attempt === 1) throw new Error("no");
   };
   queue.subscribe(handle, { onError: () => {} });
-  // So that Redis knows the script.
+  // Redis has to know the script.
   await queue.offer("a", 0);
   await eventually(() => seen.includes("a 2"));
 

@@ -12,15 +12,15 @@ import type { Child } from "../../../scripts/child/child.ts";
 import { upTo } from "../../helpers/numbers.ts";
 
 const source = new URL("../../helpers/programs/reliable-worker.ts", import.meta.url);
-/** Of a message that nobody has offered. */
+/** The id of a message that nobody has offered. */
 const address = (i: number) => Buffer.alloc(24, i + 1);
 
-/** With `LADDER=long` the ladder is climbed by a thousand messages in five processes. */
+/** With `LADDER=long` a thousand messages climb the ladder in five processes. */
 const isLong = process.env["LADDER"] === "long";
 
 interface Worker {
   readonly child: Child<WorkerMessage>;
-  /** What it has told so far. */
+  /** What it has printed so far. */
   readonly told: WorkerMessage[];
   /** Resolves when it has ended. */
   readonly ended: Promise<void>;
@@ -47,11 +47,11 @@ async function startWorker(
   const listen = async () => {
     for await (const message of child.messages()) told.push(message);
   };
-  // One that is killed ends otherwise than well.
+  // A killed process does not exit with 0.
   return { child, told, ended: listen().catch(() => {}) };
 }
 
-test("what a killed process had in hand is back after the visibility timeout", async () => {
+test("a killed process's messages are back after the visibility timeout", async () => {
   const name = uniqueName();
   const options = { visibilityTimeout: 2000 };
   const line = newLine({ codec: "string" });
@@ -70,9 +70,9 @@ test("what a killed process had in hand is back after the visibility timeout", a
   const took = performance.now() - killedAt;
   while (deliveries.length < 5) deliveries.push(...(await queue.takeMany({ max: 10 })));
   console.log(`Back ${Math.round(took)} ms after the kill, with a visibility timeout of 2000 ms.`);
-  // The last sign of life may have been a third of a timeout before the kill.
+  // The last sign of life may have been a third of the timeout before the kill.
   expect(took).toBeGreaterThan(1200);
-  // 2.5 s on a quiet machine. If nobody looked it would be a sweep, 24 s and more.
+  // 2.5 s on a quiet machine. Without a look of the group it would take a sweep, 24 s and more.
   expect(took).toBeLessThan(15_000);
   expect(deliveries.map(({ payload }) => payload).toSorted()).toEqual(sent);
   for (const delivery of deliveries) {
@@ -81,7 +81,7 @@ test("what a killed process had in hand is back after the visibility timeout", a
   }
 });
 
-test("a message that kills its worker is started n times, and nobody else's message dies of it", async () => {
+test("a message that kills its worker is started maxDeliveries times, and no other message dies of it", async () => {
   const name = uniqueName();
   const most = 4;
   const options = { visibilityTimeout: 1000, maxDeliveries: most };
@@ -99,7 +99,7 @@ test("a message that kills its worker is started n times, and nobody else's mess
     return done.size === good.length && (await queue.deadLetters.size()) === 1;
   };
   while (!(await isOver())) {
-    // One that has been killed is followed by the next.
+    // The next process follows each killed one.
     const worker = await startWorker(name, "poison", options, { concurrency: 20 });
     workers.push(worker);
     let hasEnded = false;
@@ -120,10 +120,10 @@ test("a message that kills its worker is started n times, and nobody else's mess
 
   const again = starts.filter(({ payload, attempt }) => payload !== "poison" && attempt > 1);
   console.log(`Of 50 good messages ${again.length} deliveries were made again.`);
-  // Up to 19 neighbours in each of the two deliveries that it had together with others.
+  // Up to 19 neighbours in each of the first two deliveries.
   expect(again.length).toBeLessThanOrEqual(2 * 19);
   expect(Math.max(...again.map(({ attempt }) => attempt))).toBeLessThanOrEqual(3);
-  // From the third on it was alone: all that its process had begun was done, and nothing was begun beside it.
+  // From the third delivery on it was alone: its process had finished all others, and began none beside it.
   for (const worker of workers) {
     const at = worker.told.findIndex((one) => one.kind === "start" && one.payload === "poison");
     const poison = worker.told[at];
@@ -136,7 +136,7 @@ test("a message that kills its worker is started n times, and nobody else's mess
   await eventually(async () => (await newRedis().xlen(queueKeys(name).stream)) === 0);
 }, 240_000);
 
-test("suspects are handed out one by one, and no other is in flight meanwhile", async () => {
+test("suspects are handed out one by one, and no other message is in flight meanwhile", async () => {
   const name = uniqueName();
   const { stream } = queueKeys(name);
   const redis = newRedis();
@@ -145,7 +145,7 @@ test("suspects are handed out one by one, and no other is in flight meanwhile", 
   for (const i of upTo(6)) {
     await redis.xadd(stream, "*", "a", address(i), "p", `${i}`, "n", "2", "g", "default", "d", "1");
   }
-  // One whose consumer has died once is none.
+  // A message whose consumer died once is not a suspect.
   await redis.xadd(stream, "*", "a", address(6), "p", "6", "n", "1", "g", "default", "d", "1");
   const seen: [payload: string, inFlight: number][] = [];
   queue.subscribe(
@@ -161,7 +161,7 @@ test("suspects are handed out one by one, and no other is in flight meanwhile", 
   expect(ofSuspects.map(([, inFlight]) => inFlight)).toEqual(upTo(6).map(() => 1));
 });
 
-test("a handler that blocks the event loop for three visibility timeouts loses its lease, and its ack", async () => {
+test("a handler that blocks the event loop for three visibility timeouts loses its lease, and its ack returns false", async () => {
   const name = uniqueName();
   const options = { visibilityTimeout: 500 };
   const queue = newLine({ codec: "string" }).getReliableQueue<string>(name, options);
@@ -179,7 +179,7 @@ test("a handler that blocks the event loop for three visibility timeouts loses i
   expect(await newRedis().xlen(queueKeys(name).stream)).toBe(0);
 });
 
-test("the ladder: messages that fail are tried eight times, in time, by one process each time", async () => {
+test("the ladder: failing messages are tried eight times, in time, by one process each time", async () => {
   const [count, processes] = isLong ? [1000, 5] : [200, 2];
   const name = uniqueName();
   const retry = [0, 50, 200, 100];
@@ -194,7 +194,7 @@ test("the ladder: messages that fail are tried eight times, in time, by one proc
   await queue.offerMany(sent.map((payload, i) => ({ payload, delay: 500 + i })));
   await eventually(async () => (await queue.deadLetters.size()) === count, { within: 120_000 });
 
-  // A letter may be there before we have heard of its last attempt.
+  // A letter may exist before its last attempt is printed.
   const startsOf = () => workers.flatMap(({ told }) => told).filter((one) => one.kind === "start");
   await eventually(() => startsOf().length >= count * 8);
   const starts = startsOf();
@@ -215,9 +215,9 @@ test("the ladder: messages that fail are tried eight times, in time, by one proc
   expect(early).toEqual([]);
   const worst = Math.round(Math.max(...lateness));
   console.log(`${count} messages, ${processes} processes: 0 early, ${worst} ms late at most.`);
-  // A retry that nobody waits for comes with a sweep, 24 s later and more.
+  // Without its timer a retry would come with a sweep, 24 s later and more.
   expect(worst).toBeLessThan(20_000);
-  // Each process had its share.
+  // Every process took part.
   for (const { told } of workers) expect(told.length).toBeGreaterThan(count / 10);
   const letters = await collect(queue.deadLetters);
   expect(new Set(letters.map(({ attempt }) => attempt))).toEqual(new Set([8]));

@@ -33,9 +33,9 @@ const forms = [
 ] as const;
 
 describe.each(forms)("a LIST of $order", ({ order, element }) => {
-  test("retries become delayed messages, a step at a time, and then the stream goes", async () => {
+  test("retries become delayed messages, a step at a time, then the stream is deleted", async () => {
     const queue = await newMoves();
-    // What the message has failed with in one group is nothing to the other.
+    // Failures in one group do not concern the other.
     const failures = [{ attempt: 1, at: 1, reason: "busy" }];
     const failed = asText(packTrailer({ failures }));
     const [retryA, retryB] = [waitingRetry(a, "g", 3, failed), waitingRetry(b, "g", 1)];
@@ -65,7 +65,7 @@ describe.each(forms)("a LIST of $order", ({ order, element }) => {
       retrying: 0,
       moved: 2,
     });
-    // The one that waited in two groups is one message, due when the first of them was.
+    // The message that was retrying in two groups is one message, due at the earlier time.
     const delayedA = message("a", FAR);
     const delayedB = message("b", FAR + 2);
     expect(await queue.snapshot()).toEqual({
@@ -80,7 +80,7 @@ describe.each(forms)("a LIST of $order", ({ order, element }) => {
   });
 });
 
-test("does nothing while a live consumer has entries in flight", async () => {
+test("nothing is done while a live consumer has messages in flight", async () => {
   const queue = await newMoves();
   await queue.seed({ groups: ["g"] });
   await queue.seed({ stream: [entry("x"), entry("y")] });
@@ -92,33 +92,33 @@ test("does nothing while a live consumer has entries in flight", async () => {
   expect(await queue.snapshot()).toEqual(before);
 });
 
-test("entries in flight for a dead consumer go to the LIST, too", async () => {
+test("messages in flight for a dead consumer go to the LIST, too", async () => {
   const queue = await newMoves();
   await queue.seed({ groups: ["g"] });
   await queue.seed({ stream: [entry("x"), entry("y")] });
   const { redis, keys } = queue;
   const name = "delayline:1:00000000-0000-4000-8000-000000000000";
   await redis.xreadgroup("GROUP", "g", name, "COUNT", 1, "STREAMS", keys.stream, ">");
-  // A millisecond of silence is enough, says its name.
+  // Its name says that a millisecond of silence is enough.
   await eventually(async () => (await make(queue)).isPlain);
   expect(await queue.snapshot()).toEqual({ ready: ["x", "y"], channel: ["0"] });
 });
 
-test("entries that every group has acknowledged are dropped", async () => {
+test("messages that every group has acknowledged are dropped", async () => {
   const queue = await newMoves();
   const { redis, keys } = queue;
   await queue.seed({ groups: ["g"] });
   await queue.seed({ stream: [entry("x"), entry("y"), entry("z")] });
   const name = "delayline:1:00000000-0000-4000-8000-000000000000";
   await redis.xreadgroup("GROUP", "g", name, "COUNT", 2, "STREAMS", keys.stream, ">");
-  // Another group, which has been destroyed, had not.
+  // A group that was destroyed since had not acknowledged it.
   const [[first] = []] = await redis.xrange(keys.stream, "-", "+");
   await redis.xack(keys.stream, "g", first ?? "");
   await eventually(async () => (await make(queue, makePlain.addresses, 3)).isPlain);
   expect(await queue.snapshot()).toEqual({ ready: ["y", "z"], channel: ["0"] });
 });
 
-test("more entries than one step may move: they stay", async () => {
+test("messages in the stream stay if one step may not move them all", async () => {
   const queue = await newMoves();
   await queue.seed({ stream: [entry("x"), entry("y"), entry("z")] });
   const before = await queue.snapshot();
@@ -126,7 +126,7 @@ test("more entries than one step may move: they stay", async () => {
   expect(await queue.snapshot()).toEqual(before);
 });
 
-test("foreign entries are kept", async () => {
+test("foreign bytes are kept", async () => {
   const queue = await newMoves();
   await queue.seed({
     stream: [{ what: "is this" }, entry("x")],
@@ -142,7 +142,7 @@ test("foreign entries are kept", async () => {
   });
 });
 
-test("does nothing to a plain queue", async () => {
+test("changes nothing in a plain queue", async () => {
   const queue = await newMoves();
   await queue.seed({ ready: ["x"], timeouts: [c.delayed], order: [c.address] });
   expect(await make(queue)).toMatchObject({ isPlain: true, moved: 0 });
@@ -151,7 +151,7 @@ test("does nothing to a plain queue", async () => {
   expect(channel).toEqual(["0"]);
 });
 
-test("a key of another type in place of the LIST: nothing changes", async () => {
+test("changes nothing if the key of the LIST has another type", async () => {
   const queue = await newMoves();
   await queue.seed({ stream: [entry("x")] });
   await queue.redis.set(queue.keys.ready, "no list");

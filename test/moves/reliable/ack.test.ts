@@ -11,7 +11,7 @@ const acking = (
   { group = "g", consumer = "c", heldCount = 100, own = 0 } = {},
 ) => run(redis, ack, keys, { group, consumer, heldCount }, rowsOf(ids, { own }));
 
-test("ack: entries of the only group are deleted; unfinished ones stay", async () => {
+test("ack: deletes entries of the only group; unfinished ones stay", async () => {
   const queue = await newStreams("g");
   await queue.add("a", "b", "c", "d");
   const [a = "", , c = ""] = await queue.deliver("g", "c", 3);
@@ -22,7 +22,7 @@ test("ack: entries of the only group are deleted; unfinished ones stay", async (
   });
 });
 
-test("ack: false for entries of another consumer, not delivered, finished already or unknown", async () => {
+test("ack: false for entries that are another consumer's, not delivered, finished already or unknown", async () => {
   const queue = await newStreams("g");
   const [a = "", b = "", c = "", d = ""] = await queue.add("a", "b", "c", "d");
   await queue.deliver("g", "c", 1);
@@ -43,13 +43,13 @@ test("ack: a repeated id is settled once", async () => {
   expect(await acking(queue, [a, a])).toEqual([true, false]);
 });
 
-test("ack: of two groups the last one to finish deletes the entry", async () => {
+test("ack: the last of two groups that finishes an entry deletes it", async () => {
   const queue = await newStreams("g", "h");
   const ids = await queue.add("a", "b", "c");
   await queue.deliver("g", "c");
   await queue.deliver("h", "c", 2);
   await acking(queue, ids.slice(0, 1), { group: "h" });
-  // "a" has been finished by h, "b" is in flight there, and "c" has not been given to it.
+  // Group h has finished "a", has "b" in flight, and was not given "c" yet.
   expect(await acking(queue, ids)).toEqual([true, true, true]);
   expect(await queue.snapshot()).toEqual({
     stream: [{ p: "b" }, { p: "c" }],
@@ -60,7 +60,7 @@ test("ack: of two groups the last one to finish deletes the entry", async () => 
   expect(await queue.snapshot()).toEqual({});
 });
 
-test("ack: of three groups the last one to finish deletes the entry", async () => {
+test("ack: with three groups each of the others counts", async () => {
   const queue = await newStreams("g", "h", "i");
   const ids = await queue.add("a");
   for (const group of ["g", "h", "i"]) await queue.deliver(group, "c");
@@ -70,7 +70,7 @@ test("ack: of three groups the last one to finish deletes the entry", async () =
   expect(await queue.snapshot()).toEqual({});
 });
 
-test("ack: the other of two groups may have many entries in flight between two", async () => {
+test("ack: the other group may have many in flight between two entries", async () => {
   const queue = await newStreams("g", "h");
   const ids = await queue.add(...letters(100));
   await queue.deliver("g", "c");
@@ -94,7 +94,7 @@ test("ack: an entry for one group only is deleted at once", async () => {
   expect(await queue.snapshot()).toEqual({});
 });
 
-test("ack: a deleted entry is finished all the same", async () => {
+test("ack: finishes an entry whose data are gone", async () => {
   const queue = await newStreams("g", "h");
   const [a = "", b = ""] = await queue.add("a", "b");
   await queue.deliver("g", "c");
@@ -103,12 +103,12 @@ test("ack: a deleted entry is finished all the same", async () => {
   expect(await queue.snapshot()).toEqual({ stream: [{ p: "b" }] });
 });
 
-test("ack: finishes many entries in any order, with more in flight than stated", async () => {
+test("ack: many entries, in any order, with more in flight than the hint says", async () => {
   const queue = await newStreams("g", "h");
   const ids = await queue.add(...letters(400));
   await queue.deliver("g", "c");
   await queue.deliver("h", "other");
-  // In h the entries of one in ten are finished; more are in flight than one look shows.
+  // Group h has finished one entry in ten. More are in flight than one XPENDING returns.
   const done = ids.filter((_, i) => i % 10 === 0);
   await acking(queue, done, { group: "h", consumer: "other", heldCount: 400 });
   const acked = [...done, ...ids.slice(-60)].toReversed();
@@ -134,7 +134,7 @@ test("ack: compares ids as numbers, up to the greatest", async () => {
   await queue.deliver("g", "c");
   await queue.deliver("h", "c", 6);
   await acking(queue, ids, { group: "h" });
-  // In the order of texts, in which "9-9" is neither the first nor the last.
+  // Sorted as strings, where "9-9" is neither the first nor the last.
   expect(await acking(queue, ids.toSorted())).toEqual(ids.map(() => true));
   const left = await queue.redis.xrange(queue.keys.stream, "-", "+");
   expect(left.map(([id]) => id)).toEqual(ids.slice(6));
@@ -149,13 +149,13 @@ test("ack: false without a group or a stream", async () => {
   expect(await queue.snapshot()).toEqual({});
 });
 
-test("ack: fails if a foreign key is in the stream's place", async () => {
+test("ack: fails if the stream's key has another type", async () => {
   const queue = await newStreams();
   await queue.redis.set(queue.keys.stream, "somebody else's");
   await expect(acking(queue, ["1-1"])).rejects.toThrow(/^WRONGTYPE/);
 });
 
-test("ack: finds entries one by one if many others of the consumer lie between them", async () => {
+test("ack: looks up ids one by one if many other entries of the consumer lie between them", async () => {
   const queue = await newStreams("g");
   const ids = await queue.add(...letters(60));
   await queue.deliver("g", "c", 30);

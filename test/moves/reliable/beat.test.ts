@@ -9,13 +9,13 @@ const beating = ({ redis, keys }: Streams, { consumer = "c", after = "", limit =
 
 const field = (row: readonly (string | number)[], name: string) => row[row.indexOf(name) + 1];
 
-/** How long ago Redis has seen each consumer (ms). */
+/** How long ago Redis last saw each consumer (ms). */
 async function idles({ redis, keys }: Streams): Promise<Record<string, number>> {
   const rows = (await redis.xinfo("CONSUMERS", keys.stream, "g")) as (string | number)[][];
   return Object.fromEntries(rows.map((row) => [field(row, "name"), Number(field(row, "idle"))]));
 }
 
-/** Makes a consumer that has nothing, and waits a little: who is seen behind that is seen later. */
+/** Creates a consumer without messages, and waits a little, so that the next one is seen later. */
 async function addIdler(queue: Streams): Promise<void> {
   await queue.redis.xgroup("CREATECONSUMER", queue.keys.stream, "g", "idler");
   await eventually(async () => ((await idles(queue))["idler"] ?? 0) >= 50);
@@ -26,7 +26,7 @@ async function seenBehindIdler(queue: Streams): Promise<number> {
   return idler - c;
 }
 
-test("beat: lists what is in flight for the consumer, page by page", async () => {
+test("beat: returns what is in flight for the consumer, page by page", async () => {
   const queue = await newStreams("g", "h");
   const [a = "", b = "", , d = "", e = ""] = await queue.add("a", "b", "c", "d", "e");
   await queue.deliver("g", "c", 2);
@@ -39,7 +39,7 @@ test("beat: lists what is in flight for the consumer, page by page", async () =>
   expect(await beating(queue, { after: e })).toEqual([]);
 });
 
-test("beat: refreshes the consumer's last-seen time, and counts no delivery", async () => {
+test("beat: updates when the consumer was seen, and counts no delivery", async () => {
   const queue = await newStreams("g");
   const [a = ""] = await queue.add("a");
   await queue.deliver("g", "c");
@@ -60,7 +60,7 @@ test("beat: creates no consumer", async () => {
   expect(await idles(queue)).toEqual({});
 });
 
-test("beat: refreshes the consumer even if its first entries were deleted", async () => {
+test("beat: also updates the consumer if the data of its first entries are gone", async () => {
   const queue = await newStreams("g");
   const ids = await queue.add("a", "b", "c");
   await queue.deliver("g", "c");
@@ -70,7 +70,7 @@ test("beat: refreshes the consumer even if its first entries were deleted", asyn
   expect(await seenBehindIdler(queue)).toBeGreaterThanOrEqual(50);
 });
 
-test("beat: a page counts as full even if its first entry was deleted: more may follow", async () => {
+test("beat: a page is full even if the data of its first entry are gone, since more may follow", async () => {
   const queue = await newStreams("g");
   const [a = "", b = ""] = await queue.add("a", "b", "c");
   await queue.deliver("g", "c");
@@ -78,7 +78,7 @@ test("beat: a page counts as full even if its first entry was deleted: more may 
   expect(await beating(queue, { limit: 2 })).toEqual([a, b]);
 });
 
-test("beat: lists nothing without a group or a stream; fails for a foreign key", async () => {
+test("beat: nothing without a group or a stream; fails for a key of another type", async () => {
   const queue = await newStreams();
   expect(await beating(queue)).toEqual([]);
   await queue.addGroup("h");

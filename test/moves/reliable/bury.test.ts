@@ -9,7 +9,7 @@ const burying = (
   { consumer = "c", own = 0, reason = "rejected" } = {},
 ) => run(redis, bury, keys, { group: "g", consumer, heldCount: 100 }, rowsOf(ids, { own, reason }));
 
-test("bury: moves entries to the dead letters, with deliveries, group and reason", async () => {
+test("bury: appends dead letters with the number of deliveries, the group and the reason", async () => {
   const queue = await newStreams("g");
   const ids = await queue.add({ p: "a", t: "\xfftrailer" }, { p: "b", n: "2", g: "g", t: "key" });
   await queue.add("c");
@@ -25,7 +25,7 @@ test("bury: moves entries to the dead letters, with deliveries, group and reason
   });
 });
 
-test("bury: the entry stays for a group that needs it", async () => {
+test("bury: keeps the entry for a group that still needs it", async () => {
   const queue = await newStreams("g", "h");
   const ids = await queue.add("a", { p: "b", g: "g" });
   await queue.deliver("g", "c");
@@ -36,7 +36,7 @@ test("bury: the entry stays for a group that needs it", async () => {
   expect(dead).toHaveLength(2);
 });
 
-test("bury: leaves entries that are not in flight for this consumer, gone, or not ours", async () => {
+test("bury: skips entries that are not in flight for this consumer, gone or foreign", async () => {
   const queue = await newStreams("g");
   const ids = await queue.add("a", "b");
   ids.push(String(await queue.redis.xadd(queue.keys.stream, "*", "some", "thing")));
@@ -64,7 +64,7 @@ test("bury: buries a hundred at once", async () => {
   });
 });
 
-test("bury: changes nothing if a foreign key is in the place of the dead letters", async () => {
+test("bury: changes nothing if the key of the dead letters has another type", async () => {
   const queue = await newStreams("g");
   const ids = await queue.add("a", "b");
   await queue.deliver("g", "c");
@@ -76,12 +76,12 @@ test("bury: changes nothing if a foreign key is in the place of the dead letters
   });
 });
 
-test("bury: entries before a refusal are finished, and the others can be buried later", async () => {
+test("bury: entries before a refusal are finished, the others can be buried later", async () => {
   const queue = await newStreams("g");
   const { redis, keys } = queue;
   const ids = await queue.add("a", "b", "c");
   await queue.deliver("g", "c");
-  // There is one id left.
+  // One id is left in the stream of dead letters.
   await redis.xadd(keys.dead, "18446744073709551615-18446744073709551614", "p", "old");
   await expect(burying(queue, ids)).rejects.toThrow("exhausted");
   const { stream, inFlight, dead } = await queue.snapshot();
@@ -94,7 +94,7 @@ test("bury: entries before a refusal are finished, and the others can be buried 
   expect(await burying(queue, ids)).toEqual([false, true, true]);
 });
 
-test("bury: false without a group or a stream; fails for a foreign key", async () => {
+test("bury: false without a group or a stream; fails for a key of another type", async () => {
   const queue = await newStreams();
   expect(await burying(queue, ["1-1"])).toEqual([false]);
   await queue.addGroup("h");

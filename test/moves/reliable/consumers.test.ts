@@ -10,7 +10,7 @@ const listing = ({ redis, keys }: Streams) => run(redis, consumers, keys, { grou
 const leaving = ({ redis, keys }: Streams, consumer: string) =>
   run(redis, leave, keys, { group: "g", consumer });
 
-test("consumers: lists names, how much is in flight, and how long ago each was seen", async () => {
+test("consumers: returns names, numbers in flight, and how long ago each was seen", async () => {
   const queue = await newStreams("g", "h");
   await queue.add("a", "b", "c");
   expect(await listing(queue)).toEqual([]);
@@ -27,7 +27,7 @@ test("consumers: lists names, how much is in flight, and how long ago each was s
   expect((zoe ?? 0) - (c ?? 0)).toBeGreaterThanOrEqual(49);
 });
 
-test("consumers: lists none without a group or a stream; fails for a foreign key", async () => {
+test("consumers: none without a group or a stream; fails for a key of another type", async () => {
   const queue = await newStreams();
   expect(await listing(queue)).toEqual([]);
   await queue.addGroup("h");
@@ -50,7 +50,7 @@ test("leave: removes a consumer that has nothing in flight, and no other", async
   expect((await listing(queue)).map(({ name }) => name)).toEqual(["other"]);
 });
 
-test("leave: a consumer stays even for a deleted entry", async () => {
+test("leave: an entry whose data are gone keeps the consumer, too", async () => {
   const queue = await newStreams("g");
   const [a = ""] = await queue.add("a");
   await queue.deliver("g", "c");
@@ -58,7 +58,7 @@ test("leave: a consumer stays even for a deleted entry", async () => {
   expect(await leaving(queue, "c")).toBe(false);
 });
 
-test("leave: succeeds without a group or a stream; fails for a foreign key", async () => {
+test("leave: true without a group or a stream; fails for a key of another type", async () => {
   const queue = await newStreams();
   expect(await leaving(queue, "c")).toBe(true);
   await queue.addGroup("h");

@@ -11,7 +11,7 @@ import type { Message, Moves } from "../../helpers/moves.ts";
 const FAR = 5_000_000_000_000;
 const [a, b] = [message("a", 1000, "key of a"), message("b", 1001)];
 
-/** A letter as the script writes it that lets a message die. */
+/** A letter as `appendDead` writes it. */
 const letter = (entryId: string, { address, payload, key }: Message, group: string) => {
   const name = Buffer.from(group).toString("latin1");
   return [
@@ -31,7 +31,7 @@ const letter = (entryId: string, { address, payload, key }: Message, group: stri
   ] as const;
 };
 
-/** `a` died in two groups, `b` in one; between them letters that make no sense. */
+/** `a` died in two groups, `b` in one. Between them are unreadable letters. */
 const dead = [
   letter("1-0", a, "g"),
   ["2-0", "p", "no address", "g", "g"],
@@ -72,7 +72,7 @@ const drive = (
 };
 
 describe("a page", () => {
-  test("has all letters, oldest first, even meaningless ones", async () => {
+  test("has all letters, oldest first, including unreadable ones", async () => {
     const queue = await newMoves();
     await queue.seed({ dead });
     const { letters, next } = await page(queue, FIRST_LETTERS);
@@ -108,7 +108,7 @@ describe("a page", () => {
     expect(await queue.snapshot()).toEqual({ dead });
   });
 
-  test("is followed by the next page, up to where the dead letters ended when the first was read", async () => {
+  test("is followed by the next page, up to the letter that was the last at the beginning", async () => {
     const queue = await newMoves();
     await queue.seed({ dead: dead.slice(0, 5) });
     const first = await page(queue, FIRST_LETTERS, { limit: 3 });
@@ -119,7 +119,7 @@ describe("a page", () => {
     expect(second.next).toBeUndefined();
   });
 
-  test("ends where its letters end, even if the last has gone meanwhile", async () => {
+  test("ends with the letters even if the last one was removed meanwhile", async () => {
     const queue = await newMoves();
     await queue.seed({ dead: dead.slice(0, 4) });
     const { next = FIRST_LETTERS } = await page(queue, FIRST_LETTERS, { limit: 2 });
@@ -130,7 +130,7 @@ describe("a page", () => {
     expect(third).toEqual({ letters: [], next: undefined });
   });
 
-  test("is short where letters are large", async () => {
+  test("is short if letters are large", async () => {
     const queue = await newMoves();
     const large = message("x".repeat(1000), 5);
     await queue.seed({
@@ -154,21 +154,21 @@ describe("a page", () => {
     expect(await remove(queue, place)).toEqual({ removed: 1, next: undefined });
   });
 
-  test("is empty without dead letters", async () => {
+  test("is empty without letters", async () => {
     const queue = await newMoves();
     expect(await page(queue, FIRST_LETTERS)).toEqual({ letters: [], next: undefined });
   });
 });
 
 describe("remove", () => {
-  test("deletes a message's letters of all groups", async () => {
+  test("removes a message's letters of all groups", async () => {
     const queue = await newMoves();
     await queue.seed({ dead });
     expect(await remove(queue, bytes(a.address))).toEqual({ removed: 2, next: undefined });
     expect(await queue.snapshot()).toEqual({ dead: dead.slice(1, 6) });
   });
 
-  test("looks through a page, and replies where to go on", async () => {
+  test("looks through a page, and returns the next cursor", async () => {
     const queue = await newMoves();
     await queue.seed({ dead });
     const first = await remove(queue, bytes(a.address), FIRST_LETTERS, { limit: 3 });
@@ -178,7 +178,7 @@ describe("remove", () => {
     expect(await queue.snapshot()).toEqual({ dead: dead.slice(1, 6) });
   });
 
-  test("removes an unreadable letter by its entry id, not by the address that it claims", async () => {
+  test("finds an unreadable letter by its entry's id, not by the address that it contains", async () => {
     const queue = await newMoves();
     await queue.seed({ dead });
     expect((await remove(queue, bytes(b.address))).removed).toBe(1);
@@ -199,7 +199,7 @@ describe("remove", () => {
 });
 
 describe("redrive", () => {
-  test("all: each readable letter waits in its own group, and is published", async () => {
+  test("all: each readable letter becomes a retry of its group, and is published", async () => {
     const queue = await newMoves();
     await queue.seed({ dead, timeouts: [message("d", FAR).delayed] });
     const { redriven, next, serverTime } = await drive(queue, "");
@@ -257,7 +257,7 @@ describe("redrive", () => {
     expect((await queue.snapshot()).dead).toEqual(unreadable);
   });
 
-  test("two letters of one message and group are one retry; what waits already begins anew", async () => {
+  test("two letters of one message and group become one retry; an existing retry is replaced", async () => {
     const queue = await newMoves();
     await queue.seed({
       dead: [letter("1-0", a, "g"), letter("2-0", a, "g")],
@@ -274,7 +274,7 @@ describe("redrive", () => {
   });
 
   test.each(["retries", "retrying", "timeouts"] as const)(
-    "with a string under %s nothing changes",
+    "changes nothing if %s is a string",
     async (key) => {
       const queue = await newMoves();
       await queue.seed({ dead });
@@ -285,14 +285,14 @@ describe("redrive", () => {
     },
   );
 
-  test("redrives nothing if there is nothing", async () => {
+  test("of no letters", async () => {
     const queue = await newMoves();
     expect(await drive(queue, "")).toMatchObject({ redriven: 0, next: undefined });
     expect(await queue.snapshot()).toEqual({});
   });
 });
 
-test("clear drops all", async () => {
+test("clear removes all letters", async () => {
   const queue = await newMoves();
   await queue.seed({ dead, timeouts: [a.delayed] });
   expect(await run(queue.redis, clearDead, queue.keys, {})).toBe(7);

@@ -34,7 +34,7 @@ test("extend: renews entries in flight for this consumer, and counts no delivery
   expect(await queue.snapshot()).toEqual(before);
 });
 
-test("extend: renews a hundred among others", async () => {
+test("extend: a hundred entries among others", async () => {
   const queue = await newStreams("g");
   const ids = await queue.add(...Array.from({ length: 400 }, (_, i) => `m${i}`));
   await queue.deliver("g", "c");
@@ -42,7 +42,7 @@ test("extend: renews a hundred among others", async () => {
   expect(await extending(queue, asked)).toEqual(asked.map(() => true));
 });
 
-test("extend: creates no consumer, and takes from none", async () => {
+test("extend: creates no consumer, and takes nothing from another one", async () => {
   const queue = await newStreams("g");
   const ids = await queue.add("a");
   await queue.deliver("g", "other");
@@ -52,7 +52,7 @@ test("extend: creates no consumer, and takes from none", async () => {
   expect(await queue.snapshot()).toEqual(before);
 });
 
-test("extend: false without a group or a stream; fails for a foreign key", async () => {
+test("extend: false without a group or a stream; fails for a key of another type", async () => {
   const queue = await newStreams();
   expect(await extending(queue, ["1-1"])).toEqual([false]);
   await queue.addGroup("h");

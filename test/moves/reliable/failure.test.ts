@@ -51,7 +51,7 @@ test.each([
   ["a key that is not ASCII", Buffer.from("é"), { key: "é" }],
   ["headers", packTrailer({ headers: HEADERS }), { headers: HEADERS }],
   ["all", packTrailer({ key: "k", headers: HEADERS }), { key: "k", headers: HEADERS }],
-])("%s becomes what we would write ourselves, and the key is found as before", async (...all) => {
+])("%s becomes what packTrailer writes, and the key is still found", async (...all) => {
   const [, trailer, carried] = all;
   const [failed, key] = await run(redis, count, {}, { trailer, n: 4, reason: "busy é" });
   const failures = [{ at: AT, attempt: 5, reason: "busy é" }];
@@ -61,13 +61,13 @@ test.each([
   expect(key.toString()).toBe("key" in carried ? carried.key : "");
 });
 
-test("keeps the last ten failures, and everything else wherever it stands", async () => {
+test("the last ten failures are kept, and all other fields stay, wherever they are", async () => {
   let trailer: Buffer = Buffer.from("k");
   for (let n = 0; n < 12; n++) trailer = await fail(trailer, { n, reason: `r${n}` });
   const attempts = () => failuresIn(trailer).map(({ attempt }) => attempt);
   expect(attempts()).toEqual([3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
   expect(trailer.length).toBe(2 + 6 + 10 * 17 + 8 * 2 + 2 * 3);
-  // Where somebody else has written more, those that stand together are cut to ten.
+  // If a foreign program has written more failures, the leading neighbours are cut.
   const unknown = Buffer.from("6302000000abcd", "hex");
   const some = [{ at: 1, attempt: 1, reason: "" }];
   const more = packTrailer({ headers: { h: "1" }, failures: some }).subarray(2);
@@ -79,12 +79,12 @@ test("keeps the last ten failures, and everything else wherever it stands", asyn
 
 test.each([
   ["200 bytes", "x".repeat(200), "x".repeat(200)],
-  ["more", "x".repeat(201), "x".repeat(200)],
+  ["201 bytes", "x".repeat(201), "x".repeat(200)],
   ["a character of two bytes at the border", `${"x".repeat(199)}éé`, "x".repeat(199)],
-  ["one of three bytes", `${"x".repeat(198)}€€`, "x".repeat(198)],
-  ["one of four bytes", `${"x".repeat(197)}🙂🙂`, "x".repeat(197)],
-  ["one that ends there", `${"x".repeat(196)}🙂🙂`, `${"x".repeat(196)}🙂`],
-])("a reason is cut to 200 bytes, and in no character: %s", async (_, reason, kept) => {
+  ["a character of three bytes", `${"x".repeat(198)}€€`, "x".repeat(198)],
+  ["a character of four bytes", `${"x".repeat(197)}🙂🙂`, "x".repeat(197)],
+  ["a character that ends at the border", `${"x".repeat(196)}🙂🙂`, `${"x".repeat(196)}🙂`],
+])("a reason is cut to 200 bytes, but not inside a character: %s", async (_, reason, kept) => {
   expect(failuresIn(await fail("none", { reason }))[0]?.reason).toBe(kept);
 });
 
@@ -95,13 +95,13 @@ test.each([
   "ff010101000000",
   "ff01040c000000",
   "ff0102ffffffff00",
-])("a trailer that says nothing, %s, is left alone", async (hex) => {
+])("a malformed trailer, %s, is left alone", async (hex) => {
   const trailer = Buffer.from(hex, "hex");
   expect(await fail(trailer)).toEqual(trailer);
   expect(await forget(trailer)).toEqual(trailer);
 });
 
-test("cuts far too many failures to ten at once", async () => {
+test("five hundred failures are cut to ten at once", async () => {
   const failures = Array.from({ length: 500 }, (_, i) => ({ at: AT, attempt: i, reason: "r" }));
   const trailer = await fail(packTrailer({ key: "k", failures }), { n: 500 });
   expect(failuresIn(trailer).map(({ attempt }) => attempt)).toEqual([
@@ -115,7 +115,7 @@ test.each([
   ["a bare key", "order:42"],
   ["headers", packTrailer({ headers: HEADERS })],
   ["all", packTrailer({ key: "k", headers: HEADERS })],
-])("%s is what is left when failures are forgotten", async (_, trailer) => {
+])("%s is what is left without the failures", async (_, trailer) => {
   const failed = await fail(await fail(trailer), { n: 1 });
   expect(await forget(failed)).toEqual(Buffer.from(trailer));
   expect(await forget(trailer)).toEqual(Buffer.from(trailer));

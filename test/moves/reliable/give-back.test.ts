@@ -16,7 +16,7 @@ const giving = (
     rowsOf(ids, { own, counted, reason }),
   );
 
-test("give-back-entries: appends entries again at the end of the stream, for this group only", async () => {
+test("give-back-entries: appends messages to the stream again, for this group only", async () => {
   const queue = await newStreams("g");
   const ids = await queue.add({ p: "a", t: "\xfftrailer" }, { p: "b", n: "2", d: "1" }, "c");
   await queue.deliver("g", "c", 2);
@@ -26,7 +26,7 @@ test("give-back-entries: appends entries again at the end of the stream, for thi
   });
 });
 
-test("give-back-entries: records the attempt, if it counts", async () => {
+test("give-back-entries: counts the attempt if it is told to", async () => {
   const queue = await newStreams("g");
   const ids = await queue.add("a", { p: "b", n: "2" });
   await queue.deliver("g", "c");
@@ -39,7 +39,7 @@ test("give-back-entries: records the attempt, if it counts", async () => {
   });
 });
 
-test("give-back-entries: the old entry stays for a group that needs it", async () => {
+test("give-back-entries: keeps the old entry for a group that still needs it", async () => {
   const queue = await newStreams("g", "h");
   const ids = await queue.add("a", { p: "b", g: "g" });
   await queue.deliver("g", "c");
@@ -50,7 +50,7 @@ test("give-back-entries: the old entry stays for a group that needs it", async (
   });
 });
 
-test("give-back-entries: leaves entries that are not in flight for this consumer", async () => {
+test("give-back-entries: skips entries that are not in flight for this consumer", async () => {
   const queue = await newStreams("g");
   const ids = await queue.add("a", "b");
   await queue.deliver("g", "c", 1);
@@ -62,7 +62,7 @@ test("give-back-entries: leaves entries that are not in flight for this consumer
   expect(await queue.snapshot()).toEqual({ stream: [{ p: "b" }, { p: "a", g: "g" }] });
 });
 
-test("give-back-entries: entries that are gone or not ours are only acknowledged", async () => {
+test("give-back-entries: entries that are gone or foreign are only acknowledged", async () => {
   const queue = await newStreams("g");
   const ids = await queue.add("a", "b");
   ids.push(String(await queue.redis.xadd(queue.keys.stream, "*", "some", "thing")));
@@ -72,7 +72,7 @@ test("give-back-entries: entries that are gone or not ours are only acknowledged
   expect(await queue.snapshot()).toEqual({ stream: [{ p: "b", g: "g" }] });
 });
 
-test("give-back-entries: a meaningless count of attempts counts as none", async () => {
+test("give-back-entries: a malformed number of attempts counts as 0", async () => {
   const queue = await newStreams("g");
   const counts = ["-3", "1.5", "nan", "inf", "1e300", "4294967295", "x", ""];
   const ids = await queue.add(...counts.map((n, i) => ({ p: `m${i}`, n })));
@@ -101,7 +101,7 @@ test("give-back-entries: entries before a refusal are finished", async () => {
   const { redis, keys } = queue;
   const ids = await queue.add("a", "b", "c");
   await queue.deliver("g", "c");
-  // No id is left behind this one and the next.
+  // Only the next id is left behind this one.
   await redis.call("XSETID", keys.stream, "18446744073709551615-18446744073709551614");
   await expect(giving(queue, ids)).rejects.toThrow("exhausted");
   expect(await queue.snapshot()).toEqual({
@@ -110,7 +110,7 @@ test("give-back-entries: entries before a refusal are finished", async () => {
   });
 });
 
-test("give-back-entries: false without a group or a stream; fails for a foreign key", async () => {
+test("give-back-entries: false without a group or a stream; fails for a key of another type", async () => {
   const queue = await newStreams();
   expect(await giving(queue, ["1-1"])).toEqual([false]);
   await queue.addGroup("h");

@@ -21,14 +21,14 @@ async function groupsOf(redis: Redis, stream: string): Promise<Record<string, un
   );
 }
 
-test("creates the group and the stream, and wakes everybody", async () => {
+test("creates the group and the stream, and publishes a wake-up", async () => {
   const queue = await newMoves();
   expect(await open(queue)).toBe(true);
   expect(await groupsOf(queue.redis, queue.keys.stream)).toEqual({ workers: "0-0" });
   expect(await queue.snapshot()).toEqual({ groups: ["workers"], channel: ["0"] });
 });
 
-test("leaves an existing group as it is, and wakes nobody", async () => {
+test("does not change an existing group, and publishes nothing", async () => {
   const queue = await newMoves();
   await open(queue);
   await queue.seed({ stream: [before] });
@@ -52,7 +52,7 @@ test("leaves an existing group as it is, and wakes nobody", async () => {
   });
 });
 
-test("the group begins where it is told to", async () => {
+test("a group begins at the given id", async () => {
   const queue = await newMoves();
   await queue.seed({ stream: [before] });
   const last = (await queue.redis.xrange(queue.keys.stream, "-", "+"))[0]?.[0];
@@ -64,12 +64,12 @@ test("the group begins where it is told to", async () => {
     "from the next": last,
     "from then on": "1234-0",
   });
-  // The stream was there.
+  // The stream existed before.
   const groups = ["from the first", "from the next", "from then on"];
   expect(await queue.snapshot()).toEqual({ stream: [before], groups });
 });
 
-test("a key of another type is refused", async () => {
+test("fails for a key of another type", async () => {
   const queue = await newMoves();
   await queue.redis.set(queue.keys.stream, "no stream");
   await expect(open(queue)).rejects.toThrow("WRONGTYPE");

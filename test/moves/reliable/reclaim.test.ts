@@ -16,7 +16,7 @@ const names = async ({ redis, keys }: Streams) => {
   return rows.map((row) => row[row.indexOf("name") + 1] ?? "").toSorted();
 };
 
-test("reclaim: a dead consumer's entries are ready again, and the consumer is gone", async () => {
+test("reclaim: a dead consumer's messages are ready again, and it is removed", async () => {
   const queue = await newStreams("g");
   await queue.add({ p: "a", t: "\xfftrailer" }, { p: "b", n: "2", g: "g", d: "1" });
   await queue.deliver("g", "dead");
@@ -35,7 +35,7 @@ test("reclaim: a dead consumer's entries are ready again, and the consumer is go
   expect(await names(queue)).toEqual(["alive"]);
 });
 
-test("reclaim: takes nothing from a live or unknown consumer", async () => {
+test("reclaim: takes nothing from a consumer that is alive or unknown", async () => {
   const queue = await newStreams("g");
   await queue.add("a");
   await queue.deliver("g", "dead");
@@ -47,7 +47,7 @@ test("reclaim: takes nothing from a live or unknown consumer", async () => {
   expect(await names(queue)).toEqual(["dead"]);
 });
 
-test("reclaim: buries messages that have used up their deliveries", async () => {
+test("reclaim: buries messages that have had all their deliveries", async () => {
   const queue = await newStreams("g");
   await queue.add("a", { p: "b", n: "1" }, { p: "c", n: "2" }, { p: "d", n: "7", t: "trailer" });
   await queue.deliver("g", "dead");
@@ -68,7 +68,7 @@ test("reclaim: buries messages that have used up their deliveries", async () => 
   });
 });
 
-test("reclaim: takes some entries at a time; the consumer stays until none is left", async () => {
+test("reclaim: takes a limited number; the consumer stays until it has none left", async () => {
   const queue = await newStreams("g");
   const payloads = Array.from({ length: 150 }, (_, i) => `m${i}`);
   await queue.add(...payloads);
@@ -82,14 +82,14 @@ test("reclaim: takes some entries at a time; the consumer stays until none is le
   });
 });
 
-test("reclaim: a consumer with nothing in flight is removed", async () => {
+test("reclaim: removes a consumer without entries in flight", async () => {
   const queue = await newStreams("g");
   await queue.redis.xgroup("CREATECONSUMER", queue.keys.stream, "g", "dead");
   expect(await reclaiming(queue)).toEqual({ reclaimed: 0, buried: 0, isLeft: false });
   expect(await names(queue)).toEqual([]);
 });
 
-test("reclaim: the old entry stays for a group that needs it; entries for another group are left alone", async () => {
+test("reclaim: keeps the old entry for a group that still needs it, and skips entries of other groups", async () => {
   const queue = await newStreams("g", "h");
   await queue.add("a", { p: "b", g: "g" }, { p: "c", g: "h" });
   await queue.deliver("g", "dead");
@@ -99,7 +99,7 @@ test("reclaim: the old entry stays for a group that needs it; entries for anothe
   });
 });
 
-test("reclaim: entries that are gone or not ours are only acknowledged", async () => {
+test("reclaim: entries that are gone or foreign are only acknowledged", async () => {
   const queue = await newStreams("g");
   const [a = ""] = await queue.add("a", "b");
   await queue.redis.xadd(queue.keys.stream, "*", "some", "thing");
@@ -110,7 +110,7 @@ test("reclaim: entries that are gone or not ours are only acknowledged", async (
   expect(await names(queue)).toEqual([]);
 });
 
-test("reclaim: entries before a refusal are finished, and the others stay with their consumer", async () => {
+test("reclaim: entries before a refusal are finished, the others stay with their consumer", async () => {
   const queue = await newStreams("g");
   await queue.add("a", { p: "b", n: "2" }, "c");
   await queue.deliver("g", "dead");
@@ -128,7 +128,7 @@ test("reclaim: entries before a refusal are finished, and the others stay with t
   });
 });
 
-test("reclaim: does nothing without a group or a stream; fails for a foreign key", async () => {
+test("reclaim: nothing without a group or a stream; fails for a key of another type", async () => {
   const queue = await newStreams();
   const nothing = { reclaimed: 0, buried: 0, isLeft: false };
   expect(await reclaiming(queue)).toEqual(nothing);

@@ -12,7 +12,7 @@ type Move = (queue: Streams, ids: readonly string[]) => Promise<unknown>;
 
 const mine = { group: "g", consumer: "c", heldCount: 100 };
 
-/** Each of them settles all entries; with what is left in the queue. */
+/** Moves that settle all entries, and what the queue contains afterwards. */
 const MOVES: Readonly<Record<string, [move: Move, after: object]>> = {
   ack: [({ redis, keys }, ids) => run(redis, ack, keys, mine, rowsOf(ids, { own: 0 })), {}],
   "give-back-entries": [
@@ -58,20 +58,23 @@ async function inFlight(): Promise<[queue: Streams, ids: string[]]> {
   return [queue, ids];
 }
 
-test.each(Object.entries(MOVES))("%s: passes if memory is full", async (_name, [move, after]) => {
-  const [queue, ids] = await inFlight();
-  await queue.redis.config("SET", "maxmemory-policy", "noeviction", "maxmemory", "1");
-  await expect(queue.redis.set("k", "v")).rejects.toThrow("OOM");
-  await move(queue, ids);
-  await queue.redis.config("SET", "maxmemory", "0");
-  expect(await queue.snapshot()).toEqual(after);
-});
+test.each(Object.entries(MOVES))(
+  "%s: succeeds when memory is full",
+  async (_name, [move, after]) => {
+    const [queue, ids] = await inFlight();
+    await queue.redis.config("SET", "maxmemory-policy", "noeviction", "maxmemory", "1");
+    await expect(queue.redis.set("k", "v")).rejects.toThrow("OOM");
+    await move(queue, ids);
+    await queue.redis.config("SET", "maxmemory", "0");
+    expect(await queue.snapshot()).toEqual(after);
+  },
+);
 
 test.each(
   Object.entries(MOVES).flatMap(([name, [move]]) =>
     ["xack", "xdel"].map((command) => [name, command, move] as const),
   ),
-)("%s: has written nothing if %s is not permitted", async (name, command, move) => {
+)("%s: writes nothing if %s is not permitted", async (name, command, move) => {
   const [queue, ids] = await inFlight();
   const before = await queue.snapshot();
   await queue.redis.call("ACL", "SETUSER", "default", `-${command}`);
@@ -79,7 +82,7 @@ test.each(
     /NOPERM|can't run this command|no permissions to run/,
   );
   const { inFlight: left, ...others } = await queue.snapshot();
-  // An ack has nothing to write, so what it acknowledged may stay in the stream.
+  // An ack writes nothing before it acknowledges, so the acknowledged entries may stay in the stream.
   if (name !== "ack") expect({ inFlight: left, ...others }).toEqual(before);
   else expect(others).toEqual({ stream: before.stream });
 });

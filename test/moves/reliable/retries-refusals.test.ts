@@ -11,8 +11,8 @@ import { startOwnServer } from "../../helpers/own-server.ts";
 import { newRedis } from "../../helpers/redis.ts";
 
 /*
- * Redis refuses a command in the middle of a script, by its access rules or since its memory is full: the
- * script has changed nothing then.
+ * Redis refuses a command in the middle of a script, because of its access rules or because memory is full. The script
+ * must have changed nothing then.
  */
 
 const a = message("a", 1000);
@@ -39,7 +39,7 @@ const removeFromRetries: Move = (redis, keys) => run(redis, removeRetries, keys,
 const reschedule: Move = (redis, keys) =>
   run(redis, rescheduleRetries, keys, { channel: keys.channel, wanted, delay: 5, deadline: "" });
 
-test("a command that the user may not send changes nothing", async () => {
+test("changes nothing if a command is not permitted", async () => {
   const server = await startOwnServer();
   const admin = newRedis(server.url);
   const cases: [name: string, move: Move, before: QueueState, command: string][] = [
@@ -81,7 +81,7 @@ test("a command that the user may not send changes nothing", async () => {
   }
 });
 
-test("with a full memory letters can be redriven and removed, and retries cancelled", async () => {
+test("when memory is full, letters are redriven and removed, and retries cancelled: that needs no more memory", async () => {
   const server = await startOwnServer();
   const queue = await newMoves(server.url);
   const { redis, keys } = queue;

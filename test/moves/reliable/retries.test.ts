@@ -12,7 +12,7 @@ import type { Message, Moves } from "../../helpers/moves.ts";
 const FAR = 5_000_000_000_000;
 const [a, b, c] = [message("a", 1000, "key of a"), message("b", 1000), message("c", FAR)];
 
-/** `a` waits in two groups, `b` in one. Group "é" is not in ASCII, "c" has nothing. */
+/** `a` is retrying in two groups, `b` in one. The name of group "é" is not ASCII, and "c" has nothing. */
 const before = {
   groups: ["c", "g", "é"],
   retries: [
@@ -47,7 +47,7 @@ const reschedule = (
   return run(redis, rescheduleRetries, keys, args);
 };
 
-test("remove: removes a message's retries in all groups; the others stay", async () => {
+test("remove: removes a message's retries of all groups; the others stay", async () => {
   const queue = await newMoves();
   await queue.seed(before);
   expect(await remove(queue, a, c, a)).toEqual([true, false, false]);
@@ -58,7 +58,7 @@ test("remove: removes a message's retries in all groups; the others stay", async
   });
 });
 
-test("remove: finds nothing, and changes nothing, without a stream", async () => {
+test("remove: finds and changes nothing without a stream", async () => {
   const queue = await newMoves();
   const { retries, retrying } = before;
   await queue.seed({ retries, retrying });
@@ -66,7 +66,7 @@ test("remove: finds nothing, and changes nothing, without a stream", async () =>
   expect(await queue.snapshot()).toEqual({ retries, retrying });
 });
 
-test("remove: a name without a value is not a message, and is dropped", async () => {
+test("remove: a name without a value is no message, and is removed", async () => {
   const queue = await newMoves();
   await queue.seed({ groups: ["g"], retries: [[retryName(a, "g"), 5]] });
   expect(await remove(queue, a)).toEqual([false]);
@@ -74,7 +74,7 @@ test("remove: a name without a value is not a message, and is dropped", async ()
 });
 
 test.each(["retries", "retrying", "stream"] as const)(
-  "remove: with a string under %s nothing changes",
+  "remove: changes nothing if %s is a string",
   async (key) => {
     const queue = await newMoves();
     await queue.seed(before);
@@ -98,7 +98,7 @@ test("get: returns the retry of each group", async () => {
   expect(await queue.snapshot()).toEqual(before);
 });
 
-test("get: finds no meaningless entry", async () => {
+test("get: skips malformed values", async () => {
   const queue = await newMoves();
   await queue.seed({
     groups: ["broken", "g", "short", "without"],
@@ -118,7 +118,7 @@ test("get: finds nothing without a stream", async () => {
   expect(await get(queue, a)).toEqual([]);
 });
 
-test("get: reads a score that is not a deadline", async () => {
+test("get: a score that is not a deadline", async () => {
   const queue = await newMoves();
   const name = retryName(a, "g");
   await queue.seed({ groups: ["g"], retrying: { [name]: packRetry(a, 0) } });
@@ -132,14 +132,14 @@ test("get: reads a score that is not a deadline", async () => {
   }
 });
 
-test("reschedule: a retry that becomes the first one is published", async () => {
+test("reschedule: to before all others is published", async () => {
   const queue = await newMoves();
   await queue.seed({ ...before, timeouts: [c.delayed] });
   expect(await reschedule(queue, a, { deadline: FAR - 1 })).toBe(FAR - 1);
   expect(await queue.snapshot()).toEqual({
     ...before,
     timeouts: [c.delayed],
-    // Of equal deadlines the name decides.
+    // With equal deadlines the name decides.
     retries: [
       [retryName(a, "g"), FAR - 1],
       [retryName(a, "é"), FAR - 1],
@@ -153,7 +153,7 @@ test.each([
   { what: "another retry", timeouts: [], deadline: FAR + 1 },
   { what: "another retry, at the same time", timeouts: [], deadline: FAR },
   { what: "a delayed message", timeouts: [message("c", 500).delayed], deadline: 501 },
-])("reschedule: behind $what, nothing is published", async ({ timeouts, deadline }) => {
+])("reschedule: to behind $what is not published", async ({ timeouts, deadline }) => {
   const queue = await newMoves();
   await queue.seed({ ...before, timeouts });
   expect(await reschedule(queue, a, { deadline })).toBe(deadline);
@@ -165,7 +165,7 @@ test.each([
   expect(dues.get(retryName(b, "g"))).toBe(FAR);
 });
 
-test("reschedule: the first retry is put off", async () => {
+test("reschedule: the first retry to a later time", async () => {
   const queue = await newMoves();
   await queue.seed(before);
   expect(await reschedule(queue, b, { deadline: FAR + 9 })).toBe(FAR + 9);
@@ -191,7 +191,7 @@ test.each([{ delay: 60_000 }, {}])(
   },
 );
 
-test("reschedule: now; in a group where it is due already it keeps its place", async () => {
+test("reschedule: to now; where it is due already it keeps its time", async () => {
   const queue = await newMoves();
   const [name, other] = [retryName(a, "g"), retryName(a, "h")];
   await queue.seed({
@@ -209,7 +209,7 @@ test("reschedule: now; in a group where it is due already it keeps its place", a
   expect(channel).toBeUndefined();
 });
 
-test("reschedule: a message that does not wait, or has no value, is not found, and nothing changes", async () => {
+test("reschedule: a message that is not retrying, or has no value, is not found, and nothing changes", async () => {
   const queue = await newMoves();
   const bare = { ...before, retries: [...before.retries, [retryName(c, "g"), FAR + 3]] } as const;
   await queue.seed(bare);
@@ -218,7 +218,7 @@ test("reschedule: a message that does not wait, or has no value, is not found, a
   expect(await queue.snapshot()).toEqual(bare);
 });
 
-test("clear: drops retries, and nothing else", async () => {
+test("clear: removes the retries and nothing else", async () => {
   const queue = await newMoves();
   await queue.seed({ ...before, timeouts: [c.delayed] });
   expect(await run(queue.redis, clearRetries, queue.keys, {})).toBe(3);
@@ -244,7 +244,7 @@ test.each<[timeouts: (number | string)[], retries: (number | string)[], due: num
   [["+inf"], [7], 7],
   [[], ["-inf"], -Infinity],
   [[1.5], [2], 1.5],
-])("next: of delayed at %j and retries at %j it is %j", async (timeouts, retries, due) => {
+])("next: with delayed at %j and retries at %j it is %j", async (timeouts, retries, due) => {
   const { redis, keys } = await newMoves();
   for (const score of timeouts) await redis.zadd(keys.timeouts, score, `m ${score}`);
   for (const score of retries) await redis.zadd(keys.retries, score, `r ${score}`);

@@ -22,7 +22,7 @@ const dues = async ({ redis, keys }: Streams): Promise<number[]> => {
   return found.filter((_, i) => i % 2 === 1).map(Number);
 };
 
-test("retry-later: the message waits with all its data, and is no longer in flight", async () => {
+test("retry-later: a message waits with everything that it carries, and is not in flight any more", async () => {
   const queue = await newStreams("g");
   const ids = await queue.add({ p: "a", t: "\xfftrailer" }, { p: "b", n: "2", g: "g", t: "key" });
   await queue.add("c");
@@ -42,7 +42,7 @@ test("retry-later: the message waits with all its data, and is no longer in flig
   });
 });
 
-test("retry-later: takes deliveries that do not count, and delays of 0 or with fractions", async () => {
+test("retry-later: without counting the delivery; delays of 0 and with fractions", async () => {
   const queue = await newStreams("g");
   const ids = await queue.add("a", { p: "b", n: "2" });
   await queue.deliver("g", "c");
@@ -58,11 +58,11 @@ test("retry-later: takes deliveries that do not count, and delays of 0 or with f
 });
 
 test.each([
-  { what: "the first of all", heard: true },
+  { what: "the first message of all", heard: true },
   { what: "a new head of the retries", others: 70_000, heard: true },
   { what: "behind another retry", others: 50_000, heard: false },
-  { what: "before the messages that are delayed", delayed: 70_000, heard: true },
-  { what: "behind a message that is delayed", delayed: 50_000, heard: false },
+  { what: "before all delayed messages", delayed: 70_000, heard: true },
+  { what: "behind a delayed message", delayed: 50_000, heard: false },
   { what: "before both", others: 70_000, delayed: 65_000, heard: true },
 ])("retry-later: published? $what: $heard", async ({ others, delayed, heard }) => {
   const queue = await newStreams("g");
@@ -94,7 +94,7 @@ test.each([
   expect(channel).toEqual(heard ? [String(Math.ceil(serverTime + 60_000))] : []);
 });
 
-test("retry-later: the old entry stays for a group that needs it", async () => {
+test("retry-later: keeps the old entry for a group that still needs it", async () => {
   const queue = await newStreams("g", "h");
   const [a = "", b = ""] = await queue.add("a", { p: "b", g: "g" });
   await queue.deliver("g", "c");
@@ -112,7 +112,7 @@ test("retry-later: the old entry stays for a group that needs it", async () => {
   ]);
 });
 
-test("retry-later: leaves entries that are not in flight for this consumer", async () => {
+test("retry-later: skips entries that are not in flight for this consumer", async () => {
   const queue = await newStreams("g");
   const ids = await queue.add("a", "b");
   await queue.deliver("g", "c", 1);
@@ -122,7 +122,7 @@ test("retry-later: leaves entries that are not in flight for this consumer", asy
   expect(await queue.snapshot()).toEqual(before);
 });
 
-test("retry-later: sent twice, it changes nothing", async () => {
+test("retry-later: changes nothing when it is sent again", async () => {
   const queue = await newStreams("g");
   const ids = await queue.add("a");
   await queue.deliver("g", "c", 1);
@@ -134,7 +134,7 @@ test("retry-later: sent twice, it changes nothing", async () => {
   expect(await dues(queue)).toEqual(dueBefore);
 });
 
-test("retry-later: entries that are gone or not ours are only acknowledged", async () => {
+test("retry-later: entries that are gone or foreign are only acknowledged", async () => {
   const queue = await newStreams("g");
   const ids = await queue.add("a", { p: "b", a: "x".repeat(256) });
   ids.push(String(await queue.redis.xadd(queue.keys.stream, "*", "some", "thing")));
@@ -157,7 +157,7 @@ test("retry-later: takes a hundred at once", async () => {
 });
 
 test.each(["timeouts", "retries", "retrying"] as const)(
-  "retry-later: nothing has changed where somebody else's key is in the place of %s",
+  "retry-later: changes nothing if the key %s has another type",
   async (key) => {
     const queue = await newStreams("g");
     const ids = await queue.add("a", "b");
@@ -172,7 +172,7 @@ test.each(["timeouts", "retries", "retrying"] as const)(
   },
 );
 
-test("retry-later: changes nothing without a group or a stream", async () => {
+test("retry-later: false without a group or a stream", async () => {
   const queue = await newStreams();
   expect((await retrying(queue, ["1-1"])).settled).toEqual([false]);
   await queue.addGroup("h");
@@ -180,9 +180,9 @@ test("retry-later: changes nothing without a group or a stream", async () => {
   expect(await queue.snapshot()).toEqual({});
 });
 
-test("retry-later: of several due at the same time one is published", async () => {
+test("retry-later: of several retries due at once one is published, whichever sorts first", async () => {
   const queue = await newStreams("g");
-  // The one that comes last stands first, since names sort by their bytes.
+  // The last row sorts first, since names sort by their bytes.
   const ids = await queue.add("z", "y", "a");
   await queue.deliver("g", "c", 3);
   const { serverTime } = await retrying(queue, ids);

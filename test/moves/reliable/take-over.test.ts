@@ -13,7 +13,7 @@ async function take({ redis, keys }: Moves, makes = 1): Promise<TakeOverReply> {
   return await run(redis, takeOver, keys, { makes }, rows);
 }
 
-/** The entries by their payloads and ids; the deadline in each address is of now. */
+/** The payloads and ids of the entries, whose deadlines must be now. */
 async function entriesOf(queue: Moves, since: number): Promise<string[]> {
   const { stream = [] } = await queue.snapshot();
   return stream.map(({ a = "", p = "", ...rest }) => {
@@ -41,7 +41,7 @@ test("moves the LIST to the stream, in order", async () => {
   expect(Object.keys(await queue.snapshot())).toEqual(["stream"]);
 });
 
-test("moves as many messages as there are rows; the others stay", async () => {
+test("moves as many payloads as there are rows; the others stay", async () => {
   const queue = await newMoves();
   const since = await serverTime(queue);
   await queue.seed({ ready: ["first", "second", "third", "fourth"] });
@@ -50,13 +50,13 @@ test("moves as many messages as there are rows; the others stay", async () => {
   expect(await queue.snapshot()).toMatchObject({ ready: ["fourth"] });
 });
 
-test("creates no stream for an empty LIST", async () => {
+test("moves nothing from an empty LIST, and creates no stream", async () => {
   const queue = await newMoves();
   expect(await take(queue)).toEqual({ moved: 0, areMore: false, isPlain: false });
   expect(await queue.redis.exists(queue.keys.stream)).toBe(0);
 });
 
-test("a process that must not create the stream leaves the LIST of a plain queue alone", async () => {
+test("leaves the LIST of a plain queue alone if it may not create the stream", async () => {
   const queue = await newMoves();
   await queue.seed({ ready: ["first"] });
   expect(await take(queue, 0)).toEqual({ moved: 0, areMore: true, isPlain: true });
@@ -65,7 +65,7 @@ test("a process that must not create the stream leaves the LIST of a plain queue
   expect(await take(queue, 0)).toEqual({ moved: 1, areMore: false, isPlain: false });
 });
 
-test("if the third append is refused, the two before it have moved", async () => {
+test("after a refused append, what was appended before is trimmed", async () => {
   const queue = await newMoves();
   const since = await serverTime(queue);
   const last = 2n ** 64n - 1n;
@@ -83,7 +83,7 @@ test("if the third append is refused, the two before it have moved", async () =>
   expect(await queue.snapshot()).toMatchObject({ ready: ["third"] });
 });
 
-test("a key of another type: nothing changes", async () => {
+test("changes nothing if a key has another type", async () => {
   const queue = await newMoves();
   await queue.seed({ ready: ["first"] });
   await queue.redis.set(queue.keys.stream, "no stream");
@@ -97,7 +97,7 @@ test("a key of another type: nothing changes", async () => {
   expect(await other.redis.exists(other.keys.stream)).toBe(0);
 });
 
-test("a user who may not trim appends nothing", async () => {
+test("appends nothing if trimming is not permitted", async () => {
   const server = await startOwnServer();
   const queue = await newMoves(server.url);
   await queue.seed({ ready: ["first"] });

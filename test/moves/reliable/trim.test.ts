@@ -11,7 +11,7 @@ test("trim: deletes what every group has finished, from the head on", async () =
   await queue.add("a", "b", "c", "d", "e");
   for (const group of ["g", "h"]) {
     const ids = await queue.deliver(group, "me", 4);
-    // Of "d" both are done, but "c" is in flight for one.
+    // Both groups have finished "d", but "c" is in flight for one of them.
     const done = group === "g" ? [0, 1, 2, 3] : [0, 1, 3];
     await queue.redis.xack(queue.keys.stream, group, ...done.map((i) => ids[i] as string));
   }
@@ -26,7 +26,7 @@ test("trim: deletes what every group has finished, from the head on", async () =
   });
 });
 
-test("trim: deletes nothing if no group has begun, or there is no group or stream", async () => {
+test("trim: deletes nothing if a group has not begun, or without a group or a stream", async () => {
   const queue = await newStreams();
   expect(await trimming(queue)).toBe(0);
   await queue.add("a");

@@ -8,7 +8,7 @@ test.each([
   [5_000, 5_000],
   [1_000.2, 1_001],
   [8_990_000_000_000_000, 8_990_000_000_000_000],
-])("a name tells its timeout of %d ms", (timeout, expected) => {
+])("a name contains its timeout of %d ms", (timeout, expected) => {
   const name = newConsumerName(timeout);
   expect(name).toMatch(/^delayline:\d+:[\da-f-]{36}$/);
   expect(visibilityTimeoutOf(name)).toBe(expected);

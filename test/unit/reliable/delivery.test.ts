@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { Delivery, type DeliveryHost } from "../../../src/reliable/consuming/delivery.ts";
 import { Held } from "../../../src/reliable/group/held.ts";
 
-/** A delivery, and what it has asked of its queue. */
+/** A delivery, and the calls that it has made to its host. */
 function newDelivery() {
   const asked: unknown[][] = [];
   const note =
@@ -34,13 +34,13 @@ function newDelivery() {
   return { delivery: new Delivery(content, own, host), held: own, content, asked };
 }
 
-test("a delivery carries its payload, key, headers and attempt", () => {
+test("has what it was made of", () => {
   const { delivery, held, content } = newDelivery();
   expect(delivery).toMatchObject({ ...content, attempt: 3, deadline: 42 });
   expect(delivery.signal).toBe(held.signal);
 });
 
-test("what it asks, with its defaults and with all that can be said", async () => {
+test("calls its host, with the defaults and with all options", async () => {
   const { delivery, asked } = newDelivery();
   const { signal } = new AbortController();
   expect([
@@ -78,7 +78,7 @@ const bad: [what: string, call: Call, message: RegExp][] = [
   ["no duration", (it) => it.extend(undefined as never), /duration must be a number/],
   ["a duration without end", (it) => it.extend(Infinity), /duration must be between 0 and/],
 ];
-test.each(bad)("%s is refused, and nothing is asked", async (_, call, message) => {
+test.each(bad)("%s is refused, and the host is not called", async (_, call, message) => {
   const { delivery, asked } = newDelivery();
   await expect(call(delivery)).rejects.toThrow(message);
   expect(asked).toEqual([]);

@@ -28,12 +28,12 @@ const lost = () => Promise.resolve(false);
 const never = () => Promise.reject(new Error("was sent"));
 const settled = () => Promise.resolve(true);
 
-test("the attempt is one more than the deliveries made before", () => {
+test("the attempt is one more than the deliveries before", () => {
   expect(newHeld().held.attempt).toBe(1);
   expect(newHeld({ attempts: 7 }).held.attempt).toBe(8);
 });
 
-test("a delivery leaves the hand once, when it is settled", async () => {
+test("leaves once, when it is settled", async () => {
   const { held, left } = newHeld();
   const { signal } = held;
   expect(await held.settle(settled)).toBe(true);
@@ -48,7 +48,7 @@ test("a delivery leaves the hand once, when it is settled", async () => {
 test.each([
   ["a settlement", (held: Held) => held.settle(lost)],
   ["an extension", (held: Held) => held.extend(lost)],
-])("that it is lost is learned from %s", async (_, learn) => {
+])("is found to be lost by %s", async (_, learn) => {
   const { held, left } = newHeld();
   const { signal } = held;
   expect(await learn(held)).toBe(false);
@@ -62,7 +62,7 @@ test("a granted extension keeps the delivery in hand", async () => {
   expect([held.isHeld, left]).toEqual([true, []]);
 });
 
-test("a settlement whose reply is lost leaves it in hand, to be settled again", async () => {
+test("a settlement whose reply is lost leaves the delivery held, to be settled again", async () => {
   const { held, left } = newHeld();
   const failure = new Error("no reply");
   await expect(held.settle(() => Promise.reject(failure))).rejects.toBe(failure);
@@ -70,7 +70,7 @@ test("a settlement whose reply is lost leaves it in hand, to be settled again", 
   expect(await held.settle(settled)).toBe(true);
 });
 
-test("settlements run one at a time; the next is sent only if the one before fails", async () => {
+test("of several settlements one is under way; the next is sent only if that fails", async () => {
   const { held } = newHeld();
   const sent: string[] = [];
   const answers: ((isSettled: boolean | Error) => void)[] = [];
@@ -95,7 +95,7 @@ test("settlements run one at a time; the next is sent only if the one before fai
   expect(sent).toEqual(["a", "b"]);
 });
 
-test("the signal is aborted with the first reason, even if it is first read afterwards", () => {
+test("the signal is aborted with the first reason, whether it is read before or after", () => {
   const { held: before } = newHeld();
   const { signal } = before;
   before.abort("first");
@@ -112,12 +112,12 @@ test("the signal is aborted with the first reason, even if it is first read afte
 const isSuspect = (attempts: number, isOrphan: boolean) =>
   newHeld({ attempts, isOrphan }).held.isSuspect;
 
-test("a delivery is suspect if it was delivered twice and its consumers died", () => {
+test("is a suspect if a consumer died of it and it was delivered twice", () => {
   expect([1, 2, 3].map((attempts) => isSuspect(attempts, true))).toEqual([false, true, true]);
   expect(isSuspect(5, false)).toBe(false);
 });
 
-test("a delivery is in hand from when it is added until it leaves", async () => {
+test("a delivery is held from when it is added until it leaves", async () => {
   const left: string[] = [];
   const deliveries = new HeldDeliveries((held) =>
     left.push(`${held.entry.entryId} of ${deliveries.size}`),
@@ -132,12 +132,12 @@ test("a delivery is in hand from when it is added until it leaves", async () => 
   const before = deliveries.all();
   await a.settle(settled);
   b.lose();
-  // It is told when it has left.
+  // The callback comes after it has left.
   expect(left).toEqual(["1-1 of 1", "1-2 of 0"]);
   expect([deliveries.size, deliveries.has("1-1"), before.length]).toEqual([0, false, 2]);
 });
 
-test("of several suspects one waits and the others go back; the one is handed out when it is alone", async () => {
+test("one suspect waits and the others go back; it is handed out when nothing else is held", async () => {
   const deliveries = new HeldDeliveries(() => {});
   const suspects = new Suspects(deliveries);
   const add = (entryId: string, attempts: number) =>
@@ -155,7 +155,7 @@ test("of several suspects one waits and the others go back; the one is handed ou
   expect([suspects.mustRest, suspects.handOut()]).toEqual([true, undefined]);
   await first.settle(settled);
   expect(suspects.mustRest).toBe(false);
-  // A read that brings nothing tells nothing.
+  // An empty read changes nothing.
   suspects.sift([]);
   expect(suspects.readLimit).toBe(1);
   const last = add("1-4", 0);

@@ -5,7 +5,7 @@ import { Lanes } from "../../../src/reliable/consuming/lanes.ts";
 let lanes: Lanes;
 let running: string[];
 let ended: string[];
-/** Ends the work of this name, well or with an error. */
+/** Ends the work of this name, with or without an error. */
 let ends: Map<string, (error?: Error) => void>;
 
 beforeEach(() => {
@@ -45,7 +45,7 @@ describe("works with one key", () => {
     expect(await Promise.all(results)).toEqual(["1", "2", "3"]);
   });
 
-  test("go on after a failure, which rejects only its own call", async () => {
+  test("go on after a failure, and only its own call rejects", async () => {
     const failing = run("a", "1");
     const next = run("a", "2");
     await turn();
@@ -70,7 +70,7 @@ describe("works with one key", () => {
     expect(lanes.size).toBe(0);
   });
 
-  test("a work that is called from another one of its key waits for that one's end", async () => {
+  test("that are called by a work of their key wait for its end", async () => {
     let inner: Promise<string> | undefined;
     const outer = lanes.run("a", async () => {
       inner = run("a", "inner");
@@ -84,7 +84,7 @@ describe("works with one key", () => {
     await inner;
   });
 
-  test("a work that is called while the last one ends keeps the order", async () => {
+  test("that are called while the last one ends are in order, too", async () => {
     const first = run("a", "1");
     await turn();
     const later = first.then(() => run("a", "2"));
@@ -102,8 +102,8 @@ describe("works with one key", () => {
 
 describe("all others run at once:", () => {
   test.each<[string, (string | undefined)[]]>([
-    ["those with other keys", ["a", "b", "", "__proto__"]],
-    ["those without a key", [undefined, undefined, "a", "undefined"]],
+    ["works with other keys", ["a", "b", "", "__proto__"]],
+    ["works without a key", [undefined, undefined, "a", "undefined"]],
   ])("%s", async (_, keys) => {
     const results = keys.map((key, i) => run(key, String(i)));
     await turn();
@@ -121,7 +121,7 @@ describe("all others run at once:", () => {
   });
 });
 
-test("a key is forgotten when it has nothing left", async () => {
+test("a key is forgotten when it has no work left", async () => {
   const results = [run("a", "1"), run("a", "2"), run("b", "3")];
   await turn();
   expect(lanes.size).toBe(2);
@@ -134,7 +134,7 @@ test("a key is forgotten when it has nothing left", async () => {
   expect(lanes.size).toBe(0);
 });
 
-test("10,000 works of one key, or of 10,000 keys, all get done", async () => {
+test("10,000 works of one key, and 10,000 keys, take no longer than they should", async () => {
   const order: number[] = [];
   const startedAt = performance.now();
   const count = 10_000;
@@ -146,7 +146,7 @@ test("10,000 works of one key, or of 10,000 keys, all get done", async () => {
       ]),
     ),
   );
-  // Some 30 ms on a quiet machine. If each looked at all others it would be minutes.
+  // About 30 ms on a quiet machine. If each work looked at all others it would be minutes.
   expect(performance.now() - startedAt).toBeLessThan(20_000);
   expect(order).toEqual([...Array(count).keys()]);
   await turn();

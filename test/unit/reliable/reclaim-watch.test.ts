@@ -10,10 +10,10 @@ function newWatch(visibilityTimeout = OURS): ReclaimWatch {
   return new ReclaimWatch({ visibilityTimeout, self: SELF });
 }
 
-/** A name by which a test knows a consumer with a timeout of 6 s. */
+/** A consumer with a timeout of 6 s. */
 const other = newConsumerName(6_000);
 
-/** One look at one consumer: when, how long it is silent; whether it is dead, and when to look again. */
+/** One look at one consumer: when it happens, the silence so far, the verdict, and the pause until the next look. */
 type Row = readonly [now: number, idle: number, isDead: boolean, lookIn: number];
 
 describe("a consumer with a timeout of 6 s", () => {
@@ -32,7 +32,7 @@ describe("a consumer with a timeout of 6 s", () => {
       ],
     ],
     [
-      "that is dead when we come is found after half a timeout",
+      "that is dead at our first look is found after half a timeout",
       [
         [0, 100_000, false, 1_000],
         [1_000, 101_000, false, 1_000],
@@ -42,7 +42,7 @@ describe("a consumer with a timeout of 6 s", () => {
       ],
     ],
     [
-      "that died shortly before we came is found after the whole timeout",
+      "that died shortly before our first look is found after the whole timeout",
       [
         [0, 3_500, false, 1_000],
         [2_499, 5_999, false, 501],
@@ -50,7 +50,7 @@ describe("a consumer with a timeout of 6 s", () => {
       ],
     ],
     [
-      "is reported until its messages are taken",
+      "is reported until its messages are reclaimed",
       [
         [0, 10_000, false, 1_000],
         [3_000, 13_000, true, 1_000],
@@ -59,7 +59,7 @@ describe("a consumer with a timeout of 6 s", () => {
       ],
     ],
     [
-      "that comes back in time lives",
+      "that gives a sign of life in time is alive",
       [
         [0, 3_000, false, 1_000],
         [2_900, 5_900, false, 100],
@@ -70,7 +70,7 @@ describe("a consumer with a timeout of 6 s", () => {
       ],
     ],
     [
-      "that came back and fell silent between two looks has its time anew",
+      "that gave a sign of life between two looks has the whole timeout again",
       [
         [0, 3_000, false, 1_000],
         [9_000, 6_000, false, 1_000],
@@ -79,7 +79,7 @@ describe("a consumer with a timeout of 6 s", () => {
       ],
     ],
     [
-      "that beats lives through a step of the clock forward",
+      "that beats stays alive when the clock is set forward",
       [
         [0, 1_000, false, 1_000],
         [1_000, 602_000, false, 1_000],
@@ -89,7 +89,7 @@ describe("a consumer with a timeout of 6 s", () => {
       ],
     ],
     [
-      "that beats lives, if we look again only after half the timeout",
+      "that beats stays alive if the second look is half a timeout later",
       [
         [0, 602_000, false, 1_000],
         [3_000, 1_000, false, 1_000],
@@ -97,7 +97,7 @@ describe("a consumer with a timeout of 6 s", () => {
       ],
     ],
     [
-      "that was slow lives through a step of the clock forward between the looks",
+      "that was slow stays alive when the clock is set forward between the looks",
       [
         [0, 3_100, false, 1_000],
         [3_000, 602_000, false, 1_000],
@@ -106,7 +106,7 @@ describe("a consumer with a timeout of 6 s", () => {
       ],
     ],
     [
-      "that is dead is found later after a step of the clock forward",
+      "that is dead is found later when the clock is set forward",
       [
         [0, 3_000, false, 1_000],
         [2_000, 605_000, false, 1_000],
@@ -115,7 +115,7 @@ describe("a consumer with a timeout of 6 s", () => {
       ],
     ],
     [
-      "that is dead is found later after a step of the clock back",
+      "that is dead is found later when the clock is set back",
       [
         [0, 3_000, false, 1_000],
         [1_000, 0, false, 1_000],
@@ -126,7 +126,7 @@ describe("a consumer with a timeout of 6 s", () => {
       ],
     ],
     [
-      "that is dead is found later after a small step of the clock back",
+      "that is dead is found later when the clock is set back a little",
       [
         [0, 10_000, false, 1_000],
         [3_000, 12_500, false, 1_000],
@@ -134,7 +134,7 @@ describe("a consumer with a timeout of 6 s", () => {
       ],
     ],
     [
-      "is dead although replies take their time",
+      "is dead although replies are slow",
       [
         [0, 3_000, false, 1_000],
         [1_000, 4_290, false, 1_000],
@@ -143,7 +143,7 @@ describe("a consumer with a timeout of 6 s", () => {
       ],
     ],
     [
-      "has the whole timeout, even if the server's clock is the slower one",
+      "has the whole timeout, even if the server's clock is slower",
       [
         [0, 3_000, false, 1_000],
         [3_000, 5_850, false, 150],
@@ -151,7 +151,7 @@ describe("a consumer with a timeout of 6 s", () => {
       ],
     ],
     [
-      "lives if the clocks differ by more than a tenth of the time between the looks",
+      "is alive if the clocks differ by more than a tenth of the time between the looks",
       [
         [0, 4_000, false, 1_000],
         [3_000, 6_699, false, 1_000],
@@ -176,7 +176,7 @@ describe("a consumer with a timeout of 6 s", () => {
   });
 });
 
-/** Looks at a consumer, and again after it has been silent for very long. */
+/** Looks at a consumer, and again after a long silence. */
 function lookTwice(consumer: ConsumerState) {
   const watch = newWatch();
   watch.look([consumer], 0);
@@ -193,24 +193,24 @@ test("with a short timeout a reply may still take 50 ms", () => {
   expect(lookAt(1_300, 5_249)).toEqual([]);
 });
 
-describe("nobody is dead", () => {
+describe("found dead", () => {
   const silent = { inFlight: 5, idle: 1_000_000 };
 
-  test("a consumer that stays silent is dead", () => {
+  test("is a consumer that stays silent", () => {
     expect(lookTwice({ name: other, ...silent }).dead).toHaveLength(1);
   });
 
-  test("there is no consumer", () => {
+  test("is nobody in an empty group", () => {
     expect(newWatch().look([], 0)).toEqual({ dead: [], lookIn: 1_000 });
   });
 
-  test("a consumer with nothing in flight is not dead, and causes no earlier look", () => {
+  test("is no consumer without messages in flight, which causes no earlier look either", () => {
     const idle = { name: other, inFlight: 0, idle: 2_990 };
     expect(newWatch().look([idle], 0)).toEqual({ dead: [], lookIn: 1_000 });
     expect(lookTwice({ name: other, ...silent, inFlight: 0 }).dead).toEqual([]);
   });
 
-  test("this process is never dead", () => {
+  test("is not this process itself", () => {
     expect(lookTwice({ name: SELF, ...silent }).dead).toEqual([]);
   });
 });
@@ -232,7 +232,7 @@ describe("the first look is forgotten", () => {
   });
 });
 
-describe("the timeout is that of the consumer", () => {
+describe("the timeout is the judged consumer's", () => {
   test.each<[string, number, string, number]>([
     ["ours 5 s, theirs 60 s", 5_000, newConsumerName(60_000), 60_000],
     ["ours 60 s, theirs 5 s", 60_000, newConsumerName(5_000), 5_000],
@@ -250,7 +250,7 @@ describe("the timeout is that of the consumer", () => {
   });
 });
 
-test("consumers are judged independently, and the next look is when the first of them may be dead", () => {
+test("each consumer is judged by itself, and the next look is when the first may be dead", () => {
   const [quick, slow, dead] = [newConsumerName(2_000), newConsumerName(60_000), other];
   const watch = newWatch();
   const at = (now: number, quickIdle: number) =>
@@ -268,11 +268,11 @@ test("consumers are judged independently, and the next look is when the first of
   expect(at(3_000, 900)).toEqual({ dead: [{ name: dead, idle: 53_000 }], lookIn: 100 });
 });
 
-/** A group as it might be: consumers that beat every third of their timeouts, and a clock that is set. */
+/** A simulated group: consumers that beat every third of their timeouts, and a server clock that may be set. */
 class World {
-  /** Milliseconds that really passed. */
+  /** Milliseconds that have really passed. */
   now = 0;
-  /** What the server's clock says at that moment. */
+  /** The server's clock at that moment. */
   clock = 1_700_000_000_000;
   readonly #consumers: { name: string; seenAt: number; beatAt: number; isAlive: boolean }[] = [];
 
@@ -290,7 +290,7 @@ class World {
       const interval = Number(consumer.name.split(":")[1]) / 3;
       while (consumer.isAlive && consumer.beatAt <= to) {
         consumer.seenAt = this.clock + consumer.beatAt - from;
-        // Late at times: a beat takes its way through a busy process.
+        // Sometimes late, as in a busy process.
         consumer.beatAt += interval * (0.9 + 0.2 * Math.random());
       }
     }
@@ -307,7 +307,7 @@ class World {
   }
 }
 
-/** A world with 40 consumers that live, seen for a while. */
+/** A world with 40 live consumers. */
 function newWorld(): { world: World; names: string[]; watch: ReclaimWatch } {
   const world = new World();
   const names = Array.from({ length: 40 }, (_, i) =>
@@ -320,7 +320,7 @@ function newWorld(): { world: World; names: string[]; watch: ReclaimWatch } {
   return { world, names, watch: newWatch() };
 }
 
-/** Looks until this much time has passed; returns who was found dead, and when. */
+/** Looks for this long; returns which consumers were found dead, and when. */
 function watchFor(duration: number, world: World, watch: ReclaimWatch): Map<string, number> {
   const found = new Map<string, number>();
   for (const end = world.now + duration; world.now < end;) {
@@ -331,7 +331,7 @@ function watchFor(duration: number, world: World, watch: ReclaimWatch): Map<stri
   return found;
 }
 
-test("one dead consumer among many live ones is found after one timeout", () => {
+test("a consumer that dies among many live ones is found after one timeout", () => {
   for (let i = 0; i < 20; i++) {
     const { world, names, watch } = newWorld();
     watchFor(10_000, world, watch);
@@ -341,7 +341,7 @@ test("one dead consumer among many live ones is found after one timeout", () => 
     const killedAt = world.now;
     const found = watchFor(3 * timeout, world, watch);
     expect([...found.keys()]).toEqual([victim]);
-    // It may have beaten up to a third of the timeout before it died.
+    // Its last beat may have been up to a third of the timeout before it died.
     const after = ((found.get(victim) ?? 0) - killedAt) / timeout;
     expect(after).toBeGreaterThan(0.6);
     expect(after).toBeLessThan(1.1);
@@ -349,7 +349,7 @@ test("one dead consumer among many live ones is found after one timeout", () => 
 });
 
 test.each([600_000, 5_000, 1_500, -1_500, -5_000, -600_000])(
-  "a step of the clock by %d ms makes nobody dead who lives",
+  "a step of the clock by %d ms makes no live consumer dead",
   (step) => {
     for (let i = 0; i < 20; i++) {
       const { world, watch } = newWorld();

@@ -25,7 +25,7 @@ test("the defaults", () => {
   }
 });
 
-test("given options are used, and undefined means not given", () => {
+test("given options are used, and undefined counts as not given", () => {
   const options = {
     group: "ä",
     start: "new",
@@ -41,13 +41,13 @@ test("given options are used, and undefined means not given", () => {
   expect(groupOf({ ...nothing, retry: undefined })).toEqual(groupOf({}));
 });
 
-test("a start date includes messages that became ready in that millisecond", () => {
+test("a date includes what became ready in its very millisecond", () => {
   expect(start(0)).toBe("0");
   expect(start(1)).toBe("0-18446744073709551615");
   expect(start(1_700_000_000_000)).toBe("1699999999999-18446744073709551615");
 });
 
-test("options of the queue go to the queue; those of the client are its defaults", () => {
+test("options of the queue go to the queue; the client's options are its defaults", () => {
   const { queue } = reliableSettings({ maxPayloadBytes: 5 }, { transfer: false });
   expect(queue).toMatchObject({ maxPayloadBytes: 5, transfer: false });
 });
@@ -82,7 +82,7 @@ const nothing = () => {};
 const orderBy = () => "";
 
 describe("options of subscriptions", () => {
-  test("are complete, with a concurrency of one by default", () => {
+  test("are complete, with one handler at once by default", () => {
     expect(checkReliableSubscribe({})).toEqual({ concurrency: 1 });
     const all = { concurrency: 10_000, onError: nothing, orderBy };
     expect(checkReliableSubscribe(all)).toEqual(all);

@@ -49,7 +49,7 @@ describe("a backoff", () => {
     expect(pauses(retry, expected.length)).toEqual(expected);
   });
 
-  test.each([0, 1])("from %d ms it stays finite, however many attempts were made", (initial) => {
+  test.each([0, 1])("from %d ms is finite, however many attempts there were", (initial) => {
     const pause = checkRetry({ initial, factor: 1e6 }).pauseAfter(1_000_000, error);
     expect(pause).toBe(initial === 0 ? 0 : 3_600_000);
   });
@@ -135,7 +135,7 @@ describe("a function", () => {
     expect(unhandled).toEqual([]);
   });
 
-  test("an error that it throws is passed on", () => {
+  test("that throws makes pauseAfter throw", () => {
     const ladder = checkRetry(() => {
       throw error;
     });

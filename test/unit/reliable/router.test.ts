@@ -3,7 +3,7 @@ import { Router } from "../../../src/reliable/consuming/router.ts";
 
 const handler = () => {};
 
-/** Finds the name of the route that takes a key. */
+/** Returns the name of the route that takes a key. */
 function findAmong(names: readonly string[], key: string | undefined): string | undefined {
   const routes = Object.fromEntries(names.map((name) => [name, () => name]));
   return new Router(routes).find(key)?.();
@@ -37,7 +37,7 @@ describe("a key is taken by", () => {
   });
 });
 
-test("a key of very many segments costs no more than one of a few", () => {
+test("a key with very many segments costs no more than one with a few", () => {
   const router = new Router({ "no:such": handler, "x::::::::x": handler });
   const startedAt = performance.now();
   for (let i = 0; i < 300; i++) {
@@ -48,11 +48,14 @@ test("a key of very many segments costs no more than one of a few", () => {
 });
 
 describe("names of every object", () => {
-  test.each(["__proto__", "constructor", "toString", "hasOwnProperty"])("%s is no route", (key) => {
-    const router = new Router({ a: handler });
-    expect(router.find(key)).toBeUndefined();
-    expect(router.find(`${key}:1`)).toBeUndefined();
-  });
+  test.each(["__proto__", "constructor", "toString", "hasOwnProperty"])(
+    "%s is not a route",
+    (key) => {
+      const router = new Router({ a: handler });
+      expect(router.find(key)).toBeUndefined();
+      expect(router.find(`${key}:1`)).toBeUndefined();
+    },
+  );
 
   test.each(["__proto__", "constructor"])("%s may be a route", (key) => {
     const router = new Router({ [key]: handler });
@@ -60,7 +63,7 @@ describe("names of every object", () => {
     expect(Object.getPrototypeOf({})).toBe(Object.prototype);
   });
 
-  test("what a prototype holds is no route", () => {
+  test("inherited properties are no routes", () => {
     const routes = Object.assign(Object.create({ inherited: handler }) as object, { own: handler });
     const router = new Router(routes);
     expect(router.find("own")).toBe(handler);
@@ -78,11 +81,11 @@ test("later changes of the object change nothing", () => {
 
 describe("refuses", () => {
   test.each<[string, unknown, string]>([
-    ["no object", undefined, "routes must be an object, got undefined"],
+    ["undefined", undefined, "routes must be an object, got undefined"],
     ["null", null, "routes must be an object, got null"],
     ["a string", "app1", "routes must be an object, got string"],
     ["an array", [handler], "routes must be an object, got an array"],
-    ["nothing", {}, "routes must have at least one entry, got none"],
+    ["an empty object", {}, "routes must have at least one entry, got none"],
     ["a Map", new Map([["a", handler]]), "routes must have at least one entry, got none"],
     ["an empty route", { a: handler, "": handler }, "a route must not be empty"],
     ["a colon first", { ":a": handler }, 'a route must not begin or end with ":", got ":a"'],

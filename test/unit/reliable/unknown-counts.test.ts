@@ -24,7 +24,7 @@ test("counts a thousand names, and the others together", () => {
   expect(counts.entries.get("other")).toBe(501);
 });
 
-test("keeps no name that is longer than a key may be", () => {
+test("keeps no name longer than a legal key", () => {
   const counts = new UnknownCounts();
   counts.count("x".repeat(200));
   counts.count("x".repeat(201));

@@ -3,17 +3,17 @@ import { appendAll } from "../stream/append-all.ts";
 import { retry } from "./retry.ts";
 
 /**
- * Retries that are due come back to the stream, each as an entry for its group only.
+ * Moves due retries back to the stream, each as an entry for its group alone.
  *
- * `readRetries(names)`: what they are, before anything is written: `entries` and their `names`; the `broken`
- * names, which lead to no entry; and the bytes that were found there, `unreadable`.
- * `mayDropRetries()`: raises Redis's error if it may not remove any.
- * `bringBack(found)`: appends the entries, and drops those and the broken names; returns how many entries came
- * back, and the error if Redis has refused the next one. What it refuses stays a retry.
+ * `readRetries(names)`: reads retries, before anything is written. Returns a table: `entries` and their `names`;
+ * `broken`, the names without a readable entry; and `unreadable`, the bytes found under those names.
+ * `mayDropRetries()`: raises Redis's error if removing retries is not permitted.
+ * `bringBack(found)`: appends the entries, and removes them and the broken names from the retries. Returns how many
+ * entries were appended, and Redis's error if it refused the next one. Refused entries stay retries.
  *
- * Nothing can come of a broken name: without its value there is no payload, and without an address and a
- * group nobody could settle it. If it stayed it would be due for ever. Its bytes are kept, as those of a member that nobody
- * can unpack are.
+ * A broken name cannot be delivered: it has no value with a payload, or no address and group to settle it by. If it
+ * stayed it would be due forever. Its bytes go to the list of unreadable messages, like delayed members that cannot
+ * be unpacked.
  */
 export const bringBack = defineFragment({
   keys: ["retries", "retrying", "unreadable"],

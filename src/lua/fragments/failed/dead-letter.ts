@@ -1,10 +1,10 @@
 import { defineFragment } from "../../fragment.ts";
 
 /**
- * `appendDead(entry, group, reason)`: adds a dead letter for the group; returns what `XADD` does, or a table with
- * the error. `entry.n` must be the deliveries made, the last one included.
+ * `appendDead(entry, group, reason)`: appends a dead letter for the group; returns the reply of `XADD`, or a table
+ * with its error. `entry.n` must be the number of deliveries, including the last one.
  *
- * A dead letter has the fields of an entry, and `r`, the reason. The first part of its id is when it died.
+ * A dead letter has the fields of an entry, and `r`, the reason. The first part of its id is the time of its death.
  */
 export const deadLetter = defineFragment({
   keys: ["dead"],

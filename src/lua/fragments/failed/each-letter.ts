@@ -2,23 +2,24 @@ import { defineFragment } from "../../fragment.ts";
 import { asRow, asText, type RawReply } from "../../reply.ts";
 import { letter } from "./letter.ts";
 
-/** Where a reader of the dead letters stands. */
+/** How far a reader of the dead letters has come. */
 export interface LetterCursor {
-  /** The letter that it has read last; empty at the beginning. */
+  /** The id of the letter that was read last; empty at the beginning. */
   readonly after: string;
-  /** The letter that was the newest when it began; empty at the beginning. It does not go further. */
+  /** The id of the letter that was the newest at the beginning, where reading ends; empty at the beginning. */
   readonly last: string;
 }
 
+/** The cursor at the beginning. */
 export const FIRST_LETTERS: LetterCursor = { after: "", last: "" };
 
 /**
  * `eachLetter(after, last, limit, maxBytes, visit)`: calls `visit(letter, entryId, fields)` for the letters behind
- * `after`, oldest first, `limit` at most and about `maxBytes`; returns what an {@link LetterCursor} for the
- * next ones holds, or false where there are none. {@link asLetterCursor} reads it.
+ * `after`, oldest first, up to `limit` letters and about `maxBytes`. Returns the two values of the next
+ * {@link LetterCursor}, or false after the last letter. {@link asLetterCursor} reads them.
  *
- * It ends at the letter that was the newest when the reader began: where letters are put back as they are read,
- * some may die again, and reading would have no end.
+ * Reading ends at the letter that was the newest at the beginning. Otherwise a redrive might never end, since
+ * messages that it puts back may die again meanwhile.
  */
 export const eachLetter = defineFragment({
   keys: ["dead"],
@@ -32,7 +33,7 @@ local function eachLetter(after, last, limit, maxBytes, visit)
   end
   local seen, size = 0, 0
   while seen < limit and size < maxBytes do
-    -- A few at a time, since each may be large: as many as there is probably room for.
+    -- Letters may be large. So read a few at a time: as many as probably fit.
     local room = seen == 0 and 2 or math.ceil((maxBytes - size) * seen / size)
     local count = math.min(10, limit - seen, room)
     local found = redis.call("XRANGE", dead, after == "" and "-" or "(" .. after, last, "COUNT", count)
@@ -42,7 +43,7 @@ local function eachLetter(after, last, limit, maxBytes, visit)
       after = entry[1]
     end
     seen = seen + #found
-    -- Nothing is behind the last, and what is behind the greatest of all ids may not be asked.
+    -- At the last letter do not ask for more: Redis refuses a range behind the greatest of all ids.
     if #found < count or after == last then return false end
   end
   return { after, last }
@@ -50,7 +51,7 @@ end
 `,
 });
 
-/** Reads what the fragment `eachLetter` returns: where to go on, or undefined at the end. */
+/** Reads what `eachLetter` returned: the next cursor, or undefined at the end. */
 export function asLetterCursor(raw: RawReply | undefined): LetterCursor | undefined {
   return Array.isArray(raw) ? asRow(raw, { after: asText, last: asText }) : undefined;
 }

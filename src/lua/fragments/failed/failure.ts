@@ -1,23 +1,24 @@
 import { defineFragment } from "../../fragment.ts";
 
-/** How many failed attempts a message carries. */
+/** Most failed attempts that a message carries. */
 export const MAX_FAILURES = 10;
 
-/** Bytes of a failure's reason that are kept. */
+/** Most bytes of a failure's reason that are kept. */
 export const MAX_REASON_BYTES = 200;
 
 /**
- * What a message carries of its failed attempts, as fields of its trailer; see `trailer.ts` and `failed-attempt.ts`.
+ * `countFailure(entry, reason, now)`: counts the failed delivery as an attempt, and adds a failure to the entry's
+ * trailer. `now` is what `clock()` returned.
  *
- * `countFailure(entry, reason, now)`: counts the delivery that has failed, and puts the failure into the entry's trailer.
- * `now` is what `clock()` returned. A bare key becomes a field. With the eleventh failure the oldest one goes; what
- * else is in the trailer stays as it is. A trailer of another version, or whose fields do not end where it ends, is left alone.
+ * A failure is a field of the trailer; see `trailer.ts` and `failed-attempt.ts`. A bare key becomes a field, too. The
+ * eleventh failure removes the oldest; the other fields stay as they are. A trailer of another version, or with
+ * malformed fields, is left alone.
  */
 export const failure = defineFragment({
   lua: /* lua */ `
 local function packFailure(at, attempt, reason)
   local last = math.min(#reason, ${MAX_REASON_BYTES})
-  -- Not in the middle of a character: all of its bytes but the first are 128 to 191.
+  -- Not in the middle of a character, whose bytes but the first are 128 to 191.
   for _ = 1, 3 do
     local behind = reason:byte(last + 1)
     if not behind or behind < 128 or behind > 191 then break end
@@ -25,10 +26,10 @@ local function packFailure(at, attempt, reason)
   end
   return struct.pack("<BI4I8I4", 4, 12 + last, at, attempt) .. reason:sub(1, last)
 end
-local function aroundOldest(trailer)
+local function aroundSurplus(trailer)
   local starts, ends, at, size = {}, {}, 3, #trailer
   while at <= size do
-    -- One call for a field's head. Each long string that is made costs more than all of this.
+    -- One call for a field's head. Each long string that is made costs more than this whole loop.
     local tag, a, b, c, d = trailer:byte(at, at + 4)
     if not d then return nil end
     local next = at + 5 + a + b * 256 + c * 65536 + d * 16777216
@@ -41,7 +42,7 @@ local function aroundOldest(trailer)
   if at ~= size + 1 then return nil end
   local surplus, last = #starts + 1 - ${MAX_FAILURES}, 1
   if surplus < 1 then return trailer, "" end
-  -- Mostly one goes. Somebody else may have written more.
+  -- Usually one goes. A foreign program may have written more.
   while last < surplus and starts[last + 1] == ends[last] do last = last + 1 end
   return trailer:sub(1, starts[1] - 1), trailer:sub(ends[last])
 end
@@ -52,7 +53,7 @@ local function countFailure(entry, reason, now)
   if trailer:byte(1) ~= 255 then
     before, behind = "\\255\\1", trailer ~= "" and struct.pack("<BI4", 1, #trailer) .. trailer or ""
   elseif trailer:byte(2) == 1 then
-    before, behind = aroundOldest(trailer)
+    before, behind = aroundSurplus(trailer)
   end
   if before then entry.t = before .. behind .. packFailure(math.floor(now / 1000), entry.n, reason) end
 end

@@ -1,34 +1,35 @@
 import { defineFragment } from "../../fragment.ts";
 
-/** A dead letter: an entry of the STREAM of dead letters. */
+/** A dead letter: an entry of the stream of dead letters. */
 export interface Letter {
   /** When the message died (epoch ms): the first part of the entry's id. */
   readonly diedAt: number;
-  /** The message's address. That of an unreadable letter is made of its entry's id. */
+  /** The message's address; for an unreadable letter made from the id of its entry. */
   readonly address: Buffer;
-  /** The payload. Of an unreadable letter that has none, all that is in its entry. */
+  /** The payload; for an unreadable letter without one everything in its entry. */
   readonly payload: Buffer;
-  /** What else the message carries; see `trailer.ts`. */
+  /** The key, headers and failures; see `trailer.ts`. */
   readonly trailer: Buffer;
   /** How many deliveries were made. */
   readonly attempts: number;
-  /** The group that could not handle it. */
+  /** The group that failed to handle it. */
   readonly group: string;
   readonly reason: string;
 }
 
 /**
- * Dead letters. Their entries have the fields of the fragment `entry`, where `n` counts all deliveries and `g` is
- * the group that could not handle the message; and `r`, the reason. Where the address, the payload or the group is
- * missing, somebody else wrote it: such a letter is listed and can be removed, and is otherwise left alone.
+ * Dead letters. Their entries have the fields of the fragment `entry`, where `n` is the number of all deliveries and
+ * `g` the group that failed to handle the message, and `r`, the reason. A letter without an address, payload or group
+ * was written by a foreign program, and is *unreadable*: it is listed and can be removed, and is otherwise left
+ * alone.
  *
- * `letterOf(entryId, fields)`: a table by the names of the fields. An unreadable letter has an address alone, of
- * which the deadline is the first part of its entry's id, and the id the second.
+ * `letterOf(entryId, fields)`: a table by the names of the fields. For an unreadable letter it has only `a`, an
+ * address whose deadline is the first part of the entry's id, and whose message id is the second part.
  */
 export const letter = defineFragment({
   lua: /* lua */ `
 local function eightBytes(digits)
-  -- Digit by digit: a number of Lua's holds 53 bits.
+  -- Digit by digit, since a Lua number holds 53 bits.
   local high, low = 0, 0
   for digit in digits:gmatch("%d") do
     low = low * 10 + digit
@@ -47,7 +48,7 @@ end
 `,
 });
 
-/** Reads a letter, whatever is in its entry; `letterOf` decides in the same way. */
+/** Reads any entry as a letter. It must judge what is unreadable in the same way as `letterOf`. */
 export function unpackLetter(entryId: string, fields: readonly Buffer[]): Letter {
   const found = new Map<string, Buffer>();
   for (let i = 0; i + 1 < fields.length; i += 2) {
@@ -74,7 +75,7 @@ export function unpackLetter(entryId: string, fields: readonly Buffer[]): Letter
   return { ...common, address: place, payload: bytes, group, reason: "unreadable" };
 }
 
-/** The fields of an entry, and their values: {@link unpackLetter} the other way round. */
+/** Returns the fields and values of a letter's entry: the inverse of {@link unpackLetter}. */
 export function packLetter({
   address,
   payload,

@@ -1,23 +1,23 @@
 import { defineFragment } from "../../fragment.ts";
 
-/** What waits for a retry. */
+/** A retrying message. */
 export interface Retry {
   /** How many deliveries were made. */
   readonly attempts: number;
   readonly payload: Buffer;
-  /** What else the message carries; see `trailer.ts`. */
+  /** The key, headers and failures; see `trailer.ts`. */
   readonly trailer: Buffer;
 }
 
 /**
- * Retries: a ZSET by when they are due, and a HASH of what waits, both by
- * `length of the address(1) | address | group`. A value of the HASH is
+ * The format of retries: a ZSET of due times and a HASH of messages. Members and fields are `length of the address(1)
+ * | address | group`. A value of the HASH is
  * `attempts(4, little-endian) | length of the payload(4, little-endian) | payload | trailer`.
  *
- * `retryName(address, group)`: the member of the ZSET, and the field of the HASH.
- * `retryOf(name)`: the address and the group, or nil.
- * `packRetry(entry)`, `unpackRetry(value)`: a table with `p`, `t` and `n`, as in the fragment `entry`; nil
- * where the bytes make no sense.
+ * `retryName(address, group)`: the member of the ZSET and field of the HASH.
+ * `retryOf(name)`: the address and the group, or nil for a malformed name.
+ * `packRetry(entry)`, `unpackRetry(value)`: a value of the HASH from and to a table with `p`, `t` and `n`, as in the
+ * fragment `entry`; nil for a malformed value.
  */
 export const retry = defineFragment({
   lua: /* lua */ `
@@ -41,7 +41,7 @@ end
 `,
 });
 
-/** Reads a value of the HASH; undefined if its bytes make no sense. */
+/** Reads a value of the HASH; undefined if it is malformed. */
 export function unpackRetry(value: Buffer): Retry | undefined {
   if (value.length < 8) return undefined;
   const end = 8 + value.readUInt32LE(4);
@@ -53,14 +53,14 @@ export function unpackRetry(value: Buffer): Retry | undefined {
   };
 }
 
-/** Reads the address and the group of a retry; undefined if the bytes make no sense. */
+/** Reads the name of a retry; undefined if it is malformed. */
 export function unpackRetryName(name: Buffer): { address: Buffer; group: string } | undefined {
   const end = 1 + (name[0] ?? 0);
   if (name.length < Math.max(end, 2)) return undefined;
   return { address: name.subarray(1, end), group: name.toString("utf8", end) };
 }
 
-/** The bytes of a value of the HASH: {@link unpackRetry} the other way round. */
+/** Returns the bytes of a value of the HASH: the inverse of {@link unpackRetry}. */
 export function packRetry({ attempts, payload, trailer }: Retry): Buffer {
   const head = Buffer.alloc(8);
   head.writeUInt32LE(attempts, 0);
@@ -68,7 +68,7 @@ export function packRetry({ attempts, payload, trailer }: Retry): Buffer {
   return Buffer.concat([head, payload, trailer]);
 }
 
-/** The name of a retry: {@link unpackRetryName} the other way round. */
+/** Returns the name of a retry: the inverse of {@link unpackRetryName}. */
 export function packRetryName(address: Buffer, group: string): Buffer {
   return Buffer.concat([Buffer.from([address.length]), address, Buffer.from(group)]);
 }

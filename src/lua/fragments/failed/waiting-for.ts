@@ -3,8 +3,8 @@ import { groupNames } from "../stream/group-names.ts";
 import { retry } from "./retry.ts";
 
 /**
- * `waitingFor(address)`: the retries of the message with this address, one for each group that is to have it
- * again: their names, when each is due, and their groups. O(log N) for each group.
+ * `waitingFor(address)`: the retries of the message with this address, one for each group that is to handle it again.
+ * Returns three lists: their names, due times and groups. O(log N) for each group of the stream.
  */
 export const waitingFor = defineFragment({
   keys: ["stream", "retries"],

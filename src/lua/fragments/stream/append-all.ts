@@ -2,10 +2,10 @@ import { defineFragment } from "../../fragment.ts";
 import { entry } from "./entry.ts";
 
 /**
- * `appendAll(entries)`: appends entries to the stream in their order, and makes the stream if it is not
- * there; returns how many were appended, and the error if Redis has refused the next one.
+ * `appendAll(entries)`: appends entries to the stream in order, and creates the stream if it is missing. Returns how
+ * many were appended, and Redis's error if it refused the next one.
  *
- * When memory is full Redis refuses only the first write of a script, and never a removal. So if the first is
+ * When memory is full Redis refuses only the first write of a script, and never a removal. So if the first append is
  * refused, it is tried again after a removal of nothing.
  */
 export const appendAll = defineFragment({

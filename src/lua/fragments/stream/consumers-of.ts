@@ -2,8 +2,8 @@ import { defineFragment } from "../../fragment.ts";
 import { info } from "./info.ts";
 
 /**
- * `consumersOf(group)`: a table for each consumer of the group, by the names that `XINFO CONSUMERS` has for its
- * fields. None where there is no such stream or group.
+ * `consumersOf(group)`: a table for each consumer of the group, with the field names of `XINFO CONSUMERS`. None if
+ * the stream or the group is missing.
  */
 export const consumersOf = defineFragment({
   keys: ["stream"],
@@ -14,7 +14,7 @@ local function consumersOf(group)
   local found = redis.pcall("XINFO", "CONSUMERS", stream, group)
   if found.err then
     if found.err:find("^%-?NOGROUP") then return {} end
-    -- Once more, to raise the error: Redis 6.2 and 7.0 want it in different forms.
+    -- Call it again to raise the error: Redis 6.2 and 7.0 differ in the form that error() needs.
     found = redis.call("XINFO", "CONSUMERS", stream, group)
   end
   local consumers = {}

@@ -1,45 +1,46 @@
 import { defineFragment } from "../../fragment.ts";
 import { asBuffers, asRow, asText, type RawReply } from "../../reply.ts";
 
-/** An address has 24 bytes. The name of a retry has one byte for the length of it. */
+/** An address has 24 bytes. A retry's name stores its length in one byte. */
 const MAX_ADDRESS = 255;
 
-/** The deadline alone. */
+/** The deadline, without an id. */
 const MIN_ADDRESS = 8;
 
-/** An entry of a reliable queue's stream: a message that is ready, or in flight. */
+/** An entry of a reliable queue's stream: a message that is ready or in flight. */
 export interface Entry {
-  /** Its id in the stream. A message that is delivered again has another. */
+  /** The entry's id in the stream. Each delivery of a message has an entry of its own. */
   readonly entryId: string;
-  /** The message's address, which its id for users is made of. */
+  /** The message's address, from which its id for users is made. */
   readonly address: Buffer;
   readonly payload: Buffer;
-  /** What else the message carries; see `trailer.ts`. Empty where there is nothing. */
+  /** The key, headers and failures; see `trailer.ts`. Empty without any. */
   readonly trailer: Buffer;
   /** How many deliveries were made before this one. */
   readonly attempts: number;
-  /** The group it is for, if it is for one only. */
+  /** The only group that it is for; undefined for all groups. */
   readonly group: string | undefined;
-  /** Whether the consumer that had it before has died. */
+  /** Whether a consumer that had the message before has died. */
   readonly isOrphan: boolean;
 }
 
 /**
- * `appendEntry(entry)`: adds an entry to the stream; returns what `XADD` does, or a table with the error.
- * `readEntry(id)`: the entry with this id, or nil if it is gone or is none of ours.
+ * `appendEntry(entry)`: appends an entry to the stream; returns the reply of `XADD`, or a table with its error.
+ * `entryOf(fields)`: the entry with these fields; nil for a foreign format.
+ * `readEntry(id)`: the entry with this id; nil if it is gone or has a foreign format.
  *
- * An entry is a table: `a` is the address, `p` the payload, and where there is one `t` the trailer, `n` the
- * deliveries made before (in decimal), `g` the only group that it is for, and `d` (any text) if the consumer that had
- * it has died. In the stream these are the names of the fields. Redis stores the names that all entries
- * share once.
+ * An entry is a table: `a` is the address and `p` the payload. Optional are `t`, the trailer; `n`, the number of
+ * deliveries before this one (decimal); `g`, the only group that the entry is for; and `d` (any text) if a consumer
+ * that had the message before has died. The fields in the stream have the same names. Redis stores names that
+ * neighbouring entries share only once.
  */
 export const entry = defineFragment({
   keys: ["stream"],
   lua: /* lua */ `
-local others = { "t", "n", "g", "d" }
+local optional = { "t", "n", "g", "d" }
 local function appendEntry(entry)
   local fields = { "a", entry.a, "p", entry.p }
-  for _, name in ipairs(others) do
+  for _, name in ipairs(optional) do
     local value = entry[name]
     if value and value ~= "" and value ~= 0 then
       fields[#fields + 1] = name
@@ -64,15 +65,15 @@ end
 `,
 });
 
-/** Reads an entry; undefined if it is none of ours. */
+/** Reads an entry; undefined for a foreign format. */
 export function unpackEntry(entryId: string, fields: readonly Buffer[]): Entry | undefined {
   const address = valueOf("a", fields);
   const payload = valueOf("p", fields);
   if (address === undefined || payload === undefined) return undefined;
   if (address.length < MIN_ADDRESS || address.length > MAX_ADDRESS) return undefined;
-  // Most have no others.
+  // Most entries have no optional fields.
   if (fields.length === 4) {
-    return { entryId, address, payload, ...WITHOUT_OTHERS };
+    return { entryId, address, payload, ...WITHOUT_OPTIONAL };
   }
   const attempts = Number(valueOf("n", fields) ?? 0);
   return {
@@ -86,7 +87,7 @@ export function unpackEntry(entryId: string, fields: readonly Buffer[]): Entry |
   };
 }
 
-/** An entry that we have written. */
+/** Reads an entry that a script of ours has written. */
 export function asEntry(raw: RawReply | undefined): Entry {
   const { id, fields } = asRow(raw, { id: asText, fields: asBuffers });
   const found = unpackEntry(id, fields);
@@ -94,7 +95,7 @@ export function asEntry(raw: RawReply | undefined): Entry {
   return found;
 }
 
-/** The last value of a field whose name is one letter. */
+/** Returns the last value of a field with a name of one letter. */
 function valueOf(name: string, fields: readonly Buffer[]): Buffer | undefined {
   const code = name.codePointAt(0);
   for (let i = fields.length - 2; i >= 0; i -= 2) {
@@ -105,7 +106,7 @@ function valueOf(name: string, fields: readonly Buffer[]): Buffer | undefined {
 }
 
 const NOTHING = Buffer.alloc(0);
-const WITHOUT_OTHERS = {
+const WITHOUT_OPTIONAL = {
   trailer: NOTHING,
   attempts: 0,
   group: undefined,

@@ -4,14 +4,14 @@ import { info } from "./info.ts";
 import { streamId } from "./stream-id.ts";
 
 /**
- * `finish(group, ids, isOwn)`: acknowledges these entries for the group, in which they must be in flight, and
- * deletes those that no other group needs any more: the last one that finishes deletes. `isOwn[id]`: whether the
- * entry is for this group only. Some thousand at most, or Lua's stack is too small for them.
- * `mayFinish(group)`: raises an error if it is not permitted to finish anything. Behind it Redis takes every write
- * of the script, even if memory is full: it then refuses only the first, and never a removal.
+ * `finish(group, ids, isOwn)`: acknowledges entries, which must be in flight for the group, and deletes those that no
+ * other group needs any more. So the last group that finishes an entry deletes it. `isOwn[id]`: whether the entry is
+ * for this group only. Takes a few thousand ids at most: Lua's stack limits `unpack`.
+ * `mayFinish(group)`: raises Redis's error if finishing is not permitted. After it, Redis accepts every write of the
+ * script even if memory is full, since it refuses only the first write of a script, and never a removal.
  *
- * A group needs an entry until it has been given it and has acknowledged it. The group's last id tells what it
- * has been given.
+ * A group needs an entry until it has been given the entry and has acknowledged it. The group's last delivered id
+ * shows what it has been given.
  */
 export const finish = defineFragment({
   keys: ["stream"],
@@ -28,7 +28,7 @@ local function unneededBy(other, ids)
   end
   if #given == 0 then return given end
   local low, high = rangeOf(given)
-  -- Entries of other consumers lie between these. Some of them cost less than an XPENDING for each id.
+  -- Other consumers' entries lie between these. Reading some of those costs less than an XPENDING for each id.
   local limit = 4 * #given + 16
   local found = inFlight(other.name, low, high, limit)
   local isInFlight, unneeded = {}, {}
@@ -43,8 +43,8 @@ end
 local function unneededBut(group, groups, ids, isOwn)
   local own, shared = {}, {}
   for _, id in ipairs(ids) do
-    local those = isOwn[id] and own or shared
-    those[#those + 1] = id
+    local list = isOwn[id] and own or shared
+    list[#list + 1] = id
   end
   for _, fields in ipairs(groups) do
     local other = infoOf(fields)
@@ -58,7 +58,8 @@ local function finish(group, ids, isOwn)
   local groups = redis.call("XINFO", "GROUPS", stream)
   local unneeded = ids
   if #groups > 1 then unneeded = unneededBut(group, groups, ids, isOwn) end
-  -- In this order: an entry that is acknowledged and stays costs memory; the other way round a message is lost.
+  -- In this order: an acknowledged entry that stays costs memory; a deleted one that is not acknowledged is a lost
+  -- message.
   redis.call("XACK", stream, group, unpack(ids))
   if #unneeded > 0 then redis.call("XDEL", stream, unpack(unneeded)) end
 end

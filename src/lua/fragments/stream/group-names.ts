@@ -1,8 +1,6 @@
 import { defineFragment } from "../../fragment.ts";
 
-/**
- * `groupNames()`: the names of the stream's consumer groups; none if there is no stream.
- */
+/** `groupNames()`: the names of the stream's consumer groups; none without a stream. */
 export const groupNames = defineFragment({
   keys: ["stream"],
   lua: /* lua */ `
@@ -10,7 +8,7 @@ local function groupNames()
   local names = {}
   if redis.call("EXISTS", stream) == 0 then return names end
   for _, group in ipairs(redis.call("XINFO", "GROUPS", stream)) do
-    -- Versions of Redis tell different things of a group.
+    -- The fields differ between versions of Redis.
     for i = 1, #group, 2 do
       if group[i] == "name" then names[#names + 1] = group[i + 1] end
     end

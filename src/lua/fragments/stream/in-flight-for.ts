@@ -3,11 +3,12 @@ import { inFlight } from "./in-flight.ts";
 import { streamId } from "./stream-id.ts";
 
 /**
- * `inFlightFor(group, consumer, ids, heldCount)`: a table that has `true` for each of these entries which is in flight for
- * the consumer. It may have others too. `heldCount`: about how many are in flight for the consumer.
+ * `inFlightFor(group, consumer, ids, heldCount)`: a table with `true` for each of these ids that is in flight for the
+ * consumer. It may contain other ids, too. `heldCount`: about how many entries the consumer has in flight.
  *
- * One XPENDING over all of them costs a quarter of one for each, unless many others lie between them: of two out
- * of 10,000 it costs 15 ms. So its reply is short, and may end too early: then what it lacks is looked for one by one.
+ * One XPENDING over the whole range costs a quarter of one for each id, unless many other entries lie in the range:
+ * 15 ms for two ids out of 10,000. So its reply is limited. If the reply is full, missing ids are looked up one by
+ * one.
  */
 export const inFlightFor = defineFragment({
   needs: [inFlight, streamId],
@@ -27,5 +28,3 @@ local function inFlightFor(group, consumer, ids, heldCount)
 end
 `,
 });
-
-/** A reply of a 1 or a 0 for each row. */

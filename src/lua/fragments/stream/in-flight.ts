@@ -1,8 +1,9 @@
 import { defineFragment } from "../../fragment.ts";
 
 /**
- * `inFlight(group, first, last, limit[, consumer])`: what `XPENDING` replies for these entries of the group, or of
- * one consumer: rows that begin with the id. None where there is no such stream or group.
+ * `inFlight(group, first, last, limit[, consumer])`: the rows that `XPENDING` replies for the entries in flight in
+ * this range, of one consumer or of the whole group. Each begins with the entry's id. None if the stream or the group
+ * is missing.
  */
 export const inFlight = defineFragment({
   keys: ["stream"],
@@ -11,7 +12,7 @@ local function inFlight(group, first, last, limit, ...)
   local found = redis.pcall("XPENDING", stream, group, first, last, limit, ...)
   if not found.err then return found end
   if found.err:find("^%-?NOGROUP") then return {} end
-  -- Once more, to raise the error: Redis 6.2 and 7.0 want it in different forms.
+  -- Call it again to raise the error: Redis 6.2 and 7.0 differ in the form that error() needs.
   return redis.call("XPENDING", stream, group, first, last, limit, ...)
 end
 `,

@@ -1,8 +1,8 @@
 import { defineFragment } from "../../fragment.ts";
 
 /**
- * `infoOf(fields)`: what an `XINFO` replies about one group or consumer, by the names of the fields. Their order
- * and number differ between versions of Redis.
+ * `infoOf(fields)`: a table of one group or consumer that an `XINFO` command replied, by the names of the fields. The
+ * order and number of fields differ between versions of Redis.
  */
 export const info = defineFragment({
   lua: /* lua */ `

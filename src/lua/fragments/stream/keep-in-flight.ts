@@ -1,9 +1,9 @@
 import { defineFragment } from "../../fragment.ts";
 
 /**
- * `keep(group, consumer, ids)`: makes entries that were just appended be in flight for the consumer, before the group
- * comes to them.
- * `mayKeep(group, consumer)`: raises an error if that is not permitted.
+ * `keep(group, consumer, ids)`: makes entries in flight for the consumer that were just appended, before the group
+ * reads them.
+ * `mayKeep(group, consumer)`: raises Redis's error if that is not permitted.
  */
 export const keepInFlight = defineFragment({
   keys: ["stream"],

@@ -4,16 +4,17 @@ import { finish } from "./finish.ts";
 import { inFlightFor } from "./in-flight-for.ts";
 
 /**
- * `settle(group, consumer, heldCount, ids, isOwn, write)`: writes each of these entries that is in flight for the
- * consumer somewhere else by `write(entry, i)`, which returns what Redis replied, and then finishes them. Returns
- * a 1 or a 0 for each: whether it was written and finished; and behind that the error, if a write was refused.
+ * `settle(group, consumer, heldCount, ids, isOwn, write)`: moves entries that are in flight for the consumer. For each of
+ * them `write(entry, i)` writes the message somewhere else and returns Redis's reply, or false to write nothing. Then
+ * the entries are finished. Returns a 1 or a 0 for each id, whether it was written and finished; and Redis's error if
+ * it refused a write.
  * `finishWritten(group, ids, isOwn, write)`: the same for entries that are known to be in flight.
  *
- * Redis rolls nothing back, so an entry is written before it is finished: if the first write is refused nothing
- * has changed. If another one is, those before it are finished, or they would be delivered twice.
- * Who sends all of them again hears `false` for those.
+ * Redis rolls nothing back, so an entry is written before it is finished. If the first write is refused, nothing has
+ * changed. If a later one is refused, the entries before it are finished, since they would be delivered twice
+ * otherwise. A caller that sends all ids again gets a 0 for those.
  *
- * An entry whose data have been deleted from the stream, or are none of ours, is only acknowledged.
+ * An entry that was deleted from the stream, or has a foreign format, is only acknowledged.
  */
 export const settle = defineFragment({
   needs: [entry, finish, inFlightFor],
@@ -42,7 +43,7 @@ local function settle(group, consumer, heldCount, ids, isOwn, write)
     if mine[id] then
       own[#own + 1] = id
       places[#places + 1] = i
-      -- An id that comes twice is settled once.
+      -- Settle an id that comes twice only once.
       mine[id] = nil
     end
   end

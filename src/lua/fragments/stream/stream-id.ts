@@ -1,10 +1,10 @@
 import { defineFragment } from "../../fragment.ts";
 
 /**
- * Ids of entries are `ms-seq`, two decimal numbers of up to 64 bits, which are more than a Lua number holds.
+ * Ids of entries are `ms-seq`: two decimal numbers of up to 64 bits, more than a Lua number holds.
  *
  * `compareIds(a, b)`: negative, 0 or positive, as `a` is below, equal to or above `b`.
- * `rangeOf(ids)`: the lowest and the highest of them.
+ * `rangeOf(ids)`: the lowest and the highest id.
  */
 export const streamId = defineFragment({
   lua: /* lua */ `
@@ -19,7 +19,7 @@ local function compareDigits(x, y)
   return 0
 end
 local function compareParts(ms, seq, otherMs, otherSeq)
-  -- Neighbours are mostly of one millisecond, and equal strings are one string in Lua.
+  -- Neighbours usually share the millisecond, and Lua compares equal strings by their address.
   if ms == otherMs then return compareDigits(seq, otherSeq) end
   return compareDigits(ms, otherMs)
 end
@@ -36,7 +36,7 @@ local function rangeOf(ids)
   local lastMs, lastSeq = firstMs, firstSeq
   for i = 2, #ids do
     local ms, seq = partsOf(ids[i])
-    -- They mostly come in their order.
+    -- Ids usually come in ascending order, so try the highest first.
     if compareParts(ms, seq, lastMs, lastSeq) > 0 then
       last, lastMs, lastSeq = ids[i], ms, seq
     elseif compareParts(ms, seq, firstMs, firstSeq) < 0 then

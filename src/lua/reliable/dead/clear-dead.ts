@@ -1,7 +1,7 @@
 import { asNumber } from "../../reply.ts";
 import { defineScript } from "../../script.ts";
 
-/** Drops all dead letters; returns how many. Frees in the background. */
+/** Removes all dead letters; returns how many. Redis frees their memory in the background. */
 export const clearDead = defineScript({
   name: "clear-dead",
   keys: ["dead"],

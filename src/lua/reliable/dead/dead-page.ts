@@ -10,11 +10,11 @@ import { defineScript } from "../../script.ts";
 /** Some dead letters. */
 export interface DeadPage {
   readonly letters: readonly Letter[];
-  /** Where the next page begins, or undefined after the last. */
+  /** Where the next page begins; undefined after the last page. */
   readonly next: LetterCursor | undefined;
 }
 
-/** The dead letters behind `after`, oldest first: `limit` at most, and about `maxBytes`. */
+/** Returns up to `limit` dead letters and about `maxBytes` behind `after`, oldest first. */
 export const deadPage = defineScript({
   name: "dead-page",
   keys: ["dead"],
@@ -31,7 +31,7 @@ return { cursor, letters }
   reply: asDeadPage,
 });
 
-/** Reads a cursor and a list of entries: an id and the fields of each. */
+/** Reads a reply of a cursor and a list of entries, each with its id and fields. */
 export function asDeadPage(raw: RawReply | undefined): DeadPage {
   const { next, letters } = asRow(raw, {
     next: asLetterCursor,

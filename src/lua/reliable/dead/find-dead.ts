@@ -4,8 +4,8 @@ import { defineScript } from "../../script.ts";
 import { asDeadPage } from "./dead-page.ts";
 
 /**
- * The dead letters of one message among those behind `after`: those with the address `wanted`, or with the business
- * key `key`; the other one is empty. Looks at `limit` letters at most, and at about `maxBytes`.
+ * Returns the dead letters of one message among those behind `after`: with the address `wanted`, or with the business
+ * key `key`; the other argument is empty. Looks at up to `limit` letters and about `maxBytes`.
  */
 export const findDead = defineScript({
   name: "find-dead",

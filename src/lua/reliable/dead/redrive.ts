@@ -7,14 +7,14 @@ import { asNumber, asRow } from "../../reply.ts";
 import { defineScript } from "../../script.ts";
 
 /**
- * Puts dead letters back: each waits for a retry in its own group, due in `delay` milliseconds, as if it had
- * never been delivered. `wanted` is the address of a message, or empty for all; unreadable letters stay.
+ * Makes dead messages retry: each becomes a retry of its group, due in `delay` milliseconds, as if it had never been
+ * delivered. `wanted` is the address of a message, or empty for all. Unreadable letters stay.
  *
- * Reads the letters behind `after`, `limit` at most and about `maxBytes`. Returns how many were put back, and where
- * to go on.
+ * Looks at up to `limit` letters and about `maxBytes` behind `after`. Returns how many were redriven, and the next
+ * cursor.
  *
- * Redis rolls nothing back. So what may be refused is tried before the first letter is touched, and each letter
- * waits before it is removed: at worst there are both, and it is delivered again.
+ * Redis rolls nothing back. So the script tries everything that may be refused before it touches the first letter,
+ * and adds each retry before it removes the letter. At worst there are both, and the message is delivered once more.
  */
 export const redrive = defineScript({
   name: "redrive",
@@ -25,8 +25,8 @@ export const redrive = defineScript({
 local now = clock()
 local due = deadlineAfter(now / 1000, delay)
 local earliest = earliestDue() or math.huge
--- A removal of nothing in front: when memory is full Redis refuses only the first write of a script, and what is
--- put back takes up no more than the letter did.
+-- A removal of nothing comes first: when memory is full Redis refuses only the first write of a script, and never a
+-- removal. A retry needs no more memory than its letter.
 redis.call("XDEL", dead, "0-0")
 redis.call("ZADD", retries, "XX", due, "delayline: no such member")
 local redriven = 0
@@ -39,7 +39,7 @@ local cursor = eachLetter(after, last, tonumber(limit), tonumber(maxBytes), func
   redis.call("XDEL", dead, entryId)
   redriven = redriven + 1
 end)
--- Only what is due before all else can be due before the timers that are armed.
+-- Timers are armed for the earliest message. Only an earlier one needs a wake-up.
 if redriven > 0 and due < earliest then redis.call("PUBLISH", channel, due) end
 return { redriven, cursor, now }
 `,

@@ -3,10 +3,10 @@ import { asArray, asNumber } from "../../reply.ts";
 import { defineScript } from "../../script.ts";
 
 /**
- * Removes the dead letters of the message with the address `wanted`, one for each group that could not handle it.
+ * Removes the dead letters of the message with the address `wanted`: one for each group that failed to handle it.
  *
- * A letter is found by reading: those behind `after`, `limit` at most and about `maxBytes`. Returns how many were
- * removed, and where to go on.
+ * Looks at up to `limit` letters and about `maxBytes` behind `after`. Returns how many were removed, and the next
+ * cursor.
  */
 export const removeDead = defineScript({
   name: "remove-dead",

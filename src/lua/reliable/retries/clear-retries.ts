@@ -1,7 +1,7 @@
 import { asNumber } from "../../reply.ts";
 import { defineScript } from "../../script.ts";
 
-/** Drops all that waits for a retry; returns how much that was. Frees in the background. */
+/** Removes all retries; returns how many. Redis frees their memory in the background. */
 export const clearRetries = defineScript({
   name: "clear-retries",
   keys: ["retries", "retrying"],

@@ -4,14 +4,14 @@ import { waitingFor } from "../../fragments/failed/waiting-for.ts";
 import { asArray, asBuffer, asRow, asText } from "../../reply.ts";
 import { defineScript } from "../../script.ts";
 
-/** A message that waits for a retry in one group. */
+/** A retry of a message in one group. */
 export interface WaitingRetry extends Retry {
   readonly group: string;
   /** When it is due (epoch ms). */
   readonly due: number;
 }
 
-/** What waits for a retry of the message with the address `wanted`, group by group. O(log N) for each group. */
+/** Returns the retries of the message with the address `wanted`, one for each group. O(log N) for each group. */
 export const getRetries = defineScript({
   name: "get-retries",
   keys: ["stream", "retries", "retrying"],

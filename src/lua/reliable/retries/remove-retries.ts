@@ -3,10 +3,10 @@ import { asFlags } from "../../reply.ts";
 import { defineScript } from "../../script.ts";
 
 /**
- * Takes messages out of what waits for a retry, in every group; returns for each whether it was there.
- * `wanted` is an address. Where a message is in flight for another group, it stays so.
+ * Removes messages from the retries of every group; returns for each whether it was there. `wanted` is an address. A
+ * message that is in flight for another group stays in flight.
  *
- * It must not be sent twice, since its reply is about what it itself did.
+ * Must not be sent twice: the reply says what this run has done.
  */
 export const removeRetries = defineScript({
   name: "remove-retries",
@@ -16,14 +16,15 @@ export const removeRetries = defineScript({
   needs: [waitingFor],
   lua: /* lua */ `
 local flags = {}
--- What may be refused comes first: what waits in the HASH is in nobody's hands once the ZSET does not name it.
+-- Try first whether HDEL is permitted. If it failed after ZREM, the message would stay in the HASH, where nothing
+-- finds it.
 redis.call("HDEL", retrying, "delayline: no such field")
 for each row do
   local names = waitingFor(wanted)
   flags[#flags + 1] = 0
   if #names > 0 then
     redis.call("ZREM", retries, unpack(names))
-    -- A name by itself, which somebody else wrote, is no message.
+    -- A member of the ZSET without a value in the HASH is no message. A foreign program wrote it.
     if redis.call("HDEL", retrying, unpack(names)) > 0 then flags[#flags] = 1 end
   end
 end

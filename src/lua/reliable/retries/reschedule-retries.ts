@@ -6,12 +6,11 @@ import { waitingFor } from "../../fragments/failed/waiting-for.ts";
 import { defineScript } from "../../script.ts";
 
 /**
- * Makes a message that waits for a retry due at another time, in every group that waits for it.
+ * Makes a retrying message due at another time, for every group that it waits for. Returns when it is due, for the
+ * first of its groups, or undefined if it is not retrying.
  *
- * It is due in `delay` milliseconds or at `deadline`; the other one is empty. If both are, it is due now,
- * or stays due if it was.
- *
- * Returns when it is due, the first of several groups', or nil if it does not wait.
+ * It is due in `delay` milliseconds or at `deadline`; the other argument is empty. If both are empty it is due now;
+ * if it was due before, its time stays.
  */
 export const rescheduleRetries = defineScript({
   name: "reschedule-retries",
@@ -25,7 +24,7 @@ local earliest = earliestDue()
 local due = tonumber(deadline) or delay ~= "" and deadlineAfter(now, delay)
 local first, changes = math.huge, {}
 for i, name in ipairs(names) do
-  -- A name by itself, which somebody else wrote, is no message.
+  -- A member of the ZSET without a value in the HASH is no message. A foreign program wrote it.
   if redis.call("HEXISTS", retrying, name) == 1 then
     local own = due or math.min(dues[i], math.floor(now))
     changes[#changes + 1] = own
@@ -35,7 +34,7 @@ for i, name in ipairs(names) do
 end
 if #changes == 0 then return false end
 redis.call("ZADD", retries, "XX", unpack(changes))
--- Only what is due before all else can be due before the timers that are armed.
+-- Timers are armed for the earliest message. Only an earlier one needs a wake-up.
 if first < earliest then redis.call("PUBLISH", channel, first) end
 return replied(first)
 `,

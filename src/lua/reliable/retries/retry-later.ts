@@ -10,20 +10,21 @@ import { defineScript } from "../../script.ts";
 export interface RetryLaterReply {
   /** The server's clock (epoch ms), to the microsecond. */
   readonly serverTime: number;
-  /** For each row whether it was in flight for this consumer, and waits now. */
+  /** For each row whether the entry was in flight for this consumer, and its message is retrying now. */
   readonly settled: readonly boolean[];
 }
 
 /**
- * Lets entries wait for `delay` milliseconds and come back to this group alone: failure, new deadline and
- * acknowledgement at once. So a message is in flight or waits, never both and never neither.
+ * Makes messages retry for this group in `delay` milliseconds. The failure, the new due time and the acknowledgement
+ * are one step, so a message is either in flight or retrying.
  *
  * `own` (1 or 0): whether the entry is for this group only. `counted` (1 or 0): whether the delivery counts as an
- * attempt, which has failed for `reason`; the message keeps that. `heldCount`: about how many entries are in flight for
- * the consumer.
+ * attempt that failed for `reason`; the message keeps the reason. `heldCount`: about how many entries the consumer
+ * has in flight.
  *
- * An entry whose data are gone is only acknowledged: false. If Redis refuses a write the script fails, and those
- * before it wait. A message that waits already, for this group, waits as the last row says.
+ * An entry whose data are gone is only acknowledged, and returns false. If Redis refuses a write the script fails,
+ * and the messages before it are retrying. A message that is already retrying for this group gets the due time of the
+ * last row.
  */
 export const retryLater = defineScript({
   name: "retry-later",
@@ -40,7 +41,7 @@ for each row do
   delays[#delays + 1] = delay
   failures[#failures + 1] = counted == "1" and reason
 end
--- Before anything is written: somebody else's key fails here.
+-- Read before anything is written: a key of a foreign type fails here.
 local earliest = earliestDue() or math.huge
 local soonest = math.huge
 local settled, refused = settle(group, consumer, heldCount, ids, isOwn, function(entry, i)
@@ -57,8 +58,8 @@ local settled, refused = settle(group, consumer, heldCount, ids, isOwn, function
   soonest = math.min(soonest, deadline)
   return done
 end)
--- Publish for a new head only. Only that can be due before the timers that are armed, and a Java
--- client that hears a later time than its own head's would cancel its timer for that.
+-- Timers are armed for the earliest message, so only an earlier one needs a wake-up. A later time would even do harm: a
+-- Java client would replace its timer by it.
 if soonest < earliest then redis.call("PUBLISH", channel, soonest) end
 return refused or { now, settled }
 `,

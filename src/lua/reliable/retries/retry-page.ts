@@ -4,7 +4,7 @@ import { retry, unpackRetry, unpackRetryName, type Retry } from "../../fragments
 import { asArray, asBuffer, asNumber, asRow } from "../../reply.ts";
 import { defineScript } from "../../script.ts";
 
-/** A message that waits for a retry in one group. */
+/** A retry of a message in one group. */
 export interface NamedRetry extends Retry {
   readonly address: Buffer;
   readonly group: string;
@@ -12,7 +12,7 @@ export interface NamedRetry extends Retry {
   readonly due: number;
 }
 
-/** Some of the retries that were asked for. */
+/** The retries with the first of the given names. */
 export interface RetryPage {
   /** How many of the names were looked up. */
   readonly lookedUp: number;
@@ -20,8 +20,8 @@ export interface RetryPage {
 }
 
 /**
- * What waits for a retry under these names; with a `key`, only messages with that business key. Looks at about
- * `maxBytes` of payloads, and tells how far it came. O(log N) for each name.
+ * Returns the retries with these names; with a `key`, only those of messages with that business key. Stops after about
+ * `maxBytes` of values; `lookedUp` says how far it came. O(log N) for each name.
  */
 export const retryPage = defineScript({
   name: "retry-page",

@@ -1,7 +1,7 @@
 import { asNumber } from "../../reply.ts";
 import { defineScript } from "../../script.ts";
 
-/** How many messages are delayed or wait for a retry: at one instant, so that none is counted twice. O(1). */
+/** Returns the number of delayed messages and retries at one instant, so that none is counted twice. O(1). */
 export const sizeWithRetries = defineScript({
   name: "size-with-retries",
   keys: ["timeouts", "retries"],
