@@ -39,8 +39,9 @@ import type { Recovery } from "../redis/troubles.ts";
 /**
  * A client: opens queues by name, on one Redis or Cluster.
  *
- * Make one per process and share it. It connects when a queue is opened; with `transfer: false`, when the queue is first
- * used. `close()` finishes the work under way and ends the connections. `await using` does it at the end of a block.
+ * Make one per process and share it. It connects when a queue is opened; with `transfer: false`, when the queue is
+ * first used. `close()` finishes the work under way and ends the connections. `await using` does it at the end of a
+ * block.
  *
  * ```ts
  * const line = new Delayline({ redis: "redis://localhost:6379" });
@@ -72,11 +73,12 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
   /**
    * Opens the delayed side of a queue, to offer messages and to manage them.
    *
-   * From now on this process moves the queue's due messages, unless `transfer` is false. Handles are cheap: make as many
-   * as you like.
+   * From now on this process moves the queue's due messages, unless `transfer` is false. Handles are cheap: make as
+   * many as you like.
    *
-   * @throws {TypeError} if the name cannot name a queue (it is empty, has braces that do not form one `{tag}`, or begins
-   * like a key of a queue: `delayline_...:`), an option is not legal, or an option contradicts an earlier handle's.
+   * @throws {TypeError} if the name cannot name a queue (it is empty, has braces that do not form one `{tag}`, or
+   * begins like a key of a queue: `delayline_...:`), an option is not legal, or an option contradicts an earlier
+   * handle's.
    * @throws {RangeError} if an option is out of range.
    * @throws {ClosedError} after `close()`.
    */
@@ -118,8 +120,8 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
   }
 
   /**
-   * Opens a reliable queue, whose messages are acknowledged, retried, and finally become dead letters: to offer messages,
-   * to manage them, and to take due ones.
+   * Opens a reliable queue, whose messages are acknowledged, retried, and finally become dead letters: to offer
+   * messages, to manage them, and to take due ones.
    *
    * The first offer or take, or the first due message that this process moves, makes the queue reliable for every
    * process: due messages then become ready in a stream. From now on this process moves them, unless `transfer` is
@@ -140,9 +142,9 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
   }
 
   /**
-   * Changes the number of a queue's partitions while the queue is in use; resolves when every message is in the partition
-   * where it belongs. A queue without partitions gets them. Messages of the ordinary queue of that name move into the
-   * partitions, even if the number stays the same.
+   * Changes the number of a queue's partitions while the queue is in use; resolves when every message is in the
+   * partition where it belongs. A queue without partitions gets them. Messages of the ordinary queue of that name move
+   * into the partitions, even if the number stays the same.
    *
    * Any process may call it. A change that a dead process has left unfinished is finished first. Other calls work as
    * usual meanwhile: a call for one message moves that message first. If a partition is dropped, this waits until its
@@ -167,8 +169,8 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
   }
 
   /**
-   * Returns the partitions of a queue with what is in each; none for an ordinary queue. The queue need not be open in this
-   * client. O(log N) for each partition.
+   * Returns the partitions of a queue with what is in each; none for an ordinary queue. The queue need not be open in
+   * this client. O(log N) for each partition.
    *
    * @throws {TypeError} if the name cannot name a queue, or the queue is spread over another number of servers.
    */
@@ -178,8 +180,8 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
   }
 
   /**
-   * Returns what is in a queue, whether it is plain, reliable or in partitions. The queue need not be open in this client.
-   * Otherwise as `stats()` of a handle.
+   * Returns what is in a queue, whether it is plain, reliable or in partitions. The queue need not be open in this
+   * client. Otherwise as `stats()` of a handle.
    */
   async stats(name: string, options?: CallOptions): Promise<QueueStats> {
     const signal = callSignal(options);
@@ -192,8 +194,8 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
   }
 
   /**
-   * Yields the names of the queues in Redis, each once, in no order: `for await (const name of line.queues())`. A queue in
-   * partitions is one name. This is no snapshot.
+   * Yields the names of the queues in Redis, each once, in no order: `for await (const name of line.queues())`. A
+   * queue in partitions is one name. This is no snapshot.
    *
    * Reads the names of all keys of the database on each server, a thousand per step of about 300 us of Redis's time. A
    * plain queue that holds only ready messages is found for an hour after the last transfer: its LIST looks like any
@@ -221,8 +223,8 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
   /**
    * Returns the Redis server's clock in epoch milliseconds, with fractions. This clock decides what is due.
    *
-   * The server is asked once. After that the clock is estimated to within a round trip, and every reply that carries the
-   * time corrects the estimate. On Cluster, where each node has its own clock, every call asks one of the nodes.
+   * The server is asked once. After that the clock is estimated to within a round trip, and every reply that carries
+   * the time corrects the estimate. On Cluster, where each node has its own clock, every call asks one of the nodes.
    *
    * @throws {RedisError} if the server cannot be asked.
    */
@@ -238,8 +240,8 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
   }
 
   /**
-   * Closes all subscriptions of this client, as `close()` of each does: for a process that still offers messages before it
-   * ends. Due messages are still moved; loops, `take` and `poll` continue.
+   * Closes all subscriptions of this client, as `close()` of each does: for a process that still offers messages
+   * before it ends. Due messages are still moved; loops, `take` and `poll` continue.
    *
    * A handler must not await it: it would wait for itself.
    *
@@ -255,8 +257,8 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
    *
    * First it stops taking and moving messages: waits reject with {@link ClosedError}, a message that arrives at that
    * moment goes back to the queue, and the handlers' signals are aborted. Then it waits for running handlers and the
-   * bodies of `for await` loops, which may still offer messages; `timeout` limits that wait. Then it refuses every call,
-   * settles the offers under way and ends the connections. A lent client stays open.
+   * bodies of `for await` loops, which may still offer messages; `timeout` limits that wait. Then it refuses every
+   * call, settles the offers under way and ends the connections. A lent client stays open.
    *
    * It may be called twice, or before anything was used. While Redis is down, it gives up after `closeTimeout`. A later
    * call may shorten the wait for handlers. A handler must not await it: it would wait for itself.

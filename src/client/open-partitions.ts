@@ -107,7 +107,9 @@ export class OpenPartitions {
     return opened;
   }
 
-  /** Returns the group for a handle that consumes it exclusively. With `isStrict`, no message overtakes a failed one. */
+  /**
+   * Returns the group for a handle that consumes it exclusively. With `isStrict`, no message overtakes a failed one.
+   */
   exclusiveGroup(settings: GroupSettings, isStrict: boolean): ExclusiveGroup {
     return new ExclusiveGroup(this.parts, settings, isStrict, this.#exclusive);
   }

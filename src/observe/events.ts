@@ -1,6 +1,9 @@
 import { channel, tracingChannel, type TracingChannel } from "node:diagnostics_channel";
 
-/** Wraps an operation: it must call `run` once and return its result. If it does not call `run`, the operation runs unwrapped. */
+/**
+ * Wraps an operation: it must call `run` once and return its result. If it does not call `run`, the operation runs
+ * unwrapped.
+ */
 type Around = <Result>(run: () => Result) => Result;
 
 interface Operation {
@@ -22,9 +25,9 @@ export interface OfferEvent extends Operation {
   /** The business key of a single message, if it has one. */
   readonly key: string | undefined;
   /**
-   * A subscriber to the start may add headers here, which every message of the call gets. A message's own header of the
-   * same name wins, and headers that do not fit beside its own are left out. Undefined for a plain queue, whose messages
-   * carry no headers.
+   * A subscriber to the start may add headers here, which every message of the call gets. A message's own header of
+   * the same name wins, and headers that do not fit beside its own are left out. Undefined for a plain queue, whose
+   * messages carry no headers.
    */
   readonly headers: Record<string, string> | undefined;
   /** At the end: what the call returns, one result or one for each message. */

@@ -3,16 +3,16 @@ import type { QueueCounts } from "../lua/queue/stats.ts";
 /** The numbers of a queue, or of one of its partitions. */
 export interface QueueNumbers extends QueueCounts {
   /**
-   * Consumers in the groups of a reliable queue, including dead ones until they are removed. Undefined for a plain queue:
-   * Redis does not reveal who waits for a LIST.
+   * Consumers in the groups of a reliable queue, including dead ones until they are removed. Undefined for a plain
+   * queue: Redis does not reveal who waits for a LIST.
    *
    * For a queue in partitions, the highest number of any partition, since a process may be a consumer of each. If the
    * queue is consumed exclusively, each partition has one, however many processes there are; see `perPartition`.
    */
   readonly consumers: number | undefined;
   /**
-   * Processes that are subscribed to the queue's wake-ups: those that move its messages, and those that only take, which
-   * hear of a pause this way. Undefined on Cluster, where no single node knows all of them.
+   * Processes that are subscribed to the queue's wake-ups: those that move its messages, and those that only take,
+   * which hear of a pause this way. Undefined on Cluster, where no single node knows all of them.
    */
   readonly listeners: number | undefined;
 }

@@ -64,8 +64,8 @@ export function listArrival(kind: "ready" | "quarantine" | "unreadable", payload
 /**
  * Puts batches of messages into one place of a queue, each batch once.
  *
- * The numbers of a source's batches must grow. The place stores the last number in the HASH of arrivals. So a batch that
- * is sent again changes nothing, even if its messages have left in the meantime.
+ * The numbers of a source's batches must grow. The place stores the last number in the HASH of arrivals. So a batch
+ * that is sent again changes nothing, even if its messages have left in the meantime.
  */
 export class Arrivals {
   readonly #place: Place;

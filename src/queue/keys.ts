@@ -30,8 +30,8 @@ export interface QueueKeys {
   /** LIST: members of an unknown layout, whole. */
   readonly unreadable: string;
   /**
-   * ZSET: receipts of give-backs under way, by the server's time (epoch ms); see `lua/ready/give-back.ts`. Expires a day
-   * after the last one.
+   * ZSET: receipts of give-backs under way, by the server's time (epoch ms); see `lua/ready/give-back.ts`. Expires a
+   * day after the last one.
    */
   readonly receipts: string;
   /**

@@ -16,8 +16,8 @@ export interface CallOptions {
 /** Options of one queue. The client's options apply to what is left out. */
 export interface QueueOptions<T = unknown> {
   /**
-   * How payloads become bytes: `"msgpack"`, `"json"`, `"string"`, `"bytes"`, or a codec of your own. `delayline/redisson`
-   * has codecs for what Redisson's other codecs write.
+   * How payloads become bytes: `"msgpack"`, `"json"`, `"string"`, `"bytes"`, or a codec of your own.
+   * `delayline/redisson` has codecs for what Redisson's other codecs write.
    *
    * JSON can be read in `redis-cli`; MessagePack is smaller and keeps dates and binary data. Both leave out properties
    * that are `undefined`. Of other values that would not survive (a `Map`, an `Error`, an instance of a class without
@@ -42,8 +42,8 @@ export interface QueueOptions<T = unknown> {
    * `"redisson"` keeps the insertion-order LIST exactly as Redisson does, for queues on which Java calls `size`,
    * `readAll`, `poll` or `remove`. (Java's `offer` and `take` need no option.)
    *
-   * Each message is then stored twice, and to remove one from the middle of the LIST costs O(N). All Node processes of the
-   * queue must set the same value. Defaults to `"none"`.
+   * Each message is then stored twice, and to remove one from the middle of the LIST costs O(N). All Node processes of
+   * the queue must set the same value. Defaults to `"none"`.
    */
   readonly interop?: "none" | "redisson";
 
@@ -60,8 +60,8 @@ export interface QueueOptions<T = unknown> {
    * must set this option.
    *
    * A call for one message costs as much as in an ordinary queue; a call for all messages goes to each partition. Each
-   * script reads one more key, and each process sends a sign of life every three seconds. Defaults to an ordinary queue,
-   * without partitions.
+   * script reads one more key, and each process sends a sign of life every three seconds. Defaults to an ordinary
+   * queue, without partitions.
    */
   readonly partitions?: number;
 }
@@ -72,15 +72,17 @@ export interface ConsumerOptions<T = unknown> extends QueueOptions<T> {
    * Whether one handler in one process at a time consumes each partition. So messages with the same `partitionKey` are
    * handled one after another, across all processes. All consumers of the queue must set this option.
    *
-   * Only `subscribe` takes messages, once per client. The partitions are spread evenly over the processes. Another process
-   * takes over the partitions of a dead one within 3 seconds. If a process was paused for longer than that while a
-   * handler ran, the handler's `signal` is aborted, and other systems can recognise it by its older `fence`. While the
-   * number of partitions changes, no message becomes ready, and those that are ready are handled first.
+   * Only `subscribe` takes messages, once per client. The partitions are spread evenly over the processes. Another
+   * process takes over the partitions of a dead one within 3 seconds. If a process was paused for longer than that
+   * while a handler ran, the handler's `signal` is aborted, and other systems can recognise it by its older `fence`.
+   * While the number of partitions changes, no message becomes ready, and those that are ready are handled first.
    *
-   * The queue has to be in partitions: without the option `partitions`, this client waits until another one creates them.
+   * The queue has to be in partitions: without the option `partitions`, this client waits until another one creates
+   * them.
    *
    * It costs a connection for each partition that the process holds, and about 10 commands a second per process with 8
-   * partitions and 3 processes. A Redis user with limited rights needs CLIENT LIST and CLIENT KILL. Defaults to `false`.
+   * partitions and 3 processes. A Redis user with limited rights needs CLIENT LIST and CLIENT KILL. Defaults to
+   * `false`.
    */
   readonly exclusive?: boolean;
 }
@@ -101,21 +103,22 @@ export interface DelaylineOptions extends Omit<QueueOptions, "partitions"> {
    * survive a failover (`failoverDetector`, `reconnectOnError`, `slotsRefreshInterval`); a process warning names a
    * missing one.
    *
-   * A list of addresses names several servers, for queues in partitions: partition p is on server p mod n. The list must
-   * be the same in every process. Ordinary queues are on the first server. Each server costs its own connections.
+   * A list of addresses names several servers, for queues in partitions: partition p is on server p mod n. The list
+   * must be the same in every process. Ordinary queues are on the first server. Each server costs its own connections.
    *
    * Defaults to `"redis://localhost:6379"`.
    */
   readonly redis?: RedisAddress | readonly RedisAddress[];
 
   /**
-   * How long a call that you await may take, in milliseconds: 1 to 2,147,483,647. That includes the time to connect, and
-   * further attempts during a failover. After that the call rejects; its error says whether Redis may have carried it out.
+   * How long a call that you await may take, in milliseconds: 1 to 2,147,483,647. That includes the time to connect,
+   * and further attempts during a failover. After that the call rejects; its error says whether Redis may have carried
+   * it out.
    *
    * Calls that work in steps (`readAll`, `contains`, `removeAll`, `cancelWhere`, `drain`, `putMany`, `requeue`,
-   * `redrive`, `makePlain`, iterations) have this time for each step. Waits for messages (`take`, `takeMany`, `poll` and
-   * `pollFromAny` with a timeout, `subscribe`, `for await`) have their own limits. For an offer to survive a failover,
-   * this has to be longer than the failover.
+   * `redrive`, `makePlain`, iterations) have this time for each step. Waits for messages (`take`, `takeMany`, `poll`
+   * and `pollFromAny` with a timeout, `subscribe`, `for await`) have their own limits. For an offer to survive a
+   * failover, this has to be longer than the failover.
    *
    * Defaults to 5,000.
    */

@@ -21,10 +21,10 @@ export interface Pauses {
 /**
  * Whether a queue is paused, as stored in Redis and as far as this process knows.
  *
- * Redis is not asked for each message, but once at first, and then whenever the answer may have changed: when the queue's
- * channel is subscribed (again), on a `0` there, which means "look now", and every 30 s or so as a backstop. If this
- * client has a transfer task, the task's sweeps reply with the pause, and come on the same occasions. If it has none,
- * the watch subscribes and asks itself, from the first take on.
+ * Redis is not asked for each message, but once at first, and then whenever the answer may have changed: when the
+ * queue's channel is subscribed (again), on a `0` there, which means "look now", and every 30 s or so as a backstop.
+ * If this client has a transfer task, the task's sweeps reply with the pause, and come on the same occasions. If it
+ * has none, the watch subscribes and asks itself, from the first take on.
  */
 export class PauseWatch implements Pauses, Listener {
   readonly #queue: Queue;

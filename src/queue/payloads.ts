@@ -73,7 +73,10 @@ export class Payloads<T> {
     });
   }
 
-  /** Decodes many payloads that have left Redis. Those that the codec cannot read go to the quarantine and are reported. */
+  /**
+   * Decodes many payloads that have left Redis. Those that the codec cannot read go to the quarantine and are
+   * reported.
+   */
   async decodeAllTaken(many: readonly Buffer[]): Promise<T[]> {
     const unreadable: Buffer[] = [];
     const payloads = many.flatMap((bytes) => {

@@ -2,7 +2,10 @@ import type { Queue } from "./queue.ts";
 
 /** A place of a queue's messages: the ordinary queue itself, or one of its partitions. */
 export interface Place {
-  /** The partition's number; -1 for the ordinary queue while its messages move into partitions; undefined without partitions. */
+  /**
+   * The partition's number; -1 for the ordinary queue while its messages move into partitions; undefined without
+   * partitions.
+   */
   readonly partition: number | undefined;
   readonly queue: Queue;
   /** For a partition: the fact that was known when it was chosen. Scripts that put messages there need it. */

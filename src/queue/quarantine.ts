@@ -10,8 +10,8 @@ import type { Queue } from "./queue.ts";
  * The unreadable messages of a queue, as bytes. They stay until somebody requeues or clears them.
  *
  * It holds payloads that a codec could not decode, payloads whose `poll` was given up before its reply came, and whole
- * delayed messages with an unknown layout, which another program wrote. Every method rejects with {@link ClosedError} after
- * `close()`, and with {@link RedisError} if Redis refuses a command or its reply is lost.
+ * delayed messages with an unknown layout, which another program wrote. Every method rejects with {@link ClosedError}
+ * after `close()`, and with {@link RedisError} if Redis refuses a command or its reply is lost.
  */
 export class Quarantine {
   readonly #queue: Queue;
@@ -47,8 +47,8 @@ export class Quarantine {
   }
 
   /**
-   * Moves payloads to the end of the ready messages, oldest first; returns how many. For use once a codec can read them.
-   * Moves `limit` payloads at most. Defaults to all that are there at the beginning.
+   * Moves payloads to the end of the ready messages, oldest first; returns how many. For use once a codec can read
+   * them. Moves `limit` payloads at most. Defaults to all that are there at the beginning.
    *
    * It works in bounded, atomic steps. A payload that still cannot be read returns to the quarantine when it is taken.
    * Messages with an unknown layout stay: it is not known which of their bytes are the payload.

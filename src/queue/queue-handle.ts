@@ -70,8 +70,8 @@ export abstract class QueueHandle {
   }
 
   /**
-   * Returns how many messages are delayed, ready, in flight and so on, and how late they are: for the whole queue and for
-   * each partition. O(log N), one script for each partition.
+   * Returns how many messages are delayed, ready, in flight and so on, and how late they are: for the whole queue and
+   * for each partition. O(log N), one script for each partition.
    */
   async stats(options?: CallOptions): Promise<QueueStats> {
     return await this.#numbers.stats(callSignal(options));

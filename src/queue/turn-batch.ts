@@ -27,9 +27,9 @@ export interface Batch<Request> {
 }
 
 /**
- * Collects the requests of one turn of the event loop and sends them together, in the order in which they were made: up
- * to {@link BatchRule.most} requests and a megabyte per batch. That costs the requests no time, and spares Redis and Node
- * most of the work.
+ * Collects the requests of one turn of the event loop and sends them together, in the order in which they were made:
+ * up to {@link BatchRule.most} requests and a megabyte per batch. That costs the requests no time, and spares Redis
+ * and Node most of the work.
  */
 export class TurnBatch<Request, Result> {
   readonly #rule: BatchRule<Request, Result>;

@@ -30,8 +30,8 @@ export class BlockingClient {
   /**
    * Opens a connection; on Cluster, to the node that serves `key`, or to any node without a key.
    *
-   * With `onConnected`, the connection gets a name that no other connection has, and `onConnected` is awaited before this
-   * resolves. If it rejects, the connection is ended.
+   * With `onConnected`, the connection gets a name that no other connection has, and `onConnected` is awaited before
+   * this resolves. If it rejects, the connection is ended.
    *
    * Rejects with ioredis's errors, or the one of `onConnected`.
    */
@@ -56,7 +56,9 @@ export class BlockingClient {
     return this.redis.status !== "ready";
   }
 
-  /** Awaits the reply of a command that blocks for `seconds` at most; ends the connection if it turns out to be dead. */
+  /**
+   * Awaits the reply of a command that blocks for `seconds` at most; ends the connection if it turns out to be dead.
+   */
   async watched<Reply>(seconds: number, reply: Promise<Reply>): Promise<Reply> {
     let isSilent = true;
     const watchdog = setTimeout(

@@ -3,9 +3,9 @@ import type { Redis } from "ioredis";
 /**
  * Notices that a connection has gone silent.
  *
- * When the other end of a TCP connection vanishes without a word, nothing arrives and nothing fails for minutes. So the
- * heartbeat sends a command every second. If no reply comes within two seconds, it calls `onSilence` every second until a
- * reply comes.
+ * When the other end of a TCP connection vanishes without a word, nothing arrives and nothing fails for minutes. So
+ * the heartbeat sends a command every second. If no reply comes within two seconds, it calls `onSilence` every second
+ * until a reply comes.
  */
 export class Heartbeat {
   readonly #connection: Redis;

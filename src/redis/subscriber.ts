@@ -39,7 +39,9 @@ export class Subscriber {
     else this.#open();
   }
 
-  /** Unsubscribes from a channel, if this is its listener. It hears nothing more, even if Redis refuses to unsubscribe. */
+  /**
+   * Unsubscribes from a channel, if this is its listener. It hears nothing more, even if Redis refuses to unsubscribe.
+   */
   unlisten(channel: string, listener: Listener): void {
     if (this.#listeners.get(channel) !== listener) return;
     this.#listeners.delete(channel);

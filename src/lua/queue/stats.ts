@@ -14,9 +14,9 @@ export interface QueueCounts {
    * Messages that can be taken: in the LIST, or in the stream and not in flight. With several groups, each group's
    * messages count.
    *
-   * With several groups the number is approximate. A retry that is ready for one group counts for every group. Where Redis
-   * does not report a group's lag (before 7.0, and while entries that it has not read yet are deleted), a group with 100 or
-   * more unread entries also counts messages that it has finished and other groups have not.
+   * With several groups the number is approximate. A retry that is ready for one group counts for every group. Where
+   * Redis does not report a group's lag (before 7.0, and while entries that it has not read yet are deleted), a group
+   * with 100 or more unread entries also counts messages that it has finished and other groups have not.
    */
   readonly ready: number;
   /** Messages of a reliable queue that consumers of any group hold. */
@@ -35,8 +35,8 @@ export interface QueueCounts {
    */
   readonly oldestReadyAge: number | undefined;
   /**
-   * How many messages have become ready in a reliable queue since its stream was made; each retry counts again. It grows
-   * until the stream is dropped: the difference between two calls is the throughput.
+   * How many messages have become ready in a reliable queue since its stream was made; each retry counts again. It
+   * grows until the stream is dropped: the difference between two calls is the throughput.
    *
    * Undefined for a plain queue; before Redis 7.0; while there are messages that no group has begun to read;
    * occasionally with several groups; and for a queue in partitions while it is undefined for any reliable partition.
@@ -67,12 +67,12 @@ export interface StatsReply extends QueueCounts {
  * How many messages of a stream are ready: with one group, all entries that are not in flight, since an entry that the
  * group has finished is deleted. With several groups, each group's `lag`, which includes entries that are for other
  * groups alone. Redis reports no lag before 7.0, and while an entry that the group has not read yet is deleted. Then a
- * page of its unread entries is counted. If a page is not enough, all entries that are not in flight for the group count,
- * among them those that it has finished and other groups have not.
+ * page of its unread entries is counted. If a page is not enough, all entries that are not in flight for the group
+ * count, among them those that it has finished and other groups have not.
  *
  * How many entries were ever added: those that a group has read, plus those that it has not. Redis counts the former
- * from the group's first read on (7.0). `XINFO STREAM` replies with the number, but also with two whole entries, so it is
- * asked only about an empty stream.
+ * from the group's first read on (7.0). `XINFO STREAM` replies with the number, but also with two whole entries, so it
+ * is asked only about an empty stream.
  */
 export const stats = defineScript({
   name: "stats",

@@ -7,9 +7,9 @@ import { packTrailer, unpackTrailer, type Trailer } from "./trailer.ts";
  *
  * `idLength(1) | id | payloadLength(8, little-endian) | payload | trailer`
  *
- * This is Redisson's layout since 3.21.1 (`struct.pack("Bc0Lc0", ...)` in its Lua), except for the trailer, which Redisson
- * ignores. The trailer holds the business key and more; see `trailer.ts`. Delayline's ids always have 16 bytes, so
- * messages with the same deadline sort by id:
+ * This is Redisson's layout since 3.21.1 (`struct.pack("Bc0Lc0", ...)` in its Lua), except for the trailer, which
+ * Redisson ignores. The trailer holds the business key and more; see `trailer.ts`. Delayline's ids always have 16
+ * bytes, so messages with the same deadline sort by id:
  *
  * `order stamp(8, big-endian) | random(54 bits) | bucket(10 bits)`
  *

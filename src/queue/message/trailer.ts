@@ -4,8 +4,8 @@ import type { MessageHeaders } from "./headers.ts";
 /**
  * The bytes after a message's payload, which Redisson and old readers ignore.
  *
- * Mostly that is a bare business key in UTF-8. A message that carries more has a structured trailer, which begins with a
- * byte that never occurs in UTF-8:
+ * Mostly that is a bare business key in UTF-8. A message that carries more has a structured trailer, which begins with
+ * a byte that never occurs in UTF-8:
  *
  * `0xff | version(1) | field...`, where each field is `tag(1) | length(4, little-endian) | bytes`
  *
@@ -14,8 +14,9 @@ import type { MessageHeaders } from "./headers.ts";
  * - tag 3, at most once: the number of attempts, 4 bytes, little-endian;
  * - tag 4, for each of the last ten failed attempts, oldest first: see `failed-attempt.ts`.
  *
- * Only offers to a reliable queue have headers. Nothing writes the number of attempts. Scripts append failed attempts when
- * a delivery ends without success; see `lua/fragments/failed/failure.ts`. The first one turns a bare key into a field.
+ * Only offers to a reliable queue have headers. Nothing writes the number of attempts. Scripts append failed attempts
+ * when a delivery ends without success; see `lua/fragments/failed/failure.ts`. The first one turns a bare key into a
+ * field.
  *
  * Of several keys, counts, or headers with the same name, the first one applies. Fields with another tag, or with
  * malformed bytes, are skipped. If the fields do not fill the trailer exactly, or its version is unknown, the trailer
