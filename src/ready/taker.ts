@@ -37,8 +37,7 @@ import { Waiters, type WaitOptions } from "../queue/consuming/waiters.ts";
  *   there is no connection, the next mode is *connecting*; if every queue is paused, *paused*. If somebody
  *   is unserved (see {@link Waiters}), it is *popping*. Otherwise {@link PopRhythm} chooses *popping* or
  *   *blocking*. If nobody waits any more, it is *idle*.
- * - **connecting**: it is being asked whether a queue is paused, or a connection is being opened. Then
- *   *gathering*, as all may have left meanwhile.
+ * - **connecting**: asking whether a queue is paused, or opening a connection. Then *gathering*: all may have left.
  * - **paused**: nothing is asked of Redis, and who waits goes on waiting until its time is over. When a
  *   queue is resumed, or nobody waits any more: *gathering*.
  * - **popping**: a pop without a block is under way. Then *gathering*; but *giving back* if it brought

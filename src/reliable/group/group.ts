@@ -46,8 +46,7 @@ export type GroupFace = Pick<
 };
 
 /**
- * A consumer group of one queue, and this process's consumer in it, as bytes. There is one such object per group and
- * client, however many handles there are.
+ * A consumer group of one queue, and this process's consumer in it, as bytes. One per group and client.
  *
  * Arguments have been checked. Every method rejects with `ClosedError` once the queue is closed, and with
  * `RedisError` if Redis refuses a command or its reply is lost.

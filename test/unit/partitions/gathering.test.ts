@@ -15,6 +15,7 @@ class Source implements GatheringSource<string> {
     unreachable: () => void this.told.push("unreachable"),
     succeeded: () => void this.told.push("succeeded"),
     stopped: () => void this.told.push("stopped"),
+    ended: () => void this.told.push("ended"),
   };
   /** Whether a wait goes on though it is aborted: its reply is under way. */
   isReplying = false;

@@ -54,7 +54,7 @@ function ignore(): void {}
 /** Troubles that note every failure, also those that a client would not repeat. */
 export function troublesIn(messages: string[]): Troubles {
   const note = ({ message }: Error) => messages.push(message);
-  const work: Work = { failed: note, unreachable: ignore, succeeded: ignore, stopped: ignore };
+  const work: Work = { failed: note, unreachable: ignore, succeeded: ignore, stopped: ignore, ended: ignore };
   return { work: () => work } as unknown as Troubles;
 }
 
