@@ -1,6 +1,6 @@
 /**
  * Why a call failed: the meaning of ioredis's errors, and the error of a call that ended without a reply. Only this
- * file knows the names and texts of ioredis's errors, and Redis's refusals.
+ * file knows the names and texts of ioredis's errors.
  */
 
 /** The first word of Redis's reply (`WRONGTYPE`, `OOM`, ...), or undefined if Redis did not reply. */

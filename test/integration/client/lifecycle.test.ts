@@ -22,9 +22,9 @@ import { newRedis, redisUrl, uniqueName } from "../../helpers/redis.ts";
  * before anything has begun, or while Redis is away; and it resolves when nothing is under way any more.
  */
 
-/** Something that runs. */
+/** A part of a client that runs. */
 interface Running {
-  /** Gives it work. Its promise may reject once it is closed. */
+  /** Gives it work. The promise may reject once the part is closed. */
   start(): unknown;
   close(): unknown;
 }
@@ -33,7 +33,7 @@ const CLOSE_TIMEOUT = 500;
 
 const LAYOUT = { elements: "addresses", into: "list" } as const;
 
-/** Errors that nobody awaits are none of this contract's business. */
+/** This contract does not cover reported errors. */
 function report(): void {}
 
 function newTroubles(): Troubles {
@@ -72,7 +72,7 @@ function share(url: string): OpenServer {
   };
 }
 
-/** As a client closes its parts: when their time is over it ends the connections under them. */
+/** Closes a part as a client does: ends its connections when the time is over. */
 async function closeWithin(
   { connections }: OpenServer,
   close: () => Promise<unknown>,
@@ -184,7 +184,7 @@ const kinds: Record<string, (url: string) => Running> = {
   },
 };
 
-/** Gives it work, which may go on until it is closed, and may be rejected then. */
+/** Gives it work, which may last until it is closed, and may be rejected then. */
 function begin(running: Running): void {
   for (const work of [running.start()].flat()) if (work instanceof Promise) work.catch(() => {});
 }
@@ -196,13 +196,13 @@ describe.each(Object.keys(kinds))("%s", (kind) => {
     await make(redisUrl()).close();
   });
 
-  test("ends in its work", async () => {
+  test("ends while it works", async () => {
     const running = make(redisUrl());
     begin(running);
     await running.close();
   });
 
-  test("ends once, though it is closed twice and at once", async () => {
+  test("ends once, even if it is closed twice and at once", async () => {
     const running = make(redisUrl());
     begin(running);
     await Promise.all([running.close(), running.close()]);

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { unpackEntry } from "../../../src/lua/fragments/stream/entry.ts";
 
-/** As short as it may be: a deadline. */
+/** The shortest possible address: a deadline. */
 const ADDRESS = "deadline";
 
 const unpack = (fields: Readonly<Record<string, string>>) =>
@@ -12,7 +12,7 @@ const unpack = (fields: Readonly<Record<string, string>>) =>
       .map((text) => Buffer.from(text)),
   );
 
-test("an entry: its fields by their names", () => {
+test("an entry: its fields by name", () => {
   expect(unpack({ p: "payload", g: "group", a: "an address", n: "2", t: "key", d: "1" })).toEqual({
     entryId: "1-1",
     address: Buffer.from("an address"),
@@ -24,7 +24,7 @@ test("an entry: its fields by their names", () => {
   });
 });
 
-test("an entry: what is not there", () => {
+test("an entry: missing fields", () => {
   expect(unpack({ a: ADDRESS, p: "" })).toEqual({
     entryId: "1-1",
     address: Buffer.from(ADDRESS),
@@ -37,7 +37,7 @@ test("an entry: what is not there", () => {
 });
 
 test.each(["-3", "1.5", "nan", "inf", "1e300", "4294967295", "x", ""])(
-  "an entry: %j attempts are none",
+  "an entry: %j is not a number of attempts",
   (n) => {
     expect(unpack({ a: ADDRESS, p: "p", n })?.attempts).toBe(0);
   },
@@ -49,6 +49,6 @@ test.each([
   { p: "p" },
   { a: ADDRESS.slice(1), p: "p" },
   { a: "a".repeat(256), p: "p" },
-])("no entry of ours: %j", (fields) => {
+])("not an entry of a queue: %j", (fields) => {
   expect(unpack(fields)).toBeUndefined();
 });

@@ -9,7 +9,7 @@ describe("the fragments of a script", () => {
   const address = fragment("address", bytes);
   const locate = fragment("locate", bytes, address);
 
-  test("stand behind those that they need, each once", () => {
+  test("stand after those that they need, each once", () => {
     expect(namesOf([locate])).toEqual(["bytes", "address", "locate"]);
     expect(namesOf([locate, bytes, address, locate])).toEqual(["bytes", "address", "locate"]);
     const find = fragment("find", locate, address);
@@ -17,7 +17,7 @@ describe("the fragments of a script", () => {
     expect(namesOf([view, find, locate])).toEqual(["view", "bytes", "address", "locate", "find"]);
   });
 
-  test("stand in the order in which the script names them where none needs another", () => {
+  test("otherwise stand in the order in which the script names them", () => {
     expect(namesOf([fragment("b"), fragment("a"), fragment("c")])).toEqual(["b", "a", "c"]);
     expect(namesOf([])).toEqual([]);
   });

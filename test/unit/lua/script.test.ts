@@ -31,7 +31,7 @@ test("a script reads its keys and arguments by name, in the order in which they 
   );
 });
 
-test("a script goes through rows behind its arguments, by the names of their columns", () => {
+test("a script loops over the rows after its arguments, by the names of their columns", () => {
   const each = defineScript({
     name: "each",
     keys: [],
@@ -49,7 +49,7 @@ test("a script goes through rows behind its arguments, by the names of their col
   );
 });
 
-test("rows may be keys, behind those that have names", () => {
+test("rows may be keys, after the named keys", () => {
   const each = defineScript({
     name: "each",
     keys: ["first"],
@@ -81,7 +81,7 @@ test("a script must declare the keys that its fragments read", () => {
   expect(declare(["other", "list"]).lua).toContain("size()");
 });
 
-test("its digest is that of the whole text", () => {
+test("the digest covers the whole text", () => {
   expect(move.sha).toBe(createHash("sha1").update(move.lua).digest("hex"));
   const other = defineScript({ ...move, name: "other" });
   expect(other.sha).not.toBe(move.sha);

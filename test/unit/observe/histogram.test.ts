@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { BOUNDS, Histogram } from "../../../src/observe/histogram.ts";
 
-test("each duration falls into one bucket, whose upper bound belongs to it", () => {
+test("each duration falls into one bucket, which includes its upper bound", () => {
   const histogram = new Histogram();
   histogram.record(-5);
   histogram.record(1);
@@ -20,7 +20,7 @@ test("each duration falls into one bucket, whose upper bound belongs to it", () 
   expect({ count, sum }).toEqual({ count: 7, sum: 1 + 1.5 + 30 + 100_000_000 });
 });
 
-test("what is not known is left out, and a snapshot stays as it was", () => {
+test("a duration that is not finite is ignored, and a snapshot does not change", () => {
   const histogram = new Histogram();
   const before = histogram.snapshot();
   for (const duration of [NaN, Infinity, -Infinity]) histogram.record(duration);

@@ -9,7 +9,7 @@ import {
 
 const STAMP = 1_760_000_000_000_000;
 
-// Computed by a second program, in another language. They must stay as they are for ever.
+// Computed by a second program in another language. They must never change.
 test.each([
   ["", 11],
   ["a", 435],
@@ -21,8 +21,8 @@ test.each([
 });
 
 /**
- * Chi-square of how many there are in each bucket. With 1,023 degrees of freedom its mean is 1,023 and
- * its standard deviation 45; 1,250 is five of these above.
+ * Chi-square of the number of keys in each bucket. With 1,023 degrees of freedom, its mean is 1,023 and
+ * its standard deviation 45: 1,250 is five standard deviations above the mean.
  */
 function chiSquare(buckets: Iterable<number>): number {
   const counts = Array.from({ length: BUCKET_COUNT }, () => 0);
@@ -50,7 +50,7 @@ test("ids without a key are spread evenly", () => {
   expect(chiSquare(numbers.map(() => bucketOf(createId(STAMP)) as number))).toBeLessThan(1250);
 });
 
-test("an id tells the bucket of its key, and is random and in order otherwise", () => {
+test("an id contains the bucket of its key; the rest is ordered and random", () => {
   const ids = numbers.slice(0, 1000).map((i) => createId(STAMP + i, bucketOfKey("order:42")));
   for (const id of ids) expect(bucketOf(id)).toBe(373);
   expect(ids.toSorted((a, b) => Buffer.compare(a, b))).toEqual(ids);
@@ -58,7 +58,7 @@ test("an id tells the bucket of its key, and is random and in order otherwise", 
   expect(new Set(ids.map((id) => id.toString("hex", 8))).size).toBe(1000);
 });
 
-test("an id that is read again tells the same bucket; one of Java's tells none", () => {
+test("an id that is read again has the same bucket; an id of Java has none", () => {
   const id = createId(STAMP, bucketOfKey("k"));
   const message = unpackMember(packMember(id, Buffer.from("abc"), "k"));
   expect(bucketOf(message!.id)).toBe(bucketOfKey("k"));

@@ -19,12 +19,12 @@ test.each<[Record<string, string>]>([
   expect(Object.entries(checked ?? {})).toEqual(Object.entries(headers));
 });
 
-test("no headers are none", () => {
+test("no headers become undefined", () => {
   expect(checkedHeaders(undefined)).toBeUndefined();
   expect(checkedHeaders({})).toBeUndefined();
 });
 
-test("what the caller changes later changes nothing", () => {
+test("a later change of the caller's object has no effect", () => {
   const headers = { a: "1" };
   const checked = checkedHeaders(headers);
   headers.a = "2";
@@ -62,6 +62,6 @@ test.each<[object, string]>([
   expect(() => checkedHeaders(headers)).toThrow(new RangeError(message));
 });
 
-test("their bytes are those of names and values", () => {
+test("their size is that of names and values", () => {
   expect(headersBytes({ a: "é", bc: "" })).toBe(5);
 });

@@ -14,7 +14,7 @@ import {
 const hex = (text: string) => Buffer.from(text.replaceAll(" ", ""), "hex");
 
 describe("packing", () => {
-  test("gives the bytes that Redis's struct.pack gives", () => {
+  test("makes the same bytes as Redis's struct.pack", () => {
     const member = packMember(hex("0102030405060708"), Buffer.from("abc"));
     expect(member).toEqual(hex("08 0102030405060708 0300000000000000 616263"));
   });
@@ -25,7 +25,7 @@ describe("packing", () => {
     expect(member.readBigUInt64LE(17)).toBe(BigInt(length));
   });
 
-  test("keeps nothing of the buffers that it is given", () => {
+  test("keeps no reference to its arguments' buffers", () => {
     const id = Buffer.alloc(16, 1);
     const payload = Buffer.from("payload");
     const member = packMember(id, payload);
@@ -50,7 +50,7 @@ describe("unpacking", () => {
     expect(unpackMember(packMember(id, Buffer.alloc(0)))).toEqual({ id, payload: Buffer.alloc(0) });
   });
 
-  test("ignores what stands behind the payload", () => {
+  test("ignores the bytes after the payload", () => {
     const id = Buffer.alloc(16, 3);
     const member = packMember(id, Buffer.from("abc"));
     const longer = Buffer.concat([member, Buffer.from("order:42")]);
@@ -58,7 +58,7 @@ describe("unpacking", () => {
   });
 
   test.each(["order:42", "é😀", "k", "x".repeat(200)])(
-    "reads the key behind the payload: %s",
+    "reads the key after the payload: %s",
     (key) => {
       const id = Buffer.alloc(16, 3);
       for (const payload of [Buffer.from("abc"), Buffer.alloc(0)]) {
@@ -69,14 +69,14 @@ describe("unpacking", () => {
     },
   );
 
-  test("finds no key where none was given", () => {
+  test("finds no key if there is none", () => {
     const id = Buffer.alloc(16, 3);
     expect(packMember(id, Buffer.from("abc"), "")).toEqual(packMember(id, Buffer.from("abc")));
     expect(unpackMember(packMember(id, Buffer.from("abc")))?.key).toBeUndefined();
   });
 
   test.each([
-    // A double as Lua's math.random gives it, its bytes reversed; the first decides what the
+    // A double from Lua's math.random, its bytes reversed; the first byte decides what the
     // new layout would make of it.
     ["a first byte that no id length fits", "3f e5 2b 6b 1c a9 d0 00", "abc"],
     ["a first byte of 0", "00 00 00 00 00 00 f0 3f", "abc"],
@@ -89,7 +89,7 @@ describe("unpacking", () => {
     expect(unpackMember(member)).toEqual({ id: hex(random), payload: Buffer.from(text) });
   });
 
-  test("takes today's layout where both fit exactly", () => {
+  test("prefers the current layout if both fit exactly", () => {
     // An id that ends in 1, and no payload: read as the old layout, the length would be 1.
     const member = hex("08 0102030405060701 0000000000000000");
     expect(member.readBigUInt64LE(8)).toBe(BigInt(member.length - 16));
@@ -99,8 +99,8 @@ describe("unpacking", () => {
     });
   });
 
-  test("takes the old layout where it fits exactly and today's would leave a rest", () => {
-    // Read as today's layout: an id of 16 bytes, then a payload of two, then four more bytes.
+  test("prefers the old layout if it fits exactly and the current one would leave a rest", () => {
+    // In the current layout: an id of 16 bytes, then a payload of two, then four more bytes.
     const payload = hex("aa 0200000000000000 61626364 6566");
     const member = Buffer.concat([hex("10 11121314151617"), hex("0f00000000000000"), payload]);
     expect(member.readBigUInt64LE(17)).toBe(2n);
@@ -119,7 +119,7 @@ describe("unpacking", () => {
     expect(unpackMember(hex(bytes))).toBeUndefined();
   });
 
-  test("throws for no bytes whatever", () => {
+  test("never throws, whatever the bytes are", () => {
     let state = 1;
     const random = (below: number) => (state = (state * 48_271) % 2_147_483_647) % below;
     for (let i = 0; i < 5_000; i++) {
@@ -149,7 +149,7 @@ describe("ids", () => {
     );
   });
 
-  test("differ though their stamps are equal", () => {
+  test("differ even if their stamps are equal", () => {
     const ids = Array.from({ length: 2_000 }, () => createId(5).toString("hex"));
     expect(new Set(ids).size).toBe(2_000);
   });
@@ -163,13 +163,13 @@ describe("ids", () => {
 });
 
 describe("a message id", () => {
-  test("is the deadline and the id's hex, in the manner of stream ids", () => {
+  test("is the deadline and the id in hex, similar to a stream id", () => {
     expect(formatMessageId(1_755_757_960_123, hex("0102030405060708090a0b0c0d0e0f10"))).toBe(
       "1755757960123-0102030405060708090a0b0c0d0e0f10",
     );
   });
 
-  // The last ones are scores that only somebody else can have written.
+  // Only another program can have written the last scores.
   test.each([
     0,
     1,
@@ -221,21 +221,21 @@ describe("addresses", () => {
     expect(address.length).toBe(ADDRESS_BYTES);
   });
 
-  test("begin with another byte for scores that are no deadlines", () => {
+  test("begin with another byte than 0 if the score cannot be a deadline", () => {
     for (const score of [2 ** 53, Infinity, -Infinity, -1, 0.5]) {
       expect(packAddress(score, id)[0]).not.toBe(0);
       expect(packAddress(score, id).readDoubleBE()).toBe(score);
     }
   });
 
-  test("begin with 0 for every legal deadline, which tells them from Java's members", () => {
+  test("begin with 0 for every legal deadline, which distinguishes them from Java's members", () => {
     expect(packAddress(9e15 - 1, id)[0]).toBe(0);
   });
 });
 
-describe("the id that an address stands for", () => {
+describe("the message id of an address", () => {
   test.each([0, 1000, 2 ** 32 + 5, Number.MAX_SAFE_INTEGER, 1.5, -1, 1e300, -Infinity])(
-    "leads back to it, with a deadline of %d",
+    "gives the address again, with a deadline of %d",
     (deadline) => {
       for (const length of [8, 16]) {
         const address = packAddress(deadline, Buffer.alloc(length, 0xab));

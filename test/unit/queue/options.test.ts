@@ -8,13 +8,13 @@ import { checkNewMessage, offerRule } from "../../../src/delayed/offer-options.t
 const json = { name: "mine", encode: () => Buffer.alloc(0), decode: () => null };
 
 describe("a queue's settings", () => {
-  test("are the defaults where nothing is said", () => {
+  test("are the defaults if nothing is set", () => {
     const { codec, ...rest } = queueSettings();
     expect(codec.name).toBe("msgpack");
     expect(rest).toEqual({ transfer: true, interop: "none", maxPayloadBytes: 1_048_576 });
   });
 
-  test("are the client's where the queue says nothing", () => {
+  test("are the client's if the queue sets nothing", () => {
     const client = {
       codec: json,
       transfer: false,
@@ -25,7 +25,7 @@ describe("a queue's settings", () => {
     expect(queueSettings(undefined, client)).toEqual(client);
   });
 
-  test("are the queue's own before the client's", () => {
+  test("prefer the queue's options to the client's", () => {
     const own = { codec: json, transfer: true, interop: "none", maxPayloadBytes: 7 } as const;
     const client = {
       codec: "string",
@@ -36,7 +36,7 @@ describe("a queue's settings", () => {
     expect(queueSettings(own, client)).toEqual(own);
   });
 
-  test("an option that is undefined was not given", () => {
+  test("treat an undefined option as left out", () => {
     const options = { codec: undefined, transfer: undefined, interop: undefined } as never;
     expect(queueSettings(options, { codec: json, transfer: false })).toMatchObject({
       codec: json,
@@ -124,7 +124,7 @@ describe("a client's settings", () => {
     },
   );
 
-  test("a URL in place of the options is refused, without its password", () => {
+  test("a URL in place of the options is refused; the error does not show its password", () => {
     const url = "redis://user:s3cret@localhost:6379" as never;
     expect(() => new Delayline(url)).toThrow(TypeError);
     expect(() => new Delayline(url)).toThrow("options must be an object");
@@ -185,7 +185,7 @@ describe("a duration", () => {
     );
   });
 
-  test("the longest one ends below 9e15, where deadlines end", () => {
+  test("the longest one ends below 9e15, the limit of deadlines", () => {
     expect(Date.now() + 8.99e15).toBeLessThan(9e15);
   });
 });
@@ -346,8 +346,8 @@ describe("the options of an offer", () => {
   });
 });
 
-describe("headers among the options of an offer", () => {
-  test("are known only where the queue takes them", () => {
+describe("headers in the options of an offer", () => {
+  test("are only known if the queue takes them", () => {
     const options = { headers: { traceparent: "00-1" } };
     expect(offerRule(options, true)).toEqual(options);
     const message =
@@ -355,11 +355,11 @@ describe("headers among the options of an offer", () => {
     expect(() => offerRule(options)).toThrow(new TypeError(message));
   });
 
-  test("are not taken from a prototype where the queue does not take them", () => {
+  test("are not read from a prototype if the queue does not take them", () => {
     expect(offerRule(Object.create({ headers: { a: "1" } }) as object)).toEqual({});
   });
 
-  test("stand beside the key and its rule", () => {
+  test("can be combined with the key and its rule", () => {
     const options = { key: "k", onDuplicate: "keep", headers: { a: "1" } } as const;
     const rule = { key: "k", rule: "keep", bucket: BUCKET_OF_K };
     expect(offerRule(options, true)).toEqual({ ...rule, headers: { a: "1" } });
@@ -374,7 +374,7 @@ describe("headers among the options of an offer", () => {
     expect(() => offerRule({ headers: 5 }, true)).toThrow(new TypeError(message));
   });
 
-  test("are a property of a message of offerMany only where the queue takes them", () => {
+  test("are a property of offerMany's messages only if the queue takes them", () => {
     const newMessage = { payload: "a", delay: 5, headers: {} };
     expect(() => checkNewMessage("messages[0]", newMessage, true)).not.toThrow();
     expect(() => checkNewMessage("messages[0]", newMessage)).toThrow(

@@ -33,17 +33,17 @@ describe("a trailer", () => {
     expect(unpackTrailer(hex(bytes))).toEqual({ ...NOTHING, ...trailer });
   });
 
-  test("is empty or a bare key where there are no headers", () => {
+  test("is empty or a bare key if there are no headers", () => {
     expect(packTrailer({ key: "k", headers: {} })).toEqual(Buffer.from("k"));
     expect(packTrailer({ key: "" })).toEqual(Buffer.alloc(0));
   });
 
-  test("keeps what it knows when there are fields that it does not know", () => {
+  test("is read in spite of unknown fields", () => {
     const bytes = hex("ff01 63 00000000 01 01000000 6b 63 02000000 0102");
     expect(unpackTrailer(bytes)).toEqual({ ...NOTHING, key: "k" });
   });
 
-  test("keeps the first of several keys, counts, and headers of one name", () => {
+  test("keeps the first of several keys, counts, and headers with the same name", () => {
     expect(twice({ key: "a", attempts: 1 }, { key: "b", attempts: 2 })).toEqual({
       ...NOTHING,
       key: "a",
@@ -85,7 +85,7 @@ describe("a trailer", () => {
     expect(unpackTrailer(packTrailer({ headers })).headers).toEqual(headers);
   });
 
-  test("stands behind the payload of a message", () => {
+  test("stands after the payload of a message", () => {
     const id = Buffer.alloc(16, 3);
     const more = { headers: { trace: "1" }, attempts: 2 };
     const member = packMember(id, Buffer.from("abc"), "k", more);
@@ -101,7 +101,7 @@ describe("a trailer", () => {
     "04 0c000000 0000000000000000 ffffffff",
   ];
 
-  test("tells the failures, in their order, to who asks for them", () => {
+  test("lists the failed attempts in order, on request", () => {
     const bytes = hex(`ff01 01 01000000 6b ${FIRST} ${SECOND}`);
     expect(packTrailer({ key: "k", failures: FAILURES })).toEqual(bytes);
     expect(failuresIn(bytes)).toEqual(FAILURES);

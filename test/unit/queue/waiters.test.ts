@@ -21,7 +21,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** A call that waits. Its outcome: "waits", what it got, or why it failed. */
+/** A waiting call. Its outcome: "waits", what it got, or why it failed. */
 class Call {
   outcome: unknown = "waits";
 
@@ -33,7 +33,7 @@ class Call {
   }
 }
 
-/** Lets time pass, and what was settled be heard of. */
+/** Lets time pass, and the promises that it settles be handled. */
 const pass = (ms = 0) => vi.advanceTimersByTimeAsync(ms);
 
 const outcomes = async (...calls: Call[]) => {
@@ -42,7 +42,7 @@ const outcomes = async (...calls: Call[]) => {
 };
 
 describe("giving", () => {
-  test("serves first who came first, each with all its messages at once", async () => {
+  test("serves waiters in order, each with all its messages at once", async () => {
     const calls = [new Call(1), new Call(3), new Call(1), new Call(2)] as const;
     expect(waiters.wanted).toEqual([1, 3, 1, 2]);
     expect(waiters.give(["a", "b", "c"])).toEqual([]);
@@ -52,14 +52,14 @@ describe("giving", () => {
     expect(await outcomes(...calls.slice(2))).toEqual([["d"], ["e"]]);
   });
 
-  test("returns what nobody takes, in order", async () => {
+  test("returns the messages that no waiter takes, in order", async () => {
     const call = new Call(2);
     expect(waiters.give(["a", "b", "c", "d"])).toEqual(["c", "d"]);
     expect(await outcomes(call)).toEqual([["a", "b"]]);
     expect(waiters.give(["e"])).toEqual(["e"]);
   });
 
-  test("nothing to nobody, and nobody is settled by nothing", async () => {
+  test("no messages settle no waiter", async () => {
     expect(waiters.give([])).toEqual([]);
     const call = new Call();
     expect(waiters.giveLast([])).toEqual([]);
@@ -78,7 +78,7 @@ describe("giving", () => {
 });
 
 describe("a time that is over", () => {
-  test("while others wait: it gets none at once, and they go on", async () => {
+  test("while others wait: resolves to none at once, and the others wait on", async () => {
     const other = new Call();
     const call = new Call(1, { timeout: 20 });
     onChange.mockClear();
@@ -87,11 +87,11 @@ describe("a time that is over", () => {
     await pass(1);
     expect(await outcomes(call, other)).toEqual([[], "waits"]);
     expect(waiters.wanted).toEqual([1]);
-    // The block is still waited for.
+    // The reply to the block is still awaited.
     expect(onChange).not.toHaveBeenCalled();
   });
 
-  test("for the last: it gets what the reply brings, and before those who come later", async () => {
+  test("for the last waiter: it gets what the reply brings, before later waiters", async () => {
     const call = new Call(2, { timeout: 20 });
     onChange.mockClear();
     await pass(20);
@@ -104,17 +104,17 @@ describe("a time that is over", () => {
     expect(await outcomes(call, next)).toEqual([["a", "b"], ["c"]]);
   });
 
-  test("for the last: it gets none if the reply brings none", async () => {
+  test("for the last waiter: it gets none if the reply brings none", async () => {
     const call = new Call(1, { timeout: 20 });
     await pass(20);
-    // What a pop brings is not all: the block behind it is still under way.
+    // The pop's reply is not the last: the block after it is still under way.
     waiters.give([]);
     expect(await outcomes(call)).toEqual(["waits"]);
     waiters.giveLast([]);
     expect(await outcomes(call)).toEqual([[]]);
   });
 
-  test("for the last: it gets none if the reply does not come within a second", async () => {
+  test("for the last waiter: it gets none if the reply does not come within a second", async () => {
     const call = new Call(1, { timeout: 20 });
     await pass(20 + LAST_REPLY - 1);
     expect(call.outcome).toBe("waits");
@@ -123,7 +123,7 @@ describe("a time that is over", () => {
     expect(waiters.giveLast(["late"])).toEqual(["late"]);
   });
 
-  test("for the last: it can still be aborted", async () => {
+  test("for the last waiter: it can still be aborted", async () => {
     const aborting = new AbortController();
     const call = new Call(1, { timeout: 20, signal: aborting.signal });
     await pass(20);
@@ -142,14 +142,14 @@ describe("a time that is over before there is a connection", () => {
     await pass(20);
   });
 
-  test("leaves them unserved: Redis is still to be asked for them", async () => {
+  test("leaves them unserved: Redis has yet to be asked for them", async () => {
     expect(await outcomes(...calls)).toEqual(["waits", "waits"]);
     expect([waiters.waitingCount, waiters.unservedCount]).toEqual([0, 2]);
     expect(waiters.areThere).toBe(true);
     expect(waiters.wanted).toEqual([]);
   });
 
-  test("also while others wait, who are served after them", async () => {
+  test("also while others wait, which are served after them", async () => {
     const patient = new Call();
     const hasty = new Call(1, { timeout: 5 });
     await pass(5);
@@ -179,7 +179,7 @@ describe("a time that is over before there is a connection", () => {
     expect(await outcomes(...calls)).toEqual([[], []]);
   });
 
-  test("they fail if there is none within a second", async () => {
+  test("they fail if there is no connection within a second", async () => {
     await pass(LAST_REPLY - 1);
     expect(await outcomes(...calls)).toEqual(["waits", "waits"]);
     await pass(1);
@@ -193,14 +193,14 @@ describe("a time that is over before there is a connection", () => {
     expect(waiters.areThere).toBe(false);
   });
 
-  test("they get none if the pop has been sent by then, and has no reply", async () => {
+  test("they get none if the pop was sent in time, but has no reply", async () => {
     await pass(LAST_REPLY - 1);
     waiters.expireUnserved();
     await pass(1);
     expect(await outcomes(...calls)).toEqual([[], []]);
   });
 
-  test("they fail with it if the connection cannot be had; who is not unserved waits on", async () => {
+  test("they fail with the error if it cannot be opened; waiters that are not unserved wait on", async () => {
     const patient = new Call();
     const failure = new Error("no connection");
     waiters.failUnserved(failure);
@@ -210,7 +210,7 @@ describe("a time that is over before there is a connection", () => {
 });
 
 describe("aborting", () => {
-  test("a signal that is aborted already: rejects, and does not wait", async () => {
+  test("with an aborted signal: rejects without waiting", async () => {
     const call = new Call(1, { signal: AbortSignal.abort("no longer needed") });
     expect(await outcomes(call)).toEqual(["no longer needed"]);
     expect(waiters.areThere).toBe(false);
@@ -240,7 +240,7 @@ describe("aborting", () => {
     expect(await outcomes(calls[0], calls[2])).toEqual([["a"], ["b"]]);
   });
 
-  test("one who is unserved leaves, too", async () => {
+  test("an unserved waiter leaves, too", async () => {
     isConnected = false;
     const aborting = new AbortController();
     const call = new Call(1, { timeout: 20, signal: aborting.signal });
@@ -250,7 +250,7 @@ describe("aborting", () => {
     expect(waiters.areThere).toBe(false);
   });
 
-  test("20 calls with one signal are no leak", async () => {
+  test("20 calls with one signal cause no warning of a leak", async () => {
     const warnings = vi.spyOn(process, "emitWarning").mockImplementation(() => {});
     const { signal } = new AbortController();
     const calls = Array.from({ length: 20 }, () => new Call(1, { signal }));
@@ -260,7 +260,7 @@ describe("aborting", () => {
   });
 });
 
-/** One who is waiting, one who has expired, and one who is unserved. */
+/** One waiter that is waiting, one that is expired, and one that is unserved. */
 async function oneOfEach() {
   const expired = new Call(1, { timeout: 20 });
   await pass(20);
@@ -270,7 +270,7 @@ async function oneOfEach() {
   return [new Call(), expired, unserved] as const;
 }
 
-test("a failure for all reaches everybody, and later ones wait", async () => {
+test("a failure for all rejects every waiter; later ones wait", async () => {
   const calls = await oneOfEach();
   const failure = new Error("WRONGTYPE");
   waiters.failAll(failure);
@@ -279,13 +279,13 @@ test("a failure for all reaches everybody, and later ones wait", async () => {
   expect(await outcomes(new Call())).toEqual(["waits"]);
 });
 
-test("dismisses only who has expired", async () => {
+test("dismisses only the expired waiters", async () => {
   const calls = await oneOfEach();
   waiters.dismissExpired();
   expect(await outcomes(...calls)).toEqual(["waits", [], "waits"]);
 });
 
-test("closing fails everybody, those who come later as well, and says so", async () => {
+test("closing rejects every waiter, also later ones, and calls the owner", async () => {
   const calls = await oneOfEach();
   expect(waiters.isClosed).toBe(false);
   onChange.mockClear();

@@ -2,6 +2,6 @@ import { Redis } from "ioredis";
 import { expect, test } from "vitest";
 import { serverOf } from "../../../src/redis/cluster-node.ts";
 
-test("a connection that still looks for its server is at none", () => {
+test("a connection that is still looking for its server has no server", () => {
   expect(serverOf(new Redis({ lazyConnect: true }))).not.toMatch(/\d/);
 });

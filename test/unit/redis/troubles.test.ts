@@ -18,7 +18,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** What has been reported since this was asked last. */
+/** What was reported since the last call. */
 function news(): string[] {
   return events.splice(0);
 }
@@ -35,7 +35,7 @@ const refusal = (doing: string, message: string) =>
 
 const UNREACHABLE = "cannot reach Redis: connect ECONNREFUSED 127.0.0.1:6379";
 
-test("that Redis cannot be reached is one state, however many find it and however often", () => {
+test("an unreachable Redis is one state, however many works meet it and however often", () => {
   const works = [troubles.work(), troubles.work(), troubles.work()] as const;
   for (let attempt = 0; attempt < 5; attempt++) {
     for (const work of works) work.failed(failure("cannot transfer", refused));
@@ -56,7 +56,7 @@ test("that Redis cannot be reached is one state, however many find it and howeve
   expect(news()).toEqual([UNREACHABLE]);
 });
 
-test("the report waits for the cause, for a moment", () => {
+test("the report waits for the cause for a moment", () => {
   const [taker, connection] = [troubles.work(), troubles.work()];
   taker.failed(cut("cannot take"));
   taker.failed(reset("cannot take"));
@@ -69,7 +69,7 @@ test("the report waits for the cause, for a moment", () => {
   expect(news()).toEqual([]);
 });
 
-test("without a cause the first failure is reported, and only it", () => {
+test("without a cause, only the first failure is reported", () => {
   const taker = troubles.work();
   taker.failed(cut("cannot take"));
   vi.advanceTimersByTime(300);
@@ -79,7 +79,7 @@ test("without a cause the first failure is reported, and only it", () => {
   expect(news()).toEqual(["300 ms: cannot take: Connection is closed."]);
 });
 
-test("what is over before its report leaves a trace all the same", () => {
+test("an outage that is over before its report is reported nevertheless", () => {
   const taker = troubles.work();
   taker.failed(cut("cannot take"));
   vi.advanceTimersByTime(20);
@@ -89,7 +89,7 @@ test("what is over before its report leaves a trace all the same", () => {
   expect(vi.getTimerCount()).toBe(0);
 });
 
-test("closing reports what waits for its cause, and nothing else", () => {
+test("closing reports an outage that waits for its cause, and nothing after that", () => {
   const taker = troubles.work();
   taker.failed(cut("cannot take"));
   troubles.close();
@@ -99,7 +99,7 @@ test("closing reports what waits for its cause, and nothing else", () => {
   expect(vi.getTimerCount()).toBe(0);
 });
 
-test("a work that is not tried again is no reason to stay in trouble, nor to be out of it", () => {
+test("a work that has stopped neither prolongs an outage nor ends it", () => {
   const [taker, transfers, tidier] = [troubles.work(), troubles.work(), troubles.work()];
   taker.failed(failure("cannot take", refused));
   taker.stopped();
@@ -115,13 +115,13 @@ test("a work that is not tried again is no reason to stay in trouble, nor to be 
   transfers.succeeded();
   expect(news()).toEqual([`0 ms: ${UNREACHABLE}`]);
 
-  // Stopping where nothing is wrong is none.
+  // Stopping without trouble changes nothing.
   taker.stopped();
   troubles.heard();
   expect(news()).toEqual([]);
 });
 
-test("what Redis refuses is a state of that work, reported again when the reason changes", () => {
+test("a refusal is a state of one work, reported again when the reason changes", () => {
   const [transfers, taker] = [troubles.work(), troubles.work()];
   for (let attempt = 0; attempt < 3; attempt++) {
     transfers.failed(refusal("cannot transfer", "WRONGTYPE no list"));
@@ -187,7 +187,7 @@ test("a refusal shows that Redis can be reached", () => {
 });
 
 test.each(["READONLY", "LOADING", "CLUSTERDOWN", "WRONGPASS", "NOAUTH"])(
-  "%s is of the whole client",
+  "%s concerns the whole client",
   (reply) => {
     const works = [troubles.work(), troubles.work()];
     for (const work of works) work.failed(refusal("cannot transfer", `${reply} so it is`));
@@ -197,7 +197,7 @@ test.each(["READONLY", "LOADING", "CLUSTERDOWN", "WRONGPASS", "NOAUTH"])(
   },
 );
 
-test("names the cause also where Node has tried several addresses, or a cluster client several nodes", () => {
+test("names the cause even if Node tried several addresses, or a Cluster client several nodes", () => {
   const addresses = new AggregateError([refused, new Error("connect ECONNREFUSED ::1:6379")]);
   troubles.work().unreachable(addresses);
   expect(news()).toEqual([`${UNREACHABLE}; connect ECONNREFUSED ::1:6379`]);
