@@ -84,7 +84,8 @@ export class EncodeError extends DelaylineError {
  * The codec could not decode a message.
  *
  * Nothing is lost: {@link DecodeError.bytes} holds the payload. If the message was taken, the payload is also in the
- * queue's quarantine, or in a dead letter of a reliable queue. If it was only read (`get`, `peek`), it stays where it is.
+ * queue's quarantine, or in a dead letter of a reliable queue. If it was only read (`get`, `peek`), it stays where it
+ * is.
  *
  * Built-in codecs report what is wrong. Of a custom codec's error only the name is kept, since decoders quote what
  * they read.
@@ -144,9 +145,9 @@ export class RedisError extends DelaylineError {
   declare readonly code: "REDIS" | "OFFER";
 
   /**
-   * The first word of the server's refusal (`WRONGTYPE`, `OOM`, `READONLY`, `NOPERM`, ...); undefined if the server did
-   * not reply (a lost connection, a timeout). `ERR` has many meanings; on Redis 7.0 it also stands for a missing permission
-   * inside a script.
+   * The first word of the server's refusal (`WRONGTYPE`, `OOM`, `READONLY`, `NOPERM`, ...); undefined if the server
+   * did not reply (a lost connection, a timeout). `ERR` has many meanings; on Redis 7.0 it also stands for a missing
+   * permission inside a script.
    */
   readonly reply: string | undefined;
 
@@ -265,7 +266,10 @@ export class LeftRunningError extends DelaylineError {
   }
 }
 
-/** Copies an error of ioredis without the command's arguments. Even the message of an "unknown command" reply quotes them. */
+/**
+ * Copies an error of ioredis without the command's arguments. Even the message of an "unknown command" reply quotes
+ * them.
+ */
 function withoutArguments(error: unknown): Error {
   if (!(error instanceof Error)) return new Error("unknown failure");
   const message = isGivenUp(error)

@@ -1,6 +1,6 @@
 /**
  * Why a call failed: the meaning of ioredis's errors, and the error of a call that ended without a reply. Only this
- * file knows the names and texts of ioredis's errors, and Redis's refusals.
+ * file knows the names and texts of ioredis's errors.
  */
 
 /** The first word of Redis's reply (`WRONGTYPE`, `OOM`, ...), or undefined if Redis did not reply. */
@@ -10,8 +10,8 @@ export function replyOf(error: unknown): string | undefined {
 }
 
 /**
- * Whether Redis refused the command without any effect, but another node may accept it, or the same node later: during a
- * failover, a migration of slots, or the loading of data.
+ * Whether Redis refused the command without any effect, but another node may accept it, or the same node later: during
+ * a failover, a migration of slots, or the loading of data.
  */
 export function isRefusedForNow(error: unknown): boolean {
   const reply = replyOf(error) ?? lastRedirection(error);
@@ -55,8 +55,8 @@ export function isNotLetIn(error: unknown): boolean {
 }
 
 /**
- * Returns the text of an error with its cause. Where Node tried several addresses, or a Cluster client several nodes, the
- * cause is not in `message`.
+ * Returns the text of an error with its cause. Where Node tried several addresses, or a Cluster client several nodes,
+ * the cause is not in `message`.
  */
 export function messageOf(error: Error): string {
   const { message } = error;

@@ -37,11 +37,11 @@ import type { ReliableQueue } from "../reliable/reliable-queue.ts";
 import type { Recovery } from "../redis/troubles.ts";
 
 /**
- * A client: queues by name, on one Redis.
+ * A client: opens queues by name, on one Redis or Cluster.
  *
- * Make one per process and share it. It connects when a queue is opened, or with `transfer: false` when
- * the queue is first used. `close()` finishes what is in hand and frees the connections; `await using`
- * does it at the end of the block.
+ * Make one per process and share it. It connects when a queue is opened; with `transfer: false`, when the queue is
+ * first used. `close()` finishes the work under way and ends the connections. `await using` does it at the end of a
+ * block.
  *
  * ```ts
  * const line = new Delayline({ redis: "redis://localhost:6379" });
@@ -53,7 +53,7 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
   readonly #options: DelaylineOptions;
   readonly #servers: readonly [OpenServer, ...OpenServer[]];
   readonly #queues: OpenQueues;
-  /** How long running handlers are waited for. */
+  /** How long `close()` waits for running handlers. */
   readonly #patience = new Patience();
   #closing: Promise<void> | undefined;
 
@@ -71,14 +71,15 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
   }
 
   /**
-   * The delayed side of a queue, to offer messages to and to manage them.
+   * Opens the delayed side of a queue, to offer messages and to manage them.
    *
-   * From now on this process moves due messages of the queue, unless `transfer` is false. Handles are
-   * cheap: make as many as you like.
+   * From now on this process moves the queue's due messages, unless `transfer` is false. Handles are cheap: make as
+   * many as you like.
    *
-   * @throws {TypeError} if the name cannot name a queue (empty, with braces that do not form one
-   * `{tag}`, or beginning as our keys do: `delayline_...:`), or if an option is not legal or contradicts what
-   * the queue was opened with.
+   * @throws {TypeError} if the name cannot name a queue (it is empty, has braces that do not form one `{tag}`, or
+   * begins like a key of a queue: `delayline_...:`), an option is not legal, or an option contradicts an earlier
+   * handle's.
+   * @throws {RangeError} if an option is out of range.
    * @throws {ClosedError} after `close()`.
    */
   getDelayedQueue<Name extends TypedCodecName>(
@@ -93,10 +94,10 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
   }
 
   /**
-   * The ready side of a queue, to take due messages from.
+   * Opens the ready side of a queue, to take due messages.
    *
-   * From now on this process moves due messages of the queue, unless `transfer` is false: a consumer
-   * needs nothing else. Throws as {@link getDelayedQueue} does.
+   * From now on this process moves the queue's due messages, unless `transfer` is false: a consumer needs no other
+   * process for that. Throws as {@link getDelayedQueue} does.
    */
   getBlockingQueue<Name extends TypedCodecName>(
     name: string,
@@ -119,12 +120,15 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
   }
 
   /**
-   * A reliable queue: its messages are acknowledged, retried, and become dead letters; to offer messages to, to manage
-   * them, and to take due ones from.
+   * Opens a reliable queue, whose messages are acknowledged, retried, and finally become dead letters: to offer
+   * messages, to manage them, and to take due ones.
    *
-   * The queue is reliable from the first offer or take on, or as soon as this process moves a due message: for every
-   * process its due messages become ready in a stream. From now on this process moves them, unless `transfer` is false. Throws as
-   * {@link getDelayedQueue} does, and if the group is open with another `visibilityTimeout` or `maxDeliveries`.
+   * The first offer or take, or the first due message that this process moves, makes the queue reliable for every
+   * process: due messages then become ready in a stream. From now on this process moves them, unless `transfer` is
+   * false.
+   *
+   * Throws as {@link getDelayedQueue} does, and a `TypeError` if this client has the group open with another
+   * `visibilityTimeout` or `maxDeliveries`.
    */
   getReliableQueue<Name extends TypedCodecName>(
     name: string,
@@ -138,20 +142,20 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
   }
 
   /**
-   * Gives a queue another number of partitions, while it runs; resolves when all messages are where they belong. One that
-   * has none yet gets them. What is in the ordinary queue of that name is taken in, even if the number stays.
+   * Changes the number of a queue's partitions while the queue is in use; resolves when every message is in the
+   * partition where it belongs. A queue without partitions gets them. Messages of the ordinary queue of that name move
+   * into the partitions, even if the number stays the same.
    *
-   * Any process may call it, and any may finish it: what one that died has left is finished first, whatever
-   * number it was for. While it works, calls go on as usual; a
-   * message that is looked for is brought over first. A message that is in the hands of a consumer of a
-   * partition that goes is waited for. Up to 4 scripts of a millisecond run at once.
+   * Any process may call it. A change that a dead process has left unfinished is finished first. Other calls work as
+   * usual meanwhile: a call for one message moves that message first. If a partition is dropped, this waits until its
+   * messages in flight are settled. Up to 4 scripts of about a millisecond run at once.
    *
-   * While the number of a queue changes that is consumed exclusively, nothing becomes ready.
+   * While the number changes, no message of an exclusively consumed queue becomes ready.
    *
-   * @throws {RangeError | TypeError} if `count` is no whole number from 1 to 256, an option is not legal, or this
+   * @throws {RangeError | TypeError} if `count` is not a whole number from 1 to 256, an option is not legal, or this
    * client has the ordinary queue open.
-   * @throws {RedisError} if Redis refuses a step, or its reply is lost; the next call goes on.
-   * @throws the signal's reason, if it is aborted; the next call goes on.
+   * @throws {RedisError} if Redis refuses a step, or its reply is lost. The next call continues.
+   * @throws the signal's reason, if it is aborted. The next call continues.
    */
   async setPartitions(
     name: string,
@@ -165,10 +169,10 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
   }
 
   /**
-   * The partitions of a queue, and what is in each; none if it is an ordinary queue. It need not be open in this
-   * client. O(log N) for each.
+   * Returns the partitions of a queue with what is in each; none for an ordinary queue. The queue need not be open in
+   * this client. O(log N) for each partition.
    *
-   * @throws {TypeError} if the name cannot name a queue, or the queue is on another number of servers.
+   * @throws {TypeError} if the name cannot name a queue, or the queue is spread over another number of servers.
    */
   async partitions(name: string, options?: CallOptions): Promise<PartitionInfo[]> {
     const signal = callSignal(options);
@@ -176,25 +180,26 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
   }
 
   /**
-   * What is in a queue, in whatever form it is there; it need not be open in this client. Otherwise as `stats()` of a
-   * handle.
+   * Returns what is in a queue, whether it is plain, reliable or in partitions. The queue need not be open in this
+   * client. Otherwise as `stats()` of a handle.
    */
   async stats(name: string, options?: CallOptions): Promise<QueueStats> {
     const signal = callSignal(options);
     return await this.#queues.stats(name, signal);
   }
 
-  /** What this client has done with each queue that it has open, by its name. Redis is not asked. */
+  /** What this client has done with each of its open queues, by name. Asks nothing of Redis. */
   get counters(): ReadonlyMap<string, QueueCounters> {
     return this.#queues.counters;
   }
 
   /**
-   * The names of the queues that are in Redis, each once, in no order: `for await (const name of line.queues())`. One in
-   * partitions is one queue. No snapshot.
+   * Yields the names of the queues in Redis, each once, in no order: `for await (const name of line.queues())`. A
+   * queue in partitions is one name. This is no snapshot.
    *
-   * Reads the names of all keys of the database, on each server, a thousand per step: some 300 us of Redis's time each. A plain
-   * queue with nothing but ready messages is found for an hour after the last was moved: its LIST looks like any other.
+   * Reads the names of all keys of the database on each server, a thousand per step of about 300 us of Redis's time. A
+   * plain queue that holds only ready messages is found for an hour after the last transfer: its LIST looks like any
+   * other.
    *
    * @throws {RedisError} if a server cannot be asked.
    */
@@ -216,10 +221,10 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
   }
 
   /**
-   * The Redis server's clock in epoch milliseconds, with fractions. Deadlines are judged by it.
+   * Returns the Redis server's clock in epoch milliseconds, with fractions. This clock decides what is due.
    *
-   * It is asked once, and then estimated, to within a round trip; every reply corrects it. The nodes of a Cluster have
-   * a clock each: there one of them is asked, every time.
+   * The server is asked once. After that the clock is estimated to within a round trip, and every reply that carries
+   * the time corrects the estimate. On Cluster, where each node has its own clock, every call asks one of the nodes.
    *
    * @throws {RedisError} if the server cannot be asked.
    */
@@ -235,12 +240,12 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
   }
 
   /**
-   * Closes all subscriptions of this client, as `close()` of each does: for a process that goes on offering before it ends.
-   * What is due is still moved, and what takes by itself goes on: loops, `take`, `poll`.
+   * Closes all subscriptions of this client, as `close()` of each does: for a process that still offers messages
+   * before it ends. Due messages are still moved; loops, `take` and `poll` continue.
    *
-   * Must not be awaited by a handler, which would wait for itself.
+   * A handler must not await it: it would wait for itself.
    *
-   * @throws {TypeError | RangeError} if an option is not legal; nothing was closed.
+   * @throws {TypeError | RangeError} if an option is not legal. Nothing is closed then.
    */
   async closeSubscriptions(options: CloseOptions = {}): Promise<void> {
     checkCloseOptions(options);
@@ -248,18 +253,17 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
   }
 
   /**
-   * Finishes what is in hand and frees what is ours.
+   * Finishes the work under way and ends the client's connections.
    *
-   * First it stops taking and moving: waits reject with {@link ClosedError}, a message that arrives at
-   * that moment goes back to the queue, and the handlers' signals are aborted. Running handlers and the
-   * bodies of `for await` loops are waited for, without a limit unless `timeout` sets one; they may still
-   * offer. Then every call is refused, offers under way are settled, and our connections end. A client
-   * that was lent to us stays open.
+   * First it stops taking and moving messages: waits reject with {@link ClosedError}, a message that arrives at that
+   * moment goes back to the queue, and the handlers' signals are aborted. Then it waits for running handlers and the
+   * bodies of `for await` loops, which may still offer messages; `timeout` limits that wait. Then it refuses every
+   * call, settles the offers under way and ends the connections. A lent client stays open.
    *
-   * May be called twice, early, or while Redis is down: then it gives up after `closeTimeout`. A later
-   * call may shorten the wait for handlers. Must not be awaited by a handler, which would wait for itself.
+   * It may be called twice, or before anything was used. While Redis is down, it gives up after `closeTimeout`. A later
+   * call may shorten the wait for handlers. A handler must not await it: it would wait for itself.
    *
-   * @throws {TypeError | RangeError} if an option is not legal; nothing was closed.
+   * @throws {TypeError | RangeError} if an option is not legal. Nothing is closed then.
    */
   close(options: CloseOptions = {}): Promise<void> {
     try {
@@ -277,7 +281,7 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
   }
 
   #report(error: DelaylineError): void {
-    // Not from within: what a listener throws is its own and must not end a background task.
+    // Outside the caller's stack: an error that a listener throws must not end a background task.
     process.nextTick(() => {
       if (this.listenerCount("error") > 0) this.emit("error", error as AnyDelaylineError);
       else warn(error);

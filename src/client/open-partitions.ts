@@ -21,15 +21,14 @@ import type { GroupSettings } from "../reliable/group/group.ts";
 import type { Work } from "../redis/troubles.ts";
 import type { OpenServer } from "./open-server.ts";
 
-/** What handles of a group see of a reliable queue in partitions. */
+/** What a client has running for one group of a reliable queue in partitions. */
 interface OpenGroup {
   readonly group: PartitionedGroup;
   readonly messages: PartitionedMessages;
 }
 
-/** What a client has running for one queue in partitions, however many handles there are. */
+/** What a client has running for one queue in partitions. All handles of the queue share it. */
 export class OpenPartitions {
-  /** What handles and errors call it. */
   readonly queue: Pick<Queue, "name" | "report" | "quarantine">;
   readonly parts: Parts;
   readonly pauses: PartitionedPauses;
@@ -39,16 +38,17 @@ export class OpenPartitions {
   readonly places: PartitionedPlaces;
   readonly delayed: PartitionedMessages;
   readonly ready: PartitionedReady;
-  /** What a handle sees that consumes exclusively. */
+  /** The ready messages, for a handle that consumes exclusively. */
   readonly exclusiveReady: ExclusiveReady;
   readonly consumers = new Set<Consumer>();
+  /** The takes of its subscriptions. */
   readonly takes: Work;
   readonly #routing: Routing;
   readonly #groups = new Map<string, OpenGroup>();
   readonly #exclusive: Exclusive;
   #closing = new AbortController();
 
-  /** `partitions` is how many there are to be, if there are none yet. */
+  /** `partitions` is how many partitions to create, if the queue has none. */
   constructor(name: string, partitions: number | undefined, host: PartsHost, shared: OpenServer) {
     this.parts = new Parts(name, partitions, host, shared);
     this.queue = {
@@ -72,7 +72,7 @@ export class OpenPartitions {
       await this.ready.left();
       await part.stopTaking();
       await part.leaveGroups();
-      // Its messages are safe where they are. Whoever changes the number next finds them.
+      // If this fails, its messages are safe where they are. The next change of the number finds them.
       if (!signal.aborted)
         await this.#change({ signal })
           .drainLate(partition)
@@ -80,12 +80,16 @@ export class OpenPartitions {
     });
   }
 
-  /** From now on this client moves due messages of the queue. */
+  /** From now on this client moves the queue's due messages. */
   startTransfer(): void {
     this.parts.startTransfer();
   }
 
-  /** @throws {TypeError} if the group is open with other settings. */
+  /**
+   * Opens a consumer group, or returns the one that is open.
+   *
+   * @throws {TypeError} if the group is open with other settings.
+   */
   openGroup(settings: GroupSettings): OpenGroup {
     const open = this.#groups.get(settings.group);
     if (open !== undefined) {
@@ -103,7 +107,9 @@ export class OpenPartitions {
     return opened;
   }
 
-  /** How a handle takes that consumes a group exclusively; `isStrict`: what fails is not overtaken. */
+  /**
+   * Returns the group for a handle that consumes it exclusively. With `isStrict`, no message overtakes a failed one.
+   */
   exclusiveGroup(settings: GroupSettings, isStrict: boolean): ExclusiveGroup {
     return new ExclusiveGroup(this.parts, settings, isStrict, this.#exclusive);
   }
@@ -113,12 +119,12 @@ export class OpenPartitions {
     await this.#change(options).run(count);
   }
 
-  /** The partitions, and what is in each. */
+  /** Returns the partitions, with what is in each. */
   describe(signal?: AbortSignal): Promise<PartitionInfo[]> {
     return describePartitions(this.parts, signal);
   }
 
-  /** Stops taking and moving; resolves when nothing is in hand any more, but with users' code. */
+  /** Stops taking and moving; resolves once only users' code holds messages. */
   async stopTaking(): Promise<void> {
     this.#closing.abort();
     for (const consumer of this.consumers) consumer.stop();
@@ -127,26 +133,26 @@ export class OpenPartitions {
     await Promise.all(this.parts.opened.map((part) => part.stopTaking()));
   }
 
-  /** Resolves when the handlers and the bodies of loops that run have finished. */
+  /** Resolves when the running handlers and the bodies of loops have finished. */
   async handled(): Promise<void> {
     await Promise.all(Array.from(this.consumers, ({ ended }) => ended));
   }
 
-  /** Reports the handlers and the bodies of loops that run, if there are any: nobody waits for them. */
+  /** Reports how many handlers and bodies of loops are left running, if there are any. */
   reportRunning(): void {
     let count = 0;
     for (const { running } of this.consumers) count += running;
     if (count > 0) this.queue.report(new LeftRunningError(this.queue.name, count));
   }
 
-  /** Refuses every call from now on; resolves when the offers that were made are settled. */
+  /** Refuses every call from now on; resolves when the offers under way are settled. */
   async close(): Promise<void> {
-    // What was refused as old, and is tried again, needs its partition still.
+    // First, since a call that was refused for its old fact is sent again, and its partition has to be open for that.
     await this.#routing.close();
     await Promise.all(this.parts.opened.map((part) => part.close()));
   }
 
-  /** One of the partitions, whose server is there, as far as is known. */
+  /** A partition whose server can be reached, as far as is known. */
   get #reachable(): Part {
     const parts = this.parts.active.map((partition) => this.parts.at(partition));
     return parts.find(isReachable) ?? this.parts.first;

@@ -22,7 +22,6 @@ import type { OnConnected } from "../redis/blocking-client.ts";
 import { isCluster } from "../redis/client.ts";
 import type { Work } from "../redis/troubles.ts";
 import { ServerClock } from "../time/server-clock.ts";
-
 import type { Membership } from "../partitions/parts/part.ts";
 import type { OpenServer } from "./open-server.ts";
 
@@ -32,7 +31,7 @@ export interface OpenGroup {
   readonly messages: ReliableMessages;
 }
 
-/** What a client has running for one queue, however many handles there are. */
+/** What a client has running for one ordinary queue, or one partition. All handles of the queue share it. */
 export class OpenQueue {
   readonly queue: Queue;
   readonly pauses: PauseWatch;
@@ -45,19 +44,19 @@ export class OpenQueue {
   readonly consumers = new Set<Consumer>();
   /** The takes of its subscriptions. */
   readonly takes: Work;
-  /** Where it is. */
+  /** The server that it is on. On Cluster, with a clock for this queue. */
   readonly server: OpenServer;
   readonly #membership: Membership | undefined;
   readonly #groups = new Map<string, OpenGroup>();
   #transferTask: TransferTask | undefined;
-  /** Where this client moves messages of a reliable queue. */
+  /** Only if the queue is reliable and this client moves its messages. */
   #listWatch: ListWatch | undefined;
   #duty: Duty = "alone";
   #isHeld = false;
 
   /** @throws {TypeError} if the name cannot name a queue. */
   constructor(name: string, elements: Elements, server: OpenServer, membership?: Membership) {
-    // The nodes of a Cluster have a clock each. As one clock they would seem to be set all the time.
+    // Each node of a Cluster has its own clock. One estimate for all of them would jump all the time.
     const isOnCluster = isCluster(server.connections.commands);
     const shared = isOnCluster ? { ...server, clock: new ServerClock() } : server;
     const layout = { elements, into: "list" } as const;
@@ -75,7 +74,7 @@ export class OpenQueue {
     this.server = shared;
   }
 
-  /** From now on this client moves due messages of the queue. */
+  /** From now on this client moves the queue's due messages. */
   startTransfer(): void {
     if (this.#transferTask !== undefined) return;
     this.pauses.leaveToSweeps();
@@ -91,22 +90,22 @@ export class OpenQueue {
     if (this.#isReliable) this.#watchList();
   }
 
-  /** Whether this client is one of those that move its due messages as soon as they are due. */
+  /** Sets whether this client is one of those that move messages as soon as they are due. */
   setDuty(duty: Duty): void {
     this.#duty = duty;
     this.#transferTask?.setDuty(duty);
     this.#switchListWatch();
   }
 
-  /** While it is held this client moves nothing. */
+  /** While the queue is held, this client moves nothing. */
   setHeld(isHeld: boolean): void {
     this.#isHeld = isHeld;
     this.#transferTask?.setHeld(isHeld);
   }
 
   /**
-   * From now on due messages and retries go into the queue's stream. Where this client moves messages, what others
-   * push to the ready LIST is taken over.
+   * From now on due messages and retries go into the queue's stream. If this client moves messages, it also takes over
+   * what others push to the ready LIST.
    */
   openReliable(): void {
     const wasReliable = this.#isReliable;
@@ -115,7 +114,7 @@ export class OpenQueue {
   }
 
   /**
-   * This client's consumer in a group, and with it what the group's handles see of the messages that are not ready.
+   * Opens this client's consumer in a group, or returns the one that is open.
    *
    * @throws {TypeError} if the group is open with other settings.
    */
@@ -134,13 +133,13 @@ export class OpenQueue {
     return opened;
   }
 
-  /** A consumer of its own for one lease on the partition; who opens it closes it. */
+  /** Opens a separate consumer for one lease on the partition. The caller closes it. */
   openExclusiveGroup(settings: GroupSettings, onConnected: OnConnected): Group {
     this.openReliable();
     return new Group(this.queue, settings, { ...this.server, pauses: this.pauses }, onConnected);
   }
 
-  /** Stops taking and moving; resolves when nothing is in hand any more, but with users' code. */
+  /** Stops taking and moving; resolves once only users' code holds messages. */
   async stopTaking(): Promise<void> {
     for (const consumer of this.consumers) consumer.stop();
     this.pauses.close();
@@ -154,7 +153,7 @@ export class OpenQueue {
   }
 
   #onTransferred({ wentInto, hasListed }: TransferReply): void {
-    // Others have opened it as reliable, or made it plain again.
+    // Another process may have made the queue reliable, or plain again.
     if (wentInto !== undefined) this.#follow(wentInto);
     this.#switchListWatch();
     if (!hasListed) this.#listWatch?.noteEmpty();
@@ -168,11 +167,10 @@ export class OpenQueue {
     else this.#switchListWatch();
   }
 
-  /** Who moves has to watch the LIST, too: the others stand by. */
   #onReliable(): void {
     if (this.#transferTask === undefined) return;
     this.#watchList();
-    // Retries may be waiting, of which it does not know.
+    // The task does not know yet when the retries are due.
     this.#transferTask.lookAgain();
   }
 
@@ -182,34 +180,34 @@ export class OpenQueue {
     this.#switchListWatch();
   }
 
-  /** One process that watches is enough: the one that moves. */
+  /** Watches the LIST only while this process moves messages: one process is enough. */
   #switchListWatch(): void {
     const isMoving = this.#transferTask?.isStandingBy === false;
     this.#listWatch?.switch(isMoving && this.#isReliable && this.pauses.isPaused === false);
   }
 
-  /** Resolves when the handlers and the bodies of loops that run have finished. */
+  /** Resolves when the running handlers and the bodies of loops have finished. */
   async handled(): Promise<void> {
     await Promise.all(Array.from(this.consumers, ({ ended }) => ended));
   }
 
-  /** Reports the handlers and the bodies of loops that run, if there are any: nobody waits for them. */
+  /** Reports how many handlers and bodies of loops are left running, if there are any. */
   reportRunning(): void {
     let count = 0;
     for (const { running } of this.consumers) count += running;
     if (count > 0) this.server.report(new LeftRunningError(this.queue.name, count));
   }
 
-  /** Gives back what consumers have in hand, and leaves their groups. */
+  /** Gives back the messages that its consumers hold, and leaves their groups. */
   async leaveGroups(): Promise<void> {
     await Promise.all(Array.from(this.#groups.values(), ({ group }) => group.close()));
   }
 
-  /** Refuses every call from now on; resolves when the offers that were made are settled. */
+  /** Refuses every call from now on; resolves when the offers under way are settled. */
   async close(): Promise<void> {
     const groups = [...this.#groups.values()];
     await this.leaveGroups();
-    // What was made in this turn is sent before the queue refuses to send.
+    // This sends the offers of this turn, before the queue refuses to send any.
     const all = [this.delayed, ...groups.map(({ messages }) => messages)];
     const settled = Promise.all(all.map((messages) => messages.settled()));
     this.queue.close();

@@ -11,10 +11,10 @@ import { OpenPartitions } from "./open-partitions.ts";
 import { OpenQueue } from "./open-queue.ts";
 import type { OpenServer } from "./open-server.ts";
 
-/** What of a queue's settings concerns all its handles. */
+/** The settings that all handles of a queue share. */
 type OpenSettings = Pick<QueueSettings<unknown>, "interop" | "transfer" | "partitions">;
 
-/** The queues that a client has open, by their names. */
+/** The queues that a client has open, by name. */
 export class OpenQueues {
   readonly #servers: readonly [OpenServer, ...OpenServer[]];
   readonly #ordinary = new Map<string, OpenQueue>();
@@ -25,12 +25,11 @@ export class OpenQueues {
     this.#servers = servers;
   }
 
-  /** All of them. */
   get all(): readonly (OpenQueue | OpenPartitions)[] {
     return [...this.#ordinary.values(), ...this.#partitioned.values()];
   }
 
-  /** Refuses to open others from now on. */
+  /** Refuses to open queues from now on. The open ones stay open. */
   close(): void {
     this.#isClosed = true;
   }
@@ -41,10 +40,11 @@ export class OpenQueues {
   }
 
   /**
-   * Opens a queue, which is in partitions if the settings or another handle of this client say so, or it is consumed
+   * Opens a queue. It is in partitions if the settings or another handle of this client say so, or if it is consumed
    * exclusively.
    *
-   * @throws {TypeError} if the name cannot name a queue, or the settings contradict what it was opened with.
+   * @throws {TypeError} if the name cannot name a queue, or the settings contradict an earlier handle's.
+   * @throws {ClosedError} after {@link close}.
    */
   open(name: string, settings: OpenSettings, isExclusive = false): OpenQueue | OpenPartitions {
     this.checkOpen();
@@ -57,11 +57,15 @@ export class OpenQueues {
     return open;
   }
 
-  /** @throws {TypeError} if it is in partitions, or its elements are others. */
+  /**
+   * Opens an ordinary queue, or returns the one that is open.
+   *
+   * @throws {TypeError} if this client has it open in partitions, or with another `interop`.
+   */
   openOrdinary(name: string, { interop }: Pick<OpenSettings, "interop">): OpenQueue {
     const elements = interop === "redisson" ? "members" : "addresses";
     if (this.#partitioned.has(name)) {
-      throw new TypeError(`queue "${name}" is open as one in partitions in this client`);
+      throw new TypeError(`queue "${name}" is open in partitions in this client`);
     }
     let open = this.#ordinary.get(name);
     if (open === undefined) {
@@ -76,9 +80,9 @@ export class OpenQueues {
   }
 
   /**
-   * Opens another queue to be polled together with one that is open.
+   * Opens another queue, to poll it together with an open one.
    *
-   * @throws {TypeError} if either is in partitions.
+   * @throws {TypeError} if one of the two is in partitions.
    */
   openBeside(open: OpenQueue | OpenPartitions, name: string, settings: OpenSettings): OpenQueue {
     if (open instanceof OpenPartitions) {
@@ -92,7 +96,7 @@ export class OpenQueues {
     return other;
   }
 
-  /** What is in each partition of a queue. One that is not open in partitions stays so. */
+  /** Returns what is in each partition of a queue. A queue that is not open in partitions stays so. */
   async describePartitions(name: string, signal?: AbortSignal): Promise<PartitionInfo[]> {
     this.checkOpen();
     const open = this.#partitioned.get(name);
@@ -101,13 +105,14 @@ export class OpenQueues {
     return await briefly(parts, () => parts.describe(signal));
   }
 
-  /** What is in a queue, in whatever form it is there. One that is not open stays so. */
+  /** Returns what is in a queue, whether it is plain, reliable or in partitions. A queue that is not open stays so. */
   async stats(name: string, signal?: AbortSignal): Promise<QueueStats> {
     this.checkOpen();
     const partitioned = this.#partitioned.get(name);
     if (partitioned !== undefined) return await partitioned.numbers.stats(signal);
-    // Also of one that is open as an ordinary queue here: another process may have put it in partitions since. With a brace in a key prefix no queue has partitions.
-    if (this.#servers.every(({ connections }) => mayBeParted(connections))) {
+    // Also if it is open as an ordinary queue here: another process may have given it partitions since. With a brace in
+    // a key prefix, no queue has partitions.
+    if (this.#servers.every(({ connections }) => mayHavePartitions(connections))) {
       const parts = this.#newPartitions(name, undefined);
       const stats = await briefly(parts, async () =>
         (await arePartitions(parts.parts, signal)) ? await parts.numbers.stats(signal) : undefined,
@@ -120,24 +125,29 @@ export class OpenQueues {
     return await briefly(ordinary, () => ordinary.numbers.stats(signal));
   }
 
-  /** What was done with each queue that is open, by its name. */
+  /** What this client has done with each open queue, by name. */
   get counters(): Map<string, QueueCounters> {
     const named = [...this.#ordinary, ...this.#partitioned];
     return new Map(named.map(([name, { counters }]) => [name, counters.snapshot()]));
   }
 
-  /** Closes the subscriptions of all queues, but not the loops. */
+  /** Closes the subscriptions of all queues, but not their loops. */
   async closeSubscriptions(options: CloseOptions): Promise<void> {
     const consumers = this.all.flatMap((open) => [...open.consumers]);
     const subscriptions = consumers.filter((consumer) => consumer instanceof Subscription);
     await Promise.all(subscriptions.map((subscription) => subscription.close(options)));
   }
 
-  /** @throws {TypeError} if it is open as an ordinary queue, or the name or a `keyPrefix` is not legal for partitions. */
+  /**
+   * Opens a queue in partitions, or returns the one that is open.
+   *
+   * @throws {TypeError} if this client has it open as an ordinary queue, or the name or a `keyPrefix` is not legal for
+   * a queue in partitions.
+   */
   openPartitions(name: string, partitions: number | undefined): OpenPartitions {
     this.checkOpen();
     if (this.#ordinary.has(name)) {
-      throw new TypeError(`queue "${name}" is open as an ordinary one in this client`);
+      throw new TypeError(`queue "${name}" is open as an ordinary queue in this client`);
     }
     let open = this.#partitioned.get(name);
     if (open === undefined) {
@@ -149,7 +159,7 @@ export class OpenQueues {
   }
 
   #newPartitions(name: string, partitions: number | undefined): OpenPartitions {
-    // An illegal name is refused before anything is opened.
+    // Throws for an illegal name, before anything is opened.
     queueKeys(name);
     const servers = this.#servers;
     for (const { connections } of servers) checkPrefix(connections);
@@ -162,7 +172,7 @@ export class OpenQueues {
   }
 }
 
-/** Looks into what was opened for this alone, and closes it. */
+/** Closes what was opened for one look. */
 async function briefly<Result>(
   open: OpenQueue | OpenPartitions,
   look: () => Promise<Result>,
@@ -175,16 +185,16 @@ async function briefly<Result>(
   }
 }
 
-/** Whether a key prefix leaves it to the queue's name in which Cluster slot a key is. */
-function mayBeParted({ commands }: OpenServer["connections"]): boolean {
+/** Whether queues may be in partitions: with a brace in the key prefix, all keys would be in one Cluster slot. */
+function mayHavePartitions({ commands }: OpenServer["connections"]): boolean {
   return commands.options.keyPrefix?.includes("{") !== true;
 }
 
-/** @throws {TypeError} if a key prefix would decide in which Cluster slot a key is: then all had the same. */
+/** @throws {TypeError} if the key prefix has a brace; see {@link mayHavePartitions}. */
 function checkPrefix(connections: OpenServer["connections"]): void {
-  if (mayBeParted(connections)) return;
+  if (mayHavePartitions(connections)) return;
   const { keyPrefix } = connections.commands.options;
   throw new TypeError(
-    `keyPrefix must not have a brace in it for a queue in partitions, got ${JSON.stringify(keyPrefix)}`,
+    `keyPrefix must not contain a brace for a queue in partitions, got ${JSON.stringify(keyPrefix)}`,
   );
 }

@@ -12,7 +12,7 @@ import { OpenPartitions } from "./open-partitions.ts";
 import { OpenQueue } from "./open-queue.ts";
 
 /**
- * A handle of a reliable queue; the queue is reliable from now on, as far as this client moves its messages.
+ * Makes a handle of a reliable queue. From now on this client moves the queue's due messages into its stream.
  *
  * @throws {TypeError} if the group is open with other settings.
  */

@@ -4,11 +4,10 @@ import { isCluster, type RedisClient } from "../redis/client.ts";
 import type { OpenServer } from "./open-server.ts";
 
 /**
- * The names of the queues that have keys of ours or Redisson's on a server, or on a Cluster; each once. A queue in
- * partitions is one queue.
+ * Yields the names of the queues on a server, or on a Cluster, each once. It recognises them by their keys, also
+ * those that Redisson wrote. A queue in partitions is one name. See `Delayline.queues` for the cost and the limits.
  *
- * Reads the names of all keys of the database, a thousand per step: some 300 us of Redis's time each. A queue with nothing
- * but ready messages is found for an hour after the last was moved; then its LIST looks like any other.
+ * Rejects with ioredis's errors.
  */
 export async function* queueNames(
   server: OpenServer,
@@ -25,14 +24,14 @@ export async function* queueNames(
   }
 }
 
-/** The masters of a Cluster, which tells them when it is connected; a server is one. */
+/** The masters of a Cluster, or the only server. */
 async function nodesOf(client: RedisClient): Promise<Redis[]> {
   if (!isCluster(client)) return [client];
+  // The client knows its masters once it is connected.
   await client.ping();
   return client.nodes("master");
 }
 
-/** Rejects with what ioredis rejects with. */
 function ask<Reply>(
   { connections, expiries }: OpenServer,
   send: (client: RedisClient) => Promise<Reply>,
@@ -41,14 +40,14 @@ function ask<Reply>(
   return connections.call("commands", { expiries, signal }, send);
 }
 
-/** The keys of a node that may be those of queues, without the client's prefix. */
+/** The keys of a node that may belong to queues, without the client's key prefix. */
 async function* keysOf(
   server: OpenServer,
   node: Redis,
   signal?: AbortSignal,
 ): AsyncGenerator<string, void, void> {
   const { keyPrefix = "" } = server.connections.commands.options;
-  // Begins as all keys of queues do; one pattern, so that the keys are gone through once.
+  // Matches all keys of queues, and some others. Two exact patterns would need two scans.
   const pattern = `${keyPrefix.replaceAll(/[*?[\]\\]/g, String.raw`\$&`)}[rd]e[dl][ia]*:*`;
   let cursor = "0";
   do {
@@ -59,12 +58,12 @@ async function* keysOf(
   } while (cursor !== "0");
 }
 
-/** The queue that a key belongs to; undefined if it is the key of none. */
+/** The name of the queue that a key belongs to; undefined if it belongs to none. */
 export function queueOf(key: string): string | undefined {
   const [, tagged] = KEY.exec(key) ?? [];
   if (tagged === undefined) return undefined;
   const [, inner] = /^\{([^{}]+)\}$/.exec(tagged) ?? [];
-  // A name with a tag of its own.
+  // The queue's name has its own tag.
   if (inner === undefined) return tagged.includes("{") ? tagged : undefined;
   const [, encoded, partition] = /^(.+)\/(\d{1,3})\/\d+$/s.exec(inner) ?? [];
   if (encoded === undefined || partition === undefined) return inner;
@@ -76,9 +75,9 @@ export function queueOf(key: string): string | undefined {
   }
 }
 
-/** A key of a queue, without the keys that are only there for a moment. */
+/** Matches the keys of a queue, except those that only exist for a moment. */
 const KEY =
   /^(?:redisson_delay_queue_timeout|delayline_(?:keys|mover|paused|quarantine|unreadable|stream|retries|dead|partitions|members)):(.+)$/s;
 
-/** Keys per step. */
+/** Keys per SCAN. */
 const STEP = 1000;

@@ -83,7 +83,7 @@ function eachRow(from: "KEYS" | "ARGV", first: number, columns: readonly string[
  * Runs a script by its digest, or by its text if the server does not know it: before its first run, or after a
  * restart, a failover or `SCRIPT FLUSH`.
  *
- * This is the only place that knows EVALSHA, EVAL and NOSCRIPT. It defines no command on the client, which may be lent
+ * All moves run here: no other code knows EVALSHA and NOSCRIPT. It defines no command on the client, which may be lent
  * to us. It publishes each run as a {@link ScriptRun} on the diagnostics channel `delayline:script`.
  *
  * Calls `onUnknown` before it sends the text: Redis carries out before it whatever was sent in the meantime. If

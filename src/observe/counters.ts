@@ -1,43 +1,45 @@
 import { Histogram, type HistogramSnapshot } from "./histogram.ts";
 
-/** What one client has done with a queue since it opened it. */
+/** What one client has done with a queue since it opened the queue. */
 export interface QueueCounters {
-  /** Messages that Redis has stored: what was offered and not rejected, and what was put to the ready messages. */
+  /** Messages that Redis stored: accepted offers, and payloads that were `put` among the ready messages. */
   readonly offered: number;
-  /** Messages that this client has moved to where they are ready. Retries count, too. */
+  /** Due messages and retries that this client made ready. */
   readonly transferred: number;
   /**
-   * Messages that were handed out: to a caller, a loop or a handler. Of a plain queue all that left Redis for one, also what the codec
-   * could not read.
+   * Messages that were handed to a caller, a loop or a handler. For a plain queue, all that were taken out of Redis for
+   * one, even if the codec could not read them.
    */
   readonly taken: number;
   /** Deliveries that were acknowledged. */
   readonly acknowledged: number;
-  /** Deliveries that failed, and whose message comes back. */
+  /** Deliveries that failed, and whose message is delivered again. */
   readonly retried: number;
-  /** Messages that were taken from a consumer that died. */
+  /** Messages that were reclaimed from dead consumers. */
   readonly reclaimed: number;
   /** Deliveries whose message became a dead letter. */
   readonly dead: number;
-  /** Messages that were cancelled, removed or cleared while they were delayed, or waited for a retry. */
+  /** Messages that were cancelled, removed or cleared while they were delayed or waited for a retry. */
   readonly cancelled: number;
-  /** Handlers that threw or rejected, but for those that were cut short as their subscription closed. */
+  /** Handlers that threw or rejected, except those that were cut short when their subscription closed. */
   readonly failed: number;
   /**
-   * From the deadline until the message was moved (ms), of those that this client moved; of one that was offered with a
-   * deadline in the past, from its offer. The messages of one batch count as late as the oldest of them.
-   * What was due while the queue was paused counts from its deadline, and so does what was rescheduled into the past.
+   * Milliseconds from a message's deadline until this client moved it. All messages of a batch count as late as the
+   * oldest one.
+   *
+   * A message that was offered with a deadline in the past counts from its offer. One that was due while the queue was
+   * paused, or was rescheduled into the past, counts from its deadline.
    */
   readonly systemLateness: HistogramSnapshot;
-  /** From when the message became ready until it was taken (ms); of a reliable queue only. */
+  /** Milliseconds from when a message of a reliable queue became ready until it was taken. */
   readonly backlogLateness: HistogramSnapshot;
-  /** How long handlers ran (ms). */
+  /** Milliseconds that handlers ran. */
   readonly handling: HistogramSnapshot;
 }
 
-/** Counts what a client does with a queue, all its partitions together. Whoever does it adds to the number. */
+/** Counts what a client does with a queue and all its partitions. The code that does it increments the counts. */
 export class Counters {
-  /** The queue's name; of one in partitions that of the whole queue. */
+  /** The queue's name; for a partition, the name of the whole queue. */
   readonly queue: string;
   offered = 0;
   transferred = 0;
@@ -56,7 +58,7 @@ export class Counters {
     this.queue = queue;
   }
 
-  /** A handler has ended that began then (`performance.now()`). */
+  /** Records that a handler has ended, which began at `startedAt` (`performance.now()`). */
   handled(startedAt: number): void {
     this.handling.record(performance.now() - startedAt);
   }

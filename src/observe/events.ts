@@ -1,36 +1,40 @@
 import { channel, tracingChannel, type TracingChannel } from "node:diagnostics_channel";
 
-/** What a subscriber may run an operation in. It has to call `run` once, and to return what that returns. If it does not, it is run without. */
+/**
+ * Wraps an operation: it must call `run` once and return its result. If it does not call `run`, the operation runs
+ * unwrapped.
+ */
 type Around = <Result>(run: () => Result) => Result;
 
 interface Operation {
-  /** The queue's name; of one in partitions that of the whole queue. */
+  /** The queue's name; for a partition, the name of the whole queue. */
   readonly queue: string;
   /**
-   * A subscriber to the start may set it, so that what is run sees its context. If it is set already, the one that is set
-   * has to be run within it.
+   * A subscriber to the start may set this, to give the operation a context. If it is set already, the new wrapper must
+   * call the old one.
    */
   around?: Around;
-  /** What was thrown, at the end. */
+  /** At the end: what was thrown. */
   error?: unknown;
 }
 
 /** `tracing:delayline:offer:*`: a call that offers messages. */
 export interface OfferEvent extends Operation {
-  /** How many messages. */
+  /** How many messages the call offers. */
   readonly count: number;
-  /** The business key, if it is one message and has one. */
+  /** The business key of a single message, if it has one. */
   readonly key: string | undefined;
   /**
-   * Headers that all of them get besides their own, which come first: a subscriber to the start may add some. What has no
-   * room besides a message's own is left out. Undefined where messages carry none: in a plain queue.
+   * A subscriber to the start may add headers here, which every message of the call gets. A message's own header of
+   * the same name wins, and headers that do not fit beside its own are left out. Undefined for a plain queue, whose
+   * messages carry no headers.
    */
   readonly headers: Record<string, string> | undefined;
-  /** What the call returns, at the end: one result, or one for each message. */
+  /** At the end: what the call returns, one result or one for each message. */
   result?: unknown;
 }
 
-/** A message in the hands of a consumer. Of a plain queue nothing but its being there is known. */
+/** A message that a consumer holds. A message of a plain queue has no known properties; see {@link PLAIN_MESSAGE}. */
 export interface DeliveredMessage {
   readonly id: string | undefined;
   readonly key: string | undefined;
@@ -43,7 +47,7 @@ export interface DeliveredMessage {
   readonly takenAt: number | undefined;
 }
 
-/** What is known of a message of a plain queue. */
+/** What is known about any message of a plain queue. */
 export const PLAIN_MESSAGE: DeliveredMessage = Object.freeze({
   id: undefined,
   key: undefined,
@@ -54,40 +58,40 @@ export const PLAIN_MESSAGE: DeliveredMessage = Object.freeze({
 });
 
 interface Consumption extends Operation {
-  /** The consumer group; undefined of a plain queue. */
+  /** The consumer group; undefined for a plain queue. */
   readonly group: string | undefined;
 }
 
-/** `tracing:delayline:take:*`: a call that takes messages, with its wait. */
+/** `tracing:delayline:take:*`: a call that takes messages, including its wait. */
 export interface TakeEvent extends Consumption {
-  /** What was taken, at the end. */
+  /** At the end: the messages that were taken. */
   messages?: readonly DeliveredMessage[];
 }
 
-/** `tracing:delayline:handle:*`: a handler at work. */
+/** `tracing:delayline:handle:*`: a run of a handler. */
 export interface HandleEvent extends Consumption {
   readonly messages: readonly DeliveredMessage[];
 }
 
-/** `tracing:delayline:settle:*`: what is said of a delivery by hand. */
+/** `tracing:delayline:settle:*`: a user's call of a delivery's `ack`, `nack`, `reject` or `extend`. */
 export interface SettleEvent extends Consumption {
   readonly operation: "ack" | "nack" | "reject" | "extend";
   readonly message: DeliveredMessage;
-  /** Whether it was carried out, at the end. */
+  /** At the end: whether it was carried out. */
   result?: unknown;
 }
 
-/** `delayline:transfer`: messages were moved to where they are ready. */
+/** `delayline:transfer`: due messages were made ready. */
 export interface TransferEvent {
-  /** The queue's name; of one in partitions that of the whole queue. */
+  /** The queue's name; for a partition, the name of the whole queue. */
   readonly queue: string;
   /** How many messages. */
   readonly count: number;
-  /** From the deadline of the oldest of them until they were moved (ms); not finite if that is not known. */
+  /** Milliseconds from the deadline of the oldest message until the transfer; not finite if unknown. */
   readonly lateness: number;
 }
 
-/** The tracing channels. They are found by name, so it does not matter who loads this file how often. */
+// Node finds channels by name, so several copies of this file share them.
 export const offers = tracingChannel<unknown, OfferEvent>("delayline:offer");
 export const takes = tracingChannel<unknown, TakeEvent>("delayline:take");
 export const handlings = tracingChannel<unknown, HandleEvent>("delayline:handle");
@@ -97,10 +101,10 @@ export const settlements = tracingChannel<unknown, SettleEvent>("delayline:settl
 export const transfers = channel("delayline:transfer");
 
 /**
- * Runs an operation, and tells who listens of its start and its end. Callers ask `channel.hasSubscribers` first: then it
- * costs nothing where nobody listens, not even the event.
+ * Runs an operation and publishes its start and end on a tracing channel. Callers check `hasSubscribers` first: without
+ * subscribers not even the event is made.
  *
- * The event gets what it returns as its `result`: not for what has payloads in it, see {@link tracedQuietly}.
+ * The event's `result` becomes what the operation returns. For results with payloads see {@link tracedQuietly}.
  */
 export function traced<Event extends Operation, Result>(
   told: TracingChannel<unknown, Event>,
@@ -110,7 +114,7 @@ export function traced<Event extends Operation, Result>(
   return told.tracePromise(() => within(event, run), event);
 }
 
-/** As {@link traced}, but what it returns is in no event. */
+/** As {@link traced}, but without the result in the event. */
 export async function tracedQuietly<Event extends Operation, Result>(
   told: TracingChannel<unknown, Event>,
   event: Event,
@@ -123,14 +127,14 @@ export async function tracedQuietly<Event extends Operation, Result>(
   return result as Result;
 }
 
-/** Runs an operation in what a subscriber has set: once, whatever that does and returns. */
+/** Runs an operation within the wrapper that a subscriber has set: once, whatever the wrapper does and returns. */
 function within<Result>({ around }: Operation, run: () => Promise<Result>): Promise<Result> {
   if (around === undefined) return run();
   let running: Promise<Result> | undefined;
   try {
     around(() => (running ??= run()) as never);
   } catch (error) {
-    // As Node does it with what a subscriber throws.
+    // Node treats what a subscriber throws in the same way.
     process.nextTick(() => {
       throw error;
     });

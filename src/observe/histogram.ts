@@ -1,16 +1,16 @@
-/** How many durations fell into which bucket. */
+/** A distribution of durations over buckets. */
 export interface HistogramSnapshot {
-  /** The upper bounds of the buckets in milliseconds, ascending; what is longer is in one bucket more, without a bound. */
+  /** The inclusive upper bounds of the buckets in milliseconds, ascending. One more bucket holds what is longer. */
   readonly bounds: readonly number[];
-  /** How many fell into each bucket; one more than there are bounds. */
+  /** How many durations each bucket holds; one element more than `bounds`. */
   readonly counts: readonly number[];
-  /** How many there were. */
+  /** How many durations there were. */
   readonly count: number;
-  /** The sum of all, in milliseconds. */
+  /** The sum of all durations, in milliseconds. */
   readonly sum: number;
 }
 
-/** The upper bounds of the buckets in milliseconds: from a good transfer to a day of backlog. */
+/** The upper bounds of the buckets in milliseconds: from a punctual transfer to a day of backlog. */
 export const BOUNDS: readonly number[] = [
   1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 30_000, 60_000, 300_000, 1_800_000,
   7_200_000, 86_400_000,
@@ -22,7 +22,7 @@ export class Histogram {
   #count = 0;
   #sum = 0;
 
-  /** Counts a duration (ms), which several may have had. One below 0 counts as 0, and one that is not finite is left out. */
+  /** Counts a duration (ms) `count` times. A negative one counts as 0; one that is not finite is ignored. */
   record(duration: number, count = 1): void {
     if (!Number.isFinite(duration)) return;
     const value = Math.max(0, duration);

@@ -4,7 +4,7 @@ import { pushIn } from "../lua/partitions/push-in.ts";
 import { packMember } from "./message/message.ts";
 import type { Place } from "./places.ts";
 
-/** Bytes of a message, and what stands behind them. */
+/** The payload of a message, and its trailer. */
 interface Bytes {
   readonly payload: Buffer;
   /** See `trailer.ts`. */
@@ -14,11 +14,11 @@ interface Bytes {
 /** A message of a reliable queue, as bytes. */
 interface Delivered extends Bytes {
   readonly address: Buffer;
-  /** How many deliveries were made. */
+  /** How many times it was delivered. */
   readonly attempts: number;
 }
 
-/** Something that is to be put into a queue, as it was elsewhere. */
+/** A row of the script `push-in`: something to put into a queue in the state that it had elsewhere. */
 export interface Arrival {
   readonly kind: string;
   readonly score: string;
@@ -26,13 +26,13 @@ export interface Arrival {
   readonly value: Buffer | "";
 }
 
-/** A delayed message. Its business key leads to it, unless it leads to another one. */
+/** A delayed message. With `hasKey`, its business key will point to it, unless the key points to another message. */
 export function delayedArrival(
   { payload, trailer }: Bytes,
   { id, deadline, hasKey }: { readonly id: Buffer; deadline: number; hasKey: boolean },
 ): Arrival {
   const name = Buffer.concat([packMember(id, payload), trailer]);
-  // What the index has behind the address: that the offer has added the message.
+  // The outcome that the index stores after the address: the offer has added the message.
   return { kind: "message", score: String(deadline), name, value: hasKey ? ADDED : "" };
 }
 
@@ -48,7 +48,7 @@ export function readyArrival(message: Delivered, group = ""): Arrival {
   return { kind: "entry", score: "", name, value: packRetry(message) };
 }
 
-/** A dead letter of a group. It dies anew: at the time at which it is put in. */
+/** A dead letter of a group. Its time of death becomes the time at which it arrives. */
 export function deadArrival(message: Delivered, group: string, reason: string): Arrival {
   const fields = packLetter({ ...message, group, reason });
   const words = fields.flatMap((field) => [headOf(STRING, field.length), field]);
@@ -56,28 +56,28 @@ export function deadArrival(message: Delivered, group: string, reason: string): 
   return { kind: "dead", score: "", name: "", value };
 }
 
-/** A payload without an id. */
+/** A payload without an id, or a whole member of an unknown layout. */
 export function listArrival(kind: "ready" | "quarantine" | "unreadable", payload: Buffer): Arrival {
   return { kind, score: "", name: "", value: payload };
 }
 
 /**
- * Puts messages into one place of a queue, batch by batch, each once.
+ * Puts batches of messages into one place of a queue, each batch once.
  *
- * The numbers of the batches of one source have to grow. The place remembers the last one, in the HASH that remembers what
- * has come from other partitions: so a batch that is sent again changes nothing, even if its messages have left since.
+ * The numbers of a source's batches must grow. The place stores the last number in the HASH of arrivals. So a batch
+ * that is sent again changes nothing, even if its messages have left in the meantime.
  */
 export class Arrivals {
   readonly #place: Place;
   readonly #source: string;
 
-  /** `source`: a name that nobody else uses. */
+  /** `source` is a unique name for the origin of the batches. */
   constructor(place: Place, source: string) {
     this.#place = place;
     this.#source = source;
   }
 
-  /** The number of the last batch that has arrived; 0 if none has. */
+  /** Returns the number of the last batch that has arrived; 0 if none has. */
   async last(signal?: AbortSignal): Promise<number> {
     const found = await this.#place.queue.call(
       "look into",
@@ -88,9 +88,10 @@ export class Arrivals {
   }
 
   /**
-   * Puts a batch in; returns false if it has arrived before. A delayed message or a retry that is there stays as it is.
+   * Puts a batch in; returns false if it has arrived before. A delayed message or a retry that exists already does not
+   * change.
    *
-   * @throws {RedisError} if Redis refuses it; then nothing was put in.
+   * @throws {RedisError} if Redis refuses the batch, and nothing is put in; or if its reply is lost.
    */
   async put(rows: readonly Arrival[], number: number, signal?: AbortSignal): Promise<boolean> {
     const { queue, knownFact } = this.#place;
@@ -101,7 +102,7 @@ export class Arrivals {
 
 const ADDED = Buffer.from([0]);
 
-/** Heads of MessagePack: a string, and an array, each with its length in 32 bits. */
+/** The first bytes of a string and of an array in MessagePack, each followed by a length of 32 bits. */
 const STRING = 0xdb;
 const ARRAY = 0xdd;
 

@@ -1,11 +1,11 @@
 /**
- * Checks of the arguments that users give. Each throws an error that names the argument, the rule and the
- * value; nothing has been sent then.
+ * Checks of users' arguments. Each throws an error that names the argument, the rule and the value, before anything is
+ * sent.
  */
 import { isMessageId, type MessageId } from "./message/message.ts";
 
 /**
- * Checks a duration in milliseconds; fractions are legal.
+ * Checks a duration in milliseconds. Fractions are legal.
  *
  * @throws {TypeError} if it is not a number.
  * @throws {RangeError} if it is NaN, negative, infinite or beyond what a deadline can hold.
@@ -20,8 +20,8 @@ export function checkDuration(name: string, value: unknown): asserts value is nu
 }
 
 /**
- * Checks an instant, a Date or epoch milliseconds, and returns it in whole epoch milliseconds. A fraction is
- * rounded up, since nothing is ever early.
+ * Checks an instant, a Date or epoch milliseconds, and returns it in whole epoch milliseconds. It rounds up, so that no
+ * message is early.
  *
  * @throws {TypeError} if it is neither a Date nor a number.
  * @throws {RangeError} if it is an invalid date, NaN, before 1970 or beyond what a deadline can be.
@@ -46,9 +46,10 @@ export function checkInstant(name: string, value: unknown): number {
 }
 
 /**
- * Checks a whole number.
+ * Checks a whole number from `least` to `most`.
  *
- * @throws {RangeError | TypeError} naming the rule and the value.
+ * @throws {TypeError} if it is not a number.
+ * @throws {RangeError} if it is not whole, or out of range.
  */
 export function checkWhole(
   name: string,
@@ -69,8 +70,7 @@ export function checkWhole(
 /**
  * Checks a business key.
  *
- * @throws {TypeError | RangeError} unless it is a well-formed string of 1 to 200 bytes that no
- * `MessageId` can be mistaken for.
+ * @throws {TypeError | RangeError} unless it is a well-formed string of 1 to 200 bytes that is not a `MessageId`.
  */
 export function checkKey(value: unknown, name = "key"): asserts value is string {
   if (typeof value !== "string")
@@ -93,9 +93,9 @@ export function checkIdOrKey(value: unknown): asserts value is string {
 }
 
 /**
- * Checks the id of a message, where no key will do.
+ * Checks a message id where a business key is not legal.
  *
- * @param or what else is legal, such as `or "all"`.
+ * @param or says in the error what else is legal, such as `or "all"`.
  * @throws {TypeError} unless it is a message id.
  */
 export function checkMessageId(value: unknown, or = ""): asserts value is MessageId {
@@ -105,14 +105,14 @@ export function checkMessageId(value: unknown, or = ""): asserts value is Messag
 }
 
 /**
- * Checks that options are an object whose names are known. A misspelt one would be ignored without a word.
+ * Checks that options are an object with known names. Without this check a misspelt name would be ignored.
  *
- * @param what what one of them is called, such as `"take option"`.
+ * @param what the name of one option in the error, such as `"take option"`.
  * @throws {TypeError} naming the known options and the unknown one.
  */
 export function checkOptions(what: string, options: unknown, known: readonly string[]): void {
   if (typeof options !== "object" || options === null) {
-    // A string is not shown: it may be a URL, with a password in it.
+    // A string is not shown: it may be a URL with a password.
     const got = typeof options === "string" ? "a string" : String(options);
     throw new TypeError(`${what}s must be an object, got ${got}`);
   }
@@ -123,9 +123,9 @@ export function checkOptions(what: string, options: unknown, known: readonly str
 }
 
 /**
- * Checks the options of a call that has no others; returns its signal.
+ * Checks the options of a call that takes only a `signal`, and returns the signal.
  *
- * @throws {TypeError} if there is another option, or `signal` is no AbortSignal.
+ * @throws {TypeError} if there is another option, or `signal` is not an AbortSignal.
  */
 export function callSignal(
   options: { readonly signal?: AbortSignal | undefined } = {},
@@ -137,9 +137,9 @@ export function callSignal(
 }
 
 /**
- * Checks the signal that may end a call.
+ * Checks the signal of a call.
  *
- * @throws {TypeError} unless it is an AbortSignal, or undefined.
+ * @throws {TypeError} unless it is an AbortSignal or undefined.
  */
 export function checkSignal(value: unknown): asserts value is AbortSignal | undefined {
   if (value === undefined || value instanceof AbortSignal) return;
@@ -149,7 +149,7 @@ export function checkSignal(value: unknown): asserts value is AbortSignal | unde
 }
 
 /**
- * Checks what is called later.
+ * Checks a callback.
  *
  * @throws {TypeError} unless it is a function.
  */
@@ -159,7 +159,7 @@ export function checkFunction(name: string, value: unknown): void {
 }
 
 /**
- * Checks that a value can be iterated. A string, whose letters nobody means, is refused too.
+ * Checks that a value is iterable. A string is refused: its letters are never what the caller means.
  *
  * @throws {TypeError} naming the value's type.
  */
@@ -173,8 +173,8 @@ export function checkIterable(name: string, value: unknown): asserts value is It
 /**
  * Checks a condition on business keys, `{ prefix }`, and returns the prefix.
  *
- * @throws {TypeError} unless it holds a non-empty string, and nothing else. With the empty one, which all keys
- * begin with, a forgotten value would stand for all messages.
+ * @throws {TypeError} unless it holds a non-empty string and nothing else. Every key begins with the empty string, so a
+ * forgotten value would match all messages.
  */
 export function checkWhere(value: unknown): string {
   checkOptions("condition", value, ["prefix"]);
@@ -186,5 +186,5 @@ export function checkWhere(value: unknown): string {
 
 const MAX_KEY_BYTES = 200;
 
-// Scores stay below 9e15, where doubles are still exact; the server's clock has 13 digits.
+// So that a deadline, which adds the server's clock of 13 digits, stays below 9e15, where doubles are exact.
 const MAX_DURATION = 8_990_000_000_000_000;

@@ -5,23 +5,25 @@ import type { CallOptions } from "./options.ts";
 /** Options of calls that look for a message by its id or its key. */
 export interface FindOptions extends CallOptions {
   /**
-   * In a queue in partitions: the partition key that the message was offered with. A business key alone does not tell
-   * where its message is: without this all partitions are asked. An id tells, and an ordinary queue needs none.
+   * The partition key that the message was offered with; only for queues in partitions.
+   *
+   * It saves asking every partition for a business key. An id names its partition already, and an ordinary queue
+   * ignores this option.
    */
   readonly partitionKey?: string;
 }
 
-/** Where a message is, as far as the caller knows. It concerns queues in partitions only. */
+/** Where a message is, as far as the caller knows. Only for queues in partitions. */
 export interface Hint {
   readonly bucket?: number | undefined;
-  /** What was known when this partition was chosen; see {@link Queue.run}. */
+  /** The fact that was known when the partition was chosen; see {@link Queue.run}. */
   readonly knownFact?: string | undefined;
 }
 
 /**
- * Checks the options of a call that looks for a message; returns its signal, and the hint that they give.
+ * Checks the options of a call that looks for a message.
  *
- * @throws {TypeError | RangeError} if there is another option, or one is not legal.
+ * @throws {TypeError | RangeError} if an option is unknown or not legal.
  */
 export function checkFind(
   options: FindOptions = {},

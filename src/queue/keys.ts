@@ -1,10 +1,9 @@
 /**
  * The Redis keys of one queue.
  *
- * The first four names are Redisson's (3.21.1 and later), so that a Java service and a Node service
- * share the queue; those that begin with `delayline_` are ours. All of a queue's keys have one hash
- * tag and so live on one Cluster node. They are written here without ioredis's `keyPrefix`, which
- * ioredis adds to keys by itself; the channel is not a key and stays as it is.
+ * The first four names are Redisson's (3.21.1 and later), so a Java service and a Node service can share the queue. The
+ * others begin with `delayline_`. All keys of a queue have the same hash tag, and so are on one Cluster node. They are
+ * without the `keyPrefix`, which ioredis adds. The channel is not a key, and gets no prefix.
  */
 export interface QueueKeys {
   /** ZSET: member = packed message, score = deadline in epoch milliseconds. */
@@ -13,59 +12,59 @@ export interface QueueKeys {
   readonly order: string;
   /** LIST: payloads that are due, for consumers to pop. Its name is the queue's name. */
   readonly ready: string;
-  /** Pub/sub channel: the deadline of a message that became the first to be due. */
+  /** Pub/sub channel: the deadline of a message that became the first to be due; `0` means "look now". */
   readonly channel: string;
-  /** LIST: the part of the insertion order that has been compacted; only there meanwhile. */
+  /** LIST: the front part of the insertion order, only while that is being compacted. */
   readonly compacted: string;
   /**
-   * HASH: business key -> address (24 bytes), and what the offer came to; see `lua/delayed/offer-keyed.ts`.
-   * Only for messages that have a key.
+   * HASH: business key -> address (24 bytes) and outcome of the offer; see `lua/delayed/offer-keyed.ts`. Only for
+   * messages that have a key.
    */
   readonly businessKeys: string;
-  /** String: the transfer task that moved messages last. A hint with a time to live. */
+  /** String: the transfer task that moved messages last. A hint that expires. */
   readonly mover: string;
-  /** String: only there while the queue is paused. */
+  /** String: exists only while the queue is paused. */
   readonly paused: string;
   /** LIST: payloads that a consumer's codec refused, or whose `poll` was given up. */
   readonly quarantine: string;
   /** LIST: members of an unknown layout, whole. */
   readonly unreadable: string;
   /**
-   * ZSET: receipts of give-backs that are under way, by the server's time in epoch milliseconds; see
-   * `lua/ready/give-back.ts`. Expires a day after the last one.
+   * ZSET: receipts of give-backs under way, by the server's time (epoch ms); see `lua/ready/give-back.ts`. Expires a
+   * day after the last one.
    */
   readonly receipts: string;
   /**
-   * STREAM: ready messages of a reliable queue, and those in flight; see `lua/fragments/entry.ts`. That it
-   * exists is what makes a queue reliable.
+   * STREAM: messages of a reliable queue that are ready or in flight; see `lua/fragments/stream/entry.ts`. A queue is
+   * reliable if this key exists.
    */
   readonly stream: string;
-  /** ZSET: `address | group` of the messages that wait for a retry, by when it is due (epoch ms). */
+  /** ZSET: `address | group` of each message that waits for a retry, by when it is due (epoch ms). */
   readonly retries: string;
-  /** HASH: what waits for a retry, by the same `address | group`; see `lua/fragments/retry.ts`. */
+  /** HASH: the messages that wait for a retry, by `address | group`; see `lua/fragments/failed/retry.ts`. */
   readonly retrying: string;
   /** STREAM: dead letters of a reliable queue. */
   readonly dead: string;
-  /** String: how many partitions a queue has; only there for a partition. See `partitions/fact.ts`. */
+  /** String: the fact, which says how many partitions the queue has; only for a partition. */
   readonly partitions: string;
-  /** HASH: a batch of messages that is on its way to other partitions, and the number of the last one. */
+  /** HASH: a batch of messages on its way to other partitions, and the number of the last batch. */
   readonly journal: string;
-  /** HASH: source partition -> the number of the last batch that arrived from it. */
+  /** HASH: source -> the number of the last batch that arrived from it. A source is a partition or an import. */
   readonly arrivals: string;
-  /** HASH: who consumes the partition exclusively; see `lua/partitions/hold.ts`. */
+  /** HASH: the process that consumes the partition exclusively; see `lua/partitions/hold.ts`. */
   readonly holder: string;
-  /** ZSET: the processes that have the queue open, by when they were last seen (epoch ms); in partition 0 only. */
+  /** ZSET: the processes that have the queue open, by when they were last seen (epoch ms); only for partition 0. */
   readonly members: string;
 }
 
 /**
- * The keys of the queue `name`.
+ * Returns the keys of the queue `name`.
  *
- * A name that already holds a hash tag (`{...}`) is used as it is, without new braces.
+ * A name that already holds a hash tag (`{...}`) gets no other.
  *
- * @throws {TypeError} if `name` is not a non-empty, well-formed string, its keys would land in
- * different Cluster slots (`a}b`, `a{b`, `{}q`), or it could be the key of another queue: names that
- * begin with `redisson_delay_queue` or `delayline_` must not have a colon after that.
+ * @throws {TypeError} if `name` is not a non-empty, well-formed string; if its keys would be in different Cluster slots
+ * (`a}b`, `a{b`, `{}q`); or if it could be a key of another queue: a name that begins with `redisson_delay_queue` or
+ * `delayline_` must not have a colon after that.
  */
 export function queueKeys(name: string): QueueKeys {
   const tagged = hashTagged(name);
@@ -94,10 +93,10 @@ export function queueKeys(name: string): QueueKeys {
 }
 
 /**
- * The name with braces around the part that Redis Cluster hashes.
+ * Returns the name with braces around the part that Redis Cluster hashes.
  *
- * Redis hashes what stands between the first `{` and the first `}` behind it, or the whole key where
- * that is missing or empty. The key of the ready LIST is the bare name, so it has to hash like the others.
+ * Redis hashes what stands between the first `{` and the first `}` after it, or the whole key if that is missing or
+ * empty. The key of the ready LIST is the bare name, which must hash like the other keys.
  */
 function hashTagged(name: unknown): string {
   if (typeof name !== "string") {
@@ -124,5 +123,5 @@ function hashTagged(name: unknown): string {
   );
 }
 
-/** How every key of a queue begins, but its name; those that are added one day, too. */
+/** The beginning of every key of a queue except the ready LIST; also of keys that may be added later. */
 const KEY_PREFIX = /^(?:redisson_delay_queue|delayline_)[^:]*:/;

@@ -4,8 +4,8 @@ import type { QueueKeys } from "./keys.ts";
 import type { Queue } from "./queue.ts";
 
 /**
- * The elements of one of a queue's LISTs, from its head; they stay. Read in bounded pages. No snapshot: if something is
- * taken out meanwhile, others may be missing.
+ * Yields the elements of one of a queue's LISTs, from its head, without removing them. Reads bounded pages. This is no
+ * snapshot: if an element is removed meanwhile, others may be missed.
  */
 export async function* listed(
   queue: Queue,
@@ -26,6 +26,6 @@ export async function* listed(
   }
 }
 
-/** How many one script reads, and after how many bytes it stops: some 100 us of Redis's time. */
+/** Elements per script, and the bytes after which it stops: about 100 us of Redis's time. */
 const STEP = 100;
 const PAGE_BYTES = 65_536;

@@ -3,19 +3,19 @@ import { stats } from "../lua/queue/stats.ts";
 import type { QueueStats } from "../observe/queue-stats.ts";
 import type { Queue } from "./queue.ts";
 
-/** Equal spans of time, one behind the other. */
+/** Consecutive spans of equal length. */
 export interface Spans {
-  /** Where the first begins (epoch ms). */
+  /** The beginning of the first span (epoch ms). */
   readonly from: number;
-  /** Milliseconds. */
+  /** The length of each span in milliseconds. */
   readonly step: number;
   readonly count: number;
 }
 
-/** What a handle asks of the numbers of its queue, which may be in many partitions. */
+/** The numbers of a queue, which may be in many partitions. */
 export type NumbersFace = Pick<Numbers, keyof Numbers>;
 
-/** The numbers of one queue: how many messages are where, and how many fall due when. */
+/** The numbers of one ordinary queue or partition: how many messages are in each place, and how many fall due when. */
 export class Numbers {
   readonly #queue: Queue;
   readonly #isOnCluster: boolean;
@@ -38,7 +38,7 @@ export class Numbers {
     };
   }
 
-  /** How many messages and retries fall due in each span. */
+  /** Returns how many messages and retries fall due in each span. */
   async forecast({ from, step, count }: Spans, signal?: AbortSignal): Promise<number[]> {
     const counts: number[] = [];
     while (counts.length < count) {
@@ -50,5 +50,5 @@ export class Numbers {
   }
 }
 
-/** Spans per script: some 200 us of Redis's time. */
+/** Spans per script: about 200 us of Redis's time. */
 const SPANS = 100;

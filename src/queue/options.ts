@@ -8,61 +8,60 @@ import { checkDuration, checkOptions, checkWhole } from "./checks.ts";
 /** Options of every call that talks to Redis. */
 export interface CallOptions {
   /**
-   * Ends the wait; the promise then rejects with the signal's reason. What was sent already may be
-   * carried out all the same.
+   * Ends the wait: the promise rejects with the signal's reason. Redis may still carry out what was sent already.
    */
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Options of one queue. What is left out is taken from the client's options. */
+/** Options of one queue. The client's options apply to what is left out. */
 export interface QueueOptions<T = unknown> {
   /**
-   * How payloads become bytes: `"msgpack"`, `"json"`, `"string"`, `"bytes"`, or an object of your
-   * own. `delayline/redisson` has those for what Redisson's other codecs write.
+   * How payloads become bytes: `"msgpack"`, `"json"`, `"string"`, `"bytes"`, or a codec of your own.
+   * `delayline/redisson` has codecs for what Redisson's other codecs write.
    *
-   * JSON can be read in `redis-cli`; MessagePack is smaller and keeps dates and binary data. Both leave
-   * out properties that are `undefined`; what else would change on the way (a `Map`, an `Error`, an instance
-   * of a class without `toJSON`) JSON changes as `JSON.stringify` does, and MessagePack refuses with an
-   * {@link EncodeError}. All who share a queue have to agree. Defaults to `"msgpack"`.
+   * JSON can be read in `redis-cli`; MessagePack is smaller and keeps dates and binary data. Both leave out properties
+   * that are `undefined`. Of other values that would not survive (a `Map`, an `Error`, an instance of a class without
+   * `toJSON`), JSON makes what `JSON.stringify` makes, and MessagePack refuses them with an {@link EncodeError}.
+   *
+   * All processes that share a queue must use the same codec. Defaults to `"msgpack"`.
    */
   readonly codec?: CodecName | Codec<T>;
 
   /**
    * Whether this process moves due messages of the queue.
    *
-   * `true` costs two connections per process, each with a PING or TIME a second, and per idle queue two
-   * scripts a minute. Processes that only produce can do without, as long as some process moves. One
-   * that takes costs the same without it, since it has to know whether the queue is paused.
+   * `true` costs two connections per process, each with a PING or TIME a second, and two scripts a minute per idle
+   * queue. Processes that only produce can do without it, as long as another process moves messages. `false` saves
+   * nothing in a process that takes: it has to know whether the queue is paused.
    *
    * Defaults to `true`.
    */
   readonly transfer?: boolean;
 
   /**
-   * `"redisson"` keeps the insertion-order LIST exactly as Redisson does, for queues on which Java
-   * calls `size`, `readAll`, `poll` or `remove`. (Java's `offer` and `take` need no option.)
+   * `"redisson"` keeps the insertion-order LIST exactly as Redisson does, for queues on which Java calls `size`,
+   * `readAll`, `poll` or `remove`. (Java's `offer` and `take` need no option.)
    *
-   * Each message is then stored twice, and one that leaves from the middle of the LIST costs O(N).
-   * All Node processes of the queue have to agree. Defaults to `"none"`.
+   * Each message is then stored twice, and to remove one from the middle of the LIST costs O(N). All Node processes of
+   * the queue must set the same value. Defaults to `"none"`.
    */
   readonly interop?: "none" | "redisson";
 
   /**
-   * The largest payload in bytes, after encoding. A larger one is refused before anything is sent.
+   * The size of the largest payload in bytes, after encoding. A larger one is refused before anything is sent.
    *
-   * Raising it makes Redis and every worker slower for as long as a large message passes.
-   * Defaults to 1,048,576 (1 MiB).
+   * While a large message passes, Redis and every worker are slower. Defaults to 1,048,576 (1 MiB).
    */
   readonly maxPayloadBytes?: number;
 
   /**
-   * That the queue is in partitions, and how many it gets if it has none yet: 1 to 256. After that Redis knows their
-   * number, and `Delayline.setPartitions` changes it; what is said here is not looked at any more. All who share the
-   * queue have to say that it is in partitions.
+   * Puts the queue in partitions: how many it gets if it has none yet, 1 to 256. Once they exist, Redis holds their
+   * number, this value is ignored, and `Delayline.setPartitions` changes the number. All processes that share the queue
+   * must set this option.
    *
-   * What concerns one message costs as much as in an ordinary queue; what concerns all goes to each partition. A
-   * process has one key more to look at in each script, and sends a sign of life every three seconds. Defaults to an
-   * ordinary queue, which is in one place.
+   * A call for one message costs as much as in an ordinary queue; a call for all messages goes to each partition. Each
+   * script reads one more key, and each process sends a sign of life every three seconds. Defaults to an ordinary
+   * queue, without partitions.
    */
   readonly partitions?: number;
 }
@@ -70,69 +69,70 @@ export interface QueueOptions<T = unknown> {
 /** Options of a handle that takes messages. */
 export interface ConsumerOptions<T = unknown> extends QueueOptions<T> {
   /**
-   * Whether each partition is consumed by one process at a time, by one handler: so messages of one `partitionKey` are
-   * handled one after another, across all processes that say so. All who consume the queue have to.
+   * Whether one handler in one process at a time consumes each partition. So messages with the same `partitionKey` are
+   * handled one after another, across all processes. All consumers of the queue must set this option.
    *
-   * Messages are taken by `subscribe` alone, once in each client. The partitions are shared out among the processes
-   * evenly; who takes one over from a process that has died does so within 3 seconds. A process that was paused for
-   * longer than that, with a handler at work, is told by the handler's `signal`, and its `fence` tells others. While the
-   * number of partitions changes nothing becomes ready, and what is ready is handled first.
+   * Only `subscribe` takes messages, once per client. The partitions are spread evenly over the processes. Another
+   * process takes over the partitions of a dead one within 3 seconds. If a process was paused for longer than that
+   * while a handler ran, the handler's `signal` is aborted, and other systems can recognise it by its older `fence`.
+   * While the number of partitions changes, no message becomes ready, and those that are ready are handled first.
    *
-   * The queue is in partitions: without `partitions` this client waits until another one creates them. It costs a
-   * connection for each partition that the process holds, and with 8 partitions and 3 processes some 10 commands a second in
-   * each. User names with rights of their own need CLIENT LIST and CLIENT KILL. Defaults to `false`.
+   * The queue has to be in partitions: without the option `partitions`, this client waits until another one creates
+   * them.
+   *
+   * It costs a connection for each partition that the process holds, and about 10 commands a second per process with 8
+   * partitions and 3 processes. A Redis user with limited rights needs CLIENT LIST and CLIENT KILL. Defaults to
+   * `false`.
    */
   readonly exclusive?: boolean;
 }
 
-/** Where one Redis, or one Cluster, is. */
+/** The address of one Redis, or of one Cluster. */
 export type RedisAddress = string | ConnectionOptions | LentClient;
 
-/** Options of a client. Those of {@link QueueOptions} hold for queues that do not say otherwise. */
+/** Options of a client. Those of {@link QueueOptions} apply to its queues, unless a handle's options differ. */
 export interface DelaylineOptions extends Omit<QueueOptions, "partitions"> {
   /**
-   * Where Redis is: a URL, ioredis options, both (`{ url, ...options }`; what the options say is added to
-   * the URL), or a `Redis` / `Cluster` of yours.
+   * The address of Redis: a URL, ioredis options, both (`{ url, ...options }`: the options add to the URL), or your own
+   * `Redis` or `Cluster`.
    *
-   * One of yours stays yours: it carries the calls that you await, `close()` never ends it, and its
-   * own options hold for these calls. Subscribing, blocking and background work is done on
-   * connections of our own, made with the same address and credentials, but without
-   * `commandTimeout`, `blockingTimeout` and `socketTimeout`, which lose messages. Give yours an
-   * `error` listener: without one, ioredis prints its connection errors. What it needs to survive a
-   * failover (`failoverDetector`, `reconnectOnError`, `slotsRefreshInterval`) is in
-   * `docs/guide/connections.md`; a warning says what it lacks.
+   * Your own client carries the calls that you await, with its own options. `close()` never ends it. Subscribing,
+   * blocking and background work use separate connections with the same address and credentials, but without
+   * `commandTimeout`, `blockingTimeout` and `socketTimeout`, which lose messages. Give your client an `error` listener:
+   * without one, ioredis prints its connection errors. `docs/guide/connections.md` lists the options that it needs to
+   * survive a failover (`failoverDetector`, `reconnectOnError`, `slotsRefreshInterval`); a process warning names a
+   * missing one.
    *
-   * A list of such addresses names several servers, for queues in partitions: partition p is on server p mod n, and
-   * the list has to be the same in every process. Ordinary queues are on the first. Each server costs connections of
-   * its own.
+   * A list of addresses names several servers, for queues in partitions: partition p is on server p mod n. The list
+   * must be the same in every process. Ordinary queues are on the first server. Each server costs its own connections.
    *
    * Defaults to `"redis://localhost:6379"`.
    */
   readonly redis?: RedisAddress | readonly RedisAddress[];
 
   /**
-   * How long a call may take that you await, in milliseconds: 1 to 2,147,483,647. It covers the time to
-   * connect, and the attempts while a failover passes. Then the call rejects, and says whether it may
-   * have been carried out.
+   * How long a call that you await may take, in milliseconds: 1 to 2,147,483,647. That includes the time to connect,
+   * and further attempts during a failover. After that the call rejects; its error says whether Redis may have carried
+   * it out.
    *
    * Calls that work in steps (`readAll`, `contains`, `removeAll`, `cancelWhere`, `drain`, `putMany`, `requeue`,
-   * `redrive`, `makePlain`, iterations) have this time for each step. Waits for messages (`take`, `takeMany`, `poll` and `pollFromAny` with
-   * a timeout, `subscribe`, `for await`) have limits of their own. An offer that is to ride out a failover needs
-   * more than the failover takes.
+   * `redrive`, `makePlain`, iterations) have this time for each step. Waits for messages (`take`, `takeMany`, `poll`
+   * and `pollFromAny` with a timeout, `subscribe`, `for await`) have their own limits. For an offer to survive a
+   * failover, this has to be longer than the failover.
    *
    * Defaults to 5,000.
    */
   readonly callTimeout?: number;
 
   /**
-   * How long `close()` may try to reach Redis for what it still has in hand, in milliseconds.
+   * How long `close()` may try to reach Redis to finish its work, in milliseconds.
    *
-   * Running handlers and loops are waited for beside it: see `close({ timeout })`. Defaults to 10,000.
+   * The wait for running handlers and loops does not count: see `close({ timeout })`. Defaults to 10,000.
    */
   readonly closeTimeout?: number;
 }
 
-/** What holds where nothing is said. */
+/** The defaults of all options of a client. */
 export const DEFAULTS = {
   redis: "redis://localhost:6379",
   codec: "msgpack",
@@ -149,12 +149,12 @@ export interface QueueSettings<T> {
   readonly transfer: boolean;
   readonly interop: "none" | "redisson";
   readonly maxPayloadBytes: number;
-  /** How many partitions it gets, if it is in partitions; undefined: it is an ordinary queue. */
+  /** How many partitions to create, if the handle is one of a queue in partitions. */
   readonly partitions: number | undefined;
 }
 
 /**
- * A queue's settings: its own options, then the client's, then the defaults.
+ * Resolves a queue's settings: its own options come before the client's, and those before the defaults.
  *
  * @throws {TypeError | RangeError} naming the option, the rule and the value, if one is not legal.
  */
@@ -174,7 +174,7 @@ export function queueSettings<T>(
   const maxPayloadBytes =
     options.maxPayloadBytes ?? client.maxPayloadBytes ?? DEFAULTS.maxPayloadBytes;
   checkWhole("maxPayloadBytes", maxPayloadBytes, 1, MAX_STRING_BYTES);
-  // A client's codec is for payloads of any type.
+  // The type of the client's codec is not known here: it applies to all its queues.
   const codec = options.codec ?? (client.codec as CodecName | Codec<T> | undefined);
   const { partitions } = options;
   if (partitions !== undefined) {
@@ -192,7 +192,7 @@ export function queueSettings<T>(
 }
 
 /**
- * The settings of a handle that takes messages.
+ * Resolves the settings of a handle that takes messages.
  *
  * @throws {TypeError | RangeError} naming the option, the rule and the value, if one is not legal.
  */
@@ -211,7 +211,11 @@ export function consumerSettings<T>(
   return { ...settings, exclusive };
 }
 
-/** The client's own options, complete and checked. The address is left to the connections. */
+/**
+ * Resolves the client's own options. The connections check the address.
+ *
+ * @throws {TypeError | RangeError} naming the option, the rule and the value, if one is not legal.
+ */
 export function clientSettings(options: DelaylineOptions): {
   readonly callTimeout: number;
   readonly closeTimeout: number;
@@ -224,7 +228,7 @@ export function clientSettings(options: DelaylineOptions): {
   return { callTimeout, closeTimeout };
 }
 
-// The longest timeout of Node, 24.8 days.
+// Node's longest timeout, 24.8 days.
 const MAX_TIMEOUT = 2 ** 31 - 1;
 
 // Redis's default proto-max-bulk-len.
@@ -232,7 +236,7 @@ const MAX_STRING_BYTES = 512 * 1024 * 1024;
 
 /** The names of the {@link QueueOptions}. */
 export const QUEUE_OPTIONS = ["codec", "transfer", "interop", "maxPayloadBytes", "partitions"];
-/** A client may say what holds for all its queues, but how many partitions each has. */
+/** A client's options cover all options of its queues, except the number of partitions. */
 const CLIENT_OPTIONS = [
   ...QUEUE_OPTIONS.filter((name) => name !== "partitions"),
   "redis",
@@ -240,7 +244,7 @@ const CLIENT_OPTIONS = [
   "closeTimeout",
 ];
 
-/** A partition's number has to fit into a byte. */
+/** The last partition's number fits into a byte. */
 export const MAX_PARTITIONS = 256;
 
 function shown(value: unknown): string {

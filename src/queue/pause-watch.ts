@@ -8,23 +8,23 @@ import { Pause } from "../time/pause.ts";
 import { SpreadInterval } from "../time/spread-interval.ts";
 import type { Queue } from "./queue.ts";
 
-/** What those who take or move messages know of the pause. */
+/** What the tasks that take or move messages know about the pause. */
 export interface Pauses {
-  /** Whether the queue is paused, as far as this process knows; undefined before it has asked. */
+  /** Whether the queue is paused, as far as this process knows; undefined until it has asked. */
   readonly isPaused: boolean | undefined;
-  /** Resolves when that is known. */
+  /** Resolves once {@link isPaused} is known. Rejects with ioredis's errors. */
   known(): Promise<void>;
-  /** Calls `listener` whenever it changes, until the function that is returned is called. */
+  /** Calls `listener` whenever {@link isPaused} changes. Returns a function that removes the listener. */
   onChange(listener: () => void): () => void;
 }
 
 /**
- * Whether a queue is paused: a fact in Redis, and what this process knows of it.
+ * Whether a queue is paused, as stored in Redis and as far as this process knows.
  *
- * Nobody asks Redis for each message. The fact is asked for once, and then when it may have changed: when the
- * queue's channel is subscribed (again), on a `0` there, which means "look now", and every 30 s or so, as a
- * backstop. Where this client has a transfer task, each of its sweeps tells, and comes on the same occasions.
- * Where it has none, the watch itself subscribes as soon as somebody takes, and asks.
+ * Redis is not asked for each message, but once at first, and then whenever the answer may have changed: when the
+ * queue's channel is subscribed (again), on a `0` there, which means "look now", and every 30 s or so as a backstop.
+ * If this client has a transfer task, the task's sweeps reply with the pause, and come on the same occasions. If it
+ * has none, the watch subscribes and asks itself, from the first take on.
  */
 export class PauseWatch implements Pauses, Listener {
   readonly #queue: Queue;
@@ -35,9 +35,9 @@ export class PauseWatch implements Pauses, Listener {
   readonly #pause = new Pause(100, 5000);
 
   #isPaused: boolean | undefined;
-  /** The first question, while it is under way. */
+  /** The first question to Redis, while it is under way. */
   #asking: Promise<void> | undefined;
-  /** Who hears of changes. */
+  /** What keeps {@link isPaused} up to date. */
   #watching: "nobody" | "watch" | "sweeps" = "nobody";
   #isLooking = false;
   #isLookDue = false;
@@ -67,14 +67,13 @@ export class PauseWatch implements Pauses, Listener {
     return () => void this.#listeners.delete(listener);
   }
 
-  /** Redis says so. */
+  /** Notes what Redis has replied. */
   note(isPaused: boolean): void {
     if (isPaused === this.#isPaused) return;
     this.#isPaused = isPaused;
     for (const listener of this.#listeners) listener();
   }
 
-  /** Rejects with what ioredis rejects with. */
   async known(): Promise<void> {
     if (this.#watching === "nobody") this.#watch();
     if (this.#isPaused !== undefined) return;
@@ -82,7 +81,7 @@ export class PauseWatch implements Pauses, Listener {
     await this.#asking;
   }
 
-  /** From now on the sweeps of a transfer task tell. */
+  /** From now on the sweeps of a transfer task keep {@link isPaused} up to date, by {@link note}. */
   leaveToSweeps(): void {
     this.#watching = "sweeps";
     this.#timer.clear();
@@ -97,7 +96,7 @@ export class PauseWatch implements Pauses, Listener {
     await this.#set(false, signal);
   }
 
-  /** Whether the queue is paused, as Redis says now. */
+  /** Asks Redis whether the queue is paused. */
   async ask(signal?: AbortSignal): Promise<boolean> {
     const count = this.#queue.call("look at", (redis, { paused }) => redis.exists(paused), signal);
     return asNumber(await count) === 1;
@@ -111,7 +110,7 @@ export class PauseWatch implements Pauses, Listener {
     if (message === "0") this.#look();
   }
 
-  /** Asks no more. */
+  /** Stops watching. */
   close(): void {
     this.#isClosed = true;
     this.#timer.clear();
@@ -124,12 +123,12 @@ export class PauseWatch implements Pauses, Listener {
     const { channel } = this.#queue.keys;
     const args = { channel, isPaused: isPaused ? 1 : 0 };
     await this.#queue.change(isPaused ? "pause" : "resume", setPaused, args, { signal });
-    // A watch that hears of no changes must not remember the state.
+    // Without anything that hears of changes, the state would become outdated.
     if (this.#watching !== "nobody") this.note(isPaused);
   }
 
   async #ask(): Promise<void> {
-    // Replies come in the order of the questions, and so the last one noted is the latest.
+    // Replies come in the order of the questions, so the last one to be noted is the latest.
     const count = await this.#connections.background.exists(this.#queue.keys.paused);
     this.note(asNumber(count) === 1);
   }
@@ -140,7 +139,7 @@ export class PauseWatch implements Pauses, Listener {
     this.#subscriber.listen(this.#queue.keys.channel, this);
   }
 
-  /** Asks now, or once more after the question that is under way. */
+  /** Asks now, or again after the question that is under way. */
   #look(): void {
     this.#isLookDue = true;
     if (!this.#isLooking) void this.#keepLooking();
@@ -169,5 +168,5 @@ export class PauseWatch implements Pauses, Listener {
   }
 }
 
-/** Milliseconds between two questions that nobody has called for, on average. */
+/** Milliseconds between two questions without an occasion, on average. */
 const INTERVAL = 30_000;

@@ -3,7 +3,7 @@ import { DecodeError, EncodeError, PayloadTooLargeError } from "../errors.ts";
 import type { QueueSettings } from "./options.ts";
 import type { Queue } from "./queue.ts";
 
-/** What payloads have to know of their queue. */
+/** What {@link Payloads} needs of a queue. */
 type PayloadsQueue = Pick<Queue, "name" | "report" | "quarantine">;
 
 /** Turns one handle's payloads into bytes and back. */
@@ -38,7 +38,7 @@ export class Payloads<T> {
       : Buffer.from(encoded.buffer, encoded.byteOffset, encoded.byteLength);
   }
 
-  /** @throws {DecodeError} if the codec cannot read the bytes. They stay where they are. */
+  /** @throws {DecodeError} if the codec cannot read the bytes. Nothing happens to them in Redis. */
   decode(bytes: Buffer): T {
     try {
       return this.#codec.decode(bytes);
@@ -50,7 +50,7 @@ export class Payloads<T> {
   /**
    * Decodes a payload that has left Redis.
    *
-   * @throws {DecodeError} if the codec cannot read it; the bytes are put into the quarantine first.
+   * @throws {DecodeError} if the codec cannot read it, after the bytes are in the quarantine.
    */
   async decodeTaken(bytes: Buffer): Promise<T> {
     try {
@@ -61,7 +61,7 @@ export class Payloads<T> {
     }
   }
 
-  /** Decodes many; what cannot be read is left out and reported. */
+  /** Decodes many payloads. Those that the codec cannot read are left out and reported. */
   decodeAll(many: readonly Buffer[]): T[] {
     return many.flatMap((bytes) => {
       try {
@@ -73,7 +73,10 @@ export class Payloads<T> {
     });
   }
 
-  /** Decodes many that have left Redis; what cannot be read is put aside, left out and reported. */
+  /**
+   * Decodes many payloads that have left Redis. Those that the codec cannot read go to the quarantine and are
+   * reported.
+   */
   async decodeAllTaken(many: readonly Buffer[]): Promise<T[]> {
     const unreadable: Buffer[] = [];
     const payloads = many.flatMap((bytes) => {

@@ -1,19 +1,22 @@
 import type { Queue } from "./queue.ts";
 
-/** Where messages of a queue are: the queue itself, or one of its partitions. */
+/** A place of a queue's messages: the ordinary queue itself, or one of its partitions. */
 export interface Place {
-  /** Its number; -1: the ordinary queue, while it is taken in. Undefined: the queue has no partitions. */
+  /**
+   * The partition's number; -1 for the ordinary queue while its messages move into partitions; undefined without
+   * partitions.
+   */
   readonly partition: number | undefined;
   readonly queue: Queue;
-  /** Of a partition: what was known when it was chosen. Scripts that put messages there have to be given it. */
+  /** For a partition: the fact that was known when it was chosen. Scripts that put messages there need it. */
   readonly knownFact: string | undefined;
 }
 
-/** What a handle asks for the places of its queue. It is for those who look past its methods. */
+/** The places of a queue, for rooms on top that bypass a handle's methods. */
 export interface PlacesFace {
-  /** All that may hold messages. */
+  /** All places that may hold messages. */
   all(signal?: AbortSignal): Promise<readonly Place[]>;
-  /** Where the messages of a bucket belong. */
+  /** The place where the messages of a bucket belong. */
   of(bucket: number, signal?: AbortSignal): Promise<Place>;
 }
 

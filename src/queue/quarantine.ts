@@ -7,11 +7,11 @@ import { listed } from "./listed.ts";
 import type { Queue } from "./queue.ts";
 
 /**
- * What nobody could read of a queue's messages, as bytes. Nothing leaves it by itself.
+ * The unreadable messages of a queue, as bytes. They stay until somebody requeues or clears them.
  *
- * Two kinds of things are in it: payloads that a codec could not decode, and whole delayed messages of an
- * unknown layout, which somebody else wrote. Every method rejects with {@link ClosedError} after `close()`,
- * and with {@link RedisError} if Redis refuses a command or its reply is lost.
+ * It holds payloads that a codec could not decode, payloads whose `poll` was given up before its reply came, and whole
+ * delayed messages with an unknown layout, which another program wrote. Every method rejects with {@link ClosedError}
+ * after `close()`, and with {@link RedisError} if Redis refuses a command or its reply is lost.
  */
 export class Quarantine {
   readonly #queue: Queue;
@@ -21,7 +21,7 @@ export class Quarantine {
     this.#queue = queue;
   }
 
-  /** How many payloads and messages are in it. O(1). */
+  /** Returns how many payloads and messages are in it. O(1). */
   async size(options?: CallOptions): Promise<number> {
     const signal = callSignal(options);
     const [payloads, messages] = await Promise.all(
@@ -37,21 +37,21 @@ export class Quarantine {
   }
 
   /**
-   * The bytes, which stay there: first the payloads, then the messages of an unknown layout, each oldest first.
+   * Yields the bytes without removing them: first the payloads, then the messages with an unknown layout, each oldest
+   * first.
    *
-   * Read in bounded pages. No snapshot: if something is taken out meanwhile, others may be missing.
+   * Reads bounded pages. This is no snapshot: if something is removed meanwhile, other bytes may be missed.
    */
   async *[Symbol.asyncIterator](): AsyncGenerator<Buffer, void, void> {
     for (const place of PLACES) yield* listed(this.#queue, place);
   }
 
   /**
-   * Puts payloads back to the end of the ready messages, oldest first, once a codec can read them; returns how
-   * many. `limit` at most; by default all that are there at the beginning.
+   * Moves payloads to the end of the ready messages, oldest first; returns how many. For use once a codec can read
+   * them. Moves `limit` payloads at most. Defaults to all that are there at the beginning.
    *
-   * In bounded steps, each of which is carried out wholly or not at all. A payload that still cannot be read
-   * comes back to the quarantine when it is taken. Messages of an unknown layout stay, since nobody knows which of their
-   * bytes are the payload.
+   * It works in bounded, atomic steps. A payload that still cannot be read returns to the quarantine when it is taken.
+   * Messages with an unknown layout stay: it is not known which of their bytes are the payload.
    *
    * @throws {RangeError | TypeError} if `limit` is not a whole number, or negative.
    */
@@ -78,7 +78,7 @@ export class Quarantine {
     return moved;
   }
 
-  /** Drops all; returns how many. */
+  /** Drops everything in it; returns how many payloads and messages that were. */
   async clear(options?: CallOptions): Promise<number> {
     return await this.#queue.change(
       "clear the quarantine of",
@@ -89,9 +89,9 @@ export class Quarantine {
   }
 }
 
-/** Where payloads are, and where messages of an unknown layout are. */
+/** The keys with payloads, and with messages of an unknown layout. */
 const PLACES = ["quarantine", "unreadable"] as const;
 
-/** How many one script moves, and after how many bytes it stops: some 100 us of Redis's time. */
+/** Payloads per script, and the bytes after which it stops: about 100 us of Redis's time. */
 const STEP = 100;
 const PAGE_BYTES = 65_536;

@@ -20,17 +20,17 @@ export interface HandleOptions {
 
 /** Options of {@link QueueHandle.forecast}. */
 export interface ForecastOptions extends CallOptions {
-  /** Where the first span begins: a date, or an instant in epoch milliseconds. Defaults to now, on the server's clock. */
+  /** When the first span begins: a date, or epoch milliseconds. Defaults to now on the server's clock. */
   readonly from?: Date | number;
-  /** How long each span is, in milliseconds; a whole number, 1 at least. */
+  /** How long each span is, in milliseconds: a whole number of at least 1. */
   readonly step: number;
   /** How many spans: 1 to 1,000. */
   readonly count: number;
 }
 
-/** What falls due when. */
+/** How many messages fall due when. */
 export interface Forecast {
-  /** Where the first span begins (epoch ms on the server's clock). */
+  /** When the first span begins (epoch ms on the server's clock). */
   readonly from: number;
   /** How long each span is (ms). */
   readonly step: number;
@@ -38,15 +38,15 @@ export interface Forecast {
   readonly counts: readonly number[];
 }
 
-/** Where the messages of a handle's queue are. It is for those who look past its methods, and not for users. */
+/** Returns the places of a handle's queue. Not for users: for rooms on top that bypass the handle's methods. */
 export let placesOf: (handle: QueueHandle) => PlacesFace;
 
-/** What every handle of a queue can do, whichever side of the queue it is about. */
+/** What every handle of a queue can do. */
 export abstract class QueueHandle {
   /** The queue's name, which is also the Redis key of its ready messages. */
   readonly name: string;
 
-  /** What nobody could read of the queue's messages. */
+  /** The queue's unreadable messages. */
   readonly quarantine: Quarantine;
 
   readonly #pauses: HandleOptions["pauses"];
@@ -70,16 +70,16 @@ export abstract class QueueHandle {
   }
 
   /**
-   * How many messages are where, and how late: of the whole queue, and of each partition. Messages are not read.
-   * O(log N), one script for each partition.
+   * Returns how many messages are delayed, ready, in flight and so on, and how late they are: for the whole queue and
+   * for each partition. O(log N), one script for each partition.
    */
   async stats(options?: CallOptions): Promise<QueueStats> {
     return await this.#numbers.stats(callSignal(options));
   }
 
   /**
-   * What falls due when: how many messages and retries in each of `count` spans of `step` milliseconds. O(log N) for
-   * each span, a hundred per script.
+   * Returns how many messages and retries fall due in each of `count` spans of `step` milliseconds. O(log N) for each
+   * span, a hundred spans per script.
    *
    * @throws {RangeError | TypeError} if an option is not legal.
    */
@@ -96,32 +96,31 @@ export abstract class QueueHandle {
     return { from, step, counts: await this.#numbers.forecast({ from, step, count }, signal) };
   }
 
-  /** What this client has done with the queue since it opened it, all its handles together. Redis is not asked. */
+  /** What this client has done with the queue since it opened it, through all its handles. Asks nothing of Redis. */
   get counters(): QueueCounters {
     return this.#counters.snapshot();
   }
 
   /**
-   * Pauses the queue until {@link resume}, for every process and across restarts: it is a fact in Redis.
+   * Pauses the queue until {@link resume}, for every process and across restarts: Redis stores the pause.
    *
-   * While it is paused nothing becomes ready and nothing is handed out: whoever waits goes on waiting,
-   * `poll(timeout)` returns undefined at the end of its time, `poll()` and `drain()` return nothing, subscriptions
-   * and loops stand still. Offering, cancelling, `put` and reading go on. This process obeys at once, the others
-   * as soon as they hear of it, which is a matter of milliseconds; where wake-ups get lost, with their next
-   * sweep. A message that is on its way to a consumer at that moment is handed out.
+   * While the queue is paused, no message becomes ready and none is handed out: waits continue, `poll(timeout)` returns
+   * undefined at the end of its time, `poll()` and `drain()` return nothing, subscriptions and loops stand still.
+   * Offering, cancelling, `put` and reading still work. This process obeys at once, the others within milliseconds, or
+   * with their next sweep if the wake-up was lost. A message that is on its way to a consumer is still handed out.
    *
-   * A Java process does not know of it: it moves due messages, and takes them.
+   * Java processes ignore the pause: they move and take due messages.
    */
   async pause(options?: CallOptions): Promise<void> {
     await this.#pauses.pause(callSignal(options));
   }
 
-  /** Lets a paused queue go on; what fell due meanwhile becomes ready at once, in order. */
+  /** Ends a pause. What fell due meanwhile becomes ready at once, in order. */
   async resume(options?: CallOptions): Promise<void> {
     await this.#pauses.resume(callSignal(options));
   }
 
-  /** Whether the queue is paused, as Redis says. O(1). */
+  /** Asks Redis whether the queue is paused. O(1). */
   async isPaused(options?: CallOptions): Promise<boolean> {
     return await this.#pauses.ask(callSignal(options));
   }

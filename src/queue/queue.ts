@@ -14,13 +14,13 @@ import type { CallOptions } from "./options.ts";
 
 /** Options of a call that is sent once. */
 interface OnceOptions<Reply> extends CallOptions {
-  /** Is given a reply that came after the call was given up. It must not throw. */
+  /** Receives a reply that comes after the call has rejected. It must not throw. */
   readonly onLate?: ((reply: Reply) => void) | undefined;
 }
 
 interface RunOptions<Column extends string, Reply> extends OnceOptions<Reply> {
   readonly rows?: readonly Row<Column>[];
-  /** Of a partition: what the caller knew when it chose this one. The script checks it. */
+  /** For a partition: the fact that the caller knew when it chose the partition. The script checks it. */
   readonly knownFact?: string | undefined;
 }
 
@@ -28,16 +28,16 @@ interface RunOptions<Column extends string, Reply> extends OnceOptions<Reply> {
 type Send<Reply> = (redis: RedisClient, keys: QueueKeys) => Promise<Reply>;
 
 /**
- * A queue as it is in Redis: its name, its keys, and how commands for it are sent.
+ * A queue as it is in Redis: its name, its keys, and how its commands are sent.
  *
- * A call that somebody awaits is sent again while Redis refuses it for now, as in a failover. What it
- * rejects with is an error of ours: those of ioredis carry the arguments of the command.
+ * A call that somebody awaits is sent again while Redis refuses it for now, as in a failover. It only rejects with
+ * Delayline errors, since ioredis's errors carry the arguments of the command.
  */
 export class Queue {
   readonly name: string;
   readonly keys: QueueKeys;
   readonly report: (error: DelaylineError) => void;
-  /** What this client does with it; of a partition: with the whole queue. */
+  /** The counters of the queue; for a partition, those of the whole queue. */
   readonly counters: Counters;
   readonly #connections: Connections;
   readonly #expiries: Expiries;
@@ -57,7 +57,7 @@ export class Queue {
       /** Defaults to new ones. */
       readonly counters?: Counters;
     },
-    /** Of a partition: is told what a script has been refused for. */
+    /** For a partition: receives the newer fact when a script is refused for its old one. */
     learn: (fact: string) => void = () => {},
   ) {
     this.name = name;
@@ -70,26 +70,26 @@ export class Queue {
     this.#learn = learn;
   }
 
-  /** How it lies in Redis, as far as this process knows. It may become reliable at any time. */
+  /** The queue's layout in Redis, as far as this process knows. The queue may become reliable at any time. */
   get layout(): Layout {
     return this.#layout;
   }
 
   /**
-   * Whether this process makes the stream where it is missing, since it has a handle of the reliable queue. Others
-   * fill it as long as it is there.
+   * Whether this process makes the stream if it is missing, because it has a handle of the reliable queue. A process
+   * without one uses the stream only while it exists.
    */
   get makesStream(): boolean {
     return this.#makesStream;
   }
 
-  /** From now on due messages go into the stream, which this process makes where it is missing. */
+  /** From now on due messages go into the stream, and this process makes the stream if it is missing. */
   becomeReliable(): void {
     this.#makesStream = true;
     this.follow("stream");
   }
 
-  /** Due messages go where others have put them, as Redis has told. */
+  /** From now on due messages go where Redis says that the queue's messages go. */
   follow(into: Into): void {
     this.#layout = { ...this.#layout, into };
   }
@@ -105,9 +105,9 @@ export class Queue {
   }
 
   /**
-   * Sends a command that changes nothing if it is sent twice, on the connection of the awaited calls.
+   * Sends a command that is safe to send twice, on the connection of the awaited calls.
    *
-   * @param doing completes "cannot ... queue".
+   * @param doing completes the error's "cannot ... queue".
    * @throws {ClosedError} after {@link close}.
    * @throws {RedisError} if Redis refuses the command, or its reply is lost or late.
    * @throws the signal's reason, if it is aborted.
@@ -116,7 +116,7 @@ export class Queue {
     return await this.#send("commands", doing, send, { signal });
   }
 
-  /** As {@link call}, on the connection that never re-sends: for what must not be carried out twice. */
+  /** As {@link call}, on the connection that never sends again: for commands that Redis must not carry out twice. */
   async callOnce<Reply>(
     doing: string,
     send: Send<Reply>,
@@ -125,7 +125,7 @@ export class Queue {
     return await this.#send("background", doing, send, options);
   }
 
-  /** Runs a script that only reads. Otherwise as {@link call}. */
+  /** Runs a script that is safe to send twice, mostly because it only reads. Otherwise as {@link call}. */
   read<Key extends keyof QueueKeys, Arg extends string, Reply, Column extends string = never>(
     doing: string,
     scripts: Family<Script<Key, Arg, Reply, Column>>,
@@ -148,10 +148,10 @@ export class Queue {
   }
 
   /**
-   * Runs a script on the queue's keys through one of the client's connections; with a `knownFact` in the form that
-   * checks it.
+   * Runs a script on the queue's keys through one of the client's connections. A `knownFact` selects the guarded form,
+   * which checks it.
    *
-   * Rejects with what ioredis rejects with.
+   * Rejects with ioredis's errors.
    */
   run<Key extends keyof QueueKeys, Arg extends string, Reply, Column extends string = never>(
     redis: RedisClient,
@@ -172,9 +172,9 @@ export class Queue {
   }
 
   /**
-   * Asks the server that the queue is on for its time (epoch ms), through one of the client's connections.
+   * Returns the time (epoch ms) of the server that the queue is on, through one of the client's connections.
    *
-   * Rejects with what ioredis rejects with.
+   * Rejects with ioredis's errors.
    */
   async time(redis: RedisClient): Promise<number> {
     if (isCluster(redis)) return await run(redis, tellTime, this.keys, {});
@@ -182,15 +182,16 @@ export class Queue {
   }
 
   /**
-   * Keeps bytes that nobody could read: a payload, or a whole member of an unknown layout (`"unreadable"`).
-   * Never rejects: a failure is reported.
+   * Puts bytes into the quarantine: a payload that the codec refused, or a whole member of an unknown layout
+   * (`"unreadable"`). Never rejects: it reports a failure.
    */
   async quarantine(bytes: Buffer, into: "quarantine" | "unreadable" = "quarantine"): Promise<void> {
     try {
       const keys = { quarantine: this.keys[into] };
       await run(this.#connections.background, setAside, keys, { bytes });
     } catch (error) {
-      this.report(new RedisError(`cannot put a message of queue "${this.name}" aside`, error));
+      const doing = `cannot put a message of queue "${this.name}" into its quarantine`;
+      this.report(new RedisError(doing, error));
     }
   }
 

@@ -2,37 +2,34 @@ import type { UnansweredError } from "../failure.ts";
 import { aborted, overdue } from "../redis/call.ts";
 import type { Expiries } from "../time/expiries.ts";
 
-/** How requests are put together. */
+/** How requests are batched. */
 export interface BatchRule<Request, Result> {
-  /** Sends a batch; returns a result for each request that it has claimed, in the same order. */
+  /** Sends a batch; returns a result for each claimed request, in the same order. */
   readonly send: (batch: Batch<Request>) => Promise<readonly Result[]>;
-  /** Requests of different kinds travel separately. Defaults to one kind. */
+  /** Requests of different kinds are never in one batch. Defaults to a single kind. */
   readonly kindOf?: (request: Request) => string;
-  /** How many requests travel together at most. Defaults to 100. */
+  /** The largest number of requests in a batch. Defaults to 100. */
   readonly most?: number;
-  /** Bytes that a request takes up. */
+  /** The size of a request in bytes. */
   readonly sizeOf: (request: Request) => number;
-  /** When the time of a request is over. Defaults to never: what sends it has a bound of its own. */
+  /** The time limit of a request. Defaults to none, for a `send` with its own limit. */
   readonly expiries?: Expiries;
-  /** The error of a request whose time is over, or which its caller has aborted. */
+  /** Makes the error of a request whose time is over, or which its caller has aborted. */
   readonly giveUp: (why: UnansweredError) => unknown;
 }
 
-/** Requests that travel together. */
+/** Requests that are sent together. */
 export interface Batch<Request> {
   /** When the time of the requests is over (`performance.now()`). */
   readonly endsAt: number;
-  /**
-   * Returns the requests that somebody still waits for: those that are to be sent, now. From then on
-   * they count as sent.
-   */
+  /** Returns the requests to send now: those that somebody still waits for. From then on they count as sent. */
   claim(): readonly Request[];
 }
 
 /**
- * Collects the requests that are made in one turn of the event loop, and sends them together: at most
- * {@link BatchRule.most}, and a megabyte. It costs them no time, and Redis and Node a fraction of the work.
- * They are sent in the order in which they were made.
+ * Collects the requests of one turn of the event loop and sends them together, in the order in which they were made:
+ * up to {@link BatchRule.most} requests and a megabyte per batch. That costs the requests no time, and spares Redis
+ * and Node most of the work.
  */
 export class TurnBatch<Request, Result> {
   readonly #rule: BatchRule<Request, Result>;
@@ -54,17 +51,17 @@ export class TurnBatch<Request, Result> {
     return waiting.promise;
   }
 
-  /** Whether anything has been sent that is not settled. */
+  /** Whether any batch is sent and not settled. */
   get isUnderWay(): boolean {
     return this.#sending.size > 0;
   }
 
-  /** Resolves when what is on its way by now is settled. */
+  /** Resolves when the batches that are under way now are settled. */
   async sent(): Promise<void> {
     await Promise.all(this.#sending.keys());
   }
 
-  /** Resolves when everything that has been added is settled. What was given up is: nobody waits for its reply. */
+  /** Resolves when all requests are settled. One that was given up is settled: nobody waits for its reply. */
   async settled(): Promise<void> {
     this.#flush();
     for (;;) {
@@ -143,7 +140,7 @@ export class TurnBatch<Request, Result> {
   }
 }
 
-/** A request, and whoever waits for its result. It is settled once; later results are dropped. */
+/** A request and the promise of its result. It is settled once; later results are dropped. */
 class Waiting<Request, Result> {
   readonly request: Request;
   readonly promise: Promise<Result>;
@@ -181,6 +178,6 @@ function isWanted({ isSettled }: { readonly isSettled: boolean }): boolean {
   return !isSettled;
 }
 
-/** Requests per script: some 300 microseconds of Redis's time. */
+/** Requests per batch: about 300 us of Redis's time. */
 const BATCH = 100;
 const BATCH_BYTES = 1_048_576;

@@ -3,17 +3,17 @@ import type { Redis } from "ioredis";
 import type { Connections } from "./connections.ts";
 import { hasDied } from "./watchdog.ts";
 
-/** Is told the id and the name of a connection on its server, before anything is taken on it. */
+/** Receives the id and the name that a connection has on its server, before anything is taken through it. */
 export type OnConnected = (id: number, name: string) => Promise<void>;
 
 /**
- * A connection for commands that block. It lives once: after it was lost, its owner opens the next.
+ * A connection for blocking commands. It lives once: after it was lost, its owner opens a new one.
  *
- * While it blocks it cannot be asked whether it is alive. So a block should be short, and a connection
- * whose reply is overdue is given up if it has died; see {@link hasDied}.
+ * While it blocks, it has no heartbeat. So a block should be short, and a connection with an overdue reply is ended if
+ * it has died; see {@link hasDied}.
  */
 export class BlockingClient {
-  /** Sends the commands. Each reply is to be awaited through {@link BlockingClient.watched}. */
+  /** Sends the commands. Await each reply through {@link BlockingClient.watched}. */
   readonly redis: Redis;
   /** The connection's id on the server. */
   readonly id: number;
@@ -28,11 +28,12 @@ export class BlockingClient {
   }
 
   /**
-   * Opens a connection. `key` tells which Cluster node it has to reach; any node will do without it. With
-   * `onConnected` its name is one that no other connection has, and that is awaited first; if it rejects, the
-   * connection is ended.
+   * Opens a connection; on Cluster, to the node that serves `key`, or to any node without a key.
    *
-   * Rejects with what ioredis rejects with, and what `onConnected` rejects with.
+   * With `onConnected`, the connection gets a name that no other connection has, and `onConnected` is awaited before
+   * this resolves. If it rejects, the connection is ended.
+   *
+   * Rejects with ioredis's errors, or the one of `onConnected`.
    */
   static async open(
     connections: Connections,
@@ -55,7 +56,9 @@ export class BlockingClient {
     return this.redis.status !== "ready";
   }
 
-  /** Awaits a reply that should come within `seconds` and some: for so long the command blocks at most. */
+  /**
+   * Awaits the reply of a command that blocks for `seconds` at most; ends the connection if it turns out to be dead.
+   */
   async watched<Reply>(seconds: number, reply: Promise<Reply>): Promise<Reply> {
     let isSilent = true;
     const watchdog = setTimeout(
@@ -75,7 +78,7 @@ export class BlockingClient {
     }
   }
 
-  /** Ends the block that is under way, if it has reached Redis; its reply still comes. */
+  /** Ends the current block, if the command has reached Redis. Its reply still comes. */
   async unblock(): Promise<void> {
     await this.#connections.peerOf(this.redis).client("UNBLOCK", this.id);
   }
@@ -86,8 +89,8 @@ export class BlockingClient {
   }
 }
 
-/** Milliseconds after which a reply is overdue. */
+/** Milliseconds after the end of a block after which its reply is overdue. */
 const OVERDUE = 500;
 
-/** Milliseconds that a reply may be late while Redis replies to others. */
+/** See `Suspect.grace` in `watchdog.ts`. Longer than for other connections: a popped message is at stake. */
 const GRACE = 1000;

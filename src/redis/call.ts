@@ -2,23 +2,21 @@ import { UnansweredError } from "../failure.ts";
 import type { Expiries } from "../time/expiries.ts";
 import { Pause } from "../time/pause.ts";
 
-/** How long somebody waits for a call. */
+/** What limits the wait for a call. */
 export interface CallLimit {
-  /** When the time is over. */
+  /** The time limit. */
   readonly expiries: Expiries;
-  /** Ends the wait earlier; the call then rejects with the signal's reason. */
+  /** Ends the wait earlier. */
   readonly signal?: AbortSignal | undefined;
 }
 
 /**
- * Sends a command that somebody awaits: waits until `ready` says that it can be sent, sends it, and sends
- * it again as long as `mayRetry` says of its error that it may be, as in the course of a failover.
+ * Sends a command that somebody awaits. Waits until it can be sent, and sends it again while `mayRetry` allows it for
+ * its error, as in a failover. It is never sent after the limit.
  *
- * It is never sent after the limit.
- *
- * @param ready returns what has to be waited for, or undefined if nothing has.
- * @param onLate is given a reply that comes after the limit: it may hold messages.
- * @throws {UnansweredError} when the time is over, or the signal is aborted.
+ * @param ready returns what to wait for before sending, or undefined if there is nothing.
+ * @param onLate receives a reply that comes after the limit: it may hold messages.
+ * @throws {UnansweredError} when the time is over or the signal is aborted.
  */
 export function callWithin<Reply>(
   { expiries, signal }: CallLimit,
@@ -73,22 +71,21 @@ export function callWithin<Reply>(
   });
 }
 
-/** Why a call that took longer than `timeout` milliseconds has failed. */
+/** The error of a call that took longer than `timeout` milliseconds. */
 export function overdue(timeout: number, wasSent: boolean): UnansweredError {
   const what = wasSent ? "Redis did not reply" : "Redis could not be reached";
   return new UnansweredError(`${what} within ${timeout} ms`, wasSent);
 }
 
-/** Why a call that its caller has aborted has failed. */
+/** The error of a call that its caller aborted. */
 export function aborted(signal: AbortSignal, wasSent: boolean): UnansweredError {
   return new UnansweredError("the call was aborted", wasSent, { cause: signal.reason });
 }
 
 /**
- * Sends a command, and sends it again as long as `mayRetry` says of its error that it may be, until
- * `endsAt` (`performance.now()`).
+ * Sends a command, and sends it again while `mayRetry` allows it for its error, until `endsAt` (`performance.now()`).
  *
- * @param again is asked before it is sent again; it resolves when that is possible, to whether it is wanted still.
+ * @param again resolves when the command can be sent again, to whether it is still wanted.
  */
 export async function retrying<Reply>(
   send: () => Promise<Reply>,
@@ -101,13 +98,14 @@ export async function retrying<Reply>(
     try {
       return await send();
     } catch (error) {
-      // What Redis says is better to know than that the time is over.
+      // Reject before the time is over: Redis's reply says more than a timeout.
       if (!mayRetry(error) || performance.now() + LONGEST_PAUSE > endsAt) throw error;
       await pause.wait();
-      // Whatever else is in the way, it was sent once: its own error says whether it may have been carried out.
+      // The error of `again` is of no use: only this one says whether Redis may have carried out the command.
       if (!(await again().catch(() => false))) throw error;
     }
   }
 }
 
+/** Milliseconds. */
 const LONGEST_PAUSE = 500;

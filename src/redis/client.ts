@@ -1,34 +1,34 @@
 import { Redis, type Cluster, type RedisOptions } from "ioredis";
+import { isFromReplica } from "../failure.ts";
 import type { LentClient } from "./lent-client.ts";
 
-/** A client that commands can be sent through. */
+/** A client of ioredis that sends commands. */
 export type RedisClient = Redis | Cluster;
 
 /**
- * ioredis's options, of whichever copy of the package, and an address as a URL in place of `host`, `port`
- * and the like.
+ * The options of ioredis, and a `url` that may stand in for `host`, `port` and the like.
  *
- * The one that is missing takes a class with protected members, which no other copy's class matches.
+ * They may come from any copy of ioredis. `Connector` is left out: it takes a class with protected members, which
+ * would only match the class of our own copy.
  */
 export type ConnectionOptions = Omit<RedisOptions, "Connector"> & { readonly url?: string };
 
-/**
- * What our own connections do differently, whatever the caller's options say. Each of the three time-outs
- * makes ioredis forget a command that Redis still carries out, and with it a message.
- */
+/** The options of our own connections, whatever the caller's options are. */
 const OURS = {
+  // Each of these three timeouts makes ioredis forget a command that Redis still carries out, and with it a message.
   commandTimeout: undefined,
   blockingTimeout: undefined,
   socketTimeout: undefined,
   // 0: a command whose connection is lost is rejected, not sent again.
   maxRetriesPerRequest: 0,
   retryStrategy: (attempt: number) => Math.min(50 * 2 ** (attempt - 1), 1000),
-  reconnectOnError: hasBecomeReplica,
-  // Without it, a paused or cut-off master holds commands for up to 90 s behind Sentinel.
+  // A master that becomes a replica keeps its connections. Leave it, and look for the new master.
+  reconnectOnError: isFromReplica,
+  // Without it, behind Sentinel, a paused or cut-off master holds commands for up to 90 s.
   failoverDetector: true,
-  // A Sentinel that hangs is left for the next one.
+  // After that many milliseconds, a Sentinel that hangs is left for the next one.
   sentinelCommandTimeout: 2000,
-  // How long a silent socket is waited for when it is given up: it acknowledges no FIN.
+  // Milliseconds that ioredis waits for a socket to end: a dead peer never acknowledges the FIN.
   disconnectTimeout: 100,
   enableOfflineQueue: true,
   enableReadyCheck: true,
@@ -43,7 +43,7 @@ const OURS = {
   himportFieldsets: undefined,
 } satisfies RedisOptions;
 
-/** Whether it is a client, by its shape: the caller may have another copy of ioredis than we have. */
+/** Whether this is a client, judged by its shape: the caller may use another copy of ioredis. */
 export function isClient(redis: unknown): redis is LentClient {
   return typeof redis === "object" && redis !== null && "sendCommand" in redis;
 }
@@ -53,9 +53,9 @@ export function isCluster(client: RedisClient): client is Cluster {
 }
 
 /**
- * A client for the calls that users await. It keeps the caller's time-outs and retries.
+ * Makes a client for the calls that users await. It keeps the caller's timeouts and retries.
  *
- * @throws {TypeError} if this is no URL and no options.
+ * @throws {TypeError} unless `redis` is a URL or options.
  */
 export function connectForCalls(redis: string | ConnectionOptions): Redis {
   if (typeof redis === "string") return fromUrl(redis, optionsForCalls({}));
@@ -67,21 +67,21 @@ export function connectForCalls(redis: string | ConnectionOptions): Redis {
 function optionsForCalls(options: RedisOptions) {
   const maxRetriesPerRequest =
     options.autoResendUnfulfilledCommands === false
-      ? // Commands that it is told not to send again ioredis would neither send nor settle.
+      ? // Otherwise ioredis would never settle the commands that it must not send again.
         0
-      : // Every call has a bound of ours.
+      : // No limit: Delayline limits the time of every call.
         (options.maxRetriesPerRequest ?? null);
   return {
     failoverDetector: OURS.failoverDetector,
     sentinelCommandTimeout: OURS.sentinelCommandTimeout,
     ...options,
-    // The first call opens it, so that a client made in vain holds no process.
+    // The first call connects. A client that is never used does not keep the process alive.
     lazyConnect: true,
-    // It connects when it is first used, so the first command has to wait.
+    // So the first command has to wait for the connection.
     enableOfflineQueue: true,
     connectionName: connectionName("commands"),
     disconnectTimeout: OURS.disconnectTimeout,
-    // A client that nobody but us holds must not give up for good: nobody else could revive it.
+    // It must not give up for good: the user has no access to it, and could not revive it.
     retryStrategy: (attempt: number) =>
       options.retryStrategy?.(attempt) ?? OURS.retryStrategy(attempt),
     reconnectOnError: (error: Error) =>
@@ -91,13 +91,13 @@ function optionsForCalls(options: RedisOptions) {
   } as const satisfies RedisOptions;
 }
 
-/** A client for background work, to the same address as `client`. It connects again for ever. */
+/** Makes a client for background work, to the same address as `client`. It reconnects for ever. */
 export function duplicateForBackground(client: RedisClient): RedisClient {
   const ours = { ...OURS, connectionName: connectionName("background") };
   if (!isCluster(client)) return client.duplicate(ours);
   return client.duplicate([], {
     clusterRetryStrategy: OURS.retryStrategy,
-    // 0: no re-sending. The next refresh of the slots finds the new master.
+    // 0: do not send again. The next refresh of the slots finds the new master.
     retryDelayOnFailover: 0,
     slotsRefreshInterval: 2000,
     scaleReads: "master",
@@ -112,8 +112,8 @@ export function duplicateForBackground(client: RedisClient): RedisClient {
 }
 
 /**
- * A client that does one thing, to the same address as `client`. It lives once: when its connection is
- * lost, its owner makes the next one. It is not connected yet.
+ * Makes a client that does one thing, to the same address as `client`. It is not connected yet. It lives once: when its
+ * connection is lost, its owner makes a new one.
  */
 export function duplicateForOneLife(
   client: Redis,
@@ -123,7 +123,7 @@ export function duplicateForOneLife(
   return client.duplicate({
     ...OURS,
     retryStrategy: null,
-    // Its owner follows the background client, which has a detector: one is enough for a process.
+    // It follows the background client, whose detector is enough.
     failoverDetector: false,
     lazyConnect: true,
     connectionName: name,
@@ -131,42 +131,37 @@ export function duplicateForOneLife(
   });
 }
 
-/** Shown by CLIENT LIST. A name must not hold spaces. With an `id` no other connection has it. */
+/** The name that CLIENT LIST shows for a connection. It holds no spaces. A random `id` makes it unique. */
 export function connectionName(role: string, key?: string, id?: string): string {
   const parts = [key, id].filter((part) => part !== undefined).map(encodeURIComponent);
   return ["delayline", role, ...parts].join(":");
 }
 
-/** Ends a client in whatever state it is. What has no reply yet is rejected. */
+/** Ends a client in any state. Commands without a reply are rejected. */
 export function end(client: RedisClient): void {
   const isParked = client.status === "reconnecting";
   client.disconnect();
   if (!isParked || isCluster(client)) return;
-  // Between two attempts to connect, disconnect() only calls the next one off, and what waits for
-  // a reply would wait for ever. So begin one, and break that off.
+  // Between two attempts to connect, disconnect() only cancels the next attempt, and never rejects the waiting
+  // commands. So begin an attempt and break it off.
   client.connect().catch(() => {});
   client.disconnect();
 }
 
 /**
- * Connects a client again, to be called when it emits the error that ioredis has ended it.
+ * Connects a client again that ioredis has ended. To be called when it emits that error.
  *
  * ioredis ends a client for good when a Sentinel announces a failover while the client asks for the master.
  */
 export function revive(client: Redis): void {
-  // It ends once it has told the error, and before anybody who awaits a command of its goes on.
+  // The client ends right after it has emitted the error, before the rejections of its commands are handled.
   queueMicrotask(() => {
     if (client.status === "end") client.connect().catch(() => {});
   });
 }
 
-/** A master that became a replica stays connected. Leave it, and ask again who is the master. */
-function hasBecomeReplica(error: Error): boolean {
-  return error.message.startsWith("READONLY");
-}
-
 function fromUrl(url: unknown, options: ReturnType<typeof optionsForCalls>): Redis {
-  // The URL is not shown, nor the error about it: both may hold a password.
+  // Neither the URL nor the error about it is shown: both may hold a password.
   if (typeof url !== "string" || !/^(rediss?:)?\/\//.test(url)) {
     throw new TypeError("redis must be a URL that begins with redis:// or rediss://");
   }

@@ -1,11 +1,11 @@
 import { Command, type Cluster, type Redis, type RedisOptions } from "ioredis";
 
-/** The master that serves a key; without a key, any. */
+/** Finds the master that serves a key; without a key, any master. Rejects if there is none. */
 export async function nodeOf(cluster: Cluster, key: string | undefined): Promise<Redis> {
   if (cluster.status !== "ready") await ready(cluster);
   let owner = find(cluster, key);
   if (owner === undefined) {
-    // It may be another one by now.
+    // The slots may have moved.
     await refreshed(cluster);
     owner = find(cluster, key);
   }
@@ -13,7 +13,7 @@ export async function nodeOf(cluster: Cluster, key: string | undefined): Promise
   return owner;
 }
 
-/** Resolves when it has asked once more who serves which slots, or a second later. */
+/** Refreshes the map of slots; resolves after a second even without a reply. */
 async function refreshed(cluster: Cluster): Promise<void> {
   await new Promise<void>((resolve) => {
     const timeout = setTimeout(resolve, 1000);
@@ -30,7 +30,7 @@ function find(cluster: Cluster, key: string | undefined): Redis | undefined {
   return masters[Math.floor(Math.random() * masters.length)];
 }
 
-/** The master that serves a key, as far as `cluster` knows, and is connected to it. */
+/** The master that serves a key, as far as `cluster` knows; undefined if it has no connection to that master. */
 export function ownerOf(cluster: Cluster, key: string): Redis | undefined {
   const slot = new Command("lpop", [`${cluster.options.keyPrefix ?? ""}${key}`]).getSlot();
   const [address] = cluster.slots[slot ?? 0] ?? [];
@@ -52,7 +52,11 @@ async function ready(cluster: Cluster): Promise<void> {
   });
 }
 
-/** A connection of `cluster` to the node that `connection` is connected to. */
+/**
+ * The connection of `cluster` to the node that `connection` is connected to.
+ *
+ * @throws {Error} if that node is no master any more.
+ */
 export function peerOf(cluster: Cluster, connection: Redis): Redis {
   const { host, port } = connection.options;
   const peer = cluster.nodes("master").find((node) => isSameNode(node.options, connection.options));

@@ -1,11 +1,11 @@
 import type { Redis } from "ioredis";
 
 /**
- * Finds a connection that died silently.
+ * Notices that a connection has gone silent.
  *
- * When the other end of a TCP connection vanishes without a word, nothing is received and nothing
- * fails, for minutes. So a question goes out every second, and where no reply comes within two,
- * `onSilence` is called, again each second, until a reply comes.
+ * When the other end of a TCP connection vanishes without a word, nothing arrives and nothing fails for minutes. So
+ * the heartbeat sends a command every second. If no reply comes within two seconds, it calls `onSilence` every second
+ * until a reply comes.
  */
 export class Heartbeat {
   readonly #connection: Redis;
@@ -36,7 +36,7 @@ export class Heartbeat {
     const connection = this.#connection;
     if (connection.status !== "ready") {
       this.#askedAt = undefined;
-      // ioredis limits the time to connect, but not what follows until it is ready.
+      // ioredis limits the time to connect, but not the handshake that follows.
       const isConnected = connection.status === "connect";
       this.#connectedAt = isConnected ? (this.#connectedAt ?? performance.now()) : undefined;
       if (performance.now() - (this.#connectedAt ?? Infinity) > HANDSHAKE) {
@@ -61,8 +61,8 @@ export class Heartbeat {
   }
 }
 
-/** Milliseconds without a reply; a little below 2 s, so that the second beat after it sees it. */
+/** Milliseconds without a reply. A little below 2 s, so the second beat after the command finds it overdue. */
 const SILENCE = 1900;
 
-/** Milliseconds that a connection may take to become ready after it was made. */
+/** Milliseconds that a connection may take from connecting until it is ready. */
 const HANDSHAKE = 3000;

@@ -1,10 +1,10 @@
 import type { ClusterOptions, RedisOptions } from "ioredis";
 
 /**
- * A client that we are lent: a `Redis` or a `Cluster` of ioredis 5.8 or later, or of ioredis 6.
+ * A client that the user lends to Delayline: a `Redis` or `Cluster` of ioredis 5.8 or later, or of ioredis 6.
  *
- * It is told by its shape. The classes of ioredis have private members, which would tie it to one copy
- * and one version of the package.
+ * This type describes its shape. The classes of ioredis have private members: their types would only accept clients of
+ * one copy and version of the package.
  */
 export interface LentClient {
   readonly isCluster: boolean;
@@ -15,8 +15,8 @@ export interface LentClient {
 }
 
 /**
- * Prints a warning, once for each client, if a client that we were lent lacks an option without which
- * a failover loses offers or refuses them for ever. We change no option of a client that is not ours.
+ * Emits a process warning, once for each client, if a lent client lacks an option without which a failover loses
+ * offers, or has them refused for ever. The options of a lent client are never changed.
  */
 export function warnOfMissingOptions(client: LentClient): void {
   if (warned.has(client)) return;

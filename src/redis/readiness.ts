@@ -2,10 +2,10 @@ import { UnansweredError } from "../failure.ts";
 import type { RedisClient } from "./client.ts";
 
 /**
- * Tells when a client is connected.
+ * Whether a client is connected.
  *
- * ioredis keeps commands that it cannot send yet, and sends them when it can, however long that takes.
- * So a call that has a time bound waits here first: what was not handed to ioredis is surely not sent.
+ * ioredis keeps commands that it cannot send yet, and sends them later, however long that takes. So a call with a
+ * time limit waits here first: a command that was not handed to ioredis is certainly not sent.
  */
 export class Readiness {
   readonly #client: RedisClient;
@@ -16,7 +16,7 @@ export class Readiness {
     this.#client = client;
   }
 
-  /** One for each client, which may have been lent to many of us. */
+  /** Returns the only instance for a client, which may be lent to several `Delayline`s. */
   static of(client: RedisClient): Readiness {
     let readiness = known.get(client);
     if (readiness === undefined) known.set(client, (readiness = new Readiness(client)));
@@ -24,23 +24,23 @@ export class Readiness {
   }
 
   /**
-   * Returns undefined if commands are sent at once; otherwise a promise that resolves when they are. All
-   * who come meanwhile wait for the same promise, and so keep their order. It rejects with Redis's reply if
-   * Redis does not let us in.
+   * Returns undefined if commands would be sent at once, and otherwise a promise that resolves when they would. All
+   * callers share the promise, and so keep their order. It rejects with Redis's refusal if Redis rejects the
+   * client's credentials.
    *
    * @throws {UnansweredError} if the client has been ended.
    */
   wait(): Promise<void> | undefined {
     if (this.#client.status === "end") throw new UnansweredError("the connection is closed", false);
     if (this.#waiting === undefined && !isDecided(this.#client)) {
-      // Not at once: whoever comes before those who waited have gone on has to wait behind them.
+      // In the next tick: a caller that comes before the earlier ones have continued has to stay behind them.
       const end = () => process.nextTick(() => (this.#waiting = undefined));
       this.#waiting = this.#wait().finally(end);
     }
     return this.#waiting;
   }
 
-  /** Those who wait now wait in vain: Redis does not let us in. Their promise rejects with this reason. */
+  /** Rejects the current promise: Redis has rejected the client's credentials. */
   fail(reason: unknown): void {
     this.#fail?.(reason);
   }

@@ -3,7 +3,7 @@ import { isCluster, type RedisClient } from "./client.ts";
 import { ownerOf } from "./cluster-node.ts";
 import type { Heartbeat } from "./heartbeat.ts";
 
-/** Whether a client reaches the server, or the Cluster node that serves `key`, and has replies in time. */
+/** Whether a client is connected to the server, or the Cluster node that serves `key`, and its replies come in time. */
 export function isReplying(
   client: RedisClient,
   key: string,

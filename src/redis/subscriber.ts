@@ -5,19 +5,18 @@ import { Heartbeat } from "./heartbeat.ts";
 import { Pause } from "../time/pause.ts";
 import type { Troubles, Work } from "./troubles.ts";
 
-/** Somebody who listens to a channel. */
+/** A listener to one channel. */
 export interface Listener {
-  /** The channel is subscribed, for the first time or again: whatever was said before was missed. */
+  /** The channel is subscribed, for the first time or again. Earlier messages were missed. */
   onSubscribed(): void;
   onMessage(message: string): void;
 }
 
 /**
- * The one subscriber connection of a client.
+ * The only subscriber connection of a client to one server.
  *
- * It opens with the first channel, and opens again for ever when it is lost; a {@link Heartbeat}
- * finds out when it dies silently. Pub/sub is only a hint: whoever listens has to keep its promises
- * without it, except punctuality.
+ * It opens with the first channel. It reopens for ever when it is lost; a {@link Heartbeat} notices when it dies
+ * silently. Pub/sub is only a hint: without it a listener may be late, but must stay correct.
  */
 export class Subscriber {
   readonly #connections: Connections;
@@ -33,7 +32,7 @@ export class Subscriber {
     this.#work = troubles.work();
   }
 
-  /** Subscribes a channel, which may have one listener. */
+  /** Subscribes to a channel, which may have one listener. */
   listen(channel: string, listener: Listener): void {
     this.#listeners.set(channel, listener);
     if (this.#connection !== undefined) this.#subscribe(this.#connection, [channel]);
@@ -41,8 +40,7 @@ export class Subscriber {
   }
 
   /**
-   * Leaves a channel, if this is its listener. It hears nothing from now on, also where Redis refuses to
-   * unsubscribe.
+   * Unsubscribes from a channel, if this is its listener. It hears nothing more, even if Redis refuses to unsubscribe.
    */
   unlisten(channel: string, listener: Listener): void {
     if (this.#listeners.get(channel) !== listener) return;
@@ -111,7 +109,7 @@ export class Subscriber {
       (error: unknown) => {
         if (this.#isClosed) return;
         this.#work.failed(new RedisError("cannot subscribe to the wake-ups", error));
-        // Without a subscription the tasks live from their timers and sweeps. Try again.
+        // Until the next attempt, tasks rely on their timers and sweeps.
         void this.#pause.wait().then(() => connection.disconnect());
       },
     );

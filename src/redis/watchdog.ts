@@ -3,12 +3,12 @@ import type { Redis } from "ioredis";
 import { Heartbeat } from "./heartbeat.ts";
 
 /**
- * Gives a connection up when it has died silently. What was under way is sent again, or rejected, as the
- * connection's options say.
+ * Reconnects a connection once it has died silently. The connection's options decide whether the commands under way are
+ * sent again or rejected.
  *
  * @param ask sends a command to which Redis replies at once.
  * @param probe resolves when Redis has replied to another connection to the same address.
- * @param onSilence is called each second in which a reply is overdue.
+ * @param onSilence is called every second while a reply is overdue.
  */
 export function watchOver(
   connection: Redis,
@@ -25,7 +25,7 @@ export function watchOver(
       grace: GRACE,
     });
     isDeciding = false;
-    // With `true`: a plain disconnect() would be final.
+    // `true` means reconnect: without it, ioredis ends the client for good.
     if (isDead) connection.disconnect(true);
   };
   const heartbeat = new Heartbeat(connection, ask, () => {
@@ -35,29 +35,28 @@ export function watchOver(
   return heartbeat;
 }
 
-/** What a watch is about. */
-export interface Watch {
+/** A connection whose reply is overdue. */
+export interface Suspect {
   /** Whether the reply is still overdue. */
   readonly isSilent: () => boolean;
-  /** Resolves when Redis has replied to another connection; rejects if it does not. */
+  /** Resolves when Redis has replied to another connection; rejects if it does not reply. */
   readonly probe: () => Promise<void>;
-  /** Milliseconds that the reply may be late while Redis replies to others. */
+  /** Milliseconds that the reply may be late after Redis has replied to another connection. */
   readonly grace: number;
 }
 
 /**
- * Decides about a connection whose reply is overdue: resolves with true if the connection has died,
- * and with false if its reply came after all.
+ * Decides whether a connection with an overdue reply has died: resolves to true if so, and to false once the reply has
+ * come.
  *
- * The reply may be a popped message, and Redis may only be slow: to give the connection up would
- * then lose the message. So a connection counts as dead only where Redis replies to another one
- * meanwhile.
+ * The reply may hold a popped message. If Redis is only slow, ending the connection would lose it. So a connection
+ * counts as dead only if it stays silent while Redis replies to another one.
  */
-export async function hasDied({ isSilent, probe, grace }: Watch): Promise<boolean> {
+export async function hasDied({ isSilent, probe, grace }: Suspect): Promise<boolean> {
   while (isSilent()) {
     const isReplying = await probe().then(
       () => true,
-      // Redis replies to nobody: it is not this connection that is to blame.
+      // Redis does not reply to the other one either, so this connection is not to blame.
       () => false,
     );
     await sleep(grace);
@@ -66,5 +65,5 @@ export async function hasDied({ isSilent, probe, grace }: Watch): Promise<boolea
   return false;
 }
 
-/** Milliseconds that a reply may be late while Redis replies to others. */
+/** See {@link Suspect.grace}. */
 const GRACE = 500;

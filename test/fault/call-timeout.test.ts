@@ -7,11 +7,11 @@ import { newRedis, redisUrl, uniqueName } from "../helpers/redis.ts";
 import { Roles } from "../helpers/roles.ts";
 import { startProxy } from "../helpers/tcp-proxy.ts";
 
-/** Milliseconds that a call may take. A busy machine stands still for hundreds of them. */
+/** Milliseconds that a call may take. A busy machine may stall for hundreds of milliseconds. */
 const TIMEOUT = 1500;
 const ID = `1760000000000-${"00".repeat(16)}`;
 
-/** Every call that a user awaits, but for those that wait for messages. */
+/** Every call that a user awaits, except those that wait for messages. */
 const calls: Record<string, (line: Delayline, name: string) => Promise<unknown>> = {
   serverTime: (line) => line.serverTime(),
   ...delayed("cancel by id", (queue) => queue.cancel(ID)),
@@ -40,7 +40,7 @@ const calls: Record<string, (line: Delayline, name: string) => Promise<unknown>>
 };
 
 describe("Redis is away", () => {
-  test("every call rejects in time, was not sent, and says why", async () => {
+  test("every call rejects in time, is not sent, and its error says why", async () => {
     const rejectsInTime = async (call: string) => {
       const { proxy, line, name } = await clientBehindProxy();
       proxy.refuse();
@@ -51,13 +51,13 @@ describe("Redis is away", () => {
       expect(error, call).toMatchObject({ effect: "none", reply: undefined });
       expect(error.message, call).toContain(`ECONNREFUSED 127.0.0.1:${proxy.port}`);
       expect(duration, call).toBeGreaterThan(TIMEOUT - 5);
-      // The bound of ioredis would be more than a minute.
+      // ioredis's own limit would be more than a minute.
       expect(duration, call).toBeLessThan(TIMEOUT + 20_000);
     };
     await Promise.all(Object.keys(calls).map(rejectsInTime));
   });
 
-  test("an offer was not stored, and never will be", async () => {
+  test("an offer is not stored, neither then nor later", async () => {
     const { proxy, line, name } = await clientBehindProxy();
     const queue = line.getDelayedQueue<string>(name);
     proxy.refuse();
@@ -87,7 +87,7 @@ describe("Redis is away", () => {
     expect(await queue.readAll()).toEqual(Array.from({ length: 50 }, (_, n) => n));
   });
 
-  test("a lent client is left as it was", async () => {
+  test("a lent client is left unchanged", async () => {
     const proxy = await startProxy(redisUrl());
     const lent = newRedis(proxy.url);
     lent.on("error", () => {});
@@ -108,7 +108,7 @@ describe("Redis is away", () => {
   });
 });
 
-describe("Redis says nothing", () => {
+describe("Redis does not reply", () => {
   test("a call that was sent may have been carried out", async () => {
     const { roles, line, name } = await connectedClient();
     const queue = line.getDelayedQueue<string>(name);
@@ -118,7 +118,7 @@ describe("Redis says nothing", () => {
     expect(error.message).toContain(`Redis did not reply within ${TIMEOUT} ms`);
   });
 
-  test("an offer may be stored, and here it is", async () => {
+  test("an offer may be stored, and here it was", async () => {
     const { roles, line, name } = await connectedClient();
     roles.only("commands").swallow("reply");
     const error = await failure(line.getDelayedQueue<string>(name).offer("a", 60_000));
@@ -149,8 +149,8 @@ describe("close()", () => {
 });
 
 describe("a reply that comes too late", () => {
-  test.each(["its time is over", "it is aborted"])(
-    "brings a ready message to a poll of which %s: it goes back, to the head",
+  test.each(["its time was over", "it was aborted"])(
+    "carries a ready message for a poll, after %s: the message goes back to the head",
     async (how) => {
       const { proxy, line, name } = await connectedClient();
       const queue = line.getBlockingQueue<string>(name, { codec: "string" });
@@ -161,7 +161,7 @@ describe("a reply that comes too late", () => {
       const abort = new AbortController();
       const rejected = failure(queue.poll(0, { signal: abort.signal }));
       await eventually(async () => (await redis.llen(name)) === 1);
-      if (how === "it is aborted") abort.abort(new Error("no more"));
+      if (how === "it was aborted") abort.abort(new Error("no more"));
       await rejected;
       expect(await redis.lrange(name, "0", "-1")).toEqual(["b"]);
       await eventually(async () => (await redis.llen(name)) === 2);
@@ -169,7 +169,7 @@ describe("a reply that comes too late", () => {
     },
   );
 
-  test("brings a delayed message to a poll: it is kept in the quarantine, and reported", async () => {
+  test("carries a delayed message for a poll: the message goes to the quarantine, and is reported", async () => {
     const { proxy, line, name } = await connectedClient();
     const queue = line.getDelayedQueue<string>(name);
     const redis = newRedis();

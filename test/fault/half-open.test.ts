@@ -10,11 +10,11 @@ import { missing, repeated } from "../helpers/ledger.ts";
 import { upTo } from "../helpers/numbers.ts";
 
 /*
- * Connections that end, and connections that die without a word: the socket stays open, and nothing
- * comes any more in either direction.
+ * Connections that end, and connections that die silently: the socket stays open, but nothing
+ * passes in either direction.
  */
 
-/** Resolves when somebody listens to the queue's channel, or nobody. */
+/** Resolves when the queue's channel has `count` subscribers. */
 async function subscriberCount(name: string, count: number, url = redisUrl()): Promise<void> {
   const redis = newRedis(url);
   const channel = `redisson_delay_queue_channel:{${name}}`;
@@ -34,7 +34,7 @@ async function consumeThroughProxy() {
   const handle = (message: string) => received.push(message);
   line.getBlockingQueue<string>(name).subscribe(handle, { concurrency: 10 });
   const queue = producer.getDelayedQueue<string>(name);
-  // Everybody is at work.
+  // All connections are in use.
   await queue.offer("first", 0);
   await eventually(() => received.includes("first"));
   return { name, proxy, roles, line, producer, queue, received };
@@ -64,7 +64,7 @@ test("CLIENT KILL TYPE pubsub: the transfer resumes within a second", async () =
 
   for (const n of upTo(10)) {
     expect(await newRedis(server.url).call("CLIENT", "KILL", "TYPE", "pubsub")).toBe(1);
-    // Nobody hears of this one.
+    // No subscriber hears of this one.
     await queue.offer(n, 50);
     expect(await timeTo(() => received.includes(n))).toBeLessThan(8_000);
     await subscriberCount(name, 1, server.url);
@@ -141,7 +141,7 @@ test("a consumer whose blocking connection went silent recovers", async () => {
   for (const message of sent) await queue.offer(message, 0);
   await eventually(() => missing(sent, received).length <= 1);
   // Redis gave one message to the dead connection, since it cannot know. Consumption is at most once.
-  // It is one and no more: the connection blocks for one message at a time.
+  // It loses no more than one: the connection blocks for one message at a time.
   await eventually(() => received.includes("49"));
   expect(repeated(received)).toEqual([]);
 });
@@ -186,7 +186,7 @@ test("a background connection that went silent is noticed: messages still move",
 
   await queue.offer("stuck", 0);
   expect(await timeTo(() => received.includes("stuck"))).toBeLessThan(25_000);
-  // A move whose answer does not come is reported.
+  // A transfer without a reply is reported.
   expect(line.errors.map(({ code }) => code)).toContain("REDIS");
 });
 
@@ -194,13 +194,13 @@ test("a take is aborted while the background connection is silent: nothing is lo
   const name = uniqueName();
   const proxy = await startProxy(redisUrl());
   const roles = new Roles(proxy);
-  // What arrives while it is silent may have to be given back twice, and that is told.
+  // A message that arrives in the silence may be given back twice, which is reported.
   const line = newLineThatMayFail({ redis: proxy.url });
   const queue = line.getBlockingQueue<string>(name, { transfer: false });
   const controller = new AbortController();
   const take = queue.take({ signal: controller.signal });
   await eventually(() => roles.all("blocking").length === 1);
-  // CLIENT UNBLOCK and the give-back travel on this one.
+  // CLIENT UNBLOCK and the give-back use this connection.
   await eventually(() => roles.all("background").length === 1);
   roles.only("background").swallow();
   controller.abort();
@@ -214,12 +214,12 @@ test("a take is aborted while the background connection is silent: nothing is lo
 
 test("connections that went silent before they were ready are given up", async () => {
   const { proxy, queue, received } = await consumeThroughProxy();
-  // Everything is cut, and while the clients introduce themselves anew nobody answers.
+  // All connections are cut, and the handshakes of the new ones get no reply.
   proxy.swallow();
   proxy.cut();
   const before = proxy.acceptedCount;
   await eventually(() => proxy.acceptedCount >= before + 3);
-  // What was lost stays lost, and these sockets stay open.
+  // Lost replies stay lost, and these sockets stay open.
   for (const connection of proxy.connections) connection.swallow();
   proxy.forward();
 

@@ -7,8 +7,8 @@ import { newRedis, uniqueName } from "../helpers/redis.ts";
 import { upTo } from "../helpers/numbers.ts";
 
 /*
- * A client in trouble says so once, and once that it is over: who reads its log shall read what is wrong,
- * not how often it was tried.
+ * A client in trouble reports it once, and once that it is over: its log should show what is wrong,
+ * not how many attempts failed.
  */
 
 /** Three queues with every kind of background work: transfers, takes, subscriptions, a loop. */
@@ -30,7 +30,7 @@ async function busyLine(url: string) {
   return { line, names, received, offerToAll };
 }
 
-/** Resolves when Redis has refused so many commands more, because of a key's type. */
+/** Resolves when Redis has refused `count` more commands because of a key's type. */
 async function refusedAgain(redis: ReturnType<typeof newRedis>, count: number): Promise<void> {
   const refused = async () => {
     const stats = await redis.info("errorstats");
@@ -42,7 +42,7 @@ async function refusedAgain(redis: ReturnType<typeof newRedis>, count: number): 
 
 const messagesOf = ({ errors }: TestLine) => errors.map(({ message }) => message);
 
-test("a Redis that is gone and comes back: 1 error and 1 recovered, with 3 queues", async () => {
+test("a Redis that goes away and comes back: 1 error and 1 recovered, with 3 queues", async () => {
   const server = await startOwnServer();
   const { line, received, offerToAll } = await busyLine(server.url);
   await server.kill();
@@ -62,7 +62,7 @@ test("a Redis that is gone and comes back: 1 error and 1 recovered, with 3 queue
   expect(line.recoveries).toEqual([{ error: line.errors[0], duration: expect.any(Number) }]);
   expect(line.recoveries[0]?.duration).toBeGreaterThan(3_500);
 
-  // The next outage is another one.
+  // The next outage is reported again.
   await server.kill();
   await eventually(() => line.errors.length === 2);
   await server.restart();
@@ -70,7 +70,7 @@ test("a Redis that is gone and comes back: 1 error and 1 recovered, with 3 queue
   expect(line.errors).toHaveLength(2);
 });
 
-test("a Redis that was never there: 1 error, and 1 recovered when it comes", async () => {
+test("a Redis that is not there at first: 1 error, and 1 recovered when it comes", async () => {
   const server = await startOwnServer();
   await server.kill();
   const line = newLineThatMayFail({ redis: server.url });
@@ -89,12 +89,12 @@ test("a Redis that was never there: 1 error, and 1 recovered when it comes", asy
   expect(line.recoveries).toHaveLength(1);
 });
 
-test("what Redis refuses: 1 error for each queue, and 1 recovered when it is mended", async () => {
+test("a refusal: 1 error for each queue, and 1 recovered when the cause is gone", async () => {
   const server = await startOwnServer();
   const redis = newRedis(server.url);
   const { line, names, received } = await busyLine(server.url);
   const [broken = "", other = ""] = names;
-  // A loop's take is awaited: it throws there. A handler's is not.
+  // The take of a loop is awaited, and throws there. The take of a subscription is not.
   await redis.del(broken, other);
   const keys = [broken, other].map((name) => `redisson_delay_queue_timeout:{${name}}`);
   for (const key of keys) await redis.set(key, "no ZSET");
@@ -115,7 +115,7 @@ test("what Redis refuses: 1 error for each queue, and 1 recovered when it is men
   expect(received).toHaveLength(3);
 });
 
-test("handlers whose takes are refused: 1 error, and 1 recovered though no message comes", async () => {
+test("refused takes of a subscription: 1 error, and 1 recovered even if no message comes", async () => {
   const server = await startOwnServer();
   const redis = newRedis(server.url);
   const line = newLineThatMayFail({ redis: server.url, transfer: false });
@@ -129,7 +129,7 @@ test("handlers whose takes are refused: 1 error, and 1 recovered though no messa
   expect(line.errors).toMatchObject([{ code: "REDIS", reply: "WRONGTYPE" }]);
 });
 
-test("a connection that is cut leaves a trace, though the next one is there at once", async () => {
+test("a connection that is cut is reported, even if the next one is there at once", async () => {
   const server = await startOwnServer();
   const redis = newRedis(server.url);
   const { line, names, received, offerToAll } = await busyLine(server.url);
@@ -143,7 +143,7 @@ test("a connection that is cut leaves a trace, though the next one is there at o
   await eventually(() => received.length === 6);
 });
 
-test("a pause that cannot be asked about: reported once, and once that it is over", async () => {
+test("a refusal to ask about the pause: 1 error, and 1 recovered", async () => {
   const server = await startOwnServer();
   const admin = newRedis(server.url);
   const rights = ["on", ">secret", "~*", "&*", "+@all"];
@@ -168,7 +168,7 @@ test("a pause that cannot be asked about: reported once, and once that it is ove
   await eventually(() => recovered === 1);
 });
 
-test("what is refused and not tried any more is over: a watch that is switched off, handlers that are closed", async () => {
+test("a refusal of what is not tried any more is over: a watch that is switched off, a closed subscription", async () => {
   const server = await startOwnServer();
   const admin = newRedis(server.url);
   await admin.acl("SETUSER", "some", "on", ">secret", "~*", "&*", "+@all", "-blmove");

@@ -24,9 +24,9 @@ export interface MakePlainReply {
 /**
  * Takes one step of making a reliable queue plain.
  *
- * First, up to `limit` retries become delayed messages and keep their deadlines. Once no retry is left, the messages in
- * the stream go to the LIST and the stream is dropped. That has to be one step, or a process that watches the LIST would
- * move them back: it happens only if the stream has no more than `limit` entries.
+ * First, up to `limit` retries become delayed messages and keep their deadlines. Once no retry is left, the messages
+ * in the stream go to the LIST and the stream is dropped. That has to be one step, or a process that watches the LIST
+ * would move them back: it happens only if the stream has no more than `limit` entries.
  *
  * Nothing happens while a consumer is alive: Redis has seen it within the visibility timeout in its name. `timeout`
  * applies to names without one.

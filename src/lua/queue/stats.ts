@@ -4,72 +4,75 @@ import { asDeadline, replied } from "../fragments/message/replied.ts";
 import { asFlag, asNumber, asRow, orNothing } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
-/** Numbers that are for users as Redis tells them. */
+/** The numbers of a queue that users see as Redis replies them. */
 export interface QueueCounts {
-  /** Messages that wait for their deadline, or are due and not moved yet. */
+  /** Messages that wait for their deadline, or are due but not moved yet. */
   readonly delayed: number;
-  /** Messages and retries that are due, and not moved yet. */
+  /** Messages and retries that are due but not moved yet. */
   readonly overdue: number;
   /**
-   * Messages that can be taken: in the LIST, or in the stream and in nobody's hands. Several groups count each their own, and
-   * then it is approximate: retries that are ready for one group count for the others, too; and of a group that is 100
-   * messages or more behind, what it has finished and others have not, where Redis does not tell how far it is behind (before 7.0, and
-   * while messages are gone that it has not come to).
+   * Messages that can be taken: in the LIST, or in the stream and not in flight. With several groups, each group's
+   * messages count.
+   *
+   * With several groups the number is approximate. A retry that is ready for one group counts for every group. Where
+   * Redis does not report a group's lag (before 7.0, and while entries that it has not read yet are deleted), a group
+   * with 100 or more unread entries also counts messages that it has finished and other groups have not.
    */
   readonly ready: number;
-  /** Messages of a reliable queue that are in the hands of consumers, of all groups. */
+  /** Messages of a reliable queue that consumers of any group hold. */
   readonly inFlight: number;
   /** Messages of a reliable queue that wait for their next attempt. */
   readonly retries: number;
   /** Dead letters of a reliable queue. */
   readonly dead: number;
-  /** What nobody could read. */
+  /** Payloads and messages in the quarantine. */
   readonly quarantined: number;
   /** The earliest deadline of a message or retry (epoch ms), which may be past; undefined if there is none. */
   readonly nextDeadline: number | undefined;
   /**
-   * For how many milliseconds the oldest ready message has been ready; undefined if none is, and of a plain queue, whose
-   * ready LIST holds payloads and no times.
+   * For how many milliseconds the oldest ready message has been ready. Undefined if none is ready, and for a plain
+   * queue, whose ready LIST holds no times.
    */
   readonly oldestReadyAge: number | undefined;
   /**
-   * How many messages have become ready in the stream of a reliable queue since it was made, each retry counted again. It only
-   * grows, until the stream is dropped; two looks tell the throughput. Undefined of a plain queue, which counts nothing;
-   * while there are messages that no group has begun to read; now and then with several groups; before Redis 7.0; and of a queue in partitions as
-   * long as one that has a stream does not tell.
+   * How many messages have become ready in a reliable queue since its stream was made; each retry counts again. It
+   * grows until the stream is dropped: the difference between two calls is the throughput.
+   *
+   * Undefined for a plain queue; before Redis 7.0; while there are messages that no group has begun to read;
+   * occasionally with several groups; and for a queue in partitions while it is undefined for any reliable partition.
    */
   readonly readied: number | undefined;
   /**
-   * How many of them have left the stream: acknowledged by every group, dead, or waiting for a retry. Otherwise as
-   * `readied`.
+   * How many of the messages in `readied` have left the stream: acknowledged by every group, dead, or waiting for a
+   * retry. Undefined when `readied` is.
    */
   readonly finished: number | undefined;
 }
 
-/** What the script replies. */
 export interface StatsReply extends QueueCounts {
   /** The server's clock (epoch ms). */
   readonly serverTime: number;
   readonly isReliable: boolean;
   readonly isPaused: boolean;
-  /** 0 of a plain queue. */
+  /** 0 for a plain queue. */
   readonly consumers: number;
-  /** -1 if Redis does not tell. */
+  /** -1 if Redis refuses to say. */
   readonly listeners: number;
 }
 
 /**
- * What is in a queue, in one step. O(log N), and O(1) for each consumer group; it reads no message but the oldest that
- * is ready, of which Redis has to send the fields along; and a page of 100 for each of several groups of which Redis does not tell how
- * far it is behind.
+ * Counts what is in a queue, in one step. O(log N), and O(1) for each consumer group. It reads the oldest ready message
+ * (XRANGE cannot leave out its fields) and, for each of several groups without a lag, a page of 100 messages.
  *
- * What is ready in a stream: an entry that one group has finished is deleted, so it is what is not in flight. With
- * several groups it is what each of them has not read yet, if Redis tells: it does not before 7.0, nor while an entry is gone
- * that the group has not come to. Then a page is read; a group that is farther behind counts what is not in flight for it,
- * with what it has finished and others have not. What Redis tells has what is for other groups alone in it.
+ * How many messages of a stream are ready: with one group, all entries that are not in flight, since an entry that the
+ * group has finished is deleted. With several groups, each group's `lag`, which includes entries that are for other
+ * groups alone. Redis reports no lag before 7.0, and while an entry that the group has not read yet is deleted. Then a
+ * page of its unread entries is counted. If a page is not enough, all entries that are not in flight for the group
+ * count, among them those that it has finished and other groups have not.
  *
- * What was ever added to it is what a group has read and what it has not. `XINFO STREAM` tells it, too, but sends two entries
- * along, so only an empty stream is asked. Redis counts what a group reads from its first read on (7.0).
+ * How many entries were ever added: those that a group has read, plus those that it has not. Redis counts the former
+ * from the group's first read on (7.0). `XINFO STREAM` replies with the number, but also with two whole entries, so it
+ * is asked only about an empty stream.
  */
 export const stats = defineScript({
   name: "stats",

@@ -1,8 +1,8 @@
 import { checkDuration, checkOptions } from "../checks.ts";
 
 /**
- * What hands messages of a queue to the user's code: the handlers of a subscription, or a loop. Messages
- * in such hands have left Redis, so closing waits for them.
+ * Passes messages of a queue to the user's code: a subscription with its handlers, or a `for await` loop. Closing waits
+ * for that code, since a plain queue's messages have left Redis.
  */
 export interface Consumer {
   /** How many handlers, or bodies of a loop, run now. */
@@ -16,11 +16,11 @@ export interface Consumer {
 /** Options of `close`. */
 export interface CloseOptions {
   /**
-   * How long running handlers, and bodies of `for await` loops, are waited for, in milliseconds.
+   * How long to wait for running handlers and bodies of `for await` loops, in milliseconds.
    *
-   * Those that still run are then left alone, and an `error` event ({@link LeftRunningError}) says how
-   * many. What they have in hand of a reliable queue goes back, and counts. After the client's `close()` their calls
-   * meet a `ClosedError`. Defaults to no limit.
+   * Those that still run after that are left alone, and an `error` event ({@link LeftRunningError}) says how many.
+   * Their messages of a reliable queue are given back, and the delivery counts. After the client's `close()`, their
+   * calls reject with a `ClosedError`. Defaults to no limit.
    */
   readonly timeout?: number;
 }

@@ -2,31 +2,32 @@ import { HandlerError, type DelaylineError } from "../../errors.ts";
 import type { Counters } from "../../observe/counters.ts";
 import { handlings, tracedQuietly, type HandleEvent } from "../../observe/events.ts";
 
-/** What a handler is told besides its payload. */
+/** What a handler receives beside its payload. */
 export interface HandlerContext {
   /**
-   * Aborted when the subscription or the client begins to close, which then waits for the handler. For
-   * work that can be cut short: what the handler has in hand has left Redis. In a queue that is consumed exclusively also
-   * when this process loses the partition: another one may handle messages of the same key now.
+   * Aborted when the subscription or the client begins to close, for work that can be cut short: closing waits for the
+   * handler, whose message has left Redis. In a queue that is consumed exclusively, also aborted when this process
+   * loses the partition: another process may then handle messages with the same key.
    */
   readonly signal: AbortSignal;
   /**
-   * Of a queue that is consumed exclusively: the fence of the partition that the message is from. It grows each time
-   * another process takes the partition. Give it to whatever you write to, which can then refuse a process that was
-   * paused and does not know yet that it has lost the partition. Otherwise undefined.
+   * In a queue that is consumed exclusively, the fence of the message's partition; otherwise undefined.
+   *
+   * It grows each time another process takes the partition. Pass it to the systems that the handler writes to: they can
+   * then refuse a process that was paused and does not know yet that it has lost the partition.
    */
   readonly fence?: number | undefined;
 }
 
-/** Called with each payload; the next follows when it has returned and its promise is settled. */
+/** Called with each payload. The next call follows once it has returned and its promise is settled. */
 export type Handler<T> = (payload: T, context: HandlerContext) => unknown;
 
-/** Called with what a handler threw, and with the payload that it was given. */
+/** Called with what a handler threw, and with the handler's payload. */
 export type OnHandlerError<T> = (error: unknown, payload: T) => unknown;
 
 /**
- * Runs a handler, `work`, and tells who listens; resolves or rejects as it does. Callers ask `handlings.hasSubscribers`
- * first, and count themselves: each closure and each promise more is felt where nobody listens.
+ * Runs a handler (`work`) and publishes its start and end; resolves or rejects as it does. Callers check
+ * `handlings.hasSubscribers` first: without subscribers, even one more closure and promise would be noticeable.
  */
 export function toldHandling(
   work: () => unknown,
@@ -37,14 +38,14 @@ export function toldHandling(
 }
 
 /**
- * Whether a handler was cut short as its subscription closed: it threw the reason of that abort, or what the platform throws for it,
- * an error with that cause.
+ * Whether a handler was cut short when its subscription closed: it threw the reason of the abort, or an error with that
+ * cause, as Node's own functions do.
  */
 export function isCutShortBy({ aborted, reason }: AbortSignal, error: unknown): boolean {
   return aborted && (error === reason || (error instanceof Error && error.cause === reason));
 }
 
-/** Tells of a handler's failure: `onError`, or else an `error` event. Never rejects. */
+/** Passes a handler's failure to `onError`, or else to an `error` event. Never rejects. */
 export async function tellFailure<T>(
   error: unknown,
   payload: T,

@@ -4,9 +4,8 @@ import type { Consumer } from "./consumer.ts";
 /**
  * One `for await` loop over the messages of a queue, from its first message until it is left.
  *
- * A generator knows nothing of the body of its loop, but the body is what runs between one message and
- * the next call. Whoever breaks, returns or throws tells it too. It is not told of an iterator that is
- * dropped by hand.
+ * A generator does not see the body of its loop, but the body runs from each `yield` until the next call. `break`,
+ * `return` and `throw` end the generator too. It does not notice when an iterator that was called by hand is dropped.
  */
 export class Iteration<T> implements Consumer {
   readonly ended: Promise<void>;

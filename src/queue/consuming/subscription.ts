@@ -15,21 +15,21 @@ type Take<Item> = (wait: {
 export interface Handling<Item> {
   /** The queue's name. */
   readonly queue: string;
-  /** Takes one item of work, or none if none came within `timeout` milliseconds. */
+  /** Takes items of work: one, or none if none came within `timeout` milliseconds. */
   readonly take: Take<Item>;
   /**
-   * Begins and ends the loops, instead of `concurrency` equal ones that take by {@link Handling.take}. A loop resolves
-   * when its take has rejected with a `ClosedError`, or `stopping` was aborted and its handler has finished.
+   * Starts and ends the loops. Without it there are `concurrency` loops, which use {@link Handling.take}. A loop
+   * resolves when its take has rejected with a `ClosedError`, or `stopping` is aborted and its handler has finished.
    */
   readonly run?: (
     loop: (take: Take<Item>) => Promise<void>,
     stopping: AbortSignal,
   ) => Promise<unknown>;
-  /** How the takes get on. */
+  /** Receives the outcomes of the takes. */
   readonly takes: Work;
   /** Calls the user's handler. `closing` is aborted when the subscription begins to close. Never rejects. */
   handle(this: void, item: Item, closing: AbortSignal): Promise<void>;
-  /** Lets go of what is in the hands of handlers that nobody waits for any more. */
+  /** Gives up the messages of handlers that `close` no longer waits for. */
   readonly abandon?: () => void;
   /** How many handlers may run at once. */
   readonly concurrency: number;
@@ -37,8 +37,8 @@ export interface Handling<Item> {
 }
 
 /**
- * Handlers at work on a queue: as many loops as handlers may run at once, each taking a message,
- * handling it, and taking the next.
+ * The handlers of a queue at work: one loop for each handler that may run at once. A loop takes a message, handles it,
+ * and takes the next.
  */
 export class Subscription implements Consumer, AsyncDisposable {
   readonly #queue: string;
@@ -46,13 +46,13 @@ export class Subscription implements Consumer, AsyncDisposable {
   readonly #abandon: () => void;
   readonly #stopping = new AbortController();
   #running = 0;
-  /** Resolves when it has been closed and no handler runs any more. */
+  /** Resolves when it is closed and no handler runs any more. */
   readonly ended: Promise<unknown>;
 
   /** @internal Use `subscribe` of a queue. */
   constructor(handling: Handling<any>) {
     this.#queue = handling.queue;
-    // Each handler that runs may listen; Node takes more than ten listeners for a leak.
+    // Each running handler may listen. Node would warn of a leak from the eleventh listener on.
     setMaxListeners(0, this.#stopping.signal);
     this.#report = handling.report;
     this.#abandon = handling.abandon ?? (() => {});
@@ -63,22 +63,21 @@ export class Subscription implements Consumer, AsyncDisposable {
     void this.ended.then(() => handling.takes.ended());
   }
 
-  /** How many handlers run now; one whose `onError` runs counts. */
+  /** How many handlers run now, including those whose `onError` runs. */
   get running(): number {
     return this.#running;
   }
 
-  /** @internal Stops taking, and tells the handlers, but does not wait for them. */
+  /** @internal Stops taking and aborts the handlers' signal, but does not wait for the handlers. */
   stop(): void {
     this.#stopping.abort();
   }
 
   /**
-   * Stops taking, aborts the handlers' signal, and resolves when they have finished, or at the end of
-   * `timeout`. No message is lost. May be called twice; must not be awaited by a handler, which would
-   * wait for itself.
+   * Stops taking, aborts the handlers' signal, and resolves when the handlers have finished, or after `timeout`. No
+   * message is lost. It may be called twice. A handler must not await it: it would wait for itself.
    *
-   * @throws {TypeError | RangeError} if an option is not legal; nothing was stopped.
+   * @throws {TypeError | RangeError} if an option is not legal. Nothing is stopped then.
    */
   async close(options: CloseOptions = {}): Promise<void> {
     checkCloseOptions(options);
@@ -115,8 +114,8 @@ export class Subscription implements Consumer, AsyncDisposable {
       } catch (error) {
         if (signal.aborted || error instanceof ClosedError) return;
         if (error instanceof RedisError) {
-          // Refused (WRONGTYPE, NOPERM): somebody has to mend it first. The next wait is a short one, so
-          // that its end tells soon that this was done, though no message comes.
+          // Refused (WRONGTYPE, NOPERM), until somebody corrects the cause. The next wait is short: its end shows soon
+          // that Redis no longer refuses, even if no message comes.
           handling.takes.failed(error);
           timeout = SHORT;
           await pause.wait();
@@ -128,5 +127,5 @@ export class Subscription implements Consumer, AsyncDisposable {
   }
 }
 
-/** Milliseconds that a take waits while it is not known whether Redis refuses it. */
+/** Milliseconds that a take waits after one that Redis refused. */
 const SHORT = 1000;

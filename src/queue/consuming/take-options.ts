@@ -3,29 +3,29 @@ import type { OnHandlerError } from "./handler.ts";
 
 /** Options of `take`. */
 export interface TakeOptions {
-  /** Ends the wait; the promise then rejects with the signal's reason. No message is lost. */
+  /** Ends the wait: the promise rejects with the signal's reason. No message is lost. */
   readonly signal?: AbortSignal;
 }
 
 /** Options of `takeMany`. */
 export interface TakeManyOptions extends TakeOptions {
-  /** How many messages at most, 1 to 10,000. */
+  /** The largest number of messages to take, 1 to 10,000. */
   readonly max: number;
-  /** How long to wait for the first, in milliseconds; 0: not at all. Defaults to no limit. */
+  /** How long to wait for the first message, in milliseconds; 0 does not wait. Defaults to no limit. */
   readonly timeout?: number;
 }
 
 /** Options of `subscribe`. */
 export interface SubscribeOptions<T = unknown> {
-  /** How many handlers may run at once. Each may hold one message. Defaults to 1. */
+  /** How many handlers may run at once. Each holds one message. Defaults to 1. */
   readonly concurrency?: number;
   /**
-   * Called when a handler has thrown or rejected, with what it threw and its payload: the message has
-   * left Redis, and this is the last chance to keep it, or to offer it again.
+   * Called with what a handler threw and with its payload. The message has left Redis: this is the last chance to keep
+   * it, or to offer it again.
    *
-   * It may be async, and is part of its handler's turn: the next message follows when it has finished,
-   * and `close()` waits for it. What it throws itself is reported by an `error` event. Defaults to
-   * reporting each failure by an `error` event, without the payload.
+   * It may be async, and counts as part of the handler: the next message follows when it has finished, and `close()`
+   * waits for it. What it throws itself is reported by an `error` event. Defaults to reporting each failure by an
+   * `error` event, without the payload.
    */
   readonly onError?: OnHandlerError<T>;
 }
@@ -41,7 +41,7 @@ export function checkTakeMany(options: TakeManyOptions): TakeManyOptions {
 }
 
 /**
- * Options of `subscribe`, complete.
+ * Checks the options of `subscribe` and adds the defaults.
  *
  * @throws {TypeError | RangeError} naming the option, the rule and the value, if one is not legal.
  */
@@ -58,7 +58,7 @@ export function checkSubscribe<T>(
 /**
  * Checks the options of a subscription that consumes exclusively.
  *
- * @throws {TypeError} if they name a concurrency: there is one handler for each partition that is held.
+ * @throws {TypeError} if they set a concurrency: there is one handler for each partition that the process holds.
  */
 export function checkExclusiveSubscribe(
   queue: string,
@@ -70,5 +70,5 @@ export function checkExclusiveSubscribe(
   );
 }
 
-/** The most that one call takes: what a single pop may cost Redis. */
+/** The largest number of messages that one call takes, which limits what a single pop costs Redis. */
 export const MAX_AT_ONCE = 10_000;

@@ -2,43 +2,42 @@ import { setMaxListeners } from "node:events";
 import { ClosedError, RedisError } from "../../errors.ts";
 import { DeadlineTimer } from "../../time/deadline-timer.ts";
 
-/** What ends a wait, apart from a message. */
+/** What ends a wait other than a message. */
 export interface WaitOptions {
   readonly signal?: AbortSignal | undefined;
   /** Milliseconds; Infinity waits for ever. */
   readonly timeout: number;
 }
 
-/** Who takes messages for those who wait. */
+/** The owner of {@link Waiters}, which takes messages for them. */
 export interface WaitersOwner {
-  /** Whether Redis can be asked at present. */
+  /** Whether Redis can be asked now. */
   readonly isConnected: () => boolean;
-  /** Is called when somebody has started to wait, or has left without a message. */
+  /** Called when a waiter has come, or has left without a message. */
   readonly onChange: () => void;
 }
 
 interface Waiter<Message> {
-  /** How many messages it takes at most. */
+  /** The largest number of messages that it takes. */
   readonly max: number;
   readonly resolve: (messages: readonly Message[]) => void;
   readonly reject: (error: unknown) => void;
 }
 
 /**
- * The calls of one process that wait for messages of a queue. They are served first come, first
- * served, and each gets all its messages at once.
+ * The calls of one process that wait for messages of a queue. They are served in the order in which they came. Each
+ * gets all its messages at once.
  *
- * A waiter is in one of three places:
+ * A waiter is in one of three states:
  *
  * - *waiting*: its time is not over.
- * - *expired*: its time is over, but a reply may be under way, and nobody else waited for it. If the
- *   reply brings a message, this waiter gets it. Otherwise the message would have to go back, and
- *   whoever asks next might be given a later one first. If the reply brings none, or there was none to
- *   come, the waiter gets none.
- * - *unserved*: its time was over before there was a connection. It gets one pop as soon as there is.
+ * - *expired*: its time is over, but a reply may be under way, and no other waiter was waiting for it. If the reply
+ *   carries a message, this waiter gets it. Otherwise the message would have to go back, and the next caller might get
+ *   a later message first. If the reply carries no message, or no reply is under way, the waiter gets none.
+ * - *unserved*: its time was over before there was a connection. It gets one pop as soon as there is a connection.
  *
- * Expired and unserved waiters stay for a second at most. An unserved one then rejects: that Redis
- * has no message would be a guess.
+ * Expired and unserved waiters stay for a second at most. An unserved one then rejects, since whether Redis has a
+ * message is not known.
  */
 export class Waiters<Message> {
   readonly #queue: string;
@@ -48,17 +47,17 @@ export class Waiters<Message> {
   readonly #unserved = new Set<Waiter<Message>>();
   #isClosed = false;
 
-  /** `queue` is what errors call it. */
+  /** `queue` names the queue in errors, such as `queue "orders"`. */
   constructor(queue: string, owner: WaitersOwner) {
     this.#queue = queue;
     this.#owner = owner;
   }
 
   /**
-   * Waits for messages, `max` at most; resolves as soon as there is one. At the end of `timeout`, or
-   * up to a second later if a reply is under way, resolves to none.
+   * Waits for up to `max` messages; resolves as soon as there is one. Resolves to none after `timeout`, or up to a
+   * second later if a reply is under way.
    *
-   * @throws {ClosedError} if the waiters are closed, before or meanwhile.
+   * @throws {ClosedError} if the waiters are closed before or during the wait.
    * @throws {RedisError} if Redis could not be asked before the time was over.
    * @throws the signal's reason, if it is aborted.
    */
@@ -66,7 +65,7 @@ export class Waiters<Message> {
     return new Promise((resolve, reject) => {
       if (this.#isClosed) throw new ClosedError("the client");
       signal?.throwIfAborted();
-      // Many may wait with one signal; Node takes more than ten listeners for a leak.
+      // Many calls may share a signal. Node would warn of a leak from the eleventh listener on.
       if (signal !== undefined) setMaxListeners(0, signal);
       const expiry = new DeadlineTimer(() => this.#expire(waiter));
       const onAbort = () => this.#leave(waiter, signal?.reason);
@@ -94,7 +93,7 @@ export class Waiters<Message> {
     });
   }
 
-  /** Whether anybody is waiting or unserved. For an expired waiter nothing more is asked. */
+  /** Whether any waiter is waiting or unserved. For an expired waiter, Redis is not asked again. */
   get areThere(): boolean {
     return this.#waiting.size + this.#unserved.size > 0;
   }
@@ -109,7 +108,7 @@ export class Waiters<Message> {
     return this.#unserved.size;
   }
 
-  /** How many messages each of those who are waiting takes at most, in the order in which they came. */
+  /** The `max` of each waiter that is waiting, in the order in which they came. */
   get wanted(): number[] {
     return Array.from(this.#waiting, ({ max }) => max);
   }
@@ -119,8 +118,8 @@ export class Waiters<Message> {
   }
 
   /**
-   * Makes the unserved waiters expired ones: a pop is about to be sent for them. Returns how many
-   * messages they take at most.
+   * Makes the unserved waiters expired: a pop is about to be sent for them. Returns how many messages they take at
+   * most.
    */
   expireUnserved(): number {
     let wanted = 0;
@@ -132,10 +131,10 @@ export class Waiters<Message> {
     return wanted;
   }
 
-  /** Gives messages while another reply is under way. Returns those that nobody takes. */
+  /** Gives messages to the waiters, while another reply is under way. Returns the messages that no waiter takes. */
   give(messages: readonly Message[]): readonly Message[] {
     let given = 0;
-    // The expired first: they get nothing after this, and the others do.
+    // The expired ones first: they will leave without a message, while the others stay.
     for (const waiter of [...this.#expired, ...this.#waiting]) {
       if (given === messages.length) break;
       this.#expired.delete(waiter);
@@ -148,8 +147,8 @@ export class Waiters<Message> {
   }
 
   /**
-   * Gives messages when no other reply is under way, and dismisses the expired waiters who get none.
-   * Returns the messages that nobody takes.
+   * Gives messages to the waiters, when no other reply is under way, and dismisses the expired waiters that get none.
+   * Returns the messages that no waiter takes.
    */
   giveLast(messages: readonly Message[]): readonly Message[] {
     const left = this.give(messages);
@@ -157,19 +156,19 @@ export class Waiters<Message> {
     return left;
   }
 
-  /** No reply is under way any more: the expired waiters get no message. */
+  /** Resolves the expired waiters to no message: no reply is under way any more. */
   dismissExpired(): void {
     for (const waiter of this.#expired) waiter.resolve([]);
     this.#expired.clear();
   }
 
-  /** Rejects for those who are unserved. */
+  /** Rejects the unserved waiters. */
   failUnserved(error: unknown): void {
     for (const waiter of this.#unserved) waiter.reject(error);
     this.#unserved.clear();
   }
 
-  /** Rejects for everybody. */
+  /** Rejects all waiters. */
   failAll(error: unknown): void {
     this.failUnserved(error);
     for (const waiters of [this.#expired, this.#waiting]) {
@@ -178,7 +177,7 @@ export class Waiters<Message> {
     }
   }
 
-  /** Rejects for everybody, and for whoever comes later, with a {@link ClosedError}. */
+  /** Rejects all waiters, and later ones, with a {@link ClosedError}. */
   close(): void {
     this.#isClosed = true;
     this.failAll(new ClosedError("the client"));
@@ -203,7 +202,7 @@ export class Waiters<Message> {
     this.#owner.onChange();
   }
 
-  /** The last reply did not come. */
+  /** Removes a waiter whose last reply did not come. */
   #dismiss(waiter: Waiter<Message>): void {
     if (this.#expired.delete(waiter)) waiter.resolve([]);
     if (!this.#unserved.delete(waiter)) return;
@@ -212,5 +211,5 @@ export class Waiters<Message> {
   }
 }
 
-/** Milliseconds that a reply may take after a wait is over. */
+/** Milliseconds that a reply may take after the wait is over. */
 const LAST_REPLY = 1000;

@@ -1,19 +1,18 @@
-/** Every message belongs to one of so many buckets. They are there for queues in partitions; nothing reads them yet. */
+/** The number of buckets. Every message belongs to one bucket, which determines its partition. */
 export const BUCKET_COUNT = 1024;
 
 /**
- * The bucket of all messages with this key: the last 10 bits of its hash. It can never change: processes
- * of all versions and languages must agree on it.
+ * The bucket of all messages with this partition key or business key: the last 10 bits of its hash. This must never
+ * change: processes of all versions and languages have to agree on it.
  */
 export function bucketOfKey(key: string): number {
   return hashOf(key) & (BUCKET_COUNT - 1);
 }
 
 /**
- * A hash of 32 bits, not negative. It can never change, as little as the buckets.
+ * Returns a hash of 32 bits, not negative. It must never change, because the buckets depend on it.
  *
- * It is FNV-1a of 32 bits over the text's UTF-8, and over that {@link mix}, since the low bits of FNV-1a
- * alone are not evenly spread.
+ * It is {@link mix} of the 32-bit FNV-1a of the text's UTF-8: the low bits of FNV-1a alone are not evenly distributed.
  */
 export function hashOf(text: string): number {
   let hash = 0x811c9dc5;
@@ -21,7 +20,7 @@ export function hashOf(text: string): number {
   return mix(hash);
 }
 
-/** The finaliser of MurmurHash3 of 32 bits: each bit of the number changes about half of the result's. */
+/** The finaliser of the 32-bit MurmurHash3: each input bit flips about half of the output bits. */
 export function mix(bits: number): number {
   let hash = Math.imul(bits ^ (bits >>> 16), 0x85ebca6b);
   hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);

@@ -1,13 +1,13 @@
 import { hasPlainPrototype } from "../../codecs/plain-data.ts";
 
-/** What a message carries besides its payload, by name, such as a `traceparent`. */
+/** Data that a message carries beside its payload, such as a `traceparent`. */
 export type MessageHeaders = Readonly<Record<string, string>>;
 
 /**
- * Checks the headers of an offer, and returns a copy: the caller may change its own before they are sent.
- * Undefined if there are none.
+ * Checks the headers of an offer and copies them, since the caller may change its object before they are sent. Returns
+ * undefined if there are none.
  *
- * @throws {TypeError | RangeError} naming the header, the rule and the value. What a header says is in no error.
+ * @throws {TypeError | RangeError} naming the header and the rule, but never the header's value.
  */
 export function checkedHeaders(value: unknown): MessageHeaders | undefined {
   if (value === undefined) return undefined;
@@ -17,20 +17,20 @@ export function checkedHeaders(value: unknown): MessageHeaders | undefined {
   const headers = Object.entries(value);
   if (headers.length === 0) return undefined;
   if (headers.length > MAX_COUNT) {
-    throw new RangeError(`headers must be ${MAX_COUNT} at most, got ${headers.length}`);
+    throw new RangeError(`headers must be at most ${MAX_COUNT}, got ${headers.length}`);
   }
   for (const [name, text] of headers) checkHeader(name, text);
   const copy = Object.fromEntries(headers) as MessageHeaders;
   const bytes = headersBytes(copy);
   if (bytes > MAX_BYTES) {
     throw new RangeError(
-      `headers must have ${MAX_BYTES} bytes of UTF-8 at most, names and values together, got ${bytes}`,
+      `headers must have at most ${MAX_BYTES} bytes of UTF-8, names and values together, got ${bytes}`,
     );
   }
   return copy;
 }
 
-/** How many bytes of UTF-8 their names and values have. */
+/** The size of the names and values, in bytes of UTF-8. */
 export function headersBytes(headers: MessageHeaders): number {
   let bytes = 0;
   for (const [name, text] of Object.entries(headers)) {
@@ -64,5 +64,5 @@ function kindOf(value: unknown): string {
 const MAX_COUNT = 64;
 const MAX_NAME_BYTES = 200;
 
-// Headers are stored with each message, and travel with it. What is larger belongs into the payload.
+// Headers are stored with every message. Larger data belongs in the payload.
 const MAX_BYTES = 8_192;

@@ -3,43 +3,44 @@ import { BUCKET_COUNT } from "./bucket.ts";
 import { packTrailer, unpackTrailer, type Trailer } from "./trailer.ts";
 
 /**
- * The bytes of a message, as they stand in the timeouts ZSET.
+ * The bytes of a message in the timeouts ZSET:
  *
- * `idLength(1) | id | payloadLength(8, little-endian) | payload | trailer`: Redisson's layout since
- * 3.21.1, written there by Lua's `struct.pack("Bc0Lc0", ...)`. Redisson ignores the trailer. Our ids are
- * always 16 bytes, so that messages of one deadline sort by id:
+ * `idLength(1) | id | payloadLength(8, little-endian) | payload | trailer`
+ *
+ * This is Redisson's layout since 3.21.1 (`struct.pack("Bc0Lc0", ...)` in its Lua), except for the trailer, which
+ * Redisson ignores. The trailer holds the business key and more; see `trailer.ts`. Delayline's ids always have 16
+ * bytes, so messages with the same deadline sort by id:
  *
  * `order stamp(8, big-endian) | random(54 bits) | bucket(10 bits)`
  *
- * The order stamp is the producer's estimate of the server's clock in microseconds. The bucket
- * tells where in a partitioned queue a message is, however many partitions there are; see `bucket.ts`. The
- * trailer holds a message's business key, if it has one; see `trailer.ts`.
+ * The order stamp is the producer's estimate of the server's clock in microseconds. The bucket determines the partition
+ * of the message, however many partitions there are; see `bucket.ts`.
  */
 
-/** Length of the ids that we write, in bytes. Redisson's may have any length. */
+/** The length of Delayline's ids in bytes. Redisson's ids may have another length. */
 export const ID_BYTES = 16;
 
 declare const messageId: unique symbol;
 
 /**
- * Where a delayed message is to be found: `<deadline>-<hex of its id>`, in the manner of stream ids.
+ * The id of a message: `<deadline>-<hex>`, similar to a stream id. It finds the message while it is delayed.
  *
- * It sorts and reads well in logs, and holds no payload. A delayed message that is rescheduled gets a new one. In a
- * reliable queue it is the message's name on every delivery, too.
+ * It is readable in logs, and contains nothing of the payload. Rescheduling a delayed message gives it a new id. In a
+ * reliable queue, every delivery of the message carries its id.
  */
 export type MessageId = string & { readonly [messageId]: true };
 
-/** A message as it was read from Redis. */
+/** The fields of a ZSET member. */
 export interface StoredMessage extends Trailer {
   readonly id: Buffer;
   readonly payload: Buffer;
 }
 
-// Random bytes are drawn a page at a time: one system call for 512 ids.
+// Random bytes are drawn by the page: one system call for 512 ids.
 const pool = Buffer.allocUnsafe(4096);
 let used = pool.length;
 
-/** A new 16-byte id with this order stamp (microseconds, a safe integer), in this bucket, or in any. */
+/** Makes an id with this order stamp (microseconds, a safe integer), in this bucket or a random one. */
 export function createId(stamp: number, bucket?: number): Buffer {
   if (used === pool.length) {
     randomFillSync(pool);
@@ -57,12 +58,12 @@ export function createId(stamp: number, bucket?: number): Buffer {
   return id;
 }
 
-/** The bucket of a message, which its id tells; undefined for ids that are not ours, such as Java's. */
+/** The bucket in an id; undefined for ids that Delayline did not make, such as Java's. */
 export function bucketOf(id: Buffer): number | undefined {
   return id.length === ID_BYTES ? id.readUInt16BE(14) & (BUCKET_COUNT - 1) : undefined;
 }
 
-/** Packs a message into the bytes of a ZSET member; `more` is what it carries besides its key. */
+/** Packs a message into a ZSET member. `more` is the content of the trailer beside the key. */
 export function packMember(
   id: Buffer,
   payload: Buffer,
@@ -81,11 +82,10 @@ export function packMember(
 }
 
 /**
- * Unpacks a ZSET member, or returns undefined if its bytes have no known layout.
+ * Unpacks a ZSET member; returns undefined if its layout is unknown.
  *
- * Reads today's layout and that of Redisson before 3.21.1 (`dLc0`: an 8-byte random number as id,
- * then length and payload). They are told apart by the embedded length; the Lua in
- * `lua/fragments/unpack-member.ts` decides in the same way.
+ * Reads the current layout and the one of Redisson before 3.21.1 (`dLc0`: a random 8-byte number as id, then length and
+ * payload). The embedded length decides between the two, as in `lua/fragments/message/unpack-member.ts`.
  */
 export function unpackMember(member: Buffer): StoredMessage | undefined {
   const idLength = member[0] ?? 0;
@@ -110,37 +110,37 @@ export function formatMessageId(deadline: number, id: Buffer): MessageId {
   return `${deadline}-${id.toString("hex")}` as MessageId;
 }
 
-/** Length of the address of a message of ours: deadline(8, big-endian) | id(16). */
+/** The length of an address with an id of Delayline: deadline(8, big-endian) | id(16). */
 export const ADDRESS_BYTES = 24;
 
-// A deadline is written as JavaScript writes numbers, which for a score that is none may be "1.5",
-// "-Infinity" or "1e+300". Ids have 16 bytes, or 8 where Redisson made them.
+// The deadline is written as JavaScript writes numbers. Another program may write any score, such as 1.5, -Infinity or
+// 1e+300. Ids have 16 bytes, or 8 if Redisson made them.
 const MESSAGE_ID = /^(-?(?:\d+(?:\.\d+)?(?:e[+-]\d+)?|Infinity))-([0-9a-f]{32}|[0-9a-f]{16})$/;
 
-/** Whether a text is a {@link MessageId}. A business key must not be one. */
+/** Whether a text has the form of a {@link MessageId}. A business key must not have it. */
 export function isMessageId(text: string): text is MessageId {
   return MESSAGE_ID.test(text);
 }
 
-/** The address that a {@link MessageId} stands for: deadline(8, big-endian) | id. */
+/** The address in a {@link MessageId}: deadline(8, big-endian) | id. */
 export function parseMessageId(text: MessageId): Buffer {
   const [, deadline, id] = MESSAGE_ID.exec(text) ?? [];
   return packAddress(Number(deadline), Buffer.from(id ?? "", "hex"));
 }
 
-/** The {@link MessageId} of the message with this address: {@link parseMessageId} the other way round. */
+/** The {@link MessageId} of the message with this address: the inverse of {@link parseMessageId}. */
 export function messageIdAt(address: Buffer): MessageId {
-  // Both numbers are below 2^32; see `packAddress` for the other kind.
+  // See `packAddress` for the two forms.
   const whole = address.readUInt32BE(0) * 2 ** 32 + address.readUInt32BE(4);
   const deadline = address[0] === 0 ? whole : address.readDoubleBE(0);
   return formatMessageId(deadline, address.subarray(8));
 }
 
 /**
- * The address of a message, as the order LIST holds it: 24 bytes for ours.
+ * Packs the address of a message, as the order LIST holds it.
  *
- * A score that is no deadline is packed as a double, whose first byte is not 0: no such address is in
- * the LIST or in the index, but a {@link MessageId} leads to any member.
+ * A score that an offer cannot have is packed as a double, whose first byte is not 0. Such an address is neither in
+ * the LIST nor in the index of business keys, but a {@link MessageId} has to find every member.
  */
 export function packAddress(deadline: number, id: Buffer): Buffer {
   const address = Buffer.allocUnsafe(8 + id.length);
@@ -154,7 +154,7 @@ export function packAddress(deadline: number, id: Buffer): Buffer {
   return address;
 }
 
-/** Whether a score is a deadline that an offer can have. */
+/** Whether an offer can have this score as its deadline. */
 export function isPlain(score: number): boolean {
   return Number.isSafeInteger(score) && score >= 0;
 }

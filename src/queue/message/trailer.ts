@@ -2,32 +2,33 @@ import { packFailure, unpackFailure, type FailedAttempt } from "./failed-attempt
 import type { MessageHeaders } from "./headers.ts";
 
 /**
- * What stands behind a message's payload, where Redisson and old readers look at nothing.
+ * The bytes after a message's payload, which Redisson and old readers ignore.
  *
- * Mostly that is a bare business key, in UTF-8. A message that carries more has a structured trailer,
- * which begins with a byte that UTF-8 never has:
+ * Mostly that is a bare business key in UTF-8. A message that carries more has a structured trailer, which begins with
+ * a byte that never occurs in UTF-8:
  *
- * `0xff | version(1) | field...`, and each field is `tag(1) | length(4, little-endian) | bytes`
+ * `0xff | version(1) | field...`, where each field is `tag(1) | length(4, little-endian) | bytes`
  *
  * - tag 1, at most once: the business key;
- * - tag 2, for each header: `length of its name(2, little-endian) | name | value`, in UTF-8;
- * - tag 3, at most once: how many attempts were made, 4 bytes, little-endian;
+ * - tag 2, for each header: `length of the name(2, little-endian) | name | value`, in UTF-8;
+ * - tag 3, at most once: the number of attempts, 4 bytes, little-endian;
  * - tag 4, for each of the last ten failed attempts, oldest first: see `failed-attempt.ts`.
  *
- * Only offers to a reliable queue have headers. Nothing writes attempts. Failures are written by Redis, where a delivery
- * ends without success: see `lua/fragments/failure.ts`. A bare key becomes a field with the first of them.
+ * Only offers to a reliable queue have headers. Nothing writes the number of attempts. Scripts append failed attempts
+ * when a delivery ends without success; see `lua/fragments/failed/failure.ts`. The first one turns a bare key into a
+ * field.
  *
- * Of two keys or counts the first counts, of two headers of one name too. Fields with another tag are
- * skipped, and so are fields whose bytes make no sense. If the fields do not end where the trailer ends, or the version is another
- * one, the trailer says nothing; the message is as good as without it.
+ * Of several keys, counts, or headers with the same name, the first one applies. Fields with another tag, or with
+ * malformed bytes, are skipped. If the fields do not fill the trailer exactly, or its version is unknown, the trailer
+ * counts as empty.
  *
- * Redis finds the key in the same way: see `lua/fragments/key-of.ts`.
+ * Scripts find the key in the same way: see `lua/fragments/message/key-of.ts`.
  */
 export interface Trailer {
   /** The business key. */
   readonly key: string | undefined;
   readonly headers: MessageHeaders | undefined;
-  /** How many attempts were made to handle the message. */
+  /** The number of attempts to handle the message. */
   readonly attempts: number | undefined;
 }
 
@@ -37,7 +38,7 @@ const TAG = { key: 1, header: 2, attempts: 3, failure: 4 } as const;
 
 const NOTHING: Trailer = { key: undefined, headers: undefined, attempts: undefined };
 
-/** The bytes of a trailer: a bare key where there is no more than a key. */
+/** Packs a trailer: the bare key if there is nothing else. */
 export function packTrailer({
   key = "",
   headers = {},
@@ -63,7 +64,7 @@ export function packTrailer({
   return Buffer.concat(parts);
 }
 
-/** Reads a trailer, whatever its bytes are, but for its failures: hardly anybody needs them. */
+/** Unpacks a trailer, whatever its bytes are. It leaves out the failed attempts; see {@link failuresIn}. */
 export function unpackTrailer(trailer: Buffer): Trailer {
   if (trailer[0] !== MARK) return { ...NOTHING, key: trailer.toString() || undefined };
   const fields = unpackFields(trailer);
@@ -86,7 +87,7 @@ export function unpackTrailer(trailer: Buffer): Trailer {
   };
 }
 
-/** The failed attempts that a trailer tells, oldest first; whatever its bytes are. */
+/** Unpacks the failed attempts in a trailer, oldest first, whatever its bytes are. */
 export function failuresIn(trailer: Buffer): FailedAttempt[] {
   if (trailer[0] !== MARK) return [];
   return unpackFields(trailer).flatMap(({ tag, bytes }) => {
@@ -102,7 +103,7 @@ function packField(tag: number, bytes: Buffer): [head: Buffer, bytes: Buffer] {
   return [head, bytes];
 }
 
-/** The fields of a structured trailer; none, if it has another version, or if they do not fill it exactly. */
+/** The fields of a structured trailer; none if its version is unknown, or if they do not fill it exactly. */
 function unpackFields(trailer: Buffer): { readonly tag: number; readonly bytes: Buffer }[] {
   const fields = [];
   if (trailer[1] !== VERSION) return [];

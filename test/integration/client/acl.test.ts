@@ -11,7 +11,7 @@ import { newAclUser } from "../../helpers/acl-user.ts";
 import { newRedis, uniqueName } from "../../helpers/redis.ts";
 import { offerAsRedisson, transferAsRedisson, type Layout } from "../../helpers/redisson.ts";
 
-/** A user who may do to the queue `name` what docs/operations.md says, and no more. */
+/** A Redis user with exactly the rights that docs/operations.md lists for the queue `name`. */
 async function newUser(admin: Redis, name: string): Promise<{ user: string; url: URL }> {
   const page = await readFile(new URL("../../../docs/operations.md", import.meta.url), "utf8");
   const [, section = ""] = /^## Access rules(.*?)^## /ms.exec(page) ?? [];
@@ -32,7 +32,7 @@ it("needs no more access than docs/operations.md says", async () => {
   const delayed = line.getDelayedQueue<number>(name);
   const ready = line.getBlockingQueue<number>(name);
 
-  // A round through every script and command.
+  // Uses every script and command.
   await delayed.offer(1, 20);
   expect(await ready.take()).toBe(1);
   await delayed.offerMany(Array.from({ length: 3000 }, (_, i) => ({ payload: i, delay: 0 })));
@@ -150,7 +150,7 @@ it("a reliable queue needs no more access than docs/operations.md says", async (
   expect(pushed.payload).toBe("pushed");
   await pushed.ack();
 
-  // A consumer that has died, as far as Redis can tell.
+  // A consumer that looks dead to Redis.
   const { stream } = queueKeys(name);
   await queue.offer("b", 0);
   const dead = "delayline:100:00000000-0000-4000-8000-000000000000";
@@ -176,7 +176,7 @@ it("a reliable queue needs no more access than docs/operations.md says", async (
 });
 
 it.each(["none", "redisson"] as const)(
-  "needs no more where Java offers and moves, too (interop %s)",
+  "needs no more if Java also offers and moves (interop %s)",
   async (interop) => {
     const name = uniqueName("acl");
     const java = newRedis();

@@ -26,7 +26,7 @@ beforeEach(() => {
   name = uniqueName("client");
 });
 
-/** A message's whole life: offered, moved when it is due, taken. */
+/** The life of a message: offered, moved when it is due, taken. */
 async function expectToWork(options: DelaylineOptions): Promise<void> {
   const line = newLine(options);
   const ready = line.getBlockingQueue(name);
@@ -43,7 +43,7 @@ async function connectionNames(asking: Redis): Promise<string[]> {
     .toSorted();
 }
 
-/** Makes one thing fail that nobody awaits. */
+/** Makes something fail that no caller awaits. */
 async function failOnce(line: Delayline, reason: Error): Promise<void> {
   line.getBlockingQueue(name).subscribe(() => {
     throw reason;
@@ -51,21 +51,21 @@ async function failOnce(line: Delayline, reason: Error): Promise<void> {
   await line.getBlockingQueue(name).put("a");
 }
 
-describe("where Redis is", () => {
-  test("may be said by a URL", async () => {
+describe("the address of Redis", () => {
+  test("may be a URL", async () => {
     await expectToWork({ redis: redisUrl() });
   });
 
-  test("may be said by ioredis options", async () => {
+  test("may be ioredis options", async () => {
     const { hostname, port } = new URL(redisUrl());
     await expectToWork({ redis: { host: hostname, port: Number(port) } });
   });
 
-  test("may be said by a client", async () => {
+  test("may be a client", async () => {
     await expectToWork({ redis: newRedis() });
   });
 
-  test("may be said by a client that has not connected yet", async () => {
+  test("may be a client that has not connected yet", async () => {
     await expectToWork({ redis: newRedis(redisUrl(), { lazyConnect: true }) });
   });
 
@@ -115,7 +115,7 @@ describe("where Redis is", () => {
 });
 
 describe("a client that was lent", () => {
-  test("stays open, and as it was: no command is added, no option changed, no listener left", async () => {
+  test("stays open and unchanged: no command is added, no option changed, no listener left", async () => {
     const lent = newRedis();
     await lent.ping();
     const look = () => ({
@@ -141,7 +141,7 @@ describe("a client that was lent", () => {
     expect(await lent.ping()).toBe("PONG");
   });
 
-  test("can be lent to many, one after the other and at once", async () => {
+  test("can be lent to many clients, one after the other and at once", async () => {
     const lent = newRedis();
     const lines = [newLine({ redis: lent }), newLine({ redis: lent })] as const;
     await lines[0].getDelayedQueue(name).offer("a", 5);
@@ -180,7 +180,7 @@ describe("a client that was lent", () => {
 });
 
 describe("connections", () => {
-  test("are opened when they are needed, have names, and are closed", async () => {
+  test("are opened when they are needed, have names, and are ended", async () => {
     const server = await startOwnServer();
     const redis = newRedis(server.url);
     const line = newLine({ redis: server.url });
@@ -226,7 +226,7 @@ describe("connections", () => {
     expect(after).toBe(before);
   });
 
-  test("of a closed client let the process end", async () => {
+  test("of a closed client do not keep the process alive", async () => {
     const program = new URL("../../helpers/programs/whole-life.ts", import.meta.url);
     const child = startChild<string[]>(program, { args: [redisUrl(), name] });
     expect(await child.next(() => true, 25_000)).toEqual(["a", "b"]);
@@ -250,13 +250,13 @@ describe("close", () => {
       line.getBlockingQueue(name);
       for (let i = 0; i < turns; i++) await new Promise((resolve) => setImmediate(resolve));
       await line.close();
-      // What it reports comes a turn later.
+      // It would report in the next turn.
       await newRedis().ping();
       expect(line.errors).toEqual([]);
     }
   });
 
-  test("settles the offers that were made", async () => {
+  test("settles the offers under way", async () => {
     const line = newLine();
     const queue = line.getDelayedQueue(name);
     const offers = Array.from({ length: 250 }, (_, i) => queue.offer(i, MINUTE));
@@ -275,7 +275,7 @@ describe("close", () => {
     expect(await next.getBlockingQueue(name).readAll()).toEqual(["ready"]);
   });
 
-  test("is done at the end of a block by await using", async () => {
+  test("is called at the end of a block by await using", async () => {
     let kept: Delayline;
     {
       await using line = new Delayline({ redis: redisUrl() });
@@ -371,7 +371,7 @@ describe("a queue", () => {
     );
   });
 
-  test("that is polled with others must have the same interop as they", async () => {
+  test("must have the same interop as the queues that it is polled with", async () => {
     const line = newLine({ transfer: false });
     const other = uniqueName();
     line.getDelayedQueue(other, { interop: "redisson" });
@@ -394,7 +394,7 @@ describe("a queue", () => {
     expect(await redis.pubsub("NUMSUB", queueKeys(name).channel)).toEqual([expect.any(String), 0]);
   });
 
-  test("of a client whose options are bad cannot be: the constructor refuses them", () => {
+  test("inherits no illegal option: the client's constructor refuses it", () => {
     for (const options of [
       { codec: "xml" },
       { interop: "java" },
@@ -440,7 +440,7 @@ describe("what fails in the background", () => {
 });
 
 describe("a Redis that cannot be reached", () => {
-  test("is an error event, once and at once, also for who only offers", async () => {
+  test("is an error event, once and at once, even for a client that only offers", async () => {
     const proxy = await startProxy(redisUrl());
     proxy.refuse();
     const { port } = proxy;
@@ -499,7 +499,7 @@ describe("a lent client", () => {
     ]);
   });
 
-  test("that has all it needs is not warned about", async () => {
+  test("with all the options that it needs causes no warning", async () => {
     const warnings: Error[] = [];
     const collectWarning = (warning: Error) => warnings.push(warning);
     process.on("warning", collectWarning);
@@ -510,7 +510,7 @@ describe("a lent client", () => {
     expect(warnings).toEqual([]);
   });
 
-  test("that never answers does not keep close() from ending", async () => {
+  test("that never answers does not keep close() waiting", async () => {
     const server = await startOwnServer();
     const redis = newRedis(server.url, { maxRetriesPerRequest: null });
     const line = newLine({ redis, transfer: false, closeTimeout: 500 });
@@ -557,13 +557,13 @@ describe("serverTime", () => {
     const before = await line.serverTime();
     const { deadline } = await line.getDelayedQueue(name).offer("a", 1000);
     const after = await line.serverTime();
-    // A round trip is what the estimate may be wrong by; here all lie between the two.
+    // The estimate may be wrong by a round trip; here every round trip lies between the two.
     const tolerance = performance.now() - startedAt + 1;
     expect(deadline).toBeGreaterThan(before + 1000 - tolerance);
     expect(deadline).toBeLessThan(after + 1000 + tolerance);
   });
 
-  test("of a Redis that is not there rejects", async () => {
+  test("rejects if Redis is not there", async () => {
     const line = newLineThatMayFail({
       redis: { port: 1, maxRetriesPerRequest: 0, retryStrategy: () => null },
       callTimeout: 1000,

@@ -4,7 +4,7 @@ import { startCluster } from "../../helpers/cluster.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { uniqueName } from "../../helpers/redis.ts";
 
-it("works on a Redis Cluster that the user made: queues on every node, and none is lost by aborts", async () => {
+it("works on a Redis Cluster that the user lends: queues on every node, and aborts lose no message", async () => {
   const { cluster, nodes } = await startCluster();
   const line = new Delayline({ redis: cluster });
   onTestFinished(() => line.close());
@@ -22,7 +22,7 @@ it("works on a Redis Cluster that the user made: queues on every node, and none 
         Array.from({ length: 20 }, (_, i) => ({ payload: i, delay: 10 + i * 5 })),
       );
       const payloads = [await first];
-      // On a busy machine nothing comes in 7 ms.
+      // On a busy machine nothing arrives within 7 ms.
       for (let patience = 7; payloads.length < 20; patience++) {
         const signal = AbortSignal.timeout(patience);
         const more = await ready.takeMany({ max: 3, signal }).catch(() => []);

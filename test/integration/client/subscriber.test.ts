@@ -24,7 +24,7 @@ beforeEach(async () => {
   });
 });
 
-/** Somebody who notes what it hears; "on" is that its channel is subscribed. */
+/** A listener that notes what it hears; "on": its channel is subscribed. */
 function newListener(): Listener & { readonly heard: string[] } {
   const heard: string[] = [];
   return {
@@ -34,7 +34,7 @@ function newListener(): Listener & { readonly heard: string[] } {
   };
 }
 
-test("a channel that was left is subscribed no more, also after a reconnect", async () => {
+test("a channel that was left stays unsubscribed, also after a reconnect", async () => {
   const redis = newRedis();
   const [left, kept] = [uniqueName("left"), uniqueName("kept")];
   const count = async (channel: string) => (await redis.pubsub("NUMSUB", channel))[1];
@@ -43,7 +43,7 @@ test("a channel that was left is subscribed no more, also after a reconnect", as
   subscriber.listen(kept, second);
   await eventually(() => first.heard.length + second.heard.length === 2);
 
-  // It is somebody else's.
+  // This channel has another listener.
   subscriber.unlisten(kept, first);
   subscriber.unlisten(left, first);
   await eventually(async () => (await count(left)) === 0);
@@ -56,7 +56,7 @@ test("a channel that was left is subscribed no more, also after a reconnect", as
   await eventually(() => second.heard.length >= 3);
   await eventually(async () => expect([await count(left), await count(kept)]).toEqual([0, 1]));
 
-  // With none left it opens again, and waits.
+  // Without a channel it reopens and waits.
   subscriber.unlisten(kept, second);
   await eventually(async () => (await count(kept)) === 0);
   const reopened = new Promise<void>((resolve) => {
@@ -72,7 +72,7 @@ test("a channel that was left is subscribed no more, also after a reconnect", as
     await redis.publish(left, "message");
     return third.heard.includes("message");
   });
-  // To subscribe nothing would be refused. A connection that is given up meanwhile is another matter.
+  // Redis would refuse to subscribe to no channel. A connection that is ended in the meantime may be reported.
   const refused = errors.filter((message) => message.includes("subscribe"));
   expect(refused.filter((message) => !message.includes("Connection is closed"))).toEqual([]);
 });

@@ -4,9 +4,9 @@ import { eventually } from "../../helpers/eventually.ts";
 import { Gate } from "../../helpers/gate.ts";
 import { newRedis, redisUrl, uniqueName } from "../../helpers/redis.ts";
 
-// What concerns all queues that a client has open.
+// Calls that concern all open queues of a client.
 
-test("stats of a queue that is not open, in whatever form it is there; it stays closed", async () => {
+test("stats of a queue that is not open, whatever its kind; it stays closed", async () => {
   const [plain, parted, reliable] = [uniqueName(), uniqueName(), uniqueName()];
   const producer = newLine({ transfer: false });
   await producer.getDelayedQueue(plain).offer(1, 60_000);
@@ -41,7 +41,7 @@ test("stats behind a key prefix that allows no partitions, of an illegal name, a
   await line.getDelayedQueue(name).clear();
 });
 
-test("closeSubscriptions waits for their handlers; the client goes on offering and moving", async () => {
+test("closeSubscriptions waits for the handlers; the client still offers and moves messages", async () => {
   const line = newLine();
   const queues = [uniqueName(), uniqueName()].map((name) => line.getReliableQueue<number>(name));
   const [plain, taken, gate] = [
@@ -70,7 +70,7 @@ test("closeSubscriptions waits for their handlers; the client goes on offering a
 
   expect(taken).toEqual([1, 1]);
   expect(await waiting).toBe(2);
-  // Its handlers have finished, and what they had in hand is acknowledged.
+  // The handlers have finished, and their messages are acknowledged.
   await eventually(async () => (await queues[0]?.stats())?.inFlight === 0);
 });
 
@@ -88,7 +88,7 @@ test("closeSubscriptions with a timeout reports the handlers that still run", as
   gate.open();
 });
 
-/** A client whose keys are all in one slot of a Cluster. */
+/** A client whose keys are all in one Cluster slot. */
 function prefixed() {
   return newLineThatMayFail({ redis: newRedis(redisUrl(), { keyPrefix: "{shop}" }) });
 }

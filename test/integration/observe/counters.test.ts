@@ -6,7 +6,7 @@ import { newLine, newLineThatMayFail, type TestLine } from "../../helpers/delayl
 import { eventually } from "../../helpers/eventually.ts";
 import { newRedis, redisUrl, uniqueName } from "../../helpers/redis.ts";
 
-/** The numbers that are not 0, and of histograms how many durations they have. */
+/** The counts that are not 0; of each histogram, how many durations it has. */
 function seen(counters: QueueCounters): Record<string, number> {
   const numbers = Object.entries(counters).map(([name, value]): [string, number] => [
     name,
@@ -15,7 +15,7 @@ function seen(counters: QueueCounters): Record<string, number> {
   return Object.fromEntries(numbers.filter(([, count]) => count > 0));
 }
 
-test("a plain queue: what is offered, moved, taken, cancelled, and handled", async () => {
+test("a plain queue: messages offered, moved, taken, cancelled, and handled", async () => {
   const name = uniqueName();
   const line = newLineThatMayFail();
   const queue = line.getDelayedQueue<number>(name);
@@ -53,7 +53,7 @@ test("a plain queue: what is offered, moved, taken, cancelled, and handled", asy
   });
 });
 
-test("a reliable queue: what becomes of deliveries", async () => {
+test("a reliable queue: the outcomes of deliveries", async () => {
   const line = newLine();
   const queue = line.getReliableQueue<string>(uniqueName(), { maxDeliveries: 2 });
   await queue.offer("by hand", 0);
@@ -93,7 +93,7 @@ test("a reliable queue: what becomes of deliveries", async () => {
   });
 });
 
-test("how late: from the deadline until it was moved, but not before the offer; from then until it was taken", async () => {
+test("lateness: from the deadline, or the offer if that is later, until the move; from there until the take", async () => {
   const name = uniqueName();
   const own = newRedis();
   const line = newLine();
@@ -119,22 +119,25 @@ test.each([
     (line: TestLine) =>
       line.getBlockingQueue<number>(uniqueName(), { partitions: 1, exclusive: true }),
   ],
-])("%s: a handler that is cut short as its subscription closes has not failed", async (_, open) => {
-  const line = newLineThatMayFail();
-  const queue = open(line);
-  let isBegun = false;
-  const subscription = queue.subscribe(async (_payload, { signal }) => {
-    isBegun = true;
-    await once(signal, "abort");
-    signal.throwIfAborted();
-  });
-  await queue.put(1);
-  await eventually(() => isBegun);
-  await subscription.close();
-  expect(queue.counters).toMatchObject({ failed: 0, handling: { count: 1 } });
-});
+])(
+  "%s: a handler that is cut short when its subscription closes has not failed",
+  async (_, open) => {
+    const line = newLineThatMayFail();
+    const queue = open(line);
+    let isBegun = false;
+    const subscription = queue.subscribe(async (_payload, { signal }) => {
+      isBegun = true;
+      await once(signal, "abort");
+      signal.throwIfAborted();
+    });
+    await queue.put(1);
+    await eventually(() => isBegun);
+    await subscription.close();
+    expect(queue.counters).toMatchObject({ failed: 0, handling: { count: 1 } });
+  },
+);
 
-test("the pause of a retry that is handed out again before any other is no lateness", async () => {
+test("the pause before a retry in strict order is no lateness", async () => {
   const line = newLineThatMayFail();
   const queue = line.getReliableQueue<string>(uniqueName(), {
     partitions: 1,
@@ -153,7 +156,7 @@ test("the pause of a retry that is handed out again before any other is no laten
   expect(sum).toBeLessThan(3900);
 });
 
-test("what a dead consumer had in hand is reclaimed, or dead", async () => {
+test("messages of a dead consumer are reclaimed, or become dead letters", async () => {
   const name = uniqueName();
   const redis = newRedis();
   const line = newLine();
@@ -170,7 +173,7 @@ test("what a dead consumer had in hand is reclaimed, or dead", async () => {
 });
 
 test.each([{ exclusive: false }, { exclusive: true }])(
-  "all partitions are counted together; exclusive: $exclusive",
+  "the counters cover all partitions; exclusive: $exclusive",
   async ({ exclusive }) => {
     const line = newLine({ redis: redisUrl() });
     const [plain, reliable] = [uniqueName(), uniqueName()];

@@ -9,12 +9,12 @@ import { newRedis, uniqueName } from "../../helpers/redis.ts";
 
 const MINUTE = 60_000;
 
-/** Generous: it is obeyed within milliseconds, unless the machine is busy. Who hears nothing asks in half a minute. */
+/** Generous: a pause is obeyed within milliseconds on a quiet machine. Without a wake-up, it is noticed in half a minute. */
 const SOON = { within: 15_000 };
 
 const numbers = (count: number, from = 0) => Array.from({ length: count }, (_, i) => from + i);
 
-/** A queue with clients of two processes: one that offers and pauses, one that consumes. */
+/** A queue with clients as of two processes: one offers and pauses, the other consumes. */
 function open({ transfer = true, url }: { transfer?: boolean; url?: string } = {}) {
   const name = uniqueName("pause");
   const redis = url === undefined ? {} : { redis: url };
@@ -26,8 +26,8 @@ function open({ transfer = true, url }: { transfer?: boolean; url?: string } = {
 }
 
 /**
- * Makes all who move or take, `count` of them, look at the queue, and resolves when they have done what
- * they do then: each looks a second time only after that.
+ * Makes all `count` clients that move or take look at the queue, and resolves when they have acted on what
+ * they saw: each looks a second time only after that.
  */
 async function allLook(name: string, count: number, url?: string): Promise<void> {
   const { paused, channel } = queueKeys(name);
@@ -39,7 +39,7 @@ async function allLook(name: string, count: number, url?: string): Promise<void>
   }
 }
 
-describe("the fact", () => {
+describe("the pause", () => {
   test("is the same for every handle of every process", async () => {
     const { offering, ready, redis, keys } = open();
     expect(await ready.isPaused()).toBe(false);
@@ -92,7 +92,7 @@ describe.each([{ transfer: true }, { transfer: false }])(
 
     test("stands still while others pause, and goes on when they resume", async () => {
       const { offering, ready, received, name, redis } = open(options);
-      // Its messages become ready whoever moves them.
+      // Its messages become ready, whichever process moves them.
       newLine().getDelayedQueue(name);
       ready.subscribe((number) => received.push(number), { concurrency: 3 });
       const looped: number[] = [];
@@ -104,7 +104,7 @@ describe.each([{ transfer: true }, { transfer: false }])(
       await eventually(() => expect(all()).toEqual([0]));
 
       await offering.pause();
-      // Its block ends, and no other follows.
+      // Its block ends, and it does not block again.
       await eventually(
         async () => !/:blocking:\S*\b.*flags=\S*b/.test(await listOf(redis, name)),
         SOON,
@@ -129,7 +129,7 @@ async function listOf(redis: ReturnType<typeof newRedis>, name: string): Promise
 }
 
 describe("transfer", () => {
-  test("nothing becomes ready while it is paused; afterwards all, in order", async () => {
+  test("makes nothing ready while the queue is paused; afterwards everything, in order", async () => {
     const { offering, consumer, name } = open();
     const watching = consumer.getDelayedQueue<number>(name);
     await offering.pause();
@@ -167,7 +167,7 @@ describe("transfer", () => {
   });
 });
 
-test("survives a restart of Redis, and is obeyed by who was connected and by who starts after it", async () => {
+test("survives a restart of Redis; clients that were connected and later ones obey it", async () => {
   const server = await startOwnServer({ appendOnly: true });
   const name = uniqueName("pause");
   const offering = newLineThatMayFail({ redis: server.url, transfer: false });
@@ -189,7 +189,7 @@ test("survives a restart of Redis, and is obeyed by who was connected and by who
   const young = newLineThatMayFail({ redis: server.url });
   consume(young);
   const redis = newRedis(server.url);
-  // All have subscribed to the channel again, and so have asked.
+  // All have subscribed to the channel again, so they have asked.
   const { channel } = queueKeys(name);
   await eventually(
     async () => {
@@ -219,7 +219,7 @@ test("a storm of pauses loses nothing, and delivers nothing twice", async () => 
   }
   const over = new AbortController();
   onTestFinished(() => over.abort());
-  // Others wait for a short time only, or leave.
+  // Other calls wait for a short time only, or leave.
   const fickle = (async () => {
     const ready = second.getBlockingQueue<number>(name);
     while (!over.signal.aborted) {
@@ -260,7 +260,7 @@ test("costs nothing per message, and asks at most twice a minute, while nobody p
   for (const number of numbers(300)) await offering.offer(number, Math.random() * 50);
   for (let taken = 0; taken < 300; taken++) await ready.take();
   expect(await ready.poll()).toBeUndefined();
-  // Every script names its keys; none but a transfer or a sweep names this one.
+  // Every script names its keys. Only a transfer or a sweep names this one.
   const asked = (await watched()).filter(([command]) => command?.toLowerCase() === "exists");
   expect(asked.length).toBeLessThanOrEqual(2);
 });

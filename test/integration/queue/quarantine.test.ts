@@ -23,7 +23,7 @@ describe.each([
   { side: "delayed", open: (line: Delayline) => line.getDelayedQueue(name) },
   { side: "ready", open: (line: Delayline) => line.getBlockingQueue(name) },
 ])("by a handle of the $side side", ({ open }) => {
-  test("its size and its bytes, which stay; payloads first, then whole messages", async () => {
+  test("its size and its bytes, which are not removed: first payloads, then whole messages", async () => {
     const { quarantine } = open(newLine({ transfer: false }));
     expect(await quarantine.size()).toBe(0);
     expect(await collect(quarantine)).toEqual([]);
@@ -38,7 +38,7 @@ describe.each([
     expect(await quarantine.clear()).toBe(0);
   });
 
-  test("requeue: payloads that a reader can read now, oldest first; what nobody can unpack stays", async () => {
+  test("requeue moves payloads, oldest first; messages of an unknown layout stay", async () => {
     const { quarantine } = open(newLine({ transfer: false }));
     const payloads = Array.from({ length: 250 }, (_, i) => `"payload ${i}"`);
     await redis.rpush(keys.quarantine, ...payloads);
@@ -54,7 +54,7 @@ describe.each([
   });
 });
 
-test("requeue: what still cannot be read comes back, and does not keep requeue busy", async () => {
+test("what still cannot be read comes back, and does not keep requeue busy", async () => {
   await redis.rpush(keys.quarantine, "{ no json", '"fine"', "[ neither");
   const line = newLineThatMayFail({ codec: "json" });
   const queue = line.getBlockingQueue<string>(name);
@@ -77,7 +77,7 @@ test("large payloads are read and moved a few at a time", async () => {
   expect(await redis.llen(name)).toBe(25);
 });
 
-test("refuses what is no limit, and moves nothing", async () => {
+test("an illegal limit is refused, and nothing is moved", async () => {
   await redis.rpush(keys.quarantine, "a");
   const { quarantine } = newLine({ transfer: false }).getDelayedQueue(name);
   for (const limit of [-1, 1.5, NaN, "3", null, {}]) {

@@ -21,7 +21,7 @@ async function until(queue: QueueHandle, numbers: object): Promise<void> {
 }
 
 test.each(KINDS)(
-  "%s: each handle tells the same; nothing is moved by looking",
+  "%s: each handle returns the same numbers; reading them moves nothing",
   async (_, options) => {
     const name = uniqueName("stats");
     const line = newLine({ transfer: false });
@@ -102,7 +102,7 @@ async function takeAll(queue: ReliableQueue<string>, count: number) {
   return taken;
 }
 
-test("several groups count each their own", async () => {
+test("each of several groups counts its own messages", async () => {
   const name = uniqueName("stats");
   const line = newLine();
   const [mail, billing] = ["mail", "billing"].map((group) =>
@@ -120,7 +120,7 @@ test("several groups count each their own", async () => {
   await until(mail, { ready: 0, inFlight: 0, consumers: 2, readied: 1, finished: 1 });
 });
 
-test("what nobody could read is quarantined, and counted where it is", async () => {
+test("what cannot be read is quarantined, and counted there", async () => {
   const name = uniqueName("stats");
   const line = newLine({ codec: "json" });
   const ready = line.getBlockingQueue(name);
@@ -129,7 +129,7 @@ test("what nobody could read is quarantined, and counted where it is", async () 
   await until(ready, { ready: 0, quarantined: 1 });
 });
 
-test("who moves a queue's messages listens to it", async () => {
+test("a client that moves a queue's messages counts as a listener", async () => {
   const name = uniqueName("stats");
   const looker = newLine({ transfer: false }).getDelayedQueue(name);
   expect((await looker.stats()).listeners).toBe(0);
@@ -140,7 +140,7 @@ test("who moves a queue's messages listens to it", async () => {
   await until(looker, { listeners: 0 });
 });
 
-test("numbers of partitions are those of each, and their sums", async () => {
+test("the numbers of a queue in partitions are those of each partition, and their sums", async () => {
   const name = uniqueName("stats");
   const line = newLine({ transfer: false });
   const queue = line.getDelayedQueue(name, { partitions: 3 });
@@ -154,7 +154,7 @@ test("numbers of partitions are those of each, and their sums", async () => {
   expect(known.map((one) => one.delayed)).toEqual(counts);
 });
 
-test("a client that has opened a queue as an ordinary one still sees that it is in partitions", async () => {
+test("a client with an open ordinary queue sees that another client has put it in partitions", async () => {
   const name = uniqueName("stats");
   const looker = newLine({ transfer: false });
   expect(await looker.getDelayedQueue(name).size()).toBe(0);
@@ -188,7 +188,7 @@ async function namesOf(line: ReturnType<typeof newLine>): Promise<string[]> {
   return names.toSorted();
 }
 
-test("queues are found by their keys, whatever is in them; other keys are none", async () => {
+test("queues are found by their keys, whatever is in them; other keys are ignored", async () => {
   const { url } = await startOwnServer();
   const line = newLine({ redis: url, codec: "json" });
   const redis = newRedis(url);
@@ -238,7 +238,7 @@ test("on several servers each queue is found once", async () => {
   expect(await queue.stats()).toMatchObject({ delayed: 8 });
 });
 
-test("on a Cluster queues of all masters are found; nobody knows how many listen", async () => {
+test("on Cluster, queues of all masters are found; the number of listeners is unknown", async () => {
   const { cluster } = await startCluster();
   const line = newLine({ redis: cluster });
   const names = Array.from({ length: 6 }, (_, i) => `queue-${i}`);

@@ -12,7 +12,7 @@ import { collect } from "../../helpers/collect.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { newRedis, uniqueName } from "../../helpers/redis.ts";
 
-// What nobody can read is never lost: it is in the quarantine, and somebody is told.
+// Unreadable bytes are never lost: they are in the quarantine, and an error reports them.
 
 const MINUTE = 60_000;
 const GARBAGE = "{ no JSON, but 4111-1111";
@@ -29,13 +29,13 @@ beforeEach(() => {
   line = newLineThatMayFail({ codec: "json" });
 });
 
-/** The delayed side, as readers see it whose codec is JSON. */
+/** The delayed side, as readers with the JSON codec see it. */
 const delayedJson = () => line.getDelayedQueue(name, { transfer: false });
 
 const quarantine = () => redis.lrange(keys.quarantine, 0, -1);
 const unreadable = () => redis.lrange(keys.unreadable, 0, -1);
 
-/** What a promise is rejected with. */
+/** The error of a promise that rejects. */
 async function failureOf(promise: Promise<unknown>): Promise<unknown> {
   return await promise.then(
     () => expect.unreachable("this should have been rejected"),
@@ -69,7 +69,7 @@ describe("a ready message that the codec cannot read", () => {
     ["iteration", () => collect(queue)],
   ];
   test.each(ways)(
-    "rejects with a DecodeError that carries it, and is put into the quarantine: %s",
+    "is in the DecodeError with which the call rejects, and in the quarantine: %s",
     async (_, take) => {
       expectDecodeError(await failureOf(take()));
       expect(await quarantine()).toEqual([GARBAGE]);
@@ -83,14 +83,17 @@ describe("a ready message that the codec cannot read", () => {
     ["takeMany without waiting", () => queue.takeMany({ max: 10, timeout: 0 })],
     ["drain", () => queue.drain()],
   ];
-  test.each(manyWays)("does not keep the others from those who take many: %s", async (_, take) => {
-    expect(await take()).toEqual(["good"]);
-    expect(await quarantine()).toEqual([GARBAGE]);
-    await eventually(() => line.errors.length === 1);
-    expectDecodeError(line.errors[0]);
-  });
+  test.each(manyWays)(
+    "does not hold up the others in a call that takes many: %s",
+    async (_, take) => {
+      expect(await take()).toEqual(["good"]);
+      expect(await quarantine()).toEqual([GARBAGE]);
+      await eventually(() => line.errors.length === 1);
+      expectDecodeError(line.errors[0]);
+    },
+  );
 
-  test("is told to those who look, and stays where it is", async () => {
+  test("makes a call that only reads reject, and stays where it is", async () => {
     expectDecodeError(await failureOf(queue.peek()));
     expect(await queue.readAll()).toEqual(["good"]);
     await eventually(() => line.errors.length === 1);
@@ -139,7 +142,7 @@ describe("a delayed message that the codec cannot read", () => {
     for (const text of ['"a"', GARBAGE, '"b"']) await writer.offer(text, MINUTE);
   });
 
-  test("is left out by those who read all, and reported", async () => {
+  test("is left out by calls that read all, and reported", async () => {
     expect(await delayedJson().readAll()).toEqual(["a", "b"]);
     await eventually(() => line.errors.length === 1);
     expectDecodeError(line.errors[0]);
@@ -149,7 +152,7 @@ describe("a delayed message that the codec cannot read", () => {
     expect(await quarantine()).toEqual([]);
   });
 
-  test("is told to who peeks, and stays", async () => {
+  test("makes peek reject, and stays", async () => {
     await delayedJson().poll();
     expectDecodeError(await failureOf(delayedJson().peek()));
     expect(await delayedJson().size()).toBe(2);
@@ -190,7 +193,7 @@ describe("a delayed message whose bytes have no known layout", () => {
     expect(await redis.exists(keys.timeouts, keys.order)).toBe(0);
   });
 
-  test("is passed over by readers, and put into the quarantine by who polls it", async () => {
+  test("is skipped by calls that read, and put into the quarantine by a poll", async () => {
     await redis.zadd(keys.timeouts, Date.now() + MINUTE, "garbage");
     await redis.rpush(keys.order, "garbage");
     const queue = line.getDelayedQueue(name, { transfer: false });

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { unpackEntry } from "../../../src/lua/fragments/stream/entry.ts";
 
-/** As short as it may be: a deadline. */
+/** The shortest possible address: a deadline. */
 const ADDRESS = "deadline";
 
 const unpack = (fields: Readonly<Record<string, string>>) =>
@@ -37,7 +37,7 @@ test("missing fields of an entry have defaults", () => {
 });
 
 test.each(["-3", "1.5", "nan", "inf", "1e300", "4294967295", "x", ""])(
-  "an entry: %j attempts are none",
+  "an entry: %j is not a number of attempts",
   (n) => {
     expect(unpack({ a: ADDRESS, p: "p", n })?.attempts).toBe(0);
   },
@@ -49,6 +49,6 @@ test.each([
   { p: "p" },
   { a: ADDRESS.slice(1), p: "p" },
   { a: "a".repeat(256), p: "p" },
-])("no entry of ours: %j", (fields) => {
+])("not an entry of a queue: %j", (fields) => {
   expect(unpack(fields)).toBeUndefined();
 });

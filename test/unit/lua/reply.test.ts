@@ -38,12 +38,12 @@ test("a row is read by the names of its columns", () => {
   });
 });
 
-test("a column that is missing at the end of a row is nothing, or an error", () => {
+test("a column that is missing at the end of a row is undefined or an error", () => {
   expect(asRow([3], { moved: asNumber, next: orNothing(asNumber) })).toEqual({ moved: 3 });
   expect(() => asRow([3], { moved: asNumber, next: asNumber })).toThrow(TypeError);
 });
 
-test("rows stand one behind the other in a reply", () => {
+test("rows follow one another in a reply", () => {
   const columns = { deadline: asNumber, member: asText };
   expect(asRows([1, Buffer.from("a"), 2, Buffer.from("b")], columns)).toEqual([
     { deadline: 1, member: "a" },

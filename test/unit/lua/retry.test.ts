@@ -27,7 +27,7 @@ test.each([
   ["half a head", Buffer.alloc(7)],
   ["a payload that is cut off", pack(1, 8, "payload")],
   ["a length beyond all", pack(1, 2 ** 32 - 1, "payload")],
-])("a value that makes no sense: %s", (_, value) => {
+])("a malformed value: %s", (_, value) => {
   expect(unpackRetry(value)).toBeUndefined();
 });
 

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { BOUNDS, Histogram } from "../../../src/observe/histogram.ts";
 
-test("each duration falls into one bucket, whose upper bound belongs to it", () => {
+test("each duration falls into one bucket, which includes its upper bound", () => {
   const histogram = new Histogram();
   histogram.record(-5);
   histogram.record(1);

@@ -28,6 +28,6 @@ test.each([
   ["one has no stream", [told, STATS], 5, 3],
   ["one does not tell", [told, untold], undefined, undefined],
   ["none has a stream", [STATS, STATS], undefined, undefined],
-])("what became ready in all partitions: %s", (_, all, readied, finished) => {
+])("what has become ready in all partitions: %s", (_, all, readied, finished) => {
   expect(mergeStats(all)).toMatchObject({ readied, finished });
 });

@@ -9,7 +9,7 @@ import {
 
 const STAMP = 1_760_000_000_000_000;
 
-// Computed by a second program, in another language. They must stay as they are for ever.
+// Computed by a second program in another language. They must never change.
 test.each([
   ["", 11],
   ["a", 435],
@@ -21,8 +21,8 @@ test.each([
 });
 
 /**
- * Chi-square of how many there are in each bucket. With 1,023 degrees of freedom its mean is 1,023 and
- * its standard deviation 45; 1,250 is five of these above.
+ * Chi-square of the number of keys in each bucket. With 1,023 degrees of freedom, its mean is 1,023 and
+ * its standard deviation 45: 1,250 is five standard deviations above the mean.
  */
 function chiSquare(buckets: Iterable<number>): number {
   const counts = Array.from({ length: BUCKET_COUNT }, () => 0);

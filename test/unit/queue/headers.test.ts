@@ -53,10 +53,10 @@ test.each<[unknown, string]>([
 test.each<[object, string]>([
   [{ "": "1" }, "the name of a header must have 1 to 200 bytes of UTF-8, got 0"],
   [{ ["é".repeat(101)]: "" }, "the name of a header must have 1 to 200 bytes of UTF-8, got 202"],
-  [many(65), "headers must be 64 at most, got 65"],
+  [many(65), "headers must be at most 64, got 65"],
   [
     { a: "x".repeat(4_096), b: "é".repeat(2_048) },
-    "headers must have 8192 bytes of UTF-8 at most, names and values together, got 8194",
+    "headers must have at most 8192 bytes of UTF-8, names and values together, got 8194",
   ],
 ])("headers have limits", (headers, message) => {
   expect(() => checkedHeaders(headers)).toThrow(new RangeError(message));

@@ -17,7 +17,7 @@ function isAccepted(name: string): boolean {
   }
 }
 
-test("a queue's keys are Redisson's, and ours beside them", () => {
+test("a queue's keys are Redisson's and Delayline's", () => {
   expect(queueKeys("orders")).toEqual({
     timeouts: "redisson_delay_queue_timeout:{orders}",
     order: "redisson_delay_queue:{orders}",
@@ -104,12 +104,12 @@ test.each(["a}b", "a{b", "{}q", "a{}b", "{", "}", "}{", "{}", "}a{", "{}{a}"])(
   },
 );
 
-describe("the name of a key that a queue may have is refused", () => {
+describe("a name that could be a key of a queue is refused", () => {
   const { ready, ...keysOfOrders } = queueKeys("orders");
   test.each([
     ...Object.values(keysOfOrders),
     ...Object.values(keysOfOrders).map((key) => key.replace("{orders}", "eu:{shop}:orders")),
-    // Whatever is added one day begins so, too.
+    // Keys that may be added later begin like this, too.
     "redisson_delay_queue_of-tomorrow:{orders}",
     "delayline_of tomorrow:{orders}",
     "delayline_keys:orders",
@@ -154,7 +154,7 @@ test.each([
   [["orders"], "object"],
   [Buffer.from("orders"), "object"],
   [Object("orders"), "object"],
-])("a name that is no string is refused: %s", (name, type) => {
+])("a name that is not a string is refused: %s", (name, type) => {
   expect(() => queueKeys(name as never)).toThrow(
     new TypeError(`queue name must be a string, got ${type}`),
   );

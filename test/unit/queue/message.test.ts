@@ -14,7 +14,7 @@ import {
 const hex = (text: string) => Buffer.from(text.replaceAll(" ", ""), "hex");
 
 describe("packing", () => {
-  test("gives the bytes that Redis's struct.pack gives", () => {
+  test("makes the same bytes as Redis's struct.pack", () => {
     const member = packMember(hex("0102030405060708"), Buffer.from("abc"));
     expect(member).toEqual(hex("08 0102030405060708 0300000000000000 616263"));
   });
@@ -50,7 +50,7 @@ describe("unpacking", () => {
     expect(unpackMember(packMember(id, Buffer.alloc(0)))).toEqual({ id, payload: Buffer.alloc(0) });
   });
 
-  test("ignores what stands behind the payload", () => {
+  test("ignores the bytes after the payload", () => {
     const id = Buffer.alloc(16, 3);
     const member = packMember(id, Buffer.from("abc"));
     const longer = Buffer.concat([member, Buffer.from("order:42")]);
@@ -58,7 +58,7 @@ describe("unpacking", () => {
   });
 
   test.each(["order:42", "é😀", "k", "x".repeat(200)])(
-    "reads the key behind the payload: %s",
+    "reads the key after the payload: %s",
     (key) => {
       const id = Buffer.alloc(16, 3);
       for (const payload of [Buffer.from("abc"), Buffer.alloc(0)]) {
@@ -69,14 +69,14 @@ describe("unpacking", () => {
     },
   );
 
-  test("finds no key where none was given", () => {
+  test("finds no key if there is none", () => {
     const id = Buffer.alloc(16, 3);
     expect(packMember(id, Buffer.from("abc"), "")).toEqual(packMember(id, Buffer.from("abc")));
     expect(unpackMember(packMember(id, Buffer.from("abc")))?.key).toBeUndefined();
   });
 
   test.each([
-    // A double as Lua's math.random gives it, its bytes reversed; the first decides what the
+    // A double from Lua's math.random, its bytes reversed; the first byte decides what the
     // new layout would make of it.
     ["a first byte that no id length fits", "3f e5 2b 6b 1c a9 d0 00", "abc"],
     ["a first byte of 0", "00 00 00 00 00 00 f0 3f", "abc"],
@@ -149,7 +149,7 @@ describe("ids", () => {
     );
   });
 
-  test("differ though their stamps are equal", () => {
+  test("differ even if their stamps are equal", () => {
     const ids = Array.from({ length: 2_000 }, () => createId(5).toString("hex"));
     expect(new Set(ids).size).toBe(2_000);
   });
@@ -169,7 +169,7 @@ describe("a message id", () => {
     );
   });
 
-  // The last ones are scores that only somebody else can have written.
+  // Only another program can have written the last scores.
   test.each([
     0,
     1,
@@ -233,9 +233,9 @@ describe("addresses", () => {
   });
 });
 
-describe("the id that an address stands for", () => {
+describe("the message id of an address", () => {
   test.each([0, 1000, 2 ** 32 + 5, Number.MAX_SAFE_INTEGER, 1.5, -1, 1e300, -Infinity])(
-    "leads back to it, with a deadline of %d",
+    "gives the address again, with a deadline of %d",
     (deadline) => {
       for (const length of [8, 16]) {
         const address = packAddress(deadline, Buffer.alloc(length, 0xab));

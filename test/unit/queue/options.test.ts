@@ -36,7 +36,7 @@ describe("a queue's settings", () => {
     expect(queueSettings(own, client)).toEqual(own);
   });
 
-  test("an option that is undefined was not given", () => {
+  test("treat an undefined option as left out", () => {
     const options = { codec: undefined, transfer: undefined, interop: undefined } as never;
     expect(queueSettings(options, { codec: json, transfer: false })).toMatchObject({
       codec: json,
@@ -124,7 +124,7 @@ describe("a client's settings", () => {
     },
   );
 
-  test("a URL in place of the options is refused, without its password", () => {
+  test("a URL in place of the options is refused; the error does not show its password", () => {
     const url = "redis://user:s3cret@localhost:6379" as never;
     expect(() => new Delayline(url)).toThrow(TypeError);
     expect(() => new Delayline(url)).toThrow("options must be an object");
@@ -185,7 +185,7 @@ describe("a duration", () => {
     );
   });
 
-  test("the longest one ends below 9e15, where deadlines end", () => {
+  test("the longest one ends below 9e15, the limit of deadlines", () => {
     expect(Date.now() + 8.99e15).toBeLessThan(9e15);
   });
 });
@@ -359,7 +359,7 @@ describe("headers among the options of an offer", () => {
     expect(offerRule(Object.create({ headers: { a: "1" } }) as object)).toEqual({});
   });
 
-  test("stand beside the key and its rule", () => {
+  test("can be combined with the key and its rule", () => {
     const options = { key: "k", onDuplicate: "keep", headers: { a: "1" } } as const;
     const rule = { key: "k", rule: "keep", bucket: BUCKET_OF_K };
     expect(offerRule(options, true)).toEqual({ ...rule, headers: { a: "1" } });

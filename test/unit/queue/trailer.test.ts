@@ -43,7 +43,7 @@ describe("a trailer", () => {
     expect(unpackTrailer(bytes)).toEqual({ ...NOTHING, key: "k" });
   });
 
-  test("keeps the first of several keys, counts, and headers of one name", () => {
+  test("keeps the first of several keys, counts, and headers with the same name", () => {
     expect(twice({ key: "a", attempts: 1 }, { key: "b", attempts: 2 })).toEqual({
       ...NOTHING,
       key: "a",
@@ -85,7 +85,7 @@ describe("a trailer", () => {
     expect(unpackTrailer(packTrailer({ headers })).headers).toEqual(headers);
   });
 
-  test("stands behind the payload of a message", () => {
+  test("stands after the payload of a message", () => {
     const id = Buffer.alloc(16, 3);
     const more = { headers: { trace: "1" }, attempts: 2 };
     const member = packMember(id, Buffer.from("abc"), "k", more);

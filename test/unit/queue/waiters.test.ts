@@ -21,7 +21,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** A call that waits. Its outcome: "waits", what it got, or why it failed. */
+/** A waiting call. Its outcome: "waits", what it got, or why it failed. */
 class Call {
   outcome: unknown = "waits";
 
@@ -33,7 +33,7 @@ class Call {
   }
 }
 
-/** Lets time pass, and what was settled be heard of. */
+/** Lets time pass, and the promises that it settles be handled. */
 const pass = (ms = 0) => vi.advanceTimersByTimeAsync(ms);
 
 const outcomes = async (...calls: Call[]) => {
@@ -87,7 +87,7 @@ describe("a time that is over", () => {
     await pass(1);
     expect(await outcomes(call, other)).toEqual([[], "waits"]);
     expect(waiters.wanted).toEqual([1]);
-    // The block is still waited for.
+    // The reply to the block is still awaited.
     expect(onChange).not.toHaveBeenCalled();
   });
 
@@ -107,7 +107,7 @@ describe("a time that is over", () => {
   test("the last waiter gets none if the reply brings none", async () => {
     const call = new Call(1, { timeout: 20 });
     await pass(20);
-    // What a pop brings is not all: the block behind it is still under way.
+    // The pop's reply is not the last: the block after it is still under way.
     waiters.give([]);
     expect(await outcomes(call)).toEqual(["waits"]);
     waiters.giveLast([]);
@@ -250,7 +250,7 @@ describe("aborting", () => {
     expect(waiters.areThere).toBe(false);
   });
 
-  test("20 calls with one signal are no leak", async () => {
+  test("20 calls with one signal cause no warning of a leak", async () => {
     const warnings = vi.spyOn(process, "emitWarning").mockImplementation(() => {});
     const { signal } = new AbortController();
     const calls = Array.from({ length: 20 }, () => new Call(1, { signal }));
@@ -260,7 +260,7 @@ describe("aborting", () => {
   });
 });
 
-/** One who is waiting, one who has expired, and one who is unserved. */
+/** One waiter that is waiting, one that is expired, and one that is unserved. */
 async function oneOfEach() {
   const expired = new Call(1, { timeout: 20 });
   await pass(20);

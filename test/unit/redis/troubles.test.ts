@@ -18,7 +18,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** What has been reported since this was asked last. */
+/** What was reported since the last call. */
 function news(): string[] {
   return events.splice(0);
 }
@@ -115,7 +115,7 @@ test("a work that is not tried again neither prolongs nor ends a trouble", () =>
   transfers.succeeded();
   expect(news()).toEqual([`0 ms: ${UNREACHABLE}`]);
 
-  // Stopping where nothing is wrong is none.
+  // Stopping without trouble changes nothing.
   taker.stopped();
   troubles.heard();
   expect(news()).toEqual([]);
@@ -187,7 +187,7 @@ test("a refusal shows that Redis can be reached", () => {
 });
 
 test.each(["READONLY", "LOADING", "CLUSTERDOWN", "WRONGPASS", "NOAUTH"])(
-  "%s is of the whole client",
+  "%s concerns the whole client",
   (reply) => {
     const works = [troubles.work(), troubles.work()];
     for (const work of works) work.failed(refusal("cannot transfer", `${reply} so it is`));
