@@ -297,7 +297,7 @@ describe("Kryo5Codec", () => {
     ["java.lang.Double", "5", "takes a number, got string"],
     ["java.util.UUID", "x", "32 hexadecimal digits"],
     ["java.util.Date", new Date(NaN), "invalid"],
-    ["java.util.HashMap", {}, "only carries scalars"],
+    ["java.util.HashMap", {}, "carries scalars only"],
   ])("refuses a %s that is none", (javaClass, value, message) => {
     expect(() => encode(new JavaValue(javaClass, value))).toThrow(message);
   });
