@@ -67,6 +67,11 @@ export function messageOf(error: Error): string {
   return last instanceof Error ? `${message} ${last.message}` : message;
 }
 
+/** Whether a blocked read ended because its stream was deleted. Later reads get NOGROUP. */
+export function isStreamDeleted(error: unknown): boolean {
+  return replyOf(error) === "UNBLOCKED" && /no longer exists/.test((error as Error).message);
+}
+
 /** Whether ioredis gave up a command after `maxRetriesPerRequest` attempts to connect. */
 export function isGivenUp(error: unknown): boolean {
   return error instanceof Error && error.name === "MaxRetriesPerRequestError";

@@ -1,5 +1,5 @@
 import { RedisError } from "../../errors.ts";
-import { isPassing } from "../../failure.ts";
+import { isPassing, isStreamDeleted } from "../../failure.ts";
 import type { Pauses } from "../../queue/pause-watch.ts";
 import type { Queue } from "../../queue/queue.ts";
 import { Waiters, type WaitOptions } from "../../queue/consuming/waiters.ts";
@@ -260,7 +260,10 @@ export class Reader {
     this.readingSince = Infinity;
     this.#waiters.dismissExpired();
     const failure = new RedisError(`cannot take from ${this.#name}`, error);
-    if (failure.reply === "NOGROUP") {
+    if (isStreamDeleted(error)) {
+      // If the partition was removed, this reader is closed during the pause. Otherwise the next read gets NOGROUP.
+      await this.#pause.wait();
+    } else if (failure.reply === "NOGROUP") {
       try {
         await this.#host.remakeGroup();
       } catch (refusal) {

@@ -92,8 +92,7 @@ describe.each(["the group", "the stream"])("an operator destroys %s", (what) => 
 
   test("while a process waits: it is created again, and the queue goes on", async () => {
     const name = uniqueName();
-    const line = newLineThatMayFail();
-    const queue = line.getReliableQueue<string>(name);
+    const queue = newLine().getReliableQueue<string>(name);
     const taking = queue.take();
     const { stream } = queueKeys(name);
     const redis = newRedis();
