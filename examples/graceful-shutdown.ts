@@ -41,8 +41,8 @@ async function work(): Promise<void> {
   const stopped = once(process, "SIGTERM");
   process.send?.("ready");
   await stopped;
-  // Stops taking, and waits for running handlers. A job that arrives at this moment goes back to the queue. The handlers
-  // use the other client, so that is closed last.
+  // Stops taking, and waits for running handlers. A job that arrives at this moment goes back to the queue. The
+  // handlers use the other client, so that is closed last.
   await line.close();
   redis.disconnect();
 }

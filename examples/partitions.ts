@@ -1,6 +1,6 @@
 /**
- * A partitioned queue is used like any other. Messages of one customer are in one partition, and the number of partitions
- * changes while orders are cancelled and taken.
+ * A partitioned queue is used like any other. Messages of one customer are in one partition, and the number of
+ * partitions changes while orders are cancelled and taken.
  *
  *   npx tsx examples/partitions.ts
  */

@@ -1,6 +1,6 @@
 /**
- * Metrics of queues for Prometheus: the values that it would scrape, before and after a worker starts. Alert rules and a
- * Grafana dashboard for them are in examples/monitoring.
+ * Metrics of queues for Prometheus: the values that it would scrape, before and after a worker starts. Alert rules and
+ * a Grafana dashboard for them are in examples/monitoring.
  *
  *   npx tsx examples/prometheus.ts
  */

@@ -6,9 +6,9 @@ import { checkModuleOptions, type DelaylineModuleOptions } from "./delayline-mod
 /**
  * The client of an application, closed in two phases.
  *
- * `onModuleDestroy` ends subscriptions and waits for their handlers, while the services that they use still exist as far as
- * Nest's order allows. Requests are still answered then, and may offer. `onApplicationShutdown` closes the client, when no
- * server listens any more.
+ * `onModuleDestroy` ends subscriptions and waits for their handlers, while the services that they use still exist as
+ * far as Nest's order allows. Requests are still answered then, and may offer. `onApplicationShutdown` closes the
+ * client, when no server listens any more.
  */
 export class DelaylineLifecycle implements OnModuleDestroy, OnApplicationShutdown {
   readonly line: Delayline;

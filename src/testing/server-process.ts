@@ -25,8 +25,8 @@ const LOG_LINES = 20;
 /**
  * A running redis-server that belongs to this process.
  *
- * It has its own temporary directory, which is removed when the server ends. It does not keep the Node.js process alive,
- * and does not survive it.
+ * It has its own temporary directory, which is removed when the server ends. It does not keep the Node.js process
+ * alive, and does not survive it.
  */
 export class ServerProcess {
   /** Settles when the process has ended and its temporary directory is gone. */

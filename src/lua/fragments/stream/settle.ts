@@ -4,10 +4,10 @@ import { finish } from "./finish.ts";
 import { inFlightFor } from "./in-flight-for.ts";
 
 /**
- * `settle(group, consumer, heldCount, ids, isOwn, write)`: moves entries that are in flight for the consumer. For each of
- * them `write(entry, i)` writes the message somewhere else and returns Redis's reply, or false to write nothing. Then
- * the entries are finished. Returns a 1 or a 0 for each id, whether it was written and finished; and Redis's error if
- * it refused a write.
+ * `settle(group, consumer, heldCount, ids, isOwn, write)`: moves entries that are in flight for the consumer. For each
+ * of them `write(entry, i)` writes the message somewhere else and returns Redis's reply, or false to write nothing.
+ * Then the entries are finished. Returns a 1 or a 0 for each id, whether it was written and finished; and Redis's error
+ * if it refused a write.
  * `finishWritten(group, ids, isOwn, write)`: the same for entries that are known to be in flight.
  *
  * Redis rolls nothing back, so an entry is written before it is finished. If the first write is refused, nothing has
