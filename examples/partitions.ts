@@ -47,7 +47,7 @@ await show("two partitions");
 
 // Any process may change the number. Others go on meanwhile, and every answer stays exact.
 const changing = line.setPartitions(queue, 8, {
-  onProgress: ({ moved }) => process.stdout.write(`\r  ${moved} brought over`),
+  onProgress: ({ moved }) => process.stdout.write(`\r  ${moved} migrated`),
 });
 let cancelled = 0;
 for (let number = 0; number < 500; number++) {

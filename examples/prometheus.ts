@@ -23,7 +23,7 @@ const registry = new Registry();
 await using _ = collectMetrics(line, { registry, queues: [queue] });
 const server = createServer((_request, response) => {
   response.setHeader("content-type", registry.contentType);
-  // It never rejects because of Redis.
+  // A Redis that is down does not make it reject: the scrape then lacks the numbers of the queues.
   void registry.metrics().then((text) => response.end(text));
 });
 await once(server.listen(0, "127.0.0.1"), "listening");

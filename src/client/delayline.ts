@@ -188,14 +188,14 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
     return await this.#queues.stats(name, signal);
   }
 
-  /** What this client has done with each of its open queues, by name. Asks nothing of Redis. */
+  /** Counts of what this client has done with each of its open queues, by name. Does not ask Redis. */
   get counters(): ReadonlyMap<string, QueueCounters> {
     return this.#queues.counters;
   }
 
   /**
-   * Yields the names of the queues in Redis, each once, in no order: `for await (const name of line.queues())`. A
-   * queue in partitions is one name. This is no snapshot.
+   * Yields the names of the queues in Redis, each once, in no order: `for await (const name of line.queues())`. A queue
+   * in partitions is one name. This is not a snapshot.
    *
    * Reads the names of all keys of the database on each server, a thousand per step of about 300 us of Redis's time. A
    * plain queue that holds only ready messages is found for an hour after the last transfer: its LIST looks like any
@@ -256,7 +256,7 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
    * Finishes the work under way and ends the client's connections.
    *
    * First it stops taking and moving messages: waits reject with {@link ClosedError}, a message that arrives at that
-   * moment goes back to the queue, and the handlers' signals are aborted. Then it waits for running handlers and the
+   * moment is returned to the queue, and the handlers' signals are aborted. Then it waits for running handlers and the
    * bodies of `for await` loops, which may still offer messages; `timeout` limits that wait. Then it refuses every
    * call, settles the offers under way and ends the connections. A lent client stays open.
    *

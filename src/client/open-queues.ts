@@ -125,7 +125,7 @@ export class OpenQueues {
     return await briefly(ordinary, () => ordinary.numbers.stats(signal));
   }
 
-  /** What this client has done with each open queue, by name. */
+  /** The counters of each open queue, by name. */
   get counters(): Map<string, QueueCounters> {
     const named = [...this.#ordinary, ...this.#partitioned];
     return new Map(named.map(([name, { counters }]) => [name, counters.snapshot()]));

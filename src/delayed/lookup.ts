@@ -68,7 +68,7 @@ export class Lookup {
 
   /**
    * The business keys in the index with this prefix, each once, a page at a time, in no particular order. Reads the
-   * whole index. An entry's message may have gone: see {@link delayedOf}.
+   * whole index. The message of an entry may be gone; see {@link delayedOf}.
    */
   async *keysWith(prefix: string, signal?: AbortSignal): AsyncGenerator<string[], void, void> {
     // Escape the characters that are special in a glob pattern.

@@ -18,7 +18,7 @@ export interface OfferOptions extends CallOptions {
   readonly key?: string;
 
   /**
-   * What to do if the key already has a delayed message. `"reject"` leaves that message, and returns its id.
+   * Decides what happens if the key already has a delayed message. `"reject"` leaves that message, and returns its id.
    * `"replace"` puts this message in its place. `"keep"` does too, but keeps the old deadline. Defaults to `"reject"`.
    */
   readonly onDuplicate?: "reject" | "replace" | "keep";

@@ -126,7 +126,7 @@ export function parseEnd(line: string): number | undefined {
 
 /** A parsed line of an export. */
 export interface ParsedRecord {
-  /** What to write into the queue. */
+  /** The row to write into the queue. */
   readonly arrival: Arrival;
   /** The id, which decides the partition; undefined if the message may go into any. */
   readonly id: Buffer | undefined;

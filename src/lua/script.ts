@@ -5,7 +5,7 @@ import type { RedisClient } from "../redis/client.ts";
 import { inOrder, type Fragment } from "./fragment.ts";
 import type { RawReply } from "./reply.ts";
 
-/** What a script takes as an argument. */
+/** An argument of a script. */
 export type ScriptArg = string | number | Buffer;
 
 /** One row of repeated arguments: a value for each column. */
@@ -86,7 +86,7 @@ function eachRow(from: "KEYS" | "ARGV", first: number, columns: readonly string[
  * All moves run here: no other code knows EVALSHA and NOSCRIPT. It defines no command on the client, which may be lent
  * to us. It publishes each run as a {@link ScriptRun} on the diagnostics channel `delayline:script`.
  *
- * Calls `onUnknown` before it sends the text: Redis carries out before it whatever was sent in the meantime. If
+ * Calls `onUnknown` before it sends the text: Redis runs whatever was sent in the meantime before that text. If
  * `onUnknown` throws, the text is not sent.
  *
  * Rejects with ioredis's errors, which carry the arguments: callers wrap them.

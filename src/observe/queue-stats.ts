@@ -23,7 +23,7 @@ export interface PartitionStats extends QueueNumbers {
   readonly partition: number;
 }
 
-/** What is in a queue now. */
+/** The numbers of a queue at one moment. */
 export interface QueueStats extends QueueNumbers {
   /** Whether messages are acknowledged. A queue is reliable as long as its stream exists. */
   readonly kind: "plain" | "reliable";

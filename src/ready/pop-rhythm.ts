@@ -1,4 +1,4 @@
-/** What to send next: a pop, a block, or both. */
+/** The commands to send next: a pop, a block, or both. */
 export interface Step {
   /** How many messages to pop at most; 0 sends no pop. */
   readonly pop: number;

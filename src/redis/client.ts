@@ -149,7 +149,7 @@ export function end(client: RedisClient): void {
 }
 
 /**
- * Connects a client again that ioredis has ended. To be called when it emits that error.
+ * Reconnects a client that ioredis has ended. Call it when the client emits the error that says so.
  *
  * ioredis ends a client for good when a Sentinel announces a failover while the client asks for the master.
  */

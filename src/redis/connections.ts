@@ -63,7 +63,7 @@ export class Connections {
   readonly #dedicated = new DedicatedConnections();
   /** Why Redis cannot be reached now, if that is known. */
   #unreachable: string | undefined;
-  /** Whether ioredis had ended `commands` when it was last in trouble, and it was connected again. */
+  /** Whether the last trouble of `commands` was that ioredis ended it. It is connected again then. */
   #isRevived = false;
   #isClosed = false;
 

@@ -2,7 +2,7 @@ import type { Redis } from "ioredis";
 import { replyOf } from "../failure.ts";
 import { serverOf } from "./cluster-node.ts";
 
-/** What a dedicated connection is for. */
+/** The purpose of a dedicated connection. */
 export type Role = "subscriber" | "blocking" | "probe";
 
 /** The connections of one client that do one thing each and live once. */

@@ -19,7 +19,7 @@ export class Unblocking {
     this.#underWay = this.#run(unblock, isInVain);
   }
 
-  /** Resolves when nothing is under way. To be called when no block will be ended any more. */
+  /** Resolves when nothing is under way. Call it once no further block has to be ended. */
   async close(): Promise<void> {
     await this.#underWay;
     this.#work.ended();

@@ -174,7 +174,7 @@ export class JavaTypes {
         throw new TypeError(`the keys of a Map must be strings or numbers, got a ${typeof key}`);
       }
       if (key === "@class") {
-        // Whoever chooses a class can make Java run its code.
+        // Anyone who chooses a class can make Java run its code.
         throw new TypeError("a payload must not have a property @class: use classOf or JavaValue");
       }
       if (value !== undefined) fields.set(String(key), this.#toJava(value, position, depth + 1));

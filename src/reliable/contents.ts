@@ -37,11 +37,11 @@ export interface Content {
 }
 
 /**
- * Reads what a reliable queue contains besides delayed messages: retrying, ready, in flight and dead. Moves and takes
- * nothing.
+ * Reads the messages of a reliable queue that are not delayed: retrying, ready, in flight and dead ones. Moves and
+ * takes nothing.
  *
  * It reads in pages of 20 messages and 32 kB, or 128 kB where a script only looks at payloads: O(N) in all. `idOrKey`
- * restricts it to one message. It is no snapshot: a message that moves meanwhile may come twice, or not at all.
+ * restricts it to one message. It is not a snapshot: a message that moves meanwhile may come twice, or not at all.
  */
 export class Contents {
   readonly #queue: Queue;

@@ -5,7 +5,7 @@
  *
  * Node's timers fire a millisecond or two late. A *punctual* timer wakes 2 ms early and then checks the time in each
  * turn of the event loop, which costs up to 2 ms of processor time. It does so only for a deadline that comes a while
- * after the one before: where deadlines are dense, the look for the one before mostly serves the next one too.
+ * after the one before: where deadlines are dense, the wake-up for one mostly serves the next one, too.
  */
 export class DeadlineTimer {
   readonly #onDue: () => void;

@@ -2,7 +2,7 @@ import { HttpError } from "./http-error.ts";
 import { isLoopback } from "./is-loopback.ts";
 import { peerOf } from "./peer.ts";
 
-/** What a guard allows. See the options of a dashboard. */
+/** The rules of a guard; see the options of a dashboard. */
 export interface GuardRules {
   readonly authorize?: (request: Request) => boolean | Promise<boolean>;
   readonly readOnly: boolean;
@@ -121,7 +121,7 @@ export class Guard {
 
 const UNSET = "the option authorize is not set";
 
-/** Least time between two warnings (ms). */
+/** The shortest time between two warnings (ms). */
 const WARNING_INTERVAL = 60_000;
 
 /** The host name that the client asked for. */

@@ -16,7 +16,7 @@ export interface Place {
   readonly connections: readonly Connection[] | undefined;
 }
 
-/** What the doctor read about a queue. */
+/** Everything that the doctor has read about a queue. */
 export interface QueueReport {
   readonly name: string;
   /** The fact about its partitions; undefined for an ordinary queue. */

@@ -30,8 +30,8 @@ export interface KeyedReply {
  * free.
  *
  * An entry of the index is: address (24) | outcome (1, an index into OUTCOMES) | since (8, big-endian epoch ms: when
- * the key was first offered; present from the first replacement on). By the address, a message that is sent a second
- * time recognises itself. By the outcome, it returns its first result again.
+ * the key was first offered; present from the first replacement on). The address shows that a message is sent a second
+ * time, and the outcome is then the result of its first copy.
  *
  * Redis rolls nothing back. So every write that can be refused names its undo step, and replaced messages are removed
  * last.

@@ -4,7 +4,7 @@ import { loadFact, type Creation } from "./creation.ts";
 import type { Part } from "./part.ts";
 
 /**
- * What this client knows about the number of partitions of one queue.
+ * This client's knowledge of the number of partitions of one queue.
  *
  * The client asks partition 0 for the fact once, or another server if that of partition 0 cannot be reached. After that
  * it learns newer facts from notices on a channel, from the reply to each sign of life (see {@link Members}), and from

@@ -99,7 +99,7 @@ export const BATCH = {
   isOld: asFlag,
 };
 
-/** Bytes that are no row become an `unreadable` row for partition 0, which always exists. */
+/** Bytes that are not a row become an `unreadable` row for partition 0, which always exists. */
 function unpackRows(bytes: Buffer): BatchRow[] {
   const rows: BatchRow[] = [];
   for (let at = 0; at < bytes.length;) {

@@ -43,7 +43,7 @@ local function settle(group, consumer, heldCount, ids, isOwn, write)
     if mine[id] then
       own[#own + 1] = id
       places[#places + 1] = i
-      -- Settle an id that comes twice only once.
+      -- Settle an id that is listed twice only once.
       mine[id] = nil
     end
   end
