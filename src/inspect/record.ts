@@ -53,7 +53,8 @@ export interface MessageRecord {
   /** The payload in base64. */
   readonly payload: string;
   /**
-   * The trailer in base64, only if key, headers and failures do not reproduce it to the byte. They are then ignored.
+   * The trailer in base64, only if key, headers and failures do not reproduce it to the byte. If it is present, they
+   * are ignored.
    */
   readonly trailer?: string;
 }

@@ -34,9 +34,9 @@ export interface Script<Key extends string, Arg extends string, Reply, Column ex
  * front of it, followed by the functions of the fragments that it `needs`. So the order of the keys and arguments
  * exists once.
  *
- * `each` names the columns of repeated arguments: the caller passes a row for each message, say. The body loops
- * over them with `for each row do ... end`, where every column is a local variable. With `areRowsKeys` their values are
- * keys, which follow the named ones, and `row` is a position in KEYS.
+ * `each` names the columns of repeated arguments: the caller passes rows, for example one for each message. The body
+ * loops over them with `for each row do ... end`, where every column is a local variable. With `areRowsKeys` their
+ * values are keys, which follow the named ones, and `row` is a position in KEYS.
  *
  * @throws {TypeError} if a fragment reads a key that the script does not declare.
  */

@@ -32,7 +32,7 @@ export interface QueueOptions<T = unknown> {
    *
    * `true` costs two connections per process, each with a PING or TIME a second, and two scripts a minute per idle
    * queue. Processes that only produce can do without it, as long as another process moves messages. `false` saves
-   * nothing in a process that takes: it has to know whether the queue is paused.
+   * nothing in a process that takes, since that process has to know whether the queue is paused.
    *
    * Defaults to `true`.
    */
@@ -50,7 +50,7 @@ export interface QueueOptions<T = unknown> {
   /**
    * The size of the largest payload in bytes, after encoding. A larger one is refused before anything is sent.
    *
-   * While a large message passes, Redis and every worker are slower. Defaults to 1,048,576 (1 MiB).
+   * A large message slows down Redis and every worker while it passes. Defaults to 1,048,576 (1 MiB).
    */
   readonly maxPayloadBytes?: number;
 

@@ -108,7 +108,7 @@ export abstract class QueueHandle {
    *
    * While the queue is paused, no message becomes ready and none is handed out: waits continue, `poll(timeout)` returns
    * undefined at the end of its time, `poll()` and `drain()` return nothing, subscriptions and loops stand still.
-   * Offering, cancelling, `put` and reading still work. This process obeys at once, the others within milliseconds, or
+   * Offering, cancelling, `put` and reading still work. This process reacts at once, the others within milliseconds, or
    * with their next sweep if the wake-up was lost. A message that is on its way to a consumer is still handed out.
    *
    * Java processes ignore the pause: they move and take due messages.

@@ -92,5 +92,5 @@ export class BlockingClient {
 /** Milliseconds after the end of a block after which its reply is overdue. */
 const OVERDUE = 500;
 
-/** See `Suspect.grace` in `watchdog.ts`. Longer than for other connections: a popped message is at stake. */
+/** See `Suspect.grace` in `watchdog.ts`. Longer than for other connections, because a popped message may be lost. */
 const GRACE = 1000;

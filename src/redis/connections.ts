@@ -63,7 +63,7 @@ export class Connections {
   readonly #dedicated = new DedicatedConnections();
   /** Why Redis cannot be reached now, if that is known. */
   #unreachable: string | undefined;
-  /** Whether the last trouble of `commands` was that ioredis ended it. It is connected again then. */
+  /** Whether the last trouble of `commands` was that ioredis ended it, so that it was reconnected. */
   #isRevived = false;
   #isClosed = false;
 
@@ -152,8 +152,8 @@ export class Connections {
   }
 
   /**
-   * Resolves when Redis has replied to a new connection; on Cluster, the node that serves `key`. Rejects soon: if Redis
-   * takes longer than that to reply, then Redis is slow, and no connection is to blame.
+   * Resolves when Redis has replied to a new connection; on Cluster, the node that serves `key`. Rejects soon: a Redis
+   * that takes longer to reply is slow, and no connection is to blame.
    */
   async probe(key?: string): Promise<void> {
     (await this.open("probe", key, PROBE)).disconnect();

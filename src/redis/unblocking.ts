@@ -7,7 +7,7 @@ export class Unblocking {
   readonly #work: Work;
   #underWay: Promise<void> | undefined;
 
-  /** `waiter` names in errors what waits, such as `queue "orders"`. */
+  /** `waiter` is the name of the waiting queue in errors, such as `queue "orders"`. */
   constructor(waiter: string, work: Work) {
     this.#doing = `cannot end the wait of ${waiter}`;
     this.#work = work;

@@ -115,7 +115,7 @@ export class Contents {
   /** Creates a group and its stream if they are missing. A new group starts with the oldest entry. */
   async makeGroup(group: string, signal?: AbortSignal): Promise<void> {
     const args = { channel: this.#queue.keys.channel, group, start: "0" };
-    await this.#queue.read("make a group of", openGroup, args, { signal });
+    await this.#queue.read("create a group of", openGroup, args, { signal });
   }
 
   /** The names of all retries, about 20 at a time. A retry that stays comes at least once. */

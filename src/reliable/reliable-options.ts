@@ -58,8 +58,8 @@ export interface ReliableQueueOptions<T = unknown> extends ConsumerOptions<T> {
    * then keeps it for its pause and handles it again, until it is acknowledged or becomes a dead letter. So the
    * messages of one key stay in order even if some fail.
    *
-   * One message that fails holds up its whole partition, and so all keys in it, for the sum of its pauses: give
-   * `retry` short ones. Defaults to `false`: the message waits aside, and later ones overtake it.
+   * One message that fails holds up its whole partition, and so all keys in it, for the sum of its pauses: give `retry`
+   * short ones. Defaults to `false`: the message waits elsewhere, and later ones overtake it.
    */
   readonly strict?: boolean;
 }

@@ -9,10 +9,11 @@ import { join } from "node:path";
 import type { ServerBinary } from "./server-binary.ts";
 
 /*
- * A server must not outlive the process that started it, whether that ends by returning, by process.exit, by a signal or
- * by SIGKILL. Exit hooks miss the last two, and signal handlers would change the behaviour of the host program. So a shell
- * runs beside each server and waits for the end of its standard input. Only this process holds the other end of that pipe,
- * and the kernel closes it when the process ends for any reason. The shell then kills the server and removes its directory.
+ * A server must not outlive the process that started it, however that process ends: by returning, by process.exit, by a
+ * signal or by SIGKILL. Exit hooks miss the last two, and signal handlers would change the behaviour of the host
+ * program. So a shell runs beside each server and waits for the end of its standard input. Only this process holds the
+ * other end of that pipe, and the kernel closes it when the process ends for any reason. The shell then kills the
+ * server and removes its directory.
  */
 const WATCHDOG = 'read -r _; kill -9 "$1"; rm -rf -- "$2"';
 

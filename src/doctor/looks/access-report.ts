@@ -102,7 +102,7 @@ async function trySubscription(redis: Redis, channel: string): Promise<string | 
   return await redis.subscribe(channel).then(() => undefined, messageOf);
 }
 
-/** Tries some of the queues: their rules usually have one form. */
+/** Tries some of the queues: the rules for all queues usually have the same form. */
 async function findClosed(
   trier: Trier,
   queues: readonly string[],

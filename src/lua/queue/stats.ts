@@ -35,7 +35,7 @@ export interface QueueCounts {
    */
   readonly oldestReadyAge: number | undefined;
   /**
-   * How many messages have become ready in a reliable queue since its stream was made; each retry counts again. It
+   * How many messages have become ready in a reliable queue since its stream was created; each retry counts again. It
    * grows until the stream is dropped: the difference between two calls is the throughput.
    *
    * Undefined for a plain queue; before Redis 7.0; while there are messages that no group has begun to read;

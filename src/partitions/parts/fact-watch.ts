@@ -70,7 +70,7 @@ export class FactWatch {
     return this.#fact ?? known;
   }
 
-  /** Takes over a fact, unless a later one is known or it is malformed. */
+  /** Adopts a fact, unless a later one is known or it is malformed. */
   learn(text: string): void {
     const fact = parseFact(text);
     if (fact === undefined) return;

@@ -37,8 +37,8 @@ export interface Handling<Item> {
 }
 
 /**
- * The handlers of a queue at work: one loop for each handler that may run at once. A loop takes a message, handles it,
- * and takes the next.
+ * Runs the handlers of a queue: one loop for each handler that may run at once. A loop takes a message, handles it, and
+ * takes the next.
  */
 export class Subscription implements Consumer, AsyncDisposable {
   readonly #queue: string;

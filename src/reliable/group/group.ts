@@ -247,7 +247,7 @@ export class Group {
   async #make(start: string, signal?: AbortSignal): Promise<void> {
     const { channel } = this.#queue.keys;
     const args = { channel, group: this.settings.group, start };
-    // `call` may send it twice, as it may the offer that waits for it. A second run changes nothing.
+    // Safe to send twice, like the offer that waits for it: a second run changes nothing.
     await this.#queue.call("open", (redis, keys) => run(redis, openGroup, keys, args), signal);
     this.#isMade = true;
   }

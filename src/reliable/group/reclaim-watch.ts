@@ -18,7 +18,7 @@ export interface Look {
 }
 
 /**
- * Judges which consumers of a group are dead. It is pure: its owner asks Redis, and acts.
+ * Judges which consumers of a group are dead. It does no I/O: its owner asks Redis, and acts.
  *
  * A live consumer gives a sign of life every third of its visibility timeout. One that has messages in flight and was
  * silent for the whole timeout is dead. Redis measures the silence by its own clock, though. If somebody sets that
