@@ -119,7 +119,7 @@ export class OpenPartitions {
     await this.#change(options).run(count);
   }
 
-  /** Returns the partitions, with what is in each. */
+  /** Returns the partitions, each with its numbers of messages. */
   describe(signal?: AbortSignal): Promise<PartitionInfo[]> {
     return describePartitions(this.parts, signal);
   }

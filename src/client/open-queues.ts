@@ -96,7 +96,7 @@ export class OpenQueues {
     return other;
   }
 
-  /** Returns what is in each partition of a queue. A queue that is not open in partitions stays so. */
+  /** Returns the numbers of each partition of a queue. A queue that is not open in partitions stays so. */
   async describePartitions(name: string, signal?: AbortSignal): Promise<PartitionInfo[]> {
     this.checkOpen();
     const open = this.#partitioned.get(name);
@@ -105,7 +105,9 @@ export class OpenQueues {
     return await briefly(parts, () => parts.describe(signal));
   }
 
-  /** Returns what is in a queue, whether it is plain, reliable or in partitions. A queue that is not open stays so. */
+  /**
+   * Returns the numbers of a queue, whether it is plain, reliable or in partitions. A queue that is not open stays so.
+   */
   async stats(name: string, signal?: AbortSignal): Promise<QueueStats> {
     this.checkOpen();
     const partitioned = this.#partitioned.get(name);

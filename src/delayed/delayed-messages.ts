@@ -138,7 +138,7 @@ export class DelayedMessages {
     return this.#lookup.keysWith(prefix, signal);
   }
 
-  /** Which of these business keys belong to delayed messages. */
+  /** Returns those of the business keys that belong to delayed messages. */
   delayedOf(keys: readonly string[], signal?: AbortSignal, hint?: Hint): Promise<string[]> {
     return this.#lookup.delayedOf(keys, signal, hint);
   }

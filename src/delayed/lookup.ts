@@ -90,7 +90,7 @@ export class Lookup {
     } while (cursor !== "0");
   }
 
-  /** Which of these business keys belong to delayed messages. */
+  /** Returns those of the business keys that belong to delayed messages. */
   async delayedOf(keys: readonly string[], signal?: AbortSignal, hint?: Hint): Promise<string[]> {
     const knownFact = hint?.knownFact;
     const delayed: string[] = [];

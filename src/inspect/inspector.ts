@@ -32,7 +32,7 @@ export interface InspectorOptions extends Pick<
 }
 
 /**
- * Opens any queue by its name alone: plain or reliable, ordinary or partitioned. It only looks: it moves and takes no
+ * Opens any queue by its name alone: plain or reliable, ordinary or partitioned. By itself it moves and takes no
  * messages.
  */
 export class Inspector implements AsyncDisposable {

@@ -8,7 +8,8 @@ import { checkDuration, checkOptions, checkWhole } from "./checks.ts";
 /** Options of every call that talks to Redis. */
 export interface CallOptions {
   /**
-   * Ends the wait: the promise rejects with the signal's reason. Redis may still carry out what was sent already.
+   * Ends the wait: the promise rejects with the signal's reason. Redis may still carry out a command that was already
+   * sent.
    */
   readonly signal?: AbortSignal | undefined;
 }
@@ -20,8 +21,8 @@ export interface QueueOptions<T = unknown> {
    * `delayline/redisson` has codecs for what Redisson's other codecs write.
    *
    * JSON can be read in `redis-cli`; MessagePack is smaller and keeps dates and binary data. Both leave out properties
-   * that are `undefined`. Of other values that would not survive (a `Map`, an `Error`, an instance of a class without
-   * `toJSON`), JSON makes what `JSON.stringify` makes, and MessagePack refuses them with an {@link EncodeError}.
+   * that are `undefined`. Some values would not survive (a `Map`, an `Error`, an instance of a class without `toJSON`):
+   * JSON writes them as `JSON.stringify` does, and MessagePack refuses them with an {@link EncodeError}.
    *
    * All processes that share a queue must use the same codec. Defaults to `"msgpack"`.
    */
@@ -55,7 +56,7 @@ export interface QueueOptions<T = unknown> {
   readonly maxPayloadBytes?: number;
 
   /**
-   * Puts the queue in partitions: how many it gets if it has none yet, 1 to 256. Once they exist, Redis holds their
+   * Divides the queue into partitions: this many if it has none yet, 1 to 256. Once they exist, Redis holds their
    * number, this value is ignored, and `Delayline.setPartitions` changes the number. All processes that share the queue
    * must set this option.
    *
@@ -69,8 +70,9 @@ export interface QueueOptions<T = unknown> {
 /** Options of a handle that takes messages. */
 export interface ConsumerOptions<T = unknown> extends QueueOptions<T> {
   /**
-   * Whether one handler in one process at a time consumes each partition. So messages with the same `partitionKey` are
-   * handled one after another, across all processes. All consumers of the queue must set this option.
+   * Whether each partition is consumed by one handler in one process at a time, so that messages with the same
+   * `partitionKey` are handled one after another, across all processes. All consumers of the queue must set this
+   * option.
    *
    * Only `subscribe` takes messages, once per client. The partitions are spread evenly over the processes. Another
    * process takes over the partitions of a dead one within 3 seconds. If a process was paused for longer than that

@@ -7,7 +7,7 @@ import { hasDied } from "./watchdog.ts";
 export type OnConnected = (id: number, name: string) => Promise<void>;
 
 /**
- * A connection for blocking commands. It lives once: after it was lost, its owner opens a new one.
+ * A connection for blocking commands. It never reconnects: when it is lost, its owner opens a new one.
  *
  * While it blocks, it has no heartbeat. So a block should be short, and a connection with an overdue reply is ended if
  * it has died; see {@link hasDied}.

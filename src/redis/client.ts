@@ -112,8 +112,8 @@ export function duplicateForBackground(client: RedisClient): RedisClient {
 }
 
 /**
- * Makes a client that does one thing, to the same address as `client`. It is not connected yet. It lives once: when its
- * connection is lost, its owner makes a new one.
+ * Makes a client for one purpose, to the same address as `client`. It is not connected yet. It never reconnects: when
+ * its connection is lost, its owner makes a new client.
  */
 export function duplicateForOneLife(
   client: Redis,

@@ -45,8 +45,8 @@ export interface ConnectionsListener {
  *   options; those decide about retries and time-outs.
  * - `background` is our own. It carries transfers and everything else that takes messages out of Redis. It rejects
  *   a command whose reply was lost, and never sends it again: Redis may have carried it out. It reconnects for ever.
- * - A dedicated connection (`open`) subscribes or blocks. It lives once: when it is lost, its owner opens a new one. On
- *   Cluster it goes to one node.
+ * - A dedicated connection (`open`) subscribes or blocks. It never reconnects: when it is lost, its owner opens a new
+ *   one. On Cluster it goes to one node.
  *
  * `background` learns of a failover: from Redis's refusals, from the Sentinels, or from the slots of the Cluster.
  * Dedicated connections to a server that it has left are ended.
@@ -129,7 +129,7 @@ export class Connections {
   }
 
   /**
-   * Opens a connection that does one thing, within `timeout` milliseconds.
+   * Opens a dedicated connection, within `timeout` milliseconds.
    *
    * On Cluster it goes to the node that serves `key`, or to any node without a key. An `id` becomes part of its name,
    * so that no other connection has that name.
