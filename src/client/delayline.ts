@@ -180,7 +180,7 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
   }
 
   /**
-   * Returns the numbers of a queue, whether it is plain, reliable or in partitions. The queue need not be open in this
+   * Returns the numbers of a queue, whether it is plain, reliable or partitioned. The queue need not be open in this
    * client. Otherwise as `stats()` of a handle.
    */
   async stats(name: string, options?: CallOptions): Promise<QueueStats> {
@@ -194,8 +194,8 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
   }
 
   /**
-   * Yields the names of the queues in Redis, each once, in no order: `for await (const name of line.queues())`. A queue
-   * in partitions is one name. This is not a snapshot.
+   * Yields the names of the queues in Redis, each once, in no order: `for await (const name of line.queues())`. A
+   * partitioned queue is one name. This is not a snapshot.
    *
    * Reads the names of all keys of the database on each server, a thousand per step of about 300 us of Redis's time. A
    * plain queue that holds only ready messages is only found for an hour after the last transfer, because its LIST

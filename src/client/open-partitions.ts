@@ -21,13 +21,13 @@ import type { GroupSettings } from "../reliable/group/group.ts";
 import type { Work } from "../redis/troubles.ts";
 import type { OpenServer } from "./open-server.ts";
 
-/** Everything that a client has running for one group of a reliable queue in partitions. */
+/** Everything that a client has running for one group of a partitioned reliable queue. */
 interface OpenGroup {
   readonly group: PartitionedGroup;
   readonly messages: PartitionedMessages;
 }
 
-/** Everything that a client has running for one queue in partitions. All handles of the queue share it. */
+/** Everything that a client has running for one partitioned queue. All handles of the queue share it. */
 export class OpenPartitions {
   readonly queue: Pick<Queue, "name" | "report" | "quarantine">;
   readonly parts: Parts;

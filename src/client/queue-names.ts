@@ -5,7 +5,7 @@ import type { OpenServer } from "./open-server.ts";
 
 /**
  * Yields the names of the queues on a server, or on a Cluster, each once. Recognises queues by their keys, including
- * those that Redisson wrote. A queue in partitions is one name. See `Delayline.queues` for the cost and the limits.
+ * those that Redisson wrote. A partitioned queue is one name. See `Delayline.queues` for the cost and the limits.
  *
  * Rejects with ioredis's errors.
  */

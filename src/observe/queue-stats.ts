@@ -6,7 +6,7 @@ export interface QueueNumbers extends QueueCounts {
    * Consumers in the groups of a reliable queue, including dead ones until they are removed. Undefined for a plain
    * queue: Redis does not reveal who waits for a LIST.
    *
-   * For a queue in partitions, the highest number of any partition, since a process may be a consumer of each. If the
+   * For a partitioned queue, the highest number of any partition, since a process may be a consumer of each. If the
    * queue is consumed exclusively, each partition has one, however many processes there are; see `perPartition`.
    */
   readonly consumers: number | undefined;

@@ -79,8 +79,7 @@ export interface ConsumerOptions<T = unknown> extends QueueOptions<T> {
    * while a handler ran, the handler's `signal` is aborted, and other systems can recognise it by its older `fence`.
    * While the number of partitions changes, no message becomes ready, and those that are ready are handled first.
    *
-   * The queue has to be in partitions: without the option `partitions`, this client waits until another one creates
-   * them.
+   * The queue has to be partitioned: without the option `partitions`, this client waits until another one creates them.
    *
    * It costs a connection for each partition that the process holds, and about 10 commands a second per process with 8
    * partitions and 3 processes. A Redis user with limited rights needs CLIENT LIST and CLIENT KILL. Defaults to
@@ -105,8 +104,8 @@ export interface DelaylineOptions extends Omit<QueueOptions, "partitions"> {
    * survive a failover (`failoverDetector`, `reconnectOnError`, `slotsRefreshInterval`); a process warning names a
    * missing one.
    *
-   * A list of addresses names several servers, for queues in partitions: partition p is on server p mod n. The list
-   * must be the same in every process. Ordinary queues are on the first server. Each server costs its own connections.
+   * A list of addresses names several servers, for partitioned queues: partition p is on server p mod n. The list must
+   * be the same in every process. Ordinary queues are on the first server. Each server costs its own connections.
    *
    * Defaults to `"redis://localhost:6379"`.
    */
@@ -151,7 +150,7 @@ export interface QueueSettings<T> {
   readonly transfer: boolean;
   readonly interop: "none" | "redisson";
   readonly maxPayloadBytes: number;
-  /** How many partitions to create, if the handle is one of a queue in partitions. */
+  /** How many partitions to create, if the handle is one of a partitioned queue. */
   readonly partitions: number | undefined;
 }
 
@@ -182,7 +181,7 @@ export function queueSettings<T>(
   if (partitions !== undefined) {
     checkWhole("partitions", partitions, 1, MAX_PARTITIONS);
     if (interop !== "none")
-      throw new TypeError(`interop must be "none" for a queue in partitions, got "${interop}"`);
+      throw new TypeError(`interop must be "none" for a partitioned queue, got "${interop}"`);
   }
   return {
     codec: resolveCodec<T>(codec ?? DEFAULTS.codec),
@@ -208,7 +207,7 @@ export function consumerSettings<T>(
   }
   const { interop } = settings;
   if (exclusive && interop !== "none") {
-    throw new TypeError(`interop must be "none" for a queue in partitions, got "${interop}"`);
+    throw new TypeError(`interop must be "none" for a partitioned queue, got "${interop}"`);
   }
   return { ...settings, exclusive };
 }

@@ -39,7 +39,7 @@ export interface QueueCounts {
    * grows until the stream is dropped: the difference between two calls is the throughput.
    *
    * Undefined for a plain queue; before Redis 7.0; while there are messages that no group has begun to read;
-   * occasionally with several groups; and for a queue in partitions while it is undefined for any reliable partition.
+   * occasionally with several groups; and for a partitioned queue while it is undefined for any reliable partition.
    */
   readonly readied: number | undefined;
   /**

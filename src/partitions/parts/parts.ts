@@ -98,7 +98,7 @@ export class Parts {
     return this.#host.serverCount;
   }
 
-  /** Partition 0, which every queue in partitions has. */
+  /** Partition 0, which every partitioned queue has. */
   get first(): Part {
     return this.at(0);
   }

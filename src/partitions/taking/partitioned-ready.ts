@@ -23,7 +23,7 @@ interface Lane extends GatheringSource<Taken> {
 }
 
 /**
- * The ready messages of a queue in partitions, as bytes: the counterpart of {@link ReadyList}.
+ * The ready messages of a partitioned queue, as bytes: the counterpart of {@link ReadyList}.
  *
  * The partitions on one server share a connection: one BLPOP names all their LISTs, in rotating order. With several
  * servers there is one connection to each. On a Cluster a BLPOP can name LISTs of one slot only, so a process takes
@@ -70,7 +70,7 @@ export class PartitionedReady implements ReadyFace {
   ): Promise<readonly Taken[]> {
     this.checkTaking();
     if (others.length > 0) {
-      throw new TypeError(`${this.#name} is in partitions: it cannot be polled with others`);
+      throw new TypeError(`${this.#name} is partitioned: it cannot be polled with others`);
     }
     const taken = await this.#taking.during(() => this.#take(max, options));
     this.#parts.counters.taken += taken.length;

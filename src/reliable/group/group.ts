@@ -53,7 +53,7 @@ export type GroupFace = Pick<
  * The first offer or take creates the group and the stream. From the first take on, a delivery passes through these
  * steps:
  *
- * 1. {@link Reader} reads entries for the calls that wait, and {@link Intake} makes them held deliveries.
+ * 1. {@link Reader} reads entries for the waiters, and {@link Intake} makes them held deliveries.
  * 2. {@link LeaseKeeper} beats for the consumer as long as the process lives, and finds deliveries that were lost.
  * 3. {@link Settlements} settles a delivery and reports failures to the caller. {@link PersistentSettlements} does
  *    the same where nobody awaits the result, and retries.

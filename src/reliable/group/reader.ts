@@ -31,11 +31,11 @@ export interface ReaderHost {
 }
 
 /**
- * Reads a group's messages for all calls of this process that wait for them, over one connection.
+ * Reads a group's messages for all waiters of this process, over one connection.
  *
- * While somebody waits, it sends one XREADGROUP after another. A read asks for no more messages than are waited for, so
- * none lies idle in a busy process. When the last waiter leaves, the reader ends the block with CLIENT UNBLOCK from
- * another connection and awaits the reply. Messages that no call waits for are returned to the group.
+ * While somebody waits, it sends one XREADGROUP after another. A read asks for no more messages than its waiters want,
+ * so no message sits in a busy process. When the last waiter leaves, the reader ends the block with CLIENT UNBLOCK from
+ * another connection and awaits the reply. Messages that no waiter takes are returned to the group.
  *
  * A message that may kill its process is handed out alone; see {@link Suspects}.
  *
@@ -45,11 +45,11 @@ export interface ReaderHost {
  * - **gathering**: it lets the current turn of the event loop end, so that all calls made in it are served together.
  *   Every step begins and ends here.
  * - **connecting**: it asks whether the queue is paused, or opens a connection.
- * - **resting**: the queue is paused, or a suspect is handed out, or waits until nothing else is held. The calls keep
- *   waiting. The mode ends when that changes, or when nobody waits.
+ * - **resting**: the queue is paused, or a suspect is handed out, or waits until nothing else is held. The waiters
+ *   stay. The mode ends when that changes, or when nobody waits.
  * - **reading**: a read is under way, and somebody waits for it.
  * - **unblocking**: nobody needs the read that is under way, and it is being ended. Its reply ends this mode.
- * - **recovering**: a step has failed. If Redis refused for good, all waiting calls reject. Otherwise the reader
+ * - **recovering**: a step has failed. If Redis refused for good, every waiter is rejected. Otherwise the reader
  *   reports the failure, drops the connection and pauses, longer each time.
  */
 export class Reader {
