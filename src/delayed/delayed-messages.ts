@@ -210,7 +210,7 @@ export class DelayedMessages {
     }
   }
 
-  /** Puts messages into the quarantine whose poll was given up before the reply arrived. */
+  /** Puts messages whose poll was given up before the reply arrived into the quarantine. */
   async #setAside(members: readonly Buffer[]): Promise<void> {
     if (members.length === 0) return;
     for (const member of members) {

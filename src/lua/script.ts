@@ -104,7 +104,7 @@ export async function run<
   rows: readonly Row<Column>[] = [],
   onUnknown: () => void = () => {},
 ): Promise<Reply> {
-  // No array for each row: this loop is most of what an offer costs Node beside ioredis.
+  // Without an array for each row: apart from ioredis, this loop is most of what an offer costs Node.
   const words: ScriptArg[] = [script.keys.length];
   for (const key of script.keys) words.push(keys[key]);
   if (script.areRowsKeys) {

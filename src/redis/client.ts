@@ -143,7 +143,7 @@ export function end(client: RedisClient): void {
   client.disconnect();
   if (!isParked || isCluster(client)) return;
   // Between two attempts to connect, disconnect() only cancels the next attempt, and never rejects the waiting
-  // commands. So begin an attempt and break it off.
+  // commands. So begin an attempt, and abort it.
   client.connect().catch(() => {});
   client.disconnect();
 }

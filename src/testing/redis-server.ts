@@ -155,7 +155,7 @@ async function ready(server: ServerProcess, url: string): Promise<string | undef
   while (server.running) {
     try {
       const { processId } = await probe(url, 1_000);
-      // Another server may have taken the port, and answer. Ours then ends by itself.
+      // Another server may have taken the port, and may answer. The server started here then ends by itself.
       if (processId === server.pid) return undefined;
     } catch (error) {
       failure = messageOf(error);

@@ -90,7 +90,7 @@ export class ServerProcess {
       // The server could not be started.
       this.#child.once("error", () => resolve());
     });
-    // First of all, before the system reuses the server's process id: the watchdog would kill another process.
+    // Do this first: once the system reuses the server's process id, the watchdog would kill another process.
     watchdog.kill("SIGKILL");
     this.#log = this.log;
     this.#running = false;

@@ -67,7 +67,7 @@ local function write(takeBack, ...)
   return done
 end
 
--- When the key was first offered (epoch ms). Before the first replacement, only the stamp of the id says it, in
+-- When the key was first offered (epoch ms). Before the first replacement, only the stamp of the id shows this, in
 -- microseconds. Foreign writers may have written anything into either.
 local function sinceOf(old, entry)
   local since = #entry >= 33 and wholeAt(entry, 26) or wholeAt(old, 2) / 1000

@@ -25,7 +25,10 @@ export interface Left {
 
 /** A batch, and what is left in the partition afterwards. */
 export interface DrainedPage extends Batch {
-  /** Whether the next page may find more at once: this one ended at a limit, or met an open batch. It may be empty. */
+  /**
+   * Whether the next page may find more at once: this one ended at a limit, or met an open batch. The next page may
+   * still be empty.
+   */
   readonly isMore: boolean;
   readonly left: Left;
 }

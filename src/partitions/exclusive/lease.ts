@@ -59,7 +59,8 @@ export class Lease {
 
   /**
    * Takes the lease, and kills the connections of earlier holders that did not release it: a BLPOP carries no fence,
-   * and would go on taking messages. If another process has the lease, returns the milliseconds until that may be over.
+   * and would go on taking messages. If another process has the lease, returns the milliseconds until that lease may be
+   * over.
    *
    * Rejects with errors of ioredis, and with an `Error` if the partition is consumed for another group.
    */
