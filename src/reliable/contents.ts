@@ -10,7 +10,7 @@ import { streamPage, type StreamPage } from "../lua/reliable/stream-page.ts";
 import { isMessageId, parseMessageId } from "../queue/message/message.ts";
 import type { Queue } from "../queue/queue.ts";
 
-/** A message of a reliable queue that is not delayed, as bytes. One that is in several groups comes once for each. */
+/** A message of a reliable queue that is not delayed, as bytes. A message in several groups is listed once for each. */
 export interface Content {
   readonly state: "retrying" | "ready" | "in flight" | "dead";
   /** The message's address, from which its id is made. */
@@ -170,5 +170,5 @@ function wantedOf(idOrKey: string): {
 const STEP = 20;
 const PAGE_BYTES = 32_768;
 
-/** Bytes after which a script stops that looks at messages without returning them all. */
+/** The bytes after which a script stops if it looks at messages without returning them all. */
 const SCAN_BYTES = 131_072;

@@ -198,5 +198,5 @@ async function untilLast(
 const STEP = 20;
 const PAGE_BYTES = 32_768;
 
-/** Bytes after which a script stops that looks at letters without returning them. */
+/** The bytes after which a script stops if it looks at letters without returning them. */
 const SCAN_BYTES = 131_072;
