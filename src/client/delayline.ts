@@ -224,7 +224,7 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
    * Returns the Redis server's clock in epoch milliseconds, with fractions. This clock decides what is due.
    *
    * The server is asked once. After that the clock is estimated to within a round trip, and every reply that carries
-   * the time corrects the estimate. On Cluster, where each node has its own clock, every call asks one of the nodes.
+   * the time corrects the estimate. On a Cluster, where each node has its own clock, every call asks one of the nodes.
    *
    * @throws {RedisError} if the server cannot be asked.
    */

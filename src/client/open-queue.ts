@@ -44,7 +44,7 @@ export class OpenQueue {
   readonly consumers = new Set<Consumer>();
   /** The takes of its subscriptions. */
   readonly takes: Work;
-  /** The server that it is on. On Cluster, with a clock for this queue. */
+  /** The server that it is on. On a Cluster, with a clock for this queue. */
   readonly server: OpenServer;
   readonly #membership: Membership | undefined;
   readonly #groups = new Map<string, OpenGroup>();

@@ -12,7 +12,7 @@ export interface QueueNumbers extends QueueCounts {
   readonly consumers: number | undefined;
   /**
    * Processes that are subscribed to the queue's wake-ups: those that move its messages, and those that only take,
-   * which hear of a pause this way. Undefined on Cluster, where no single node knows all of them.
+   * which hear of a pause this way. Undefined on a Cluster, where no single node knows all of them.
    */
   readonly listeners: number | undefined;
 }
@@ -23,7 +23,7 @@ export interface PartitionStats extends QueueNumbers {
   readonly partition: number;
 }
 
-/** The numbers of a queue at one moment. */
+/** The numbers of a whole queue. */
 export interface QueueStats extends QueueNumbers {
   /** Whether messages are acknowledged. A queue is reliable as long as its stream exists. */
   readonly kind: "plain" | "reliable";

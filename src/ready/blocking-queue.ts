@@ -132,7 +132,7 @@ export class BlockingQueue<T = unknown> extends ReadyHandle<T> {
    * Takes a message of this queue or of one of `names`: of the first that has one, in this order. Waits up to `timeout`
    * milliseconds; 0 does not wait. Returns undefined if no message came.
    *
-   * All the queues need the same codec, and on Cluster the same slot. Each distinct list of names costs a connection
+   * All the queues need the same codec, and on a Cluster the same slot. Each distinct list of names costs a connection
    * until the client closes. From the first call on, this process also moves due messages of all these queues, unless
    * the client's `transfer` is false.
    *

@@ -28,7 +28,7 @@ export class BlockingClient {
   }
 
   /**
-   * Opens a connection; on Cluster, to the node that serves `key`, or to any node without a key.
+   * Opens a connection; on a Cluster, to the node that serves `key`, or to any node without a key.
    *
    * With `onConnected`, the connection gets a name that no other connection has, and `onConnected` is awaited before
    * this resolves. If it rejects, the connection is ended.
