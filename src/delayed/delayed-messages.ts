@@ -159,7 +159,7 @@ export class DelayedMessages {
     return allToBytes(this.#order.members(maxBytes, signal));
   }
 
-  /** The elements of all messages, each with whether its payload is one of these. */
+  /** Yields the element of every message, and whether the message has one of these payloads. */
   search(payloads: readonly Buffer[], signal?: AbortSignal): AsyncGenerator<SearchHit, void, void> {
     return this.#order.search(payloads, signal);
   }

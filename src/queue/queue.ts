@@ -54,7 +54,7 @@ export class Queue {
       readonly connections: Connections;
       readonly expiries: Expiries;
       readonly report: (error: DelaylineError) => void;
-      /** Defaults to new ones. */
+      /** Defaults to new counters. */
       readonly counters?: Counters;
     },
     /** For a partition: receives the newer fact when a script is refused for its old one. */

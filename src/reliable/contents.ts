@@ -41,7 +41,7 @@ export interface Content {
  * takes nothing.
  *
  * It reads in pages of 20 messages and 32 kB, or 128 kB where a script only looks at payloads: O(N) in all. `idOrKey`
- * restricts it to one message. It is not a snapshot: a message that moves meanwhile may come twice, or not at all.
+ * restricts it to one message. It is not a snapshot: a message that moves meanwhile may be read twice, or not at all.
  */
 export class Contents {
   readonly #queue: Queue;
@@ -118,7 +118,7 @@ export class Contents {
     await this.#queue.read("create a group of", openGroup, args, { signal });
   }
 
-  /** The names of all retries, about 20 at a time. A retry that stays comes at least once. */
+  /** The names of all retries, about 20 at a time. A retry that stays is among them at least once. */
   async *#retryNames(signal?: AbortSignal): AsyncGenerator<Buffer[], void, void> {
     let cursor = "0";
     do {

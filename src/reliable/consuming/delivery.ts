@@ -124,8 +124,8 @@ export class Delivery<T = unknown> implements Content<T> {
   /**
    * The fence of the message's partition in a queue that is consumed exclusively; otherwise undefined.
    *
-   * It grows each time another process takes over the partition. Pass it to whatever you write to, which can then
-   * refuse a process that was paused and does not know yet that it has lost the partition.
+   * It grows each time another process takes over the partition. Pass it to the systems that you write to: they can
+   * then refuse a process that was paused and does not know yet that it has lost the partition.
    */
   get fence(): number | undefined {
     return this.#held.fence;

@@ -12,7 +12,7 @@ import type { Membership } from "./consumer-name.ts";
 import { ReclaimWatch } from "./reclaim-watch.ts";
 
 /**
- * Returns to the group what its dead consumers had in flight. Every process of a group watches all the others.
+ * Returns messages that dead consumers had in flight to their group. Every process of a group watches all the others.
  *
  * Each look goes through these steps:
  *

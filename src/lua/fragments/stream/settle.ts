@@ -12,7 +12,7 @@ import { inFlightFor } from "./in-flight-for.ts";
  *
  * Redis rolls nothing back, so an entry is written before it is finished. If the first write is refused, nothing has
  * changed. If a later one is refused, the entries before it are finished, since they would be delivered twice
- * otherwise. A caller that sends all ids again gets a 0 for those.
+ * otherwise. A caller that sends all ids again gets a 0 for each of these entries.
  *
  * An entry that was deleted from the stream, or has a foreign format, is only acknowledged.
  */
