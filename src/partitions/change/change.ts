@@ -178,8 +178,8 @@ export class Change {
   }
 
   /**
-   * Ends the change with a stable fact. Partition 0 gets that after the others: by then Redis refuses to take messages
-   * out of those for this change, and every batch that was taken out has arrived.
+   * Ends the change with a stable fact. Partition 0 gets that fact last. By then Redis refuses to take messages out of
+   * the others for this change, and every batch that was taken out has arrived.
    */
   async #settle(fact: Fact): Promise<void> {
     const stable: Fact = { ...fact, epoch: fact.epoch + 1, from: fact.to, state: "stable" };
