@@ -1,6 +1,6 @@
 /**
- * Messages found by your own keys: an order that is paid in time, one that is not, a page that is indexed again when its
- * author has stopped typing, and a customer who leaves.
+ * Messages found by your own keys: an order that is paid in time, one that is not, a page that is indexed again when
+ * its author has stopped typing, and a customer who leaves.
  *
  *   npx tsx examples/business-keys.ts
  */

@@ -41,8 +41,8 @@ async function work(): Promise<void> {
   const stopped = once(process, "SIGTERM");
   process.send?.("ready");
   await stopped;
-  // Stops taking, and waits for running handlers. A job that arrives at this moment goes back to the queue. The handlers
-  // use the other client, so that is closed last.
+  // Stops taking, and waits for running handlers. A job that arrives at this moment is returned to the queue. The
+  // handlers use the other client, so it is closed last.
   await line.close();
   redis.disconnect();
 }
@@ -83,7 +83,7 @@ async function deploy(): Promise<void> {
   assert.deepEqual(numbers, [...Array(JOBS).keys()], "each job is done once");
   const share = (name: string) => reports.filter(([, by]) => by === name).length;
   assert.ok(share("old") > 0 && share("young") > 0, "both generations worked");
-  console.log(`jobs done: ${share("old")} by the old workers, ${share("young")} by the young ones`);
+  console.log(`jobs done: ${share("old")} by the old workers, ${share("young")} by the new ones`);
   await redis.del(done);
   redis.disconnect();
 }

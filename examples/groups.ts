@@ -1,6 +1,6 @@
 /**
- * Each group gets every message: one welcomes new users by mail, the other adds them to a search index. A message that fails
- * in one group is retried there, and the other group is not affected.
+ * Each group gets every message: one welcomes new users by mail, the other adds them to a search index. A message that
+ * fails in one group is retried there, and the other group is not affected.
  *
  *   npx tsx examples/groups.ts
  */

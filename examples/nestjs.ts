@@ -1,9 +1,9 @@
 /**
- * A Nest application with a reliable queue: one service offers reminders, another one sends them, and the application shuts
- * down properly.
+ * A Nest application with a reliable queue: one service offers reminders, another one sends them, and the application
+ * shuts down properly.
  *
- * Node.js runs TypeScript directly, but not decorator syntax, so decorators are called as functions here. With a compiler,
- * write `@Injectable()` above the class and `@InjectQueue("reminders")` before the parameter.
+ * Node.js runs TypeScript directly, but not decorator syntax, so decorators are called as functions here. With a
+ * compiler, write `@Injectable()` above the class and `@InjectQueue("reminders")` before the parameter.
  *
  *   npx tsx examples/nestjs.ts
  */

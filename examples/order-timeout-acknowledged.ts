@@ -1,9 +1,9 @@
 /**
- * The stock of orders that nobody pays in time is put back: of every order, exactly once, although workers are killed while
- * they do it.
+ * Puts back the stock of every order that nobody pays in time, exactly once, although workers are killed meanwhile.
  *
- * A message stays in Redis until it is acknowledged, so the messages of a killed worker are delivered to another one. Their
- * work may already be done. So the work records the delivery's id, which is the same on every delivery, in one transaction.
+ * A message stays in Redis until it is acknowledged, so the messages of a killed worker are delivered to another one.
+ * Their work may already be done. So the work records the delivery's id, which is the same on every delivery, in one
+ * transaction.
  *
  *   npx tsx examples/order-timeout-acknowledged.ts
  */

@@ -1,8 +1,8 @@
 /**
  * Orders that nobody pays in time are cancelled.
  *
- * Placing an order offers its timeout to a delayed queue, with the order's key. Paying cancels the timeout by that key before
- * it is due. Workers take due timeouts and cancel their orders.
+ * Placing an order offers its timeout to a delayed queue, with the order's key. Paying cancels the timeout by that key
+ * before it is due. Workers take due timeouts and cancel their orders.
  *
  *   npx tsx examples/order-timeout.ts             a producer and two workers, then a check
  *   npx tsx examples/order-timeout.ts producer    one of them, on the Redis at REDIS_URL

@@ -1,6 +1,6 @@
 /**
- * A partitioned queue is used like any other. Messages of one customer are in one partition, and the number of partitions
- * changes while orders are cancelled and taken.
+ * A partitioned queue is used like any other. Messages of one customer are in one partition, and the number of
+ * partitions changes while orders are cancelled and taken.
  *
  *   npx tsx examples/partitions.ts
  */
@@ -47,7 +47,7 @@ await show("two partitions");
 
 // Any process may change the number. Others go on meanwhile, and every answer stays exact.
 const changing = line.setPartitions(queue, 8, {
-  onProgress: ({ moved }) => process.stdout.write(`\r  ${moved} brought over`),
+  onProgress: ({ moved }) => process.stdout.write(`\r  ${moved} migrated`),
 });
 let cancelled = 0;
 for (let number = 0; number < 500; number++) {

@@ -1,6 +1,6 @@
 /**
- * Partners are notified of payments until they answer: again at once, after two minutes, and then every ten. If a partner
- * does not answer for long, the notice becomes a dead letter, and is sent again when somebody has solved the problem.
+ * Partners are notified of payments until they answer: again at once, then after two minutes, then every ten minutes.
+ * If a partner keeps failing, the notice becomes a dead letter, and is sent again once somebody has solved the problem.
  *
  *   npx tsx examples/payment-notice.ts
  */

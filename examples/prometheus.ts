@@ -1,6 +1,6 @@
 /**
- * Metrics of queues for Prometheus: the values that it would scrape, before and after a worker starts. Alert rules and a
- * Grafana dashboard for them are in examples/monitoring.
+ * Metrics of queues for Prometheus: the values that it would scrape, before and after a worker starts. Alert rules and
+ * a Grafana dashboard for them are in examples/monitoring.
  *
  *   npx tsx examples/prometheus.ts
  */
@@ -23,7 +23,7 @@ const registry = new Registry();
 await using _ = collectMetrics(line, { registry, queues: [queue] });
 const server = createServer((_request, response) => {
   response.setHeader("content-type", registry.contentType);
-  // It never rejects because of Redis.
+  // A Redis that is down does not make it reject: the scrape then lacks the numbers of the queues.
   void registry.metrics().then((text) => response.end(text));
 });
 await once(server.listen(0, "127.0.0.1"), "listening");

@@ -132,7 +132,7 @@ export class PayloadTooLargeError extends DelaylineError {
   }
 }
 
-/** What a failed call may have changed in Redis. */
+/** The effect that a failed call may have had in Redis. */
 export type Effect =
   /** Nothing: Redis refused it, or it was never sent. */
   | "none"
@@ -151,7 +151,7 @@ export class RedisError extends DelaylineError {
    */
   readonly reply: string | undefined;
 
-  /** What the command may have changed in Redis. */
+  /** The effect that the command may have had in Redis. */
   readonly effect: Effect;
 
   constructor(

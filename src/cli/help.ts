@@ -2,7 +2,7 @@ import { COMMANDS } from "./commands.ts";
 import { wrap } from "./printing/wrap.ts";
 import { COMMON, COMMON_HELP, type Command, type OptionsConfig } from "./session/command.ts";
 
-/** What `delayline help` prints. */
+/** The text of `delayline help`. */
 export function overview(): string {
   const width = Math.max(...Object.keys(COMMANDS).map((name) => name.length));
   const lines = Object.entries(COMMANDS).map(
@@ -31,7 +31,7 @@ export function overview(): string {
   ].join("\n");
 }
 
-/** What `delayline help <command>` prints. */
+/** The text of `delayline help <command>`. */
 export function helpOf({ usage, help, options, optionHelp }: Command): string {
   const own =
     Object.keys(options).length === 0 ? [] : ["", "Options:", ...optionLines(optionHelp, options)];

@@ -2,7 +2,7 @@
 import { main } from "./main.ts";
 import { EXIT } from "./session/exit-code.ts";
 
-// The `delayline` command. The first Ctrl-C or SIGTERM ends it in good order; the second kills it.
+// The `delayline` command. The first Ctrl-C or SIGTERM lets it finish cleanly; the second kills it.
 
 const interrupt = new AbortController();
 process.once("SIGINT", () => interrupt.abort());

@@ -42,7 +42,7 @@ export async function closeClient(
   await Promise.race([Promise.all(queues.map((queue) => queue.close())), givenUp]);
   givingUp?.clear();
 
-  // Whatever fails from now on fails because we end the connections.
+  // From now on, failures are expected, because we end the connections.
   for (const { troubles, subscriber, connections } of servers) {
     troubles.close();
     subscriber.close();

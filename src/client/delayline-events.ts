@@ -5,11 +5,11 @@ import type { Recovery } from "../redis/troubles.ts";
 export interface DelaylineEvents {
   /**
    * Something failed that no caller awaits: a transfer, a wait for messages, a handler, the decoding of a message. No
-   * error ends the work: it is tried again where that makes sense.
+   * error ends a background task: it tries again where that makes sense.
    *
    * A lasting state is reported once, when it begins. An unreachable Redis is one state of the whole client. A refusal
-   * by Redis is a state of one kind of work on one queue, and is reported again if the reason changes. Failed handlers
-   * and undecodable messages are reported each time.
+   * by Redis is a state of one task of one queue, and is reported again if the reason changes. Failed handlers and
+   * undecodable messages are reported each time.
    *
    * Without a listener, the error becomes a process warning (`process.on("warning")`, printed on stderr by default):
    * it is not lost, and it does not end the process.

@@ -37,10 +37,10 @@ import type { ReliableQueue } from "../reliable/reliable-queue.ts";
 import type { Recovery } from "../redis/troubles.ts";
 
 /**
- * A client: opens queues by name, on one Redis or Cluster.
+ * A client: opens queues by name, on a Redis server, a Cluster, or several servers.
  *
  * Make one per process and share it. It connects when a queue is opened; with `transfer: false`, when the queue is
- * first used. `close()` finishes the work under way and ends the connections. `await using` does it at the end of a
+ * first used. `close()` finishes the work under way and ends the connections. `await using` closes it at the end of a
  * block.
  *
  * ```ts
@@ -120,8 +120,8 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
   }
 
   /**
-   * Opens a reliable queue, whose messages are acknowledged, retried, and finally become dead letters: to offer
-   * messages, to manage them, and to take due ones.
+   * Opens a reliable queue, to offer messages, to manage them, and to take due ones. They are acknowledged, retried
+   * after a failure, and become dead letters when no attempt succeeds.
    *
    * The first offer or take, or the first due message that this process moves, makes the queue reliable for every
    * process: due messages then become ready in a stream. From now on this process moves them, unless `transfer` is
@@ -169,8 +169,8 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
   }
 
   /**
-   * Returns the partitions of a queue with what is in each; none for an ordinary queue. The queue need not be open in
-   * this client. O(log N) for each partition.
+   * Returns the partitions of a queue, each with its numbers of messages; none for an ordinary queue. The queue need
+   * not be open in this client. O(log N) for each partition.
    *
    * @throws {TypeError} if the name cannot name a queue, or the queue is spread over another number of servers.
    */
@@ -180,7 +180,7 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
   }
 
   /**
-   * Returns what is in a queue, whether it is plain, reliable or in partitions. The queue need not be open in this
+   * Returns the numbers of a queue, whether it is plain, reliable or partitioned. The queue need not be open in this
    * client. Otherwise as `stats()` of a handle.
    */
   async stats(name: string, options?: CallOptions): Promise<QueueStats> {
@@ -188,18 +188,18 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
     return await this.#queues.stats(name, signal);
   }
 
-  /** What this client has done with each of its open queues, by name. Asks nothing of Redis. */
+  /** Counts of what this client has done with each of its open queues, by name. Does not ask Redis. */
   get counters(): ReadonlyMap<string, QueueCounters> {
     return this.#queues.counters;
   }
 
   /**
    * Yields the names of the queues in Redis, each once, in no order: `for await (const name of line.queues())`. A
-   * queue in partitions is one name. This is no snapshot.
+   * partitioned queue is one name. This is not a snapshot.
    *
    * Reads the names of all keys of the database on each server, a thousand per step of about 300 us of Redis's time. A
-   * plain queue that holds only ready messages is found for an hour after the last transfer: its LIST looks like any
-   * other.
+   * plain queue that holds only ready messages is only found for an hour after the last transfer, because its LIST
+   * looks like any other.
    *
    * @throws {RedisError} if a server cannot be asked.
    */
@@ -224,7 +224,7 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
    * Returns the Redis server's clock in epoch milliseconds, with fractions. This clock decides what is due.
    *
    * The server is asked once. After that the clock is estimated to within a round trip, and every reply that carries
-   * the time corrects the estimate. On Cluster, where each node has its own clock, every call asks one of the nodes.
+   * the time corrects the estimate. On a Cluster, where each node has its own clock, every call asks one of the nodes.
    *
    * @throws {RedisError} if the server cannot be asked.
    */
@@ -240,8 +240,8 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
   }
 
   /**
-   * Closes all subscriptions of this client, as `close()` of each does: for a process that still offers messages
-   * before it ends. Due messages are still moved; loops, `take` and `poll` continue.
+   * Closes all subscriptions of this client, as `close()` of each does. For a process that still has to offer messages
+   * before it ends: due messages are still moved, and loops, `take` and `poll` continue.
    *
    * A handler must not await it: it would wait for itself.
    *
@@ -256,7 +256,7 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
    * Finishes the work under way and ends the client's connections.
    *
    * First it stops taking and moving messages: waits reject with {@link ClosedError}, a message that arrives at that
-   * moment goes back to the queue, and the handlers' signals are aborted. Then it waits for running handlers and the
+   * moment is returned to the queue, and the handlers' signals are aborted. Then it waits for running handlers and the
    * bodies of `for await` loops, which may still offer messages; `timeout` limits that wait. Then it refuses every
    * call, settles the offers under way and ends the connections. A lent client stays open.
    *

@@ -21,13 +21,13 @@ import type { GroupSettings } from "../reliable/group/group.ts";
 import type { Work } from "../redis/troubles.ts";
 import type { OpenServer } from "./open-server.ts";
 
-/** What a client has running for one group of a reliable queue in partitions. */
+/** Everything that a client has running for one group of a partitioned reliable queue. */
 interface OpenGroup {
   readonly group: PartitionedGroup;
   readonly messages: PartitionedMessages;
 }
 
-/** What a client has running for one queue in partitions. All handles of the queue share it. */
+/** Everything that a client has running for one partitioned queue. All handles of the queue share it. */
 export class OpenPartitions {
   readonly queue: Pick<Queue, "name" | "report" | "quarantine">;
   readonly parts: Parts;
@@ -119,7 +119,7 @@ export class OpenPartitions {
     await this.#change(options).run(count);
   }
 
-  /** Returns the partitions, with what is in each. */
+  /** Returns the partitions, each with its numbers of messages. */
   describe(signal?: AbortSignal): Promise<PartitionInfo[]> {
     return describePartitions(this.parts, signal);
   }

@@ -25,13 +25,13 @@ import { ServerClock } from "../time/server-clock.ts";
 import type { Membership } from "../partitions/parts/part.ts";
 import type { OpenServer } from "./open-server.ts";
 
-/** What a client has running for one group of a reliable queue. */
+/** Everything that a client has running for one group of a reliable queue. */
 export interface OpenGroup {
   readonly group: Group;
   readonly messages: ReliableMessages;
 }
 
-/** What a client has running for one ordinary queue, or one partition. All handles of the queue share it. */
+/** Everything that a client has running for one ordinary queue, or one partition. All handles of the queue share it. */
 export class OpenQueue {
   readonly queue: Queue;
   readonly pauses: PauseWatch;
@@ -44,7 +44,7 @@ export class OpenQueue {
   readonly consumers = new Set<Consumer>();
   /** The takes of its subscriptions. */
   readonly takes: Work;
-  /** The server that it is on. On Cluster, with a clock for this queue. */
+  /** The server that it is on. On a Cluster, with a clock for this queue. */
   readonly server: OpenServer;
   readonly #membership: Membership | undefined;
   readonly #groups = new Map<string, OpenGroup>();
@@ -56,7 +56,7 @@ export class OpenQueue {
 
   /** @throws {TypeError} if the name cannot name a queue. */
   constructor(name: string, elements: Elements, server: OpenServer, membership?: Membership) {
-    // Each node of a Cluster has its own clock. One estimate for all of them would jump all the time.
+    // Each node of a Cluster has its own clock. A shared estimate would jump all the time.
     const isOnCluster = isCluster(server.connections.commands);
     const shared = isOnCluster ? { ...server, clock: new ServerClock() } : server;
     const layout = { elements, into: "list" } as const;

@@ -40,7 +40,7 @@ export class OpenQueues {
   }
 
   /**
-   * Opens a queue. It is in partitions if the settings or another handle of this client say so, or if it is consumed
+   * Opens a queue. It is partitioned if the settings or another handle of this client say so, or if it is consumed
    * exclusively.
    *
    * @throws {TypeError} if the name cannot name a queue, or the settings contradict an earlier handle's.
@@ -60,12 +60,12 @@ export class OpenQueues {
   /**
    * Opens an ordinary queue, or returns the one that is open.
    *
-   * @throws {TypeError} if this client has it open in partitions, or with another `interop`.
+   * @throws {TypeError} if this client has it open as a partitioned queue, or with another `interop`.
    */
   openOrdinary(name: string, { interop }: Pick<OpenSettings, "interop">): OpenQueue {
     const elements = interop === "redisson" ? "members" : "addresses";
     if (this.#partitioned.has(name)) {
-      throw new TypeError(`queue "${name}" is open in partitions in this client`);
+      throw new TypeError(`queue "${name}" is open as a partitioned queue in this client`);
     }
     let open = this.#ordinary.get(name);
     if (open === undefined) {
@@ -82,13 +82,13 @@ export class OpenQueues {
   /**
    * Opens another queue, to poll it together with an open one.
    *
-   * @throws {TypeError} if one of the two is in partitions.
+   * @throws {TypeError} if one of the two is partitioned.
    */
   openBeside(open: OpenQueue | OpenPartitions, name: string, settings: OpenSettings): OpenQueue {
     if (open instanceof OpenPartitions) {
       const { queue } = open;
       throw new TypeError(
-        `queue "${queue.name}" is in partitions: it cannot be polled with others`,
+        `queue "${queue.name}" is partitioned: it cannot be polled with others`,
       );
     }
     const other = this.openOrdinary(name, settings);
@@ -96,7 +96,7 @@ export class OpenQueues {
     return other;
   }
 
-  /** Returns what is in each partition of a queue. A queue that is not open in partitions stays so. */
+  /** Returns the numbers of each partition of a queue. A queue that is not open as a partitioned one stays so. */
   async describePartitions(name: string, signal?: AbortSignal): Promise<PartitionInfo[]> {
     this.checkOpen();
     const open = this.#partitioned.get(name);
@@ -105,7 +105,9 @@ export class OpenQueues {
     return await briefly(parts, () => parts.describe(signal));
   }
 
-  /** Returns what is in a queue, whether it is plain, reliable or in partitions. A queue that is not open stays so. */
+  /**
+   * Returns the numbers of a queue, whether it is plain, reliable or partitioned. A queue that is not open stays so.
+   */
   async stats(name: string, signal?: AbortSignal): Promise<QueueStats> {
     this.checkOpen();
     const partitioned = this.#partitioned.get(name);
@@ -125,7 +127,7 @@ export class OpenQueues {
     return await briefly(ordinary, () => ordinary.numbers.stats(signal));
   }
 
-  /** What this client has done with each open queue, by name. */
+  /** The counters of each open queue, by name. */
   get counters(): Map<string, QueueCounters> {
     const named = [...this.#ordinary, ...this.#partitioned];
     return new Map(named.map(([name, { counters }]) => [name, counters.snapshot()]));
@@ -139,10 +141,10 @@ export class OpenQueues {
   }
 
   /**
-   * Opens a queue in partitions, or returns the one that is open.
+   * Opens a partitioned queue, or returns the one that is open.
    *
    * @throws {TypeError} if this client has it open as an ordinary queue, or the name or a `keyPrefix` is not legal for
-   * a queue in partitions.
+   * a partitioned queue.
    */
   openPartitions(name: string, partitions: number | undefined): OpenPartitions {
     this.checkOpen();
@@ -185,7 +187,7 @@ async function briefly<Result>(
   }
 }
 
-/** Whether queues may be in partitions: with a brace in the key prefix, all keys would be in one Cluster slot. */
+/** Whether queues may be partitioned: with a brace in the key prefix, all keys would be in one Cluster slot. */
 function mayHavePartitions({ commands }: OpenServer["connections"]): boolean {
   return commands.options.keyPrefix?.includes("{") !== true;
 }
@@ -195,6 +197,6 @@ function checkPrefix(connections: OpenServer["connections"]): void {
   if (mayHavePartitions(connections)) return;
   const { keyPrefix } = connections.commands.options;
   throw new TypeError(
-    `keyPrefix must not contain a brace for a queue in partitions, got ${JSON.stringify(keyPrefix)}`,
+    `keyPrefix must not contain a brace for a partitioned queue, got ${JSON.stringify(keyPrefix)}`,
   );
 }

@@ -8,7 +8,7 @@ import { Troubles, type TroublesListener } from "../redis/troubles.ts";
 import { Expiries } from "../time/expiries.ts";
 import { ServerClock } from "../time/server-clock.ts";
 
-/** What a client has running for one server, or one Cluster. All its queues there share it. */
+/** Everything that a client has running for one server, or one Cluster. All its queues there share it. */
 export interface OpenServer {
   readonly connections: Connections;
   readonly subscriber: Subscriber;

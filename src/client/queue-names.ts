@@ -4,8 +4,8 @@ import { isCluster, type RedisClient } from "../redis/client.ts";
 import type { OpenServer } from "./open-server.ts";
 
 /**
- * Yields the names of the queues on a server, or on a Cluster, each once. It recognises them by their keys, also
- * those that Redisson wrote. A queue in partitions is one name. See `Delayline.queues` for the cost and the limits.
+ * Yields the names of the queues on a server, or on a Cluster, each once. Recognises queues by their keys, including
+ * those that Redisson wrote. A partitioned queue is one name. See `Delayline.queues` for the cost and the limits.
  *
  * Rejects with ioredis's errors.
  */

@@ -6,8 +6,8 @@ import { decodeUtf8 } from "./utf8.ts";
  * JSON text in UTF-8, as Redisson's `TypedJsonJacksonCodec` reads and writes it.
  *
  * Follows the rules of `JSON.stringify`. A property that is `undefined`, a function or a symbol is left out; in an
- * array it becomes `null`, as do `NaN` and the infinities. These change for good: a date becomes text, a `Buffer` an
- * object, a `Map`, `Set`, `Error` or `RegExp` becomes `{}`, and an instance of a class becomes a plain object. (The
+ * array it becomes `null`, as do `NaN` and the infinities. Some values change for good: a date becomes text, a `Buffer`
+ * an object, a `Map`, `Set`, `Error` or `RegExp` becomes `{}`, and an instance of a class becomes a plain object. (The
  * `msgpack` codec keeps or refuses them.) A payload that is itself `undefined` is written as `null`; one that is a
  * function or a symbol is refused.
  *

@@ -26,7 +26,7 @@ const packr = new Packr({
  * as a number if a number holds it exactly.
  *
  * As in JSON, a property that is `undefined` is left out, `undefined` elsewhere is read as `null`, -0 is read as 0, and
- * an object with a `toJSON` is written as the value that this returns.
+ * an object with a `toJSON` is written as the value that it returns.
  *
  * A value that would be read as something else is refused, and the error names its place in the payload: functions and
  * symbols, `Map`, `Set`, `Error`, `RegExp` and all other instances of classes without `toJSON`, invalid dates, text

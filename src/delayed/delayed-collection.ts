@@ -49,8 +49,8 @@ export abstract class DelayedCollection<T> extends DelayedHandle<T> {
   }
 
   /**
-   * Takes out the message with this payload that was inserted first; returns whether there was one. It will not be
-   * delivered. Compares encoded bytes, and may read all messages.
+   * Takes out the message with this payload that was inserted first; returns whether there was one. That message will
+   * not be delivered. Compares encoded bytes, and may read all messages.
    */
   async remove(payload: T, options?: CallOptions): Promise<boolean> {
     const signal = callSignal(options);

@@ -138,7 +138,7 @@ export class DelayedMessages {
     return this.#lookup.keysWith(prefix, signal);
   }
 
-  /** Which of these business keys belong to delayed messages. */
+  /** Returns those of the business keys that belong to delayed messages. */
   delayedOf(keys: readonly string[], signal?: AbortSignal, hint?: Hint): Promise<string[]> {
     return this.#lookup.delayedOf(keys, signal, hint);
   }
@@ -159,7 +159,7 @@ export class DelayedMessages {
     return allToBytes(this.#order.members(maxBytes, signal));
   }
 
-  /** The elements of all messages, each with whether its payload is one of these. */
+  /** Yields the element of every message, and whether the message has one of these payloads. */
   search(payloads: readonly Buffer[], signal?: AbortSignal): AsyncGenerator<SearchHit, void, void> {
     return this.#order.search(payloads, signal);
   }
@@ -210,7 +210,7 @@ export class DelayedMessages {
     }
   }
 
-  /** Puts messages into the quarantine whose poll was given up before the reply arrived. */
+  /** Puts messages whose poll was given up before the reply arrived into the quarantine. */
   async #setAside(members: readonly Buffer[]): Promise<void> {
     if (members.length === 0) return;
     for (const member of members) {

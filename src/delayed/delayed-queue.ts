@@ -83,7 +83,7 @@ export class DelayedQueue<T = unknown> extends DelayedCollection<T> {
 
   /**
    * Moves the message inserted last, due or not, to the head of another queue's ready messages, and returns its
-   * payload; undefined if no message is delayed. Both queues need the same codec, and on Cluster the same slot.
+   * payload; undefined if no message is delayed. Both queues need the same codec, and on a Cluster the same slot.
    *
    * @throws {TypeError} if `other` cannot name a queue; nothing was moved.
    * @throws {DecodeError} if the codec cannot read the payload; the message was moved nevertheless.

@@ -38,8 +38,8 @@ export class InsertionOrder {
   }
 
   /**
-   * The elements of all messages, each with whether its payload is one of these. Redis compares, unless there are so
-   * many payloads that sending them with every page would cost more than reading the messages.
+   * Yields the element of every message, and whether the message has one of these payloads. Redis compares, unless
+   * there are so many payloads that sending them with every page would cost more than reading the messages.
    */
   search(payloads: readonly Buffer[], signal?: AbortSignal): AsyncGenerator<SearchHit, void, void> {
     if (payloads.length > MAX_WANTED) return this.#compare(payloads, signal);

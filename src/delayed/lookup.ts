@@ -68,7 +68,7 @@ export class Lookup {
 
   /**
    * The business keys in the index with this prefix, each once, a page at a time, in no particular order. Reads the
-   * whole index. An entry's message may have gone: see {@link delayedOf}.
+   * whole index. The message of an entry may be gone; see {@link delayedOf}.
    */
   async *keysWith(prefix: string, signal?: AbortSignal): AsyncGenerator<string[], void, void> {
     // Escape the characters that are special in a glob pattern.
@@ -90,7 +90,7 @@ export class Lookup {
     } while (cursor !== "0");
   }
 
-  /** Which of these business keys belong to delayed messages. */
+  /** Returns those of the business keys that belong to delayed messages. */
   async delayedOf(keys: readonly string[], signal?: AbortSignal, hint?: Hint): Promise<string[]> {
     const knownFact = hint?.knownFact;
     const delayed: string[] = [];

@@ -15,7 +15,7 @@ import type { Offering, OfferResult } from "./offering.ts";
  * Offers on their way to Redis. Those of one turn of the event loop share a script, and all arrive in the order in
  * which they were made.
  *
- * Redis may have forgotten a script (after a restart, a failover, SCRIPT FLUSH). It refuses that offer, which is then
+ * Redis may have forgotten a script (after a restart, a failover, SCRIPT FLUSH). Redis then refuses the offer. It is
  * sent a second time, and would arrive behind later offers that used a script which Redis still knew. So all offers
  * under way at the same time use one script, which Redis knows for all of them or for none:
  *

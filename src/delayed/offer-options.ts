@@ -18,7 +18,7 @@ export interface OfferOptions extends CallOptions {
   readonly key?: string;
 
   /**
-   * What to do if the key already has a delayed message. `"reject"` leaves that message, and returns its id.
+   * Decides what happens if the key already has a delayed message. `"reject"` leaves that message, and returns its id.
    * `"replace"` puts this message in its place. `"keep"` does too, but keeps the old deadline. Defaults to `"reject"`.
    */
   readonly onDuplicate?: "reject" | "replace" | "keep";
@@ -31,7 +31,7 @@ export interface OfferOptions extends CallOptions {
   readonly maxWait?: number;
 
   /**
-   * In a queue in partitions: messages with the same partition key are in the same partition, whatever the number of
+   * In a partitioned queue: messages with the same partition key are in the same partition, whatever the number of
    * partitions. The partition key also locates the business key: a key is unique only within its partition key, so
    * always use a key with the same partition key. 1 to 200 bytes. Changes nothing in an ordinary queue until it gets
    * partitions. Defaults to the key; a message with neither may be in any partition.

@@ -23,7 +23,7 @@ export interface Offering {
   readonly payload: Buffer;
   readonly due: Due;
   readonly key?: string | undefined;
-  /** What to do if the key already has a delayed message. */
+  /** The rule for a key that already has a delayed message. */
   readonly rule?: "reject" | "replace" | "keep" | undefined;
   /** With `rule: "replace"`: how long the key may wait altogether, in milliseconds. */
   readonly maxWait?: number | undefined;

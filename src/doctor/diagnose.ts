@@ -20,7 +20,7 @@ export type { Finding } from "./checks/finding.ts";
 
 /** Options of {@link diagnose}. */
 export interface DiagnoseOptions {
-  /** Which Redis to examine, as `new Delayline` takes it. */
+  /** The Redis to examine, as `new Delayline` takes it. */
   readonly redis?: DelaylineOptions["redis"];
   /** The queues to examine. Defaults to all, which costs a scan of the names of all keys. */
   readonly queues?: readonly string[] | undefined;
@@ -68,7 +68,7 @@ export async function* diagnose(
       if (place !== undefined && isThere) places.push(place);
     }
     signal?.throwIfAborted();
-    // A queue may have partitions on all of them.
+    // A queue may have partitions on every server, so all of them are needed.
     if (places.length === sites.length) {
       yield* examineQueues(places, inspector, options);
     }

@@ -71,7 +71,7 @@ export async function importQueue(
     signal?.throwIfAborted();
     if (text === "") continue;
     if (isEnd(text)) {
-      // An emptied line counts: whoever edited the file left its message out on purpose.
+      // An emptied line counts: somebody has removed its message from the file on purpose.
       progress.isWhole = parseEnd(text) === line - 2;
       await flushAll();
       await refuseRest(rest, line);
@@ -146,7 +146,7 @@ class Inlet {
   }
 }
 
-/** What goes into one partition in one script, and the number of its last line. */
+/** The rows that go into one partition in one script, and the number of the last one's line. */
 interface Batch {
   readonly rows: readonly Arrival[];
   readonly line: number;

@@ -32,7 +32,7 @@ export interface InspectorOptions extends Pick<
 }
 
 /**
- * Opens any queue by its name alone: plain or reliable, ordinary or partitioned. It only looks: it moves and takes no
+ * Opens any queue by its name alone: plain or reliable, ordinary or partitioned. By itself it moves and takes no
  * messages.
  */
 export class Inspector implements AsyncDisposable {
@@ -40,7 +40,7 @@ export class Inspector implements AsyncDisposable {
   /** Clients that were replaced and are closing. */
   readonly #closing = new Set<Promise<void>>();
   #line: Delayline;
-  /** Whether the client has each open queue open as a partitioned one. */
+  /** The queues that the client has open, and whether each is open as a partitioned one. */
   readonly #open = new Map<string, boolean>();
   /** Names under which no queue was found. The client has these open as well. */
   readonly #empty = new Set<string>();

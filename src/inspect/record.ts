@@ -53,7 +53,8 @@ export interface MessageRecord {
   /** The payload in base64. */
   readonly payload: string;
   /**
-   * The trailer in base64, only if key, headers and failures do not reproduce it to the byte. They are then ignored.
+   * The trailer in base64, only if key, headers and failures do not reproduce it to the byte. If it is present, they
+   * are ignored.
    */
   readonly trailer?: string;
 }
@@ -126,7 +127,7 @@ export function parseEnd(line: string): number | undefined {
 
 /** A parsed line of an export. */
 export interface ParsedRecord {
-  /** What to write into the queue. */
+  /** The row to write into the queue. */
   readonly arrival: Arrival;
   /** The id, which decides the partition; undefined if the message may go into any. */
   readonly id: Buffer | undefined;

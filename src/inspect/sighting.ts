@@ -32,7 +32,9 @@ export interface Sighting {
   readonly size: number;
   /** When it is or was due (epoch ms). While it is retrying, when its next attempt is due. */
   readonly deadline: number;
-  /** When it was offered or last rescheduled (epoch ms); undefined if its id does not say, like those of Java. */
+  /**
+   * When it was offered or last rescheduled (epoch ms); undefined if its id does not show that, such as an id of Java.
+   */
   readonly offeredAt: number | undefined;
   /** How many deliveries were made, including the one in flight. */
   readonly attempts: number;

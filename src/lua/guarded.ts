@@ -7,7 +7,7 @@ import { defineScript, type Script } from "./script.ts";
  *
  * A caller with an older fact is refused with `PARTITIONS <fact>`, and nothing is changed: the messages that it looks
  * for may be in another partition. A caller with a newer fact stores it, so that later callers with the older one are
- * refused. Bytes that are no fact are overwritten. The ordinary form of the script pays for none of this.
+ * refused. Bytes that are not a fact are overwritten. The ordinary form of the script pays for none of this.
  */
 export function guarded<Key extends string, Arg extends string, Reply, Column extends string>(
   script: Script<Key, Arg, Reply, Column>,

@@ -1,4 +1,4 @@
-/** What Redis replies to a script: integers, bulk strings, nil, and arrays of these. */
+/** A reply of Redis to a script: integers, bulk strings, nil, and arrays of these. */
 export type RawReply = number | string | Buffer | null | RawReply[];
 
 /** Reads one value of a reply; throws a `TypeError` if it has another type. */

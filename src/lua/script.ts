@@ -5,7 +5,7 @@ import type { RedisClient } from "../redis/client.ts";
 import { inOrder, type Fragment } from "./fragment.ts";
 import type { RawReply } from "./reply.ts";
 
-/** What a script takes as an argument. */
+/** An argument of a script. */
 export type ScriptArg = string | number | Buffer;
 
 /** One row of repeated arguments: a value for each column. */
@@ -34,9 +34,9 @@ export interface Script<Key extends string, Arg extends string, Reply, Column ex
  * front of it, followed by the functions of the fragments that it `needs`. So the order of the keys and arguments
  * exists once.
  *
- * `each` names the columns of repeated arguments: the caller passes a row for each message, say. The body loops
- * over them with `for each row do ... end`, where every column is a local variable. With `areRowsKeys` their values are
- * keys, which follow the named ones, and `row` is a position in KEYS.
+ * `each` names the columns of repeated arguments: the caller passes rows, for example one for each message. The body
+ * loops over them with `for each row do ... end`, where every column is a local variable. With `areRowsKeys` their
+ * values are keys, which follow the named ones, and `row` is a position in KEYS.
  *
  * @throws {TypeError} if a fragment reads a key that the script does not declare.
  */
@@ -86,7 +86,7 @@ function eachRow(from: "KEYS" | "ARGV", first: number, columns: readonly string[
  * All moves run here: no other code knows EVALSHA and NOSCRIPT. It defines no command on the client, which may be lent
  * to us. It publishes each run as a {@link ScriptRun} on the diagnostics channel `delayline:script`.
  *
- * Calls `onUnknown` before it sends the text: Redis carries out before it whatever was sent in the meantime. If
+ * Calls `onUnknown` before it sends the text: Redis runs whatever was sent in the meantime before that text. If
  * `onUnknown` throws, the text is not sent.
  *
  * Rejects with ioredis's errors, which carry the arguments: callers wrap them.
@@ -104,7 +104,7 @@ export async function run<
   rows: readonly Row<Column>[] = [],
   onUnknown: () => void = () => {},
 ): Promise<Reply> {
-  // No array for each row: this loop is most of what an offer costs Node beside ioredis.
+  // Without an array for each row: apart from ioredis, this loop is most of what an offer costs Node.
   const words: ScriptArg[] = [script.keys.length];
   for (const key of script.keys) words.push(keys[key]);
   if (script.areRowsKeys) {

@@ -30,8 +30,8 @@ type QueueHealth = {
 };
 
 /**
- * Reports whether Redis replies, and the numbers of the open queues. It works as an indicator of `@nestjs/terminus` 11, but
- * does not need that package.
+ * Reports whether Redis replies, and the numbers of the open queues. It works as an indicator of `@nestjs/terminus` 11,
+ * but does not need that package.
  *
  * A backlog does not make the status `"down"`: restarting a process for it would make it longer.
  */

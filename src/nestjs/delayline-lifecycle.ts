@@ -6,9 +6,9 @@ import { checkModuleOptions, type DelaylineModuleOptions } from "./delayline-mod
 /**
  * The client of an application, closed in two phases.
  *
- * `onModuleDestroy` ends subscriptions and waits for their handlers, while the services that they use still exist as far as
- * Nest's order allows. Requests are still answered then, and may offer. `onApplicationShutdown` closes the client, when no
- * server listens any more.
+ * `onModuleDestroy` ends subscriptions and waits for their handlers, while the services that they use still exist as
+ * far as Nest's order allows. Requests are still answered then, and may offer. `onApplicationShutdown` closes the
+ * client, once no server is listening.
  */
 export class DelaylineLifecycle implements OnModuleDestroy, OnApplicationShutdown {
   readonly line: Delayline;
@@ -33,7 +33,7 @@ export class DelaylineLifecycle implements OnModuleDestroy, OnApplicationShutdow
     await this.line.close(this.#timeLeft());
   }
 
-  /** What is left of `shutdownTimeout`, which begins with the first call. */
+  /** The rest of `shutdownTimeout`, which begins to run with the first call. */
   #timeLeft(): CloseOptions {
     if (this.#shutdownTimeout === undefined) return {};
     this.#endsAt ??= performance.now() + this.#shutdownTimeout;

@@ -5,9 +5,9 @@ import type { DelaylineOptions } from "../queue/options.ts";
 /** Options of `DelaylineModule.forRoot`: those of the client, and how it is closed. */
 export interface DelaylineModuleOptions extends DelaylineOptions {
   /**
-   * How long to wait, in milliseconds, for running handlers and bodies of `for await` loops together, from the beginning of
-   * the shutdown. Those that still run are then left alone; messages of a reliable queue that they hold are delivered again.
-   * It should be shorter than the time until the process is killed. Defaults to no limit.
+   * How long to wait, in milliseconds, for running handlers and bodies of `for await` loops together, from the
+   * beginning of the shutdown. Those that still run are then left alone; messages of a reliable queue that they hold
+   * are delivered again. It should be shorter than the time until the process is killed. Defaults to no limit.
    */
   readonly shutdownTimeout?: number | undefined;
 }

@@ -10,10 +10,11 @@ import { getQueueToken } from "./inject.ts";
 import { openQueue, type QueueRegistration } from "./queue-registration.ts";
 
 /**
- * Queues in a Nest application: one client for the whole application, and a provider for each queue that a module registers.
+ * Queues in a Nest application: one client for the whole application, and a provider for each queue that a module
+ * registers.
  *
- * The client is closed with the application: by `app.close()` or, after `app.enableShutdownHooks()`, by a signal. Its errors
- * go to Nest's log.
+ * The client is closed with the application: by `app.close()` or, after `app.enableShutdownHooks()`, by a signal. Its
+ * errors go to Nest's log.
  */
 export class DelaylineModule {
   /**
@@ -36,8 +37,8 @@ export class DelaylineModule {
   }
 
   /**
-   * Provides queues to the module that imports it: `@InjectQueue(name)` injects them. The queues are opened, and their names
-   * and options checked, when the application starts.
+   * Provides queues to the module that imports it: `@InjectQueue(name)` injects them. The queues are opened, and their
+   * names and options checked, when the application starts.
    *
    * @throws {TypeError} if two handles of a queue are of the same kind.
    */

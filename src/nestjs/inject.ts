@@ -2,7 +2,10 @@ import { Inject } from "@nestjs/common";
 import { Delayline } from "../client/delayline.ts";
 import type { QueueKind } from "./queue-registration.ts";
 
-/** Injects the client. Its class is the token, so a parameter of type `Delayline` needs no decorator where metadata is emitted. */
+/**
+ * Injects the client. Its class is the token, so a parameter of type `Delayline` needs no decorator where metadata is
+ * emitted.
+ */
 export function InjectDelayline(): ParameterDecorator & PropertyDecorator {
   return Inject(Delayline);
 }

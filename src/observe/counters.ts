@@ -1,6 +1,6 @@
 import { Histogram, type HistogramSnapshot } from "./histogram.ts";
 
-/** What one client has done with a queue since it opened the queue. */
+/** Counts of what one client has done with a queue since it opened the queue. */
 export interface QueueCounters {
   /** Messages that Redis stored: accepted offers, and payloads that were `put` among the ready messages. */
   readonly offered: number;

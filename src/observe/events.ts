@@ -47,7 +47,7 @@ export interface DeliveredMessage {
   readonly takenAt: number | undefined;
 }
 
-/** What is known about any message of a plain queue. */
+/** Describes any message of a plain queue: nothing else is known about it. */
 export const PLAIN_MESSAGE: DeliveredMessage = Object.freeze({
   id: undefined,
   key: undefined,

@@ -6,13 +6,13 @@ export interface QueueNumbers extends QueueCounts {
    * Consumers in the groups of a reliable queue, including dead ones until they are removed. Undefined for a plain
    * queue: Redis does not reveal who waits for a LIST.
    *
-   * For a queue in partitions, the highest number of any partition, since a process may be a consumer of each. If the
+   * For a partitioned queue, the highest number of any partition, since a process may be a consumer of each. If the
    * queue is consumed exclusively, each partition has one, however many processes there are; see `perPartition`.
    */
   readonly consumers: number | undefined;
   /**
    * Processes that are subscribed to the queue's wake-ups: those that move its messages, and those that only take,
-   * which hear of a pause this way. Undefined on Cluster, where no single node knows all of them.
+   * which hear of a pause this way. Undefined on a Cluster, where no single node knows all of them.
    */
   readonly listeners: number | undefined;
 }
@@ -23,7 +23,7 @@ export interface PartitionStats extends QueueNumbers {
   readonly partition: number;
 }
 
-/** What is in a queue now. */
+/** The numbers of a whole queue. */
 export interface QueueStats extends QueueNumbers {
   /** Whether messages are acknowledged. A queue is reliable as long as its stream exists. */
   readonly kind: "plain" | "reliable";

@@ -7,8 +7,8 @@ import { Spans } from "./spans.ts";
 /** Options of {@link instrument}. */
 export interface InstrumentOptions {
   /**
-   * Queues whose numbers are observed as gauges: handles, which are iterated once, or a function that is called for each
-   * collection. Costs a call of `stats()` per queue and collection. Defaults to none.
+   * Queues whose numbers are observed as gauges: handles, which are iterated once, or a function that is called for
+   * each collection. Costs a call of `stats()` per queue and collection. Defaults to none.
    */
   readonly queues?: Iterable<ObservedQueue> | (() => Iterable<ObservedQueue>);
   /** Makes the spans. Defaults to the global one. */
@@ -43,7 +43,10 @@ export function instrument(options: InstrumentOptions = {}): Instrumented {
   return { close, [Symbol.dispose]: close };
 }
 
-/** Returns the queues for each collection. An iterable such as `map.values()` can be iterated only once, so it is copied. */
+/**
+ * Returns the queues for each collection. An iterable such as `map.values()` can be iterated only once, so it is
+ * copied.
+ */
 function queuesOf(queues: NonNullable<InstrumentOptions["queues"]>): () => Iterable<ObservedQueue> {
   if (typeof queues === "function") return queues;
   const kept = [...queues];

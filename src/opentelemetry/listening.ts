@@ -108,7 +108,7 @@ function isWaitCutShort(error: unknown): boolean {
   return code === "CLOSED" || name === "AbortError" || name === "TimeoutError";
 }
 
-/** The event as that of a take that has returned nothing. */
+/** The event of a failed take, as if that take had returned nothing. */
 function withoutError({ queue, group }: TakeEvent): TakeEvent {
   return { queue, group };
 }

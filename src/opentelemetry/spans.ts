@@ -65,8 +65,8 @@ export class Spans {
   }
 
   /**
-   * Makes the span of a take that took `duration` milliseconds, in the context `parent`. A take that returned nothing gets
-   * no span, or polling would produce an endless series of them.
+   * Makes the span of a take that took `duration` milliseconds, in the context `parent`. A take that returned nothing
+   * gets no span, or polling would produce an endless series of them.
    */
   take(event: TakeEvent, duration: number, parent: Context): void {
     const { queue, messages = [] } = event;

@@ -6,7 +6,7 @@ import type { Part } from "./parts/part.ts";
 import type { Parts } from "./parts/parts.ts";
 
 /**
- * The dead letters of a reliable queue in partitions, one partition after another.
+ * The dead letters of a partitioned reliable queue, one partition after another.
  *
  * A message becomes a dead letter in the partition that delivered it, which may not be the one that its id points to
  * now. So a call about one message asks all partitions.

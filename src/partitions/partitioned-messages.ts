@@ -16,7 +16,7 @@ import { bucketOfId, type Act, type Routing } from "./routing/routing.ts";
 import { Seats } from "./routing/seats.ts";
 
 /**
- * The delayed messages of a queue in partitions, as bytes: the counterpart of {@link DelayedMessages}.
+ * The delayed messages of a partitioned queue, as bytes: the counterpart of {@link DelayedMessages}.
  *
  * A call about one message goes to the partition that it belongs to. A call about all messages goes to all partitions.
  */
@@ -169,7 +169,7 @@ export class PartitionedMessages implements DelayedFace {
   /** @throws {TypeError} always: no script can move a message from one slot to another. */
   pollNewestTo(): Promise<Buffer | undefined> {
     throw new TypeError(
-      `queue "${this.#parts.name}" is in partitions: its messages cannot be moved to another queue`,
+      `queue "${this.#parts.name}" is partitioned: its messages cannot be moved to another queue`,
     );
   }
 

@@ -3,7 +3,7 @@ import type { NumbersFace, Spans } from "../queue/numbers.ts";
 import type { Part } from "./parts/part.ts";
 import type { Parts } from "./parts/parts.ts";
 
-/** The numbers of a queue in partitions: the sums, and the numbers of each partition. */
+/** The numbers of a partitioned queue: the sums, and the numbers of each partition. */
 export class PartitionedNumbers implements NumbersFace {
   readonly #parts: Parts;
 

@@ -24,8 +24,8 @@ export class PartitionedPauses implements Pick<PauseWatch, "pause" | "resume" | 
   }
 
   /**
-   * Acts on all partitions, and again if the fact has changed meanwhile: new partitions are created paused or not as
-   * partition 0 was at that moment.
+   * Acts on all partitions, and again if the fact has changed meanwhile: new partitions are created with the state that
+   * partition 0 had at that moment.
    */
   async #onAll(act: (pauses: PauseWatch) => Promise<void>, signal?: AbortSignal): Promise<void> {
     let epoch: number;

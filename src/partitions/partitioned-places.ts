@@ -2,7 +2,7 @@ import type { Place, PlacesFace } from "../queue/places.ts";
 import { destinationOf, formatFact, type Fact } from "./ring/fact.ts";
 import type { Parts } from "./parts/parts.ts";
 
-/** The places of a queue in partitions: one for each partition. */
+/** The places of a partitioned queue: one for each partition. */
 export class PartitionedPlaces implements PlacesFace {
   readonly #parts: Parts;
 

@@ -3,7 +3,7 @@ import type { CallOptions } from "../queue/options.ts";
 import { Quarantine } from "../queue/quarantine.ts";
 import type { Parts } from "./parts/parts.ts";
 
-/** The quarantine of a queue in partitions: the quarantines of all its partitions, one after another. */
+/** The quarantine of a partitioned queue: the quarantines of all its partitions, one after another. */
 export class PartitionedQuarantine extends Quarantine {
   readonly #parts: Parts;
 

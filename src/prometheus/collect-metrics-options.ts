@@ -7,24 +7,25 @@ export interface CollectMetricsOptions {
   /** Where the metrics are registered: `register`, or a `Registry`, of prom-client. */
   readonly registry: MetricsRegistry;
   /**
-   * The queues whose numbers are read from Redis at each scrape: names, or `"all"` existing queues. They need not be open.
-   * The counters of this process are exported for every queue that it has open, whatever is given here. So use `[]` if
-   * another process reads the numbers.
+   * The queues whose numbers are read from Redis at each scrape: names, or `"all"` existing queues. They need not be
+   * open. The counters of this process are exported for every queue that it has open, whatever is given here. So use
+   * `[]` if another process reads the numbers.
    *
-   * Each queue costs a script of about 50 us at each scrape, one more if it is not open, and one per partition. `"all"` also
-   * reads the names of all keys of the database once a minute: about 300 us of Redis's time per thousand.
+   * Each queue costs a script of about 50 us at each scrape, one more if it is not open, and one per partition. `"all"`
+   * also reads the names of all keys of the database once a minute: about 300 us of Redis's time per thousand.
    */
   readonly queues: readonly string[] | "all";
   /** The prefix of the metrics' names. Defaults to `"delayline_"`, which the dashboard and the alerts expect. */
   readonly prefix?: string;
   /**
-   * How long a scrape may wait for Redis, in milliseconds: 1 to 60,000. Queues that have not been read by then are left out
-   * and count as errors. It should be shorter than Prometheus's `scrape_timeout`. Defaults to 5,000.
+   * How long a scrape may wait for Redis, in milliseconds: 1 to 60,000. Queues that have not been read by then are left
+   * out and count as errors. It should be shorter than Prometheus's `scrape_timeout`. Defaults to 5,000.
    */
   readonly timeout?: number;
   /**
-   * Called with the reason why the numbers of a queue (or, without a name, the list of queues) could not be read. Errors that
-   * it throws are ignored. Defaults to doing nothing; `delayline_scrape_errors_total` counts the errors anyway.
+   * Called with the reason why the numbers of a queue (or, without a name, the list of queues) could not be read.
+   * Errors that it throws are ignored. Defaults to doing nothing; `delayline_scrape_errors_total` counts the errors
+   * anyway.
    */
   readonly onError?: (error: unknown, queue: string | undefined) => void;
 }

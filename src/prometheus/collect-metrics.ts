@@ -4,7 +4,7 @@ import { MetricsCollection } from "./metrics-collection.ts";
 
 /**
  * Registers metrics of queues, which are read at each scrape: numbers and lateness from Redis, and the counters of this
- * process. Their labels are `queue` and, for a queue in partitions, `partition`.
+ * process. Their labels are `queue` and, for a partitioned queue, `partition`.
  *
  * Reading moves, takes and opens nothing. A scrape ends within `timeout`, and never rejects.
  *

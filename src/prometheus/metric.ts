@@ -16,8 +16,8 @@ export interface MetricDefinition {
 }
 
 /**
- * A metric that a registry of prom-client asks for its values at each scrape. A metric of prom-client itself stores values,
- * and would have to be emptied at each scrape, while another scrape may be reading it.
+ * A metric that a registry of prom-client asks for its values at each scrape. A metric of prom-client itself stores
+ * values, and would have to be emptied at each scrape, while another scrape may be reading it.
  */
 export class Metric {
   /** Not readonly: an OpenMetrics registry removes the `_total` of a counter. */

@@ -33,8 +33,8 @@ export class MetricsCollection implements AsyncDisposable {
   }
 
   /**
-   * Removes the metrics from the registry, and ends a scrape that is under way with the numbers read so far. The client stays
-   * open. May be called twice.
+   * Removes the metrics from the registry, and ends a scrape that is under way with the numbers read so far. The client
+   * stays open. May be called twice.
    */
   close(): Promise<void> {
     this.#closing ??= this.#close();

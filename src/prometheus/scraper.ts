@@ -6,11 +6,11 @@ import type { CollectMetricsOptions } from "./collect-metrics-options.ts";
 import { QueueList } from "./queue-list.ts";
 
 /**
- * Reads the numbers of the queues once for all metrics of a scrape, which ask in the same turn of the event loop. A scrape
- * that begins during a reading gets the same numbers.
+ * Reads the numbers of the queues once for all metrics of a scrape, which ask in the same turn of the event loop. A
+ * scrape that begins during a reading gets the same numbers.
  *
- * A reading ends with its timeout, whatever Redis does. A queue that has not been read by then, or was refused, is left out
- * and counts as an error.
+ * A reading ends with its timeout, whatever Redis does. A queue that has not been read by then, or was refused, is left
+ * out and counts as an error.
  */
 export class Scraper {
   readonly #line: Delayline;

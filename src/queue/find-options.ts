@@ -5,7 +5,7 @@ import type { CallOptions } from "./options.ts";
 /** Options of calls that look for a message by its id or its key. */
 export interface FindOptions extends CallOptions {
   /**
-   * The partition key that the message was offered with; only for queues in partitions.
+   * The partition key that the message was offered with; only for partitioned queues.
    *
    * It saves asking every partition for a business key. An id names its partition already, and an ordinary queue
    * ignores this option.
@@ -13,7 +13,7 @@ export interface FindOptions extends CallOptions {
   readonly partitionKey?: string;
 }
 
-/** Where a message is, as far as the caller knows. Only for queues in partitions. */
+/** Where a message is, as far as the caller knows. Only for partitioned queues. */
 export interface Hint {
   readonly bucket?: number | undefined;
   /** The fact that was known when the partition was chosen; see {@link Queue.run}. */

@@ -60,7 +60,7 @@ export interface QueueKeys {
 /**
  * Returns the keys of the queue `name`.
  *
- * A name that already holds a hash tag (`{...}`) gets no other.
+ * A name that already holds a hash tag (`{...}`) is not given another.
  *
  * @throws {TypeError} if `name` is not a non-empty, well-formed string; if its keys would be in different Cluster slots
  * (`a}b`, `a{b`, `{}q`); or if it could be a key of another queue: a name that begins with `redisson_delay_queue` or

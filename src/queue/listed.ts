@@ -4,8 +4,8 @@ import type { QueueKeys } from "./keys.ts";
 import type { Queue } from "./queue.ts";
 
 /**
- * Yields the elements of one of a queue's LISTs, from its head, without removing them. Reads bounded pages. This is no
- * snapshot: if an element is removed meanwhile, others may be missed.
+ * Yields the elements of one of a queue's LISTs, from its head, without removing them. Reads bounded pages. This is not
+ * a snapshot: if an element is removed meanwhile, others may be missed.
  */
 export async function* listed(
   queue: Queue,

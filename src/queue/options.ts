@@ -8,7 +8,8 @@ import { checkDuration, checkOptions, checkWhole } from "./checks.ts";
 /** Options of every call that talks to Redis. */
 export interface CallOptions {
   /**
-   * Ends the wait: the promise rejects with the signal's reason. Redis may still carry out what was sent already.
+   * Ends the wait: the promise rejects with the signal's reason. Redis may still carry out a command that was already
+   * sent.
    */
   readonly signal?: AbortSignal | undefined;
 }
@@ -20,8 +21,8 @@ export interface QueueOptions<T = unknown> {
    * `delayline/redisson` has codecs for what Redisson's other codecs write.
    *
    * JSON can be read in `redis-cli`; MessagePack is smaller and keeps dates and binary data. Both leave out properties
-   * that are `undefined`. Of other values that would not survive (a `Map`, an `Error`, an instance of a class without
-   * `toJSON`), JSON makes what `JSON.stringify` makes, and MessagePack refuses them with an {@link EncodeError}.
+   * that are `undefined`. Some values would not survive (a `Map`, an `Error`, an instance of a class without `toJSON`):
+   * JSON writes them as `JSON.stringify` does, and MessagePack refuses them with an {@link EncodeError}.
    *
    * All processes that share a queue must use the same codec. Defaults to `"msgpack"`.
    */
@@ -32,7 +33,7 @@ export interface QueueOptions<T = unknown> {
    *
    * `true` costs two connections per process, each with a PING or TIME a second, and two scripts a minute per idle
    * queue. Processes that only produce can do without it, as long as another process moves messages. `false` saves
-   * nothing in a process that takes: it has to know whether the queue is paused.
+   * nothing in a process that takes, since that process has to know whether the queue is paused.
    *
    * Defaults to `true`.
    */
@@ -50,12 +51,12 @@ export interface QueueOptions<T = unknown> {
   /**
    * The size of the largest payload in bytes, after encoding. A larger one is refused before anything is sent.
    *
-   * While a large message passes, Redis and every worker are slower. Defaults to 1,048,576 (1 MiB).
+   * A large message slows down Redis and every worker while it passes. Defaults to 1,048,576 (1 MiB).
    */
   readonly maxPayloadBytes?: number;
 
   /**
-   * Puts the queue in partitions: how many it gets if it has none yet, 1 to 256. Once they exist, Redis holds their
+   * Divides the queue into partitions: this many if it has none yet, 1 to 256. Once they exist, Redis holds their
    * number, this value is ignored, and `Delayline.setPartitions` changes the number. All processes that share the queue
    * must set this option.
    *
@@ -69,16 +70,16 @@ export interface QueueOptions<T = unknown> {
 /** Options of a handle that takes messages. */
 export interface ConsumerOptions<T = unknown> extends QueueOptions<T> {
   /**
-   * Whether one handler in one process at a time consumes each partition. So messages with the same `partitionKey` are
-   * handled one after another, across all processes. All consumers of the queue must set this option.
+   * Whether each partition is consumed by one handler in one process at a time, so that messages with the same
+   * `partitionKey` are handled one after another, across all processes. All consumers of the queue must set this
+   * option.
    *
    * Only `subscribe` takes messages, once per client. The partitions are spread evenly over the processes. Another
    * process takes over the partitions of a dead one within 3 seconds. If a process was paused for longer than that
    * while a handler ran, the handler's `signal` is aborted, and other systems can recognise it by its older `fence`.
    * While the number of partitions changes, no message becomes ready, and those that are ready are handled first.
    *
-   * The queue has to be in partitions: without the option `partitions`, this client waits until another one creates
-   * them.
+   * The queue has to be partitioned: without the option `partitions`, this client waits until another one creates them.
    *
    * It costs a connection for each partition that the process holds, and about 10 commands a second per process with 8
    * partitions and 3 processes. A Redis user with limited rights needs CLIENT LIST and CLIENT KILL. Defaults to
@@ -103,8 +104,8 @@ export interface DelaylineOptions extends Omit<QueueOptions, "partitions"> {
    * survive a failover (`failoverDetector`, `reconnectOnError`, `slotsRefreshInterval`); a process warning names a
    * missing one.
    *
-   * A list of addresses names several servers, for queues in partitions: partition p is on server p mod n. The list
-   * must be the same in every process. Ordinary queues are on the first server. Each server costs its own connections.
+   * A list of addresses names several servers, for partitioned queues: partition p is on server p mod n. The list must
+   * be the same in every process. Ordinary queues are on the first server. Each server costs its own connections.
    *
    * Defaults to `"redis://localhost:6379"`.
    */
@@ -149,7 +150,7 @@ export interface QueueSettings<T> {
   readonly transfer: boolean;
   readonly interop: "none" | "redisson";
   readonly maxPayloadBytes: number;
-  /** How many partitions to create, if the handle is one of a queue in partitions. */
+  /** How many partitions to create, if the handle is one of a partitioned queue. */
   readonly partitions: number | undefined;
 }
 
@@ -180,7 +181,7 @@ export function queueSettings<T>(
   if (partitions !== undefined) {
     checkWhole("partitions", partitions, 1, MAX_PARTITIONS);
     if (interop !== "none")
-      throw new TypeError(`interop must be "none" for a queue in partitions, got "${interop}"`);
+      throw new TypeError(`interop must be "none" for a partitioned queue, got "${interop}"`);
   }
   return {
     codec: resolveCodec<T>(codec ?? DEFAULTS.codec),
@@ -206,7 +207,7 @@ export function consumerSettings<T>(
   }
   const { interop } = settings;
   if (exclusive && interop !== "none") {
-    throw new TypeError(`interop must be "none" for a queue in partitions, got "${interop}"`);
+    throw new TypeError(`interop must be "none" for a partitioned queue, got "${interop}"`);
   }
   return { ...settings, exclusive };
 }

@@ -8,7 +8,7 @@ import { Pause } from "../time/pause.ts";
 import { SpreadInterval } from "../time/spread-interval.ts";
 import type { Queue } from "./queue.ts";
 
-/** What the tasks that take or move messages know about the pause. */
+/** The pause, as the tasks that take or move messages see it. */
 export interface Pauses {
   /** Whether the queue is paused, as far as this process knows; undefined until it has asked. */
   readonly isPaused: boolean | undefined;
@@ -37,7 +37,7 @@ export class PauseWatch implements Pauses, Listener {
   #isPaused: boolean | undefined;
   /** The first question to Redis, while it is under way. */
   #asking: Promise<void> | undefined;
-  /** What keeps {@link isPaused} up to date. */
+  /** Whether {@link isPaused} is kept up to date, and by what. */
   #watching: "nobody" | "watch" | "sweeps" = "nobody";
   #isLooking = false;
   #isLookDue = false;

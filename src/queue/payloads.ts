@@ -3,7 +3,7 @@ import { DecodeError, EncodeError, PayloadTooLargeError } from "../errors.ts";
 import type { QueueSettings } from "./options.ts";
 import type { Queue } from "./queue.ts";
 
-/** What {@link Payloads} needs of a queue. */
+/** The part of a queue that {@link Payloads} uses. */
 type PayloadsQueue = Pick<Queue, "name" | "report" | "quarantine">;
 
 /** Turns one handle's payloads into bytes and back. */

@@ -40,7 +40,7 @@ export class Quarantine {
    * Yields the bytes without removing them: first the payloads, then the messages with an unknown layout, each oldest
    * first.
    *
-   * Reads bounded pages. This is no snapshot: if something is removed meanwhile, other bytes may be missed.
+   * Reads bounded pages. This is not a snapshot: if something is removed meanwhile, other bytes may be missed.
    */
   async *[Symbol.asyncIterator](): AsyncGenerator<Buffer, void, void> {
     for (const place of PLACES) yield* listed(this.#queue, place);

@@ -8,7 +8,7 @@ import type { PauseWatch } from "./pause-watch.ts";
 import type { Quarantine } from "./quarantine.ts";
 import type { Queue } from "./queue.ts";
 
-/** What every handle of a queue is made from. */
+/** The parts that every handle of a queue is made from. */
 export interface HandleOptions {
   readonly queue: Pick<Queue, "name">;
   readonly pauses: Pick<PauseWatch, "pause" | "resume" | "ask">;
@@ -41,7 +41,7 @@ export interface Forecast {
 /** Returns the places of a handle's queue. Not for users: for rooms on top that bypass the handle's methods. */
 export let placesOf: (handle: QueueHandle) => PlacesFace;
 
-/** What every handle of a queue can do. */
+/** The operations that every handle of a queue has. */
 export abstract class QueueHandle {
   /** The queue's name, which is also the Redis key of its ready messages. */
   readonly name: string;
@@ -96,7 +96,9 @@ export abstract class QueueHandle {
     return { from, step, counts: await this.#numbers.forecast({ from, step, count }, signal) };
   }
 
-  /** What this client has done with the queue since it opened it, through all its handles. Asks nothing of Redis. */
+  /**
+   * Counts of what this client has done with the queue since it was opened, through all handles. Does not ask Redis.
+   */
   get counters(): QueueCounters {
     return this.#counters.snapshot();
   }
@@ -106,7 +108,7 @@ export abstract class QueueHandle {
    *
    * While the queue is paused, no message becomes ready and none is handed out: waits continue, `poll(timeout)` returns
    * undefined at the end of its time, `poll()` and `drain()` return nothing, subscriptions and loops stand still.
-   * Offering, cancelling, `put` and reading still work. This process obeys at once, the others within milliseconds, or
+   * Offering, cancelling, `put` and reading still work. This process reacts at once, the others within milliseconds, or
    * with their next sweep if the wake-up was lost. A message that is on its way to a consumer is still handed out.
    *
    * Java processes ignore the pause: they move and take due messages.

@@ -54,7 +54,7 @@ export class Queue {
       readonly connections: Connections;
       readonly expiries: Expiries;
       readonly report: (error: DelaylineError) => void;
-      /** Defaults to new ones. */
+      /** Defaults to new counters. */
       readonly counters?: Counters;
     },
     /** For a partition: receives the newer fact when a script is refused for its old one. */
@@ -76,14 +76,14 @@ export class Queue {
   }
 
   /**
-   * Whether this process makes the stream if it is missing, because it has a handle of the reliable queue. A process
+   * Whether this process creates the stream if it is missing, because it has a handle of the reliable queue. A process
    * without one uses the stream only while it exists.
    */
   get makesStream(): boolean {
     return this.#makesStream;
   }
 
-  /** From now on due messages go into the stream, and this process makes the stream if it is missing. */
+  /** From now on due messages go into the stream, and this process creates the stream if it is missing. */
   becomeReliable(): void {
     this.#makesStream = true;
     this.follow("stream");
@@ -125,7 +125,7 @@ export class Queue {
     return await this.#send("background", doing, send, options);
   }
 
-  /** Runs a script that is safe to send twice, mostly because it only reads. Otherwise as {@link call}. */
+  /** Runs a script that is safe to send twice, usually because it only reads. Otherwise as {@link call}. */
   read<Key extends keyof QueueKeys, Arg extends string, Reply, Column extends string = never>(
     doing: string,
     scripts: Family<Script<Key, Arg, Reply, Column>>,

@@ -31,7 +31,7 @@ export interface FromQueue<T> {
   readonly payload: T;
 }
 
-/** What a {@link BlockingQueue} needs of the client that made it. */
+/** The part of the client that a {@link BlockingQueue} uses. */
 interface Host {
   /** The client's `close()` waits for these. */
   readonly consumers: Set<Consumer>;
@@ -48,7 +48,7 @@ interface Host {
  * The ready side of a queue: messages that are due, for consumers to take, oldest deadline first.
  *
  * Delivery is at most once, as in Redisson: taking a message removes it from Redis. It is lost if the consumer dies
- * afterwards, or if its connection breaks while the reply is under way. All waiting calls of a process share one
+ * afterwards, or if the connection is lost while the reply is under way. All waiting calls of a process share one
  * blocking connection per queue. Made by `Delayline.getBlockingQueue`, which also keeps the transfer running.
  *
  * `null` is a payload like any other. "No message" is `undefined`, so no built-in codec decodes anything to it: an
@@ -77,7 +77,7 @@ export class BlockingQueue<T = unknown> extends ReadyHandle<T> {
    * Waits for a message and takes it.
    *
    * Within a process, calls are served first come, first served. Aborting loses nothing: a message that arrives at that
-   * moment goes back to the head of the queue.
+   * moment is returned to the head of the queue.
    *
    * @throws the signal's reason, if it is aborted.
    * @throws {TypeError} if an option is not legal.
@@ -132,7 +132,7 @@ export class BlockingQueue<T = unknown> extends ReadyHandle<T> {
    * Takes a message of this queue or of one of `names`: of the first that has one, in this order. Waits up to `timeout`
    * milliseconds; 0 does not wait. Returns undefined if no message came.
    *
-   * All the queues need the same codec, and on Cluster the same slot. Each distinct list of names costs a connection
+   * All the queues need the same codec, and on a Cluster the same slot. Each distinct list of names costs a connection
    * until the client closes. From the first call on, this process also moves due messages of all these queues, unless
    * the client's `transfer` is false.
    *

@@ -14,7 +14,7 @@ interface Item<T> {
 /**
  * The work of a subscription to an exclusively consumed queue: a loop for each partition that this process holds.
  *
- * A message whose lease ends before its handler begins goes back.
+ * A message whose lease ends before its handler begins is given back.
  *
  * @throws {TypeError} if this client already has such a subscription.
  */

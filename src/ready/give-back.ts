@@ -15,9 +15,9 @@ import type { TakerHost } from "./taker-options.ts";
  * A message in a LIST has no id, so every attempt for a batch carries the same receipt. If Redis already has the
  * receipt, the messages are back. The receipt is removed afterwards.
  *
- * While Redis refuses the messages, this process keeps them and retries after a growing pause. Anyone who waits by then
- * gets them instead. That is safe only as long as every attempt was refused: once a reply was lost, the messages may be
- * back in Redis, and delivering them here would deliver them twice.
+ * While Redis refuses the messages, this process keeps them and retries after a growing pause. Waiters that have come
+ * by then get them instead. That is safe only as long as every attempt was refused: once a reply was lost, the messages
+ * may be back in Redis, and delivering them here would deliver them twice.
  */
 export class GiveBack {
   readonly #queue: string;
@@ -31,7 +31,7 @@ export class GiveBack {
   /** Give-backs and removals of receipts that are under way. */
   readonly #underWay = new Set<Promise<unknown>>();
 
-  /** `queue` is what errors call the queue. `waiters` may get messages that Redis refuses. */
+  /** `queue` is the name of the queue in errors. `waiters` may get messages that Redis refuses. */
   constructor(queue: string, waiters: Waiters<Taken>, host: TakerHost) {
     this.#queue = queue;
     this.#waiters = waiters;

@@ -10,7 +10,7 @@ import {
   type OnHandlerError,
 } from "../queue/consuming/handler.ts";
 
-/** What {@link handle} needs of the subscription that it works for. */
+/** The part of a subscription that {@link handle} uses. */
 export interface HandlingHost<T> {
   readonly queue: string;
   readonly counters: Counters;

@@ -11,7 +11,7 @@ export interface PausableSource extends Source {
   readonly pauses: Pauses;
 }
 
-/** Which of several LISTs is asked first: always the first one, or each in its turn. */
+/** The LIST that is asked first: always the first one, or each in its turn. */
 export type SourceOrder = "fixed" | "rotating";
 
 /** The LISTs that a taker takes from: which of them are open (not paused), and in which order to ask them. */

@@ -1,4 +1,4 @@
-/** What to send next: a pop, a block, or both. */
+/** The commands to send next: a pop, a block, or both. */
 export interface Step {
   /** How many messages to pop at most; 0 sends no pop. */
   readonly pop: number;
@@ -31,7 +31,7 @@ export class PopRhythm {
 
   /**
    * `mayPop` is false for several LISTs in a fixed order, since only a block serves them in that order. `isSparing`
-   * puts off pops for a single waiter, too: it waits elsewhere at the same time, so its pops are often in vain.
+   * delays pops for a single waiter, too: that waiter also waits elsewhere, so its pops are often wasted.
    */
   constructor(mayPop: boolean, isSparing = false) {
     this.#mayPop = mayPop;

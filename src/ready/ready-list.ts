@@ -16,7 +16,7 @@ import type { WaitOptions } from "../queue/consuming/waiters.ts";
 /** The ready messages of a queue, as a handle sees them: in one LIST, or in many partitions. */
 export type ReadyFace = Omit<Pick<ReadyList, keyof ReadyList>, "exclusive">;
 
-/** What a {@link ReadyList} needs of the client that it works for. */
+/** The part of the client that a {@link ReadyList} uses. */
 interface Host extends TakerHost {
   readonly pauses: Pauses;
 }
@@ -78,7 +78,7 @@ export class ReadyList {
 
   /**
    * Takes up to `max` payloads without waiting; none while the queue is paused. Payloads that arrive after the call was
-   * given up go back.
+   * given up are given back.
    */
   async pop(max: number, signal?: AbortSignal): Promise<readonly Buffer[]> {
     const { pauses } = this.#host;

@@ -4,7 +4,7 @@ import type { Connections } from "../redis/connections.ts";
 import type { Troubles } from "../redis/troubles.ts";
 import type { SourceOrder } from "./open-sources.ts";
 
-/** What a taker needs of the client that it works for. */
+/** The part of the client that a taker uses. */
 export interface TakerHost {
   readonly connections: Connections;
   readonly report: (error: DelaylineError) => void;
@@ -17,7 +17,7 @@ export interface TakerHost {
 export interface TakerOptions {
   /** Defaults to "fixed". */
   readonly order?: SourceOrder | undefined;
-  /** What errors call the queue. Defaults to the names of the LISTs. */
+  /** The name of the queue in errors. Defaults to the names of the LISTs. */
   readonly name?: string | undefined;
   /** Whether the waiters also wait elsewhere at the same time; see {@link PopRhythm}. Defaults to false. */
   readonly isSparing?: boolean | undefined;

@@ -13,8 +13,8 @@ import type { TakerHost, TakerOptions } from "./taker-options.ts";
 import { Waiters, type WaitOptions } from "../queue/consuming/waiters.ts";
 
 /**
- * Takes ready messages for every caller in this process that waits for them, over one connection per queue, or per set
- * of queues that are polled together.
+ * Takes ready messages for all waiters in this process, over one connection per queue, or per set of queues that are
+ * polled together.
  *
  * A taker never takes more messages than its waiters want, so no message sits in a busy process. While anybody waits,
  * the taker blocks for one message. One message is therefore all that Redis can hand to a process that has vanished
@@ -26,7 +26,7 @@ import { Waiters, type WaitOptions } from "../queue/consuming/waiters.ts";
  *
  * When the last waiter leaves, the taker ends the block with CLIENT UNBLOCK from another connection and awaits the
  * block's reply, which either carries a message or says that there is none. Dropping the socket instead would lose the
- * message in every third race. A message that nobody takes goes back to the head of its LIST.
+ * message in one race out of three. A message that nobody takes is returned to the head of its LIST.
  *
  * The taker is always in exactly one mode:
  *
@@ -34,7 +34,7 @@ import { Waiters, type WaitOptions } from "../queue/consuming/waiters.ts";
  *   The first waiter → *gathering*. `close` → *closed*.
  * - **gathering**: lets the current turn of the event loop finish, so that all calls of one turn are served together.
  *   Every step begins and ends here. The first rule that applies picks the next mode:
- *   1. Nobody waits any more → *idle*.
+ *   1. Nobody waits → *idle*.
  *   2. Whether some queue is paused is unknown → *connecting*.
  *   3. Every queue is paused → *paused*.
  *   4. There is no connection → *connecting*.
@@ -49,7 +49,7 @@ import { Waiters, type WaitOptions } from "../queue/consuming/waiters.ts";
  * - **blocking**: a block is under way, perhaps with a pop in front of it, and somebody waits for it.
  *   A message, or the end of the block's time → *gathering*. The last waiter leaves, a queue is paused or resumed, the
  *   sources change, or the pop brought more than the remaining waiters take → *unblocking*.
- * - **unblocking**: nobody needs the block any more, and the taker is ending it.
+ * - **unblocking**: nobody needs the block, and the taker is ending it.
  *   The reply → *giving back* if it leaves messages that nobody takes, otherwise → *gathering*. Somebody starts to wait
  *   before the reply, no message is left over, and the sources are unchanged → *blocking*.
  * - **giving back**: {@link GiveBack} returns messages that nobody took, however long that takes. The taker takes
@@ -79,7 +79,7 @@ export class Taker {
   /** Ends the mode *paused*. */
   #endRest = () => {};
   #connection: BlockingConnection | undefined;
-  /** What the pop in front of a block brought in excess. It goes back once the block has ended. */
+  /** Messages that the pop in front of a block returned in excess. They are given back once the block has ended. */
   #left: readonly Taken[] = [];
   /** Runs from leaving *idle* until *idle* again. */
   #working: Promise<void> | undefined;
@@ -125,7 +125,7 @@ export class Taker {
 
   /**
    * Replaces the sources; with none, all waiters keep waiting. Resolves once messages that were under way from the
-   * former sources are delivered, or have gone back. Only for a taker with a rotating order.
+   * former sources are delivered or given back. Only for a taker with a rotating order.
    */
   async setSources(sources: readonly PausableSource[]): Promise<void> {
     this.#sources.set(sources);

@@ -7,7 +7,7 @@ import { hasDied } from "./watchdog.ts";
 export type OnConnected = (id: number, name: string) => Promise<void>;
 
 /**
- * A connection for blocking commands. It lives once: after it was lost, its owner opens a new one.
+ * A connection for blocking commands. It never reconnects: when it is lost, its owner opens a new one.
  *
  * While it blocks, it has no heartbeat. So a block should be short, and a connection with an overdue reply is ended if
  * it has died; see {@link hasDied}.
@@ -28,7 +28,7 @@ export class BlockingClient {
   }
 
   /**
-   * Opens a connection; on Cluster, to the node that serves `key`, or to any node without a key.
+   * Opens a connection; on a Cluster, to the node that serves `key`, or to any node without a key.
    *
    * With `onConnected`, the connection gets a name that no other connection has, and `onConnected` is awaited before
    * this resolves. If it rejects, the connection is ended.
@@ -92,5 +92,5 @@ export class BlockingClient {
 /** Milliseconds after the end of a block after which its reply is overdue. */
 const OVERDUE = 500;
 
-/** See `Suspect.grace` in `watchdog.ts`. Longer than for other connections: a popped message is at stake. */
+/** See `Suspect.grace` in `watchdog.ts`. Longer than for other connections, because a popped message may be lost. */
 const GRACE = 1000;

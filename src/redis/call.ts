@@ -2,7 +2,7 @@ import { UnansweredError } from "../failure.ts";
 import type { Expiries } from "../time/expiries.ts";
 import { Pause } from "../time/pause.ts";
 
-/** What limits the wait for a call. */
+/** The limits of the wait for a call. */
 export interface CallLimit {
   /** The time limit. */
   readonly expiries: Expiries;

@@ -112,8 +112,8 @@ export function duplicateForBackground(client: RedisClient): RedisClient {
 }
 
 /**
- * Makes a client that does one thing, to the same address as `client`. It is not connected yet. It lives once: when its
- * connection is lost, its owner makes a new one.
+ * Makes a client for one purpose, to the same address as `client`. It is not connected yet. It never reconnects: when
+ * its connection is lost, its owner makes a new client.
  */
 export function duplicateForOneLife(
   client: Redis,
@@ -143,13 +143,13 @@ export function end(client: RedisClient): void {
   client.disconnect();
   if (!isParked || isCluster(client)) return;
   // Between two attempts to connect, disconnect() only cancels the next attempt, and never rejects the waiting
-  // commands. So begin an attempt and break it off.
+  // commands. So begin an attempt, and abort it.
   client.connect().catch(() => {});
   client.disconnect();
 }
 
 /**
- * Connects a client again that ioredis has ended. To be called when it emits that error.
+ * Reconnects a client that ioredis has ended. Call it when the client emits the error that says so.
  *
  * ioredis ends a client for good when a Sentinel announces a failover while the client asks for the master.
  */

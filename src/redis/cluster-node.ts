@@ -55,12 +55,12 @@ async function ready(cluster: Cluster): Promise<void> {
 /**
  * The connection of `cluster` to the node that `connection` is connected to.
  *
- * @throws {Error} if that node is no master any more.
+ * @throws {Error} if that node is no longer a master.
  */
 export function peerOf(cluster: Cluster, connection: Redis): Redis {
   const { host, port } = connection.options;
   const peer = cluster.nodes("master").find((node) => isSameNode(node.options, connection.options));
-  if (peer === undefined) throw new Error(`${host}:${port} is no master of the cluster any more`);
+  if (peer === undefined) throw new Error(`${host}:${port} is no longer a master of the cluster`);
   return peer;
 }
 

@@ -42,11 +42,11 @@ export interface ConnectionsListener {
  * The connections of one client to one server or Cluster, each opened when it is first needed.
  *
  * - `commands` carries the calls that users await. It is the client that we were lent, or one made with the user's
- *   options; those decide about retries and time-outs.
+ *   options; those decide about retries and timeouts.
  * - `background` is our own. It carries transfers and everything else that takes messages out of Redis. It rejects
  *   a command whose reply was lost, and never sends it again: Redis may have carried it out. It reconnects for ever.
- * - A dedicated connection (`open`) subscribes or blocks. It lives once: when it is lost, its owner opens a new one. On
- *   Cluster it goes to one node.
+ * - A dedicated connection (`open`) subscribes or blocks. It never reconnects: when it is lost, its owner opens a new
+ *   one. On a Cluster it goes to one node.
  *
  * `background` learns of a failover: from Redis's refusals, from the Sentinels, or from the slots of the Cluster.
  * Dedicated connections to a server that it has left are ended.
@@ -63,7 +63,7 @@ export class Connections {
   readonly #dedicated = new DedicatedConnections();
   /** Why Redis cannot be reached now, if that is known. */
   #unreachable: string | undefined;
-  /** Whether ioredis had ended `commands` when it was last in trouble, and it was connected again. */
+  /** Whether the last trouble of `commands` was that ioredis ended it, so that it was reconnected. */
   #isRevived = false;
   #isClosed = false;
 
@@ -129,9 +129,9 @@ export class Connections {
   }
 
   /**
-   * Opens a connection that does one thing, within `timeout` milliseconds.
+   * Opens a dedicated connection, within `timeout` milliseconds.
    *
-   * On Cluster it goes to the node that serves `key`, or to any node without a key. An `id` becomes part of its name,
+   * On a Cluster it goes to the node that serves `key`, or to any node without a key. An `id` becomes part of its name,
    * so that no other connection has that name.
    *
    * Rejects with ioredis's errors.
@@ -152,8 +152,8 @@ export class Connections {
   }
 
   /**
-   * Resolves when Redis has replied to a new connection; on Cluster, the node that serves `key`. Rejects soon: if Redis
-   * takes longer than that to reply, then Redis is slow, and no connection is to blame.
+   * Resolves when Redis has replied to a new connection; on a Cluster, the node that serves `key`. Rejects soon: a
+   * Redis that takes longer to reply is slow, and no connection is to blame.
    */
   async probe(key?: string): Promise<void> {
     (await this.open("probe", key, PROBE)).disconnect();
@@ -216,7 +216,7 @@ export class Connections {
     this.#backgroundReadiness = Readiness.of(background);
     // Also because ioredis prints the errors of a client that has no listener.
     this.#reportTroublesOf(background);
-    // On Cluster, every queue that opens a connection may wait for "ready".
+    // On a Cluster, every queue that opens a connection may wait for "ready".
     background.setMaxListeners(0);
     if (isCluster(background)) {
       background.on("+node", (node: Redis) => {

@@ -2,19 +2,19 @@ import type { Redis } from "ioredis";
 import { replyOf } from "../failure.ts";
 import { serverOf } from "./cluster-node.ts";
 
-/** What a dedicated connection is for. */
+/** The purpose of a dedicated connection. */
 export type Role = "subscriber" | "blocking" | "probe";
 
-/** The connections of one client that do one thing each and live once. */
+/** The dedicated connections of one client. Each serves one purpose, and is never reopened. */
 export class DedicatedConnections {
   readonly #roles = new Map<Redis, Role>();
   /** Of each subscriber that is connected: the id of its server. */
   readonly #serverIds = new WeakMap<Redis, Promise<string | undefined>>();
-  /** The id of the server that the background client has come back to. */
+  /** The id of the server to which the background client has reconnected last. */
   #leaderId: Promise<string | undefined> | undefined;
 
   /**
-   * Connects a client; it is ended when it is not ready within `timeout` milliseconds.
+   * Connects a client, or ends it if it is not ready within `timeout` milliseconds.
    *
    * Rejects with what ioredis rejects with, or the last error that it emitted.
    */
@@ -47,7 +47,7 @@ export class DedicatedConnections {
     return connection;
   }
 
-  /** Ends the connections to which this applies. */
+  /** Ends the connections that are stale. */
   end(isStale: (connection: Redis, role: Role) => boolean): void {
     for (const [connection, role] of this.#roles) {
       if (isStale(connection, role)) connection.disconnect();
@@ -57,9 +57,9 @@ export class DedicatedConnections {
   /**
    * Ends the connections to a server that the background client, which has just connected again, has left.
    *
-   * Pub/sub on a server that is no longer the master hears nothing, and the new master may have the old address. So
-   * subscribers are compared by the id of the server process. A block that is ended may lose its message: it
-   * is only ended if the address has changed, since Redis itself ends the blocks on a master that becomes a replica.
+   * A subscriber to a server that is no longer the master hears nothing, and the new master may have the old address.
+   * So subscribers are compared by the id of the server process. A block that is ended may lose its message: it is only
+   * ended if the address has changed, since Redis itself ends the blocks on a master that becomes a replica.
    */
   follow(background: Redis): void {
     const server = serverOf(background);

@@ -15,8 +15,8 @@ export interface Listener {
 /**
  * The only subscriber connection of a client to one server.
  *
- * It opens with the first channel. It reopens for ever when it is lost; a {@link Heartbeat} notices when it dies
- * silently. Pub/sub is only a hint: without it a listener may be late, but must stay correct.
+ * It opens with the first channel. Whenever it is lost, it reopens, however often; a {@link Heartbeat} notices when it
+ * dies silently. Pub/sub is only a hint: without it a listener may be late, but must stay correct.
  */
 export class Subscriber {
   readonly #connections: Connections;

@@ -3,7 +3,7 @@ import { isConnectionCut, isOfWholeServer } from "../failure.ts";
 
 /** A state of trouble that is over. */
 export interface Recovery {
-  /** What had failed: the error that was reported when the trouble began, or when its reason changed. */
+  /** The error that was reported when the trouble began, or when its reason changed. */
   readonly error: RedisError;
   /** How long the trouble lasted, in milliseconds. */
   readonly duration: number;
@@ -15,7 +15,7 @@ export interface TroublesListener {
   readonly onRecovered: (recovery: Recovery) => void;
 }
 
-/** Something that is done again and again in the background. Its owner reports every outcome. */
+/** A background task that acts again and again. Its owner reports every outcome. */
 export interface Work {
   /** It failed. Its owner tries again, or calls {@link Work.stopped} or {@link Work.ended}. */
   failed(failure: RedisError): void;
@@ -24,13 +24,13 @@ export interface Work {
   /** It succeeded. Costs next to nothing unless it had failed before. */
   succeeded(): void;
   /**
-   * Nobody needs it for now. An outage does not wait for it any longer. A refusal stays open: the next attempt
-   * may meet it again, and is not reported a second time then.
+   * Nobody needs it for now. An outage no longer waits for it. A refusal stays open: the next attempt may meet it
+   * again, and is not reported a second time then.
    */
   stopped(): void;
   /**
-   * It has stopped, and this process may never try again. A refusal is over: it concerns nobody any more. If the work
-   * is resumed after all, it may report the refusal anew.
+   * It has stopped, and this process may never try again. Its refusal is over, since it concerns nobody. If the task is
+   * resumed after all, it may report the refusal anew.
    */
   ended(): void;
 }
@@ -42,25 +42,25 @@ interface Trouble {
 }
 
 /**
- * What is wrong between one client and Redis. Each state of trouble is reported once when it begins and once when it
- * is over, however many works meet it and however often.
+ * The troubles between one client and Redis. Each one is reported once when it begins and once when it is over, however
+ * many tasks meet it and however often.
  *
  * There are two kinds:
  *
  * - an *outage*: Redis cannot be reached, or serves nobody for now. The client has one at most. It begins with the
- *   first work that meets it. It is over when every work that met it has succeeded, or has stopped and another
- *   work was served after that;
- * - a *refusal* (WRONGTYPE, NOPERM, OOM): it belongs to one work, and is reported again when its reason changes. It is
- *   over when the work has succeeded or {@link Work.ended}.
+ *   first task that meets it. It is over when every task that met it has succeeded, or has stopped and another task was
+ *   served after that;
+ * - a *refusal* (WRONGTYPE, NOPERM, OOM): it belongs to one task, and is reported again when its reason changes. It is
+ *   over when the task has succeeded or {@link Work.ended}.
  *
- * The first sign of an outage is often a connection that was cut, which does not reveal the cause. So the report
- * waits for a moment: an attempt to connect may reveal it.
+ * The first sign of an outage is often a lost connection, which does not reveal the cause. So the report waits for a
+ * moment: an attempt to connect may reveal it.
  */
 export class Troubles {
   readonly #listener: TroublesListener;
-  /** The works that have met the outage. */
+  /** The tasks that have met the outage. */
   readonly #unserved = new Set<Work>();
-  /** Whether a work that met the outage has stopped, and Redis has not been heard since. */
+  /** Whether a task that met the outage has stopped, and Redis has not been heard since. */
   #isSilent = false;
   #outage: Trouble | undefined;
   #isClosing = false;
@@ -72,7 +72,7 @@ export class Troubles {
     this.#listener = listener;
   }
 
-  /** Adds a work. */
+  /** Adds a task. */
   work(): Work {
     let refusal: Trouble | undefined;
     const work: Work = {
@@ -99,7 +99,7 @@ export class Troubles {
       },
       ended: () => {
         work.stopped();
-        // With the client every work ends, and nothing is mended by that.
+        // Every task ends with the client, and that mends nothing.
         if (refusal !== undefined && !this.#isClosing) this.#recover(refusal);
         refusal = undefined;
       },
@@ -114,7 +114,7 @@ export class Troubles {
     this.#endOutage();
   }
 
-  /** The client begins to close: from now on a work that ends is no recovery. */
+  /** The client begins to close: from now on the end of a task does not count as a recovery. */
   closing(): void {
     this.#isClosing = true;
   }
@@ -154,7 +154,7 @@ export class Troubles {
 
   #endOutage(): void {
     if (this.#outage === undefined || this.#unserved.size > 0 || this.#isSilent) return;
-    // Also if the next connection was there at once: the one that was cut may have lost a message.
+    // Also if the next connection was there at once: a message may have been lost with the connection before it.
     this.#reportOutage();
     this.#recover(this.#outage);
     this.#outage = undefined;

@@ -7,7 +7,7 @@ export class Unblocking {
   readonly #work: Work;
   #underWay: Promise<void> | undefined;
 
-  /** `waiter` names in errors what waits, such as `queue "orders"`. */
+  /** `waiter` is the name of the waiting queue in errors, such as `queue "orders"`. */
   constructor(waiter: string, work: Work) {
     this.#doing = `cannot end the wait of ${waiter}`;
     this.#work = work;
@@ -19,7 +19,7 @@ export class Unblocking {
     this.#underWay = this.#run(unblock, isInVain);
   }
 
-  /** Resolves when nothing is under way. To be called when no block will be ended any more. */
+  /** Resolves when nothing is under way. Call it once no further block has to be ended. */
   async close(): Promise<void> {
     await this.#underWay;
     this.#work.ended();

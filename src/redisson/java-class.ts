@@ -16,7 +16,9 @@ const CLASS_NAME = new RegExp(
 /** An array class, or a name with a package and a capital letter: ordinary texts rarely look like that. */
 const QUALIFIED_NAME = /^\[|\.[\p{Lu}_$][\p{L}\p{N}_$]*(?:<.*>)?$/u;
 
-/** The values that some classes may hold. If the value does not fit, the first element of the array is an ordinary text. */
+/**
+ * The values that some classes may hold. If the value does not fit, the first element of the array is an ordinary text.
+ */
 const SHAPES: Readonly<Record<string, (value: unknown) => boolean>> = {
   "java.lang.Long": isWhole,
   "java.lang.Integer": isWhole,

@@ -2,14 +2,14 @@
  * Jackson's type ids, as Redisson's `JsonJacksonCodec` and `MsgPackJacksonCodec` turn them on
  * (default typing `NON_FINAL`, as a property).
  *
- * Java reads and writes every value whose declared type is `Object` (a payload, an element of a collection or map, a field
- * declared as `Object`) with its class:
+ * Java reads and writes every value whose declared type is `Object` (a payload, an element of a collection or map, a
+ * field declared as `Object`) with its class:
  * - strings, booleans, ints and doubles are plain;
  * - maps and beans have a property `@class`;
- * - any other value is an array of two, the class and the value: `["java.lang.Long",5]`, `["java.util.ArrayList",[1,2]]`,
- *   `["java.util.Date",1000]`.
- * In the fields of a bean the declared type decides: a `Long`, `Date` or `List` has its class, a `long`, `int`, `String`,
- * `byte[]` or `String[]` has none.
+ * - any other value is an array of two, the class and the value: `["java.lang.Long",5]`,
+ *   `["java.util.ArrayList",[1,2]]`, `["java.util.Date",1000]`.
+ * In the fields of a bean the declared type decides: a `Long`, `Date` or `List` has its class, a `long`, `int`,
+ * `String`, `byte[]` or `String[]` has none.
  */
 import { UnreadableError } from "../codecs/unreadable-error.ts";
 import { isClassName, isNatural, isWrapper } from "./java-class.ts";
@@ -174,7 +174,7 @@ export class JavaTypes {
         throw new TypeError(`the keys of a Map must be strings or numbers, got a ${typeof key}`);
       }
       if (key === "@class") {
-        // Whoever chooses a class can make Java run its code.
+        // Anyone who chooses a class can make Java run its code.
         throw new TypeError("a payload must not have a property @class: use classOf or JavaValue");
       }
       if (value !== undefined) fields.set(String(key), this.#toJava(value, position, depth + 1));

@@ -7,9 +7,9 @@ import { JavaTypes, type JacksonOptions, type Tree } from "./java-types.ts";
  * Redisson's `JsonJacksonCodec`: JSON that contains Java's class names.
  *
  * Writes objects as `java.util.LinkedHashMap` (or as `classOf` says), arrays as `ArrayList`, `Set` as `LinkedHashSet`,
- * `Date` as `java.util.Date`, `bigint` as `Long` (`BigInteger` beyond 64 bits), bytes as `byte[]`. The value of a number
- * decides whether it is an int, a long or a double; a bean's field that is declared `Long` needs a `bigint`. For other
- * classes use `JavaValue`.
+ * `Date` as `java.util.Date`, `bigint` as `Long` (`BigInteger` beyond 64 bits), bytes as `byte[]`. The value of a
+ * number decides whether it is an int, a long or a double; a bean's field that is declared `Long` needs a `bigint`. For
+ * other classes use `JavaValue`.
  *
  * Reads all of these without the class names. Whole numbers from 2^53 on are read as `bigint`. Values that Java writes
  * without a class are read as they are: `byte[]` as base64 text, enums as their names.

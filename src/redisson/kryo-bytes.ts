@@ -1,6 +1,6 @@
 /**
- * The formats of numbers and texts in Kryo 5 (its `Input` and `Output`): numbers with 7 bits per byte, least significant
- * first; texts as UTF-16 units of one to three bytes each.
+ * The formats of numbers and texts in Kryo 5 (its `Input` and `Output`): numbers with 7 bits per byte, least
+ * significant first; texts as UTF-16 units of one to three bytes each.
  */
 import { UnreadableError } from "../codecs/unreadable-error.ts";
 

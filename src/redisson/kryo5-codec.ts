@@ -13,9 +13,9 @@ import { BY_NAME, SCALARS, type KryoScalar } from "./kryo-scalars.ts";
  * `new JavaValue("java.lang.Double", 5)` chooses the class: `Byte`, `Short`, `Integer`, `Long`, `Float`, `Double`,
  * `Character`, `java.math.BigInteger`, `java.util.UUID` (as text).
  *
- * Reads all of these. It does not carry objects: Kryo writes the fields of a class without their names, so only that class
- * can read them. Use `TypedJsonJacksonCodec`, alone or over a `MessagePackFactory`, in Java, and `"json"` or `"msgpack"`
- * here.
+ * Reads all of these. It does not carry objects: Kryo writes the fields of a class without their names, so only that
+ * class can read them. Use `TypedJsonJacksonCodec`, alone or over a `MessagePackFactory`, in Java, and `"json"` or
+ * `"msgpack"` here.
  */
 export class Kryo5Codec<T extends KryoScalar | JavaValue = KryoScalar> implements Codec<T> {
   readonly name = "Kryo5Codec";

@@ -24,7 +24,7 @@ export class LongCodec implements Codec<number | bigint> {
   }
 
   decode(bytes: Buffer): number | bigint {
-    // What Java's Long.valueOf reads.
+    // The texts that Java's Long.valueOf reads.
     const text = bytes.toString("latin1");
     if (!/^[+-]?0*\d{1,19}$/.test(text))
       throw new UnreadableError("the bytes are not a whole number");

@@ -6,8 +6,8 @@ import { messagePack } from "./message-pack.ts";
 /**
  * Redisson's `MsgPackJacksonCodec`: MessagePack that contains Java's class names.
  *
- * Works as `JsonJacksonCodec` does, with these differences: bytes are bytes, both ways; a `bigint` has at most 64 bits; and
- * Java writes a `BigDecimal` as a double.
+ * Works as `JsonJacksonCodec` does, with these differences: bytes are bytes, both ways; a `bigint` has at most 64 bits;
+ * and Java writes a `BigDecimal` as a double.
  */
 export class MsgPackJacksonCodec<T = unknown> implements Codec<T> {
   readonly name = "MsgPackJacksonCodec";

@@ -10,7 +10,7 @@ import { streamPage, type StreamPage } from "../lua/reliable/stream-page.ts";
 import { isMessageId, parseMessageId } from "../queue/message/message.ts";
 import type { Queue } from "../queue/queue.ts";
 
-/** A message of a reliable queue that is not delayed, as bytes. One that is in several groups comes once for each. */
+/** A message of a reliable queue that is not delayed, as bytes. A message in several groups is listed once for each. */
 export interface Content {
   readonly state: "retrying" | "ready" | "in flight" | "dead";
   /** The message's address, from which its id is made. */
@@ -37,11 +37,11 @@ export interface Content {
 }
 
 /**
- * Reads what a reliable queue contains besides delayed messages: retrying, ready, in flight and dead. Moves and takes
- * nothing.
+ * Reads the messages of a reliable queue that are not delayed: retrying, ready, in flight and dead ones. Moves and
+ * takes nothing.
  *
  * It reads in pages of 20 messages and 32 kB, or 128 kB where a script only looks at payloads: O(N) in all. `idOrKey`
- * restricts it to one message. It is no snapshot: a message that moves meanwhile may come twice, or not at all.
+ * restricts it to one message. It is not a snapshot: a message that moves meanwhile may be read twice, or not at all.
  */
 export class Contents {
   readonly #queue: Queue;
@@ -115,10 +115,10 @@ export class Contents {
   /** Creates a group and its stream if they are missing. A new group starts with the oldest entry. */
   async makeGroup(group: string, signal?: AbortSignal): Promise<void> {
     const args = { channel: this.#queue.keys.channel, group, start: "0" };
-    await this.#queue.read("make a group of", openGroup, args, { signal });
+    await this.#queue.read("create a group of", openGroup, args, { signal });
   }
 
-  /** The names of all retries, about 20 at a time. A retry that stays comes at least once. */
+  /** The names of all retries, about 20 at a time. A retry that stays is among them at least once. */
   async *#retryNames(signal?: AbortSignal): AsyncGenerator<Buffer[], void, void> {
     let cursor = "0";
     do {
@@ -170,5 +170,5 @@ function wantedOf(idOrKey: string): {
 const STEP = 20;
 const PAGE_BYTES = 32_768;
 
-/** Bytes after which a script stops that looks at messages without returning them all. */
+/** The bytes after which a script stops if it looks at messages without returning them all. */
 const SCAN_BYTES = 131_072;

@@ -21,9 +21,9 @@ import type { Queue } from "../queue/queue.ts";
 import { failuresIn, unpackTrailer } from "../queue/message/trailer.ts";
 import { LAST_DATE } from "../time/last-date.ts";
 
-/** A message that is not delivered any more: it was rejected, or its last delivery failed. */
+/** A message that is no longer delivered: it was rejected, or its last delivery failed. */
 export interface DeadLetter<T> {
-  /** The message's id, which it had before it died, too. */
+  /** The message's id, the same as before it died. */
   readonly id: MessageId;
   /** Undefined if the codec cannot decode it. */
   readonly payload: T | undefined;
@@ -85,7 +85,7 @@ export class DeadLetters<T = unknown> {
   /**
    * Yields the dead letters that exist when the loop begins, oldest first, and leaves them where they are.
    *
-   * It reads in bounded pages and is no snapshot: a letter that is redriven or removed meanwhile may be missing.
+   * Reads bounded pages, not a snapshot: a letter that is redriven or removed meanwhile may be missing.
    */
   async *[Symbol.asyncIterator](): AsyncGenerator<DeadLetter<T>, void, void> {
     let cursor: LetterCursor | undefined = FIRST_LETTERS;
@@ -134,9 +134,9 @@ export class DeadLetters<T = unknown> {
   /**
    * Removes the letters of the message with this id for good, of all groups; returns whether there were any. O(N).
    *
-   * `true` is exact: nobody can redrive the message any more. If Redis's reply is lost, the promise rejects.
+   * `true` is exact: nobody can redrive the message afterwards. If Redis's reply is lost, the promise rejects.
    *
-   * @throws {TypeError} if `id` is not a message id; a business key is not.
+   * @throws {TypeError} if `id` is not a message id. A business key is not accepted.
    */
   async remove(id: MessageId | string, options?: CallOptions): Promise<boolean> {
     checkMessageId(id);
@@ -198,5 +198,5 @@ async function untilLast(
 const STEP = 20;
 const PAGE_BYTES = 32_768;
 
-/** Bytes after which a script stops that looks at letters without returning them. */
+/** The bytes after which a script stops if it looks at letters without returning them. */
 const SCAN_BYTES = 131_072;

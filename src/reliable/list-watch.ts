@@ -115,7 +115,7 @@ export class ListWatch {
         this.#work.succeeded();
         this.#pause.reset();
       } catch (error) {
-        // Switched off meanwhile: nobody needs what has failed.
+        // Switched off meanwhile, so the failure does not matter.
         if (!this.#isOn) break;
         // When memory is full Redis refuses BLMOVE as it refuses every push, so the watch misses nothing.
         if (!isFilled && replyOf(error) === "OOM") this.#work.succeeded();
@@ -185,7 +185,7 @@ export class ListWatch {
   }
 }
 
-/** Most seconds that one BLMOVE blocks. A connection that died silently is found soon after. */
+/** How long one BLMOVE blocks at most, in seconds. A connection that died silently is found soon after. */
 const BLOCK = 2;
 
 /** Payloads per script. */

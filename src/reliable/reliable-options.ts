@@ -14,9 +14,9 @@ export interface ReliableQueueOptions<T = unknown> extends ConsumerOptions<T> {
   /**
    * The consumer group of this handle. Each group receives every message; within a group one consumer does.
    *
-   * A group keeps every message in Redis until it has handled it. Destroy a group that is not needed any more
-   * (`XGROUP DESTROY`). With two or more groups each acknowledgement also checks the other groups. 1 to 200 bytes of
-   * UTF-8. Defaults to `"default"`.
+   * A group keeps every message in Redis until it has handled it. Destroy a group that is no longer needed (`XGROUP
+   * DESTROY`). With two or more groups each acknowledgement also checks the other groups. 1 to 200 bytes of UTF-8.
+   * Defaults to `"default"`.
    */
   readonly group?: string;
 
@@ -32,14 +32,14 @@ export interface ReliableQueueOptions<T = unknown> extends ConsumerOptions<T> {
    * 86,400,000. It is also the lease of a delivery that was taken by hand, unless it is extended.
    *
    * A process gives three signs of life in this time, so a handler may run for longer. But a handler that blocks the
-   * event loop for this long loses its lease. A shorter timeout brings messages back sooner after a crash, and costs
-   * more beats. Defaults to 30,000.
+   * event loop for this long loses its lease. A shorter timeout makes messages ready again sooner after a crash, and
+   * costs more beats. Defaults to 30,000.
    */
   readonly visibilityTimeout?: number;
 
   /**
-   * Most deliveries of a message to one group. A message whose last delivery fails, or kills its consumer, becomes a
-   * dead letter. 1 to 1,000,000. Defaults to 8.
+   * The most deliveries of a message to one group. A message whose last delivery fails, or kills its consumer, becomes
+   * a dead letter. 1 to 1,000,000. Defaults to 8.
    */
   readonly maxDeliveries?: number;
 
@@ -58,8 +58,8 @@ export interface ReliableQueueOptions<T = unknown> extends ConsumerOptions<T> {
    * then keeps it for its pause and handles it again, until it is acknowledged or becomes a dead letter. So the
    * messages of one key stay in order even if some fail.
    *
-   * One message that fails holds up its whole partition, and so all keys in it, for the sum of its pauses: give
-   * `retry` short ones. Defaults to `false`: the message waits aside, and later ones overtake it.
+   * One message that fails holds up its whole partition, and so all keys in it, for the sum of its pauses: give `retry`
+   * short ones. Defaults to `false`: the message waits elsewhere, and later ones overtake it.
    */
   readonly strict?: boolean;
 }

@@ -29,7 +29,7 @@ import type {
  * A queue whose messages are acknowledged. Each consumer group handles each message at least once, even if consumers
  * die or handlers throw. Made by `Delayline.getReliableQueue`.
  *
- * A message goes this way:
+ * A message passes through these states:
  *
  * 1. *delayed*: it is offered, found and cancelled as in a {@link DelayedQueue}.
  * 2. *ready*: at its deadline it is moved to a stream, where each group receives it.
@@ -50,7 +50,7 @@ import type {
  * {@link ClosedError} after `close()`.
  */
 export class ReliableQueue<T = unknown> extends DelayedCollection<T> {
-  /** The messages that are not retried any more, of all groups. */
+  /** The messages that are no longer retried, of all groups. */
   readonly deadLetters: DeadLetters<T>;
   /** The consumer group of this handle. */
   readonly group: string;
@@ -108,7 +108,8 @@ export class ReliableQueue<T = unknown> extends DelayedCollection<T> {
    * Waits for a message and takes it.
    *
    * The caller must settle or extend the delivery within `visibilityTimeout`. Otherwise the attempt has failed, and the
-   * message is ready again for the group. Aborting loses nothing: a message that arrives at that moment goes back.
+   * message is ready again for the group. Aborting loses nothing: a message that arrives at that moment is returned to
+   * the group.
    *
    * @throws the signal's reason, if it is aborted.
    * @throws {TypeError} if an option is not legal.

@@ -1,6 +1,6 @@
 import { Redis } from "ioredis";
 
-/** What a server reports about itself. */
+/** A server's report about itself. */
 export interface ServerInfo {
   /** `redis` or `valkey`. */
   readonly name: string;

@@ -74,8 +74,8 @@ const MAX_PORT_RETRIES = 5;
  * console.log(redis.description);
  * ```
  *
- * @throws {RedisStartError} `REDIS_NOT_FOUND` if there is no server to start, `REDIS_START_FAILED` if the server does not
- *   become ready, `REDIS_UNREACHABLE` if the server at `REDIS_URL` does not answer.
+ * @throws {RedisStartError} `REDIS_NOT_FOUND` if there is no server to start, `REDIS_START_FAILED` if the server does
+ *   not become ready, `REDIS_UNREACHABLE` if the server at `REDIS_URL` does not answer.
  */
 export async function startRedis(options: StartRedisOptions = {}): Promise<RedisServer> {
   const { env = process.env } = options;
@@ -155,7 +155,7 @@ async function ready(server: ServerProcess, url: string): Promise<string | undef
   while (server.running) {
     try {
       const { processId } = await probe(url, 1_000);
-      // Another server may have taken the port, and answer. Ours then ends by itself.
+      // Another server may have taken the port, and may answer. The server started here then ends by itself.
       if (processId === server.pid) return undefined;
     } catch (error) {
       failure = messageOf(error);

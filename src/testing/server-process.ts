@@ -9,10 +9,11 @@ import { join } from "node:path";
 import type { ServerBinary } from "./server-binary.ts";
 
 /*
- * A server must not outlive the process that started it, whether that ends by returning, by process.exit, by a signal or
- * by SIGKILL. Exit hooks miss the last two, and signal handlers would change the behaviour of the host program. So a shell
- * runs beside each server and waits for the end of its standard input. Only this process holds the other end of that pipe,
- * and the kernel closes it when the process ends for any reason. The shell then kills the server and removes its directory.
+ * A server must not outlive the process that started it, however that process ends: by returning, by process.exit, by a
+ * signal or by SIGKILL. Exit hooks miss the last two, and signal handlers would change the behaviour of the host
+ * program. So a shell runs beside each server and waits for the end of its standard input. Only this process holds the
+ * other end of that pipe, and the kernel closes it when the process ends for any reason. The shell then kills the
+ * server and removes its directory.
  */
 const WATCHDOG = 'read -r _; kill -9 "$1"; rm -rf -- "$2"';
 
@@ -25,8 +26,8 @@ const LOG_LINES = 20;
 /**
  * A running redis-server that belongs to this process.
  *
- * It has its own temporary directory, which is removed when the server ends. It does not keep the Node.js process alive,
- * and does not survive it.
+ * It has its own temporary directory, which is removed when the server ends. It does not keep the Node.js process
+ * alive, and does not survive it.
  */
 export class ServerProcess {
   /** Settles when the process has ended and its temporary directory is gone. */
@@ -89,7 +90,7 @@ export class ServerProcess {
       // The server could not be started.
       this.#child.once("error", () => resolve());
     });
-    // First of all, before the system reuses the server's process id: the watchdog would kill another process.
+    // Do this first: once the system reuses the server's process id, the watchdog would kill another process.
     watchdog.kill("SIGKILL");
     this.#log = this.log;
     this.#running = false;

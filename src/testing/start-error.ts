@@ -4,7 +4,7 @@ export type RedisStartErrorCode =
   | "REDIS_NOT_FOUND"
   /** A server was started but did not become ready. The message ends with its last log lines. */
   | "REDIS_START_FAILED"
-  /** `REDIS_URL` is no Redis URL, or the server there does not answer. */
+  /** `REDIS_URL` is not a Redis URL, or the server there does not answer. */
   | "REDIS_UNREACHABLE";
 
 /** `startRedis` could not provide a Redis. Its message contains no password. */

@@ -5,7 +5,7 @@
  *
  * Node's timers fire a millisecond or two late. A *punctual* timer wakes 2 ms early and then checks the time in each
  * turn of the event loop, which costs up to 2 ms of processor time. It does so only for a deadline that comes a while
- * after the one before: where deadlines are dense, the look for the one before mostly serves the next one too.
+ * after the one before: where deadlines are dense, the wake-up for one deadline usually serves the next one, too.
  */
 export class DeadlineTimer {
   readonly #onDue: () => void;
@@ -20,7 +20,7 @@ export class DeadlineTimer {
     this.#isPunctual = kind === "punctual";
   }
 
-  /** Arms the timer for `at` instead of any earlier deadline. Infinity disarms it. */
+  /** Arms the timer for `at`, which replaces the current deadline. Infinity disarms it. */
   reset(at: number): void {
     clearTimeout(this.#timeout);
     clearImmediate(this.#immediate);

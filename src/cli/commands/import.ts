@@ -124,8 +124,8 @@ function parseHeadLine(line: string, isNew: boolean): ExportHead {
 }
 
 /**
- * The queue to import into; undefined if it must first be created in partitions. A client that has a queue open as an
- * ordinary one cannot partition it.
+ * The queue to import into; undefined if it must first be created as a partitioned queue. A client that has a queue
+ * open as an ordinary one cannot partition it.
  */
 async function findTarget(session: Session, name: string, partitions: number) {
   const { signal } = session;

@@ -112,14 +112,14 @@ function rowOf(name: string, found: QueueStats): string[] {
   return [name, ...counts, stateOf(found)];
 }
 
-/** What is wrong with a queue; otherwise when its next message is due. */
+/** The problem of a queue; if there is none, when its next message is due. */
 function stateOf(found: QueueStats): string {
   const { nextDeadline, serverTime } = found;
   const next = nextDeadline === undefined ? "-" : formatDistance(nextDeadline, serverTime);
   return troubleOf(found) ?? next;
 }
 
-/** What its numbers say is wrong with a queue, and for how long it has been; undefined if nothing. */
+/** The problem that the numbers of a queue show, and for how long it has lasted; undefined if there is none. */
 function troubleOf(found: QueueStats): string | undefined {
   const { isPaused, nextDeadline, serverTime, oldestReadyAge = 0, quarantined } = found;
   if (isPaused) return "paused";

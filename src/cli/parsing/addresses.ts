@@ -3,7 +3,7 @@ import { databaseOf } from "../../inspect/check-database.ts";
 import type { DelaylineOptions } from "../../queue/options.ts";
 import { UsageError } from "./usage-error.ts";
 
-/** Which Redis to connect to. */
+/** The Redis to connect to. */
 export interface Addresses {
   readonly redis: NonNullable<DelaylineOptions["redis"]>;
   /** The hosts, for people: no user names, no passwords. */

@@ -52,7 +52,7 @@ export class Output {
     await this.#write(lines.flatMap((line, i) => [line, ...(under[i] ?? []).map(harmless)]));
   }
 
-  /** Clears the screen, so that the next output starts at its top. Does nothing without a terminal. */
+  /** Clears the screen, so that the next output starts at its top. Does nothing where colours are not used. */
   clear(): void {
     if (this.hasColours) this.#io.stdout.write("\u001b[2J\u001b[H");
   }

@@ -24,12 +24,12 @@ type ValuesOf<Options extends OptionsConfig> = {
 export interface Command<Options extends OptionsConfig = OptionsConfig> {
   /** The subcommand and its arguments, for the usage line. */
   readonly usage: string;
-  /** What it does, for `delayline help <command>`. */
+  /** Its description, for `delayline help <command>`. */
   readonly help: string;
   readonly options: Options;
   /** How many positional arguments it takes. */
   readonly words: readonly [least: number, most: number];
-  /** What each option does, for help. */
+  /** The descriptions of its options, for help. */
   readonly optionHelp: { readonly [Name in keyof Options]: string };
   run(session: Session, words: readonly string[], values: ValuesOf<Options>): Promise<ExitCode>;
 }

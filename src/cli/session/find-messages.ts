@@ -2,7 +2,7 @@ import type { InspectedQueue } from "../../inspect/inspector.ts";
 import { quoted } from "../printing/output.ts";
 import type { Session } from "./session.ts";
 
-/** Which of these ids and keys name a delayed or retrying message. Reports the others on stderr. */
+/** Returns those of the ids and keys that name a delayed or retrying message. Reports the others on stderr. */
 export async function findMessages(
   session: Session,
   { name, messages }: InspectedQueue,

@@ -9,13 +9,13 @@ import { commandLine, type Connection } from "../printing/command-line.ts";
 import type { Io } from "../printing/io.ts";
 import { Output, quoted } from "../printing/output.ts";
 
-/** What `--timeout` and `--interop` set. */
+/** The values of `--timeout` and `--interop`. */
 interface SessionOptions {
   readonly callTimeout: number;
   readonly interop: "none" | "redisson";
 }
 
-/** What one run of a subcommand works with: its input and output, and the queues, opened on demand. */
+/** One run of a subcommand: its input and output, and the queues, opened on demand. */
 export class Session implements AsyncDisposable {
   readonly io: Io;
   readonly output: Output;
@@ -55,7 +55,7 @@ export class Session implements AsyncDisposable {
   readonly commandLine = (...words: readonly string[]): string | undefined =>
     commandLine(words, this.#connection);
 
-  /** Says something on stderr, and which command tells more, if it can be pasted. */
+  /** Prints a remark on stderr, and the command that shows more, if it can be pasted. */
   hint(said: string, why: string, ...words: readonly string[]): void {
     const command = this.commandLine(...words);
     this.output.say(command === undefined ? said : `${said} ${why}: ${command}`);

@@ -87,7 +87,7 @@ export class Call {
     );
   }
 
-  /** Which page of a list is wanted. */
+  /** The page of a list that is wanted. */
   get page(): { readonly cursor: string | undefined; readonly limit: number } {
     return {
       cursor: this.value("after"),

@@ -3,7 +3,7 @@ import { isEmpty } from "../../inspect/inspector.ts";
 import { HttpError } from "../http/http-error.ts";
 import type { Call } from "./call.ts";
 
-/** What a forecast can cover: `count` intervals of `step` milliseconds. */
+/** The spans that a forecast can cover: `count` intervals of `step` milliseconds. */
 const SPANS: Readonly<Record<string, { readonly step: number; readonly count: number }>> = {
   hour: { step: 60_000, count: 60 },
   day: { step: 900_000, count: 96 },

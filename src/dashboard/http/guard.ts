@@ -2,7 +2,7 @@ import { HttpError } from "./http-error.ts";
 import { isLoopback } from "./is-loopback.ts";
 import { peerOf } from "./peer.ts";
 
-/** What a guard allows. See the options of a dashboard. */
+/** The rules of a guard; see the options of a dashboard. */
 export interface GuardRules {
   readonly authorize?: (request: Request) => boolean | Promise<boolean>;
   readonly readOnly: boolean;
@@ -19,8 +19,8 @@ export class Guard {
   }
 
   /**
-   * Admits a request of any kind: by `authorize` if it is set. Otherwise the request has to come from this machine,
-   * past no proxy, and under a loopback name.
+   * Admits a request of any kind: by `authorize` if it is set. Otherwise the request has to come from this machine, not
+   * through a proxy, and under a loopback name.
    *
    * The name matters because of DNS rebinding: a foreign page can point its own host name at 127.0.0.1, and the browser
    * then sends that name.
@@ -56,8 +56,8 @@ export class Guard {
   }
 
   /**
-   * Admits a call of the API. Only the dashboard's own page needs one. Another site could not read the reply, but would
-   * make this process work.
+   * Admits a call of the API. The call has to come from the dashboard's own page. A page of another site could not read
+   * the reply, but would make this process work.
    *
    * @throws {HttpError} 403 if the browser says that another site made the request.
    */
@@ -121,7 +121,7 @@ export class Guard {
 
 const UNSET = "the option authorize is not set";
 
-/** Least time between two warnings (ms). */
+/** The shortest time between two warnings (ms). */
 const WARNING_INTERVAL = 60_000;
 
 /** The host name that the client asked for. */

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { Readable } from "node:stream";
 import { setPeer } from "./peer.ts";
 
-/** What frameworks add to a request of node:http. */
+/** The properties that frameworks add to a request of node:http. */
 interface Mounted {
   /** The URL before Express stripped the path at which the handler is mounted. */
   readonly originalUrl?: string;

@@ -1,4 +1,4 @@
-// A Request does not carry the client's address. Whoever builds one from a connection notes the address here.
+// A Request does not carry the client's address. Code that builds one from a connection notes the address here.
 const peers = new WeakMap<Request, string>();
 
 /** Notes the address that a request came from. */

@@ -16,7 +16,7 @@ export interface Point {
   readonly finished: number | undefined;
 }
 
-/** Least time between two points (ms). */
+/** The shortest time between two points (ms). */
 const STEP = 10_000;
 
 /** How many points are kept: an hour's. */

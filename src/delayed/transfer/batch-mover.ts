@@ -11,7 +11,7 @@ import type { TransferOptions } from "./transfer-options.ts";
 
 /**
  * Moves one batch of due messages at a time for a transfer task, and passes on what the reply says about the server's
- * clock, the pause and the quarantine. When to move is the task's affair.
+ * clock, the pause and the quarantine. The task decides when to move.
  */
 export class BatchMover {
   readonly #queue: Queue;

@@ -14,7 +14,8 @@ import type { Troubles, Work } from "../../redis/troubles.ts";
  * of business keys.
  *
  * It works in bounded steps, one at a time; transfers run between them. It starts when this process has moved a hundred
- * messages, or when a sweep has found something to tidy, whichever process left it: a killed process tidies nothing.
+ * messages, or when a sweep has found something to tidy, whichever process left it, since a killed process tidies
+ * nothing.
  */
 export class Tidier {
   readonly #queue: string;

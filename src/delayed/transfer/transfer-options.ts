@@ -6,7 +6,7 @@ import type { Subscriber } from "../../redis/subscriber.ts";
 import type { Troubles } from "../../redis/troubles.ts";
 import type { ServerClock } from "../../time/server-clock.ts";
 
-/** What a transfer task needs of the client that it works for. */
+/** The part of the client that a transfer task uses. */
 export interface TransferOptions {
   readonly connections: Connections;
   readonly subscriber: Subscriber;

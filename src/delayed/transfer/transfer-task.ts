@@ -36,7 +36,7 @@ import type { TransferOptions } from "./transfer-options.ts";
  * A *sweep* is a transfer that also reports, in the same script, whether there is something to tidy and whether the
  * queue is paused.
  *
- * The following conditions change this process. Several can hold at once.
+ * The following conditions change this behaviour. Several can hold at once.
  *
  * - **standing by**: another task moves the messages. This one looks later, and moves only what is overdue; see
  *   {@link StandBy}.

@@ -73,7 +73,7 @@ function* checkNames(
 
 type Refused = AccessReport["refused"][number];
 
-/** What it means if a server lacks a command. The first group that matches applies. */
+/** The consequences if a server lacks a command. The first group that matches applies. */
 const GROUPS: readonly {
   readonly check: "scripts" | "access";
   readonly isOf: (refused: Refused) => boolean;
@@ -120,7 +120,7 @@ function aclRule(rule: string): string {
   return rule.startsWith("+") && !rule.includes("|") ? rule : shellWord(rule);
 }
 
-/** What it means if the user may not run a command, by the queues that need it. */
+/** The consequences if the user may not run a command, by the queues that need it. */
 const NEEDED = {
   all: "every call and script that needs it is refused (NOPERM; in scripts ERR on Redis 7.0 and before), with an error event: no message is lost, but none moves on there",
   reliable: "reliable queues need it",

@@ -31,7 +31,7 @@ export function idleGroups(report: QueueReport): string[] {
 export function* checkGroups(before: QueueReport, after: QueueReport): Generator<Finding> {
   const were = idleGroups(before);
   const still = idleGroups(after).filter((group) => were.includes(group));
-  // A consumer came in the meantime. It may be too slow all the same.
+  // A consumer has started in the meantime, but may be too slow.
   if (were.length > 0 && still.length === 0) yield* checkAge(after);
   for (const group of still) {
     const found = groupsOf(after).get(group);

@@ -51,10 +51,10 @@ export interface Finding {
   readonly check: CheckName;
   /** The queue that it is about; undefined if it is about a server, or about all queues. */
   readonly queue?: string;
-  /** What is wrong, with numbers. */
+  /** The problem, with numbers. */
   readonly what: string;
-  /** Why that matters. */
+  /** Why the problem matters. */
   readonly why: string;
-  /** What to do about it. Commands stand in backticks. */
+  /** How to solve the problem. Commands are in backticks. */
   readonly repair: string;
 }

@@ -1,7 +1,7 @@
 import { shellWord } from "../../inspect/shell-word.ts";
 import type { Site } from "../looks/site.ts";
 
-// A repair is prose. Each command in it stands in backticks, so that it can be printed on a line of its own.
+// A repair is prose. Each command in it is in backticks, so that it can be printed on a line of its own.
 
 /** Makes a `delayline` command to paste into a shell, for the Redis that was examined. */
 export type CommandLine = (...words: readonly string[]) => string;

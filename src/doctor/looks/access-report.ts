@@ -3,7 +3,7 @@ import { queueKeys } from "../../queue/keys.ts";
 import type { SiteNode } from "./site.ts";
 import { TRIALS, wordsOf, type Trial } from "./trials.ts";
 
-/** What the doctor's user may do on one server. */
+/** The permissions of the doctor's user on one server. */
 export interface AccessReport {
   readonly address: string;
   /** The user of the connection; undefined if Redis does not name it. */
@@ -102,7 +102,7 @@ async function trySubscription(redis: Redis, channel: string): Promise<string | 
   return await redis.subscribe(channel).then(() => undefined, messageOf);
 }
 
-/** Tries some of the queues: their rules usually have one form. */
+/** Tries some of the queues: the rules for all queues usually have the same form. */
 async function findClosed(
   trier: Trier,
   queues: readonly string[],

@@ -31,7 +31,8 @@ export function takersAt(connections: readonly Connection[], keys: readonly stri
 }
 
 /**
- * How many are blocked and not named by this library: those of Java or other programs. Redis does not say at which key.
+ * How many are blocked and have no name of this library: connections of Java or other programs. Redis does not say at
+ * which key.
  */
 export function strangersIn(connections: readonly Connection[]): number {
   return connections.filter(({ name, isBlocked }) => isBlocked && !name.startsWith("delayline:"))

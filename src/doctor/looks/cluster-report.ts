@@ -1,7 +1,7 @@
 import { parseInfo } from "./server-report.ts";
 import type { SiteNode } from "./site.ts";
 
-/** What one node of a Cluster knows about the Cluster. */
+/** A Cluster, as one of its nodes sees it. */
 export interface ClusterReport {
   /** The node that was asked. */
   readonly askedAt: string;

@@ -4,7 +4,7 @@ import type { RedisClient } from "../../redis/client.ts";
 import { visibilityTimeoutOf } from "../../reliable/group/consumer-name.ts";
 import type { Site } from "./site.ts";
 
-/** What Redis holds under the keys of an ordinary queue, or of one partition. */
+/** The contents of an ordinary queue, or of one partition. */
 export interface PartReport {
   /** The number of the partition; -1 for the ordinary queue. */
   readonly partition: number;

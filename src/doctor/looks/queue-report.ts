@@ -16,7 +16,7 @@ export interface Place {
   readonly connections: readonly Connection[] | undefined;
 }
 
-/** What the doctor read about a queue. */
+/** Everything that the doctor has read about a queue. */
 export interface QueueReport {
   readonly name: string;
   /** The fact about its partitions; undefined for an ordinary queue. */
@@ -107,7 +107,7 @@ async function readAudience(
   fact: Fact | undefined,
   places: readonly Place[],
 ): Promise<Pick<QueueReport, "listeners" | "takers" | "strangers">> {
-  // Once a queue is in partitions, nobody listens to its ordinary queue.
+  // Once a queue is partitioned, nobody listens to its ordinary queue.
   const used = fact === undefined ? parts : parts.filter(({ partition }) => partition >= 0);
   const listeners = await Promise.all(
     used.map(({ partition, keys }) => listenersOf(placeOf(partition, places).nodes, keys.channel)),

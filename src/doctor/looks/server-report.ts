@@ -1,7 +1,7 @@
 import { ServerClock } from "../../time/server-clock.ts";
 import type { SiteNode } from "./site.ts";
 
-/** What a server says about itself, and what its replies show about its clock and distance. */
+/** A server's description of itself, and the clock and round trip that its replies show. */
 export interface ServerReport {
   /** "host:port", or the path of its socket. */
   readonly address: string;

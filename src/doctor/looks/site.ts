@@ -5,7 +5,7 @@ import { isCluster, type RedisClient } from "../../redis/client.ts";
 import { serverOf } from "../../redis/cluster-node.ts";
 
 /**
- * What is behind one address that the user gave: a server, or a Cluster.
+ * The server or the Cluster behind one address that the user gave.
  *
  * Every call has a time bound. If it fails, the error says why Redis could not be reached.
  */

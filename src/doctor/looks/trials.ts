@@ -2,7 +2,7 @@
 export interface Trial {
   /** Its name in access rules: `zadd`, `client|id`. */
   readonly rule: string;
-  /** Which queues need it: all, reliable ones, or those with exclusive consumers. */
+  /** The queues that need it: all, reliable ones, or those with exclusive consumers. */
   readonly neededBy: "all" | "reliable" | "exclusive";
   /** Its arguments. `KEY` and `CHANNEL` stand for those of the queue. */
   readonly args: readonly string[];

@@ -30,8 +30,8 @@ export interface KeyedReply {
  * free.
  *
  * An entry of the index is: address (24) | outcome (1, an index into OUTCOMES) | since (8, big-endian epoch ms: when
- * the key was first offered; present from the first replacement on). By the address, a message that is sent a second
- * time recognises itself. By the outcome, it returns its first result again.
+ * the key was first offered; present from the first replacement on). The address shows that a message is sent a second
+ * time, and the outcome is then the result of its first copy.
  *
  * Redis rolls nothing back. So every write that can be refused names its undo step, and replaced messages are removed
  * last.
@@ -67,7 +67,7 @@ local function write(takeBack, ...)
   return done
 end
 
--- When the key was first offered (epoch ms). Before the first replacement, only the stamp of the id says it, in
+-- When the key was first offered (epoch ms). Before the first replacement, only the stamp of the id shows this, in
 -- microseconds. Foreign writers may have written anything into either.
 local function sinceOf(old, entry)
   local since = #entry >= 33 and wholeAt(entry, 26) or wholeAt(old, 2) / 1000

@@ -9,7 +9,7 @@ import { defineScript } from "../script.ts";
 
 /**
  * Removes the messages that the rows name; returns for each whether it was delayed. Only one caller gets `true` for a
- * message, and nobody will deliver it.
+ * message, which is then never delivered.
  *
  * If the elements of the insertion order are addresses, they stay behind, like those of moved messages.
  *

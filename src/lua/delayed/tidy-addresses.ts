@@ -5,7 +5,7 @@ import { locate } from "../fragments/delayed/locate.ts";
 import { asNumber } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
-/** What the next step has to do. */
+/** The outcome of one step: the work that is left for the next. */
 export interface TidyReply {
   /** Whether there is more to do. */
   readonly hasMore: boolean;

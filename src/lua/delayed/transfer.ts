@@ -55,8 +55,8 @@ export interface TransferReply {
  *
  * A queue is reliable if its stream exists in Redis. So the form "list", which serves processes that know only the
  * plain queue, checks for the stream when something is due, and fills the stream if there is one. The form "stream"
- * also brings back up to `limit` due retries, behind the messages. With `makes` (1 or 0) it always fills the stream,
- * and so makes it again if somebody has deleted it; without, it fills the LIST if the stream is gone.
+ * also moves up to `limit` due retries back to the stream, behind the messages. With `makes` (1 or 0) it always fills
+ * the stream, and so creates it again if somebody has deleted it; without, it fills the LIST if the stream is gone.
  *
  * Redis rolls nothing back, so a message is pushed before it is removed: a refused push (WRONGTYPE, an ACL) has then
  * changed nothing. A stream takes one entry at a time. If it refuses one, the messages before it have moved, and the
@@ -114,7 +114,7 @@ local function sinceWhen(deadline, id)
   return stamp < now / 1000 and math.max(deadline, stamp) or deadline
 end
 local latest = math.floor(now / 1000) - grace
--- Reading the first few mostly suffices to find all that are due and the next deadline.
+-- Reading the first few members usually suffices to find all that are due, and the next deadline.
 local few = math.min(${LOOK}, limit)
 local due, scores
 due, scores, head = firstDue(timeouts, latest, few)

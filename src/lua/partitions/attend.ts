@@ -11,7 +11,8 @@ export interface Attendance {
 }
 
 /**
- * Notes that the process `member` has the queue open, or no longer has if `gone` is 1. Returns all processes that have.
+ * Notes that the process `member` has the queue open or, if `gone` is 1, that it no longer has. Returns all processes
+ * that have the queue open.
  *
  * Drops members that were not seen for `timeout` milliseconds, and those seen that far in the future: the clock has
  * been set back since. The removals come first: after a removal Redis accepts every write of the script, even if its

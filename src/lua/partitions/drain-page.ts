@@ -25,7 +25,10 @@ export interface Left {
 
 /** A batch, and what is left in the partition afterwards. */
 export interface DrainedPage extends Batch {
-  /** Whether the next page may find more at once: this one ended at a limit, or met an open batch. It may be empty. */
+  /**
+   * Whether the next page may find more at once: this one ended at a limit, or met an open batch. The next page may
+   * still be empty.
+   */
   readonly isMore: boolean;
   readonly left: Left;
 }
@@ -39,7 +42,7 @@ export interface DrainedPage extends Batch {
  * An entry migrates once for each group. Entries in flight for a dead consumer migrate, too, with the delivery counted.
  * A consumer counts as dead if Redis has not seen it for the visibility timeout in its name, or for `timeout`
  * milliseconds if its name has none. Entries in flight for a live consumer stay, and count as left. Entries that no
- * group needs any more do not count.
+ * group still needs do not count.
  *
  * Everything is in the journal until `dropBatch`. If a batch is open already, the script takes nothing out and returns
  * that batch. If Redis refuses a write, as when its memory is full, nothing has changed: every command that may be

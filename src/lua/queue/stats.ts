@@ -35,11 +35,11 @@ export interface QueueCounts {
    */
   readonly oldestReadyAge: number | undefined;
   /**
-   * How many messages have become ready in a reliable queue since its stream was made; each retry counts again. It
+   * How many messages have become ready in a reliable queue since its stream was created; each retry counts again. It
    * grows until the stream is dropped: the difference between two calls is the throughput.
    *
    * Undefined for a plain queue; before Redis 7.0; while there are messages that no group has begun to read;
-   * occasionally with several groups; and for a queue in partitions while it is undefined for any reliable partition.
+   * occasionally with several groups; and for a partitioned queue while it is undefined for any reliable partition.
    */
   readonly readied: number | undefined;
   /**

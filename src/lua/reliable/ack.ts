@@ -28,7 +28,7 @@ for i, id in ipairs(ids) do
   settled[i] = mine[id] and 1 or 0
   if mine[id] then
     done[#done + 1] = id
-    -- Settle an id that comes twice only once.
+    -- Settle an id that is listed twice only once.
     mine[id] = nil
   end
 end

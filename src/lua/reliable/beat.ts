@@ -18,8 +18,8 @@ export const beat = defineScript({
 local found = inFlight(group, after == "" and "-" or "(" .. after, "+", limit, consumer)
 local ids = {}
 for i, row in ipairs(found) do ids[i] = row[1] end
--- One successful XCLAIM is enough. From Redis 7.0 on it removes an entry whose data are gone, and claims nothing.
--- Such an id is returned all the same: a page that is not full would be taken for the last one.
+-- One successful XCLAIM is enough. From Redis 7.0 on it removes an entry whose data are gone, and claims nothing. Such
+-- an id is returned nevertheless, because a page that is not full counts as the last one.
 for _, id in ipairs(ids) do
   if redis.call("XCLAIM", stream, group, consumer, 0, id, "JUSTID")[1] then break end
 end

@@ -32,7 +32,7 @@ export interface ChangeOptions {
 /**
  * Changes the number of a queue's partitions while the queue is in use.
  *
- * Any process may begin a change, and any may finish it: the fact says what is left to do. First the new fact is
+ * Any process may begin a change, and any may finish it: the fact shows what is left to do. First the new fact is
  * written beside every partition, so Redis refuses processes that know less. Then the delayed messages migrate, a page
  * at a time, and after them everything else in partitions that are removed. Meanwhile a call that looks for a message
  * migrates that message itself.
@@ -82,7 +82,8 @@ export class Change {
         // Another process has taken the next step: look again.
         if (!isRefusedAsOld(error)) throw error;
       }
-      // After a refusal this change is done, too: only its own end can follow it, so another process has written that.
+      // After a refusal this change has ended as well: Redis refuses it only for a newer fact, and only its end writes
+      // one.
       if (state !== "stable") {
         hasComeTrue ||= to === count;
         hasTakenIn ||= from === FROM_ORDINARY;
@@ -177,8 +178,8 @@ export class Change {
   }
 
   /**
-   * Ends the change with a stable fact. Partition 0 gets that after the others: by then Redis refuses to take messages
-   * out of those for this change, and every batch that was taken out has arrived.
+   * Ends the change with a stable fact. Partition 0 gets that fact last. By then Redis refuses to take messages out of
+   * the others for this change, and every batch that was taken out has arrived.
    */
   async #settle(fact: Fact): Promise<void> {
     const stable: Fact = { ...fact, epoch: fact.epoch + 1, from: fact.to, state: "stable" };

@@ -7,7 +7,7 @@ import type { Exclusive } from "./exclusive.ts";
 import { GroupTenure } from "./group-tenure.ts";
 import type { Parts } from "../parts/parts.ts";
 
-/** A consumer group of a reliable queue in partitions, for a handle that consumes the queue exclusively. */
+/** A consumer group of a partitioned reliable queue, for a handle that consumes the queue exclusively. */
 export class ExclusiveGroup implements ExclusiveDeliveries {
   readonly #parts: Parts;
   readonly #settings: GroupSettings;

@@ -4,7 +4,7 @@ import type { Exclusive } from "./exclusive.ts";
 import { ListTenure } from "./list-tenure.ts";
 import type { Parts } from "../parts/parts.ts";
 
-/** The ready messages of a queue in partitions, for a handle that consumes the queue exclusively. */
+/** The ready messages of a partitioned queue, for a handle that consumes the queue exclusively. */
 export class ExclusiveReady implements ReadyFace, ExclusiveTaking {
   readonly #ready: ReadyFace;
   readonly #parts: Parts;

@@ -1,7 +1,7 @@
 import { HeldShare, type Consume } from "./held-share.ts";
 import type { Parts } from "../parts/parts.ts";
 
-/** This client's exclusive consumption of a queue in partitions. There is one subscription at a time. */
+/** This client's exclusive consumption of a partitioned queue. There is one subscription at a time. */
 export class Exclusive {
   readonly #parts: Parts;
   #isRunning = false;

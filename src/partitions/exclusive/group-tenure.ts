@@ -147,7 +147,7 @@ export class GroupTenure implements Tenure, ExclusiveSource {
         extend: (held, signal) => settlements.extend(held, signal),
         retry: async (held, delay, failure, signal) => {
           if (failure === undefined) {
-            throw new TypeError("a message that has not failed goes back with release()");
+            throw new TypeError("a message that has not failed is returned with release()");
           }
           const entry = await settlements.again(held, failure, signal).catch((error: unknown) => {
             // The script may have run: the message may be in flight as a new entry. The next tenure inherits it first.

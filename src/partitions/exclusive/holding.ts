@@ -14,8 +14,8 @@ export interface Tenure {
 }
 
 /**
- * Keeps one partition in the hands of this process, which consumes it exclusively: takes the lease as soon as it is
- * free, consumes the partition while the lease lasts, releases it, and takes it again if it was lost.
+ * Holds one partition for this process, which consumes it exclusively: takes the lease as soon as it is free, consumes
+ * the partition while the lease lasts, releases it, and takes it again if it was lost.
  */
 export class Holding {
   /** Resolves when the partition is released, after {@link end}. */

@@ -25,11 +25,11 @@ export interface Claim {
  * The lease of this process on a partition that it consumes exclusively. No other process takes from the partition
  * while it lasts.
  *
- * It is renewed until it is released. It is over once another process may have taken it, since no renewal succeeded for
- * too long, or once Redis replies that another process has it. This process measures that on its own monotonic clock,
- * from the moment when it sent the last successful renewal, so its lease is over here before it is over in Redis. Redis
- * cannot stop a handler that still runs after its process was paused for longer. {@link signal} is aborted for such a
- * handler, and its fence is out of date.
+ * It is renewed until it is released. It is over once no renewal has succeeded for so long that another process may
+ * have taken it, or once Redis replies that another process has it. This process measures that time on its own
+ * monotonic clock, from the moment when it sent the last successful renewal, so its lease is over here before it is
+ * over in Redis. Redis cannot stop a handler that still runs after its process was paused for longer. {@link signal} is
+ * aborted for such a handler, and its fence is out of date.
  */
 export class Lease {
   /** Grows by one each time another process takes the lease on this partition. */
@@ -59,7 +59,8 @@ export class Lease {
 
   /**
    * Takes the lease, and kills the connections of earlier holders that did not release it: a BLPOP carries no fence,
-   * and would go on taking messages. If another process has the lease, returns the milliseconds until that may be over.
+   * and would go on taking messages. If another process has the lease, returns the milliseconds until that lease may be
+   * over.
    *
    * Rejects with errors of ioredis, and with an `Error` if the partition is consumed for another group.
    */

@@ -56,7 +56,7 @@ async function askAny(
   through: "commands" | "background",
 ): Promise<string | undefined> {
   const doing = "ask for the partitions of";
-  // The background connection never re-sends a command that it has lost.
+  // The background connection never resends a command whose reply was lost.
   const asked =
     through === "commands" ? ask(first) : first.change(doing, readFact, {}).catch(() => ask(first));
   if (servers === 1 || (await isFulfilledWithin(PATIENCE, asked))) return await asked;

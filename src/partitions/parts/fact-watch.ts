@@ -4,7 +4,7 @@ import { loadFact, type Creation } from "./creation.ts";
 import type { Part } from "./part.ts";
 
 /**
- * What this client knows about the number of partitions of one queue.
+ * This client's knowledge of the number of partitions of one queue.
  *
  * The client asks partition 0 for the fact once, or another server if that of partition 0 cannot be reached. After that
  * it learns newer facts from notices on a channel, from the reply to each sign of life (see {@link Members}), and from
@@ -70,7 +70,7 @@ export class FactWatch {
     return this.#fact ?? known;
   }
 
-  /** Takes over a fact, unless a later one is known or it is malformed. */
+  /** Adopts a fact, unless a later one is known or it is malformed. */
   learn(text: string): void {
     const fact = parseFact(text);
     if (fact === undefined) return;

@@ -1,4 +1,4 @@
-/** What a process does with a queue, as far as it matters for dividing the partitions among processes. */
+/** The roles of a process in a queue that matter for dividing the partitions among processes. */
 export interface Roles {
   /** It transfers due messages. */
   readonly moves?: boolean;
@@ -6,7 +6,7 @@ export interface Roles {
   readonly isExclusive?: boolean;
   /** It has stopped consuming exclusively, but some of its handlers still run. */
   readonly isReleasing?: boolean;
-  /** What it takes from; see {@link takeOf}. */
+  /** The sources that it takes from; see {@link takeOf}. */
   readonly takes?: readonly string[];
 }
 

@@ -10,7 +10,7 @@ import { formatMember, parseMember, type Member, type Roles } from "./member.ts"
 import type { Part } from "./part.ts";
 
 /**
- * The processes that have a queue in partitions open, including this one.
+ * The processes that have a partitioned queue open, including this one.
  *
  * Once {@link attend} was called, this process sends a sign of life every three seconds, or more often if it consumes
  * exclusively. Processes that join or leave publish that on the channel of notices, too. So all processes soon divide

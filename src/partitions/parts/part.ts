@@ -54,7 +54,7 @@ export interface Part {
   close(): Promise<void>;
 }
 
-/** What a partition shares with the rest of its queue. */
+/** The state that a partition shares with the rest of its queue. */
 export interface Membership {
   /** The counters of the whole queue. */
   readonly counters: Counters;

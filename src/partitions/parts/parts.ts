@@ -98,7 +98,7 @@ export class Parts {
     return this.#host.serverCount;
   }
 
-  /** Partition 0, which every queue in partitions has. */
+  /** Partition 0, which every partitioned queue has. */
   get first(): Part {
     return this.at(0);
   }
@@ -114,8 +114,8 @@ export class Parts {
   }
 
   /**
-   * The partition with this number, or {@link ORDINARY}; opens it on first use. The number may be that of a partition
-   * that the queue does not have (any more): this client then neither takes nor transfers there.
+   * The partition with this number, or {@link ORDINARY}; opens it on first use. The queue need not have that partition,
+   * or may have had it before: this client then neither takes nor transfers there.
    */
   at(partition: number): Part {
     let part = this.#open.get(partition);
@@ -197,7 +197,7 @@ export class Parts {
     return this.#members.announceRelease();
   }
 
-  /** Whether nothing is ready in a partition, and no handler of an exclusive consumer has a message of it. */
+  /** Whether nothing is ready in a partition, and no handler of an exclusive consumer holds one of its messages. */
   isHandled(partition: number, { epoch }: Fact, signal?: AbortSignal): Promise<boolean> {
     const { queue } = this.at(partition);
     return queue.read("ask for the holder of", isHandled, { epoch }, { signal });
@@ -231,7 +231,7 @@ export class Parts {
     for (const partition of active) this.at(partition);
     this.#assignDuties();
     for (const listener of this.#listeners) listener();
-    // Leave partitions last: by now the listeners have stopped taking from them.
+    // Leave partitions last, after the listeners have stopped taking from them.
     for (const partition of before) if (!active.includes(partition)) this.#leaveOne(partition);
   }
 

@@ -23,7 +23,7 @@ interface Wanted {
  * Each message migrates exactly once, without a lock: one script takes it out of its partition into a journal there,
  * one puts it into the other partition unless that has had the same batch already, and one drops the batch from the
  * journal. Any process that meets an open batch finishes it. Every step can be repeated safely, so all of them use the
- * connection that re-sends commands whose reply was lost.
+ * connection that resends commands whose reply was lost.
  */
 export class Migration {
   readonly #parts: Parts;

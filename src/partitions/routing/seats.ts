@@ -73,7 +73,7 @@ export class Seats {
     const connected = Array.from(all, ({ connections }) => reached(connections));
     const done = new AbortController();
     const late = sleep(PATIENCE, done.signal);
-    // If no server can be reached any more, the offer reports it.
+    // If no server can be reached, the offer reports it.
     await Promise.race([Promise.any(connected).catch(() => late), late]);
     done.abort();
   }

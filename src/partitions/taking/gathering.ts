@@ -18,11 +18,11 @@ export interface GatheringSource<Item> {
 /**
  * Takes messages from several sources at once, for all calls of this process that wait for them.
  *
- * While a call waits, the gathering waits at every source. Incoming messages go to the longest waiting call. When no
- * call waits any more, the waits at the sources last a few milliseconds longer: handlers are often done by then, and
- * ending a wait and starting it again costs several commands. Messages that arrive in that time are kept as leftovers,
- * and go back to their source at its end. The next call then asks that source before the others. Otherwise the source
- * that replies first would be served every time.
+ * While a call waits, the gathering waits at every source. Incoming messages go to the longest waiting call. Once no
+ * call waits, the waits at the sources last a few milliseconds longer: handlers are often done by then, and ending a
+ * wait and starting it again costs several commands. Messages that arrive in that time are kept as leftovers, and are
+ * given back to their source at the end of that time. The next call then asks that source before the others. Otherwise
+ * the source that replies first would be served every time.
  *
  * A source that fails is tried again after a growing pause, while the waits at the others go on. Waiting calls only
  * reject if all sources fail.
@@ -99,8 +99,8 @@ export class Gathering<Item> {
   }
 
   /**
-   * Replaces the set of sources. Resolves once no message of a removed source is held here: what it still delivers is
-   * handed out or goes back. Never rejects.
+   * Replaces the set of sources. Resolves once no message of a removed source is held here: messages that it still
+   * delivers are handed out or given back. Never rejects.
    */
   async setSources(sources: readonly GatheringSource<Item>[]): Promise<void> {
     this.#sources = sources;

@@ -9,8 +9,8 @@ import { sharesOf } from "../ring/shares.ts";
 import { Taking } from "./taking.ts";
 
 /**
- * A consumer group of a reliable queue in partitions, and this process's consumers in it: the counterpart of
- * {@link Group}.
+ * A consumer group of a partitioned reliable queue, and this process's consumers in it: the counterpart of {@link
+ * Group}.
  *
  * A process reads from a share of the partitions, over one connection each. The share is large enough for each
  * partition to be read by three processes.

@@ -23,7 +23,7 @@ interface Lane extends GatheringSource<Taken> {
 }
 
 /**
- * The ready messages of a queue in partitions, as bytes: the counterpart of {@link ReadyList}.
+ * The ready messages of a partitioned queue, as bytes: the counterpart of {@link ReadyList}.
  *
  * The partitions on one server share a connection: one BLPOP names all their LISTs, in rotating order. With several
  * servers there is one connection to each. On a Cluster a BLPOP can name LISTs of one slot only, so a process takes
@@ -70,7 +70,7 @@ export class PartitionedReady implements ReadyFace {
   ): Promise<readonly Taken[]> {
     this.checkTaking();
     if (others.length > 0) {
-      throw new TypeError(`${this.#name} is in partitions: it cannot be polled with others`);
+      throw new TypeError(`${this.#name} is partitioned: it cannot be polled with others`);
     }
     const taken = await this.#taking.during(() => this.#take(max, options));
     this.#parts.counters.taken += taken.length;
@@ -84,8 +84,7 @@ export class PartitionedReady implements ReadyFace {
     }
     await this.#parts.known(options.signal);
     this.checkTaking();
-    // On one server that is no Cluster there is one lane only. Ask it directly: it serves many calls with fewer
-    // commands.
+    // On a single server there is only one lane. Ask it directly, which serves many calls with fewer commands.
     const [only] = this.#lanes.values();
     if (only !== undefined && this.#parts.serverCount === 1 && only.partition === undefined) {
       return await only.wait(max, options);
@@ -180,7 +179,7 @@ export class PartitionedReady implements ReadyFace {
       ([partition]) => `server ${Math.max(0, partition) % this.#parts.serverCount}`,
     );
     for (const [name, lane] of this.#lanes) {
-      // The queue has no partition on this server any more.
+      // The queue no longer has a partition on this server.
       if (lane.partition === undefined && !byServer.has(name)) this.#setParts(lane, []);
     }
     for (const [name, some] of byServer) {

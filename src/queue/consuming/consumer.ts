@@ -7,7 +7,7 @@ import { checkDuration, checkOptions } from "../checks.ts";
 export interface Consumer {
   /** How many handlers, or bodies of a loop, run now. */
   readonly running: number;
-  /** Resolves when none of them runs, and none will. */
+  /** Resolves once none of them runs, and none will start. */
   readonly ended: Promise<unknown>;
   /** Takes nothing more from now on. */
   stop(): void;

@@ -2,7 +2,7 @@ import { HandlerError, type DelaylineError } from "../../errors.ts";
 import type { Counters } from "../../observe/counters.ts";
 import { handlings, tracedQuietly, type HandleEvent } from "../../observe/events.ts";
 
-/** What a handler receives beside its payload. */
+/** The second argument of a handler, after the payload. */
 export interface HandlerContext {
   /**
    * Aborted when the subscription or the client begins to close, for work that can be cut short: closing waits for the

@@ -5,7 +5,7 @@ import type { Consumer } from "./consumer.ts";
  * One `for await` loop over the messages of a queue, from its first message until it is left.
  *
  * A generator does not see the body of its loop, but the body runs from each `yield` until the next call. `break`,
- * `return` and `throw` end the generator too. It does not notice when an iterator that was called by hand is dropped.
+ * `return` and `throw` end the generator too. The loop cannot notice that an iterator called by hand was dropped.
  */
 export class Iteration<T> implements Consumer {
   readonly ended: Promise<void>;

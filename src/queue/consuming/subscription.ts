@@ -11,7 +11,7 @@ type Take<Item> = (wait: {
   readonly timeout: number;
 }) => Promise<readonly Item[]>;
 
-/** What a {@link Subscription} needs. */
+/** How a {@link Subscription} takes and handles its items. */
 export interface Handling<Item> {
   /** The queue's name. */
   readonly queue: string;
@@ -37,8 +37,8 @@ export interface Handling<Item> {
 }
 
 /**
- * The handlers of a queue at work: one loop for each handler that may run at once. A loop takes a message, handles it,
- * and takes the next.
+ * Runs the handlers of a queue: one loop for each handler that may run at once. A loop takes a message, handles it, and
+ * takes the next.
  */
 export class Subscription implements Consumer, AsyncDisposable {
   readonly #queue: string;
@@ -46,7 +46,7 @@ export class Subscription implements Consumer, AsyncDisposable {
   readonly #abandon: () => void;
   readonly #stopping = new AbortController();
   #running = 0;
-  /** Resolves when it is closed and no handler runs any more. */
+  /** Resolves once it is closed and no handler runs. */
   readonly ended: Promise<unknown>;
 
   /** @internal Use `subscribe` of a queue. */

@@ -2,7 +2,7 @@ import { setMaxListeners } from "node:events";
 import { ClosedError, RedisError } from "../../errors.ts";
 import { DeadlineTimer } from "../../time/deadline-timer.ts";
 
-/** What ends a wait other than a message. */
+/** The limits of a wait. */
 export interface WaitOptions {
   readonly signal?: AbortSignal | undefined;
   /** Milliseconds; Infinity waits for ever. */
@@ -32,8 +32,8 @@ interface Waiter<Message> {
  *
  * - *waiting*: its time is not over.
  * - *expired*: its time is over, but a reply may be under way, and no other waiter was waiting for it. If the reply
- *   carries a message, this waiter gets it. Otherwise the message would have to go back, and the next caller might get
- *   a later message first. If the reply carries no message, or no reply is under way, the waiter gets none.
+ *   carries a message, this waiter gets it. Otherwise the message would have to be given back, and the next caller
+ *   might get a later message first. If the reply carries no message, or no reply is under way, the waiter gets none.
  * - *unserved*: its time was over before there was a connection. It gets one pop as soon as there is a connection.
  *
  * Expired and unserved waiters stay for a second at most. An unserved one then rejects, since whether Redis has a
@@ -156,7 +156,7 @@ export class Waiters<Message> {
     return left;
   }
 
-  /** Resolves the expired waiters to no message: no reply is under way any more. */
+  /** Resolves the expired waiters to no message, since no reply is under way. */
   dismissExpired(): void {
     for (const waiter of this.#expired) waiter.resolve([]);
     this.#expired.clear();

@@ -23,7 +23,8 @@ export const ID_BYTES = 16;
 declare const messageId: unique symbol;
 
 /**
- * The id of a message: `<deadline>-<hex>`, similar to a stream id. It finds the message while it is delayed.
+ * The id of a message: `<deadline>-<hex>`, similar to a stream id. With it, the message can be found while it is
+ * delayed.
  *
  * It is readable in logs, and contains nothing of the payload. Rescheduling a delayed message gives it a new id. In a
  * reliable queue, every delivery of the message carries its id.

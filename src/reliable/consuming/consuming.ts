@@ -85,8 +85,8 @@ export class Consuming<T> {
   }
 
   /**
-   * Yields deliveries one by one. A lease lasts as long as the body of the loop runs, and a visibility timeout more
-   * if the body did not settle the delivery.
+   * Yields deliveries one by one. A lease lasts as long as the body of the loop runs, and for a visibility timeout
+   * after that if the body has not settled the delivery.
    */
   async *iterate(): AsyncGenerator<Delivery<T>, void, void> {
     let last: Delivered<T> | undefined;

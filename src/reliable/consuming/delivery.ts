@@ -23,7 +23,7 @@ export interface NackOptions extends CallOptions {
   readonly reason?: string;
 }
 
-/** What a delivery needs of the handle that made it. */
+/** The part of a handle that its deliveries use. */
 export interface DeliveryHost {
   /** The queue's name. */
   readonly queue: string;
@@ -51,8 +51,9 @@ export interface Failure {
 /** The message of a delivery. */
 export interface Content<T> {
   /**
-   * The id that the offer or the last reschedule returned: the same on every delivery, in every group. Store it to do
-   * nothing twice. A message that a foreign program pushed to the ready LIST has got its id when it was taken over.
+   * The id that the offer or the last reschedule returned: the same on every delivery, in every group. Record it to
+   * recognise a message that you have already handled. A message that a foreign program pushed to the ready LIST got
+   * its id when it was taken over.
    */
   readonly id: MessageId;
   readonly payload: T;
@@ -67,7 +68,8 @@ export interface Content<T> {
  * its lease ends.
  *
  * These methods return true if they were carried out, and false if the lease was lost or the delivery was settled
- * before. If Redis's reply is lost they reject with a {@link RedisError}, since nobody knows which it is: call again.
+ * before. If Redis's reply is lost they reject with a {@link RedisError}, since nobody knows whether they were carried
+ * out: call again.
  */
 export class Delivery<T = unknown> implements Content<T> {
   readonly id: MessageId;
@@ -122,8 +124,8 @@ export class Delivery<T = unknown> implements Content<T> {
   /**
    * The fence of the message's partition in a queue that is consumed exclusively; otherwise undefined.
    *
-   * It grows each time another process takes over the partition. Pass it to whatever you write to, which can then
-   * refuse a process that was paused and does not know yet that it has lost the partition.
+   * It grows each time another process takes over the partition. Pass it to the systems that you write to: they can
+   * then refuse a process that was paused and does not know yet that it has lost the partition.
    */
   get fence(): number | undefined {
     return this.#held.fence;
@@ -166,7 +168,7 @@ export class Delivery<T = unknown> implements Content<T> {
    * Makes the lease of a delivery that was taken by hand end in `duration` milliseconds from now.
    *
    * The process must still give a sign of life within each visibility timeout. In a handler, where the lease has no
-   * time limit, this only checks whether it is still ours.
+   * time limit, this only checks whether the lease is still held.
    *
    * @throws {TypeError | RangeError} if `duration` is not legal.
    */

@@ -19,8 +19,8 @@ export interface ExclusiveDeliveries {
   /** @throws {TypeError} if this client consumes the group already. */
   check(): void;
   /**
-   * Calls `consume` for each partition that this process comes to hold. `consume` must resolve when a take has
-   * rejected and nothing is held any more. Resolves when `stopping` was aborted and this process holds no partition.
+   * Calls `consume` for each partition that this process comes to hold. `consume` must resolve once a take has rejected
+   * and nothing is held. Resolves when `stopping` was aborted and this process holds no partition.
    */
   run(consume: (source: ExclusiveSource) => Promise<void>, stopping: AbortSignal): Promise<void>;
 }

@@ -17,7 +17,7 @@ export type ReliableHandler<T> = (payload: T, delivery: Delivery<T>) => unknown;
 /** Called with several deliveries at once, which are acknowledged when the handler has returned. */
 export type BatchHandler<T> = (deliveries: readonly Delivery<T>[]) => unknown;
 
-/** What {@link handle} needs of its subscription. */
+/** The part of a subscription that {@link handle} uses. */
 interface HandlingHost<Input> {
   readonly queue: string;
   readonly settler: Settler;
@@ -30,8 +30,8 @@ interface HandlingHost<Input> {
  *
  * - It returned: they are acknowledged.
  * - It threw a {@link RejectError}: they become dead letters.
- * - It threw the reason with which `closing` was aborted: it has been cut short, and they go back as if they had not
- *   been delivered.
+ * - It threw the reason with which `closing` was aborted: the handler was cut short, and they are given back as if they
+ *   had not been delivered.
  * - It threw anything else: they are retried, and `onError` is called with the error and `input`.
  *
  * Never rejects. Resolves when Redis has replied, or when the closing client has tried for long enough.

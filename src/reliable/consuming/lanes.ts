@@ -1,22 +1,22 @@
 /**
- * Runs works with the same key one after another, within this process.
+ * Runs functions with the same key one after another, within this process.
  *
- * A key without work is forgotten, so there may be any number of keys.
+ * A key for which nothing waits or runs is forgotten, so there may be any number of keys.
  */
 export class Lanes {
-  /** The end of each key's last work. None rejects. */
+  /** The end of the last function of each key. None rejects. */
   readonly #ends = new Map<string, Promise<void>>();
 
-  /** How many keys have work that waits or runs. */
+  /** How many keys have a function that waits or runs. */
   get size(): number {
     return this.#ends.size;
   }
 
   /**
-   * Runs `work` after all works that were passed before with this key, whether they succeed or fail. Runs it at once
-   * if there are none, or without a key. Resolves or rejects as the work does.
+   * Runs `work` after all functions that were passed before with this key, whether they succeed or fail. Runs it at
+   * once if there are none, or without a key. Resolves or rejects as `work` does.
    *
-   * A work that awaits another one of its own key waits forever.
+   * If `work` awaits a later call with its own key, it waits for ever.
    */
   async run<T>(key: string | undefined, work: () => Promise<T>): Promise<T> {
     if (key === undefined) return work();

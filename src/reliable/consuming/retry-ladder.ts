@@ -20,7 +20,7 @@ export interface Backoff {
 
   /**
    * How much longer each pause is than the one before: 1 to 1,000,000. With 1 all pauses are equal, so a message that
-   * keeps failing costs as much later on as at first. Defaults to 2.
+   * keeps failing never costs less. Defaults to 2.
    */
   readonly factor?: number;
 

@@ -13,7 +13,7 @@ export class Router<Handler> {
 
   /** @throws {TypeError} unless there is at least one route, with legal names and functions as handlers. */
   constructor(routes: Readonly<Record<string, Handler>>) {
-    // An array passes for an object, but its indexes are no routes.
+    // An array passes for an object, but its indexes are not routes.
     if (typeof routes !== "object" || routes === null || Array.isArray(routes)) {
       const got = Array.isArray(routes) ? "an array" : routes === null ? "null" : typeof routes;
       throw new TypeError(`routes must be an object, got ${got}`);

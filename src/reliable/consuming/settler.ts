@@ -91,7 +91,7 @@ export class Settler implements DeliveryHost {
     return this.#group.persist(held, () => this.#group.settlements.retry(held, delay, undefined));
   }
 
-  /** Takes a delivery away from a handler that nobody waits for any more; it counts as a failed attempt. */
+  /** Takes a delivery away from a handler that `close` no longer waits for; it counts as a failed attempt. */
   giveUp(held: Held, why: Error): Promise<void> {
     return this.#group.giveUp(held, why);
   }

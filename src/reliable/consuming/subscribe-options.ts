@@ -24,7 +24,7 @@ export interface ReliableSubscribeOptions<T = unknown> {
 
 /** Options of `subscribeBatch`. */
 export interface BatchSubscribeOptions<T = unknown> {
-  /** Most messages per call of the handler: 1 to 10,000. */
+  /** The most messages per call of the handler: 1 to 10,000. */
   readonly max: number;
   /** How many handlers may run at once: 1 to 10,000. Each has up to `max` messages. Defaults to 1. */
   readonly concurrency?: number;
@@ -35,7 +35,7 @@ export interface BatchSubscribeOptions<T = unknown> {
 /** Options of `route`. */
 export interface RouteOptions<T = unknown> extends ReliableSubscribeOptions<T> {
   /**
-   * What to do with a message that no route takes. `"reject"` makes it a dead letter. `"ack"` acknowledges it.
+   * Decides what happens to a message that no route takes. `"reject"` makes it a dead letter. `"ack"` acknowledges it.
    * `"leave"` makes it ready again after a second, as if it had not been delivered, for another process that has a
    * route for it. Defaults to `"reject"`.
    */

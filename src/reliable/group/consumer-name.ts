@@ -9,8 +9,8 @@ export interface Membership {
 /**
  * Returns a name for a new consumer of a group: `delayline:<visibility timeout in ms>:<uuid>`.
  *
- * The name tells every other process after how long a silence this consumer is dead. So a process with a short timeout
- * takes nothing from one with a long timeout.
+ * The name shows every other process how long this consumer may be silent before it counts as dead. So a process with a
+ * short timeout takes nothing from one with a long timeout.
  *
  * @param visibilityTimeout milliseconds, rounded up.
  */

@@ -30,7 +30,7 @@ export interface GroupSettings {
   readonly maxDeliveries: number;
 }
 
-/** What handles use of their group, whether their queue has partitions or not. */
+/** The part of a group that handles use, whether their queue has partitions or not. */
 export type GroupFace = Pick<
   Group,
   | "settings"
@@ -50,9 +50,10 @@ export type GroupFace = Pick<
  * A consumer group of one queue, and this process's consumer in it, as bytes. A client has one such object per group,
  * however many handles there are.
  *
- * The first offer or take creates the group and the stream. From the first take on, a delivery goes this way:
+ * The first offer or take creates the group and the stream. From the first take on, a delivery passes through these
+ * steps:
  *
- * 1. {@link Reader} reads entries for the calls that wait, and {@link Intake} makes them held deliveries.
+ * 1. {@link Reader} reads entries for the waiters, and {@link Intake} makes them held deliveries.
  * 2. {@link LeaseKeeper} beats for the consumer as long as the process lives, and finds deliveries that were lost.
  * 3. {@link Settlements} settles a delivery and reports failures to the caller. {@link PersistentSettlements} does
  *    the same where nobody awaits the result, and retries.
@@ -128,7 +129,7 @@ export class Group {
       onConnected,
       held: this.#held,
       intake: new Intake(queue, settings.group, this.#held, this.settlements),
-      // From the start of the stream: where the old group stood is not known any more.
+      // From the start of the stream: the position of the old group is lost.
       remakeGroup: () => this.#make("0"),
       checkStrangers: () => this.#keeper.checkStrangers(),
       release: (held: Held) => this.release(held),
@@ -246,7 +247,7 @@ export class Group {
   async #make(start: string, signal?: AbortSignal): Promise<void> {
     const { channel } = this.#queue.keys;
     const args = { channel, group: this.settings.group, start };
-    // `call` may send it twice, as it may the offer that waits for it. A second run changes nothing.
+    // Safe to send twice, like the offer that waits for it: a second run changes nothing.
     await this.#queue.call("open", (redis, keys) => run(redis, openGroup, keys, args), signal);
     this.#isMade = true;
   }

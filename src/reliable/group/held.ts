@@ -69,7 +69,7 @@ export class Held {
 
   /**
    * Settles the delivery by `send`, which resolves to whether the entry was in flight for this consumer. Returns false
-   * without sending if it is not held any more. A second call waits for the first to end.
+   * without sending if it is no longer held. A second call waits for the first to end.
    */
   async settle(send: () => Promise<boolean>): Promise<boolean> {
     while (this.#settling !== undefined) await this.#settling.catch(() => {});
@@ -92,7 +92,7 @@ export class Held {
     return isOurs;
   }
 
-  /** The entry is not in flight for this consumer any more, or must be left to its successor. */
+  /** The entry is no longer in flight for this consumer, or must be left to its successor. */
   lose(): void {
     this.#leave("lost");
   }

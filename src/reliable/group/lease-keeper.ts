@@ -16,11 +16,11 @@ import type { HeldDeliveries } from "./held-deliveries.ts";
  * the keeper sends a beat. It shows Redis that the consumer lives, which renews the lease of everything in flight for
  * it. The reply lists these entries, and the keeper compares them with the held deliveries:
  *
- * - A delivery that is held but not in flight is **lost**: another process took this one for dead. Its signal is
+ * - A delivery that is held but not in flight is **lost**: another process took this consumer for dead. Its signal is
  *   aborted.
  * - An entry that is in flight but not held is a **stranger**: a reply that contained it was lost. It is given back.
- *   Since the reply may still be on its way, an entry counts as a stranger only if a former beat listed it
- *   already, and no read that was sent before that beat is still under way.
+ *   Since the reply may still be on its way, an entry counts as a stranger only if an earlier beat has listed it, and
+ *   no read that was sent before that beat is still under way.
  *
  * If no beat succeeds for a whole visibility timeout, other processes may have reclaimed everything. Redis cannot be
  * asked, so the signals of all held deliveries are aborted.
@@ -107,7 +107,7 @@ export class LeaseKeeper {
 
   /** Gives back strangers at once; no read may be under way. Rejects if Redis does not reply. */
   async checkStrangers(): Promise<void> {
-    // What leaves while the beat is under way may still be in its reply.
+    // A delivery that is settled while the beat is under way may still be in the reply.
     const before = new Set(this.#held.all().map(({ entry }) => entry.entryId));
     const ours = await this.#askAll();
     const strangers = [...ours].filter((id) => !before.has(id) && !this.#held.has(id));
@@ -181,8 +181,8 @@ export class LeaseKeeper {
 /** Beats per visibility timeout. */
 const BEATS_PER_TIMEOUT = 3;
 
-/** Most milliseconds between two beats, so that strangers do not wait long where leases are long. */
+/** The longest interval between two beats (ms), so that strangers do not wait long where leases are long. */
 const MAX_INTERVAL = 20_000;
 
-/** Most entries that one beat lists: about 300 us of Redis's time. */
+/** The most entries that one beat lists: about 300 us of Redis's time. */
 const PAGE = 500;

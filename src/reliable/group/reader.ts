@@ -16,7 +16,7 @@ import { ReadSize } from "./read-size.ts";
 import { StreamConnection } from "./stream-connection.ts";
 import { Suspects } from "./suspects.ts";
 
-/** What a reader needs of its group. */
+/** The part of a group that its reader uses. */
 export interface ReaderHost {
   readonly held: HeldDeliveries;
   readonly intake: Intake;
@@ -24,18 +24,18 @@ export interface ReaderHost {
   readonly remakeGroup: () => Promise<void>;
   /** Gives back entries whose reply was lost. No read may be under way. */
   readonly checkStrangers: () => Promise<void>;
-  /** Returns a delivery to the group that no waiter was given. Never rejects. */
+  /** Gives a delivery that no waiter got back to the group. Never rejects. */
   readonly release: (held: Held) => Promise<void>;
   /** Called with each new connection before anything is read on it. */
   readonly onConnected: OnConnected | undefined;
 }
 
 /**
- * Reads a group's messages for all calls of this process that wait for them, over one connection.
+ * Reads a group's messages for all waiters of this process, over one connection.
  *
- * While somebody waits, it sends one XREADGROUP after another. A read asks for no more messages than are waited for, so
- * none lies idle in a busy process. When the last waiter leaves, the reader ends the block with CLIENT UNBLOCK from
- * another connection and awaits the reply. Messages that arrive for nobody go back to the group.
+ * While somebody waits, it sends one XREADGROUP after another. A read asks for no more messages than its waiters want,
+ * so no message sits in a busy process. When the last waiter leaves, the reader ends the block with CLIENT UNBLOCK from
+ * another connection and awaits the reply. Messages that no waiter takes are returned to the group.
  *
  * A message that may kill its process is handed out alone; see {@link Suspects}.
  *
@@ -45,11 +45,11 @@ export interface ReaderHost {
  * - **gathering**: it lets the current turn of the event loop end, so that all calls made in it are served together.
  *   Every step begins and ends here.
  * - **connecting**: it asks whether the queue is paused, or opens a connection.
- * - **resting**: the queue is paused, or a suspect is handed out, or waits until nothing else is held. The calls go on
- *   waiting. It ends when that changes, or when nobody waits any more.
+ * - **resting**: the queue is paused, or a suspect is handed out, or waits until nothing else is held. The waiters
+ *   stay. The mode ends when that changes, or when nobody waits.
  * - **reading**: a read is under way, and somebody waits for it.
  * - **unblocking**: nobody needs the read that is under way, and it is being ended. Its reply ends this mode.
- * - **recovering**: a step has failed. If Redis refused for good, all waiting calls reject. Otherwise the reader
+ * - **recovering**: a step has failed. If Redis refused for good, every waiter is rejected. Otherwise the reader
  *   reports the failure, drops the connection and pauses, longer each time.
  */
 export class Reader {
@@ -111,7 +111,7 @@ export class Reader {
     return this.#waiters.wait(max, options);
   }
 
-  /** Ends every wait with a `ClosedError`; resolves when the messages left over have gone back. */
+  /** Ends every wait with a `ClosedError`; resolves when the messages left over have been returned. */
   async close(): Promise<void> {
     this.#unlisten();
     this.#waiters.close();
@@ -168,7 +168,7 @@ export class Reader {
       if (!this.#waiters.areThere) {
         const suspect = this.#suspects.takeOut();
         if (suspect === undefined) break;
-        // Nobody waits here any more. Another process may take it.
+        // Nobody waits here now. Another process may take it.
         await this.#host.release(suspect);
         continue;
       }

@@ -12,7 +12,7 @@ import type { Membership } from "./consumer-name.ts";
 import { ReclaimWatch } from "./reclaim-watch.ts";
 
 /**
- * Returns to the group what its dead consumers had in flight. Every process of a group watches all the others.
+ * Returns messages that dead consumers had in flight to their group. Every process of a group watches all the others.
  *
  * Each look goes through these steps:
  *
@@ -122,7 +122,7 @@ export class ReclaimTask {
     return Math.min(lookIn, MAX_PAUSE);
   }
 
-  /** Deletes some entries that no group needs any more, if it is time. */
+  /** Deletes some entries that no group still needs, if it is time. */
   async #trim(): Promise<void> {
     if (performance.now() < this.#trimAt) return;
     const { background } = this.#connections;
@@ -137,7 +137,7 @@ const RECLAIMED = 25;
 /** Entries that one run of `trim` examines: about 500 us of Redis's time. */
 const BATCH = 100;
 
-/** Most milliseconds between two looks. */
+/** The longest interval between two looks (ms). */
 const MAX_PAUSE = 20_000;
 
 /** Milliseconds between two runs of `trim`, on average. */

@@ -18,7 +18,7 @@ export interface Look {
 }
 
 /**
- * Judges which consumers of a group are dead. It is pure: its owner asks Redis, and acts.
+ * Judges which consumers of a group are dead. It does no I/O: its owner asks Redis, and acts.
  *
  * A live consumer gives a sign of life every third of its visibility timeout. One that has messages in flight and was
  * silent for the whole timeout is dead. Redis measures the silence by its own clock, though. If somebody sets that
@@ -31,8 +31,7 @@ export interface Look {
  * So a dead consumer is found after one timeout, and after a step of the clock half a timeout later. If the clock was
  * set back, the last sign of life lies in the future, and the silence begins when that instant has come.
  *
- * The timeout is that of the judged consumer, which its name contains. Consumers with foreign names are judged by our
- * own timeout.
+ * A consumer is judged by the timeout in its own name, or, if its name is foreign, by the timeout of this process.
  */
 export class ReclaimWatch {
   readonly #self: string;
@@ -82,12 +81,12 @@ interface FirstLook {
   readonly idle: number;
 }
 
-/** Whether a consumer was silent ever since the first look, as far as two clocks can tell. */
+/** Whether a consumer has been silent since the first look, as far as two clocks can tell. */
 function isSilent(first: FirstLook, idle: number, now: number, timeout: number): boolean {
   // A tenth of the time between the two looks, and 50 ms at least: a reply may take that long.
   const tolerance = Math.max(timeout / 20, 50);
   return Math.abs(idle - first.idle - (now - first.at)) <= tolerance;
 }
 
-/** Fewest milliseconds between two looks, so that many dead consumers cause no storm of looks. */
+/** The shortest interval between two looks (ms), so that many dead consumers cause no storm of looks. */
 const MIN_PAUSE = 50;

@@ -195,12 +195,12 @@ function rowOf({ entry, isOwn }: Settlement): { entry: string; own: number } {
 /** Settlements per script, for scripts that write messages again: about 500 us of Redis's time. */
 const MAX_WRITTEN = 25;
 
-/** Most characters of a dead letter's reason. */
+/** The most characters of a dead letter's reason. */
 const MAX_REASON = 1000;
 
 const ACKNOWLEDGED: Settlement["counter"] = "acknowledged";
 
-/** Most characters of a failure's reason that are sent; the script keeps 200 bytes of them. */
+/** The most characters of a failure's reason that are sent; the script keeps 200 bytes of them. */
 const MAX_FAILURE = 200;
 
 /** A guess at the bytes of a stranger, which nobody here has read. */

@@ -66,7 +66,7 @@ export class StreamConnection {
 type StreamReply = [stream: Buffer, entries: [id: Buffer, fields: Buffer[]][]][] | null;
 
 /**
- * Most seconds that one read blocks. A connection that died silently is found within two seconds more. An idle process
- * sends 30 reads a minute for each group.
+ * How long one read blocks at most, in seconds. A connection that died silently is found within two seconds more. An
+ * idle process sends 30 reads a minute for each group.
  */
 const BLOCK = 2;

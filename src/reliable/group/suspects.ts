@@ -4,11 +4,11 @@ import type { HeldDeliveries } from "./held-deliveries.ts";
 /**
  * Hands out suspects alone. A suspect is an orphan (its consumer has died) that was delivered at least twice.
  *
- * A message that kills its process takes down the other messages of that process, too, and each of them loses an
- * attempt. While a suspect is handed out, its process holds nothing else and reads nothing. So only the message that
- * really kills runs out of deliveries.
+ * A message that kills its process costs every other message that the process holds an attempt, too. While a suspect is
+ * handed out, its process holds nothing else and reads nothing. So only the message that really kills runs out of
+ * deliveries.
  *
- * One suspect at most waits here until nothing else is held. If a read returns several, the others go back to the
+ * One suspect at most waits here until nothing else is held. If a read returns several, the others are returned to the
  * group, and the next reads ask for a single message until one returns no suspect.
  */
 export class Suspects {

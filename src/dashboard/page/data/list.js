@@ -4,11 +4,12 @@ import { live } from "./live.js";
 import { useLoaded } from "./loaded.js";
 
 /**
- * Least time between two loads of a first page that is not the last (ms): the server keeps each reading for a while.
+ * The shortest time between two loads of a first page that is not the last (ms): the server keeps each reading for a
+ * while.
  */
 const LONG_LIST_INTERVAL = 10_000;
 
-/** How often a list of one page is loaded (ms) while its numbers stay the same: its entries may change even so. */
+/** How often a list of one page is loaded (ms) while its numbers stay the same: its entries may still change. */
 const SHORT_LIST_INTERVAL = 5_000;
 
 /**

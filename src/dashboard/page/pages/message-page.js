@@ -14,7 +14,7 @@ import { MessageActions } from "../sections/message-actions.js";
 /** How often to load the message (ms). */
 const INTERVAL = 1_500;
 
-/** What each state means. */
+/** The meaning of each state. */
 const STATES = {
   delayed: "Waiting for its deadline.",
   retrying: "An attempt failed. Waiting for the next one.",

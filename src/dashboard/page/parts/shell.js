@@ -1,7 +1,7 @@
 // @ts-check
 import { createContext, h, useContext } from "../../vendor/preact-htm.js";
 
-// What all pages share: the session, the dialog that confirms changes, and the line that reports results.
+// Shared by all pages: the session, the dialog that confirms changes, and the line that reports results.
 
 const Context = createContext(undefined);
 

@@ -8,7 +8,7 @@ import { html } from "../../vendor/preact-htm.js";
 const INVISIBLE =
   /\p{Cc}|\p{Cf}|\p{Cs}|\p{Zl}|\p{Zp}|\u034f|[\u115f\u1160\u3164\uffa0]|\u17b4|\u17b5|[\u180b-\u180d]/u;
 
-/** What a text with several lines may contain. */
+/** The layout characters that a text with several lines may contain. */
 const LAYOUT = /[\t\n]/u;
 
 /** How many characters of a name or a key are shown. The title has the rest. */

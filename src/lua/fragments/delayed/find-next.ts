@@ -7,7 +7,7 @@ import { find } from "./find.ts";
 /**
  * `findNext(element)`: like `find`, but faster for elements that are looked up in the order of the LIST.
  *
- * In the LIST, elements with equal deadlines are mostly in the order of their ids, as in the ZSET. So after the first
+ * In the LIST, elements with equal deadlines are usually in the order of their ids, as in the ZSET. So after the first
  * binary search among them, each is found by continuing from the one before.
  */
 export const findNext = defineFragment({

@@ -5,7 +5,7 @@ import { deadBelow } from "./dead-below.ts";
 import { hasStrays } from "./has-strays.ts";
 import { isLong } from "./is-long.ts";
 
-/** What there is to tidy. */
+/** The parts of a queue that need tidying. */
 export interface Untidy {
   /** The insertion order. */
   readonly order: boolean;

@@ -12,7 +12,7 @@ import { retry } from "./retry.ts";
  * entries were appended, and Redis's error if it refused the next one. Refused entries stay retries.
  *
  * A broken name cannot be delivered: it has no value with a payload, or no address and group to settle it by. If it
- * stayed it would be due forever. Its bytes go to the list of unreadable messages, like delayed members that cannot
+ * stayed, it would be due for ever. Its bytes go to the list of unreadable messages, like delayed members that cannot
  * be unpacked.
  */
 export const bringBack = defineFragment({

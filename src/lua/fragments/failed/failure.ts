@@ -1,9 +1,9 @@
 import { defineFragment } from "../../fragment.ts";
 
-/** Most failed attempts that a message carries. */
+/** The most failed attempts that a message carries. */
 export const MAX_FAILURES = 10;
 
-/** Most bytes of a failure's reason that are kept. */
+/** The most bytes of a failure's reason that are kept. */
 export const MAX_REASON_BYTES = 200;
 
 /**

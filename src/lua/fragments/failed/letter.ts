@@ -23,8 +23,8 @@ export interface Letter {
  * was written by a foreign program, and is *unreadable*: it is listed and can be removed, and is otherwise left
  * alone.
  *
- * `letterOf(entryId, fields)`: a table by the names of the fields. For an unreadable letter it has only `a`, an
- * address whose deadline is the first part of the entry's id, and whose message id is the second part.
+ * `letterOf(entryId, fields)`: a table whose keys are the names of the fields. For an unreadable letter it has only
+ * `a`, an address whose deadline is the first part of the entry's id, and whose message id is the second part.
  */
 export const letter = defineFragment({
   lua: /* lua */ `

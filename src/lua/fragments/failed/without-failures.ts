@@ -27,7 +27,7 @@ local function withoutFailures(trailer)
   end
   if not hasFailed then return trailer end
   if #kept == 0 then return "" end
-  -- A key alone: countFailure has made a field of a bare key.
+  -- Only a key is left: countFailure had turned the bare key into a field.
   if #kept == 1 and tags[1] == 1 then return kept[1]:sub(6) end
   return "\\255\\1" .. table.concat(kept)
 end

@@ -1,8 +1,8 @@
 import { defineFragment } from "../../fragment.ts";
 
 /**
- * `keyOf(trailer)`: the business key in a trailer, or nil. `trailer.ts` documents the layout, and decides in the same
- * way.
+ * `keyOf(trailer)`: the business key in a trailer, or nil. `trailer.ts` documents the layout, and its functions must
+ * decide in the same way.
  */
 export const keyOf = defineFragment({
   lua: /* lua */ `

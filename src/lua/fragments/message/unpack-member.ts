@@ -3,7 +3,7 @@ import { keyOf } from "./key-of.ts";
 
 /**
  * `unpackMember(member)`: the id, the payload, the business key (or nil) and the trailer (or nil) of a ZSET member; nil
- * if its layout is unknown. `message.ts` documents the layouts, and decides in the same way.
+ * if its layout is unknown. `message.ts` documents the layouts, and its functions must decide in the same way.
  */
 export const unpackMember = defineFragment({
   needs: [keyOf],

@@ -74,7 +74,7 @@ local function openBatch()
   local last = tonumber(found[1] or 0) or 0
   if last % 1 == 0 and last > 0 and last < 9e15 then lastNumber = last end
   if not found[2] then return 0, "" end
-  -- Another application has overwritten the number. The batch needs one to be dropped by.
+  -- Another application has overwritten the number. The batch still needs a number, by which it is dropped.
   if lastNumber == 0 then redis.call("HSET", journal, "last", nextNumber()) end
   return lastNumber, found[2]
 end
@@ -99,7 +99,7 @@ export const BATCH = {
   isOld: asFlag,
 };
 
-/** Bytes that are no row become an `unreadable` row for partition 0, which always exists. */
+/** Bytes that are not a row become an `unreadable` row for partition 0, which always exists. */
 function unpackRows(bytes: Buffer): BatchRow[] {
   const rows: BatchRow[] = [];
   for (let at = 0; at < bytes.length;) {

@@ -87,7 +87,7 @@ export function unpackEntry(entryId: string, fields: readonly Buffer[]): Entry |
   };
 }
 
-/** Reads an entry that a script of ours has written. */
+/** Reads an entry that one of the scripts has written. */
 export function asEntry(raw: RawReply | undefined): Entry {
   const { id, fields } = asRow(raw, { id: asText, fields: asBuffers });
   const found = unpackEntry(id, fields);

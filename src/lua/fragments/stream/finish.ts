@@ -5,8 +5,8 @@ import { streamId } from "./stream-id.ts";
 
 /**
  * `finish(group, ids, isOwn)`: acknowledges entries, which must be in flight for the group, and deletes those that no
- * other group needs any more. So the last group that finishes an entry deletes it. `isOwn[id]`: whether the entry is
- * for this group only. Takes a few thousand ids at most: Lua's stack limits `unpack`.
+ * other group still needs. So the last group that finishes an entry deletes it. `isOwn[id]`: whether the entry is for
+ * this group only. Takes a few thousand ids at most: Lua's stack limits `unpack`.
  * `mayFinish(group)`: raises Redis's error if finishing is not permitted. After it, Redis accepts every write of the
  * script even if memory is full, since it refuses only the first write of a script, and never a removal.
  *

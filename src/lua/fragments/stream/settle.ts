@@ -4,15 +4,15 @@ import { finish } from "./finish.ts";
 import { inFlightFor } from "./in-flight-for.ts";
 
 /**
- * `settle(group, consumer, heldCount, ids, isOwn, write)`: moves entries that are in flight for the consumer. For each of
- * them `write(entry, i)` writes the message somewhere else and returns Redis's reply, or false to write nothing. Then
- * the entries are finished. Returns a 1 or a 0 for each id, whether it was written and finished; and Redis's error if
- * it refused a write.
+ * `settle(group, consumer, heldCount, ids, isOwn, write)`: moves entries that are in flight for the consumer. For each
+ * of them `write(entry, i)` writes the message somewhere else and returns Redis's reply, or false to write nothing.
+ * Then the entries are finished. Returns a 1 or a 0 for each id, whether it was written and finished; and Redis's error
+ * if it refused a write.
  * `finishWritten(group, ids, isOwn, write)`: the same for entries that are known to be in flight.
  *
  * Redis rolls nothing back, so an entry is written before it is finished. If the first write is refused, nothing has
  * changed. If a later one is refused, the entries before it are finished, since they would be delivered twice
- * otherwise. A caller that sends all ids again gets a 0 for those.
+ * otherwise. A caller that sends all ids again gets a 0 for each of these entries.
  *
  * An entry that was deleted from the stream, or has a foreign format, is only acknowledged.
  */
@@ -43,7 +43,7 @@ local function settle(group, consumer, heldCount, ids, isOwn, write)
     if mine[id] then
       own[#own + 1] = id
       places[#places + 1] = i
-      -- Settle an id that comes twice only once.
+      -- Settle an id that is listed twice only once.
       mine[id] = nil
     end
   end

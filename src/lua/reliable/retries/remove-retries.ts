@@ -24,7 +24,7 @@ for each row do
   flags[#flags + 1] = 0
   if #names > 0 then
     redis.call("ZREM", retries, unpack(names))
-    -- A member of the ZSET without a value in the HASH is no message. A foreign program wrote it.
+    -- A member of the ZSET without a value in the HASH is not a message. A foreign program wrote it.
     if redis.call("HDEL", retrying, unpack(names)) > 0 then flags[#flags] = 1 end
   end
 end

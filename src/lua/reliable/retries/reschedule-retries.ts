@@ -24,7 +24,7 @@ local earliest = earliestDue()
 local due = tonumber(deadline) or delay ~= "" and deadlineAfter(now, delay)
 local first, changes = math.huge, {}
 for i, name in ipairs(names) do
-  -- A member of the ZSET without a value in the HASH is no message. A foreign program wrote it.
+  -- A member of the ZSET without a value in the HASH is not a message. A foreign program wrote it.
   if redis.call("HEXISTS", retrying, name) == 1 then
     local own = due or math.min(dues[i], math.floor(now))
     changes[#changes + 1] = own

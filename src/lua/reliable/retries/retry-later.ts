@@ -59,7 +59,7 @@ local settled, refused = settle(group, consumer, heldCount, ids, isOwn, function
   return done
 end)
 -- Timers are armed for the earliest message, so only an earlier one needs a wake-up. A later time would even do harm: a
--- Java client would replace its timer by it.
+-- Java client would set its timer to that time.
 if soonest < earliest then redis.call("PUBLISH", channel, soonest) end
 return refused or { now, settled }
 `,
