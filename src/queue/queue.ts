@@ -1,16 +1,15 @@
 import { ClosedError, RedisError, type DelaylineError } from "../errors.ts";
 import { pick, type Family, type Into, type Layout } from "../lua/family.ts";
-import { tellTime } from "../lua/queue/tell-time.ts";
 import { Counters } from "../observe/counters.ts";
 import { setAside } from "../lua/ready/set-aside.ts";
 import { guarded, newerFact } from "../lua/guarded.ts";
 import { run, type Row, type Script, type ScriptArg } from "../lua/script.ts";
-import { isCluster, type RedisClient } from "../redis/client.ts";
+import type { RedisClient } from "../redis/client.ts";
 import type { Connections } from "../redis/connections.ts";
 import type { Expiries } from "../time/expiries.ts";
-import { ServerClock } from "../time/server-clock.ts";
 import type { QueueKeys } from "./keys.ts";
 import type { CallOptions } from "./options.ts";
+import { serverTime } from "./server-time.ts";
 
 /** Options of a call that is sent once. */
 interface OnceOptions<Reply> extends CallOptions {
@@ -177,8 +176,7 @@ export class Queue {
    * Rejects with ioredis's errors.
    */
   async time(redis: RedisClient): Promise<number> {
-    if (isCluster(redis)) return await run(redis, tellTime, this.keys, {});
-    return ServerClock.fromTime(await redis.time());
+    return await serverTime(redis, this.keys);
   }
 
   /**

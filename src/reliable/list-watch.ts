@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { RedisError } from "../errors.ts";
 import { replyOf } from "../failure.ts";
 import { takeOver } from "../lua/reliable/take-over.ts";
@@ -8,6 +7,7 @@ import type { Queue } from "../queue/queue.ts";
 import { BlockingClient } from "../redis/blocking-client.ts";
 import type { Connections } from "../redis/connections.ts";
 import type { Troubles, Work } from "../redis/troubles.ts";
+import { Unblocking } from "../redis/unblocking.ts";
 import { Pause } from "../time/pause.ts";
 import type { ServerClock } from "../time/server-clock.ts";
 
@@ -29,6 +29,7 @@ export class ListWatch {
   readonly #connections: Connections;
   readonly #clock: ServerClock;
   readonly #work: Work;
+  readonly #unblocking: Unblocking;
   readonly #onPlain: () => void;
   readonly #pause = new Pause(100, 5000);
   #isOn = false;
@@ -37,7 +38,6 @@ export class ListWatch {
   #isBlocking = false;
   /** Resolves when the watch is off and nothing is under way. */
   #watching: Promise<void> | undefined;
-  #unblocking: Promise<void> | undefined;
   /** The single take-over that is under way while the watch is off. */
   #takingOver: Promise<void> | undefined;
 
@@ -55,6 +55,7 @@ export class ListWatch {
     this.#connections = shared.connections;
     this.#clock = shared.clock;
     this.#work = shared.troubles.work();
+    this.#unblocking = new Unblocking(`the LIST watch of queue "${queue.name}"`, shared.troubles.work());
     this.#onPlain = shared.onPlain;
   }
 
@@ -90,7 +91,7 @@ export class ListWatch {
     this.#isOn = false;
     this.#stop();
     await Promise.all([this.#watching, this.#takingOver]);
-    await this.#unblocking;
+    await this.#unblocking.close();
   }
 
   #start(): void {
@@ -101,7 +102,10 @@ export class ListWatch {
   #stop(): void {
     this.#pause.end();
     this.#work.ended();
-    if (this.#isBlocking) this.#unblocking ??= this.#unblock();
+    this.#unblocking.start(
+      () => this.#client?.unblock(),
+      () => this.#isBlocking && !this.#isOn,
+    );
   }
 
   async #watch(): Promise<void> {
@@ -147,20 +151,6 @@ export class ListWatch {
     }
   }
 
-  async #unblock(): Promise<void> {
-    try {
-      while (this.#isBlocking && !this.#isOn) {
-        // Repeated, because Redis may not have received the block yet.
-        await this.#client?.unblock();
-        await sleep(UNBLOCK_PAUSE);
-      }
-    } catch {
-      // The block ends by itself within two seconds.
-    } finally {
-      this.#unblocking = undefined;
-    }
-  }
-
   async #takeOver(): Promise<void> {
     const { background } = this.#connections;
     await this.#clock.ready(() => this.#queue.time(background));
@@ -190,6 +180,3 @@ const BLOCK = 2;
 
 /** Payloads per script. */
 const BATCH = 100;
-
-/** Milliseconds between two attempts to end a block. */
-const UNBLOCK_PAUSE = 5;
