@@ -1,6 +1,6 @@
 import { entry, unpackEntry, type Entry } from "../fragments/stream/entry.ts";
 import { inFlight } from "../fragments/stream/in-flight.ts";
-import { tableOf } from "../fragments/stream/table-of.ts";
+import { fieldsOf } from "../fragments/stream/fields-of.ts";
 import { keyOf } from "../fragments/message/key-of.ts";
 import { streamId } from "../fragments/stream/stream-id.ts";
 import { asArray, asBuffers, asNumber, asRow, asText, orNothing, type RawReply } from "../reply.ts";
@@ -43,7 +43,7 @@ export const streamPage = defineScript({
   name: "stream-page",
   keys: ["stream"],
   args: ["wanted", "key", "after", "limit", "maxBytes"],
-  needs: [entry, inFlight, tableOf, keyOf, streamId],
+  needs: [entry, inFlight, fieldsOf, keyOf, streamId],
   lua: /* lua */ `
 limit, maxBytes = tonumber(limit), tonumber(maxBytes)
 -- Redis refuses a range behind the greatest of all ids.
@@ -70,7 +70,7 @@ while isMore and seen < limit and size < maxBytes do
   isMore = #some == count
 end
 for _, fields in ipairs(#ids > 0 and groups or {}) do
-  local group, rowOf = tableOf(fields), {}
+  local group, rowOf = fieldsOf(fields), {}
   if group.pending > 0 then
     local all = 2 * #ids + 16
     local rows = inFlight(group.name, ids[1], ids[#ids], all)

@@ -1,5 +1,5 @@
 import { defineFragment } from "../../fragment.ts";
-import { tableOf } from "../stream/table-of.ts";
+import { fieldsOf } from "../stream/fields-of.ts";
 
 /** A dead letter: an entry of the stream of dead letters. */
 export interface Letter {
@@ -28,7 +28,7 @@ export interface Letter {
  * address whose deadline is the first part of the entry's id, and whose message id is the second part.
  */
 export const letter = defineFragment({
-  needs: [tableOf],
+  needs: [fieldsOf],
   lua: /* lua */ `
 local function eightBytes(digits)
   -- Digit by digit, since a Lua number holds 53 bits.
@@ -40,7 +40,7 @@ local function eightBytes(digits)
   return struct.pack(">I4I4", high, low)
 end
 local function letterOf(entryId, fields)
-  local letter = tableOf(fields)
+  local letter = fieldsOf(fields)
   local length = #(letter.a or "")
   if (length == 16 or length == 24) and letter.p and (letter.g or "") ~= "" then return letter end
   local time, count = entryId:match("^(%d+)-(%d+)$")

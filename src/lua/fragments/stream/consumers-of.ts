@@ -1,5 +1,5 @@
 import { defineFragment } from "../../fragment.ts";
-import { tableOf } from "./table-of.ts";
+import { fieldsOf } from "./fields-of.ts";
 
 /**
  * `consumersOf(group)`: a table for each consumer of the group, with the field names of `XINFO CONSUMERS`. None if
@@ -7,7 +7,7 @@ import { tableOf } from "./table-of.ts";
  */
 export const consumersOf = defineFragment({
   keys: ["stream"],
-  needs: [tableOf],
+  needs: [fieldsOf],
   lua: /* lua */ `
 local function consumersOf(group)
   if redis.call("EXISTS", stream) == 0 then return {} end
@@ -18,7 +18,7 @@ local function consumersOf(group)
     found = redis.call("XINFO", "CONSUMERS", stream, group)
   end
   local consumers = {}
-  for i, fields in ipairs(found) do consumers[i] = tableOf(fields) end
+  for i, fields in ipairs(found) do consumers[i] = fieldsOf(fields) end
   return consumers
 end
 `,

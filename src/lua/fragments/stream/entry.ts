@@ -1,6 +1,6 @@
 import { defineFragment } from "../../fragment.ts";
 import { asBuffers, asRow, asText, type RawReply } from "../../reply.ts";
-import { tableOf } from "./table-of.ts";
+import { fieldsOf } from "./fields-of.ts";
 
 /** An address has 24 bytes. A retry's name stores its length in one byte. */
 const MAX_ADDRESS = 255;
@@ -37,7 +37,7 @@ export interface Entry {
  */
 export const entry = defineFragment({
   keys: ["stream"],
-  needs: [tableOf],
+  needs: [fieldsOf],
   lua: /* lua */ `
 local optional = { "t", "n", "g", "d" }
 local function appendEntry(entry)
@@ -52,7 +52,7 @@ local function appendEntry(entry)
   return redis.pcall("XADD", stream, "*", unpack(fields))
 end
 local function entryOf(fields)
-  local entry = tableOf(fields)
+  local entry = fieldsOf(fields)
   if not entry.a or not entry.p then return nil end
   if #entry.a < ${MIN_ADDRESS} or #entry.a > ${MAX_ADDRESS} then return nil end
   local n = tonumber(entry.n) or 0

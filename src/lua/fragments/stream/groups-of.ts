@@ -1,5 +1,5 @@
 import { defineFragment } from "../../fragment.ts";
-import { tableOf } from "./table-of.ts";
+import { fieldsOf } from "./fields-of.ts";
 
 /**
  * `groupsOf()`: a table for each consumer group of the stream, with the field names of `XINFO GROUPS`. None without a
@@ -7,12 +7,12 @@ import { tableOf } from "./table-of.ts";
  */
 export const groupsOf = defineFragment({
   keys: ["stream"],
-  needs: [tableOf],
+  needs: [fieldsOf],
   lua: /* lua */ `
 local function groupsOf()
   local groups = {}
   if redis.call("EXISTS", stream) == 0 then return groups end
-  for i, fields in ipairs(redis.call("XINFO", "GROUPS", stream)) do groups[i] = tableOf(fields) end
+  for i, fields in ipairs(redis.call("XINFO", "GROUPS", stream)) do groups[i] = fieldsOf(fields) end
   return groups
 end
 `,
