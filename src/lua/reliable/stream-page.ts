@@ -7,7 +7,7 @@ import { asArray, asBuffers, asNumber, asRow, asText, orNothing, type RawReply }
 import { defineScript } from "../script.ts";
 
 /** A group that has not finished an entry. */
-export interface Claim {
+export interface GroupClaim {
   /** The group's name; undefined if the stream has no groups yet. */
   readonly group: string | undefined;
   /** The consumer that it is in flight for; undefined if it is ready. */
@@ -22,7 +22,7 @@ export interface Claim {
 export interface ClaimedEntry {
   readonly entry: Entry;
   /** Empty if every group has finished the entry. */
-  readonly claims: readonly Claim[];
+  readonly claims: readonly GroupClaim[];
 }
 
 /** Some entries of the stream. */
@@ -112,7 +112,7 @@ return { isMore and after, found, #groups }
   },
 });
 
-function asClaim(raw: RawReply): Claim {
+function asClaim(raw: RawReply): GroupClaim {
   return asRow(raw, {
     group: orNothing(asText),
     consumer: orNothing(asText),

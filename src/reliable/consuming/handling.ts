@@ -6,7 +6,7 @@ import {
   toldHandling,
   type OnHandlerError,
 } from "../../queue/consuming/handler.ts";
-import { messageOf, type Delivered, type Delivery } from "./delivery.ts";
+import { deliveredMessageOf, type Delivered, type Delivery } from "./delivery.ts";
 import type { Held } from "../group/held.ts";
 import { RejectError } from "./reject-error.ts";
 import type { Settler } from "./settler.ts";
@@ -68,7 +68,7 @@ function traced(
   { counters, group }: Settler,
   delivered: readonly Delivered<unknown>[],
 ): Promise<unknown> {
-  return toldHandling(work, counters, { group, messages: delivered.map(messageOf) });
+  return toldHandling(work, counters, { group, messages: delivered.map(deliveredMessageOf) });
 }
 
 /** Settles deliveries whose handler threw, and reports the error. */
