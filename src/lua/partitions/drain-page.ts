@@ -3,7 +3,6 @@ import { destination } from "../fragments/partitions/destination.ts";
 import { entry } from "../fragments/stream/entry.ts";
 import { finish } from "../fragments/stream/finish.ts";
 import { inFlight } from "../fragments/stream/in-flight.ts";
-import { isAlive } from "../fragments/stream/is-alive.ts";
 import { groupsOf } from "../fragments/stream/groups-of.ts";
 import { idOf } from "../fragments/message/id-of.ts";
 import { BATCH, journal, type Batch } from "../fragments/partitions/journal.ts";
@@ -59,7 +58,6 @@ export const drainPage = defineScript({
     groupsOf,
     idOf,
     inFlight,
-    isAlive,
     journal,
     letter,
     retry,

@@ -5,7 +5,6 @@ import { consumersOf } from "../fragments/stream/consumers-of.ts";
 import { finish } from "../fragments/stream/finish.ts";
 import { groupNames } from "../fragments/stream/group-names.ts";
 import { idOf } from "../fragments/message/id-of.ts";
-import { isAlive } from "../fragments/stream/is-alive.ts";
 import { packMember } from "../fragments/message/pack-member.ts";
 import { withoutFailures } from "../fragments/failed/without-failures.ts";
 import { asFlag, asNumber, asRow } from "../reply.ts";
@@ -51,7 +50,6 @@ const define = (elements: Elements) =>
       finish,
       groupNames,
       idOf,
-      isAlive,
       packMember,
       withoutFailures,
     ],

@@ -4,6 +4,8 @@ import { fieldsOf } from "./fields-of.ts";
 /**
  * `consumersOf(group)`: a table for each consumer of the group, with the field names of `XINFO CONSUMERS`. None if
  * the stream or the group is missing.
+ * `isAlive(consumer, timeout)`: whether Redis has seen such a consumer within the visibility timeout in its name;
+ * `timeout` applies to a name without one. See `consumer-name.ts`.
  */
 export const consumersOf = defineFragment({
   keys: ["stream"],
@@ -20,6 +22,9 @@ local function consumersOf(group)
   local consumers = {}
   for i, fields in ipairs(found) do consumers[i] = fieldsOf(fields) end
   return consumers
+end
+local function isAlive(consumer, timeout)
+  return consumer.idle < (tonumber(consumer.name:match("^delayline:(%d+):")) or tonumber(timeout))
 end
 `,
 });
