@@ -131,8 +131,7 @@ export class Queue {
     args: Readonly<Record<Arg, ScriptArg>>,
     { rows, signal, knownFact }: RunOptions<Column, Reply> = {},
   ): Promise<Reply> {
-    const script = pick(scripts, this.layout);
-    return this.call(doing, (redis) => this.run(redis, script, args, rows, knownFact), signal);
+    return this.call(doing, (redis) => this.run(redis, scripts, args, rows, knownFact), signal);
   }
 
   /** Runs a script that must not be sent twice. Otherwise as {@link callOnce}. */
@@ -142,24 +141,25 @@ export class Queue {
     args: Readonly<Record<Arg, ScriptArg>>,
     { rows, knownFact, ...options }: RunOptions<Column, Reply> = {},
   ): Promise<Reply> {
-    const script = pick(scripts, this.layout);
-    return this.callOnce(doing, (redis) => this.run(redis, script, args, rows, knownFact), options);
+    const send = (redis: RedisClient) => this.run(redis, scripts, args, rows, knownFact);
+    return this.callOnce(doing, send, options);
   }
 
   /**
-   * Runs a script on the queue's keys through one of the client's connections. A `knownFact` selects the guarded form,
+   * Runs the form of a script for the queue's layout, through one of the client's connections. A `knownFact` selects the guarded form,
    * which checks it.
    *
    * Rejects with ioredis's errors.
    */
   run<Key extends keyof QueueKeys, Arg extends string, Reply, Column extends string = never>(
     redis: RedisClient,
-    script: Script<Key, Arg, Reply, Column>,
+    scripts: Family<Script<Key, Arg, Reply, Column>>,
     args: Readonly<Record<Arg, ScriptArg>>,
     rows?: readonly Row<Column>[],
     knownFact?: string,
     onUnknown?: () => void,
   ): Promise<Reply> {
+    const script = pick(scripts, this.layout);
     if (knownFact === undefined) return run(redis, script, this.keys, args, rows, onUnknown);
     const checked = { ...args, knownFact };
     const running = run(redis, guarded(script), this.keys, checked, rows, onUnknown);
