@@ -9,7 +9,7 @@ export interface Membership {
 /**
  * Returns a name for a new consumer of a group: `delayline:<visibility timeout in ms>:<uuid>`.
  *
- * The name tells every other process after how long a silence this consumer is dead. So a process with a short timeout
+ * The name states after how long a silence this consumer is dead. So a process with a short timeout
  * takes nothing from one with a long timeout.
  *
  * @param visibilityTimeout milliseconds, rounded up.
