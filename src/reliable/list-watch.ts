@@ -1,7 +1,6 @@
 import { RedisError } from "../errors.ts";
 import { replyOf } from "../failure.ts";
 import { takeOver } from "../lua/reliable/take-over.ts";
-import { run } from "../lua/script.ts";
 import { createId } from "../queue/message/message.ts";
 import type { Queue } from "../queue/queue.ts";
 import { BlockingClient } from "../redis/blocking-client.ts";
@@ -55,7 +54,10 @@ export class ListWatch {
     this.#connections = shared.connections;
     this.#clock = shared.clock;
     this.#work = shared.troubles.work();
-    this.#unblocking = new Unblocking(`the LIST watch of queue "${queue.name}"`, shared.troubles.work());
+    this.#unblocking = new Unblocking(
+      `the LIST watch of queue "${queue.name}"`,
+      shared.troubles.work(),
+    );
     this.#onPlain = shared.onPlain;
   }
 
@@ -159,7 +161,7 @@ export class ListWatch {
     for (;;) {
       const rows = Array.from({ length: count }, () => ({ id: createId(this.#clock.nextStamp()) }));
       const args = { makes: this.#queue.makesStream ? 1 : 0 };
-      const { areMore, isPlain } = await run(background, takeOver, this.#queue.keys, args, rows);
+      const { areMore, isPlain } = await this.#queue.run(background, takeOver, args, rows);
       if (isPlain) return this.#onPlain();
       if (!areMore || this.#isClosed) return;
       count = BATCH;
