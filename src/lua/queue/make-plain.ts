@@ -79,8 +79,7 @@ if waiting > 0 then
     end
   end
   if #found.unreadable > 0 then redis.call("RPUSH", unreadable, unpack(found.unreadable)) end
-  redis.call("ZREM", retries, unpack(names))
-  redis.call("HDEL", retrying, unpack(names))
+  dropRetries(names, #names)
   return { 0, 0, count, waiting - #names, #found.entries }
 end
 if count > tonumber(limit) then return { 0, 0, count, 0, 0 } end
