@@ -23,7 +23,7 @@ import { readVersion } from "./version.ts";
  * @param argv the arguments after the command's name.
  */
 export async function main(argv: readonly string[], io: Io): Promise<ExitCode> {
-  // Every pending call listens to the signal.
+  // Every call under way listens to the signal.
   setMaxListeners(0, io.signal);
   try {
     return await runCommand(argv, io);

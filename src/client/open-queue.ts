@@ -22,7 +22,7 @@ import type { OnConnected } from "../redis/blocking-client.ts";
 import { isCluster } from "../redis/client.ts";
 import type { Work } from "../redis/troubles.ts";
 import { ServerClock } from "../time/server-clock.ts";
-import type { Membership } from "../partitions/parts/part.ts";
+import type { PartLink } from "../partitions/parts/part.ts";
 import type { OpenServer } from "./open-server.ts";
 
 /** Everything that a client has running for one group of a reliable queue. */
@@ -46,7 +46,7 @@ export class OpenQueue {
   readonly takes: Work;
   /** The server that it is on. On a Cluster, with a clock for this queue. */
   readonly server: OpenServer;
-  readonly #membership: Membership | undefined;
+  readonly #link: PartLink | undefined;
   readonly #groups = new Map<string, OpenGroup>();
   #transferTask: TransferTask | undefined;
   /** Only if the queue is reliable and this client moves its messages. */
@@ -55,17 +55,17 @@ export class OpenQueue {
   #isHeld = false;
 
   /** @throws {TypeError} if the name cannot name a queue. */
-  constructor(name: string, elements: Elements, server: OpenServer, membership?: Membership) {
+  constructor(name: string, elements: Elements, server: OpenServer, link?: PartLink) {
     // Each node of a Cluster has its own clock. A shared estimate would jump all the time.
     const isOnCluster = isCluster(server.connections.commands);
     const shared = isOnCluster ? { ...server, clock: new ServerClock() } : server;
     const layout = { elements, into: "list" } as const;
-    this.counters = membership?.counters ?? new Counters(name);
+    this.counters = link?.counters ?? new Counters(name);
     const counting = { ...shared, counters: this.counters };
-    this.queue = new Queue(name, queueKeys(name), layout, counting, membership?.learn);
+    this.queue = new Queue(name, queueKeys(name), layout, counting, link?.learn);
     this.numbers = new Numbers(this.queue, isOnCluster);
     this.places = new OnePlace(this.queue);
-    this.#membership = membership;
+    this.#link = link;
     this.pauses = new PauseWatch(this.queue, shared);
     this.quarantine = new Quarantine(this.queue);
     this.delayed = new DelayedMessages(this.queue, shared);
@@ -83,7 +83,7 @@ export class OpenQueue {
       pauses: this.pauses,
       onTransferred: (reply) => this.#onTransferred(reply),
       onRefused: (error) => newerFact(error) !== undefined,
-      knownFact: this.#membership?.knownFact,
+      knownFact: this.#link?.knownFact,
     });
     this.#transferTask.setDuty(this.#duty);
     this.#transferTask.setHeld(this.#isHeld);

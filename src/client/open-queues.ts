@@ -1,7 +1,7 @@
 import { ClosedError } from "../errors.ts";
 import type { QueueCounters } from "../observe/counters.ts";
 import type { QueueStats } from "../observe/queue-stats.ts";
-import type { Membership } from "../partitions/parts/part.ts";
+import type { PartLink } from "../partitions/parts/part.ts";
 import { arePartitions, type PartitionInfo } from "../partitions/partition-info.ts";
 import type { CloseOptions } from "../queue/consuming/consumer.ts";
 import { queueKeys } from "../queue/keys.ts";
@@ -87,9 +87,7 @@ export class OpenQueues {
   openBeside(open: OpenQueue | OpenPartitions, name: string, settings: OpenSettings): OpenQueue {
     if (open instanceof OpenPartitions) {
       const { queue } = open;
-      throw new TypeError(
-        `queue "${queue.name}" is partitioned: it cannot be polled with others`,
-      );
+      throw new TypeError(`queue "${queue.name}" is partitioned: it cannot be polled with others`);
     }
     const other = this.openOrdinary(name, settings);
     if (settings.transfer) other.startTransfer();
@@ -167,8 +165,8 @@ export class OpenQueues {
     for (const { connections } of servers) checkPrefix(connections);
     const host = {
       serverCount: servers.length,
-      open: (part: string, server: number, membership: Membership) =>
-        new OpenQueue(part, "addresses", servers[server] as OpenServer, membership),
+      open: (part: string, server: number, link: PartLink) =>
+        new OpenQueue(part, "addresses", servers[server] as OpenServer, link),
     };
     return new OpenPartitions(name, partitions, host, servers[0]);
   }

@@ -1,6 +1,6 @@
 import { offer } from "../lua/delayed/offer.ts";
 import { offerKeyed } from "../lua/delayed/offer-keyed.ts";
-import { pick } from "../lua/family.ts";
+import type { Family } from "../lua/family.ts";
 import type { Row, Script } from "../lua/script.ts";
 import type { QueueKeys } from "../queue/keys.ts";
 import { formatMessageId, packMember } from "../queue/message/message.ts";
@@ -50,9 +50,8 @@ export class OfferSender {
       member: packMember(ids[i] as Buffer, payload, "", headers && { headers }),
       ...columnsOf(due),
     }));
-    const script = pick(offer, this.#queue.layout);
     const sentAt = performance.now();
-    const reply = await this.#run(redis, script, offerings, rows);
+    const reply = await this.#run(redis, offer, offerings, rows);
     this.#clock.observe(reply.serverTime, sentAt);
     return reply.deadlines.map((deadline, i) => ({
       id: formatMessageId(deadline, ids[i] as Buffer),
@@ -75,9 +74,8 @@ export class OfferSender {
         maxWait,
       }),
     );
-    const script = pick(offerKeyed, this.#queue.layout);
     const sentAt = performance.now();
-    const reply = await this.#run(redis, script, offerings, rows);
+    const reply = await this.#run(redis, offerKeyed, offerings, rows);
     this.#clock.observe(reply.serverTime, sentAt);
     return reply.results.map(({ deadline, outcome, delayedId }, i) => ({
       id: formatMessageId(deadline, delayedId ?? (ids[i] as Buffer)),
@@ -88,13 +86,13 @@ export class OfferSender {
 
   #run<Reply, Column extends string>(
     redis: RedisClient,
-    script: Script<keyof QueueKeys, "channel", Reply, Column>,
+    scripts: Family<Script<keyof QueueKeys, "channel", Reply, Column>>,
     [first]: readonly Offering[],
     rows: readonly Row<Column>[],
   ): Promise<Reply> {
     const { channel } = this.#queue.keys;
     const knownFact = first?.knownFact;
-    return this.#queue.run(redis, script, { channel }, rows, knownFact, this.#onUnknown);
+    return this.#queue.run(redis, scripts, { channel }, rows, knownFact, this.#onUnknown);
   }
 }
 

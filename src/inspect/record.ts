@@ -67,7 +67,9 @@ export function recordOf(seen: Sighting): MessageRecord {
   const { state, id, key, headers, payload, trailer, deadline, attempts, group, reason, failures } =
     seen;
   if (isUnreadable(seen)) return listRecord("unreadable", payload);
-  const isExact = packTrailer({ key: key ?? "", headers: headers ?? {}, failures }).equals(trailer);
+  const isReproducible = packTrailer({ key: key ?? "", headers: headers ?? {}, failures }).equals(
+    trailer,
+  );
   return {
     state,
     id,
@@ -81,7 +83,7 @@ export function recordOf(seen: Sighting): MessageRecord {
     ...(reason !== undefined && { reason }),
     ...(failures.length > 0 && { failures }),
     payload: payload.toString("base64"),
-    ...(!isExact && { trailer: trailer.toString("base64") }),
+    ...(!isReproducible && { trailer: trailer.toString("base64") }),
   };
 }
 

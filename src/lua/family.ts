@@ -19,7 +19,8 @@ export interface Layout {
 export type ByElements<Item> = Readonly<Record<Elements, Item>>;
 
 /** A script, or its forms for different layouts; see {@link pick}. */
-export type Family<Item> = Item | ByElements<Item> | Readonly<Record<Into, ByElements<Item>>>;
+export type Family<Item> =
+  Item | ByElements<Item> | Readonly<Record<Into, Item>> | Readonly<Record<Into, ByElements<Item>>>;
 
 /** Makes an item for each kind of elements. */
 export function byElements<Item>(make: (elements: Elements) => Item): ByElements<Item> {
@@ -32,5 +33,6 @@ export function pick<Item extends { readonly reply: (raw: RawReply) => unknown }
   layout: Layout,
 ): Item {
   if ("reply" in family) return family;
-  return ("addresses" in family ? family : family[layout.into])[layout.elements];
+  if ("addresses" in family) return family[layout.elements];
+  return pick(family[layout.into], layout);
 }

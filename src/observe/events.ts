@@ -107,21 +107,21 @@ export const transfers = channel("delayline:transfer");
  * The event's `result` becomes what the operation returns. For results with payloads see {@link tracedQuietly}.
  */
 export function traced<Event extends Operation, Result>(
-  told: TracingChannel<unknown, Event>,
+  tracing: TracingChannel<unknown, Event>,
   event: Event,
   run: () => Promise<Result>,
 ): Promise<Result> {
-  return told.tracePromise(() => within(event, run), event);
+  return tracing.tracePromise(() => within(event, run), event);
 }
 
 /** As {@link traced}, but without the result in the event. */
 export async function tracedQuietly<Event extends Operation, Result>(
-  told: TracingChannel<unknown, Event>,
+  tracing: TracingChannel<unknown, Event>,
   event: Event,
   run: () => Promise<Result>,
 ): Promise<Result> {
   let result: Result | undefined;
-  await traced(told, event, async () => {
+  await traced(tracing, event, async () => {
     result = await run();
   });
   return result as Result;

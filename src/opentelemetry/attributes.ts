@@ -14,7 +14,7 @@ const OPERATION_TYPES = {
 /** The name of an operation. */
 export type OperationName = keyof typeof OPERATION_TYPES;
 
-/** The target of an operation. */
+/** The queue and the consumer group that an operation is about. */
 export interface Destination {
   readonly queue: string;
   /** The consumer group; undefined for a plain queue, and for an offer. */

@@ -1,16 +1,15 @@
 import { ClosedError, RedisError, type DelaylineError } from "../errors.ts";
 import { pick, type Family, type Into, type Layout } from "../lua/family.ts";
-import { tellTime } from "../lua/queue/tell-time.ts";
 import { Counters } from "../observe/counters.ts";
 import { setAside } from "../lua/ready/set-aside.ts";
 import { guarded, newerFact } from "../lua/guarded.ts";
 import { run, type Row, type Script, type ScriptArg } from "../lua/script.ts";
-import { isCluster, type RedisClient } from "../redis/client.ts";
+import type { RedisClient } from "../redis/client.ts";
 import type { Connections } from "../redis/connections.ts";
 import type { Expiries } from "../time/expiries.ts";
-import { ServerClock } from "../time/server-clock.ts";
 import type { QueueKeys } from "./keys.ts";
 import type { CallOptions } from "./options.ts";
+import { serverTime } from "./server-time.ts";
 
 /** Options of a call that is sent once. */
 interface OnceOptions<Reply> extends CallOptions {
@@ -132,8 +131,7 @@ export class Queue {
     args: Readonly<Record<Arg, ScriptArg>>,
     { rows, signal, knownFact }: RunOptions<Column, Reply> = {},
   ): Promise<Reply> {
-    const script = pick(scripts, this.layout);
-    return this.call(doing, (redis) => this.run(redis, script, args, rows, knownFact), signal);
+    return this.call(doing, (redis) => this.run(redis, scripts, args, rows, knownFact), signal);
   }
 
   /** Runs a script that must not be sent twice. Otherwise as {@link callOnce}. */
@@ -143,24 +141,25 @@ export class Queue {
     args: Readonly<Record<Arg, ScriptArg>>,
     { rows, knownFact, ...options }: RunOptions<Column, Reply> = {},
   ): Promise<Reply> {
-    const script = pick(scripts, this.layout);
-    return this.callOnce(doing, (redis) => this.run(redis, script, args, rows, knownFact), options);
+    const send = (redis: RedisClient) => this.run(redis, scripts, args, rows, knownFact);
+    return this.callOnce(doing, send, options);
   }
 
   /**
-   * Runs a script on the queue's keys through one of the client's connections. A `knownFact` selects the guarded form,
+   * Runs the form of a script for the queue's layout, through one of the client's connections. A `knownFact` selects the guarded form,
    * which checks it.
    *
    * Rejects with ioredis's errors.
    */
   run<Key extends keyof QueueKeys, Arg extends string, Reply, Column extends string = never>(
     redis: RedisClient,
-    script: Script<Key, Arg, Reply, Column>,
+    scripts: Family<Script<Key, Arg, Reply, Column>>,
     args: Readonly<Record<Arg, ScriptArg>>,
     rows?: readonly Row<Column>[],
     knownFact?: string,
     onUnknown?: () => void,
   ): Promise<Reply> {
+    const script = pick(scripts, this.layout);
     if (knownFact === undefined) return run(redis, script, this.keys, args, rows, onUnknown);
     const checked = { ...args, knownFact };
     const running = run(redis, guarded(script), this.keys, checked, rows, onUnknown);
@@ -177,8 +176,7 @@ export class Queue {
    * Rejects with ioredis's errors.
    */
   async time(redis: RedisClient): Promise<number> {
-    if (isCluster(redis)) return await run(redis, tellTime, this.keys, {});
-    return ServerClock.fromTime(await redis.time());
+    return await serverTime(redis, this.keys);
   }
 
   /**

@@ -3,8 +3,8 @@ import type { Counters } from "../observe/counters.ts";
 import { handlings, PLAIN_MESSAGE } from "../observe/events.ts";
 import {
   isCutShortBy,
-  tellFailure,
-  toldHandling,
+  reportFailure,
+  tracedHandling,
   type Handler,
   type HandlerContext,
   type OnHandlerError,
@@ -30,14 +30,14 @@ export async function handle<T>(
   const startedAt = performance.now();
   try {
     await (handlings.hasSubscribers
-      ? toldHandling(() => handler(payload, context), counters, TOLD)
+      ? tracedHandling(() => handler(payload, context), counters, DESCRIBED)
       : handler(payload, context));
     counters.handled(startedAt);
   } catch (error) {
     counters.handled(startedAt);
     if (!isCutShortBy(closing, error)) counters.failed++;
-    await tellFailure(error, payload, host);
+    await reportFailure(error, payload, host);
   }
 }
 
-const TOLD = { group: undefined, messages: [PLAIN_MESSAGE] } as const;
+const DESCRIBED = { group: undefined, messages: [PLAIN_MESSAGE] } as const;

@@ -1,13 +1,12 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { RedisError } from "../errors.ts";
 import { replyOf } from "../failure.ts";
 import { takeOver } from "../lua/reliable/take-over.ts";
-import { run } from "../lua/script.ts";
 import { createId } from "../queue/message/message.ts";
 import type { Queue } from "../queue/queue.ts";
 import { BlockingClient } from "../redis/blocking-client.ts";
 import type { Connections } from "../redis/connections.ts";
 import type { Troubles, Work } from "../redis/troubles.ts";
+import { Unblocking } from "../redis/unblocking.ts";
 import { Pause } from "../time/pause.ts";
 import type { ServerClock } from "../time/server-clock.ts";
 
@@ -29,6 +28,7 @@ export class ListWatch {
   readonly #connections: Connections;
   readonly #clock: ServerClock;
   readonly #work: Work;
+  readonly #unblocking: Unblocking;
   readonly #onPlain: () => void;
   readonly #pause = new Pause(100, 5000);
   #isOn = false;
@@ -37,7 +37,6 @@ export class ListWatch {
   #isBlocking = false;
   /** Resolves when the watch is off and nothing is under way. */
   #watching: Promise<void> | undefined;
-  #unblocking: Promise<void> | undefined;
   /** The single take-over that is under way while the watch is off. */
   #takingOver: Promise<void> | undefined;
 
@@ -55,6 +54,10 @@ export class ListWatch {
     this.#connections = shared.connections;
     this.#clock = shared.clock;
     this.#work = shared.troubles.work();
+    this.#unblocking = new Unblocking(
+      `the LIST watch of queue "${queue.name}"`,
+      shared.troubles.work(),
+    );
     this.#onPlain = shared.onPlain;
   }
 
@@ -90,7 +93,7 @@ export class ListWatch {
     this.#isOn = false;
     this.#stop();
     await Promise.all([this.#watching, this.#takingOver]);
-    await this.#unblocking;
+    await this.#unblocking.close();
   }
 
   #start(): void {
@@ -101,7 +104,10 @@ export class ListWatch {
   #stop(): void {
     this.#pause.end();
     this.#work.ended();
-    if (this.#isBlocking) this.#unblocking ??= this.#unblock();
+    this.#unblocking.start(
+      () => this.#client?.unblock(),
+      () => this.#isBlocking && !this.#isOn,
+    );
   }
 
   async #watch(): Promise<void> {
@@ -147,20 +153,6 @@ export class ListWatch {
     }
   }
 
-  async #unblock(): Promise<void> {
-    try {
-      while (this.#isBlocking && !this.#isOn) {
-        // Repeated, because Redis may not have received the block yet.
-        await this.#client?.unblock();
-        await sleep(UNBLOCK_PAUSE);
-      }
-    } catch {
-      // The block ends by itself within two seconds.
-    } finally {
-      this.#unblocking = undefined;
-    }
-  }
-
   async #takeOver(): Promise<void> {
     const { background } = this.#connections;
     await this.#clock.ready(() => this.#queue.time(background));
@@ -169,7 +161,7 @@ export class ListWatch {
     for (;;) {
       const rows = Array.from({ length: count }, () => ({ id: createId(this.#clock.nextStamp()) }));
       const args = { makes: this.#queue.makesStream ? 1 : 0 };
-      const { areMore, isPlain } = await run(background, takeOver, this.#queue.keys, args, rows);
+      const { areMore, isPlain } = await this.#queue.run(background, takeOver, args, rows);
       if (isPlain) return this.#onPlain();
       if (!areMore || this.#isClosed) return;
       count = BATCH;
@@ -190,6 +182,3 @@ const BLOCK = 2;
 
 /** Payloads per script. */
 const BATCH = 100;
-
-/** Milliseconds between two attempts to end a block. */
-const UNBLOCK_PAUSE = 5;

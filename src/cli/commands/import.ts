@@ -58,8 +58,8 @@ exported one.`,
         ? head.partitions
         : parseCount("--partitions", partitions, 0, MAX_PARTITIONS);
     const dryRun = values["dry-run"] === true;
-    const target = await findTarget(session, name, dryRun ? 0 : count);
-    const becomesReliable = target?.isPlain === true && head.kind === "reliable";
+    const destination = await findDestination(session, name, dryRun ? 0 : count);
+    const becomesReliable = destination?.isPlain === true && head.kind === "reliable";
     if (becomesReliable && values["make-reliable"] !== true) {
       throw new UsageError(
         `queue ${quoted(name)} is plain and the exported one is reliable: its present consumers would receive nothing more; give another --queue, or --make-reliable`,
@@ -67,7 +67,7 @@ exported one.`,
     }
     const change = `import queue ${quoted(head.queue)} into queue ${quoted(name)} of ${session.addresses.shown}`;
     if (!dryRun) await confirm(session, change, values);
-    const queue = target?.queue ?? (await makePartitions(session, name, count));
+    const queue = destination?.queue ?? (await makePartitions(session, name, count));
     let inserted = 0;
     const importing = importQueue(queue, head, iterator, {
       signal,
@@ -127,7 +127,7 @@ function parseHeadLine(line: string, isNew: boolean): ExportHead {
  * The queue to import into; undefined if it must first be created as a partitioned queue. A client that has a queue
  * open as an ordinary one cannot partition it.
  */
-async function findTarget(session: Session, name: string, partitions: number) {
+async function findDestination(session: Session, name: string, partitions: number) {
   const { signal } = session;
   const inspector = await session.inspector();
   const isKnown = (await inspector.names(signal)).includes(name);

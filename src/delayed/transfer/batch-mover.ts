@@ -1,6 +1,5 @@
 import { QuarantineError, type DelaylineError } from "../../errors.ts";
 import { sweep, transfer, type TransferReply } from "../../lua/delayed/transfer.ts";
-import { pick } from "../../lua/family.ts";
 import { transfers } from "../../observe/events.ts";
 import type { PauseWatch } from "../../queue/pause-watch.ts";
 import type { Queue } from "../../queue/queue.ts";
@@ -39,7 +38,7 @@ export class BatchMover {
    */
   async move(kind: "transfer" | "sweep", mustClaim: boolean): Promise<TransferReply> {
     const sentAt = performance.now();
-    const script = pick(kind === "sweep" ? sweep : transfer, this.#queue.layout);
+    const scripts = kind === "sweep" ? sweep : transfer;
     const isClaiming = mustClaim || this.#standBy.isClaimDue(sentAt);
     const args = {
       limit: BATCH,
@@ -49,7 +48,7 @@ export class BatchMover {
       makes: this.#queue.makesStream ? 1 : 0,
     };
     const { background } = this.#connections;
-    const reply = await this.#queue.run(background, script, args, [], this.#knownFact());
+    const reply = await this.#queue.run(background, scripts, args, [], this.#knownFact());
     const { moved, quarantined } = reply;
     if (isClaiming && moved > 0) this.#standBy.onClaimed(sentAt);
     this.#clock.observe(reply.serverTime, sentAt);

@@ -3,9 +3,7 @@ import { tidyAddresses, type TidyReply } from "../../lua/delayed/tidy-addresses.
 import { tidyMembers } from "../../lua/delayed/tidy-members.ts";
 import { tidyBusinessKeys } from "../../lua/delayed/tidy-business-keys.ts";
 import type { Untidy } from "../../lua/fragments/delayed/untidy.ts";
-import type { Elements, Layout } from "../../lua/family.ts";
-import { run } from "../../lua/script.ts";
-import type { QueueKeys } from "../../queue/keys.ts";
+import type { Queue } from "../../queue/queue.ts";
 import type { Connections } from "../../redis/connections.ts";
 import type { Troubles, Work } from "../../redis/troubles.ts";
 
@@ -18,9 +16,7 @@ import type { Troubles, Work } from "../../redis/troubles.ts";
  * nothing.
  */
 export class Tidier {
-  readonly #queue: string;
-  readonly #keys: QueueKeys;
-  readonly #elements: Elements;
+  readonly #queue: Queue;
   readonly #connections: Connections;
   readonly #onRefused: (error: unknown) => boolean;
   readonly #work: Work;
@@ -32,9 +28,7 @@ export class Tidier {
   #isClosed = false;
 
   constructor(
-    queue: string,
-    keys: QueueKeys,
-    { elements }: Layout,
+    queue: Queue,
     shared: {
       readonly connections: Connections;
       readonly troubles: Troubles;
@@ -43,8 +37,6 @@ export class Tidier {
     },
   ) {
     this.#queue = queue;
-    this.#keys = keys;
-    this.#elements = elements;
     this.#connections = shared.connections;
     this.#onRefused = shared.onRefused ?? (() => false);
     this.#work = shared.troubles.work();
@@ -70,7 +62,7 @@ export class Tidier {
   #tidyIfDue(): void {
     if (this.#tidying !== undefined || this.#isClosed) return;
     // With whole members as elements (interop "redisson"), a moved message leaves no element behind.
-    const isMany = this.#elements === "addresses" && this.#movedCount >= TIDY_AFTER;
+    const isMany = this.#queue.layout.elements === "addresses" && this.#movedCount >= TIDY_AFTER;
     const { order, businessKeys } = this.#found;
     if (!isMany && !order && !businessKeys) return;
     this.#movedCount = 0;
@@ -83,30 +75,32 @@ export class Tidier {
 
   async #tidy({ order, businessKeys }: Untidy): Promise<void> {
     try {
-      if (order) await (this.#elements === "members" ? this.#tidyMembers() : this.#tidyAddresses());
+      const { elements } = this.#queue.layout;
+      if (order) await (elements === "members" ? this.#tidyMembers() : this.#tidyAddresses());
       if (businessKeys) await this.#tidyBusinessKeys();
       this.#work.succeeded();
     } catch (error) {
       // No retry: the next sweep finds the same work again.
       if (this.#isClosed || this.#onRefused(error)) return;
-      this.#work.failed(new RedisError(`cannot tidy queue "${this.#queue}"`, error));
+      this.#work.failed(new RedisError(`cannot tidy queue "${this.#queue.name}"`, error));
       this.#work.stopped();
     }
   }
 
   async #tidyAddresses(): Promise<void> {
+    const { background } = this.#connections;
     let next: TidyReply = { hasMore: true, thorough: 0 };
     while (next.hasMore && !this.#isClosed) {
       const { thorough } = next;
       const step = thorough === 1 ? THOROUGH_STEP : STEP;
-      next = await run(this.#connections.background, tidyAddresses, this.#keys, { step, thorough });
+      next = await this.#queue.run(background, tidyAddresses, { step, thorough });
     }
   }
 
   async #tidyMembers(): Promise<void> {
     const args = { step: THOROUGH_STEP };
     while (!this.#isClosed) {
-      if (!(await run(this.#connections.background, tidyMembers, this.#keys, args))) return;
+      if (!(await this.#queue.run(this.#connections.background, tidyMembers, args))) return;
     }
   }
 
@@ -114,7 +108,7 @@ export class Tidier {
     let cursor = "0";
     do {
       const args = { cursor, step: STEP };
-      cursor = await run(this.#connections.background, tidyBusinessKeys, this.#keys, args);
+      cursor = await this.#queue.run(this.#connections.background, tidyBusinessKeys, args);
     } while (cursor !== "0" && !this.#isClosed);
   }
 }

@@ -91,7 +91,7 @@ export class TransferTask implements Listener {
     this.#work = shared.troubles.work();
     this.#mover = new BatchMover(queue, this.#standBy, shared);
     this.#stopListeningToClock = this.#clock.onStep(() => this.#onClockStep());
-    this.#tidier = new Tidier(queue.name, queue.keys, queue.layout, shared);
+    this.#tidier = new Tidier(queue, shared);
     this.#sweeps = new SweepRhythm(() => {
       this.#sweepDue = "interval";
       this.#look();

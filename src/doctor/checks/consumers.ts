@@ -88,7 +88,7 @@ function groupsOf({ parts }: QueueReport): Map<string, Found[]> {
  */
 function isIdle(found: readonly Found[]): boolean {
   const consumers = found.flatMap(({ group }) => group.consumers);
-  const isHeld = consumers.some((one) => one.pending > 0 && one.visibilityTimeout !== undefined);
+  const isHeld = consumers.some((one) => one.inFlight > 0 && one.visibilityTimeout !== undefined);
   return (isHeld || found.some(({ group }) => group.hasUnread)) && !consumers.some(isAlive);
 }
 
@@ -98,7 +98,7 @@ function withoutConsumer(
   found: readonly Found[],
 ): Finding {
   const consumers = found.flatMap((one) => one.group.consumers);
-  const pending = found.reduce((sum, one) => sum + one.group.pending, 0);
+  const inFlight = found.reduce((sum, one) => sum + one.group.inFlight, 0);
   const entries = found.reduce((sum, one) => sum + one.part.streamed, 0);
   const silence = Math.min(...consumers.map(({ idle }) => idle));
   const age = stats?.oldestReadyAge ?? 0;
@@ -109,7 +109,7 @@ function withoutConsumer(
     level: "error",
     check: "no-consumer",
     queue: name,
-    what: `the group ${group} has no live consumer${consumers.length === 0 ? "" : `, for ${inWords(silence)}`}; ${count(entries, "message")} ${agree(entries, "waits", "wait")}, ${pending} of them in flight${age > OLD ? `, the oldest ready for ${inWords(age)}` : ""}`,
+    what: `the group ${group} has no live consumer${consumers.length === 0 ? "" : `, for ${inWords(silence)}`}; ${count(entries, "message")} ${agree(entries, "waits", "wait")}, ${inFlight} of them in flight${age > OLD ? `, the oldest ready for ${inWords(age)}` : ""}`,
     why: "nobody takes its messages or reclaims those in flight; an abandoned group keeps every message in memory",
     repair: `start a consumer of the group; or, if nobody needs it any more: ${destroy[0]}${destroy.length === 1 ? "" : ", and the same for each partition"}`,
   };
@@ -126,8 +126,8 @@ function* checkOrphans(
 ): Generator<Finding> {
   for (const { part, group } of found) {
     for (const consumer of group.consumers) {
-      const { name, pending, idle, visibilityTimeout } = consumer;
-      if (pending === 0) continue;
+      const { name, inFlight, idle, visibilityTimeout } = consumer;
+      if (inFlight === 0) continue;
       const isForeign = visibilityTimeout === undefined;
       if (!isForeign && (isIdleGroup || idle <= FORGOTTEN * visibilityTimeout + GRACE)) continue;
       const { site, keys } = part;
@@ -141,7 +141,7 @@ function* checkOrphans(
         level: "warning",
         check: "orphan",
         queue,
-        what: `${count(pending, "message")} ${agree(pending, "is", "are")} in flight for ${name} (group ${group.name}), which was last seen ${inWords(idle)} ago`,
+        what: `${count(inFlight, "message")} ${agree(inFlight, "is", "are")} in flight for ${name} (group ${group.name}), which was last seen ${inWords(idle)} ago`,
         why: isForeign
           ? "it is not a consumer of this library, so nobody reclaims its messages"
           : `its visibility timeout of ${inWords(visibilityTimeout)} has passed twice, and nobody has reclaimed its messages`,

@@ -1,5 +1,5 @@
 import { unpackMember } from "../../queue/message/message.ts";
-import { ServerClock } from "../../time/server-clock.ts";
+import { serverTime } from "../../queue/server-time.ts";
 import type { PartReport } from "./part-report.ts";
 
 /** A message that was moved before it was due. */
@@ -87,13 +87,9 @@ async function readReady({ keys, site }: PartReport): Promise<Buffer[]> {
   return [...listed, ...streamed];
 }
 
-async function askTime({ keys, site }: PartReport): Promise<number> {
-  // The key routes the script to the node of a Cluster that holds the queue.
-  const reply = await site.ask((redis) => redis.eval(NOW, 1, keys.timeouts));
-  return ServerClock.fromTime(reply as [string, string]);
+function askTime({ keys, site }: PartReport): Promise<number> {
+  return site.ask((redis) => serverTime(redis, keys));
 }
-
-const NOW = `local timeouts = KEYS[1]\nreturn redis.call("TIME")`;
 
 /** Milliseconds; longer than the watch lasts. */
 const MARGIN = 3000;

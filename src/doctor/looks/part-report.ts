@@ -47,7 +47,7 @@ export interface WrongType {
 /** A consumer group. */
 export interface GroupReport {
   readonly name: string;
-  readonly pending: number;
+  readonly inFlight: number;
   /** Whether the stream has entries that were not delivered to the group. */
   readonly hasUnread: boolean;
   readonly consumers: readonly ConsumerReport[];
@@ -56,7 +56,7 @@ export interface GroupReport {
 /** A consumer of a group. */
 export interface ConsumerReport {
   readonly name: string;
-  readonly pending: number;
+  readonly inFlight: number;
   /** Milliseconds since Redis last heard from it. */
   readonly idle: number;
   /** Milliseconds of silence after which it is dead; undefined if it is not a consumer of this library. */
@@ -162,12 +162,12 @@ async function readGroups(site: Site, stream: string): Promise<GroupReport[]> {
       const consumers = await askInfo(site, "CONSUMERS", stream, name);
       return {
         name,
-        pending: Number(group.get("pending")),
+        inFlight: Number(group.get("pending")),
         hasUnread:
           newest !== undefined && isBehind(String(group.get("last-delivered-id")), newest[0]),
         consumers: consumers.map((consumer) => ({
           name: String(consumer.get("name")),
-          pending: Number(consumer.get("pending")),
+          inFlight: Number(consumer.get("pending")),
           idle: Number(consumer.get("idle")),
           visibilityTimeout: visibilityTimeoutOf(String(consumer.get("name"))),
         })),

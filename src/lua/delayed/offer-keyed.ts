@@ -4,6 +4,7 @@ import { asInstant, clock } from "../fragments/clock.ts";
 import { deadlineAfter } from "../fragments/deadline-after.ts";
 import { delayedWith } from "../fragments/delayed/delayed-with.ts";
 import { forget } from "../fragments/delayed/forget.ts";
+import { indexEntry } from "../fragments/message/index-entry.ts";
 import { packAddress } from "../fragments/message/pack-address.ts";
 import { asDeadline, replied } from "../fragments/message/replied.ts";
 import { asBuffer, asNumber, asRow, asRows, orNothing, type RawReply } from "../reply.ts";
@@ -29,9 +30,8 @@ export interface KeyedReply {
  * empty; otherwise a message is due at the latest that many milliseconds after the first offer since the key was last
  * free.
  *
- * An entry of the index is: address (24) | outcome (1, an index into OUTCOMES) | since (8, big-endian epoch ms: when
- * the key was first offered; present from the first replacement on). The address shows that a message is sent a second
- * time, and the outcome is then the result of its first copy.
+ * The address in the index shows that a message is sent a second time; the outcome there is then the result of its first
+ * copy. See the fragment `indexEntry`.
  *
  * Redis rolls nothing back. So every write that can be refused names its undo step, and replaced messages are removed
  * last.
@@ -48,6 +48,7 @@ export const offerKeyed = byElements((elements) =>
       packAddress,
       bytes,
       delayedWith,
+      indexEntry,
       replied,
       ...(elements === "members" ? [forget] : []),
     ],
@@ -70,7 +71,7 @@ end
 -- When the key was first offered (epoch ms). Before the first replacement, only the stamp of the id shows this, in
 -- microseconds. Foreign writers may have written anything into either.
 local function sinceOf(old, entry)
-  local since = #entry >= 33 and wholeAt(entry, 26) or wholeAt(old, 2) / 1000
+  local since = sinceIn(entry) or wholeAt(old, 2) / 1000
   return math.floor(math.min(since, now))
 end
 
@@ -78,7 +79,7 @@ local function put(member, delay, deadline, key, rule, maxWait)
   local old, oldDeadline, entry
   if key ~= "" then old, oldDeadline, entry = delayedWith(key) end
   if old and old:sub(2, 17) == member:sub(2, 17) then
-    return oldDeadline, entry:byte(25), false
+    return oldDeadline, outcomeIn(entry), false
   end
   if old and rule == "reject" then return oldDeadline, 1, old:sub(2, 17) end
 
@@ -104,8 +105,7 @@ local function put(member, delay, deadline, key, rule, maxWait)
   if isNew == 0 then return tonumber(redis.call("ZSCORE", timeouts, member)), outcome, false end
   local address = packAddress(deadline, member)
   if key ~= "" then
-    local value = address .. string.char(outcome)
-    if since then value = value .. struct.pack(">I4I4", math.floor(since / 4294967296), since % 4294967296) end
+    local value = address .. packOutcome(outcome, since)
     write(function()
       if entry then redis.call("HSET", businessKeys, key, entry) else redis.call("HDEL", businessKeys, key) end
     end, "HSET", businessKeys, key, value)

@@ -1,6 +1,6 @@
 import { findNext } from "../fragments/delayed/find-next.ts";
 import { replied } from "../fragments/message/replied.ts";
-import { view } from "../fragments/message/view.ts";
+import { view } from "../fragments/delayed/view.ts";
 import { defineScript } from "../script.ts";
 import { asMembers, type DelayedMember } from "./get.ts";
 import { asPage, eachElement, type Page } from "./page.ts";

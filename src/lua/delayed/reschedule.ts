@@ -3,6 +3,7 @@ import { packAddress } from "../fragments/message/pack-address.ts";
 import { clock } from "../fragments/clock.ts";
 import { deadlineAfter } from "../fragments/deadline-after.ts";
 import { delayedWith } from "../fragments/delayed/delayed-with.ts";
+import { indexEntry } from "../fragments/message/index-entry.ts";
 import { locate } from "../fragments/delayed/locate.ts";
 import { asDeadline, replied } from "../fragments/message/replied.ts";
 import { unpackMember } from "../fragments/message/unpack-member.ts";
@@ -37,6 +38,7 @@ const defineReschedule = (name: string, resolve: "locate" | "delayedWith", eleme
     needs: [
       clock,
       deadlineAfter,
+      indexEntry,
       packAddress,
       replied,
       unpackMember,
@@ -56,10 +58,10 @@ end
 -- The address stays the same, so there is nothing to do. A second element would list the message twice.
 if deadline == oldDeadline then return { replied(deadline), member } end
 local entry = key and redis.call("HGET", businessKeys, key)
-local isIndexed = entry and entry:sub(9, 24) == id
+local isIndexed = pointsTo(entry, id)
 -- Writes that may be refused come first: a probe of the ZSET, then the index and the insertion order.
 redis.call("ZADD", timeouts, "XX", deadline, "delayline: no such member")
-if isIndexed then redis.call("HSET", businessKeys, key, packAddress(deadline, member) .. entry:sub(25)) end
+if isIndexed then redis.call("HSET", businessKeys, key, packAddress(deadline, member) .. behindAddress(entry)) end
 local element = ${elements === "members" ? "member" : "#id == 16 and packAddress(deadline, member) or member"}
 local pushed = redis.pcall("RPUSH", order, element)
 if type(pushed) == "table" then

@@ -1,6 +1,6 @@
 import { findNext } from "../fragments/delayed/find-next.ts";
 import { unpackMember } from "../fragments/message/unpack-member.ts";
-import { view } from "../fragments/message/view.ts";
+import { view } from "../fragments/delayed/view.ts";
 import { asBuffer, asFlag, asRows } from "../reply.ts";
 import { defineScript } from "../script.ts";
 import { asPage, eachElement, type Page } from "./page.ts";

@@ -5,8 +5,8 @@ import { bringBack } from "../fragments/failed/bring-back.ts";
 import { asInstant, clock } from "../fragments/clock.ts";
 import { due } from "../fragments/delayed/due.ts";
 import { forget } from "../fragments/delayed/forget.ts";
-import { ownKeys } from "../fragments/message/own-keys.ts";
-import { pushReady } from "../fragments/delayed/push-ready.ts";
+import { ownKeys } from "../fragments/delayed/own-keys.ts";
+import { pushAll } from "../fragments/delayed/push-all.ts";
 import { asDeadline, LAST_DEADLINE, replied } from "../fragments/message/replied.ts";
 import { unpackMember } from "../fragments/message/unpack-member.ts";
 import { asFlag, asNumber, asRow, orNothing, type RawReply } from "../reply.ts";
@@ -88,7 +88,7 @@ const defineTransfer = (name: "transfer" | "sweep", into: Into, elements: Elemen
       unpackMember,
       addressOf,
       appendAll,
-      pushReady,
+      pushAll,
       ...(into === "stream" ? [bringBack] : []),
       ...(elements === "members" ? [forget] : []),
       ...(isSweep ? [untidy[elements]] : []),
@@ -162,7 +162,7 @@ if #poison > 0 then
 end
 local quarantined, moved, refusal = #poison, 0, nil
 if #messages > 0 then
-  if isStream then moved, refusal = appendAll(messages) else moved, refusal = pushReady(messages) end
+  if isStream then moved, refusal = appendAll(messages) else moved, refusal = pushAll(messages) end
   if moved > 0 then redis.call("ZREMRANGEBYRANK", timeouts, 0, moved - 1) end
 end
 local gone = due

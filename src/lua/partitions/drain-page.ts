@@ -3,7 +3,8 @@ import { destination } from "../fragments/partitions/destination.ts";
 import { entry } from "../fragments/stream/entry.ts";
 import { finish } from "../fragments/stream/finish.ts";
 import { inFlight } from "../fragments/stream/in-flight.ts";
-import { info } from "../fragments/stream/info.ts";
+import { groupsOf } from "../fragments/stream/groups-of.ts";
+import { idOf } from "../fragments/message/id-of.ts";
 import { BATCH, journal, type Batch } from "../fragments/partitions/journal.ts";
 import { letter } from "../fragments/failed/letter.ts";
 import { retry } from "../fragments/failed/retry.ts";
@@ -52,19 +53,24 @@ export const drainPage = defineScript({
   name: "drain-page",
   keys: ["timeouts", "ready", "quarantine", "unreadable", "stream", "retries", "dead", "journal"],
   args: ["limit", "maxBytes", "into", "buckets", "timeout"],
-  needs: [consumersOf, destination, entry, finish, inFlight, info, journal, letter, retry],
+  needs: [
+    consumersOf,
+    destination,
+    entry,
+    finish,
+    groupsOf,
+    idOf,
+    inFlight,
+    journal,
+    letter,
+    retry,
+  ],
   lua: /* lua */ `
 -- The greatest id of all. No entry can follow it, and Redis refuses a range that begins after it.
 local greatest = "18446744073709551615-18446744073709551615"
 local function entriesBehind(key, id, count)
   if id == greatest then return {} end
   return redis.call("XRANGE", key, id == "" and "-" or "(" .. id, "+", "COUNT", count)
-end
-local function groupsOf()
-  local groups = {}
-  if redis.call("EXISTS", stream) == 0 then return groups end
-  for i, fields in ipairs(redis.call("XINFO", "GROUPS", stream)) do groups[i] = infoOf(fields) end
-  return groups
 end
 local function countLeft()
   local groups, held = groupsOf(), 0
@@ -121,7 +127,7 @@ local function takeDead()
   takeEach(function(count) return entriesBehind(dead, last, count) end, function(found)
     last = found[1]
     ids[#ids + 1] = last
-    add(destinationOf(letterOf(last, found[2]).a:sub(9)), "dead", "", "", cmsgpack.pack(found[2]))
+    add(destinationOf(idOf(letterOf(last, found[2]).a)), "dead", "", "", cmsgpack.pack(found[2]))
   end)
   if #ids == 0 then return end
   tries[#tries + 1] = function() redis.call("XDEL", dead, "0-0") end
@@ -140,7 +146,7 @@ local function takeEntry(id, fields, group, hasDied)
   if entry.g and group and entry.g ~= group then return false end
   if hasDied then entry.n, entry.d = entry.n + 1, "1" end
   local name = retryName(entry.a, group or entry.g or "")
-  add(destinationOf(entry.a:sub(9)), "entry", entry.d and "1" or "", name, packRetry(entry))
+  add(destinationOf(idOf(entry.a)), "entry", entry.d and "1" or "", name, packRetry(entry))
   return entry.g ~= nil
 end
 
@@ -193,8 +199,7 @@ if #groups == 0 then takeUnread(nil, "") end
 for _, group in ipairs(groups) do
   takeUnread(group.name, group["last-delivered-id"])
   for _, consumer in ipairs(group.pending > 0 and consumersOf(group.name) or {}) do
-    local own = tonumber(consumer.name:match("^delayline:(%d+):")) or tonumber(timeout)
-    if consumer.pending > 0 and consumer.idle >= own then takeInFlight(group.name, consumer.name) end
+    if consumer.pending > 0 and not isAlive(consumer, timeout) then takeInFlight(group.name, consumer.name) end
   end
 end
 if #removals > 0 then

@@ -47,16 +47,16 @@ export const hold = defineScript({
   needs: [clock],
   lua: /* lua */ `
 local now = math.floor(clock() / 1000)
-local found =
-  redis.call("HMGET", holder, "holder", "fence", "until", "connection", "stale", "consumer", "orphans", "group")
-local owner, fence, left = found[1], tonumber(found[2]) or 0, (tonumber(found[3]) or 0) - now
-local stale, orphans = found[5] or "", found[7] or ""
+local owner, fence, endsAt, connection, stale, consumer, orphans, heldFor = unpack(redis.call("HMGET", holder,
+  "holder", "fence", "until", "connection", "stale", "consumer", "orphans", "group"))
+local left = (tonumber(endsAt) or 0) - now
+fence, stale, orphans = tonumber(fence) or 0, stale or "", orphans or ""
 local isFree = not owner or left <= 0 or left > 2 * duration
-if owner ~= process and not isFree then return { 0, fence, left, "", "", found[8] or "" } end
+if owner ~= process and not isFree then return { 0, fence, left, "", "", heldFor or "" } end
 local function push(line, lines) return lines == "" and line or line .. "\\n" .. lines end
 if owner ~= process then fence = fence + 1 end
-if found[4] then stale = push(found[4], stale) end
-if found[6] then orphans = push(found[6], orphans) end
+if connection then stale = push(connection, stale) end
+if consumer then orphans = push(consumer, orphans) end
 -- One command, so that nothing has changed if memory is full.
 redis.call("HSET", holder, "holder", process, "fence", string.format("%.0f", fence), "group", group,
   "until", string.format("%.0f", now + duration), "stale", stale, "orphans", orphans)
@@ -123,9 +123,9 @@ export const releaseHold = defineScript({
   needs: [holds, inFlight],
   lua: /* lua */ `
 if not holds(process, fence) then return 0 end
-local found = redis.call("HMGET", holder, "consumer", "group", "orphans")
-if found[1] and #inFlight(found[2] or "", "-", "+", 1, found[1]) > 0 then
-  redis.call("HSET", holder, "orphans", "=" .. found[1] .. "\\n" .. (found[3] or ""))
+local consumer, group, orphans = unpack(redis.call("HMGET", holder, "consumer", "group", "orphans"))
+if consumer and #inFlight(group or "", "-", "+", 1, consumer) > 0 then
+  redis.call("HSET", holder, "orphans", "=" .. consumer .. "\\n" .. (orphans or ""))
 end
 redis.call("HDEL", holder, "holder", "until", "connection", "consumer", "idle")
 return 1

@@ -1,5 +1,5 @@
 import { clock } from "../fragments/clock.ts";
-import { info } from "../fragments/stream/info.ts";
+import { groupsOf } from "../fragments/stream/groups-of.ts";
 import { asNumber } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
@@ -15,15 +15,14 @@ export const isHandled = defineScript({
   name: "is-handled",
   keys: ["ready", "stream", "holder"],
   args: ["epoch"],
-  needs: [clock, info],
+  needs: [clock, groupsOf],
   lua: /* lua */ `
 if redis.call("LLEN", ready) > 0 then return 0 end
-local found = redis.call("HMGET", holder, "holder", "until", "idle", "group")
+local owner, endsAt, idle, heldFor = unpack(redis.call("HMGET", holder, "holder", "until", "idle", "group"))
 if redis.call("XLEN", stream) > 0 then
-  local only = found[4] or ""
+  local only = heldFor or ""
   local isKnown = false
-  for _, fields in ipairs(redis.call("XINFO", "GROUPS", stream)) do
-    local group = infoOf(fields)
+  for _, group in ipairs(groupsOf()) do
     if only == "" or group.name == only then
       isKnown = true
       if group.pending > 0 then return 0 end
@@ -35,9 +34,9 @@ if redis.call("XLEN", stream) > 0 then
   if not isKnown then return 0 end
 end
 -- In a reliable queue, every message that a handler holds is in flight.
-if (found[4] or "") ~= "" then return 1 end
-local isOver = (tonumber(found[2]) or 0) <= math.floor(clock() / 1000)
-return (not found[1] or isOver or found[3] == epoch) and 1 or 0
+if (heldFor or "") ~= "" then return 1 end
+local isOver = (tonumber(endsAt) or 0) <= math.floor(clock() / 1000)
+return (not owner or isOver or idle == epoch) and 1 or 0
 `,
   reply: (raw) => asNumber(raw) === 1,
 });

@@ -1,4 +1,4 @@
-import { info } from "../fragments/stream/info.ts";
+import { groupsOf } from "../fragments/stream/groups-of.ts";
 import { asNumber } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
@@ -27,14 +27,12 @@ export const removeRemains = defineScript({
     "journal",
   ],
   args: [],
-  needs: [info],
+  needs: [groupsOf],
   lua: /* lua */ `
 if redis.call("EXISTS", timeouts, ready, quarantine, unreadable, retries) > 0 then return 0 end
 if redis.call("XLEN", stream) + redis.call("XLEN", dead) + redis.call("HEXISTS", journal, "rows") > 0 then return 0 end
-if redis.call("EXISTS", stream) == 1 then
-  for _, fields in ipairs(redis.call("XINFO", "GROUPS", stream)) do
-    if infoOf(fields).pending > 0 then return 0 end
-  end
+for _, group in ipairs(groupsOf()) do
+  if group.pending > 0 then return 0 end
 end
 redis.call("DEL", order, compacted, businessKeys, paused, stream, retrying, dead)
 return 1

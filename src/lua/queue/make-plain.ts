@@ -4,6 +4,8 @@ import { bringBack } from "../fragments/failed/bring-back.ts";
 import { consumersOf } from "../fragments/stream/consumers-of.ts";
 import { finish } from "../fragments/stream/finish.ts";
 import { groupNames } from "../fragments/stream/group-names.ts";
+import { idOf } from "../fragments/message/id-of.ts";
+import { packMember } from "../fragments/message/pack-member.ts";
 import { withoutFailures } from "../fragments/failed/without-failures.ts";
 import { asFlag, asNumber, asRow } from "../reply.ts";
 import { defineScript } from "../script.ts";
@@ -41,13 +43,21 @@ const define = (elements: Elements) =>
     name: `make-plain-${elements}`,
     keys: ["timeouts", "order", "ready", "stream", "retries", "retrying", "unreadable"],
     args: ["channel", "limit", "timeout"],
-    needs: [addressOf, bringBack, consumersOf, finish, groupNames, withoutFailures],
+    needs: [
+      addressOf,
+      bringBack,
+      consumersOf,
+      finish,
+      groupNames,
+      idOf,
+      packMember,
+      withoutFailures,
+    ],
     lua: /* lua */ `
 local alive = 0
 for _, group in ipairs(groupNames()) do
   for _, consumer in ipairs(consumersOf(group)) do
-    local own = tonumber(consumer.name:match("^delayline:(%d+):")) or tonumber(timeout)
-    if consumer.idle < own then alive = alive + 1 end
+    if isAlive(consumer, timeout) then alive = alive + 1 end
   end
 end
 local count, waiting = redis.call("XLEN", stream), redis.call("ZCARD", retries)
@@ -60,17 +70,16 @@ if waiting > 0 then
   mayDropRetries()
   for i, entry in ipairs(found.entries) do
     local due = redis.call("ZSCORE", retries, found.names[i])
-    local id = entry.a:sub(9)
+    local id = idOf(entry.a)
     -- A message that waits for a retry in two groups becomes one message, due with the first. Failures are per group.
     local trailer = withoutFailures(entry.t)
-    local member = string.char(#id) .. id .. struct.pack("<I8", #entry.p) .. entry.p .. trailer
+    local member = packMember(id, entry.p, trailer)
     if redis.call("ZADD", timeouts, "NX", due, member) == 1 then
       redis.call("RPUSH", order, ${elements === "members" ? "member" : "#id == 16 and addressOf(tonumber(due), id) or member"})
     end
   end
   if #found.unreadable > 0 then redis.call("RPUSH", unreadable, unpack(found.unreadable)) end
-  redis.call("ZREM", retries, unpack(names))
-  redis.call("HDEL", retrying, unpack(names))
+  dropRetries(names, #names)
   return { 0, 0, count, waiting - #names, #found.entries }
 end
 if count > tonumber(limit) then return { 0, 0, count, 0, 0 } end

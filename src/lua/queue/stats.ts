@@ -1,5 +1,5 @@
 import { asInstant, clock } from "../fragments/clock.ts";
-import { info } from "../fragments/stream/info.ts";
+import { fieldsOf } from "../fragments/stream/fields-of.ts";
 import { asDeadline, replied } from "../fragments/message/replied.ts";
 import { asFlag, asNumber, asRow, orNothing } from "../reply.ts";
 import { defineScript } from "../script.ts";
@@ -78,7 +78,7 @@ export const stats = defineScript({
   name: "stats",
   keys: ["timeouts", "ready", "paused", "quarantine", "unreadable", "stream", "retries", "dead"],
   args: ["channel"],
-  needs: [clock, info, replied],
+  needs: [clock, fieldsOf, replied],
   lua: /* lua */ `
 local now = clock()
 local latest = math.floor(now / 1000)
@@ -108,14 +108,14 @@ if isReliable == 1 then
     if #page == 100 then return nil end
     local count = 0
     for _, found in ipairs(page) do
-      local owner = infoOf(found[2]).g
+      local owner = fieldsOf(found[2]).g
       if not owner or owner == group.name then count = count + 1 end
     end
     return count
   end
   if #groups == 0 then look("-") end
   for _, fields in ipairs(groups) do
-    local group = infoOf(fields)
+    local group = fieldsOf(fields)
     inFlight = inFlight + group.pending
     consumers = consumers + group.consumers
     local rest = math.max(0, length - group.pending)
@@ -127,7 +127,7 @@ if isReliable == 1 then
     end
     if rest > 0 then look("(" .. group["last-delivered-id"]) end
   end
-  if not added and length == 0 then added = infoOf(redis.call("XINFO", "STREAM", stream))["entries-added"] end
+  if not added and length == 0 then added = fieldsOf(redis.call("XINFO", "STREAM", stream))["entries-added"] end
 end
 local age = oldest and math.max(0, math.floor(now / 1000 - oldest))
 local subscribed = redis.pcall("PUBSUB", "NUMSUB", channel)

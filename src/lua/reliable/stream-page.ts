@@ -1,13 +1,13 @@
 import { entry, unpackEntry, type Entry } from "../fragments/stream/entry.ts";
 import { inFlight } from "../fragments/stream/in-flight.ts";
-import { info } from "../fragments/stream/info.ts";
+import { fieldsOf } from "../fragments/stream/fields-of.ts";
 import { keyOf } from "../fragments/message/key-of.ts";
 import { streamId } from "../fragments/stream/stream-id.ts";
 import { asArray, asBuffers, asNumber, asRow, asText, orNothing, type RawReply } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
 /** A group that has not finished an entry. */
-export interface Claim {
+export interface GroupClaim {
   /** The group's name; undefined if the stream has no groups yet. */
   readonly group: string | undefined;
   /** The consumer that it is in flight for; undefined if it is ready. */
@@ -22,7 +22,7 @@ export interface Claim {
 export interface ClaimedEntry {
   readonly entry: Entry;
   /** Empty if every group has finished the entry. */
-  readonly claims: readonly Claim[];
+  readonly claims: readonly GroupClaim[];
 }
 
 /** Some entries of the stream. */
@@ -43,7 +43,7 @@ export const streamPage = defineScript({
   name: "stream-page",
   keys: ["stream"],
   args: ["wanted", "key", "after", "limit", "maxBytes"],
-  needs: [entry, inFlight, info, keyOf, streamId],
+  needs: [entry, inFlight, fieldsOf, keyOf, streamId],
   lua: /* lua */ `
 limit, maxBytes = tonumber(limit), tonumber(maxBytes)
 -- Redis refuses a range behind the greatest of all ids.
@@ -70,7 +70,7 @@ while isMore and seen < limit and size < maxBytes do
   isMore = #some == count
 end
 for _, fields in ipairs(#ids > 0 and groups or {}) do
-  local group, rowOf = infoOf(fields), {}
+  local group, rowOf = fieldsOf(fields), {}
   if group.pending > 0 then
     local all = 2 * #ids + 16
     local rows = inFlight(group.name, ids[1], ids[#ids], all)
@@ -112,7 +112,7 @@ return { isMore and after, found, #groups }
   },
 });
 
-function asClaim(raw: RawReply): Claim {
+function asClaim(raw: RawReply): GroupClaim {
   return asRow(raw, {
     group: orNothing(asText),
     consumer: orNothing(asText),

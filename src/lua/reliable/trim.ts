@@ -1,5 +1,5 @@
 import { inFlight } from "../fragments/stream/in-flight.ts";
-import { info } from "../fragments/stream/info.ts";
+import { groupsOf } from "../fragments/stream/groups-of.ts";
 import { streamId } from "../fragments/stream/stream-id.ts";
 import { asNumber } from "../reply.ts";
 import { defineScript } from "../script.ts";
@@ -14,14 +14,12 @@ export const trim = defineScript({
   name: "trim",
   keys: ["stream"],
   args: ["limit"],
-  needs: [inFlight, info, streamId],
+  needs: [groupsOf, inFlight, streamId],
   lua: /* lua */ `
-if redis.call("EXISTS", stream) == 0 then return 0 end
-local groups = redis.call("XINFO", "GROUPS", stream)
+local groups = groupsOf()
 if #groups == 0 then return 0 end
 local firsts, lasts = {}, {}
-for i, fields in ipairs(groups) do
-  local group = infoOf(fields)
+for i, group in ipairs(groups) do
   lasts[i] = group["last-delivered-id"]
   local first = inFlight(group.name, "-", "+", 1)[1]
   firsts[i] = first and first[1] or false

@@ -55,7 +55,7 @@ export interface Part {
 }
 
 /** The state that a partition shares with the rest of its queue. */
-export interface Membership {
+export interface PartLink {
   /** The counters of the whole queue. */
   readonly counters: Counters;
   /** The latest fact that this client knows. */
@@ -69,5 +69,5 @@ export interface PartsHost {
   /** How many servers there are: partition p is on server p mod n. */
   readonly serverCount: number;
   /** Opens a queue as a partition, on the server with this index. */
-  open(name: string, server: number, membership: Membership): Part;
+  open(name: string, server: number, link: PartLink): Part;
 }

@@ -1,5 +1,6 @@
 import { replyOf } from "../../failure.ts";
 import { setPaused } from "../../lua/queue/set-paused.ts";
+import { groups } from "../../lua/reliable/groups.ts";
 import { openGroup } from "../../lua/reliable/open-group.ts";
 import { asNumber } from "../../lua/reply.ts";
 import { FROM_ORDINARY, ORDINARY, type Fact } from "../ring/fact.ts";
@@ -27,10 +28,10 @@ export async function prepare(
     for (const part of isLate ? [model] : fresh) await setPausedOf(part, isPaused, signal);
     // Another process may have paused or resumed the queue meanwhile.
   } while (isPaused !== (await pausedAs.pauses.ask(signal)));
-  const groups = await groupsOf(model, signal);
+  const names = await model.queue.read("ask for the groups of", groups, {}, { signal });
   for (const { queue } of fresh) {
     const { channel } = queue.keys;
-    for (const group of groups) {
+    for (const group of names) {
       await queue.read("open", openGroup, { channel, group, start: "0" }, { signal });
     }
   }
@@ -74,17 +75,4 @@ async function setPausedOf({ queue, pauses }: Part, isPaused: boolean, signal?: 
   if ((await pauses.ask(signal)) === isPaused) return;
   const args = { channel: queue.keys.channel, isPaused: isPaused ? 1 : 0 };
   await queue.read("pause", setPaused, args, { signal });
-}
-
-/** The consumer groups of a partition's stream; none if it is plain. */
-async function groupsOf({ queue }: Part, signal?: AbortSignal): Promise<string[]> {
-  const groups = await queue.call(
-    "ask for the groups of",
-    async (redis, { stream }) => {
-      if ((await redis.exists(stream)) === 0) return [];
-      return (await redis.xinfo("GROUPS", stream)) as (string | number)[][];
-    },
-    signal,
-  );
-  return groups.map((group) => String(group[group.indexOf("name") + 1]));
 }

@@ -105,7 +105,7 @@ export class Migration {
     );
     const keys = wanted.map(({ idOrKey }) => ({ wanted: idOrKey }));
     const rows = ids.length > 0 ? ids.map((id) => ({ wanted: id })) : keys;
-    const script = ids.length > 0 ? pullOutIds[queue.layout.into] : pullOutKeys;
+    const script = ids.length > 0 ? pullOutIds : pullOutKeys;
     for (;;) {
       const batch = await queue.read("migrate messages from", script, args, { ...options, rows });
       await this.deliver(fact, source, batch);

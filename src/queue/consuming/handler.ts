@@ -29,12 +29,12 @@ export type OnHandlerError<T> = (error: unknown, payload: T) => unknown;
  * Runs a handler (`work`) and publishes its start and end; resolves or rejects as it does. Callers check
  * `handlings.hasSubscribers` first: without subscribers, even one more closure and promise would be noticeable.
  */
-export function toldHandling(
+export function tracedHandling(
   work: () => unknown,
   { queue }: Counters,
-  told: Pick<HandleEvent, "group" | "messages">,
+  described: Pick<HandleEvent, "group" | "messages">,
 ): Promise<unknown> {
-  return tracedQuietly(handlings, { queue, ...told }, async () => await work());
+  return tracedQuietly(handlings, { queue, ...described }, async () => await work());
 }
 
 /**
@@ -46,7 +46,7 @@ export function isCutShortBy({ aborted, reason }: AbortSignal, error: unknown): 
 }
 
 /** Passes a handler's failure to `onError`, or else to an `error` event. Never rejects. */
-export async function tellFailure<T>(
+export async function reportFailure<T>(
   error: unknown,
   payload: T,
   host: {

@@ -10,7 +10,7 @@ import type { GroupFace } from "../group/group.ts";
 import { handle, type BatchHandler, type ReliableHandler } from "./handling.ts";
 import { laneOf, Lanes } from "./lanes.ts";
 import { RoutedSubscription } from "./routed-subscription.ts";
-import { Routing } from "./routing.ts";
+import { RouteHandling } from "./route-handling.ts";
 import { Running } from "./running.ts";
 import {
   checkBatchSubscribe,
@@ -79,7 +79,7 @@ export class Consuming<T> {
     options: RouteOptions<T>,
   ): RoutedSubscription {
     const { unknown, concurrency, ...rest } = checkRoute(options);
-    const routing = new Routing(routes, unknown, this.#deliverer.settler);
+    const routing = new RouteHandling(routes, unknown, this.#deliverer.settler);
     const handling = routing.around(this.#single(routing.handler, concurrency, rest));
     return this.#attend(new RoutedSubscription(handling, routing.unknown));
   }

@@ -7,7 +7,7 @@ import { unpackTrailer, type Trailer } from "../../queue/message/trailer.ts";
 import type { WaitOptions } from "../../queue/consuming/waiters.ts";
 import type { GroupFace } from "../group/group.ts";
 import type { Held } from "../group/held.ts";
-import { Delivery, messageOf, type Content, type Delivered } from "./delivery.ts";
+import { Delivery, deliveredMessageOf, type Content, type Delivered } from "./delivery.ts";
 import type { RetryLadder } from "./retry-ladder.ts";
 import { Settler } from "./settler.ts";
 
@@ -59,7 +59,7 @@ export class Deliverer<T> {
     const event: TakeEvent = { queue: this.settler.queue, group: this.settler.group };
     return await tracedQuietly(takes, event, async () => {
       const taken = await this.take(max, wait);
-      event.messages = taken.map(messageOf);
+      event.messages = taken.map(deliveredMessageOf);
       return taken;
     });
   }

@@ -182,7 +182,7 @@ export class Delivery<T = unknown> implements Content<T> {
   #traced(operation: SettleEvent["operation"], run: () => Promise<boolean>): Promise<boolean> {
     if (!settlements.hasSubscribers) return run();
     const { queue, group } = this.#host;
-    const message = messageOf({ delivery: this, held: this.#held });
+    const message = deliveredMessageOf({ delivery: this, held: this.#held });
     return traced(settlements, { queue, group, operation, message }, run);
   }
 }
@@ -194,7 +194,7 @@ export interface Delivered<T> {
 }
 
 /** A delivery as events describe it, without the payload. */
-export function messageOf({ delivery, held }: Delivered<unknown>): DeliveredMessage {
+export function deliveredMessageOf({ delivery, held }: Delivered<unknown>): DeliveredMessage {
   const { id, key, headers, attempt } = delivery;
   const { readyAt, takenAt } = held;
   return { id, key, headers, attempt, readyAt, takenAt };

@@ -2,11 +2,11 @@ import type { DelaylineError } from "../../errors.ts";
 import { handlings } from "../../observe/events.ts";
 import {
   isCutShortBy,
-  tellFailure,
-  toldHandling,
+  reportFailure,
+  tracedHandling,
   type OnHandlerError,
 } from "../../queue/consuming/handler.ts";
-import { messageOf, type Delivered, type Delivery } from "./delivery.ts";
+import { deliveredMessageOf, type Delivered, type Delivery } from "./delivery.ts";
 import type { Held } from "../group/held.ts";
 import { RejectError } from "./reject-error.ts";
 import type { Settler } from "./settler.ts";
@@ -68,7 +68,7 @@ function traced(
   { counters, group }: Settler,
   delivered: readonly Delivered<unknown>[],
 ): Promise<unknown> {
-  return toldHandling(work, counters, { group, messages: delivered.map(messageOf) });
+  return tracedHandling(work, counters, { group, messages: delivered.map(deliveredMessageOf) });
 }
 
 /** Settles deliveries whose handler threw, and reports the error. */
@@ -90,7 +90,7 @@ async function settleFailed<T, Input>(
   } else {
     const failure = { error, reason: textOf(error) };
     await each(delivered, (held) => settler.fail(held, failure));
-    await tellFailure(error, input, host);
+    await reportFailure(error, input, host);
   }
 }
 

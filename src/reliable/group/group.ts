@@ -1,7 +1,6 @@
 import type { Entry } from "../../lua/fragments/stream/entry.ts";
 import { openGroup } from "../../lua/reliable/open-group.ts";
 import { leave } from "../../lua/reliable/leave.ts";
-import { run } from "../../lua/script.ts";
 import type { Pauses } from "../../queue/pause-watch.ts";
 import type { Queue } from "../../queue/queue.ts";
 import type { WaitOptions } from "../../queue/consuming/waiters.ts";
@@ -238,9 +237,7 @@ export class Group {
     await this.#keeper.close();
     if (this.#isReading && this.#connections.background.status === "ready") {
       // If this fails, another process removes the consumer after a long silence; see `ReclaimTask`.
-      await run(this.#connections.background, leave, this.#queue.keys, this.#member).catch(
-        () => {},
-      );
+      await this.#queue.run(this.#connections.background, leave, this.#member).catch(() => {});
     }
   }
 
@@ -248,7 +245,7 @@ export class Group {
     const { channel } = this.#queue.keys;
     const args = { channel, group: this.settings.group, start };
     // Safe to send twice, like the offer that waits for it: a second run changes nothing.
-    await this.#queue.call("open", (redis, keys) => run(redis, openGroup, keys, args), signal);
+    await this.#queue.read("open", openGroup, args, { signal });
     this.#isMade = true;
   }
 }

@@ -1,6 +1,5 @@
 import { RedisError } from "../../errors.ts";
 import { beat } from "../../lua/reliable/beat.ts";
-import { run } from "../../lua/script.ts";
 import type { Queue } from "../../queue/queue.ts";
 import type { Connections } from "../../redis/connections.ts";
 import type { Troubles, Work } from "../../redis/troubles.ts";
@@ -170,7 +169,7 @@ export class LeaseKeeper {
     let after = "";
     for (;;) {
       const args = { ...this.#member, after, limit: PAGE };
-      const ids = await run(background, beat, this.#queue.keys, args);
+      const ids = await this.#queue.run(background, beat, args);
       for (const id of ids) ours.add(id);
       if (ids.length < PAGE) return ours;
       after = ids.at(-1) as string;

@@ -3,7 +3,6 @@ import { consumers } from "../../lua/reliable/consumers.ts";
 import { leave } from "../../lua/reliable/leave.ts";
 import { reclaim } from "../../lua/reliable/reclaim.ts";
 import { trim } from "../../lua/reliable/trim.ts";
-import { run } from "../../lua/script.ts";
 import type { Queue } from "../../queue/queue.ts";
 import type { Connections } from "../../redis/connections.ts";
 import type { Troubles, Work } from "../../redis/troubles.ts";
@@ -97,15 +96,16 @@ export class ReclaimTask {
   /** Returns the milliseconds until the next look. */
   async #reclaimDead(): Promise<number> {
     const { background } = this.#connections;
-    const { keys, counters } = this.#queue;
+    const queue = this.#queue;
+    const { counters } = queue;
     const { group } = this.#member;
-    const found = await run(background, consumers, keys, { group });
+    const found = await queue.run(background, consumers, { group });
     const { dead, lookIn } = this.#watch.look(found, performance.now());
     for (const { name: consumer, idle } of dead) {
       const args = { group, consumer, idle, maxDeliveries: this.#maxDeliveries, limit: RECLAIMED };
       let isLeft = true;
       while (isLeft && !this.#isClosed) {
-        const reply = await run(background, reclaim, keys, args);
+        const reply = await queue.run(background, reclaim, args);
         counters.reclaimed += reply.reclaimed;
         counters.dead += reply.buried;
         ({ isLeft } = reply);
@@ -115,7 +115,7 @@ export class ReclaimTask {
       inFlight === 0 && idle > Math.max(GONE * this.#visibilityTimeout, MINUTE);
     for (const { name: consumer } of found.filter(isLongGone)) {
       if (consumer === this.#member.consumer) continue;
-      await run(background, leave, keys, { group, consumer });
+      await queue.run(background, leave, { group, consumer });
     }
     await this.#trim();
     // Consumers with shorter timeouts than ours may join meanwhile.
@@ -126,7 +126,7 @@ export class ReclaimTask {
   async #trim(): Promise<void> {
     if (performance.now() < this.#trimAt) return;
     const { background } = this.#connections;
-    const count = await run(background, trim, this.#queue.keys, { limit: BATCH });
+    const count = await this.#queue.run(background, trim, { limit: BATCH });
     this.#trimAt = performance.now() + (count === BATCH ? 0 : TRIM * (0.8 + 0.4 * Math.random()));
   }
 }

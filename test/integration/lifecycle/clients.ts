@@ -109,7 +109,7 @@ export const clients: Readonly<Record<string, Kind>> = {
     files: ["tidier.ts"],
     make: (url) => {
       const { shared, queue } = newOpen(url);
-      const tidier = new Tidier(queue.name, queue.keys, queue.layout, shared);
+      const tidier = new Tidier(queue, shared);
       return {
         start: () => tidier.note(1000, { order: true, businessKeys: true }),
         close: () => closeWithin(shared, () => tidier.close()),

@@ -6,7 +6,7 @@ import { Holding, type Tenure } from "../../../src/partitions/exclusive/holding.
 import { Lease } from "../../../src/partitions/exclusive/lease.ts";
 import { Members } from "../../../src/partitions/parts/members.ts";
 import { FactWatch } from "../../../src/partitions/parts/fact-watch.ts";
-import type { Membership } from "../../../src/partitions/parts/part.ts";
+import type { PartLink } from "../../../src/partitions/parts/part.ts";
 import { Routing } from "../../../src/partitions/routing/routing.ts";
 import { Gathering, type GatheringSource } from "../../../src/partitions/taking/gathering.ts";
 import { Taking } from "../../../src/partitions/taking/taking.ts";
@@ -23,8 +23,8 @@ function newPartitions(url: string): {
   const shared = share(url);
   const host = {
     serverCount: 1,
-    open: (part: string, _server: number, membership: Membership) =>
-      new OpenQueue(part, "addresses", shared, membership),
+    open: (part: string, _server: number, link: PartLink) =>
+      new OpenQueue(part, "addresses", shared, link),
   };
   return { shared, open: new OpenPartitions(uniqueName(), 2, host, shared) };
 }

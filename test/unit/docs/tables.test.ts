@@ -3,6 +3,7 @@ import { describe, expect, test } from "vitest";
 import { queueKeys } from "../../../src/queue/keys.ts";
 import { DEFAULTS } from "../../../src/queue/options.ts";
 import { RELIABLE_DEFAULTS } from "../../../src/reliable/reliable-options.ts";
+import { ANNEXES, FLOORS, FOUNDATIONS } from "../rooms.ts";
 import { readPage, ROOT, tableUnder, wordsIn } from "./pages.ts";
 
 // Tables that say what the code says. Each is compared with the code, in both directions.
@@ -101,6 +102,19 @@ test("internals: every key of a queue", () => {
   expect(new Set(documented)).toEqual(new Set<string>(Object.values(queueKeys("orders"))));
 });
 
+test("internals: every room from the top down", () => {
+  const documented = tableUnder(INTERNALS, "The rooms").flatMap(([rooms]) => roomsIn(rooms));
+  expect(documented.toSorted()).toEqual([...FLOORS.flat(), ...FOUNDATIONS].toSorted());
+});
+
+test("internals: every optional room, and what it may import", () => {
+  const documented = tableUnder(INTERNALS, "Optional rooms").map(([room, , imports]) => [
+    roomsIn(room)[0],
+    roomsIn(imports),
+  ]);
+  expect(Object.fromEntries(documented)).toEqual(ANNEXES);
+});
+
 test("internals: every script", () => {
   const documented = tableUnder(INTERNALS, "Scripts").flatMap(([links = ""]) =>
     Array.from(links.matchAll(/\]\(\.\.\/src\/lua\/([\w/-]+)\.ts\)/g), ([, path = ""]) => path),
@@ -157,6 +171,10 @@ describe("access rules", () => {
     expect(explained.map((name) => `+${name}`).toSorted()).toEqual(granted.toSorted());
   });
 });
+
+function roomsIn(cell?: string): string[] {
+  return wordsIn(cell).map((word) => word.replace(/\/$/, ""));
+}
 
 function sorted(rows: (string | undefined)[][]): string[] {
   return rows.map((row) => row.join(" = ")).toSorted();

@@ -1,5 +1,6 @@
 import { defineFragment } from "../../fragment.ts";
 import { keyOf } from "../message/key-of.ts";
+import { indexEntry } from "../message/index-entry.ts";
 import { locate } from "./locate.ts";
 
 /**
@@ -10,11 +11,12 @@ import { locate } from "./locate.ts";
  */
 export const delayedWith = defineFragment({
   keys: ["businessKeys"],
-  needs: [keyOf, locate],
+  needs: [indexEntry, keyOf, locate],
   lua: /* lua */ `
 local function resolveEntry(key, entry)
-  if #entry < 25 or entry:byte(1) > 0 then return nil end
-  local member, deadline = locate(entry:sub(1, 24))
+  local address = addressIn(entry)
+  if not address then return nil end
+  local member, deadline = locate(address)
   -- A broken entry may point to another message, so compare the key in the trailer.
   if not member then return nil end
   local trailer = member:sub(math.min(26 + struct.unpack("<I8", member, 18), #member + 1))

@@ -1,5 +1,5 @@
 import { defineFragment } from "../../fragment.ts";
-import { ownKeys } from "../message/own-keys.ts";
+import { ownKeys } from "./own-keys.ts";
 import { unpackMember } from "../message/unpack-member.ts";
 
 /**

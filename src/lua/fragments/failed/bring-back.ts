@@ -8,6 +8,7 @@ import { retry } from "./retry.ts";
  * `readRetries(names)`: reads retries, before anything is written. Returns a table: `entries` and their `names`;
  * `broken`, the names without a readable entry; and `unreadable`, the bytes found under those names.
  * `mayDropRetries()`: raises Redis's error if removing retries is not permitted.
+ * `dropRetries(names, count)`: removes the first `count` of these retries.
  * `bringBack(found)`: appends the entries, and removes them and the broken names from the retries. Returns how many
  * entries were appended, and Redis's error if it refused the next one. Refused entries stay retries.
  *

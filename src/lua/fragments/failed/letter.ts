@@ -1,4 +1,5 @@
 import { defineFragment } from "../../fragment.ts";
+import { fieldsOf } from "../stream/fields-of.ts";
 
 /** A dead letter: an entry of the stream of dead letters. */
 export interface Letter {
@@ -27,6 +28,7 @@ export interface Letter {
  * `a`, an address whose deadline is the first part of the entry's id, and whose message id is the second part.
  */
 export const letter = defineFragment({
+  needs: [fieldsOf],
   lua: /* lua */ `
 local function eightBytes(digits)
   -- Digit by digit, since a Lua number holds 53 bits.
@@ -38,8 +40,7 @@ local function eightBytes(digits)
   return struct.pack(">I4I4", high, low)
 end
 local function letterOf(entryId, fields)
-  local letter = {}
-  for i = 1, #fields, 2 do letter[fields[i]] = fields[i + 1] end
+  local letter = fieldsOf(fields)
   local length = #(letter.a or "")
   if (length == 16 or length == 24) and letter.p and (letter.g or "") ~= "" then return letter end
   local time, count = entryId:match("^(%d+)-(%d+)$")

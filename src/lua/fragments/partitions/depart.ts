@@ -2,6 +2,8 @@ import { defineFragment } from "../../fragment.ts";
 import { destination } from "./destination.ts";
 import { journal } from "./journal.ts";
 import { retry } from "../failed/retry.ts";
+import { idOf } from "../message/id-of.ts";
+import { indexEntry } from "../message/index-entry.ts";
 import { unpackMember } from "../message/unpack-member.ts";
 
 /**
@@ -20,7 +22,7 @@ import { unpackMember } from "../message/unpack-member.ts";
  */
 export const depart = defineFragment({
   keys: ["timeouts", "businessKeys", "retries", "retrying"],
-  needs: [destination, journal, retry, unpackMember],
+  needs: [destination, idOf, indexEntry, journal, retry, unpackMember],
   lua: /* lua */ `
 local isChosen, rows = {}, {}
 local leaving = { members = {}, keys = {}, names = {}, ids = {}, places = {} }
@@ -41,7 +43,7 @@ end
 local waiting = {}
 local function addRetry(name, due)
   local address = retryOf(name)
-  local to = destinationOf(address and address:sub(9) or name)
+  local to = destinationOf(address and idOf(address) or name)
   if to == tonumber(own) or waiting[name] then return end
   leaving.names[#leaving.names + 1] = name
   rows[#rows + 1] = { to, "retry", due, name, "" }
@@ -60,9 +62,9 @@ local function readKeys()
   local mine = {}
   if #leaving.keys == 0 then return mine end
   for i, entry in ipairs(redis.call("HMGET", businessKeys, unpack(leaving.keys))) do
-    if entry and entry:sub(9, 24) == leaving.ids[i] then
+    if pointsTo(entry, leaving.ids[i]) then
       mine[#mine + 1] = leaving.keys[i]
-      rows[leaving.places[i]][5] = entry:sub(25)
+      rows[leaving.places[i]][5] = behindAddress(entry)
     end
   end
   return mine

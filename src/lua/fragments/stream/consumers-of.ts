@@ -1,13 +1,15 @@
 import { defineFragment } from "../../fragment.ts";
-import { info } from "./info.ts";
+import { fieldsOf } from "./fields-of.ts";
 
 /**
  * `consumersOf(group)`: a table for each consumer of the group, with the field names of `XINFO CONSUMERS`. None if
  * the stream or the group is missing.
+ * `isAlive(consumer, timeout)`: whether Redis has seen such a consumer within the visibility timeout in its name;
+ * `timeout` applies to a name without one. See `consumer-name.ts`.
  */
 export const consumersOf = defineFragment({
   keys: ["stream"],
-  needs: [info],
+  needs: [fieldsOf],
   lua: /* lua */ `
 local function consumersOf(group)
   if redis.call("EXISTS", stream) == 0 then return {} end
@@ -18,8 +20,11 @@ local function consumersOf(group)
     found = redis.call("XINFO", "CONSUMERS", stream, group)
   end
   local consumers = {}
-  for i, fields in ipairs(found) do consumers[i] = infoOf(fields) end
+  for i, fields in ipairs(found) do consumers[i] = fieldsOf(fields) end
   return consumers
+end
+local function isAlive(consumer, timeout)
+  return consumer.idle < (tonumber(consumer.name:match("^delayline:(%d+):")) or tonumber(timeout))
 end
 `,
 });

@@ -1,5 +1,6 @@
 import { defineFragment } from "../../fragment.ts";
 import { asBuffers, asRow, asText, type RawReply } from "../../reply.ts";
+import { fieldsOf } from "./fields-of.ts";
 
 /** An address has 24 bytes. A retry's name stores its length in one byte. */
 const MAX_ADDRESS = 255;
@@ -36,6 +37,7 @@ export interface Entry {
  */
 export const entry = defineFragment({
   keys: ["stream"],
+  needs: [fieldsOf],
   lua: /* lua */ `
 local optional = { "t", "n", "g", "d" }
 local function appendEntry(entry)
@@ -50,8 +52,7 @@ local function appendEntry(entry)
   return redis.pcall("XADD", stream, "*", unpack(fields))
 end
 local function entryOf(fields)
-  local entry = {}
-  for i = 1, #fields, 2 do entry[fields[i]] = fields[i + 1] end
+  local entry = fieldsOf(fields)
   if not entry.a or not entry.p then return nil end
   if #entry.a < ${MIN_ADDRESS} or #entry.a > ${MAX_ADDRESS} then return nil end
   local n = tonumber(entry.n) or 0

@@ -1,6 +1,6 @@
 import { defineFragment } from "../../fragment.ts";
 import { inFlight } from "./in-flight.ts";
-import { info } from "./info.ts";
+import { fieldsOf } from "./fields-of.ts";
 import { streamId } from "./stream-id.ts";
 
 /**
@@ -15,7 +15,7 @@ import { streamId } from "./stream-id.ts";
  */
 export const finish = defineFragment({
   keys: ["stream"],
-  needs: [inFlight, info, streamId],
+  needs: [inFlight, fieldsOf, streamId],
   lua: /* lua */ `
 local function mayFinish(group)
   redis.call("XACK", stream, group, "0-0")
@@ -47,7 +47,7 @@ local function unneededBut(group, groups, ids, isOwn)
     list[#list + 1] = id
   end
   for _, fields in ipairs(groups) do
-    local other = infoOf(fields)
+    local other = fieldsOf(fields)
     if other.name ~= group then shared = unneededBy(other, shared) end
   end
   for _, id in ipairs(shared) do own[#own + 1] = id end

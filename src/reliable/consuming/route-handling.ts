@@ -7,7 +7,7 @@ import type { RouteOptions } from "./subscribe-options.ts";
 import { UnknownCounts } from "./unknown-counts.ts";
 
 /** Hands each message to the handler of its route, and settles the messages that no route takes. */
-export class Routing<T> {
+export class RouteHandling<T> {
   readonly #router: Router<ReliableHandler<T>>;
   readonly #unknown: NonNullable<RouteOptions["unknown"]>;
   readonly #settler: Settler;

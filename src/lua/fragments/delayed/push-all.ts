@@ -1,16 +1,16 @@
 import { defineFragment } from "../../fragment.ts";
 
 /**
- * `pushReady(payloads)`: pushes due payloads to the ready LIST, either all or none; returns how many, and the error if
+ * `pushAll(payloads)`: pushes due payloads to the ready LIST, either all or none; returns how many, and the error if
  * Redis has refused them.
  *
  * When memory is full, Redis refuses only the first write of a script, and never a removal. So a refused push is tried
  * again after a removal that removes nothing.
  */
-export const pushReady = defineFragment({
+export const pushAll = defineFragment({
   keys: ["ready", "timeouts"],
   lua: /* lua */ `
-local function pushReady(payloads)
+local function pushAll(payloads)
   local pushed = redis.pcall("RPUSH", ready, unpack(payloads))
   if type(pushed) == "table" then
     redis.call("ZREMRANGEBYRANK", timeouts, 1, 0)
