@@ -84,8 +84,8 @@ export class EncodeError extends DelaylineError {
  * The codec could not decode a message.
  *
  * Nothing is lost: {@link DecodeError.bytes} holds the payload. If the message was taken, the payload is also in the
- * queue's quarantine, or in a dead letter of a reliable queue. If it was only read (`get`, `peek`), it stays where it
- * is.
+ * queue's quarantine, or in a dead letter of a reliable queue. If it could not be put into the quarantine, the message
+ * of the error says so, and only `bytes` holds it. If it was only read (`get`, `peek`), it stays where it is.
  *
  * Built-in codecs report what is wrong. Of a custom codec's error only the name is kept, since decoders quote what
  * they read.
@@ -96,12 +96,12 @@ export class DecodeError extends DelaylineError {
 
   readonly #bytes: Buffer;
 
-  constructor(queue: string, codec: string, bytes: Buffer, cause: unknown) {
+  constructor(queue: string, codec: string, bytes: Buffer, cause: unknown, isKept = true) {
     const kind = cause instanceof Error ? cause.name : typeof cause;
     const why = cause instanceof UnreadableError ? `: ${cause.message}` : ` (${kind})`;
     super(
       "DECODE",
-      `cannot decode a message of ${bytes.length} bytes from queue "${queue}" with codec "${codec}"${why}`,
+      `cannot decode a message of ${bytes.length} bytes from queue "${queue}" with codec "${codec}"${why}${isKept ? "" : NOT_KEPT}`,
     );
     this.#bytes = bytes;
   }
@@ -112,6 +112,9 @@ export class DecodeError extends DelaylineError {
     return this.#bytes;
   }
 }
+
+const NOT_KEPT =
+  "; the message could not be put into the quarantine, so only `bytes` of this error holds it";
 
 /** A payload is larger than `maxPayloadBytes`. Nothing was sent. */
 export class PayloadTooLargeError extends DelaylineError {

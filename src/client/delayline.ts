@@ -107,12 +107,12 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
   getBlockingQueue<T = unknown>(name: string, options: ConsumerOptions<T> = {}): BlockingQueue<T> {
     const { exclusive: isExclusive, ...settings } = consumerSettings(options, this.#options);
     const open = this.#queues.open(name, settings, isExclusive);
-    const { queue, consumers, takes } = open;
+    const { queue, consumers, joinTakes } = open;
     const exclusive =
       isExclusive && open instanceof OpenPartitions ? open.exclusiveReady : undefined;
     return new BlockingQueue(open, exclusive ?? open.ready, new Payloads(queue, settings), {
       consumers,
-      takes,
+      joinTakes,
       report: queue.report,
       exclusive,
       listNamed: (other) => this.#queues.openBeside(open, other, settings).ready,

@@ -18,7 +18,7 @@ import type { Counters } from "../observe/counters.ts";
 import type { Consumer } from "../queue/consuming/consumer.ts";
 import type { Queue } from "../queue/queue.ts";
 import type { GroupSettings } from "../reliable/group/group.ts";
-import type { Work } from "../redis/troubles.ts";
+import type { JoinWork } from "../redis/troubles.ts";
 import type { OpenServer } from "./open-server.ts";
 
 /** Everything that a client has running for one group of a partitioned reliable queue. */
@@ -42,7 +42,7 @@ export class OpenPartitions {
   readonly exclusiveReady: ExclusiveReady;
   readonly consumers = new Set<Consumer>();
   /** The takes of its subscriptions. */
-  readonly takes: Work;
+  readonly joinTakes: JoinWork;
   readonly #routing: Routing;
   readonly #groups = new Map<string, OpenGroup>();
   readonly #exclusive: Exclusive;
@@ -66,7 +66,7 @@ export class OpenPartitions {
     this.ready = new PartitionedReady(this.parts);
     this.#exclusive = new Exclusive(this.parts);
     this.exclusiveReady = new ExclusiveReady(this.ready, this.parts, this.#exclusive);
-    this.takes = shared.troubles.work();
+    this.joinTakes = shared.troubles.sharedWork();
     this.parts.onLeaving(async (part, partition) => {
       const { signal } = this.#closing;
       await this.ready.left();

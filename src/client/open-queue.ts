@@ -20,7 +20,7 @@ import { ReadyList } from "../ready/ready-list.ts";
 import { ListWatch } from "../reliable/list-watch.ts";
 import type { OnConnected } from "../redis/blocking-client.ts";
 import { isCluster } from "../redis/client.ts";
-import type { Work } from "../redis/troubles.ts";
+import type { JoinWork } from "../redis/troubles.ts";
 import { ServerClock } from "../time/server-clock.ts";
 import type { PartLink } from "../partitions/parts/part.ts";
 import type { OpenServer } from "./open-server.ts";
@@ -43,7 +43,7 @@ export class OpenQueue {
   readonly ready: ReadyList;
   readonly consumers = new Set<Consumer>();
   /** The takes of its subscriptions. */
-  readonly takes: Work;
+  readonly joinTakes: JoinWork;
   /** The server that it is on. On a Cluster, with a clock for this queue. */
   readonly server: OpenServer;
   readonly #link: PartLink | undefined;
@@ -70,7 +70,7 @@ export class OpenQueue {
     this.quarantine = new Quarantine(this.queue);
     this.delayed = new DelayedMessages(this.queue, shared);
     this.ready = new ReadyList(this.queue, { ...shared, pauses: this.pauses });
-    this.takes = shared.troubles.work();
+    this.joinTakes = shared.troubles.sharedWork();
     this.server = shared;
   }
 

@@ -20,14 +20,14 @@ export function openReliable<T>(
   open: OpenQueue | OpenPartitions,
   settings: ReliableSettings<T>,
 ): ReliableQueue<T> {
-  const { queue, consumers, takes, counters } = open;
+  const { queue, consumers, joinTakes, counters } = open;
   const { name, report } = queue;
   const { group, messages } = open.openGroup(settings.group);
   const payloads = new Payloads(queue, settings.queue);
   const warn = (error: unknown) => report(new HandlerError(name, error, "retry"));
   const delivererOf = (face: GroupFace) =>
     new Deliverer(face, payloads, settings.retry, { report, warn, counters });
-  const host = { consumers, takes, report };
+  const host = { consumers, joinTakes, report };
   return new ReliableQueue(open, messages, payloads, {
     group: settings.group.group,
     deadLetters:

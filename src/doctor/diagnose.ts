@@ -1,3 +1,4 @@
+import { setMaxListeners } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import { openServers } from "../client/open-server.ts";
 import { Inspector } from "../inspect/inspector.ts";
@@ -47,6 +48,8 @@ export async function* diagnose(
   const { signal } = options;
   const redis = options.redis === undefined ? {} : { redis: options.redis };
   signal?.throwIfAborted();
+  // Many calls listen to it at once. Node would warn of a leak from the eleventh listener on.
+  if (signal !== undefined) setMaxListeners(0, signal);
   // Refuse an invalid name before connecting.
   for (const name of options.queues ?? []) queueKeys(name);
   const listener = { report: () => {}, onRecovered: () => {} };

@@ -50,14 +50,14 @@ export class Payloads<T> {
   /**
    * Decodes a payload that has left Redis.
    *
-   * @throws {DecodeError} if the codec cannot read it, after the bytes are in the quarantine.
+   * @throws {DecodeError} if the codec cannot read it, after the bytes are in the quarantine. If they could not be put
+   * there, the error says so.
    */
   async decodeTaken(bytes: Buffer): Promise<T> {
     try {
-      return this.decode(bytes);
+      return this.#codec.decode(bytes);
     } catch (error) {
-      await this.#queue.quarantine(bytes);
-      throw error;
+      throw await this.#setAside(bytes, error);
     }
   }
 
@@ -78,17 +78,21 @@ export class Payloads<T> {
    * reported.
    */
   async decodeAllTaken(many: readonly Buffer[]): Promise<T[]> {
-    const unreadable: Buffer[] = [];
-    const payloads = many.flatMap((bytes) => {
+    const payloads: T[] = [];
+    for (const bytes of many) {
       try {
-        return [this.decode(bytes)];
+        payloads.push(this.#codec.decode(bytes));
       } catch (error) {
-        unreadable.push(bytes);
-        this.#queue.report(error as DecodeError);
-        return [];
+        this.#queue.report(await this.#setAside(bytes, error));
       }
-    });
-    for (const bytes of unreadable) await this.#queue.quarantine(bytes);
+    }
     return payloads;
+  }
+
+  /** Puts a payload that the codec refused into the quarantine; returns the error to reject with or to report. */
+  async #setAside(bytes: Buffer, why: unknown): Promise<DecodeError> {
+    // A payload whose quarantining fails does not go back to the ready LIST: every consumer would meet it again at once.
+    const isKept = await this.#queue.quarantine(bytes);
+    return new DecodeError(this.#queue.name, this.#codec.name, bytes, why, isKept);
   }
 }

@@ -181,15 +181,20 @@ export class Queue {
 
   /**
    * Puts bytes into the quarantine: a payload that the codec refused, or a whole member of an unknown layout
-   * (`"unreadable"`). Never rejects: it reports a failure.
+   * (`"unreadable"`). Returns whether Redis has them. Never rejects: it reports a failure.
    */
-  async quarantine(bytes: Buffer, into: "quarantine" | "unreadable" = "quarantine"): Promise<void> {
+  async quarantine(
+    bytes: Buffer,
+    into: "quarantine" | "unreadable" = "quarantine",
+  ): Promise<boolean> {
     try {
       const keys = { quarantine: this.keys[into] };
       await run(this.#connections.background, setAside, keys, { bytes });
+      return true;
     } catch (error) {
       const doing = `cannot put a message of queue "${this.name}" into its quarantine`;
       this.report(new RedisError(doing, error));
+      return false;
     }
   }
 

@@ -8,7 +8,7 @@ import type { Payloads } from "../queue/payloads.ts";
 import type { HandleOptions } from "../queue/queue-handle.ts";
 import type { Handler } from "../queue/consuming/handler.ts";
 import { Subscription } from "../queue/consuming/subscription.ts";
-import type { Work } from "../redis/troubles.ts";
+import type { JoinWork } from "../redis/troubles.ts";
 import { exclusiveHandling } from "./exclusive-handling.ts";
 import type { ExclusiveTaking } from "./exclusive-take.ts";
 import { Iteration } from "../queue/consuming/iteration.ts";
@@ -36,7 +36,7 @@ interface Host {
   /** The client's `close()` waits for these. */
   readonly consumers: Set<Consumer>;
   /** The health of subscriptions' takes, which no caller awaits. */
-  readonly takes: Work;
+  readonly joinTakes: JoinWork;
   readonly report: (error: DelaylineError) => void;
   /** Set if the handle consumes exclusively. */
   readonly exclusive?: ExclusiveTaking | undefined;
@@ -168,22 +168,22 @@ export class BlockingQueue<T = unknown> extends ReadyHandle<T> {
     checkFunction("handler", handler);
     const { concurrency, onError } = checkSubscribe(options);
     this.#list.checkTaking();
-    const { takes: work, report, exclusive } = this.#host;
+    const { joinTakes, report, exclusive } = this.#host;
     const take = (wait: WaitOptions) => this.#takeOne(wait);
     const host = { queue: this.name, onError, report, counters: this.#counters };
     if (exclusive !== undefined) {
       checkExclusiveSubscribe(this.name, options);
       const handling = exclusiveHandling(handler, this.#payloads, {
         ...host,
-        takes: work,
+        joinTakes,
         exclusive,
       });
       return this.#attend(new Subscription(handling));
     }
     const run = (payload: T, closing: AbortSignal) =>
       handle(handler, payload, { signal: closing }, closing, host);
-    const handling = { queue: this.name, take, takes: work, handle: run, concurrency, report };
-    return this.#attend(new Subscription(handling));
+    const handling = { queue: this.name, take, handle: run, concurrency, report };
+    return this.#attend(new Subscription({ ...handling, takes: joinTakes() }));
   }
 
   /**

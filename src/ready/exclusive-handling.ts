@@ -1,7 +1,7 @@
 import type { Handler } from "../queue/consuming/handler.ts";
 import type { Payloads } from "../queue/payloads.ts";
 import type { Handling } from "../queue/consuming/subscription.ts";
-import type { Work } from "../redis/troubles.ts";
+import type { JoinWork } from "../redis/troubles.ts";
 import type { ExclusiveTaking, HeldTaken, TakeHeld } from "./exclusive-take.ts";
 import { handle, type HandlingHost } from "./handling.ts";
 
@@ -21,9 +21,9 @@ interface Item<T> {
 export function exclusiveHandling<T>(
   handler: Handler<T>,
   payloads: Payloads<T>,
-  host: HandlingHost<T> & { readonly takes: Work; readonly exclusive: ExclusiveTaking },
+  host: HandlingHost<T> & { readonly joinTakes: JoinWork; readonly exclusive: ExclusiveTaking },
 ): Handling<Item<T>> {
-  const { queue, report, takes, exclusive, counters } = host;
+  const { queue, report, joinTakes, exclusive, counters } = host;
   exclusive.check();
   const decodingTake =
     (take: TakeHeld): Handling<Item<T>>["take"] =>
@@ -42,7 +42,7 @@ export function exclusiveHandling<T>(
   return {
     queue,
     report,
-    takes,
+    takes: joinTakes(),
     concurrency: 1,
     take: () => Promise.resolve([]),
     run: (loop, stopping) => exclusive.run((take) => loop(decodingTake(take)), stopping),

@@ -35,6 +35,9 @@ export interface Work {
   ended(): void;
 }
 
+/** Joins a work that several owners share, as the subscriptions of one queue share their takes. */
+export type JoinWork = () => Work;
+
 interface Trouble {
   error: RedisError;
   /** `performance.now()`. */
@@ -107,7 +110,29 @@ export class Troubles {
     return work;
   }
 
-  /** Redis has replied to some connection of the client. */
+  /**
+   * Adds a work for several owners, each of whom joins it: they are refused for the same reason, which is reported once.
+   * It has {@link Work.ended} once all that joined have.
+   */
+  sharedWork(): JoinWork {
+    const work = this.work();
+    const owners = new Set<Work>();
+    return () => {
+      const share: Work = {
+        ...work,
+        ended: () => {
+          if (owners.delete(share) && owners.size === 0) work.ended();
+        },
+      };
+      owners.add(share);
+      return share;
+    };
+  }
+
+  /**
+   * Redis has replied to some connection of the client. Nobody reports this on Cluster: there, a reply of one node does
+   * not show that the others can be reached.
+   */
   heard(): void {
     if (!this.#isSilent) return;
     this.#isSilent = false;

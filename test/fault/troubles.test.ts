@@ -129,6 +129,25 @@ test("refused takes of a subscription: 1 error, and 1 recovered even if no messa
   expect(line.errors).toMatchObject([{ code: "REDIS", reply: "WRONGTYPE" }]);
 });
 
+test("two refused subscriptions of a queue: 1 error, and 1 recovered when the second is closed", async () => {
+  const server = await startOwnServer();
+  const redis = newRedis(server.url);
+  const line = newLineThatMayFail({ redis: server.url, transfer: false });
+  const name = uniqueName("trouble");
+  await redis.set(name, "no list");
+  const queue = line.getBlockingQueue(name);
+  const [one, other] = [queue.subscribe(() => {}), queue.subscribe(() => {})];
+  await eventually(() => line.errors.length > 0);
+  await one.close();
+  await refusedAgain(redis, 3);
+  expect(line.errors).toMatchObject([{ code: "REDIS", reply: "WRONGTYPE" }]);
+  expect(line.recoveries).toEqual([]);
+  await other.close();
+  await eventually(() => line.recoveries.length > 0);
+  expect(line.recoveries).toMatchObject([{ error: line.errors[0] }]);
+  expect(line.errors).toHaveLength(1);
+});
+
 test("a connection that is cut is reported, even if the next one is there at once", async () => {
   const server = await startOwnServer();
   const redis = newRedis(server.url);

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { RedisError } from "../../errors.ts";
+import { isLate } from "../../inspect/is-late.ts";
 import type { QueueStats } from "../../observe/queue-stats.ts";
 import { parseDuration } from "../parsing/durations.ts";
 import { formatDistance, formatDuration, formatInstant } from "../printing/format-time.ts";
@@ -123,7 +124,7 @@ function stateOf(found: QueueStats): string {
 function troubleOf(found: QueueStats): string | undefined {
   const { isPaused, nextDeadline, serverTime, oldestReadyAge = 0, quarantined } = found;
   if (isPaused) return "paused";
-  if (nextDeadline !== undefined && serverTime - nextDeadline >= LATE) {
+  if (nextDeadline !== undefined && isLate(nextDeadline, serverTime)) {
     const cause = found.listeners === 0 ? ", no process moves it" : "";
     return `overdue by ${formatDuration(serverTime - nextDeadline)}${cause}`;
   }
@@ -135,8 +136,7 @@ function troubleOf(found: QueueStats): string | undefined {
   return undefined;
 }
 
-/** Milliseconds from which an unmoved due message counts as overdue, and from which ready messages are a backlog. */
-const LATE = 5000;
+/** Milliseconds from which ready messages are a backlog. */
 const BACKLOG = 60_000;
 
 function factsOf(found: QueueStats): [name: string, value: string][] {

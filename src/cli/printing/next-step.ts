@@ -1,3 +1,4 @@
+import { isLate } from "../../inspect/is-late.ts";
 import { isUnreadable, type Sighting } from "../../inspect/sighting.ts";
 
 /**
@@ -18,23 +19,19 @@ export function nextStep(
 /** Why, and then the words of the command; empty if there is nothing to do but wait. */
 function stepOf(seen: Sighting, now: number): readonly string[] {
   const { state, queue, id, deadline, readyAt = Infinity } = seen;
-  const isLate = now - deadline >= LATE;
   if (state === "dead") {
     return isUnreadable(seen)
       ? ["It is unreadable and cannot be redriven. To remove it", "dead", "remove", queue, id]
       : ["To deliver it again", "dead", "redrive", queue, id];
   }
   if (state === "delayed" || state === "retrying") {
-    if (isLate) return ["It is overdue. To find out why", "doctor", queue];
+    if (isLate(deadline, now)) return ["It is overdue. To find out why", "doctor", queue];
     return state === "retrying"
       ? ["To retry it now", "deliver-now", queue, id]
       : ["To cancel it (see also deliver-now and reschedule)", "cancel", queue, id];
   }
   return now - readyAt < SLOW ? [] : ["To find out what holds it up", "doctor", queue];
 }
-
-/** Milliseconds after its deadline. A running process has moved the message by then, even if it missed the wake-up. */
-const LATE = 5000;
 
 /** Milliseconds from which a message that is ready or in flight takes suspiciously long. */
 const SLOW = 60_000;

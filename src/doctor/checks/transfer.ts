@@ -1,3 +1,4 @@
+import { isLate } from "../../inspect/is-late.ts";
 import type { QueueStats } from "../../observe/queue-stats.ts";
 import type { QueueReport } from "../looks/queue-report.ts";
 import type { Finding } from "./finding.ts";
@@ -12,7 +13,7 @@ export function* checkTransfer(report: QueueReport, commandLine: CommandLine): G
     yield paused(report, stats, commandLine);
     return;
   }
-  const isOverdue = lateness(stats) > LATE;
+  const isOverdue = isLate(stats.nextDeadline, stats.serverTime);
   if (isOverdue) yield overdue(report, stats);
   if (listeners !== 0) return;
   if (takers > 0) yield deaf(report, takers);
@@ -36,7 +37,7 @@ function paused({ name }: QueueReport, stats: QueueStats, commandLine: CommandLi
 function overdue({ name, listeners, takers = 0 }: QueueReport, stats: QueueStats): Finding {
   const { overdue: due, nextDeadline = NaN, serverTime, perPartition } = stats;
   const late = perPartition
-    .filter((one) => (one.nextDeadline ?? Infinity) < serverTime - LATE)
+    .filter((one) => isLate(one.nextDeadline, serverTime))
     .map((one) => one.partition);
   const where =
     late.length === 0 || late.length === perPartition.length
@@ -84,6 +85,3 @@ function noTransfer({ name }: QueueReport, stats: QueueStats): Finding {
 function lateness({ nextDeadline, serverTime }: QueueStats): number {
   return nextDeadline === undefined ? -Infinity : serverTime - nextDeadline;
 }
-
-/** Milliseconds. By then a task that stands by, or one that hears no wake-ups and sweeps every second, has moved it. */
-const LATE = 5000;

@@ -28,7 +28,7 @@ export interface Inheritance {
  */
 export const inherit = defineScript({
   name: "inherit",
-  keys: ["stream", "dead", "holder"],
+  keys: ["stream", "dead", "holder", "unreadable"],
   args: ["process", "fence", "group", "consumer", "maxDeliveries", "limit"],
   each: ["orphan", "counted"],
   needs: [clock, deadLetter, failure, holds, keepInFlight, settle],

@@ -15,7 +15,7 @@ import { defineScript } from "../script.ts";
  */
 export const again = defineScript({
   name: "again",
-  keys: ["stream"],
+  keys: ["stream", "unreadable"],
   args: ["group", "consumer", "heldCount", "entry", "own", "reason"],
   needs: [clock, failure, keepInFlight, settle],
   lua: /* lua */ `

@@ -16,7 +16,7 @@ import { defineScript } from "../script.ts";
  */
 export const bury = defineScript({
   name: "bury",
-  keys: ["stream", "dead"],
+  keys: ["stream", "dead", "unreadable"],
   args: ["group", "consumer", "heldCount"],
   each: ["entry", "own", "reason"],
   needs: [clock, deadLetter, failure, settle],

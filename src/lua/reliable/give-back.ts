@@ -12,12 +12,12 @@ import { defineScript } from "../script.ts";
  * attempt that failed for `reason`; the message keeps the reason. `heldCount`: about how many entries the consumer
  * has in flight.
  *
- * An entry whose data are gone is only acknowledged, and returns false. If Redis refuses to append an entry the
- * script fails, and those before it have been given back.
+ * An entry whose data are gone is only acknowledged, one in a foreign format is set aside (see `settle`), and both
+ * return false. If Redis refuses to append an entry the script fails, and those before it have been given back.
  */
 export const giveBackEntries = defineScript({
   name: "give-back-entries",
-  keys: ["stream"],
+  keys: ["stream", "unreadable"],
   args: ["group", "consumer", "heldCount"],
   each: ["entry", "own", "counted", "reason"],
   needs: [clock, failure, settle],

@@ -22,12 +22,13 @@ export interface ReclaimReply {
  *
  * The consumer must have been silent for `idle` milliseconds. Otherwise it is alive, and nothing is done.
  *
- * Entries whose data are gone, or that are for another group, are only acknowledged and not counted. If Redis refuses
- * to append an entry the script fails, and those before it have been reclaimed.
+ * Entries whose data are gone, or that are for another group, are only acknowledged, and those in a foreign format are
+ * set aside (see `settle`); none of them counts. If Redis refuses to append an entry or to set one aside the script
+ * fails: in the first case the entries before it have been reclaimed, in the second all others.
  */
 export const reclaim = defineScript({
   name: "reclaim",
-  keys: ["stream", "dead"],
+  keys: ["stream", "dead", "unreadable"],
   args: ["group", "consumer", "idle", "maxDeliveries", "limit"],
   needs: [clock, consumersOf, deadLetter, failure, settle],
   lua: /* lua */ `
@@ -39,7 +40,7 @@ if not isDead then return { 0, 0, 0 } end
 local now, ids, isOwn = clock(), {}, {}
 for i, row in ipairs(inFlight(group, "-", "+", limit, consumer)) do ids[i] = row[1] end
 local reclaimed, buried = 0, 0
-local _, refused = finishWritten(group, ids, isOwn, function(entry, i)
+local _, refused, heldUp = finishWritten(group, ids, isOwn, function(entry, i)
   isOwn[ids[i]] = entry.g == group
   if entry.g and entry.g ~= group then return false end
   local reason = "its consumer died in delivery " .. entry.n + 1
@@ -52,7 +53,7 @@ local _, refused = finishWritten(group, ids, isOwn, function(entry, i)
   reclaimed = reclaimed + 1
   return appendEntry(entry)
 end)
-if refused then return refused end
+if refused or heldUp then return refused or heldUp end
 -- Redis would drop what the consumer has in flight with it.
 local isLeft = #inFlight(group, "-", "+", 1, consumer) > 0
 if not isLeft then redis.call("XGROUP", "DELCONSUMER", stream, group, consumer) end

@@ -3,7 +3,7 @@ import type { Consumer } from "../../queue/consuming/consumer.ts";
 import { Iteration } from "../../queue/consuming/iteration.ts";
 import { Subscription, type Handling } from "../../queue/consuming/subscription.ts";
 import type { WaitOptions } from "../../queue/consuming/waiters.ts";
-import type { Work } from "../../redis/troubles.ts";
+import type { JoinWork } from "../../redis/troubles.ts";
 import type { Deliverer } from "./deliverer.ts";
 import type { Delivered, Delivery } from "./delivery.ts";
 import type { GroupFace } from "../group/group.ts";
@@ -30,7 +30,7 @@ export class Consuming<T> {
   readonly #group: GroupFace;
   readonly #deliverer: Deliverer<T>;
   readonly #consumers: Set<Consumer>;
-  readonly #takes: Work;
+  readonly #joinTakes: JoinWork;
   readonly #report: (error: DelaylineError) => void;
 
   constructor(
@@ -41,7 +41,7 @@ export class Consuming<T> {
       /** The consumers that the closing client waits for. */
       readonly consumers: Set<Consumer>;
       /** The health of the subscriptions' takes, which nobody awaits. */
-      readonly takes: Work;
+      readonly joinTakes: JoinWork;
       readonly report: (error: DelaylineError) => void;
     },
   ) {
@@ -49,7 +49,7 @@ export class Consuming<T> {
     this.#group = group;
     this.#deliverer = deliverer;
     this.#consumers = host.consumers;
-    this.#takes = host.takes;
+    this.#joinTakes = host.joinTakes;
     this.#report = host.report;
   }
 
@@ -145,7 +145,7 @@ export class Consuming<T> {
   ): Handling<readonly Delivered<T>[]> {
     const [queue, takes, report, deliverer] = [
       this.#queue,
-      this.#takes,
+      this.#joinTakes(),
       this.#report,
       this.#deliverer,
     ];

@@ -2,7 +2,7 @@ import type { DelaylineError } from "../../errors.ts";
 import type { Consumer } from "../../queue/consuming/consumer.ts";
 import { Subscription, type Handling } from "../../queue/consuming/subscription.ts";
 import { checkExclusiveSubscribe } from "../../queue/consuming/take-options.ts";
-import type { Work } from "../../redis/troubles.ts";
+import type { JoinWork } from "../../redis/troubles.ts";
 import type { ConsumingFace } from "./consuming.ts";
 import type { Deliverer } from "./deliverer.ts";
 import type { Delivered, Delivery } from "./delivery.ts";
@@ -29,7 +29,7 @@ export class ExclusiveConsuming<T> implements ConsumingFace<T> {
   readonly #deliveries: ExclusiveDeliveries;
   readonly #delivererOf: (group: GroupFace) => Deliverer<T>;
   readonly #consumers: Set<Consumer>;
-  readonly #takes: Work;
+  readonly #joinTakes: JoinWork;
   readonly #report: (error: DelaylineError) => void;
 
   constructor(
@@ -39,7 +39,7 @@ export class ExclusiveConsuming<T> implements ConsumingFace<T> {
     host: {
       /** The consumers that the closing client waits for. */
       readonly consumers: Set<Consumer>;
-      readonly takes: Work;
+      readonly joinTakes: JoinWork;
       readonly report: (error: DelaylineError) => void;
     },
   ) {
@@ -47,7 +47,7 @@ export class ExclusiveConsuming<T> implements ConsumingFace<T> {
     this.#deliveries = deliveries;
     this.#delivererOf = delivererOf;
     this.#consumers = host.consumers;
-    this.#takes = host.takes;
+    this.#joinTakes = host.joinTakes;
     this.#report = host.report;
   }
 
@@ -60,7 +60,7 @@ export class ExclusiveConsuming<T> implements ConsumingFace<T> {
     const handling: Handling<Item<T>> = {
       queue,
       report,
-      takes: this.#takes,
+      takes: this.#joinTakes(),
       concurrency: 1,
       take: () => Promise.resolve([]),
       run: (loop, stopping) =>

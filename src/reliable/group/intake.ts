@@ -10,7 +10,8 @@ import type { Read } from "./stream-connection.ts";
  *
  * - A message for this group, or for all groups, is held from now on.
  * - A message for another group is acknowledged: Redis delivers each entry to every group.
- * - An entry in a foreign format goes to the quarantine, is reported and acknowledged.
+ * - An entry in a foreign format goes to the quarantine, is reported and acknowledged. If that fails, it stays in
+ *   flight: a later beat finds it as a stranger and sets it aside; see `LeaseKeeper`.
  */
 export class Intake {
   readonly #queue: Queue;
@@ -38,7 +39,8 @@ export class Intake {
   }
 
   async #setAside(entryId: string, fields: readonly Buffer[]): Promise<void> {
-    await this.#queue.quarantine(Buffer.concat(fields), "unreadable");
+    const isKept = await this.#queue.quarantine(Buffer.concat(fields), "unreadable");
+    if (!isKept) return;
     this.#queue.report(new QuarantineError(this.#queue.name, 1));
     await this.#skip(entryId);
   }

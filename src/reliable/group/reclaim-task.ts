@@ -101,16 +101,23 @@ export class ReclaimTask {
     const { group } = this.#member;
     const found = await queue.run(background, consumers, { group });
     const { dead, lookIn } = this.#watch.look(found, performance.now());
+    let failure: unknown;
     for (const { name: consumer, idle } of dead) {
       const args = { group, consumer, idle, maxDeliveries: this.#maxDeliveries, limit: RECLAIMED };
-      let isLeft = true;
-      while (isLeft && !this.#isClosed) {
-        const reply = await queue.run(background, reclaim, args);
-        counters.reclaimed += reply.reclaimed;
-        counters.dead += reply.buried;
-        ({ isLeft } = reply);
+      try {
+        let isLeft = true;
+        while (isLeft && !this.#isClosed) {
+          const reply = await queue.run(background, reclaim, args);
+          counters.reclaimed += reply.reclaimed;
+          counters.dead += reply.buried;
+          ({ isLeft } = reply);
+        }
+      } catch (error) {
+        // What Redis refuses for one consumer must not hold up the messages of the others.
+        failure ??= error;
       }
     }
+    if (failure !== undefined) throw failure;
     const isLongGone = ({ inFlight, idle }: { inFlight: number; idle: number }) =>
       inFlight === 0 && idle > Math.max(GONE * this.#visibilityTimeout, MINUTE);
     for (const { name: consumer } of found.filter(isLongGone)) {

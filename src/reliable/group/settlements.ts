@@ -107,7 +107,10 @@ export class Settlements {
     return held.settle(() => this.#giveBacks.add(settlement));
   }
 
-  /** Gives back an entry that is in flight for this consumer but not held; see `LeaseKeeper`. */
+  /**
+   * Gives back an entry that is in flight for this consumer but not held; see `LeaseKeeper`. If it has a foreign
+   * format, it is set aside.
+   */
   giveBackStranger(entry: string): Promise<boolean> {
     return this.#giveBacks.add({ entry, isOwn: false, bytes: UNKNOWN_BYTES, failure: undefined });
   }

@@ -268,6 +268,17 @@ function newCluster(port: number): Cluster {
   return cluster;
 }
 
+it("does not make Node warn of too many listeners on its signal", async () => {
+  const name = uniqueName("signalled");
+  await newLine({ redis: server.url, transfer: false }).getBlockingQueue(name).put("ready");
+  const warnings: Error[] = [];
+  const collectWarning = (warning: Error) => warnings.push(warning);
+  process.on("warning", collectWarning);
+  onTestFinished(() => void process.off("warning", collectWarning));
+  await diagnosis({ redis: server.url, queues: [name], signal: new AbortController().signal });
+  expect(warnings.map((warning) => warning.name)).not.toContain("MaxListenersExceededWarning");
+});
+
 it("ends when it is aborted", async () => {
   const controller = new AbortController();
   const reason = new Error("enough");

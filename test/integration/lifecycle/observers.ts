@@ -1,4 +1,3 @@
-import { setMaxListeners } from "node:events";
 import { Registry } from "prom-client";
 import { dashboard, serveDashboard } from "../../../src/dashboard/index.ts";
 import { EventStreams } from "../../../src/dashboard/calls/event-streams.ts";
@@ -119,8 +118,6 @@ export const observers: Readonly<Record<string, Kind>> = {
     make: (url) => {
       const stopping = new AbortController();
       const { signal } = stopping;
-      // Each of its questions listens.
-      setMaxListeners(0, signal);
       let diagnosing: Promise<void> | undefined;
       return {
         start: () => (diagnosing = readAll(diagnose({ redis: url, queues: ["orders"], signal }))),

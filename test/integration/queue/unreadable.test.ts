@@ -120,6 +120,36 @@ describe("a ready message that the codec cannot read", () => {
   });
 });
 
+describe("a ready message that neither the codec can read nor the quarantine can take", () => {
+  const NOT_KEPT = /could not be put into the quarantine, so only `bytes` of this error holds it$/;
+
+  beforeEach(async () => {
+    await redis.set(keys.quarantine, "no LIST");
+    await redis.rpush(name, GARBAGE, '"good"');
+  });
+
+  test("is in the error with which the call rejects, which says so", async () => {
+    const queue = line.getBlockingQueue(name);
+    const error = await failureOf(queue.take());
+    expect(error).toBeInstanceOf(DecodeError);
+    expect((error as DecodeError).message).toMatch(NOT_KEPT);
+    expect((error as DecodeError).bytes.toString()).toBe(GARBAGE);
+    expect(await queue.take()).toBe("good");
+    await eventually(() => line.errors.length === 1);
+    expect(line.errors).toMatchObject([{ code: "REDIS", reply: "WRONGTYPE" }]);
+  });
+
+  test("is in the reported error, which says so", async () => {
+    expect(await line.getBlockingQueue(name).drain()).toEqual(["good"]);
+    await eventually(() => line.errors.length === 2);
+    const [refusal, error] = line.errors;
+    expect(refusal).toMatchObject({ code: "REDIS", reply: "WRONGTYPE" });
+    expect(error).toBeInstanceOf(DecodeError);
+    expect((error as DecodeError).message).toMatch(NOT_KEPT);
+    expect((error as DecodeError).bytes.toString()).toBe(GARBAGE);
+  });
+});
+
 test("a codec that throws anything at all makes a DecodeError", async () => {
   const codec: Codec = {
     name: "odd",

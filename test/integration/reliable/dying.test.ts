@@ -172,6 +172,54 @@ test("an entry in a foreign format goes to the quarantine, and is reported", asy
   expect(line.errors.map(({ code }) => code)).toEqual(["QUARANTINED"]);
 });
 
+test("an entry in a foreign format stays in flight while Redis refuses to put it into the quarantine", async () => {
+  const name = uniqueName();
+  const { stream, unreadable } = queueKeys(name);
+  const line = newLineThatMayFail();
+  const queue = line.getReliableQueue<string>(name, { visibilityTimeout: 1000 });
+  const taking = queue.take();
+  await queue.size();
+  const redis = newRedis();
+  await redis.set(unreadable, "no LIST");
+  await redis.xadd(stream, "*", "some", "thing");
+  await queue.offer("good", 0);
+  expect((await taking).payload).toBe("good");
+  await (await taking).ack();
+  await eventually(() => line.errors.length > 0);
+  expect(line.errors).toMatchObject([{ code: "REDIS", reply: "WRONGTYPE" }]);
+  expect(await redis.xlen(stream)).toBe(1);
+
+  await redis.del(unreadable);
+  await eventually(async () => (await redis.xlen(stream)) === 0);
+  expect(await redis.lrange(unreadable, 0, -1)).toEqual(["something"]);
+  expect(line.errors).toHaveLength(1);
+});
+
+test("a consumer whose messages cannot be reclaimed does not hold up those of another", async () => {
+  const name = uniqueName();
+  const { stream, unreadable } = queueKeys(name);
+  const line = newLineThatMayFail();
+  const queue = line.getReliableQueue<string>(name, { visibilityTimeout: 1000 });
+  await queue.offer("first", 0);
+  const redis = newRedis();
+  await eventually(async () => (await redis.xlen(stream)) === 1);
+  await redis.set(unreadable, "no LIST");
+  await redis.xadd(stream, "*", "some", "thing");
+  await queue.offer("good", 0);
+  await eventually(async () => (await redis.xlen(stream)) === 3);
+  // By their names, the one with the foreign entry comes between the others.
+  for (const consumer of ["dead 1", "dead 2", "dead 3"]) {
+    await redis.xreadgroup("GROUP", "default", consumer, "COUNT", 1, "STREAMS", stream, ">");
+  }
+  const payloads = [await queue.take(), await queue.take()].map(({ payload }) => payload);
+  expect(payloads.toSorted()).toEqual(["first", "good"]);
+  await eventually(() => line.errors.length > 0);
+  expect(line.errors).toMatchObject([{ reply: "WRONGTYPE" }]);
+  await redis.del(unreadable);
+  await eventually(async () => (await redis.llen(unreadable)) === 1);
+  await eventually(() => line.recoveries.length === 1);
+});
+
 test("an error whose message is not a string is handled like any other", async () => {
   const line = newLineThatMayFail();
   const queue = line.getReliableQueue<string>(uniqueName(), { maxDeliveries: 1 });

@@ -36,7 +36,7 @@ test("bury: keeps the entry for a group that still needs it", async () => {
   expect(dead).toHaveLength(2);
 });
 
-test("bury: skips entries that are not in flight for this consumer, gone or foreign", async () => {
+test("bury: skips entries that are not in flight for this consumer or gone; foreign ones are set aside", async () => {
   const queue = await newStreams("g");
   const ids = await queue.add("a", "b");
   ids.push(String(await queue.redis.xadd(queue.keys.stream, "*", "some", "thing")));
@@ -49,6 +49,7 @@ test("bury: skips entries that are not in flight for this consumer, gone or fore
   expect(await burying(queue, ids)).toEqual([false, false, false]);
   expect(await queue.snapshot()).toEqual({
     dead: [{ p: "b", n: "1", g: "g", r: "rejected", f: "1: rejected" }],
+    unreadable: ["something"],
   });
 });
 

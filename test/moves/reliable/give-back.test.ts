@@ -62,14 +62,40 @@ test("give-back-entries: skips entries that are not in flight for this consumer"
   expect(await queue.snapshot()).toEqual({ stream: [{ p: "b" }, { p: "a", g: "g" }] });
 });
 
-test("give-back-entries: entries that are gone or foreign are only acknowledged", async () => {
+test("give-back-entries: entries that are gone are only acknowledged, foreign ones are set aside", async () => {
   const queue = await newStreams("g");
   const ids = await queue.add("a", "b");
   ids.push(String(await queue.redis.xadd(queue.keys.stream, "*", "some", "thing")));
   await queue.deliver("g", "c");
   await queue.redis.xdel(queue.keys.stream, ids[0] ?? "");
   expect(await giving(queue, ids)).toEqual([false, true, false]);
-  expect(await queue.snapshot()).toEqual({ stream: [{ p: "b", g: "g" }] });
+  expect(await queue.snapshot()).toEqual({
+    stream: [{ p: "b", g: "g" }],
+    unreadable: ["something"],
+  });
+});
+
+test("give-back-entries: a foreign entry that Redis refuses to set aside stays in flight", async () => {
+  const queue = await newStreams("g");
+  const { redis, keys } = queue;
+  await redis.xadd(keys.stream, "*", "some", "thing");
+  await queue.add("a");
+  const ids = await queue.deliver("g", "c");
+  await redis.set(keys.unreadable, "somebody else's");
+  expect(await giving(queue, ids)).toEqual([false, true]);
+  await redis.del(keys.unreadable);
+  expect(await queue.snapshot()).toEqual({
+    stream: [
+      { some: "thing", a: "" },
+      { p: "a", g: "g" },
+    ],
+    inFlight: { g: { c: ["foreign"] } },
+  });
+  expect(await giving(queue, ids)).toEqual([false, false]);
+  expect(await queue.snapshot()).toEqual({
+    stream: [{ p: "a", g: "g" }],
+    unreadable: ["something"],
+  });
 });
 
 test("give-back-entries: a malformed number of attempts counts as 0", async () => {

@@ -99,15 +99,42 @@ test("reclaim: keeps the old entry for a group that still needs it, and skips en
   });
 });
 
-test("reclaim: entries that are gone or foreign are only acknowledged", async () => {
+test("reclaim: entries that are gone are only acknowledged, foreign ones are set aside", async () => {
   const queue = await newStreams("g");
   const [a = ""] = await queue.add("a", "b");
   await queue.redis.xadd(queue.keys.stream, "*", "some", "thing");
   await queue.deliver("g", "dead");
   await queue.redis.xdel(queue.keys.stream, a);
   expect(await reclaiming(queue)).toEqual({ reclaimed: 1, buried: 0, isLeft: false });
-  expect(await queue.snapshot()).toEqual({ stream: [{ p: "b", ...once }] });
+  expect(await queue.snapshot()).toEqual({
+    stream: [{ p: "b", ...once }],
+    unreadable: ["something"],
+  });
   expect(await names(queue)).toEqual([]);
+});
+
+test("reclaim: a foreign entry that Redis refuses to set aside stays, and the others do not wait for it", async () => {
+  const queue = await newStreams("g");
+  const { redis, keys } = queue;
+  await redis.xadd(keys.stream, "*", "some", "thing");
+  await queue.add("a");
+  await queue.deliver("g", "dead");
+  await redis.set(keys.unreadable, "somebody else's");
+  await expect(reclaiming(queue)).rejects.toThrow(/^WRONGTYPE/);
+  expect(await names(queue)).toEqual(["dead"]);
+  await redis.del(keys.unreadable);
+  expect(await queue.snapshot()).toEqual({
+    stream: [
+      { some: "thing", a: "" },
+      { p: "a", ...once },
+    ],
+    inFlight: { g: { dead: ["foreign"] } },
+  });
+  expect(await reclaiming(queue)).toEqual({ reclaimed: 0, buried: 0, isLeft: false });
+  expect(await queue.snapshot()).toEqual({
+    stream: [{ p: "a", ...once }],
+    unreadable: ["something"],
+  });
 });
 
 test("reclaim: entries before a refusal are finished, the others stay with their consumer", async () => {

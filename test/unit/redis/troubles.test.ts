@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { RedisError } from "../../../src/errors.ts";
-import { Troubles } from "../../../src/redis/troubles.ts";
+import { Troubles, type Work } from "../../../src/redis/troubles.ts";
 
 let events: string[];
 let troubles: Troubles;
@@ -32,6 +32,8 @@ const reset = (doing: string) =>
   failure(doing, Object.assign(new Error("read ECONNRESET"), { code: "ECONNRESET" }));
 const refusal = (doing: string, message: string) =>
   failure(doing, Object.assign(new Error(message), { name: "ReplyError" }));
+
+const refuseTake = (work: Work) => work.failed(refusal("cannot take", "WRONGTYPE no list"));
 
 const UNREACHABLE = "cannot reach Redis: connect ECONNREFUSED 127.0.0.1:6379";
 
@@ -164,6 +166,26 @@ test("a refusal of a work that has stopped stays open; it is over when the work 
   expect(news()).toEqual(["0 ms: cannot watch: NOPERM no permissions"]);
   transfers.succeeded();
   expect(news()).toEqual([`0 ms: ${UNREACHABLE}`]);
+});
+
+test("a shared work is refused once, and over when the last of its owners has ended", () => {
+  const join = troubles.sharedWork();
+  const [one, other] = [join(), join()];
+  refuseTake(one);
+  refuseTake(other);
+  expect(news()).toEqual(["cannot take: WRONGTYPE no list"]);
+  one.ended();
+  one.ended();
+  refuseTake(other);
+  expect(news()).toEqual([]);
+  other.ended();
+  expect(news()).toEqual(["0 ms: cannot take: WRONGTYPE no list"]);
+
+  const late = join();
+  refuseTake(late);
+  expect(news()).toEqual(["cannot take: WRONGTYPE no list"]);
+  late.succeeded();
+  expect(news()).toEqual(["0 ms: cannot take: WRONGTYPE no list"]);
 });
 
 test("a work that ends because the client closes has not recovered", () => {

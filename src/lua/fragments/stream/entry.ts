@@ -28,7 +28,7 @@ export interface Entry {
 /**
  * `appendEntry(entry)`: appends an entry to the stream; returns the reply of `XADD`, or a table with its error.
  * `entryOf(fields)`: the entry with these fields; nil for a foreign format.
- * `readEntry(id)`: the entry with this id; nil if it is gone or has a foreign format.
+ * `readEntry(id)`: the entry with this id, and its fields; no entry if it has a foreign format, nothing if it is gone.
  *
  * An entry is a table: `a` is the address and `p` the payload. Optional are `t`, the trailer; `n`, the number of
  * deliveries before this one (decimal); `g`, the only group that the entry is for; and `d` (any text) if a consumer
@@ -61,7 +61,8 @@ local function entryOf(fields)
 end
 local function readEntry(id)
   local found = redis.call("XRANGE", stream, id, id)[1]
-  return found and entryOf(found[2])
+  if not found then return nil end
+  return entryOf(found[2]), found[2]
 end
 `,
 });

@@ -28,7 +28,7 @@ export interface RetryLaterReply {
  */
 export const retryLater = defineScript({
   name: "retry-later",
-  keys: ["stream", "timeouts", "retries", "retrying"],
+  keys: ["stream", "timeouts", "retries", "retrying", "unreadable"],
   args: ["channel", "group", "consumer", "heldCount"],
   each: ["entry", "own", "delay", "counted", "reason"],
   needs: [clock, deadlineAfter, earliestDue, failure, retry, settle],
