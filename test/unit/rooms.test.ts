@@ -3,10 +3,9 @@ import { dirname, join, normalize, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";
 
-// The house: who may import whom in src/, type imports included. A room is a folder, or a file on the
-// ground floor.
+// Who may import whom in src/, type imports included. A room is a folder, or a file directly in src/.
 
-/** From the top down. A room imports itself and what is below its floor, and no neighbour. */
+/** From the top down. A room imports itself and rooms below its floor, and no neighbour. */
 const FLOORS = [
   ["index.ts"],
   ["client"],
@@ -43,12 +42,12 @@ const FLOORS = [
   ["failure.ts"],
 ];
 
-/** Pure code: every room may import it, and it imports nothing of the others. */
+/** Pure code: every room may import it, and it imports no other room. */
 const FOUNDATIONS = ["time", "codecs"];
 
 /**
- * What stands on top of the queues, optional, which no other room imports, and what each room of it may import. A room of
- * the house stands for all rooms in it: `queue` for `queue/message`, too.
+ * The optional rooms on top of the queues, which no other room imports, and what each of their rooms may import. The
+ * name of a lower room covers all rooms in it: `queue` includes `queue/message`.
  */
 const ANNEXES: Readonly<Record<string, readonly string[]>> = {
   redisson: ["codecs"],
@@ -66,9 +65,9 @@ const ANNEXES: Readonly<Record<string, readonly string[]>> = {
     "time",
   ],
   doctor: ["doctor/checks", "doctor/looks", "inspect", "client", "queue", "errors.ts"],
-  // Judge what was seen; ask nothing.
+  // Judges the readings, and asks Redis nothing.
   "doctor/checks": ["doctor/looks", "inspect", "observe", "partitions", "failure.ts"],
-  // Ask Redis.
+  // Asks Redis.
   "doctor/looks": [
     "inspect",
     "client",
@@ -120,7 +119,7 @@ const ANNEXES: Readonly<Record<string, readonly string[]>> = {
   "cli/session": ["cli/printing", "cli/parsing", "inspect", "errors.ts"],
   "cli/printing": ["cli/parsing", "inspect", "time"],
   "cli/parsing": ["inspect", "queue", "time"],
-  // The page: it runs in a browser, and reaches the server by HTTP alone.
+  // The page: it runs in a browser, and reaches the server only by HTTP.
   "dashboard/page": [
     "dashboard/page/pages",
     "dashboard/page/parts",
@@ -152,12 +151,12 @@ const EXTENDS: Readonly<Record<string, string>> = { reliable: "delayed" };
 const MAX_LINES = 300;
 const MAX_GROUND_FLOOR_FILES = 4;
 
-/** What breaks a rule today. This list only gets shorter: what has been mended must leave it. */
+/** Known violations. This list only gets shorter: mended ones must leave it. */
 const KNOWN: readonly string[] = [];
 
 const src = fileURLToPath(new URL("../../src", import.meta.url));
 
-/** Every source file by its path in src/, the page of the dashboard included, with the files that it imports. */
+/** Every source file by its path in src/, the dashboard's page included, with the files that it imports. */
 function readImports(): Map<string, string[]> {
   const files = readdirSync(src, { recursive: true, encoding: "utf8" })
     .map((file) => file.split(sep).join("/"))
@@ -228,7 +227,7 @@ function importsOfRooms(imports: ReadonlyMap<string, readonly string[]>): Map<st
   return new Map([...rooms].map(([room, others]) => [room, [...others]]));
 }
 
-/** Groups of files, or of rooms, each of which imports, by way of others, itself. */
+/** Groups of files, or of rooms, each of which imports itself through others. */
 function findCycles(imports: ReadonlyMap<string, readonly string[]>): string[][] {
   const reached = new Map(
     [...imports.keys()].map((start) => {
