@@ -6,11 +6,11 @@ import { makeOrder } from "../order.ts";
 import type { Workload } from "../workload.ts";
 
 /**
- * What it costs Redis to move a message, by the number of delayed messages.
+ * The cost to Redis of moving a message, by the number of delayed messages.
  *
- * N messages are offered in random order of their deadlines. Three quarters of them are due when all are offered, and are
- * moved at full speed; the others stay. This leaves enough dead elements in the insertion order for one compaction, which
- * is measured too. Small queues are measured repeatedly, for as many messages in all.
+ * N messages are offered in random order of their deadlines. Three quarters of them are due when all are offered, and
+ * are moved at full speed; the others stay. This leaves enough dead elements in the insertion order for one compaction,
+ * which is measured too. Small queues are measured repeatedly, for as many messages in all.
  */
 export const growth: Workload = {
   name: "growth",
