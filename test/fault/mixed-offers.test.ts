@@ -49,7 +49,7 @@ describe.each(["none", "redisson"] as const)("interop %s", (interop) => {
     ["offer-keyed", 4],
     ["offer-keyed", 250],
   ] as const)(
-    "after a restart, when Redis knows only the script %s: %d in one call",
+    "when Redis knows only the script %s after a restart, %d offers in one call keep their order",
     async (known, count) => {
       const { server, queue } = await start();
       await server.kill();
@@ -61,7 +61,7 @@ describe.each(["none", "redisson"] as const)("interop %s", (interop) => {
   );
 
   test.each(["offer", "offer-keyed"])(
-    "250 in one call, when Redis knows only the script %s",
+    "when Redis knows only the script %s, 250 offers in one call keep their order",
     async (known) => {
       const { redis, queue } = await start();
       for (let round = 0; round < 10; round++) {
@@ -75,7 +75,7 @@ describe.each(["none", "redisson"] as const)("interop %s", (interop) => {
   );
 
   test.each(["offer", "offer-keyed"])(
-    "in successive turns without awaiting, when Redis knows only the script %s",
+    "when Redis knows only the script %s, offers of successive turns keep their order",
     async (known) => {
       const { redis, queue } = await start();
       for (let round = 0; round < 10; round++) {

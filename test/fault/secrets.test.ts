@@ -198,7 +198,7 @@ test("invalid addresses show no password", async () => {
   );
 });
 
-test("connections that are lost, time out or are closed show no payload", async () => {
+test("connections that are lost, time out or are closed show no secret", async () => {
   const proxy = await startProxy(redisUrl());
   const { port } = proxy;
   const password = PASSWORD;
@@ -234,7 +234,7 @@ test("connections that are lost, time out or are closed show no payload", async 
   for (const error of line.errors) expectNoSecret(printed(error));
 });
 
-test("refused and unknown commands show no payload", async () => {
+test("refused and unknown commands show no secret", async () => {
   const server = await startOwnServer({
     args: ["--rename-command", "RPUSH", "", "--rename-command", "EVALSHA", ""],
   });

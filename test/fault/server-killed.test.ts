@@ -67,7 +67,7 @@ test("Redis is killed and restarted while messages wait, and each is delivered o
   expect(repeated(received)).toEqual([]);
 });
 
-test("Redis is killed and restarted three times while messages flow: only replies cut off by a kill are lost", async () => {
+test("Redis is killed and restarted three times while messages flow: only pops cut off by a kill are lost", async () => {
   const server = await startOwnServer({ appendOnly: true });
   // Longer than the outages: see below.
   const traffic = startTraffic(server.url, () => 6_000 + Math.random() * 1_000);

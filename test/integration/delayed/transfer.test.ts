@@ -89,7 +89,7 @@ describe("due messages are moved", () => {
 });
 
 describe("one client has one task per queue, however many handles there are", () => {
-  test("as shown by one subscription and one task that runs scripts", async () => {
+  test("with one subscription, and one task that runs scripts", async () => {
     const watched = await watchCommands(keys.mover);
     const line = newLine();
     const handles = upTo(5).map(
@@ -106,7 +106,7 @@ describe("one client has one task per queue, however many handles there are", ()
     expect(new Set(scripts.map((words) => words.at(-1))).size).toBe(1);
   });
 
-  test("and ends the task with the client", async () => {
+  test("which ends with the client", async () => {
     const line = newLine();
     line.getDelayedQueue(name);
     const other = newLine();

@@ -114,7 +114,7 @@ test("a new holder ends its predecessor's connection, and no other", async () =>
   expect(await other.client("ID")).toBe(otherId);
 });
 
-test("a predecessor's messages in flight come first, with their attempts counted", async () => {
+test("a predecessor's messages in flight come first, and a dead one's attempts count", async () => {
   const name = uniqueName("exclusive");
   const redis = newRedis();
   const { stream } = queueKeys(new PartitionNames(name).at(0));
