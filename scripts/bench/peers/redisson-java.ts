@@ -21,7 +21,7 @@ export const redissonInJava: Peer = {
   title: "Redisson (Java)",
   settings:
     `${NEWEST_REDISSON}, StringCodec; one at a time by offer, more by offerAsync;` +
-    " every taker is a thread; producers have destroyed the queue, so as to move nothing",
+    " every taker is a thread; producers destroy their queue, so they move nothing",
   delayedKey: `redisson_delay_queue_timeout:{${QUEUE}}`,
   openProducer: notHere<PeerProducer>,
   openWorker: notHere<PeerWorker>,
