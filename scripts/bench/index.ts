@@ -78,7 +78,7 @@ function readArguments() {
 function findProblem(): string | undefined {
   const known: readonly Pick<Workload, "name" | "group">[] = isComparison ? CONTESTS : WORKLOADS;
   const unknown = names.find((wanted) => !known.some((each) => isNamed(each, wanted)));
-  if (unknown !== undefined) return `there is no workload "${unknown}"`;
+  if (unknown !== undefined) return `unknown name "${unknown}"`;
   if (!Number.isInteger(rounds) || rounds < 1) return "--rounds must be a whole number, at least 1";
   if (!isComparison && (options.markdown ?? options.plots) !== undefined) {
     return "--markdown and --plots need compare";

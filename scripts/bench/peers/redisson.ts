@@ -18,7 +18,8 @@ import {
  */
 export const redisson: Peer = {
   title: "Redisson's algorithm",
-  settings: "rewritten on ioredis; every worker transfers; bulk is pipelined, as there is no bulk call",
+  settings:
+    "rewritten on ioredis; every worker transfers; bulk is pipelined, as there is no bulk call",
   delayedKey: `redisson_delay_queue_timeout:{${QUEUE}}`,
 
   async openProducer(url) {
