@@ -3,16 +3,16 @@ import { startRedis, type RedisServer } from "delayline/testing";
 import { Redis } from "ioredis";
 import { CommandStats } from "./command-stats.ts";
 
-/** Time for which a process has used a processor, in microseconds. */
+/** Processor time of a process, in microseconds. */
 export interface ProcessorTime {
   /** In its own code. */
   readonly user: number;
-  /** In the system: reading and writing, above all. */
+  /** In the system, mostly reading and writing. */
   readonly system: number;
   readonly total: number;
 }
 
-/** A server of our own for one round, and looks into it from outside. */
+/** A server for one round, and queries about its state. */
 export class BenchServer implements AsyncDisposable {
   readonly redis: Redis;
   readonly #server: RedisServer;
@@ -22,7 +22,7 @@ export class BenchServer implements AsyncDisposable {
     this.redis = new Redis(server.url);
   }
 
-  /** @param more arguments for redis-server. */
+  /** @param more extra arguments for redis-server. */
   static async start(more: readonly string[] = []): Promise<BenchServer> {
     // Never the Redis at REDIS_URL: a benchmark resets statistics and flushes data.
     const env = { ...process.env, REDIS_URL: "" };
@@ -44,18 +44,18 @@ export class BenchServer implements AsyncDisposable {
     return `Redis ${this.#server.version}`;
   }
 
-  /** Begins to count anew. */
+  /** Resets the counts. */
   async resetStats(): Promise<void> {
     await this.redis.config("RESETSTAT");
     await this.redis.slowlog("RESET");
   }
 
-  /** What has been counted since {@link resetStats}. */
+  /** The counts since {@link resetStats}. */
   async stats(): Promise<CommandStats> {
     return new CommandStats(await this.redis.info("commandstats"));
   }
 
-  /** For how long the server has used a processor since it was started. */
+  /** The server's processor time since it was started. */
   async processorTime(): Promise<ProcessorTime> {
     const info = await this.redis.info("cpu");
     const micros = (field: string) => {
@@ -66,7 +66,7 @@ export class BenchServer implements AsyncDisposable {
     return { user, system, total: user + system };
   }
 
-  /** How many messages are delayed, and when that was on the server's clock (epoch ms). */
+  /** The number of delayed messages, and when it was read on the server's clock (epoch ms). */
   async look(delayedKey: string): Promise<{ delayed: number; serverTime: number }> {
     const replies = await this.redis.multi().time().zcard(delayedKey).exec();
     const [time, delayed] = (replies ?? []).map(([, reply]) => reply);
@@ -74,7 +74,7 @@ export class BenchServer implements AsyncDisposable {
     return { delayed: Number(delayed), serverTime: (seconds ?? 0) * 1000 + (micros ?? 0) / 1000 };
   }
 
-  /** Waits until no more than so many are delayed; answers when that was on the server's clock. */
+  /** Waits until at most `count` messages are delayed. Returns when that was on the server's clock. */
   async waitUntilLeft(delayedKey: string, count: number, signal?: AbortSignal): Promise<number> {
     for (;;) {
       const { delayed, serverTime } = await this.look(delayedKey);
@@ -89,10 +89,7 @@ export class BenchServer implements AsyncDisposable {
     return Math.max(SLOW, ...(await this.scriptTimes())) / 1000;
   }
 
-  /**
-   * How long scripts took since {@link resetStats}, in microseconds: so many percent of them were no longer. NaN before
-   * Redis 7.0.
-   */
+  /** A percentile of the durations of scripts since {@link resetStats}, in microseconds. NaN before Redis 7.0. */
   async scriptPercentile(percent: 50 | 99 | 99.9): Promise<number> {
     const info = await this.redis.info("latencystats");
     const line = /^latency_percentiles_usec_evalsha:(.*)$/m.exec(info)?.[1] ?? "";
@@ -103,19 +100,19 @@ export class BenchServer implements AsyncDisposable {
     return Number(field?.slice(field.indexOf("=") + 1) ?? NaN);
   }
 
-  /** From now on {@link scriptTimes} knows the short ones as well. */
+  /** Makes {@link scriptTimes} include short runs from now on. */
   async logEverything(): Promise<void> {
     await this.redis.config("SET", "slowlog-log-slower-than", "0");
   }
 
-  /** How long each slow run of a script took since {@link resetStats}, in microseconds. */
+  /** The durations of the slow runs of a script since {@link resetStats}, in microseconds. */
   async scriptTimes(): Promise<number[]> {
     const entries = (await this.redis.slowlog("GET", 10_000)) as SlowlogEntry[];
     const scripts = entries.filter(([, , , [command = ""]]) => /^eval/i.test(command));
     return scripts.map(([, , micros]) => micros);
   }
 
-  /** The server's memory in bytes, when it has come to rest. */
+  /** The server's memory in bytes, once it is at rest. */
   async usedMemory(): Promise<number> {
     // The log of slow commands keeps their arguments.
     await this.redis.slowlog("RESET");
@@ -123,7 +120,7 @@ export class BenchServer implements AsyncDisposable {
     for (;;) {
       const info = await this.redis.info("memory");
       const used = Number(/^used_memory:(\d+)/m.exec(info)?.[1]);
-      // A growing hash table is moved step by step, and exists twice meanwhile.
+      // A growing hash table is moved step by step, and takes memory twice meanwhile.
       if (Math.abs(used - last) < used / 10_000) return used;
       last = used;
       await sleep(300);
@@ -136,7 +133,7 @@ export class BenchServer implements AsyncDisposable {
   }
 }
 
-/** Commands that take longer than so many microseconds are logged. */
+/** Commands that take longer than this many microseconds are logged. */
 const SLOW = 500;
 
 type SlowlogEntry = readonly [

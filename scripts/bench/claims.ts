@@ -3,7 +3,7 @@ import { PEER_NAMES, type ByPeer, type PeerName } from "./peers/load.ts";
 
 type ValueOf = (figure: string, peer?: PeerName) => number;
 
-/** A ratio between figures of one round, and what Delayline claims that it is, if it does. */
+/** A ratio between figures of one round, and the goal that Delayline claims for it, if any. */
 interface Claim {
   readonly name: string;
   readonly contest: string;
@@ -111,7 +111,7 @@ const CLAIMS: readonly Claim[] = [
   },
 ];
 
-/** Of offering a message and delivering it. */
+/** The processor time to offer a message and deliver it. */
 function wholeTime(value: ValueOf, who: string, peer: PeerName): number {
   return ["per offer", "per message delivered"]
     .map((of) => value(`Redis processor time ${of}, ${who}`, peer))
@@ -119,8 +119,8 @@ function wholeTime(value: ValueOf, who: string, peer: PeerName): number {
 }
 
 /**
- * The claims about a contest, by the figures of one round. The ratio is NaN if something was not measured: a library that
- * is missing, or a size that was left out or given up.
+ * The claims about a contest, from the figures of one round. The ratio is NaN if a figure is missing: a library is
+ * absent, or a size was left out or abandoned.
  */
 export function claims(contest: string, round: ByPeer<readonly Figure[]>): Figure[] {
   const value = (figure: string, peer: PeerName = "delayline") =>

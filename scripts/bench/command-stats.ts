@@ -1,11 +1,11 @@
 /**
  * How often each command has run on a server, and for how long, from `INFO commandstats`. It counts the commands that
- * scripts run, beside the EVALSHA of the script.
+ * scripts run as well as the script's EVALSHA.
  */
 export class CommandStats {
   readonly #commands: ReadonlyMap<string, { readonly calls: number; readonly usec: number }>;
 
-  /** @param infos what servers answered to `INFO commandstats`. They are added up. */
+  /** @param infos the servers' replies to `INFO commandstats`, which are added up. */
   constructor(...infos: readonly string[]) {
     const commands = new Map<string, { calls: number; usec: number }>();
     for (const info of infos) {
@@ -18,7 +18,7 @@ export class CommandStats {
     this.#commands = commands;
   }
 
-  /** How many commands there were, without those by which the benchmark asks. */
+  /** The number of commands, without the benchmark's own queries. */
   get total(): number {
     return this.#counted.reduce((sum, [, { calls }]) => sum + calls, 0);
   }
@@ -27,14 +27,14 @@ export class CommandStats {
     return this.#commands.get(command)?.calls ?? 0;
   }
 
-  /** The time that scripts took, in microseconds. */
+  /** The time of all scripts, in microseconds. */
   get scriptTime(): number {
     return this.#usec("evalsha") + this.#usec("eval");
   }
 
   /**
-   * How often the transfer script has run. Redis counts all scripts together. Of ours only this one and the offers read
-   * the clock, once each, and only the offers also ask for a rank, once.
+   * How often the transfer script has run. Redis counts all scripts together. Among the library's scripts, only this
+   * one and the offers read the clock, once each, and only the offers also ask for a rank, once.
    */
   get transferCount(): number {
     const count = this.calls("time") - this.calls("zrank");

@@ -42,8 +42,8 @@ export interface ComparisonPlan {
 }
 
 /**
- * Runs every contest for every library. Within a round the libraries take turns, so that the load of the machine affects
- * all of them.
+ * Runs every contest for every library. Within a round the libraries take turns, so that the machine's load affects all
+ * of them.
  */
 export async function compare(plan: ComparisonPlan): Promise<void> {
   const peers = await forEachPeer(async (name) => {

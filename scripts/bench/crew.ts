@@ -7,9 +7,9 @@ import type { WorkerMethods } from "./programs/worker.ts";
 /** The workers that take messages. */
 export interface CrewPlan {
   readonly workerProcesses: number;
-  /** Clients per process, each with connections of its own, as if it were a process. Defaults to 1. */
+  /** Clients per process, each with its own connections, as if it were a process. Defaults to 1. */
   readonly clientsPerProcess?: number;
-  /** How many messages each client may have in hand at once. */
+  /** How many messages each client may hold at once. */
   readonly concurrency: number;
 }
 
@@ -23,7 +23,7 @@ export class Crew implements AsyncDisposable {
     this.#workers = workers;
   }
 
-  /** Starts the processes. They do not take messages yet. */
+  /** Starts the processes, which do not take messages yet. */
   static async start(plan: CrewPlan): Promise<Crew> {
     const workers = Array.from({ length: plan.workerProcesses }, () =>
       Program.start<WorkerMethods>("worker"),
@@ -38,9 +38,10 @@ export class Crew implements AsyncDisposable {
   }
 
   /**
-   * Returns what the workers took, once it is `count` messages in all, or when none has arrived for ten seconds.
+   * Returns the messages that the workers took, once there are `count` in all, or when none has arrived for ten
+   * seconds.
    *
-   * @param within milliseconds before the first question to a worker: each question takes its time.
+   * @param within milliseconds before the workers are first asked: each question takes their time.
    */
   async taken(count: number, within = 0): Promise<Taken[]> {
     await sleep(within);
@@ -54,7 +55,7 @@ export class Crew implements AsyncDisposable {
       seen = sum;
       await sleep(100);
     }
-    // By then a duplicate would have arrived.
+    // A duplicate would have arrived by then.
     await sleep(200);
     return await this.#all((worker) => worker.call("taken"));
   }

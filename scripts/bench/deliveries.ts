@@ -1,13 +1,13 @@
 import { percentile } from "./percentile.ts";
 import type { Figure } from "./figure.ts";
 
-/** The offered messages. The index is the message's number minus that of the first. */
+/** The offered messages. The index is the message's number minus the first one's. */
 export interface Offered {
   /** The deadlines that the queue returned (epoch ms). */
   readonly deadlines: Float64Array;
   /** The earliest time on the reference clock at which each may be taken. */
   readonly notBefore: Float64Array;
-  /** How long it took, in milliseconds. */
+  /** The duration in milliseconds. */
   readonly duration: number;
 }
 
@@ -16,11 +16,11 @@ export interface Taken {
   readonly numbers: Float64Array;
   /** When each arrived, by the reference clock (epoch ms). */
   readonly takenAt: Float64Array;
-  /** The uncertainty of that, in milliseconds. */
+  /** The uncertainty of these instants, in milliseconds. */
   readonly uncertainty: number;
 }
 
-/** What became of the offered messages. */
+/** What happened to the offered messages. */
 export interface Deliveries {
   readonly lost: number;
   readonly takenTwice: number;
@@ -69,7 +69,7 @@ export function promises({ lost, takenTwice, early }: Deliveries): Figure[] {
   ];
 }
 
-/** The lateness of messages, with goals in milliseconds if there are any. */
+/** The lateness of messages, with any goals in milliseconds. */
 export function latenessFigures(
   { lateness }: Deliveries,
   goals: { readonly p50?: number; readonly p99?: number } = {},

@@ -16,19 +16,17 @@ export interface DeliveryPlan extends CrewPlan {
   readonly count: number;
   readonly minDelay: number;
   readonly maxDelay: number;
-  /** Offers per second; by default as fast as 100 offers in flight allow. */
+  /** Offers per second. Defaults to as many as 100 offers in flight allow. */
   readonly perSecond?: number;
 }
 
-/** What was measured between the first offer and the last message taken. */
+/** The measurements between the first offer and the last message taken. */
 export interface DeliveryResult extends Deliveries, Cost {
   /** Offers per second. */
   readonly offerRate: number;
 }
 
-/**
- * Starts everything, warms it up with messages that do not count, and carries out the plan.
- */
+/** Starts everything, warms it up with messages that do not count, and carries out the plan. */
 export async function deliver(plan: DeliveryPlan, round: Round): Promise<DeliveryResult> {
   const { count, minDelay, maxDelay, perSecond } = plan;
   return await warmedUp(plan, round, async ({ server, producer, crew, first }) => {
@@ -48,7 +46,7 @@ export async function deliver(plan: DeliveryPlan, round: Round): Promise<Deliver
   });
 }
 
-/** Messages that are all offered before the first is due, so that offering and delivering can be measured apart. */
+/** Messages that are all offered before the first is due, so that offers and deliveries can be measured separately. */
 export interface LaterPlan extends CrewPlan {
   readonly peer: PeerName;
   readonly count: number;

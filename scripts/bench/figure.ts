@@ -1,23 +1,23 @@
 import { median } from "./median.ts";
 
-/** One number that a round has measured. */
+/** One number measured by a round. */
 export interface Figure {
   readonly name: string;
   readonly value: number;
   readonly unit: Unit;
   readonly goal?: Goal;
-  /** A note for the reader, above all why the value is missing (it is then NaN). */
+  /** A note for the reader, mainly why the value is missing (it is NaN then). */
   readonly note?: string;
-  /** Its place on a plot: which curve, and where. */
+  /** Its place on a plot: which curve, and where on it. */
   readonly plot?: { readonly curve: Curve; readonly x: number };
-  /** The parts that the number is made of, in the same unit. */
+  /** The parts of the number, in the same unit. */
   readonly parts?: Readonly<Record<string, number>>;
 }
 
 /** A bare number has no unit. */
 export type Unit = "" | "x" | "ms" | "us" | "B" | "/s";
 
-/** What grows with the number of delayed messages, or of clients. */
+/** The figures that grow with the number of delayed messages, or of clients. */
 export type Curve = "script time" | "lateness" | "stall" | "commands" | "processor time";
 
 /** A goal, for the median of all rounds or for each single round. */
@@ -33,7 +33,7 @@ export interface Summary extends Omit<Figure, "value"> {
   readonly median: number;
   readonly min: number;
   readonly max: number;
-  /** Undefined if there is no goal, or nothing was measured. */
+  /** Undefined if there is no goal, or no measurement. */
   readonly isMet: boolean | undefined;
 }
 

@@ -58,9 +58,9 @@ export interface GoalPlan {
 }
 
 /**
- * Runs Delayline's workloads, each several times on servers of its own, and prints the medians beside the goals.
+ * Runs Delayline's workloads, each several times on fresh servers, and prints the medians beside the goals.
  *
- * A missed goal is shown, and is not a failure, since the load of the machine affects the numbers. Run it on a quiet one.
+ * A missed goal is shown but is not a failure, since the machine's load affects the numbers. Run it on a quiet machine.
  */
 export async function checkGoals(plan: GoalPlan): Promise<void> {
   const { names, isQuick, rounds, machine, jsonFile } = plan;
@@ -87,7 +87,7 @@ export async function checkGoals(plan: GoalPlan): Promise<void> {
   }
 }
 
-/** Whether a workload, or its group, has this name. */
+/** Whether this is the name of a workload or of its group. */
 export function isNamed(
   { name, group }: Pick<Workload, "name" | "group">,
   wanted: string,

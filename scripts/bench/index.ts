@@ -12,22 +12,22 @@ import type { Workload } from "./workload.ts";
 
 const USAGE = `
 npm run bench -- [name ...] [--quick] [--rounds N] [--json FILE]
-    Delayline and its goals; "partitions" is all of those about partitions.
+    Delayline and its goals; "partitions" names all workloads about partitions.
 
 ${list(WORKLOADS)}
 
 npm run bench -- compare [name ...] [--quick] [--rounds N]
                  [--json FILE] [--markdown FILE] [--plots DIR]
-    Delayline, BullMQ, bee-queue and Redisson's algorithm on the same Redis; and Redisson itself where
+    Delayline, BullMQ, bee-queue and Redisson's algorithm on the same Redis, and Redisson itself if
     it has been built (npm run build:java).
 
 ${list(CONTESTS)}
 
   --quick          small numbers and one round
   --rounds N       3, or 1 with --quick
-  --json FILE      writes the results there too
-  --markdown FILE  writes the tables there too
-  --plots DIR      draws what grows, as SVG
+  --json FILE      also writes the results to FILE
+  --markdown FILE  also writes the tables to FILE
+  --plots DIR      draws figures that grow, as SVG
 `.trim();
 
 const { values: options, positionals } = readArguments();
@@ -69,7 +69,7 @@ function readArguments() {
       },
     });
   } catch (error) {
-    // An unknown option, or one without its value.
+    // An unknown option, or an option without its value.
     console.error(`${(error as Error).message}\n\n${USAGE}`);
     return process.exit(2);
   }
@@ -78,10 +78,10 @@ function readArguments() {
 function findProblem(): string | undefined {
   const known: readonly Pick<Workload, "name" | "group">[] = isComparison ? CONTESTS : WORKLOADS;
   const unknown = names.find((wanted) => !known.some((each) => isNamed(each, wanted)));
-  if (unknown !== undefined) return `nothing is called "${unknown}"`;
-  if (!Number.isInteger(rounds) || rounds < 1) return "--rounds takes a whole number";
+  if (unknown !== undefined) return `unknown name "${unknown}"`;
+  if (!Number.isInteger(rounds) || rounds < 1) return "--rounds must be a whole number, at least 1";
   if (!isComparison && (options.markdown ?? options.plots) !== undefined) {
-    return "--markdown and --plots belong to compare";
+    return "--markdown and --plots need compare";
   }
   return undefined;
 }

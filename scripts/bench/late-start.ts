@@ -1,4 +1,4 @@
-/** The messages were not all in the queue before the first deadline: the machine is too busy. */
+/** The machine is too busy: some messages were still being offered at the first deadline. */
 export class LateStartError extends Error {
   constructor(late: number) {
     super(`offering the messages took ${Math.ceil(late)} ms too long`);

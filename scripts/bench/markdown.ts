@@ -5,14 +5,14 @@ import type { PeerInfo } from "./peers/peer.ts";
 import { format } from "./table.ts";
 import type { ContestResult } from "./workload.ts";
 
-/** How the numbers came about. */
+/** The origin of the numbers. */
 interface Conditions {
   readonly machine: Machine;
   readonly rounds: number;
   readonly isQuick: boolean;
 }
 
-/** On which machine, and how each library is set up. */
+/** The machine, and the settings of each library. */
 export function heading(peers: ByPeer<PeerInfo>, { machine, rounds, isQuick }: Conditions) {
   const { processor, cores, node, redis } = machine;
   return [

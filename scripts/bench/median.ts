@@ -1,4 +1,4 @@
-/** The median of the values that are numbers; NaN if none is. */
+/** The median of the values that are numbers; NaN if there are none. */
 export function median(values: readonly number[]): number {
   const sorted = values.filter((value) => !Number.isNaN(value)).toSorted((a, b) => a - b);
   const middle = (sorted.length - 1) / 2;

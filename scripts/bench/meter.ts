@@ -1,14 +1,14 @@
 import type { BenchServer, ProcessorTime } from "./bench-server.ts";
 import type { CommandStats } from "./command-stats.ts";
 
-/** The work of a server while something was measured. */
+/** The work of a server during a measurement. */
 export interface Cost {
   readonly stats: CommandStats;
-  /** How long the server used the processor. */
+  /** The server's processor time. */
   readonly processorTime: ProcessorTime;
 }
 
-/** Measures what a server does from now on. */
+/** Starts to measure a server's work. */
 export class Meter {
   readonly #server: BenchServer;
   readonly #before: ProcessorTime;

@@ -1,6 +1,6 @@
-/** What is to be offered. */
+/** The messages to offer. */
 export interface OfferPlan {
-  /** The number of the first message. The others follow. */
+  /** The first message's number. The others follow. */
   readonly first: number;
   readonly count: number;
   readonly due: DueBetween;
@@ -10,7 +10,7 @@ export interface OfferPlan {
   readonly isKeyed?: boolean;
 }
 
-/** Whole random numbers between these: delays in milliseconds, or instants in epoch milliseconds. */
+/** Whole random numbers in this range: delays in milliseconds, or instants in epoch milliseconds. */
 export type DueBetween =
   | { readonly minDelay: number; readonly maxDelay: number }
   | { readonly from: number; readonly to: number };

@@ -1,4 +1,4 @@
-/** A text of `bytes` bytes that begins with a number. Every library can carry it. */
+/** A text of `bytes` bytes that begins with a number. Every library can store it. */
 export function makePayload(number: number, bytes = 100): string {
   return `${number} `.padEnd(bytes, FILLER);
 }

@@ -56,7 +56,7 @@ const PLOTS: readonly Plot[] = [
   },
 ];
 
-/** From Okabe and Ito: they can be told apart by everybody. */
+/** From Okabe and Ito: everybody can tell them apart. */
 const COLORS: Record<PeerName, string> = {
   delayline: "#0072B2",
   bullmq: "#D55E00",
@@ -65,7 +65,7 @@ const COLORS: Record<PeerName, string> = {
   "redisson-java": "#000000",
 };
 
-/** Draws everything that was measured along an axis; answers the files. */
+/** Draws every figure measured along an axis. Returns the files. */
 export async function drawPlots(
   results: readonly ContestResult[],
   peers: ByPeer<PeerInfo>,

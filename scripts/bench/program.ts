@@ -1,7 +1,7 @@
 import { Child } from "../child/child.ts";
 import type { Answer, Methods, Question } from "./programs/serve.ts";
 
-/** Milliseconds in which a program has to start. */
+/** Milliseconds that a program may take to start. */
 const PATIENCE = 60_000;
 
 /**

@@ -2,7 +2,7 @@
 export class Progress {
   #shownAt = -Infinity;
 
-  /** Shows one line: on a terminal it replaces the last one; elsewhere a line appears every few seconds. */
+  /** Shows one line. On a terminal it replaces the last one; elsewhere a line appears every few seconds. */
   show(text: string): void {
     if (process.stderr.isTTY) {
       process.stderr.write(`\r\x1b[K${text}`);

@@ -4,12 +4,12 @@ import { Redis } from "ioredis";
  * The Redis server's clock as a process sees it, found without the measured library.
  *
  * It asks the server for its TIME many times, and keeps the fastest reply. The server read its clock within that round
- * trip, so the offset to our monotonic clock is known to half of it, some 30 microseconds on the loopback. From then on
- * the monotonic clock runs on by itself.
+ * trip, so the offset to this process's monotonic clock is known to half of it, some 30 microseconds on the loopback.
+ * After that the monotonic clock runs on by itself.
  */
 export class ReferenceClock {
   readonly #offset: number;
-  /** How far off it may be, in milliseconds. */
+  /** The greatest possible error, in milliseconds. */
   readonly uncertainty: number;
 
   private constructor(offset: number, uncertainty: number) {

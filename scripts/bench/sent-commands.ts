@@ -2,8 +2,8 @@ import type { Redis } from "ioredis";
 import type { Site } from "./site.ts";
 
 /**
- * Counts the commands that clients send, with `MONITOR`. Unlike `INFO commandstats` it leaves out the commands that scripts
- * run. It costs the servers time, so durations are measured without it.
+ * Counts the commands that clients send, with `MONITOR`. Unlike `INFO commandstats` it leaves out the commands that
+ * scripts run. It costs the servers time, so durations are measured without it.
  */
 export class SentCommands {
   readonly #site: Site;
@@ -14,7 +14,7 @@ export class SentCommands {
     this.#site = site;
     this.#monitors = monitors;
     for (const monitor of monitors) {
-      // ioredis may mistake a line that arrives with others for a reply. Then one command is not counted.
+      // ioredis may mistake a line that arrives together with others for a reply. That command is not counted.
       monitor.on("error", () => {});
       monitor.on("monitor", (_time, [command = ""]: string[], source: string) => {
         if (source !== "lua") this.#add(command.toLowerCase());
@@ -22,14 +22,14 @@ export class SentCommands {
     }
   }
 
-  /** Counts from now on. */
+  /** Starts to count. */
   static async start(site: Site): Promise<SentCommands> {
     const monitors = await Promise.all(site.servers.map(({ redis }) => redis.monitor()));
     await site.resetStats();
     return new SentCommands(site, monitors);
   }
 
-  /** Ends counting; returns how often each command was sent. */
+  /** Stops counting. Returns how often each command was sent. */
   async end(): Promise<ReadonlyMap<string, number>> {
     const stats = await this.#site.stats();
     // The last lines are still on their way.
@@ -53,7 +53,7 @@ export class SentCommands {
 const BLOCKS: ReadonlySet<string> = new Set(["blpop", "xreadgroup"]);
 const SCRIPTS: ReadonlySet<string> = new Set(["evalsha", "eval"]);
 
-/** How many scripts, blocks and others there are. */
+/** The numbers of scripts, blocking calls and others. */
 export function kindsOf(counts: ReadonlyMap<string, number>): {
   readonly scripts: number;
   readonly blocks: number;

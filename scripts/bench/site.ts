@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { BenchServer } from "./bench-server.ts";
 import { CommandStats } from "./command-stats.ts";
 
-/** Where a client finds a queue, in a form that can be sent to another process. */
+/** The address of a queue, in a form that can be sent to another process. */
 export interface Address {
   readonly ports: readonly number[];
   readonly isCluster: boolean;

@@ -3,12 +3,12 @@ import { Program } from "./program.ts";
 import type { Handled, MemberMethods, MemberPlan } from "./programs/member.ts";
 import { Site } from "./site.ts";
 
-/** Where a queue is, and the processes that take and move its messages. */
+/** The site of a queue, and the processes that take and move its messages. */
 export interface StaffPlan extends Omit<MemberPlan, "address"> {
   /** The number of masters; one is a single server. */
   readonly masters: number;
   readonly processes: number;
-  /** Clients per process, each with connections of its own, as if it were a process. Defaults to 1. */
+  /** Clients per process, each with its own connections, as if it were a process. Defaults to 1. */
   readonly clientsPerProcess?: number;
   readonly concurrency: number;
 }
@@ -29,7 +29,7 @@ export class Staff implements AsyncDisposable {
     this.#workers = workers;
   }
 
-  /** Starts everything. Each process has then taken something, so connections are open and the work is shared out. */
+  /** Starts everything. Each process has then taken a message, so connections are open and the work is shared out. */
   static async start(plan: StaffPlan): Promise<Staff> {
     const { masters, processes, clientsPerProcess = 1, concurrency, ...queue } = plan;
     const starting = Array.from({ length: processes + 1 }, () =>
@@ -46,12 +46,12 @@ export class Staff implements AsyncDisposable {
     await staff.#all((worker) => worker.call("consume", clientsPerProcess, concurrency));
     await staff.producer.call("offerSteadily", WARM_UP - 1, 500, 50, 200);
     await staff.handled(WARM_UP);
-    // By then every process knows every other one.
+    // By then every process knows all others.
     await sleep(SETTLED);
     return staff;
   }
 
-  /** Returns what was handled, once it is `count` in all; @throws if nothing arrives for ten seconds. */
+  /** Returns the handled messages, once there are `count` in all. @throws if none arrives for ten seconds. */
   async handled(count: number): Promise<Handled> {
     let seen = 0;
     let seenAt = performance.now();
@@ -72,7 +72,7 @@ export class Staff implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    // All at once, so that the last processes do not take over the shares of the first.
+    // All at once, so that the last processes do not take over the partitions of the first.
     await Promise.all([this.producer, ...this.#workers].map((program) => program.call("close")));
     await this.#all((worker) => worker[Symbol.asyncDispose]());
     await this.producer[Symbol.asyncDispose]();
@@ -84,7 +84,7 @@ export class Staff implements AsyncDisposable {
   }
 }
 
-/** Messages before the measured ones, until functions are compiled and all servers know the scripts. */
+/** Unmeasured messages that come first, so that functions are compiled and all servers know the scripts. */
 const WARM_UP = 500;
 
 const SETTLED = 3000;

@@ -7,9 +7,9 @@ export interface Workload {
   readonly name: string;
   /** The name of its group on the command line. */
   readonly group?: string;
-  /** What it does, in one line. */
+  /** Its description, in one line. */
   readonly title: string;
-  /** The same for a quick round, where the numbers are smaller. */
+  /** The description of a quick round, whose numbers are smaller. */
   readonly quickTitle?: string;
   /** Runs it once, on a fresh server, and returns the same figures in every round. */
   round(round: Round): Promise<readonly Figure[]>;
@@ -19,7 +19,7 @@ export interface Workload {
 export interface Round {
   /** Smaller numbers, to see that everything works. */
   readonly isQuick: boolean;
-  /** Shows what is going on. */
+  /** Shows the progress. */
   readonly progress: (doing: string) => void;
 }
 
@@ -30,7 +30,7 @@ export type Contest = Omit<Workload, "round"> & {
 
 export interface ContestRound extends Round {
   readonly peer: PeerName;
-  /** The factor by which offering may take longer than expected: 1, and more once it was too slow. */
+  /** The factor by which offering may exceed its expected duration: 1, and more once it was too slow. */
   readonly patience: number;
 }
 

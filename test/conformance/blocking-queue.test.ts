@@ -11,8 +11,8 @@ import { conformanceWith } from "./conformance.ts";
 import { someoneWaits } from "../helpers/blocked.ts";
 
 /*
- * What Redisson asks of its own RBlockingQueue, asked of ours: RedissonBlockingQueueTest as of Redisson
- * 4.7.0, without what it inherits. The cases are our own; only names and meaning are theirs.
+ * Redisson's tests of its own RBlockingQueue, applied to ours: RedissonBlockingQueueTest as of Redisson 4.7.0, without
+ * the inherited tests. The cases are written anew; only names and meaning are Redisson's.
  */
 
 const MINUTE = 60_000;
@@ -30,7 +30,7 @@ beforeEach(() => {
   queue = line.getBlockingQueue(name);
 });
 
-/** Runs `wait` on a server that is killed and comes back meanwhile; answers what came of it. */
+/** Runs `wait` on a server that is killed and restarted meanwhile. Returns its result. */
 async function throughRestart(
   wait: (ready: BlockingQueue) => Promise<unknown>,
   args: readonly string[] = [],
@@ -47,7 +47,7 @@ async function throughRestart(
   const admin = newRedis(url.href);
   await admin.rpush(name, ...[1, 2, 3].map((n) => Buffer.from([n])));
   const taken = await waiting;
-  // One message was waited for, and one was taken.
+  // The wait was for one message, and took only one.
   expect(await admin.llen(name)).toBe(2);
   return taken;
 }
@@ -82,7 +82,8 @@ conformance(
         all.push(performance.now() - startedAt);
       }
       expect(Math.min(...all)).toBeGreaterThanOrEqual(timeout);
-      // None would be shorter in Redisson, however quick the machine; one will do, however busy it is.
+      // In Redisson every wait would take a second or more, however fast the machine. Here at least one is shorter,
+      // however busy the machine.
       expect(Math.min(...all)).toBeLessThan(1_000);
     }
   },
@@ -348,7 +349,7 @@ conformance("testDrainTo", "same", "At most as many as it is told.", async () =>
 
 conformance("testDrainToCollection", "same", "Values of several types, in order.", async () => {
   for (const payload of [1, 2n, "e"]) await queue.put(payload);
-  // MessagePack has one kind of integer: a bigint comes back as a number where that holds it.
+  // MessagePack has one kind of integer: a bigint that fits into a number comes back as one.
   expect(await queue.drain()).toEqual([1, 2, "e"]);
   expect(await queue.size()).toBe(0);
 });

@@ -2,18 +2,18 @@ import { readFile } from "node:fs/promises";
 import { expect, test } from "vitest";
 
 /**
- * How we stand to what one test of Redisson asks.
+ * How this library meets one test of Redisson.
  *
- * - `same`: what it asks holds here.
- * - `better`: on purpose otherwise; the note says what Redisson does.
- * - `other means`: there is no such call here, and the case shows what does the same.
- * - `narrower`: we do less; the case shows what holds.
- * - `absent`: we have no such thing, and the note says why.
+ * - `same`: the tested behaviour holds here.
+ * - `better`: differs on purpose; the note says what Redisson does.
+ * - `other means`: there is no such call here; the case shows the equivalent.
+ * - `narrower`: covers less; the case shows what holds.
+ * - `absent`: has no such thing; the note says why.
  */
 export type Verdict = "same" | "better" | "other means" | "narrower" | "absent";
 
 export interface Conformance {
-  /** A case that stands for the test of Redisson with this name, written anew. */
+  /** A case that corresponds to the Redisson test with this name, written anew. */
   (
     redissonTest: string,
     verdict: Exclude<Verdict, "absent">,
@@ -24,16 +24,16 @@ export interface Conformance {
   (redissonTest: string, verdict: "absent", note: string): void;
 }
 
-/** Where users read the verdicts: one heading per suite of Redisson, and a table under it. */
+/** The page with the verdicts for users: one heading per suite of Redisson, and a table under it. */
 const PAGE = new URL("../../docs/redisson/conformance.md", import.meta.url);
 
 /**
- * The cases for one suite of Redisson's tests. All of the suite's `count` tests have to be accounted
- * for, and the page for users has to say of each what its case says.
+ * The cases for one suite of Redisson's tests. Every one of the suite's `count` tests has to have a case, and the
+ * users' page has to state each case's verdict and note.
  */
 export function conformanceWith(suite: string, count: number): Conformance {
   const rows: string[] = [];
-  test(`${suite}: every test of it is accounted for, and the page says so`, async () => {
+  test(`every test of ${suite} has a case, and the page states its verdict`, async () => {
     expect(new Set(rows.map((row) => row.split(" | ")[0])).size).toBe(count);
     expect(rows.length).toBe(count);
     const page = await readFile(PAGE, "utf8");

@@ -8,23 +8,23 @@ import { conformanceWith } from "./conformance.ts";
 import { serverTime } from "../helpers/server-time.ts";
 
 /*
- * What Redisson asks of its own RDelayedQueue, asked of ours: RedissonDelayedQueueTest as of Redisson
- * 4.3.1 (later versions have no such suite). The cases are our own; only names and meaning are theirs.
+ * Redisson's tests of its own RDelayedQueue, applied to ours: RedissonDelayedQueueTest as of Redisson 4.3.1 (later
+ * versions have no such suite). The cases are written anew; only names and meaning are Redisson's.
  *
- * Where a case asks what is delivered, nothing is moved before the case says so, and the message with
- * the last deadline tells when all others must have come.
+ * Where a case checks deliveries, nothing moves until the case says so, and the message with the last deadline shows
+ * that all others must have arrived.
  */
 
 const MINUTE = 60_000;
 
-/** `queue` is filled by a client that moves nothing; `consume` starts one that does. */
+/** A client that moves nothing fills `queue`; `consume` starts one that moves. */
 interface Stage {
   readonly name: string;
   readonly queue: DelayedQueue;
   readonly line: Delayline;
   /** A client that moves. */
   readonly newMover: () => Delayline;
-  /** Takes until `last` has come; answers all, in order. */
+  /** Takes until `last` has come. Returns all messages, in order. */
   readonly consumeUntil: (last: unknown) => Promise<unknown[]>;
 }
 
@@ -52,19 +52,19 @@ beforeEach(() => {
   });
 });
 
-/** Every case is tried with both forms of the insertion order. */
+/** Every case runs with both forms of the insertion order. */
 function onBoth(run: (stage: Stage) => Promise<void>): () => Promise<void> {
   return async () => {
     for (const stage of stages) await run(stage);
   };
 }
 
-/** Two of the messages of one case carry the same payload. */
+/** Two messages of one case have the same payload. */
 function payloadOf(n: number): number {
   return n === 5 ? 2 : n;
 }
 
-/** Three messages whose order of insertion is the reverse of that of their deadlines. */
+/** Three messages whose insertion order is the reverse of their deadlines. */
 async function offerThree({ queue }: Stage): Promise<void> {
   for (const n of [3, 2, 1]) await queue.offer(n, n * MINUTE);
 }
@@ -79,7 +79,7 @@ conformance(
     const queue = line.getDelayedQueue(name);
     await queue.offer("first", 0);
     await eventually(async () => (await redis.llen(name)) === 1);
-    // Its transfer task runs. It must not move what falls due after it was closed.
+    // Its transfer task runs. It must not move messages that fall due after it was closed.
     const { deadline } = await queue.offer("second", 300);
     await line.close();
     await eventually(async () => (await serverTime(redis)) > deadline + 200);
@@ -278,7 +278,7 @@ conformance(
       expect(await ready.take()).toBe(payloadOf(n));
       expect(await serverTime(redis)).toBeGreaterThanOrEqual(deadlines.get(n) ?? Infinity);
       rest = rest.filter((other) => other !== n);
-      // On a slow machine more may have become due meanwhile, in the order of the deadlines.
+      // On a slow machine more messages may be due by then, in the order of their deadlines.
       const left = await queue.readAll();
       expect(left).toEqual(rest.filter((other) => other > 5 - left.length).map(payloadOf));
     }

@@ -12,18 +12,18 @@ import { expectEachOnce } from "../helpers/ledger.ts";
 import { upTo } from "../helpers/numbers.ts";
 
 /*
- * Waits that end at the very moment at which a message arrives. The message is then either taken, or
- * goes back to the head of the queue; it is never lost, never there twice, and nobody is stuck.
+ * Waits that end just as a message arrives. The message is then either taken or goes back to the head of the queue. It
+ * is never lost or duplicated, and no taker gets stuck.
  */
 
 const ABORTS = 1000;
 
-/** A handle of the queue in which messages are whole numbers. No delayed side: it is quicker. */
+/** A handle on the queue, whose messages are whole numbers. It has no delayed side, which is faster. */
 function numbersIn(line: Delayline, name: string): BlockingQueue<number> {
   return line.getBlockingQueue<number>(name, { codec: "json", transfer: false });
 }
 
-/** Makes numbers ready, one by one and without a rhythm, until it is stopped. */
+/** Makes numbers ready, one by one and at random intervals, until it is stopped. */
 function startProducer(name: string, longestPause = 3) {
   const redis = newRedis();
   let sent = 0;
@@ -41,12 +41,12 @@ function startProducer(name: string, longestPause = 3) {
   };
 }
 
-/** Half of the time: lets a moment pass in which nobody waits, so that a message may arrive for nobody. */
+/** Half of the time, leaves a moment in which nobody waits, so that a message may arrive for nobody. */
 async function maybePause(): Promise<void> {
   if (Math.random() < 0.5) await sleep(Math.random() * 2);
 }
 
-/** Takes, and aborts the takes at random moments; answers what was taken nevertheless. */
+/** Takes, and aborts the takes at random moments. Returns what was taken all the same. */
 async function takeAndAbort(queue: BlockingQueue<number>, aborts: number): Promise<number[]> {
   const received: number[] = [];
   for (let aborted = 0; aborted < aborts;) {
@@ -66,7 +66,7 @@ async function takeAndAbort(queue: BlockingQueue<number>, aborts: number): Promi
   return received;
 }
 
-/** Takes what is left, waiting for it: whoever can do this is not stuck. */
+/** Takes the remaining messages, and waits for them: a stuck taker would fail here. */
 async function takeTheRest(queue: BlockingQueue<number>, sent: number[], received: number[]) {
   const left = sent.length - received.length;
   const rest: number[] = [];
@@ -75,7 +75,7 @@ async function takeTheRest(queue: BlockingQueue<number>, sent: number[], receive
   return rest;
 }
 
-test(`${ABORTS} takes of one taker are aborted at random moments`, async () => {
+test(`${ABORTS} takes of one taker are aborted at random moments, and no message is lost or out of order`, async () => {
   const name = uniqueName();
   const line = newLine();
   const queue = numbersIn(line, name);
@@ -85,12 +85,12 @@ test(`${ABORTS} takes of one taker are aborted at random moments`, async () => {
 
   const sent = await stop();
   received.push(...(await takeTheRest(queue, sent, received)));
-  // Not only once each: what went back went back to the head, so the order has stayed.
+  // Not only once each: whatever went back went to the head, so the order is unchanged.
   expect(received).toEqual(sent);
   expect(line.errors).toEqual([]);
 });
 
-test(`${ABORTS} takes of 4 takers in one client are aborted at random moments`, async () => {
+test(`${ABORTS} takes of 4 takers in one client are aborted at random moments, and no message is lost`, async () => {
   const name = uniqueName();
   const line = newLine();
   const queue = numbersIn(line, name);
@@ -105,7 +105,7 @@ test(`${ABORTS} takes of 4 takers in one client are aborted at random moments`, 
   expect(line.errors).toEqual([]);
 });
 
-test(`${ABORTS} takes of 4 clients are aborted at random moments`, async () => {
+test(`${ABORTS} takes of 4 clients are aborted at random moments, and no message is lost`, async () => {
   const name = uniqueName();
   const lines = upTo(4).map(() => newLine());
   const stop = startProducer(name);
@@ -120,10 +120,10 @@ test(`${ABORTS} takes of 4 clients are aborted at random moments`, async () => {
   expect(lines.flatMap(({ errors }) => errors)).toEqual([]);
 });
 
-test(`${ABORTS} polls expire at random moments`, async () => {
+test(`${ABORTS} polls expire at random moments, and no message is lost`, async () => {
   const name = uniqueName();
   const queue = numbersIn(newLine(), name);
-  // Few enough that most polls are in vain.
+  // Messages are rare enough that most polls find none.
   const stop = startProducer(name, 12);
 
   const received: number[] = [];
@@ -149,7 +149,7 @@ test("300 aborted takes leave no receipt behind", async () => {
   const queue = numbersIn(line, name);
   const stop = startProducer(name);
   const received = await takeAndAbort(queue, 300);
-  // Some messages have arrived for nobody.
+  // Some messages arrived for nobody.
   while (!(await watched()).some(([, sha]) => sha === giveBack.sha)) {
     received.push(...(await takeAndAbort(queue, 10)));
   }
@@ -159,7 +159,7 @@ test("300 aborted takes leave no receipt behind", async () => {
   expect(await redis.keys(`delayline_receipt*${name}*`)).toEqual([]);
 });
 
-test("takes with room for many are aborted at random moments", async () => {
+test("takes with room for many messages are aborted at random moments, and no message is lost", async () => {
   const name = uniqueName();
   const queue = numbersIn(newLine(), name);
   const stop = startProducer(name);
@@ -181,7 +181,7 @@ test("takes with room for many are aborted at random moments", async () => {
   expect(received).toEqual(sent);
 });
 
-test("a block ends at once also while the answer to the end of another is under way", async () => {
+test("a blocking call ends at once even while the reply to ending another one is outstanding", async () => {
   const name = uniqueName();
   const redis = newRedis();
   const proxy = await startProxy(redisUrl());
@@ -205,11 +205,11 @@ test("a block ends at once also while the answer to the end of another is under 
   await takeAndLeave();
   await eventually(async () => !(await isBlocked()));
   await takeAndLeave();
-  // Not at the end of the block's own time, which is 5 s.
+  // Not at the end of the blocking call's own time, which is 5 s.
   await eventually(async () => !(await isBlocked()), { within: 4_000 });
 });
 
-test("a poll expires while a message is on its way to it: the next one does not overtake it", async () => {
+test("a poll expires while a message is on its way to it, and the next poll does not overtake that message", async () => {
   const name = uniqueName();
   const redis = newRedis();
   const proxy = await startProxy(redisUrl());
@@ -226,18 +226,18 @@ test("a poll expires while a message is on its way to it: the next one does not 
   });
   await redis.rpush(name, 0, 1, 2);
   const first = await polling;
-  // It may come back empty-handed, but not with a later message.
+  // It may return nothing, but not a later message.
   const received = first === undefined ? [] : [first];
   while (received.length < 3) received.push(await queue.take());
   expect(received).toEqual([0, 1, 2]);
 });
 
-test("150 clients are closed while messages arrive", async () => {
+test("150 clients are closed while messages arrive, and no message is lost", async () => {
   const name = uniqueName();
   const stop = startProducer(name);
   const received: number[] = [];
 
-  /** One short life: connects, waits with three takes at once, and closes in their midst. */
+  /** One short life: connects, waits in three takes at once, and closes while they wait. */
   const liveShortly = async (untilTaken: boolean) => {
     const line = new TestLine();
     const queue = numbersIn(line, name);
@@ -247,7 +247,7 @@ test("150 clients are closed while messages arrive", async () => {
         (error: unknown) => expect(error).toBeInstanceOf(ClosedError),
       ),
     );
-    // At some moment while it connects; or at some moment while it takes.
+    // At some moment while it connects, or at some moment while it takes.
     if (untilTaken) await Promise.race(takes);
     await sleep(Math.random() * 8);
     await line.close();

@@ -11,11 +11,11 @@ import { missing, repeated } from "../helpers/ledger.ts";
 import { upTo } from "../helpers/numbers.ts";
 
 /*
- * A user whose access rules leave out one thing that we need. Redis then refuses in the midst of a
- * script, and rolls nothing back: nothing must be lost by that, and nothing be there twice.
+ * A user whose access rules deny one command or key that the library needs. Redis then refuses in the middle of a
+ * script and rolls nothing back. No message may be lost or duplicated by that.
  */
 
-/** One rule each. Whether it matters, and to whom, is found out by trying. */
+/** One rule each. The test finds out by trying whether it matters, and to which call. */
 const RULES = `
   time zadd zscore rpush zrange zrank publish ltrim zrem
   evalsha get zrangebyscore zremrangebyrank set unlink subscribe
@@ -27,7 +27,7 @@ const RULES = `
   .split(/\s+/)
   .map((command) => `-${command}`);
 
-/** These stop offering, moving or taking, and so have to be heard of. */
+/** These stop offering, moving or taking, so the client has to report them. */
 const SERIOUS = new Set(
   `
   time zadd rpush zrange zrank publish
@@ -40,7 +40,7 @@ const SERIOUS = new Set(
     .concat("resetchannels"),
 );
 
-test("one permission is missing for a while: nothing is lost, nothing is there twice", async () => {
+test("a permission is missing for a while, and no message is lost or duplicated", async () => {
   const server = await startOwnServer();
   const admin = newRedis(server.url);
   const outcomes = await Promise.all(
@@ -50,7 +50,7 @@ test("one permission is missing for a while: nothing is lost, nothing is there t
   expect(outcomes.filter(({ problems }) => problems.length > 0)).toEqual([]);
   const silent = outcomes.filter(({ rule, errors }) => SERIOUS.has(rule) && errors.length === 0);
   expect(silent.map(({ rule }) => rule)).toEqual([]);
-  // An error says that it is a matter of permissions.
+  // An error says that a permission is missing.
   const unclear = outcomes.flatMap(({ rule, errors }) =>
     errors
       .filter((error) => !/permission|can't run this command|unknown layout/.test(error))
@@ -71,7 +71,7 @@ test("one permission is missing for a while: nothing is lost, nothing is there t
     const refused: string[] = [];
     const received: string[] = [];
 
-    // Others fill the queue, with a poisonous message as well.
+    // Other clients fill the queue, with a poisonous message among the good ones.
     const others = newLine({ redis: server.url, codec: "json", transfer: false });
     await admin.zadd(timeouts, 1, "poison");
     for (const i of upTo(20)) {
@@ -109,9 +109,9 @@ test("one permission is missing for a while: nothing is lost, nothing is there t
       }
     })();
     await sleep(2_000);
-    // What is serious is heard of, even if a busy machine takes longer.
+    // A serious problem is reported, even if a busy machine takes longer.
     if (SERIOUS.has(rule)) await eventually(() => errors.length > 0).catch(() => {});
-    // Whoever is refused does not leave connections behind.
+    // Refused clients leave no connections behind.
     const list = String(await admin.client("LIST"));
     const connections = list.split("\n").filter((one) => one.includes(` user=${username} `)).length;
 
@@ -134,7 +134,7 @@ test("one permission is missing for a while: nothing is lost, nothing is there t
   }
 }, 120_000);
 
-test("wrong password: awaited calls reject, and events say why", async () => {
+test("with a wrong password, awaited calls reject and events say why", async () => {
   const server = await startOwnServer({ args: ["--requirepass", "right"] });
   const { port } = server;
   const line = newLineThatMayFail({ redis: { port, password: "wrong", maxRetriesPerRequest: 1 } });
@@ -144,14 +144,14 @@ test("wrong password: awaited calls reject, and events say why", async () => {
   await eventually(() => line.errors.length > 0);
   expect(line.errors[0]).toMatchObject({ code: "REDIS", reply: "WRONGPASS" });
 
-  // It is set right: all goes on by itself.
+  // The password is corrected, and the client recovers by itself.
   const admin = newRedis(`redis://:right@127.0.0.1:${port}`);
   await admin.config("SET", "requirepass", "wrong");
   await eventually(() => delayed.offer("message", 0).then(() => true));
   expect(await line.getBlockingQueue(name).take()).toBe("message");
 });
 
-/** What the scripts about business keys call. */
+/** The commands that the scripts about business keys call. */
 const KEYED_RULES = `
   time zadd zscore zrangebyscore zrange zcount zrem
   hget hmget hset hdel rpush ltrim publish
@@ -161,7 +161,7 @@ const KEYED_RULES = `
   .map((command) => `-${command}`);
 
 test.for(["none", "redisson"] as const)(
-  "one permission is missing: a business key names one message at all times (interop: %s)",
+  "a business key names one message at all times while a permission is missing (interop: %s)",
   async (interop) => {
     const server = await startOwnServer();
     const admin = newRedis(server.url);
@@ -180,7 +180,9 @@ test.for(["none", "redisson"] as const)(
       const ours = newLine({ redis, ...options }).getDelayedQueue<string>(name);
       const problems: string[] = [];
 
-      /** Does something to a message with a key; what is there afterwards must be one or the other. */
+      /**
+       * Does something to a message with a key. Afterwards either the old or the new state is there, nothing between.
+       */
       const change = async (
         key: string,
         doing: () => Promise<unknown>,
@@ -196,13 +198,13 @@ test.for(["none", "redisson"] as const)(
         const there = (await theirs.readAll()).toSorted();
         const wanted = [...expected[outcome], "last"].toSorted();
         if (there.join() !== wanted.join()) problems.push(`${key} ${outcome}: ${there.join()}`);
-        // The key leads to the message, and the message can be taken out by it.
+        // The key points to the message, and the message can be removed by it.
         const [found] = expected[outcome];
         if ((await theirs.get(key))?.payload !== found) problems.push(`${key}: the key is lost`);
         if ((await theirs.cancel(key)) !== (found !== undefined))
           problems.push(`${key}: not cancelled`);
         if ((await theirs.size()) !== 1) problems.push(`${key}: ${await theirs.size()} are left`);
-        // The insertion order of Redisson has no element too many.
+        // Redisson's insertion order has no surplus element.
         const elements = await admin.llen(`redisson_delay_queue:{${name}}`);
         if (interop === "redisson" && elements !== 1) problems.push(`${key}: ${elements} elements`);
       };
@@ -229,7 +231,7 @@ test.for(["none", "redisson"] as const)(
   },
 );
 
-test("what cannot be given back goes to the next who waits", async () => {
+test("a message that cannot be given back goes to the next taker", async () => {
   const server = await startOwnServer();
   const admin = newRedis(server.url);
   const password = "secret";
@@ -241,7 +243,7 @@ test("what cannot be given back goes to the next who waits", async () => {
   const name = uniqueName();
   const queue = line.getBlockingQueue<string>(name);
 
-  // The taker leaves, and before Redis hears of that a message has come: it has arrived for nobody.
+  // The taker leaves, and a message arrives before Redis hears of that: it arrived for nobody.
   const controller = new AbortController();
   const take = queue.take({ signal: controller.signal });
   await eventually(async () =>
@@ -256,6 +258,6 @@ test("what cannot be given back goes to the next who waits", async () => {
 
   await eventually(() => line.errors.length > 0);
   expect(line.errors[0]?.message).toContain("cannot give back yet");
-  // One that waits now gets it, rather than waiting behind it.
+  // A taker that waits now gets it, instead of waiting behind it.
   expect(await queue.take({ signal: AbortSignal.timeout(30_000) })).toBe("message");
 });

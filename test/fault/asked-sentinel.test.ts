@@ -6,11 +6,11 @@ import { startSentinelPair } from "../helpers/sentinel.ts";
 import { startProxy } from "../helpers/tcp-proxy.ts";
 
 /*
- * ioredis gives a client up for good when a failover is announced to it while it asks a Sentinel for the
- * master: the connection to the old master is gone, but not those on which it listens to the Sentinels.
+ * ioredis gives a client up for good when a failover is announced while it asks a Sentinel for the master: the
+ * connection to the old master is gone, but those that listen to the Sentinels are still there.
  */
 
-test("a failover that is announced while the Sentinel is asked ends no client, and no call", async () => {
+test("a failover announced while the Sentinel is being asked ends no client and no call", async () => {
   const name = "delayline";
   const { master, sentinelPort, handOver } = await startSentinelPair(name);
   const sentinel = await startProxy(`redis://127.0.0.1:${sentinelPort}`);
@@ -22,7 +22,7 @@ test("a failover that is announced while the Sentinel is asked ends no client, a
   await queue.offer("kept", 60_000);
   await handOver();
 
-  // Whoever asks from now on gets no answer, but those who listen hear.
+  // New questions get no answer from now on, but subscribers still hear.
   const listening = sentinel.acceptedCount;
   let isSilent = true;
   let heard = 0;
@@ -34,7 +34,7 @@ test("a failover that is announced while the Sentinel is asked ends no client, a
   const underWay = queue.size();
   await new Promise(setImmediate);
   await master.kill();
-  // Of the calls that are awaited, and of the background.
+  // Errors of awaited calls, and of background work.
   await eventually(() => heard >= 2, { within: 30_000 });
   isSilent = false;
 

@@ -39,8 +39,8 @@ const calls: Record<string, (line: Delayline, name: string) => Promise<unknown>>
   ...ready("clear of the ready side", (queue) => queue.clear()),
 };
 
-describe("Redis is away", () => {
-  test("every call rejects in time, is not sent, and its error says why", async () => {
+describe("while Redis is away", () => {
+  test("every call rejects in time, is never sent, and its error says why", async () => {
     const rejectsInTime = async (call: string) => {
       const { proxy, line, name } = await clientBehindProxy();
       proxy.refuse();
@@ -57,7 +57,7 @@ describe("Redis is away", () => {
     await Promise.all(Object.keys(calls).map(rejectsInTime));
   });
 
-  test("an offer is not stored, neither then nor later", async () => {
+  test("an offer that timed out is never stored", async () => {
     const { proxy, line, name } = await clientBehindProxy();
     const queue = line.getDelayedQueue<string>(name);
     proxy.refuse();
@@ -67,13 +67,13 @@ describe("Redis is away", () => {
     expect(error.message).toContain(`ECONNREFUSED 127.0.0.1:${proxy.port}`);
 
     await proxy.accept();
-    // It is connected again.
+    // The client is connected again.
     await eventually(async () => void (await queue.size()));
     await queue.offer("b", 60_000);
     expect(await queue.readAll()).toEqual(["b"]);
   });
 
-  test("offers that wait keep their order when Redis is back", async () => {
+  test("waiting offers keep their order when Redis is back", async () => {
     const { proxy, line, name } = await clientBehindProxy({ callTimeout: 40_000 });
     const queue = line.getDelayedQueue<number>(name);
     proxy.refuse();
@@ -108,7 +108,7 @@ describe("Redis is away", () => {
   });
 });
 
-describe("Redis does not reply", () => {
+describe("while Redis does not reply", () => {
   test("a call that was sent may have been carried out", async () => {
     const { roles, line, name } = await connectedClient();
     const queue = line.getDelayedQueue<string>(name);
@@ -128,14 +128,14 @@ describe("Redis does not reply", () => {
 });
 
 describe("close()", () => {
-  test("does not wait for an offer that was given up before it was sent", async () => {
+  test("does not wait for an offer that timed out before it was sent", async () => {
     const { proxy, line, name } = await clientBehindProxy({ closeTimeout: 60_000 });
     proxy.refuse();
     await failure(line.getDelayedQueue<string>(name).offer("a", 60_000));
     await line.close();
   });
 
-  test("does not wait for the reply to calls that were given up", async () => {
+  test("does not wait for the replies to calls that timed out", async () => {
     const { roles, line, name } = await connectedClient({ closeTimeout: 60_000 });
     const queue = line.getDelayedQueue<string>(name);
     roles.only("commands").swallow("reply");
@@ -169,7 +169,7 @@ describe("a reply that comes too late", () => {
     },
   );
 
-  test("carries a delayed message for a poll: the message goes to the quarantine, and is reported", async () => {
+  test("carries a delayed message for a poll: the message goes to the quarantine and is reported", async () => {
     const { proxy, line, name } = await connectedClient();
     const queue = line.getDelayedQueue<string>(name);
     const redis = newRedis();
@@ -185,7 +185,7 @@ describe("a reply that comes too late", () => {
   });
 });
 
-test("a signal ends a call; an offer says whether it was sent", async () => {
+test("a signal ends a call, and the error of an offer says whether it was sent", async () => {
   const { proxy, line, name } = await clientBehindProxy({ callTimeout: 60_000 });
   const queue = line.getDelayedQueue<string>(name);
   const reason = new Error("the customer has left");
@@ -205,7 +205,7 @@ test("a signal ends a call; an offer says whether it was sent", async () => {
   for (const rejection of rejections) expect(await rejection).toBe(reason);
   expect(await offer).toMatchObject({ code: "OFFER", stored: "not-stored", cause: reason });
   expect(await others).toMatchObject({ code: "OFFER_MANY" });
-  // At once, too, if it was aborted before.
+  // Also at once if it was aborted beforehand.
   expect(await failure(queue.size({ signal }))).toBe(reason);
   expect(await failure(queue.offer("c", 0, { signal }))).toMatchObject({ stored: "not-stored" });
 

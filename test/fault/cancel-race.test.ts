@@ -3,10 +3,10 @@ import { newLine } from "../helpers/delayline.ts";
 import { eventually } from "../helpers/eventually.ts";
 import { uniqueName } from "../helpers/redis.ts";
 
-it("answers 20,000 cancels around the deadline in agreement with what consumers receive", async () => {
+it("20,000 cancels around the deadline agree with what consumers receive", async () => {
   const COUNT = 20_000;
   const name = uniqueName("race");
-  // Two processes' worth of clients move and take; a third cancels.
+  // Two clients move and take, as two processes would. A third cancels.
   const received: number[] = [];
   const consumers = [newLine(), newLine()].map((line) =>
     line
@@ -26,7 +26,7 @@ it("answers 20,000 cancels around the deadline in agreement with what consumers 
       const delay = Math.max(0, lead) + Math.random() * 6;
       const options = hasKey ? { key: `order:${number}` } : undefined;
       const { id, deadline } = await delayed.offer(number, delay, options);
-      // Around the deadline: as often before as after.
+      // As often before the deadline as after it.
       const wait = deadline - (await line.serverTime()) - lead + (Math.random() - 0.5) * 4;
       if (wait > 0) await new Promise((resolve) => setTimeout(resolve, wait));
       if (await delayed.cancel(hasKey ? `order:${number}` : id)) {
@@ -45,7 +45,7 @@ it("answers 20,000 cancels around the deadline in agreement with what consumers 
   // Each number is in exactly one of the two lists.
   const all = [...cancelled, ...received].toSorted((a, b) => a - b);
   expect(all).toEqual(Array.from({ length: COUNT }, (_, i) => i));
-  // Otherwise it was no race.
+  // Otherwise there was no race.
   expect(cancelled.length).toBeGreaterThan(COUNT / 20);
   expect(received.length).toBeGreaterThan(COUNT / 20);
 }, 240_000);

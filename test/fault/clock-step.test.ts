@@ -7,15 +7,15 @@ import { startTransferTask } from "../helpers/transfer-task.ts";
 
 const HOUR = 3_600_000;
 
-test("the server's clock steps forward on an idle queue: the next message is late by 3 s at most", async () => {
+test("the server's clock steps forward on an idle queue, and the next message is at most 3 s late", async () => {
   const name = uniqueName();
   const clock = new ServerClock();
   const redis = newRedis();
-  // It looks at the clock every 3 s. A task that does not would sleep for the hour, or until a sweep in a minute.
+  // The task checks the clock every 3 s. Without that check it would sleep for the hour, or until a sweep in a minute.
   startTransferTask(name, { ordinary: 60_000, deaf: 60_000 }, { clock });
   await eventually(() => clock.isSet);
 
-  // As if the server's clock had been an hour behind until now.
+  // As if the server's clock had been an hour slow until now.
   clock.observe(clock.now() - HOUR, performance.now());
   expect(clock.remaining(Date.now())).toBeGreaterThan(3_500_000);
   await newLine({ transfer: false }).getDelayedQueue<string>(name).offer("after the step", 100);

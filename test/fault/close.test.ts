@@ -11,27 +11,27 @@ import { startProxy } from "../helpers/tcp-proxy.ts";
 import { expectEachOnce } from "../helpers/ledger.ts";
 import { upTo } from "../helpers/numbers.ts";
 
-/** How many milliseconds something takes. */
+/** Milliseconds that something takes. */
 async function timeOf(doing: () => Promise<unknown>): Promise<number> {
   const startedAt = performance.now();
   await doing();
   return performance.now() - startedAt;
 }
 
-/** The connections that have names of ours, on a server that nobody else uses. */
+/** The connections named by the library, on a server that nobody else uses. */
 async function connectionCount(url: string): Promise<number> {
   const list = String(await newRedis(url).client("LIST"));
   return list.split("\n").filter((one) => one.includes(" name=delayline:")).length;
 }
 
-test("before anything has connected, and twice", async () => {
+test("closes before anything has connected, and a second time", async () => {
   const line = new Delayline({ redis: redisUrl() });
   expect(line.close()).toBe(line.close());
   await line.close();
   await line.close();
 });
 
-test("while it connects", async () => {
+test("closes while it connects", async () => {
   const server = await startOwnServer();
   for (const delay of [0, 0, 1, 2, 3, 5, 8]) {
     const line = newLine({ redis: server.url });
@@ -68,7 +68,7 @@ test("leaves nothing behind that keeps the process alive", async () => {
   expect(await child.exit).toEqual({ code: 0, signal: null });
 });
 
-test("waits that are under way reject, and nothing that arrives is lost", async () => {
+test("outstanding waits reject, and no message that arrives is lost", async () => {
   const line = newLine({ closeTimeout: 30_000 });
   const name = uniqueName();
   const queue = line.getBlockingQueue<string>(name, { codec: "string" });
@@ -87,7 +87,7 @@ test("waits that are under way reject, and nothing that arrives is lost", async 
   const isBlocked = async () => String(await redis.client("LIST")).includes(`:blocking:${name} `);
   await eventually(isBlocked);
 
-  // At once, and not when `closeTimeout` is over.
+  // At once, and not when `closeTimeout` has passed.
   expect(await timeOf(() => line.close())).toBeLessThan(15_000);
   await Promise.all(rejections);
   await iterating;
@@ -95,7 +95,7 @@ test("waits that are under way reject, and nothing that arrives is lost", async 
   expect(await redis.lrange(name, 0, -1)).toEqual(["late"]);
 });
 
-test("running handlers are waited for, and may still offer, put and read", async () => {
+test("waits for running handlers, which may still offer, put and read", async () => {
   const line = newLine({ codec: "string" });
   const name = uniqueName();
   const delayed = line.getDelayedQueue<string>(name);
@@ -114,17 +114,17 @@ test("running handlers are waited for, and may still offer, put and read", async
   await eventually(() => steps.length === 1);
 
   const closing = line.close().then(() => steps.push("closed"));
-  // Long after `closeTimeout` (2 s here) it still waits.
+  // It still waits long after `closeTimeout` (2 s here).
   await sleep(2_500);
   expect(steps).toEqual(["begins message 1"]);
   allowed.abort();
   await closing;
   expect(steps).toEqual(["begins message 1", "has 1 delayed", "closed"]);
-  // The others were not taken.
+  // The other messages were not taken.
   expect(await redis.lrange(name, 0, -1)).toEqual(["message 2", "message 3", "put"]);
 });
 
-test("offers under way are settled", async () => {
+test("offers in progress are settled", async () => {
   const line = newLine({ codec: "json" });
   const delayed = line.getDelayedQueue<number>(uniqueName());
   const offers = upTo(1000).map((n) => delayed.offer(n, 60_000));
@@ -136,7 +136,7 @@ test("offers under way are settled", async () => {
   );
 });
 
-/** A client with work of every kind under way. */
+/** A client with every kind of work in progress. */
 async function busyLine(url: string, closeTimeout: number) {
   const line = newLineThatMayFail({ redis: url, closeTimeout });
   const name = uniqueName();
@@ -150,12 +150,12 @@ async function busyLine(url: string, closeTimeout: number) {
 }
 
 test.for(["gone", "frozen", "silent"] as const)(
-  "while Redis is %s: gives up after closeTimeout",
+  "gives up after closeTimeout while Redis is %s",
   async (how) => {
     const server = await startOwnServer();
     const proxy = await startProxy(server.url);
     const closeTimeout = 1_500;
-    // Some have just lost it, others have tried to reach it for a while, and one never could.
+    // Some have just lost Redis, others have tried to reach it for a while, and one never could.
     const busy = await Promise.all(upTo(3).map(() => busyLine(proxy.url, closeTimeout)));
     if (how === "gone") {
       proxy.refuse();
@@ -172,7 +172,7 @@ test.for(["gone", "frozen", "silent"] as const)(
 
     await Promise.all(
       busy.map(async ({ line, delayed, ready }, i) => {
-        // None of these is answered.
+        // None of these gets a reply.
         const calls: Promise<unknown>[] = [
           delayed.offer("offered", 10),
           ready.put("put"),
@@ -183,7 +183,7 @@ test.for(["gone", "frozen", "silent"] as const)(
         ];
         const outcomes = Promise.allSettled(calls);
         await sleep(i * 400);
-        // A busy machine takes longer. It would not end at all as long as Redis is away.
+        // A busy machine takes longer. Without the limit it would not end at all while Redis is away.
         expect(await timeOf(() => line.close())).toBeLessThan(closeTimeout + 10_000);
         const left = sleep(10_000, "some calls are not settled");
         const settled = await Promise.race([outcomes, left]);
@@ -193,7 +193,7 @@ test.for(["gone", "frozen", "silent"] as const)(
   },
 );
 
-test("a message in hand is given back when Redis comes back in time", async () => {
+test("a message held by the process is given back when Redis comes back in time", async () => {
   const name = uniqueName();
   const proxy = await startProxy(redisUrl());
   const line = newLineThatMayFail({ redis: proxy.url, closeTimeout: 10_000 });
@@ -204,7 +204,7 @@ test("a message in hand is given back when Redis comes back in time", async () =
   const rejection = expect(take).rejects.toThrow("aborted");
   await eventually(async () => String(await redis.client("LIST")).includes(`:blocking:${name} `));
 
-  // The message is on its way when the taker leaves and the network breaks for what gives back.
+  // The message is on its way when the taker leaves, and the connection that gives messages back breaks.
   proxy.onReply = (chunk) => {
     if (!chunk.includes("in hand")) return "forward";
     proxy.onReply = undefined;
@@ -223,7 +223,7 @@ test("a message in hand is given back when Redis comes back in time", async () =
   expect(await redis.lrange(name, 0, -1)).toEqual(["in hand"]);
 });
 
-test("a closeTimeout may be longer than the longest timer of Node", async () => {
+test("a closeTimeout may be longer than Node's longest timer", async () => {
   const warnings: Error[] = [];
   const listen = (warning: Error) => warnings.push(warning);
   process.on("warning", listen);
@@ -231,11 +231,11 @@ test("a closeTimeout may be longer than the longest timer of Node", async () => 
   await line.getDelayedQueue<number>(uniqueName()).offer(1, 0);
   await line.close();
   process.off("warning", listen);
-  // Node says so when it fires such a timer at once.
+  // Node warns when it fires such a timer at once.
   expect(warnings.filter(({ name }) => name === "TimeoutOverflowWarning")).toEqual([]);
 });
 
-test("lent clients stay usable, also where Redis was down", async () => {
+test("lent clients stay usable, even if Redis was down", async () => {
   const proxy = await startProxy(redisUrl());
   const lent = newRedis(proxy.url, { retryStrategy: () => 20 });
   const line = newLineThatMayFail({ redis: lent, closeTimeout: 200 });
@@ -248,7 +248,7 @@ test("lent clients stay usable, also where Redis was down", async () => {
   await take;
   await proxy.accept();
   expect(await lent.ping()).toBe("PONG");
-  // Nobody holds our own connections to the proxy any more.
+  // The library's own connections to the proxy are gone.
   await eventually(() => proxy.connections.length === 1);
 });
 
@@ -313,7 +313,7 @@ test("after close every method rejects", async () => {
   for await (const message of ready) throw new Error(`nobody sent ${message}`);
 });
 
-test("without an error listener the process lives, and is warned", async () => {
+test("without an error listener the process lives and is warned", async () => {
   const name = uniqueName();
   const redis = newRedis();
   const worker = new URL("workers/unheard.ts", import.meta.url);
@@ -322,7 +322,7 @@ test("without an error listener the process lives, and is warned", async () => {
   });
   await child.next();
 
-  // A handler that throws, bytes that are no JSON, poison, a refused transfer, lost connections.
+  // A handler that throws, bytes that are not JSON, poison, a refused transfer, lost connections.
   const timeouts = `redisson_delay_queue_timeout:{${name}}`;
   await redis.rpush(name, '"one"', "{ no json");
   await redis.zadd(timeouts, 1, "poison");
@@ -341,7 +341,7 @@ test("without an error listener the process lives, and is warned", async () => {
   expect(await child.exit).toEqual({ code: 0, signal: null });
   expect(child.stderr).not.toContain("Unhandled");
   expect(child.stderr).toContain("[HANDLER] HandlerError");
-  // With what the handler threw: where, and why.
+  // Includes what the handler threw: where, and why.
   expect(child.stderr).toMatch(/Error: the handler does not like one\n +at .*unheard\.ts/);
 });
 
@@ -361,7 +361,7 @@ test("a listener that throws does not end the work", async () => {
     line.getBlockingQueue<string>(name).subscribe((message) => received.push(message));
     await newRedis().rpush(name, "{ no json", '"after"');
     await eventually(() => received.length === 1);
-    // It is the listener's own error, and comes out as such.
+    // The listener's own error surfaces unchanged.
     await eventually(() => thrown.length === 1);
   } finally {
     process.off("uncaughtException", onUncaught);

@@ -5,7 +5,7 @@ import type { OwnServer } from "../helpers/own-server.ts";
 import { replaced } from "./replaced.ts";
 import { Traffic } from "./traffic.ts";
 
-/* A master of a Cluster is replaced by its replica, since it died or hangs. */
+/* A master of a Cluster is replaced by its replica, because it died or hangs. */
 
 const causes: Record<string, (master: OwnServer) => unknown> = {
   "kill -9": (master) => master.kill(),
@@ -24,7 +24,8 @@ async function failOver([cause, act]: [string, (master: OwnServer) => unknown]):
   await eventually(() => traffic.untilDelivered(at) < Infinity, { within: 30_000 });
   await traffic.end();
 
-  // Less than 2 s on a quiet machine. What a new master was not told of would wait for a sweep, 24 s and more.
+  // Less than 2 s on a quiet machine. A message whose wake-up the new master never got would wait for a sweep, 24 s
+  // away or more.
   expect(traffic.untilAcknowledged(at), cause).toBeLessThan(10_000);
   expect(traffic.untilDelivered(at), cause).toBeLessThan(10_000);
   expect(
@@ -37,7 +38,7 @@ async function failOver([cause, act]: [string, (master: OwnServer) => unknown]):
   ).toEqual([]);
 }
 
-// Side by side: it takes long, and is mostly waiting.
-test("kill -9, or a master that hangs: all is back soon, and no offer is rejected", async () => {
+// Run side by side: the test takes long and mostly waits.
+test("a master is killed or hangs: everything is back soon, and no offer is rejected", async () => {
   await Promise.all(Object.entries(causes).map(failOver));
 }, 150_000);

@@ -8,13 +8,13 @@ import { startProxy } from "../helpers/tcp-proxy.ts";
 import { OFTEN, startTransferTask } from "../helpers/transfer-task.ts";
 
 /*
- * Wake-ups that never arrive, though the connection is in order: a proxy filters them out, or the nodes
- * of a Cluster do not reach each other. Only the sweep finds the messages then.
+ * Wake-ups that never arrive although the connection works: a proxy filters them out, or the nodes of a Cluster do not
+ * reach each other. Only the sweep finds the messages then.
  */
 
 const HOUR = 3_600_000;
 
-test("wake-ups are lost for ever: the first message waits for a sweep, the others little, until one is heard", async () => {
+test("wake-ups are lost for good: the first message waits for a sweep, later ones only briefly, until a wake-up is heard", async () => {
   const name = uniqueName("deaf");
   const redis = newRedis();
   const proxy = await startProxy(redisUrl());
@@ -33,7 +33,7 @@ test("wake-ups are lost for ever: the first message waits for a sweep, the other
   await queue.offer("before the start", 0);
   const task = startTransferTask(name, sweeps, { url: proxy.url });
   await eventually(() => isReady("before the start"));
-  // That was found on subscribing, and nobody could have told of it.
+  // The task found that message on subscribing. No wake-up could have announced it.
   expect(task.isDeaf).toBe(false);
 
   await queue.offer("first", 0);
@@ -46,7 +46,7 @@ test("wake-ups are lost for ever: the first message waits for a sweep, the other
   }
   expect(task.isDeaf).toBe(true);
 
-  // A message that it knows of tells nothing about wake-ups; one that is heard does.
+  // A message that the task knew of says nothing about wake-ups. A wake-up that arrives does.
   isFiltering = false;
   await queue.offer("heard", HOUR);
   await queue.offer("and moved", 20);
@@ -55,7 +55,7 @@ test("wake-ups are lost for ever: the first message waits for a sweep, the other
   expect(task.isDeaf).toBe(false);
 });
 
-test("a task that hears its wake-ups is not deaf for long, however often it sweeps", async () => {
+test("a task that hears its wake-ups does not stay deaf for long, however often it sweeps", async () => {
   const name = uniqueName("hearing");
   const redis = newRedis();
   const queue = newLine({ transfer: false, codec: "string" }).getDelayedQueue<string>(name);

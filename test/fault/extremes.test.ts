@@ -7,7 +7,7 @@ import { upTo } from "../helpers/numbers.ts";
 
 /** The largest, the smallest, the farthest, and the most at once. */
 
-test("payloads of 1 MiB and of 0 bytes", async () => {
+test("payloads of 1 MiB and of 0 bytes arrive unchanged", async () => {
   const line = newLine({ codec: "bytes" });
   const name = uniqueName();
   const delayed = line.getDelayedQueue<Uint8Array>(name);
@@ -28,7 +28,7 @@ test("payloads of 1 MiB and of 0 bytes", async () => {
   expect(line.errors).toEqual([]);
 });
 
-test("120 payloads of 1 MiB that fall due together", async () => {
+test("120 payloads of 1 MiB that fall due together all arrive", async () => {
   const line = newLine({ codec: "bytes" });
   const name = uniqueName();
   const delayed = line.getDelayedQueue<Uint8Array>(name);
@@ -58,7 +58,7 @@ test("a delay of 60 days: nothing comes early, nothing spins, and a sooner messa
   expect(deadline).toBeLessThanOrEqual(after + delay + 1);
   expect(await delayed.nextDeadline()).toBe(deadline);
 
-  // Node fires a timer of more than 24.8 days at once: that would be a transfer every few milliseconds.
+  // Node fires a timer of more than 24.8 days at once, which would mean a transfer every few milliseconds.
   const redis = newRedis(server.url);
   await redis.config("RESETSTAT");
   expect(await ready.poll(1_500)).toBeUndefined();
@@ -78,7 +78,7 @@ test("a delay of 60 days: nothing comes early, nothing spins, and a sooner messa
   expect(await ready.take()).toBe("in 60 days");
 });
 
-/** What 1,000 messages of one deadline come out as. */
+/** The order in which 1,000 messages with one deadline come out. */
 async function takeThousand(name: string): Promise<number[]> {
   const ready = newLine({ codec: "json" }).getBlockingQueue<number>(name);
   const received: number[] = [];
@@ -118,7 +118,7 @@ test("1,000 equal delays come in the order of their offers: offerMany", async ()
   expect(await takeThousand(name)).toEqual(upTo(1000));
 });
 
-test("two producers, one deadline: those of each come in the order of their offers", async () => {
+test("two producers with one deadline: each producer's messages come in the order of its offers", async () => {
   const name = uniqueName();
   const producers = [
     newLine({ codec: "json", transfer: false }),

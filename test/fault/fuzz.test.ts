@@ -17,14 +17,14 @@ import { Garbage, Random } from "./garbage.ts";
 import { repeated } from "../helpers/ledger.ts";
 
 /*
- * Every key of a queue may hold any bytes: another program wrote them, or another version, or an
- * operator. No call may fail by them, and no good message may be lost or doubled by them.
+ * Every key of a queue may hold any bytes: another program, another version or an operator wrote them. They may not
+ * make a call fail, nor may a good message be lost or duplicated because of them.
  *
- * Each case fills the keys of a queue with garbage, then makes random calls with good messages, more
- * garbage in between. After each call the good messages in Redis are compared with what the call
- * answered; at the end all of them are moved.
+ * Each case fills the keys of a queue with garbage, then makes random calls with good messages and more garbage in
+ * between. After each call it compares the good messages in Redis with what the call returned. At the end it moves all
+ * of them.
  *
- * FUZZ_CASES=100000 for a long run; FUZZ_SEED=... FUZZ_CASES=1 for one case again.
+ * FUZZ_CASES=100000 for a long run; FUZZ_SEED=... FUZZ_CASES=1 to repeat one case.
  */
 
 const CASES = Number(process.env["FUZZ_CASES"] ?? 1000);
@@ -61,7 +61,7 @@ class Case {
   readonly #delayed = new Map<string, Good>();
   readonly #ready = new Set<string>();
   #count = 0;
-  /** What was done so far, for the failure's message. */
+  /** The steps so far, for the failure message. */
   readonly trace: string[] = [];
 
   constructor(seed: number, lines: ReturnType<typeof openLines>) {
@@ -110,7 +110,7 @@ class Case {
     ["tidy", () => this.#tidyAll()],
   ];
 
-  /** Does one thing; then Redis holds what the ledger says. */
+  /** Does one step. Afterwards Redis holds what the ledger says. */
   async #step(name: string, call: () => Promise<unknown>): Promise<void> {
     this.trace.push(name);
     await call();
@@ -139,7 +139,7 @@ class Case {
       }
     }
     await this.#spoilIndex();
-    // A hint: it may be of another type as well.
+    // A hint: the key may be of another type as well.
     await random.pick([
       () => redis.set(mover, random.bytes(5)),
       () => redis.rpush(mover, "a list"),
@@ -206,7 +206,7 @@ class Case {
     );
   }
 
-  /** While a key is of another type Redis refuses offers, and nothing of them is there afterwards. */
+  /** While a key is of another type, Redis refuses offers, and leaves no trace of them. */
   async #offerInVain(): Promise<void> {
     const { order, businessKeys, timeouts } = this.#keys;
     const key = this.#random.pick([order, businessKeys]);
@@ -234,13 +234,13 @@ class Case {
     if (outcome !== "rejected") this.#delayed.set(payload, { payload, key, id });
   }
 
-  /** Notes what was offered with keys. Each may have replaced one that had its key, and no other. */
+  /** Notes offers with keys. Each may have replaced one message that had its key, and no other. */
   async #settle(offers: [payload: string, key: string | undefined, result: OfferResult][]) {
     for (const [payload, key, result] of offers) this.#note(payload, key, result);
     for (const [payload, key, { outcome }] of offers) {
       if (outcome !== "replaced" && outcome !== "kept") continue;
       const others = [...this.#delayed.values()].filter((other) => other.key === key);
-      // Of those with the key it replaced one, unless that was garbage.
+      // The offer replaced one of the messages with the key, unless that was garbage.
       for (const other of others) {
         if (other.payload === payload || (await this.#queue.get(other.id)) !== undefined) continue;
         this.#delayed.delete(other.payload);
@@ -357,7 +357,7 @@ class Case {
     };
     const reply = await run(redis, script, this.#keys, args);
     expect(Object.values(reply)).not.toContain(NaN);
-    // What was moved is at the end of the ready messages.
+    // Moved messages are at the end of the ready messages.
     if (reply.moved > 0) {
       for (const bytes of await redis.lrangeBuffer(this.#keys.ready, -reply.moved, -1)) {
         const payload = bytes.toString("latin1");
@@ -399,12 +399,12 @@ const openLines = () => ({
 });
 
 test(
-  `${CASES} queues full of garbage: no call fails, no good message is lost or doubled`,
+  `${CASES} queues full of garbage: no call fails, no good message is lost or duplicated`,
   { timeout: 60_000 + CASES * 300 },
   async () => {
     redis = newRedis();
     const failures: string[] = [];
-    // A client remembers every queue that it opened, so now and then there are new ones.
+    // A client remembers every queue that it opened, so the test uses a new client now and then.
     for (let first = 0; first < CASES; first += 1000) {
       const lines = openLines();
       const last = Math.min(first + 1000, CASES);

@@ -1,6 +1,6 @@
 import { packAddress, packMember } from "../../src/queue/message/message.ts";
 
-/** A source of random values that gives the same ones for the same seed (mulberry32). */
+/** A source of random values that repeats itself for the same seed (mulberry32). */
 export class Random {
   #state: number;
 
@@ -8,7 +8,7 @@ export class Random {
     this.#state = seed >>> 0;
   }
 
-  /** A whole number from 0 up to, but without, `end`. */
+  /** A whole number from 0 up to, but excluding, `end`. */
   below(end: number): number {
     this.#state = (this.#state + 0x6d2b79f5) >>> 0;
     let t = this.#state;
@@ -36,21 +36,19 @@ export class Random {
   }
 }
 
-/** Scores: due ones, later ones, and those that no deadline can be. */
+/** Scores: due ones, later ones, and some that no deadline can be. */
 const SCORES = ["-inf", "-1e300", "-1", "0", "0.5", "1000", "9e15", "1e19", "1e300", "+inf"];
 
 /** Lengths at which layouts begin and end. */
 const LENGTHS = [0, 1, 7, 8, 9, 15, 16, 17, 23, 24, 25, 26, 32, 33, 34, 40];
 
-/**
- * Bytes that scripts may find under the keys of a queue: some are random, most are nearly right.
- */
+/** Bytes that scripts may find under the keys of a queue. Some are random, most are nearly right. */
 export class Garbage {
   readonly #random: Random;
   readonly #keys: readonly string[];
-  /** A deadline that many messages have. */
+  /** A deadline that many messages share. */
   readonly #deadline: number;
-  /** What has been made so far: an entry or an element may stand for it. */
+  /** Everything made so far. An entry or an element may refer to it. */
   readonly #members: { member: Buffer; deadline: number }[] = [];
 
   constructor(random: Random, keys: readonly string[], deadline: number) {
@@ -109,7 +107,7 @@ export class Garbage {
       { attempts: 3, headers: { trace: "é" } },
     ]);
     const member = packMember(id, payload, key, more);
-    // A field that is not known yet, behind the others.
+    // An unknown field, behind the known ones.
     const isNewer = more !== undefined && random.once(3);
     return isNewer ? Buffer.concat([member, Buffer.from([99, 2, 0, 0, 0, 1, 2])]) : member;
   }
@@ -118,7 +116,7 @@ export class Garbage {
     return packAddress(deadline, member.subarray(1, 17));
   }
 
-  /** Mostly the same bytes; or cut short, or longer, or with a byte changed. */
+  /** Mostly the same bytes; or cut short, or longer, or with one byte changed. */
   #spoiled(bytes: Buffer): Buffer {
     const random = this.#random;
     switch (random.below(6)) {

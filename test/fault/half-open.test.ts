@@ -10,8 +10,8 @@ import { missing, repeated } from "../helpers/ledger.ts";
 import { upTo } from "../helpers/numbers.ts";
 
 /*
- * Connections that end, and connections that die silently: the socket stays open, but nothing
- * passes in either direction.
+ * Connections that end, and connections that die silently: the socket stays open, but nothing passes in either
+ * direction.
  */
 
 /** Resolves when the queue's channel has `count` subscribers. */
@@ -23,7 +23,7 @@ async function subscriberCount(name: string, count: number, url = redisUrl()): P
   });
 }
 
-/** A queue that is consumed through a proxy of its own, and fed directly. */
+/** A queue that is consumed through a proxy of its own, and filled directly. */
 async function consumeThroughProxy() {
   const name = uniqueName();
   const proxy = await startProxy(redisUrl());
@@ -40,7 +40,7 @@ async function consumeThroughProxy() {
   return { name, proxy, roles, line, producer, queue, received };
 }
 
-/** How many milliseconds pass until a message has arrived. */
+/** Milliseconds until a message has arrived. */
 async function timeTo(isThere: () => boolean): Promise<number> {
   const startedAt = performance.now();
   await eventually(isThere, { within: 30_000 });
@@ -48,12 +48,12 @@ async function timeTo(isThere: () => boolean): Promise<number> {
 }
 
 /*
- * How soon each is noticed depends on the machine as well; on a quiet one it takes what the tests' names say. The bounds
- * leave several times as much, and are far from what it would take otherwise: what a subscriber misses waits for a
- * sweep, 24 s away and more, and a connection that went silent is found out by TCP in minutes.
+ * How soon each is noticed also depends on the machine. On a quiet one the times in the tests' titles hold. The bounds
+ * allow several times as much, and are still far below the time without the feature: a message that a subscriber misses
+ * waits for a sweep, 24 s away and more, and TCP takes minutes to find out that a connection is silent.
  */
 
-test("CLIENT KILL TYPE pubsub: the transfer resumes within a second", async () => {
+test("the transfer resumes within a second after CLIENT KILL TYPE pubsub", async () => {
   const server = await startOwnServer();
   const name = uniqueName();
   const line = newLine({ redis: server.url });
@@ -64,7 +64,7 @@ test("CLIENT KILL TYPE pubsub: the transfer resumes within a second", async () =
 
   for (const n of upTo(10)) {
     expect(await newRedis(server.url).call("CLIENT", "KILL", "TYPE", "pubsub")).toBe(1);
-    // No subscriber hears of this one.
+    // No subscriber hears the wake-up for this one.
     await queue.offer(n, 50);
     expect(await timeTo(() => received.includes(n))).toBeLessThan(8_000);
     await subscriberCount(name, 1, server.url);
@@ -83,7 +83,7 @@ test("a message offered while the subscriber is cut off arrives", async () => {
   await eventually(() => received.includes("cut off"));
 });
 
-test("a subscriber that went silent is noticed: messages are late by 4 s at most", async () => {
+test("a subscriber that goes silent is noticed: messages are at most 4 s late", async () => {
   // Silence begins at different moments between two heartbeats.
   const clients = await Promise.all(upTo(5).map(() => consumeThroughProxy()));
   const latenesses = await Promise.all(
@@ -99,7 +99,7 @@ test("a subscriber that went silent is noticed: messages are late by 4 s at most
   expect(Math.max(...latenesses)).toBeLessThan(15_000);
 });
 
-test("offers on a connection that went silent are stored once, within seconds", async () => {
+test("offers on a connection that goes silent are stored once, within seconds", async () => {
   const name = uniqueName();
   const proxy = await startProxy(redisUrl());
   const roles = new Roles(proxy);
@@ -115,7 +115,7 @@ test("offers on a connection that went silent are stored once, within seconds", 
   expect(await queue.readAll()).toEqual([0, ...upTo(3)]);
 });
 
-test("offers that may not be sent again are rejected when their connection went silent", async () => {
+test("offers that must not be sent again are rejected when their connection goes silent", async () => {
   const name = uniqueName();
   const proxy = await startProxy(redisUrl());
   const roles = new Roles(proxy);
@@ -132,7 +132,7 @@ test("offers that may not be sent again are rejected when their connection went 
   expect(await queue.readAll()).toEqual([0, 2]);
 });
 
-test("a consumer whose blocking connection went silent recovers", async () => {
+test("a consumer recovers when its blocking connection goes silent", async () => {
   const { roles, queue, received } = await consumeThroughProxy();
   await eventually(() => roles.all("blocking").length === 1);
   roles.only("blocking").swallow();
@@ -140,14 +140,14 @@ test("a consumer whose blocking connection went silent recovers", async () => {
   const sent = upTo(50).map(String);
   for (const message of sent) await queue.offer(message, 0);
   await eventually(() => missing(sent, received).length <= 1);
-  // Redis gave one message to the dead connection, since it cannot know. Consumption is at most once.
-  // It loses no more than one: the connection blocks for one message at a time.
+  // Redis gave one message to the dead connection, which it cannot know to be dead. Consumption is at most once. Only
+  // one message is lost: the connection blocks for one message at a time.
   await eventually(() => received.includes("49"));
   expect(repeated(received)).toEqual([]);
 });
 
-test("a blocking connection that went silent is given up within 4 s", async () => {
-  // Silence begins at different moments of a block.
+test("a blocking connection that goes silent is abandoned within 4 s", async () => {
+  // Silence begins at different moments of a blocking call.
   const clients = await Promise.all(upTo(5).map(() => consumeThroughProxy()));
   const times = await Promise.all(
     clients.map(async ({ roles }, i) => {
@@ -161,7 +161,7 @@ test("a blocking connection that went silent is given up within 4 s", async () =
   expect(Math.max(...times)).toBeLessThan(15_000);
 });
 
-test("what falls due after Redis has ended the block on a silent connection is not lost", async () => {
+test("a message that falls due after Redis has ended the blocking call on a silent connection is not lost", async () => {
   const { name, roles, queue, received } = await consumeThroughProxy();
   const redis = newRedis();
   const isBlocked = async () => {
@@ -180,7 +180,7 @@ test("what falls due after Redis has ended the block on a silent connection is n
   expect(repeated(received)).toEqual([]);
 });
 
-test("a background connection that went silent is noticed: messages still move", async () => {
+test("a background connection that goes silent is noticed, and messages still move", async () => {
   const { roles, queue, received, line } = await consumeThroughProxy();
   roles.only("background").swallow();
 
@@ -190,11 +190,11 @@ test("a background connection that went silent is noticed: messages still move",
   expect(line.errors.map(({ code }) => code)).toContain("REDIS");
 });
 
-test("a take is aborted while the background connection is silent: nothing is lost", async () => {
+test("a take is aborted while the background connection is silent, and nothing is lost", async () => {
   const name = uniqueName();
   const proxy = await startProxy(redisUrl());
   const roles = new Roles(proxy);
-  // A message that arrives in the silence may be given back twice, which is reported.
+  // A message that arrives during the silence may be given back twice, which is reported.
   const line = newLineThatMayFail({ redis: proxy.url });
   const queue = line.getBlockingQueue<string>(name, { transfer: false });
   const controller = new AbortController();
@@ -212,7 +212,7 @@ test("a take is aborted while the background connection is silent: nothing is lo
   expect(await queue.take({ signal: AbortSignal.timeout(25_000) })).toBe("b");
 });
 
-test("connections that went silent before they were ready are given up", async () => {
+test("connections that go silent before they are ready are abandoned", async () => {
   const { proxy, queue, received } = await consumeThroughProxy();
   // All connections are cut, and the handshakes of the new ones get no reply.
   proxy.swallow();

@@ -12,9 +12,9 @@ import { missing, repeated } from "../helpers/ledger.ts";
 import { upTo } from "../helpers/numbers.ts";
 
 /*
- * ioredis options that are fine for a cache and dangerous for a queue, through an outage of ten
- * seconds. They hold for the calls that the caller awaits. They must not reach our own connections,
- * and a client of ours recovers whatever they say.
+ * ioredis options that are fine for a cache and dangerous for a queue, during an outage of ten seconds. They apply to
+ * the calls that the caller awaits. They must not reach the library's own connections, and the library's clients
+ * recover whatever they say.
  */
 
 const hostile: Record<string, Omit<RedisOptions, "replyMapping">> = {
@@ -61,16 +61,16 @@ const cases = Object.keys(hostile).flatMap((option) => [
 /** A client with hostile options that consumes what it offers. */
 class Subject {
   readonly name: string;
-  /** The client that was lent, if one was. */
+  /** The lent client, if there is one. */
   readonly lent;
   readonly line;
   readonly received: number[] = [];
   readonly accepted: number[] = [];
-  /** Those accepted that are not to be due only when all is over. */
+  /** Accepted messages that fall due before the end of the outage. */
   readonly dueSoon: number[] = [];
-  /** The ids of the others. */
+  /** The ids of the accepted messages that {@link isOver} makes due. */
   readonly #late: string[] = [];
-  /** Those that Redis refused, or that never reached it. */
+  /** Messages that Redis refused, or that never reached it. */
   readonly refused: number[] = [];
   #next = 0;
 
@@ -91,7 +91,7 @@ class Subject {
     return this.line.getDelayedQueue<number>(this.#queueName);
   }
 
-  /** Offers one message; answers whether it was accepted. */
+  /** Offers one message. Returns whether it was accepted. */
   async offer(delay: number): Promise<boolean> {
     const n = this.#next++;
     try {
@@ -107,21 +107,21 @@ class Subject {
     }
   }
 
-  /** Makes all due that are to be due when all is over. */
+  /** Makes the messages due that were held back until after the outage. */
   async isOver(): Promise<void> {
     for (const id of this.#late) expect(await this.#queue.reschedule(id, 0)).toBeDefined();
   }
 
-  /** How many messages are delayed still of which it was told what became of them. */
+  /** How many messages are still delayed although their offer was reported as accepted or refused. */
   async leftCount(): Promise<number> {
     const delayed = await this.#queue.readAll();
     return delayed.filter((n) => this.accepted.includes(n) || this.refused.includes(n)).length;
   }
 
-  /** Offers until one is accepted and received: then everything works. */
+  /** Offers until one message is accepted and received: then everything works. */
   async isAtWork(within: number): Promise<void> {
     const offers = async () => {
-      // A lent client that its owner told not to connect again is for its owner to connect.
+      // If its owner told a lent client not to reconnect, the owner has to connect it.
       if (this.lent?.status === "end") await this.lent.connect();
       return await this.offer(0);
     };
@@ -142,15 +142,18 @@ class Subject {
   }
 }
 
-/** Milliseconds until a message is due that is offered in the outage: longer than the test, so it is made due. */
+/**
+ * The delay in milliseconds of a message offered in the outage. It is longer than the test, which makes the message
+ * due.
+ */
 const LATE = 3_600_000;
 
-test("hostile options, as ours and as those of a lent client, through an outage of 10 s", async () => {
+test("hostile options, in ours and in lent clients, survive an outage of 10 s", async () => {
   const server = await startOwnServer();
   const proxy = await startProxy(server.url);
   const subjects = cases.map((one) => new Subject(one, proxy.port));
   const problems: string[] = [];
-  /** Does something with all at once, and notes what goes wrong with whom. */
+  /** Does something with all subjects at once, and notes what fails for which one. */
   const withAll = async (doing: (subject: Subject) => Promise<void>) => {
     await Promise.all(
       subjects.map((subject) =>
@@ -171,8 +174,8 @@ test("hostile options, as ours and as those of a lent client, through an outage 
   };
   await withAll(offerTen);
 
-  // Everybody goes on offering: to be due when all is over, since an offer that is sent again is
-  // recognised only as long as its first copy has not left.
+  // All subjects go on offering messages that fall due after the outage: an offer that is sent again is recognised only
+  // until its first copy has left.
   const outage = new AbortController();
   const offering = withAll(async (subject) => {
     const offers: Promise<unknown>[] = [];
@@ -186,7 +189,7 @@ test("hostile options, as ours and as those of a lent client, through an outage 
   server.pause();
   await sleep(hang);
   server.resume();
-  // The network breaks when nothing is on its way: a pop whose answer is lost has lost its message.
+  // The network breaks when nothing is on its way: a pop whose reply is lost has lost its message.
   await withAll(async (subject) => {
     await subject.isAtWork(40_000);
     await subject.hasReceived(subject.dueSoon);
@@ -207,7 +210,7 @@ test("hostile options, as ours and as those of a lent client, through an outage 
     // No second copy either.
     expect(await subject.leftCount()).toBe(0);
     expect({ twice: repeated(received) }).toEqual({ twice: [] });
-    // What was said not to be stored is not.
+    // A message reported as not stored is not stored.
     expect(received.filter((n) => refused.includes(n))).toEqual([]);
   });
   expect(problems).toEqual([]);
@@ -215,7 +218,7 @@ test("hostile options, as ours and as those of a lent client, through an outage 
   await withAll(async ({ line, lent }) => {
     await line.close();
     if (lent === undefined) return;
-    // What was lent is given back in order.
+    // Lent clients come back in order.
     expect(lent.status).toBe("ready");
     expect(await lent.ping()).toBe("PONG");
   });
@@ -227,39 +230,42 @@ test.for(
     { option, isLent: false },
     { option, isLent: true },
   ]),
-)("$option does not reach what takes messages out (lent: $isLent)", async ({ option, isLent }) => {
-  const proxy = await startProxy(redisUrl());
-  const roles = new Roles(proxy);
-  const options = { port: proxy.port, [option]: 150 };
-  const lent = isLent ? newRedis(proxy.url, options) : undefined;
-  const line = newLine({ redis: lent ?? options, codec: "json", transfer: false });
-  const name = uniqueName();
-  const queue = line.getBlockingQueue<number>(name);
-  const redis = newRedis();
-  const isBlocked = async () => String(await redis.client("LIST")).includes(`:blocking:${name} `);
+)(
+  "$option does not reach the connections that take messages (lent: $isLent)",
+  async ({ option, isLent }) => {
+    const proxy = await startProxy(redisUrl());
+    const roles = new Roles(proxy);
+    const options = { port: proxy.port, [option]: 150 };
+    const lent = isLent ? newRedis(proxy.url, options) : undefined;
+    const line = newLine({ redis: lent ?? options, codec: "json", transfer: false });
+    const name = uniqueName();
+    const queue = line.getBlockingQueue<number>(name);
+    const redis = newRedis();
+    const isBlocked = async () => String(await redis.client("LIST")).includes(`:blocking:${name} `);
 
-  // A block lasts longer than 150 ms, and is not given up: what it was answered meanwhile would be lost.
-  const received: number[] = [];
-  const subscription = queue.subscribe((message) => received.push(message));
-  await eventually(isBlocked);
-  roles.only("blocking").delay.reply = 50;
-  for (const n of upTo(6)) {
-    await sleep(150 + 40 * n);
-    await redis.rpush(name, n);
-  }
-  await eventually(() => received.length === 6);
-  await subscription.close();
-  expect(received).toEqual(upTo(6));
+    // A blocking call that lasts longer than 150 ms is not abandoned, which would lose what Redis replied meanwhile.
+    const received: number[] = [];
+    const subscription = queue.subscribe((message) => received.push(message));
+    await eventually(isBlocked);
+    roles.only("blocking").delay.reply = 50;
+    for (const n of upTo(6)) {
+      await sleep(150 + 40 * n);
+      await redis.rpush(name, n);
+    }
+    await eventually(() => received.length === 6);
+    await subscription.close();
+    expect(received).toEqual(upTo(6));
 
-  // Nor is a pop whose answer takes longer.
-  const other = line.getBlockingQueue<number>(uniqueName());
-  await redis.rpush(other.name, 6);
-  roles.only("background").delay.reply = 400;
-  expect(await other.poll()).toBe(6);
-  expect(line.errors).toEqual([]);
-});
+    // Nor is a pop whose reply takes longer.
+    const other = line.getBlockingQueue<number>(uniqueName());
+    await redis.rpush(other.name, 6);
+    roles.only("background").delay.reply = 400;
+    expect(await other.poll()).toBe(6);
+    expect(line.errors).toEqual([]);
+  },
+);
 
-test("a lent client gets no commands, no listeners and no state of ours", async () => {
+test("a lent client gets no commands, no listeners and no state from the library", async () => {
   const lent = newRedis();
   await lent.ping();
   const before = { events: lent.eventNames(), keys: Object.keys(lent).toSorted() };
@@ -279,7 +285,7 @@ test("a lent client gets no commands, no listeners and no state of ours", async 
   expect(await lent.subscribe(name)).toBe(1);
 });
 
-test("enableOfflineQueue: false: the first offer waits for the connection, which nobody else can", async () => {
+test("with enableOfflineQueue: false the first offer waits for the connection, as the caller cannot", async () => {
   const { port } = await startProxy(redisUrl());
   const line = newLine({ redis: { port, enableOfflineQueue: false } });
   const name = uniqueName();
@@ -287,7 +293,7 @@ test("enableOfflineQueue: false: the first offer waits for the connection, which
   expect(await line.getBlockingQueue(name).take()).toBe("first");
 });
 
-test("an offer that was never sent says so", async () => {
+test("the error of an offer that was never sent says so", async () => {
   const proxy = await startProxy(redisUrl());
   proxy.refuse();
   const line = newLineThatMayFail({

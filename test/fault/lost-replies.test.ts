@@ -10,9 +10,9 @@ import { startProxy } from "../helpers/tcp-proxy.ts";
 import { upTo } from "../helpers/numbers.ts";
 import { serverTime } from "../helpers/server-time.ts";
 
-/** Offers are sent again by ioredis when their answers are lost. They are stored once. */
+/** ioredis sends offers again when their replies are lost. They are stored once. */
 
-/** What the keys of a queue hold. */
+/** The contents of a queue's keys. */
 async function stored(name: string, url = redisUrl()) {
   const redis = newRedis(url);
   const scores = await redis.zrange(
@@ -37,7 +37,7 @@ async function producerBehindProxy(url = redisUrl(), maxRetriesPerRequest?: numb
   return { name, proxy, queue: line.getDelayedQueue<string>(name) };
 }
 
-test("the reply of an offer is lost: it is stored once, and answers the first deadline", async () => {
+test("the reply to an offer is lost: the offer is stored once, and returns the first deadline", async () => {
   const { name, proxy, queue } = await producerBehindProxy();
   // So that Redis knows the script.
   await queue.offer("warm", 0);
@@ -52,7 +52,7 @@ test("the reply of an offer is lost: it is stored once, and answers the first de
   expect(proxy.acceptedCount).toBeGreaterThanOrEqual(2);
 });
 
-test("the reply of a whole script (EVAL) is lost likewise", async () => {
+test("the reply to a whole script (EVAL) is lost: the offer is stored once", async () => {
   // A server that has never seen the script.
   const server = await startOwnServer();
   const { name, proxy, queue } = await producerBehindProxy(server.url);
@@ -62,7 +62,7 @@ test("the reply of a whole script (EVAL) is lost likewise", async () => {
   expect(await stored(name, server.url)).toEqual({ deadlines: [deadline], order: 1 });
 });
 
-test("the replies of 20 offers in a row are lost", async () => {
+test("the replies to 20 offers in a row are lost: each is stored once, in order", async () => {
   const { name, proxy, queue } = await producerBehindProxy();
   const deadlines: number[] = [];
   for (const i of upTo(20)) {
@@ -76,7 +76,7 @@ test("the replies of 20 offers in a row are lost", async () => {
   expect(await queue.readAll()).toEqual(upTo(20).map((i) => `<${i}>`));
 });
 
-test("the reply of a batch is lost: each is stored once, in order", async () => {
+test("the reply to a batch is lost: each message is stored once, in order", async () => {
   const { name, proxy, queue } = await producerBehindProxy();
   const lost = proxy.loseReplyTo("batch-7");
   const messages = upTo(100).map((i) => ({ payload: `batch-${i}`, delay: 60_000 }));
@@ -86,7 +86,7 @@ test("the reply of a batch is lost: each is stored once, in order", async () => 
   expect(await queue.readAll()).toEqual(messages.map(({ payload }) => payload));
 });
 
-test("the request itself is lost: it is stored once", async () => {
+test("the request itself is lost: the offer is stored once", async () => {
   const { name, proxy, queue } = await producerBehindProxy();
   let cuts = 0;
   proxy.onRequest = (chunk) => (chunk.includes("payload") && cuts++ === 0 ? "cut" : "forward");
@@ -95,7 +95,7 @@ test("the request itself is lost: it is stored once", async () => {
   expect(await stored(name)).toEqual({ deadlines: [deadline], order: 1 });
 });
 
-test("a client that does not send again is told that it may be stored", async () => {
+test("without resending, the error says that the offer may be stored", async () => {
   const { name, proxy, queue } = await producerBehindProxy(redisUrl(), 0);
   await queue.offer("warm", 0);
   await queue.clear();
@@ -106,7 +106,7 @@ test("a client that does not send again is told that it may be stored", async ()
   expect((await stored(name)).order).toBe(1);
 });
 
-test("the reply of a give-back is lost: the message is back once", async () => {
+test("the reply to a give-back is lost: the message is back once", async () => {
   const name = uniqueName();
   const proxy = await startProxy(redisUrl());
   const roles = new Roles(proxy);
@@ -123,7 +123,7 @@ test("the reply of a give-back is lost: the message is back once", async () => {
     });
     await eventually(() => roles.all("background").length === 1);
     const background = roles.only("background");
-    // What ends the block does not reach Redis before the message does.
+    // The command that ends the blocking call reaches Redis after the message.
     background.hold();
     controller.abort();
     await expect(take).rejects.toThrow("aborted");
@@ -135,9 +135,9 @@ test("the reply of a give-back is lost: the message is back once", async () => {
   expect(await queue.take()).toBe("one");
   expect(line.errors).toEqual([]);
 
-  // Nothing else is answered with 1 meanwhile.
+  // Nothing else gets the reply 1 meanwhile.
   await eventually(async () => (await redis.exists(queueKeys(name).receipts)) === 0);
-  // The answer to the give-back is how many have gone back.
+  // The give-back replies with the number of messages that went back.
   let losses = 0;
   proxy.onReply = (chunk, connection) =>
     connection === roles.all("background")[0] && chunk.includes(":1\r\n") && losses++ === 0
@@ -148,12 +148,12 @@ test("the reply of a give-back is lost: the message is back once", async () => {
   await eventually(() => line.errors.length > 0);
   expect(await queue.take({ signal: AbortSignal.timeout(30_000) })).toBe("two");
   expect(await queue.poll(100)).toBeUndefined();
-  // The one that was sent again leaves no receipt either.
+  // Sending it again leaves no receipt either.
   await line.close();
   expect(await redis.keys(`delayline_receipt*${name}*`)).toEqual([]);
 });
 
-test("a wake-up that overtakes a transfer's answer is not missed, 20 times", async () => {
+test("a wake-up that overtakes a transfer's reply is never missed in 20 rounds", async () => {
   const name = uniqueName();
   const proxy = await startProxy(redisUrl());
   const roles = new Roles(proxy);
@@ -165,23 +165,23 @@ test("a wake-up that overtakes a transfer's answer is not missed, 20 times", asy
     const [, count] = await redis.pubsub("NUMSUB", `redisson_delay_queue_channel:{${name}}`);
     return Number(count) === 1;
   });
-  // Answers to transfers take 60 ms; wake-ups do not.
+  // Replies to transfers take 60 ms; wake-ups do not.
   roles.only("background").delay.reply = 60;
 
   // The task would sleep until then.
   await queue.offer("much later", 60_000);
   const lateness: number[] = [];
   for (const i of upTo(20)) {
-    // A transfer moves a first message. Its answer, with "much later" as the next deadline, is on its
-    // way while a sooner message is offered.
+    // A transfer moves a first message. Its reply, with "much later" as the next deadline, is on its way while a sooner
+    // message is offered.
     await queue.offer(`first ${i}`, 20);
     expect(await redis.blpop(name, 20)).toEqual([name, `first ${i}`]);
     const { deadline } = await queue.offer(`sooner ${i}`, 30);
     expect(await redis.blpop(name, 20)).toEqual([name, `sooner ${i}`]);
     lateness.push((await serverTime(redis)) - deadline);
   }
-  // The task hears of the sooner message 30 ms before it has its answer, and acts on it then. Missed
-  // wake-ups would be a minute late.
+  // The task hears of the sooner message 30 ms before it has its reply, and acts on it then. A missed wake-up would
+  // mean a minute's delay.
   expect(Math.max(...lateness)).toBeLessThan(15_000);
   expect(Math.min(...lateness)).toBeGreaterThanOrEqual(0);
 });

@@ -7,19 +7,18 @@ import { newRedis, uniqueName } from "../helpers/redis.ts";
 import { upTo } from "../helpers/numbers.ts";
 
 /*
- * Offers with and without a key, made by one process. Redis may know one script and have forgotten the
- * other; the order of the calls is the order of insertion, and that of delivery where deadlines are
- * equal.
+ * Offers with and without a key, made by one process. Redis may know one script and have forgotten the other. The order
+ * of the calls is the insertion order, and the delivery order if deadlines are equal.
  */
 
 const MINUTE = 60_000;
 
-/** Some with a key and some without, in no rhythm. */
+/** Some with a key and some without, in no fixed pattern. */
 const isKeyed = (n: number) => n % 7 === 0 || n % 3 === 1;
 
 const optionsOf = (n: number) => (isKeyed(n) ? { key: `key:${n}` } : {});
 
-/** What is delayed, in insertion order. */
+/** The delayed messages in insertion order. */
 async function iterated(queue: DelayedQueue<number>): Promise<number[]> {
   const payloads: number[] = [];
   for await (const { payload } of queue) payloads.push(payload);
@@ -32,7 +31,7 @@ const offerMany = (queue: DelayedQueue<number>, payloads: readonly number[]) =>
 const nextTurn = () => new Promise((resolve) => setImmediate(resolve));
 
 describe.each(["none", "redisson"] as const)("interop %s", (interop) => {
-  /** A queue on a server of its own, and a way to make that forget its scripts. */
+  /** A queue on a server of its own, and a way to make that server forget its scripts. */
   async function start() {
     const server = await startOwnServer({ appendOnly: true });
     const redis = newRedis(server.url);
@@ -50,7 +49,7 @@ describe.each(["none", "redisson"] as const)("interop %s", (interop) => {
     ["offer-keyed", 4],
     ["offer-keyed", 250],
   ] as const)(
-    "after a restart, where Redis knows the script %s only: %d in one call",
+    "when Redis knows only the script %s after a restart, %d offers in one call keep their order",
     async (known, count) => {
       const { server, queue } = await start();
       await server.kill();
@@ -62,7 +61,7 @@ describe.each(["none", "redisson"] as const)("interop %s", (interop) => {
   );
 
   test.each(["offer", "offer-keyed"])(
-    "250 in one call, where Redis knows the script %s only",
+    "when Redis knows only the script %s, 250 offers in one call keep their order",
     async (known) => {
       const { redis, queue } = await start();
       for (let round = 0; round < 10; round++) {
@@ -76,7 +75,7 @@ describe.each(["none", "redisson"] as const)("interop %s", (interop) => {
   );
 
   test.each(["offer", "offer-keyed"])(
-    "in successive turns, none awaited, where Redis knows the script %s only",
+    "when Redis knows only the script %s, offers of successive turns keep their order",
     async (known) => {
       const { redis, queue } = await start();
       for (let round = 0; round < 10; round++) {
@@ -94,7 +93,7 @@ describe.each(["none", "redisson"] as const)("interop %s", (interop) => {
     },
   );
 
-  test("a stream of them while Redis forgets its scripts again and again", async () => {
+  test("a stream of offers keeps its order while Redis forgets its scripts again and again", async () => {
     const { redis, queue } = await start();
     const date = new Date(Date.now() + MINUTE);
     const offers: Promise<OfferResult>[] = [];
@@ -106,7 +105,7 @@ describe.each(["none", "redisson"] as const)("interop %s", (interop) => {
         if (n % 3 === 0) await nextTurn();
       }
       await flushed;
-      // Now and then everything is answered, and plain offers may have their own script again.
+      // Now and then every call is settled, and plain offers may use their own script again.
       if (round % 10 === 0) await Promise.all(offers);
     }
     const ids = (await Promise.all(offers)).map(({ id }) => id);
@@ -115,7 +114,7 @@ describe.each(["none", "redisson"] as const)("interop %s", (interop) => {
     expect(ids.toSorted()).toEqual(ids);
   });
 
-  test("streams to two queues of one client", async () => {
+  test("streams of offers to two queues of one client keep their order", async () => {
     const { redis, queue, line } = await start();
     const queues = [queue, line.getDelayedQueue<number>(uniqueName())];
     const offers: Promise<unknown>[] = [];
@@ -150,7 +149,7 @@ describe.each(["none", "redisson"] as const)("interop %s", (interop) => {
     expect(taken).toEqual(upTo(152));
   });
 
-  test("a message without a key that travels with others has none", async () => {
+  test("a message without a key stays without one when it is sent together with others", async () => {
     const { redis, queue } = await start();
     const [plain, keyed] = await queue.offerMany([
       { payload: 1, delay: MINUTE },

@@ -8,8 +8,8 @@ import { startProxy } from "../helpers/tcp-proxy.ts";
 import { Traffic } from "./traffic.ts";
 
 /*
- * One address, behind which another server becomes the master, as managed services do it: the old
- * master turns into a replica, and whoever is connected to it stays connected.
+ * One address, behind which another server becomes the master, as managed services do it. The old master turns into a
+ * replica, and its connections stay open.
  */
 
 const clients: Record<string, (url: string) => NonNullable<DelaylineOptions["redis"]>> = {
@@ -23,7 +23,7 @@ const clients: Record<string, (url: string) => NonNullable<DelaylineOptions["red
 };
 
 for (const [from, client] of Object.entries(clients)) {
-  test(`clients made from ${from} follow an address that is moved`, async () => {
+  test(`clients made from ${from} follow an address that moves`, async () => {
     const [old, next] = [await startOwnServer(), await startOwnServer()];
     const [oldRedis, nextRedis] = [newRedis(old.url), newRedis(next.url)];
     await nextRedis.call("REPLICAOF", "127.0.0.1", old.port);
@@ -41,11 +41,11 @@ for (const [from, client] of Object.entries(clients)) {
     await eventually(() => traffic.untilDelivered(movedAt) < Infinity, { within: 20_000 });
     await traffic.end();
 
-    // Less than 2 s on a quiet machine. Who stays connected to the old master is refused for ever.
+    // Less than 2 s on a quiet machine. A client that stays connected to the old master is refused for ever.
     expect(traffic.untilAcknowledged(movedAt)).toBeLessThan(10_000);
     expect(traffic.untilDelivered(movedAt)).toBeLessThan(10_000);
     expect([...traffic.rejected.values()].map(({ message }) => message)).toEqual([]);
-    // What the old master accepted after the new one had left it: asynchronous replication.
+    // What the old master accepted after the new one had left it: replication is asynchronous.
     expect(traffic.lostAt.filter((at) => at > movedAt + 1000)).toEqual([]);
   }, 90_000);
 }

@@ -5,7 +5,9 @@ import { eventually } from "../helpers/eventually.ts";
 /** Milliseconds that an offer may take here: longer than any failover. */
 export const OUTLAST = 60_000;
 
-/** A producer that offers numbers at a steady rate, and what became of each offer, by `performance.now()`. */
+/**
+ * A producer that offers numbers at a steady rate, and the result of each offer. Instants are from `performance.now()`.
+ */
 export class Offering {
   readonly offeredAt = new Map<number, number>();
   readonly acknowledgedAt = new Map<number, number>();
@@ -30,7 +32,7 @@ export class Offering {
     clearInterval(this.#timer);
   }
 
-  /** Stops offering; resolves when every offer is settled. */
+  /** Stops offering, and resolves when every offer is settled. */
   async settled(): Promise<void> {
     this.stop();
     const settled = () => this.acknowledgedAt.size + this.rejected.size;

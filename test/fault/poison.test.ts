@@ -4,11 +4,9 @@ import { newLine, newLineThatMayFail } from "../helpers/delayline.ts";
 import { eventually } from "../helpers/eventually.ts";
 import { newRedis, uniqueName } from "../helpers/redis.ts";
 
-/*
- * Bytes under our keys that nobody can read. They are put aside, and said so; the others flow.
- */
+/* Unreadable bytes under the queue's keys. They go to the quarantine and are reported, and the other messages flow. */
 
-/** `idLength(1) | id | payloadLength(8, LE) | payload`, with whatever length it is made to claim. */
+/** `idLength(1) | id | payloadLength(8, LE) | payload`, with whatever length the caller claims. */
 function member(id: Buffer, payload: Buffer, claimed = BigInt(payload.length)): Buffer {
   const length = Buffer.alloc(8);
   length.writeBigUInt64LE(claimed);
@@ -35,7 +33,7 @@ const poisons = new Map<string, Buffer>([
   ["an id's length that lies", Buffer.concat([Buffer.from([255]), Buffer.alloc(30, 9)])],
 ]);
 
-/** A queue with a message of ours before and behind each of these members. */
+/** A queue with a good message before and after each of these members. */
 async function queueAround(members: Iterable<Buffer>, interop: "none" | "redisson" = "none") {
   const name = uniqueName();
   const redis = newRedis();
@@ -61,7 +59,7 @@ async function queueAround(members: Iterable<Buffer>, interop: "none" | "redisso
 }
 
 test.for(["none", "redisson"] as const)(
-  "members that nobody can unpack are put aside, the rest flows (interop: %s)",
+  "members that cannot be unpacked are put aside, and the rest flows (interop: %s)",
   async (interop) => {
     const members = [...poisons.values()];
     const { name, redis, timeouts, good, quarantined } = await queueAround(members, interop);
@@ -94,7 +92,7 @@ test.for([...poisons.keys()])("a single poisonous member is put aside: %s", asyn
   expect(line.errors).toEqual([expect.any(QuarantineError)]);
 });
 
-test("a full batch of poison holds nobody up", async () => {
+test("a full batch of poison holds no message up", async () => {
   const many = Array.from({ length: 250 }, (_, i) => Buffer.from(`poison ${i}`));
   const { name, good, quarantined } = await queueAround(many);
   const line = newLineThatMayFail({ codec: "string" });
@@ -130,7 +128,7 @@ test("poison in the middle of the insertion order does not stop its readers", as
   expect(await quarantined()).toEqual([...poisons.values()]);
 });
 
-test("poison of the very deadline of good messages does not stop finding them", async () => {
+test("poison with the same deadline as good messages does not hide them", async () => {
   const name = uniqueName();
   const redis = newRedis();
   const line = newLine({ transfer: false, codec: "string" });
@@ -159,7 +157,7 @@ test("poison of the very deadline of good messages does not stop finding them", 
   expect(await queue.size()).toBe(poisons.size);
 });
 
-test("a payload that cannot be decoded: take rejects with its bytes, and they are kept", async () => {
+test("a payload that cannot be decoded: take rejects with its bytes, and the quarantine keeps them", async () => {
   const name = uniqueName();
   const redis = newRedis();
   const bad = Buffer.from("{ no json");
@@ -179,7 +177,7 @@ function noJson(n: number): Buffer {
   return Buffer.from(`{ no json ${n}`);
 }
 
-test("payloads that cannot be decoded do not stop a subscription, and each way of taking keeps them", async () => {
+test("payloads that cannot be decoded do not stop a subscription, and every way of taking keeps them", async () => {
   const name = uniqueName();
   const redis = newRedis();
   const line = newLineThatMayFail({ codec: "json" });
@@ -205,7 +203,7 @@ test("payloads that cannot be decoded do not stop a subscription, and each way o
   expect(await redis.lrangeBuffer(`delayline_quarantine:{${name}}`, 0, -1)).toEqual(
     [1, 2, 3, 4, 5, 6].map(noJson),
   );
-  // Those that no call rejected with are reported.
+  // Payloads that no call rejected with are reported.
   expect(line.errors.map((error) => error instanceof DecodeError && error.bytes)).toEqual(
     [3, 4, 5, 6].map(noJson),
   );

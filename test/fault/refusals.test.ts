@@ -9,11 +9,11 @@ import { expectEachOnce } from "../helpers/ledger.ts";
 import { upTo } from "../helpers/numbers.ts";
 
 /*
- * Redis refuses a command: a key holds another type, or the memory is full. The error reaches whoever
- * waits, nothing is lost and nothing is there twice, and when the cause is gone all goes on.
+ * Redis refuses a command because a key holds another type or the memory is full. The waiting caller gets the error, no
+ * message is lost or duplicated, and everything goes on when the cause is gone.
  */
 
-/** A queue of strings, whose keys can be spoilt. */
+/** A queue of strings, whose keys the test can spoil. */
 function newQueue() {
   const name = uniqueName();
   const redis = newRedis();
@@ -34,7 +34,7 @@ function newQueue() {
 const wrongType = { code: "REDIS", reply: "WRONGTYPE" };
 const refusedOffer = { code: "OFFER", reply: "WRONGTYPE", stored: "not-stored" };
 
-test("WRONGTYPE on the timeouts ZSET", async () => {
+test("WRONGTYPE on the timeouts ZSET rejects calls until the key is gone", async () => {
   const { name, redis, keys, delayed } = newQueue();
   await redis.set(keys.timeouts, "somebody else's");
   const worker = newLineThatMayFail({ codec: "string" });
@@ -51,7 +51,7 @@ test("WRONGTYPE on the timeouts ZSET", async () => {
   expect(offers).toMatchObject({ results: [refusedOffer, refusedOffer] });
   await expect(delayed.size()).rejects.toMatchObject(wrongType);
   await expect(delayed.nextDeadline()).rejects.toMatchObject(wrongType);
-  // The task reports it, once, and goes on trying.
+  // The task reports it once, and goes on trying.
   await eventually(() => worker.errors.length > 0);
   expect(worker.errors[0]).toBeInstanceOf(RedisError);
   expect(worker.errors[0]).toMatchObject(wrongType);
@@ -63,7 +63,7 @@ test("WRONGTYPE on the timeouts ZSET", async () => {
   expect(received).toEqual(["accepted"]);
 });
 
-test("WRONGTYPE on the insertion-order LIST", async () => {
+test("WRONGTYPE on the insertion-order LIST refuses offers, but delivery goes on", async () => {
   const { name, redis, keys, delayed } = newQueue();
   await delayed.offer("before", 500);
   await redis.set(keys.order, "somebody else's");
@@ -71,10 +71,10 @@ test("WRONGTYPE on the insertion-order LIST", async () => {
   await expect(delayed.offer("refused", 0)).rejects.toMatchObject(refusedOffer);
   await expect(delayed.readAll()).rejects.toMatchObject(wrongType);
   await expect(delayed.poll()).rejects.toMatchObject(wrongType);
-  // What was offered and refused is not in the ZSET either.
+  // The refused offer is not in the ZSET either.
   expect(await delayed.size()).toBe(1);
 
-  // What is in the queue is delivered at its time all the same: moving does not need the LIST.
+  // Stored messages are delivered on time all the same: moving does not need the LIST.
   const worker = newLineThatMayFail({ codec: "string" });
   const queue = worker.getBlockingQueue<string>(name);
   expect(await queue.take()).toBe("before");
@@ -84,7 +84,7 @@ test("WRONGTYPE on the insertion-order LIST", async () => {
   expect(await queue.poll()).toBeUndefined();
 });
 
-test("WRONGTYPE on the ready LIST", async () => {
+test("WRONGTYPE on the ready LIST keeps messages delayed until the key is gone", async () => {
   const { name, redis, keys, delayed } = newQueue();
   await redis.set(keys.ready, "somebody else's");
   const sent = upTo(250).map((i) => `message ${i}`);
@@ -99,7 +99,7 @@ test("WRONGTYPE on the ready LIST", async () => {
   await expect(queue.size()).rejects.toMatchObject(wrongType);
   await eventually(() => worker.errors.length > 0);
   expect(worker.errors[0]).toMatchObject(wrongType);
-  // They wait where they were.
+  // The messages stay where they were.
   expect(await delayed.size()).toBe(250);
 
   // A subscription goes on trying as well.
@@ -110,7 +110,7 @@ test("WRONGTYPE on the ready LIST", async () => {
   expect(received).toEqual(sent);
 });
 
-test("WRONGTYPE on the quarantine LIST", async () => {
+test("WRONGTYPE on the quarantine LIST loses neither poison nor good messages", async () => {
   const { name, redis, keys, delayed } = newQueue();
   await redis.set(keys.unreadable, "somebody else's");
   await redis.zadd(keys.timeouts, 1, "poison");
@@ -129,7 +129,7 @@ test("WRONGTYPE on the quarantine LIST", async () => {
   expect(await redis.lrange(keys.unreadable, 0, -1)).toEqual(["poison"]);
 });
 
-test("WRONGTYPE on the quarantine LIST: what cannot be decoded is in the error still", async () => {
+test("WRONGTYPE on the quarantine LIST: the error still holds the payload that cannot be decoded", async () => {
   const { name, redis, keys } = newQueue();
   await redis.set(keys.quarantine, "somebody else's");
   await redis.rpush(name, "{ no json");
@@ -144,7 +144,7 @@ test("WRONGTYPE on the quarantine LIST: what cannot be decoded is in the error s
   expect(line.errors[0]).toMatchObject(wrongType);
 });
 
-test("poison and WRONGTYPE on the ready at once: the poison is put aside once, and said so", async () => {
+test("poison and WRONGTYPE on the ready LIST at once: the poison is put aside once, and reported", async () => {
   const { name, redis, keys, delayed } = newQueue();
   await redis.set(keys.ready, "somebody else's");
   await redis.zadd(keys.timeouts, 1, "poison");
@@ -159,7 +159,7 @@ test("poison and WRONGTYPE on the ready at once: the poison is put aside once, a
   await eventually(() => worker.errors.some(({ code }) => code === "QUARANTINED"));
 });
 
-test("WRONGTYPE on keys that only keep house does not hold messages up", async () => {
+test("WRONGTYPE on housekeeping keys does not hold messages up", async () => {
   const { name, redis, keys, delayed } = newQueue();
   await redis.rpush(keys.mover, "somebody else's");
   await redis.set(keys.compacted, "somebody else's");
@@ -167,13 +167,13 @@ test("WRONGTYPE on keys that only keep house does not hold messages up", async (
   const queue = worker.getBlockingQueue<string>(name);
   await delayed.offer("message", 0);
   await eventually(() => worker.errors.length > 0, { within: 1_000 }).catch(() => {});
-  // Whether it is held up or not, it is not lost.
+  // Held up or not, the message is not lost.
   await redis.del(keys.mover, keys.compacted);
   expect(await queue.take()).toBe("message");
   expect(await queue.poll()).toBeUndefined();
 });
 
-test("memory is full: offers are refused, what is there still moves, is consumed and given back", async () => {
+test("memory is full: offers are refused, and stored messages still move, are consumed and given back", async () => {
   const server = await startOwnServer();
   const redis = newRedis(server.url);
   const name = uniqueName();
@@ -198,7 +198,7 @@ test("memory is full: offers are refused, what is there still moves, is consumed
   expect(received).toEqual(sent);
   expect(worker.errors).toEqual([]);
 
-  // A message that arrives for nobody goes back, however full it is.
+  // A message that arrives for nobody goes back, however full the memory is.
   await redis.config("SET", "maxmemory", "0");
   await delayed.offerMany(upTo(500).map((i) => ({ payload: `${i}`, delay: 100 + i * 2 })));
   await redis.config("SET", "maxmemory", "1");
@@ -250,7 +250,7 @@ test("memory is full: a payload that cannot be decoded is put aside all the same
   expect(line.errors).toEqual([]);
 });
 
-test("a replica that refuses writes: calls reject, and all goes on when it is a master again", async () => {
+test("on a replica that refuses writes calls reject, and everything goes on when it is a master again", async () => {
   const [master, server] = [await startOwnServer(), await startOwnServer()];
   const redis = newRedis(server.url);
   const line = newLineThatMayFail({ redis: server.url, codec: "string" });
@@ -273,7 +273,7 @@ test("a replica that refuses writes: calls reject, and all goes on when it is a 
   expectEachOnce([], await delayed.readAll());
 });
 
-test("a master that no replica follows refuses offers, with min-replicas-to-write: none is stored", async () => {
+test("with min-replicas-to-write, a master without replicas refuses offers, and stores none", async () => {
   const server = await startOwnServer({ args: ["--min-replicas-to-write", "1"] });
   const queue = newLine({ redis: server.url, transfer: false }).getDelayedQueue<string>(
     uniqueName(),

@@ -4,7 +4,7 @@ import type { TestCluster } from "../helpers/cluster.ts";
 import { eventually } from "../helpers/eventually.ts";
 import type { OwnServer } from "../helpers/own-server.ts";
 
-/** Resolves when another node than `victim` serves the queue's slot, and tells since when. */
+/** Resolves when another node than `victim` serves the slot of `key`, to the instant of `performance.now()`. */
 export async function replaced(
   cluster: TestCluster,
   victim: OwnServer,

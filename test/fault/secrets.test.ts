@@ -21,14 +21,14 @@ import { newRedis, redisUrl, uniqueName } from "../helpers/redis.ts";
 import { startProxy } from "../helpers/tcp-proxy.ts";
 
 /*
- * No payload and no password shows up in an error, however it is printed, nor in a warning or on the
- * console. (What a user's own handler or codec throws is the user's.)
+ * No payload and no password shows up in an error, however it is printed, nor in a warning or on the console. (Errors
+ * thrown by a user's own handler or codec are the user's.)
  */
 
 const PAYLOAD = "hush-payload-5f1c";
 const PASSWORD = "hush-password-9e2a";
 
-/** What came out on the console and as process warnings. */
+/** Everything written to the console, and every process warning. */
 let output: string[] = [];
 const onWarning = (warning: Error) => void output.push(printed(warning));
 
@@ -62,7 +62,7 @@ function printed(error: unknown): string {
       inspect(link, { depth: Infinity, showHidden: true, maxStringLength: null }),
       inspect(link, { depth: Infinity, maxArrayLength: null, compact: false }),
       JSON.stringify(link) ?? "",
-      // Loggers that copy what is enumerable, and what is not.
+      // Loggers that copy enumerable properties, and others that copy all.
       typeof link === "object" && link !== null ? inspect({ ...link }, { depth: Infinity }) : "",
       typeof link === "object" && link !== null
         ? inspect(Object.getOwnPropertyDescriptors(link), { depth: Infinity })
@@ -75,7 +75,7 @@ function printed(error: unknown): string {
 function expectNoSecret(text: string): void {
   const squeezed = text.replaceAll(/\s/g, "");
   for (const secret of [PAYLOAD, PASSWORD]) {
-    // A part would be too much.
+    // Even a part would be too much.
     const bytes = Buffer.from(secret.slice(0, 12));
     const forms = [bytes.toString(), bytes.toString("hex"), [...bytes].join()];
     for (const form of [...forms, bytes.toString("base64")]) {
@@ -85,7 +85,7 @@ function expectNoSecret(text: string): void {
   }
 }
 
-/** What a call rejects with or throws. */
+/** The error that a call rejects with or throws. */
 async function failureOf(call: () => unknown): Promise<unknown> {
   try {
     await call();
@@ -95,12 +95,12 @@ async function failureOf(call: () => unknown): Promise<unknown> {
   throw new Error(`did not fail: ${call.toString()}`);
 }
 
-/** Every one of these fails, and says nothing. They are made at the same time. */
+/** Each of these calls fails, and its error shows no payload. They run at the same time. */
 async function expectDiscreet(...calls: (() => unknown)[]): Promise<void> {
   for (const failure of await Promise.all(calls.map(failureOf))) expectNoSecret(printed(failure));
 }
 
-/** All that a client can do with a payload. */
+/** Every call that a client can make with a payload. */
 function callsWith(line: Delayline, name: string, options: QueueOptions<string> = {}) {
   const delayed = line.getDelayedQueue<string>(name, options);
   const ready = line.getBlockingQueue<string>(name, options);
@@ -117,8 +117,8 @@ function callsWith(line: Delayline, name: string, options: QueueOptions<string> 
   ];
 }
 
-test("the printing shows what is there", async () => {
-  // The errors of ioredis itself, which these tests are about.
+test("the printing shows an error's contents", async () => {
+  // ioredis's own errors do contain the arguments, which is why these tests exist.
   const redis = newRedis();
   const name = uniqueName();
   await redis.set(name, "x");
@@ -128,7 +128,7 @@ test("the printing shows what is there", async () => {
   expect(() => expectNoSecret(printed(withBytes))).toThrow();
 });
 
-test("WRONGTYPE", async () => {
+test("WRONGTYPE errors show no payload", async () => {
   const name = uniqueName();
   const redis = newRedis();
   await redis.set(`redisson_delay_queue_timeout:{${name}}`, PAYLOAD);
@@ -142,14 +142,14 @@ test("WRONGTYPE", async () => {
   for (const error of line.errors) expectNoSecret(printed(error));
 });
 
-test("OOM", async () => {
+test("OOM errors show no payload", async () => {
   const server = await startOwnServer();
   await newRedis(server.url).config("SET", "maxmemory-policy", "noeviction", "maxmemory", "1");
   const line = newLine({ redis: server.url, transfer: false });
   await expectDiscreet(...callsWith(line, uniqueName()).slice(0, 5));
 });
 
-test("wrong password, in a URL, in options, and of a user; and none at all", async () => {
+test("a wrong password never shows: in a URL, in options, of a user; nor when it is missing", async () => {
   const server = await startOwnServer({ args: ["--requirepass", "right"] });
   const { port } = server;
   const addresses: NonNullable<DelaylineOptions["redis"]>[] = [
@@ -162,7 +162,7 @@ test("wrong password, in a URL, in options, and of a user; and none at all", asy
   for (const redis of addresses) {
     const line = newLineThatMayFail({ redis });
     const queue = line.getBlockingQueue(uniqueName());
-    // All at once, since ioredis tries ever more slowly.
+    // All at once, since ioredis retries ever more slowly.
     await expectDiscreet(
       ...callsWith(line, uniqueName()),
       () => queue.poll(),
@@ -175,15 +175,15 @@ test("wrong password, in a URL, in options, and of a user; and none at all", asy
   }
 });
 
-test("a password where none is needed", async () => {
+test("a password that the server does not need never shows", async () => {
   const server = await startOwnServer();
   const line = newLine({ redis: { port: server.port, password: PASSWORD, protocol: 2 } });
   await line.getDelayedQueue(uniqueName()).offer(PAYLOAD, 0);
-  // ioredis says something about it.
+  // ioredis warns about it.
   expect(output.length).toBeGreaterThan(0);
 });
 
-test("addresses that are none", async () => {
+test("invalid addresses show no password", async () => {
   await expectDiscreet(
     () => new Delayline({ redis: `:${PASSWORD}@localhost` }),
     () => new Delayline({ redis: `http://:${PASSWORD}@localhost` }),
@@ -198,7 +198,7 @@ test("addresses that are none", async () => {
   );
 });
 
-test("connections that are lost, time out, or are closed", async () => {
+test("connections that are lost, time out or are closed show no secret", async () => {
   const proxy = await startProxy(redisUrl());
   const { port } = proxy;
   const password = PASSWORD;
@@ -215,7 +215,7 @@ test("connections that are lost, time out, or are closed", async () => {
     await line.getDelayedQueue(name).offer("warm", 60_000);
     for (const call of callsWith(line, name)) {
       const isTimed = "commandTimeout" in options || "socketTimeout" in options;
-      // The request has been carried out; its answer does not come.
+      // The request has been carried out; its reply is lost.
       const lost = proxy.loseReplyTo(PAYLOAD, isTimed ? "swallow" : "cut");
       expectNoSecret(printed(await failureOf(call)));
       await lost;
@@ -224,7 +224,7 @@ test("connections that are lost, time out, or are closed", async () => {
     await line.close();
   }
 
-  // Nobody there at all, and closed while waiting.
+  // Nobody listens there at all, and the client is closed while it waits.
   proxy.refuse();
   const line = newLineThatMayFail({ redis: { port, password }, closeTimeout: 50 });
   const failures = callsWith(line, uniqueName()).map(failureOf);
@@ -234,7 +234,7 @@ test("connections that are lost, time out, or are closed", async () => {
   for (const error of line.errors) expectNoSecret(printed(error));
 });
 
-test("not permitted, and unknown to the server", async () => {
+test("refused and unknown commands show no secret", async () => {
   const server = await startOwnServer({
     args: ["--rename-command", "RPUSH", "", "--rename-command", "EVALSHA", ""],
   });
@@ -249,7 +249,7 @@ test("not permitted, and unknown to the server", async () => {
     const line = newLine({ redis, transfer: false });
     await expectDiscreet(() => line.getDelayedQueue(uniqueName()).offer(PAYLOAD, 10));
   }
-  // Keys that may not be touched are named; what would be put there is not.
+  // The error names the keys that may not be touched, but not the payloads.
   await admin.acl("SETUSER", "keys", "on", `>${PASSWORD}`, "~mine:*", "&*", "+@all");
   const line = newLineThatMayFail({
     redis: { port: other.port, username: "keys", password: PASSWORD },
@@ -257,7 +257,7 @@ test("not permitted, and unknown to the server", async () => {
   await expectDiscreet(...callsWith(line, uniqueName()));
 });
 
-test("payloads that cannot be encoded", async () => {
+test("payloads that cannot be encoded never show", async () => {
   const line = newLine({ transfer: false });
   const name = uniqueName();
   const circular: Record<string, unknown> = { secret: PAYLOAD };
@@ -301,7 +301,7 @@ function wrong(value: unknown): number {
   return value as number;
 }
 
-test("arguments that are wrong", async () => {
+test("wrong arguments show no payload", async () => {
   const line = newLine({ transfer: false });
   const queue = line.getDelayedQueue(uniqueName());
   await expectDiscreet(
@@ -313,7 +313,7 @@ test("arguments that are wrong", async () => {
   );
 });
 
-test("payloads that cannot be decoded", async () => {
+test("payloads that cannot be decoded never show", async () => {
   const codecs = [
     ["json", Buffer.from(PAYLOAD)],
     ["json", Buffer.from(`{"secret":"${PAYLOAD}`)],
@@ -331,7 +331,7 @@ test("payloads that cannot be decoded", async () => {
     const delayed = line.getDelayedQueue(name);
 
     await redis.rpush(name, bytes, bytes, bytes);
-    // One after the other: there is one message for each that takes.
+    // One after the other: there is one message for each taker.
     await expectDiscreet(() => ready.peek());
     await expectDiscreet(() => ready.take());
     await expectDiscreet(() => ready.poll());
@@ -355,7 +355,7 @@ test("payloads that cannot be decoded", async () => {
   }
 });
 
-test("poison, and warnings where nobody listens", async () => {
+test("poison never shows, not even in warnings without a listener", async () => {
   const name = uniqueName();
   const redis = newRedis();
   await redis.zadd(`redisson_delay_queue_timeout:{${name}}`, 1, PAYLOAD);
@@ -373,7 +373,7 @@ test("poison, and warnings where nobody listens", async () => {
   await eventually(() => output.some((text) => text.includes("WRONGTYPE")));
 });
 
-test("a client, its queues and its subscriptions do not show the password or payloads", async () => {
+test("an inspected client, queue or subscription shows no password and no payload", async () => {
   const server = await startOwnServer({ args: ["--requirepass", PASSWORD] });
   const line = newLine({ redis: `redis://:${PASSWORD}@127.0.0.1:${server.port}` });
   const name = uniqueName();

@@ -5,7 +5,7 @@ import { eventually } from "../helpers/eventually.ts";
 import { startOwnServer } from "../helpers/own-server.ts";
 import { newRedis, uniqueName } from "../helpers/redis.ts";
 
-/** A call that was refused for now is sent again as long as somebody waits for it, and not behind its back. */
+/** A call that Redis refused for now is sent again as long as its caller waits for it, and never after that. */
 
 test("a call that was aborted between two attempts is not sent again", async () => {
   const { url } = await startOwnServer();
@@ -17,7 +17,7 @@ test("a call that was aborted between two attempts is not sent again", async () 
   await redis.replicaof("127.0.0.1", "1");
   const controller = new AbortController();
   const putting = queue.put("x", { signal: controller.signal });
-  // It has been refused.
+  // Redis has refused it.
   await eventually(async () => expect(await redis.info("errorstats")).toContain("READONLY"));
   controller.abort();
   await expect(putting).rejects.toThrow("aborted");
@@ -27,7 +27,7 @@ test("a call that was aborted between two attempts is not sent again", async () 
   expect(await queue.size()).toBe(0);
 });
 
-test("a client that nothing connects again fails its calls at once", async () => {
+test("a client that will never reconnect fails its calls at once", async () => {
   const options = {
     sentinels: [{ host: "127.0.0.1", port: 1 }],
     name: "nobody",
@@ -38,11 +38,11 @@ test("a client that nothing connects again fails its calls at once", async () =>
   );
   const startedAt = performance.now();
   await expect(queue.size()).rejects.toThrow("closed");
-  // It would wait for its time otherwise, 40 s.
+  // Otherwise the call would wait for its time, 40 s.
   expect(performance.now() - startedAt).toBeLessThan(20_000);
 });
 
-test("a call that was refused for now is carried out when it can be", async () => {
+test("a call that Redis refuses for now is carried out as soon as Redis accepts it", async () => {
   const { url } = await startOwnServer();
   const redis = newRedis(url);
   const queue = newLine({ redis: url }).getBlockingQueue(uniqueName(), { transfer: false });

@@ -8,25 +8,25 @@ import { SentinelGroup, type Member } from "../helpers/sentinel-group.ts";
 import { Traffic } from "./traffic.ts";
 
 /*
- * A master behind Sentinel is replaced: by an operator, or since it died, hangs, or is cut off.
+ * A master behind Sentinel is replaced: by an operator, or because it died, hangs, or is cut off.
  *
- * Redis replicates asynchronously, so a failover loses what the new master had not received. A client
- * must not add to that by going on with the old one, which for 10 s more accepts every offer.
+ * Redis replicates asynchronously, so a failover loses what the new master had not received. A client must not add to
+ * that by staying with the old one, which accepts every offer for 10 s more.
  */
 
 /**
- * Milliseconds after the switch until which an answer of the old master may still arrive: a few on a quiet machine.
- * Who stays with the old master gets its answers for 10 s.
+ * Milliseconds after the switch in which a reply of the old master may still arrive: a few on a quiet machine. A client
+ * that stays with the old master gets its replies for 10 s.
  */
 const SWITCHING = 1500;
 
 /**
- * Milliseconds after the switch by which offers and deliveries are back. It is less than 2 s on a quiet machine; who
- * does not mind the switch hears nothing from a master that hangs or is cut off, for ever.
+ * Milliseconds after the switch by which offers and deliveries are back: less than 2 s on a quiet machine. A client
+ * that misses the switch never hears again from a master that hangs or is cut off.
  */
 const BACK = 15_000;
 
-/** Milliseconds until a message is due: longer than it takes to switch. */
+/** Milliseconds until a message is due: longer than the switch takes. */
 const DELAY = 4000;
 
 const causes: Record<string, (group: SentinelGroup, master: Member) => unknown> = {
@@ -45,7 +45,7 @@ function cutOff(network: Member["inner"]): void {
   network.swallow();
 }
 
-/** Fails over, and looks at what became of the messages. */
+/** Fails over, and checks the history of the messages. */
 async function failOver(cause: string, lend?: (options: SentinelGroup["options"]) => Redis) {
   const group = await SentinelGroup.start();
   const client = () => lend?.(group.options) ?? group.options;
@@ -81,12 +81,12 @@ async function failOver(cause: string, lend?: (options: SentinelGroup["options"]
   for (const error of traffic.rejected.values()) expect(error.stored, cause).toBe("unknown");
 }
 
-// Some side by side: it takes long, and is mostly waiting.
+// Some run side by side: each takes long and mostly waits.
 test.each([
   ["a planned failover", "kill -9", "a master that hangs"],
   ["a master cut off from its group", "a master cut off from its group and its clients"],
 ])(
-  "%s, ...: nothing acknowledged after the switch is lost, and all is back soon",
+  "%s, ...: nothing acknowledged after the switch is lost, and everything is back soon",
   async (...some) => {
     await Promise.all(some.map((cause) => failOver(cause)));
   },

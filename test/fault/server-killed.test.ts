@@ -10,8 +10,8 @@ import { expectEachOnce, missing, repeated } from "../helpers/ledger.ts";
 import { upTo } from "../helpers/numbers.ts";
 
 /*
- * The server goes away without notice and comes back with its append-only file (fsync always), or
- * forgets its scripts. Everybody goes on by themselves.
+ * The server dies without notice and comes back with its append-only file (fsync always), or forgets its scripts. All
+ * clients recover by themselves.
  */
 
 /** A producer that offers numbers until it is stopped, and two clients that consume them. */
@@ -45,9 +45,9 @@ function startTraffic(url: string, delay: () => number) {
   return { name, accepted, received, stop };
 }
 
-test("Redis is killed and restarted while messages wait", async () => {
+test("Redis is killed and restarted while messages wait, and each is delivered once", async () => {
   const server = await startOwnServer({ appendOnly: true });
-  // Nothing is due before everybody is back, so no message is on the wire when the wire breaks.
+  // Nothing is due before all clients are back, so no message is on the wire when the connections break.
   const traffic = startTraffic(server.url, () => 3_600_000 + Math.random() * 500);
   const { name, accepted, received, stop } = traffic;
   await eventually(() => accepted.length >= 200);
@@ -67,7 +67,7 @@ test("Redis is killed and restarted while messages wait", async () => {
   expect(repeated(received)).toEqual([]);
 });
 
-test("Redis is killed and restarted three times while messages flow", async () => {
+test("Redis is killed and restarted three times while messages flow: only pops cut off by a kill are lost", async () => {
   const server = await startOwnServer({ appendOnly: true });
   // Longer than the outages: see below.
   const traffic = startTraffic(server.url, () => 6_000 + Math.random() * 1_000);
@@ -88,19 +88,19 @@ test("Redis is killed and restarted three times while messages flow", async () =
   const left = async () =>
     (await redis.zcard(`redisson_delay_queue_timeout:{${name}}`)) + (await redis.llen(name));
   await eventually(async () => (await left()) === 0, { within: 30_000 });
-  // The last one popped may still be on its way to its consumer.
+  // The last popped message may still be on its way to its consumer.
   const mayBeLost = 2 * kills;
   await eventually(() => missing(accepted, received).length <= mayBeLost);
 
-  // Consumption is at most once: a pop whose answer was lost by the kill has lost its message. Each of
-  // the two blocking connections has one pop under way at a time, for one message.
+  // Consumption is at most once: a pop whose reply was lost by the kill has lost its message. Each of the two blocking
+  // connections has one pop outstanding at a time, for one message.
   expect(missing(accepted, received).length).toBeLessThanOrEqual(mayBeLost);
-  // And never twice, not even offers that were sent again after the restart. (That is not promised
-  // for a delay shorter than the outage, where the first copy has gone when the second arrives.)
+  // No message arrives twice, not even from an offer that was sent again after the restart. (That is not promised for a
+  // delay shorter than the outage: the first copy has gone when the second arrives.)
   expect(repeated(received)).toEqual([]);
 }, 120_000);
 
-test("SCRIPT FLUSH while messages flow", async () => {
+test("SCRIPT FLUSH while messages flow: each is delivered once", async () => {
   const server = await startOwnServer();
   const { accepted, received, stop } = startTraffic(server.url, () => Math.random() * 50);
   const redis = newRedis(server.url);
@@ -116,7 +116,7 @@ test("SCRIPT FLUSH while messages flow", async () => {
   expectEachOnce(accepted, received);
 });
 
-test("a message offered while Redis is down is in it once Redis is back", async () => {
+test("a message offered while Redis is down is stored once Redis is back", async () => {
   const server = await startOwnServer({ appendOnly: true });
   const line = newLineThatMayFail({ redis: server.url });
   const queue = line.getDelayedQueue<number>(uniqueName());

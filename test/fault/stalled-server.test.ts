@@ -5,7 +5,7 @@ import { eventually } from "../helpers/eventually.ts";
 import { startOwnServer } from "../helpers/own-server.ts";
 import { newRedis, uniqueName } from "../helpers/redis.ts";
 
-it("loses nothing when Redis stalls for longer than any answer should take", async () => {
+it("a stall of Redis that outlasts every time limit loses no message", async () => {
   const server = await startOwnServer();
   const line = newLineThatMayFail({ redis: server.url });
   const name = uniqueName();
@@ -13,7 +13,7 @@ it("loses nothing when Redis stalls for longer than any answer should take", asy
   const ready = line.getBlockingQueue<number>(name);
   await delayed.offerMany(Array.from({ length: 300 }, (_, i) => ({ payload: i, delay: i * 3 })));
 
-  // A pop, a block and a transfer are under way, or come into the stall.
+  // A pop, a blocking call and a transfer are outstanding, or are sent during the stall.
   const received: number[] = [];
   const consuming = (async () => {
     while (received.length < 300)
@@ -35,7 +35,7 @@ it("loses nothing when Redis stalls for longer than any answer should take", asy
 }, 60_000);
 
 test.each(["poll", "takeMany", "pollFromAny"] as const)(
-  "the first %s of a queue ends soon after its time, though Redis answers nobody",
+  "the first %s of a queue ends soon after its time, though Redis replies to nobody",
   async (method) => {
     const server = await startOwnServer();
     const name = uniqueName();
@@ -48,10 +48,10 @@ test.each(["poll", "takeMany", "pollFromAny"] as const)(
     server.pause();
     const startedAt = performance.now();
     await expect(waits[method]()).rejects.toMatchObject({ code: "REDIS" });
-    // Soon: a second on a quiet machine. It would not end at all as long as Redis stands still.
+    // Soon: a second on a quiet machine. Otherwise it would not end while Redis stands still.
     expect(performance.now() - startedAt).toBeLessThan(10_000);
 
-    // Nothing of it is left behind that would swallow a message.
+    // It leaves no request behind that would swallow a message.
     server.resume();
     await newRedis(server.url).rpush(name, Buffer.from([0xa1, 0x61]));
     expect(await queue.poll(10_000)).toBe("a");

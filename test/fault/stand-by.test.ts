@@ -11,8 +11,8 @@ import { upTo, median } from "../helpers/numbers.ts";
 import { serverTime } from "../helpers/server-time.ts";
 
 /*
- * Several clients move the messages of one queue. One is active, the others stand by, so that their
- * number does not multiply the cost; and when the active one is gone another takes over.
+ * Several clients move the messages of one queue. One is active and the others stand by, so that the cost does not grow
+ * with their number. When the active one is gone, another takes over.
  */
 
 const mover = new URL("workers/mover.ts", import.meta.url);
@@ -25,7 +25,7 @@ async function scriptRuns(redis: Redis): Promise<number> {
   return calls("evalsha") + calls("eval");
 }
 
-/** Waits until so many clients listen to the queue's channel. */
+/** Waits until `count` clients listen to the queue's channel. */
 async function listeners(redis: Redis, name: string, count: number): Promise<void> {
   const channel = `redisson_delay_queue_channel:{${name}}`;
   await eventually(async () => Number((await redis.pubsub("NUMSUB", channel))[1]) === count, {
@@ -33,7 +33,7 @@ async function listeners(redis: Redis, name: string, count: number): Promise<voi
   });
 }
 
-test("of 5 clients one stays active: the others hardly run scripts", async () => {
+test("of 5 clients one stays active, and the others hardly run scripts", async () => {
   const server = await startOwnServer();
   const redis = newRedis(server.url);
   const name = uniqueName();
@@ -41,7 +41,7 @@ test("of 5 clients one stays active: the others hardly run scripts", async () =>
   for (const line of lines) line.getDelayedQueue(name);
   await listeners(redis, name, 5);
 
-  // 400 deadlines, 5 ms apart, all known beforehand: nothing but their timers wakes the tasks.
+  // 400 deadlines, 5 ms apart, all known beforehand: only their timers wake the tasks.
   const deadlines = 400;
   const queue = newLine({ redis: server.url, transfer: false }).getDelayedQueue<number>(name);
   const first = Math.ceil(await serverTime(redis)) + 500;
@@ -49,15 +49,15 @@ test("of 5 clients one stays active: the others hardly run scripts", async () =>
   await redis.config("RESETSTAT");
   await eventually(async () => (await redis.llen(name)) === deadlines, { within: 30_000 });
 
-  // Without stand-by each of the five would run one per deadline. A busy machine, where timers come
-  // late, needs fewer, since one script then moves several messages: so the bound is an upper one.
+  // Without stand-by each of the five would run one per deadline. A busy machine, where timers are late, needs fewer
+  // runs, since one script then moves several messages. So this is an upper bound.
   const runs = await scriptRuns(redis);
   expect(runs).toBeLessThan(deadlines * 1.5);
-  // One moves a hundred at most.
+  // A script moves at most a hundred.
   expect(runs).toBeGreaterThanOrEqual(deadlines / 100);
 });
 
-test("the active process is killed: the next message is little late, then all are punctual", async () => {
+test("the active process is killed: the next message is a little late, then all are punctual", async () => {
   const name = uniqueName();
   const redis = newRedis();
   const queue = newLine({ transfer: false, codec: "json" }).getDelayedQueue<number>(name);
@@ -70,7 +70,7 @@ test("the active process is killed: the next message is little late, then all ar
   const workers = [await start(), await start(), await start()];
   await listeners(redis, name, 3);
 
-  /** Messages at intervals; answers how late each of them was, in milliseconds. */
+  /** Offers messages at intervals. Returns how late each was, in milliseconds. */
   const latenessOf = async (count: number, then?: (n: number) => Promise<void>) => {
     const lateness: number[] = [];
     const first = Math.ceil(await serverTime(redis)) + 100;
@@ -86,16 +86,16 @@ test("the active process is killed: the next message is little late, then all ar
 
   // Settled: all but one stand by.
   expect(Math.min(...(await latenessOf(15)))).toBeGreaterThanOrEqual(0);
-  // Which process that is nobody can see: so one after the other is killed, and the last is replaced.
+  // Nobody can see which process is active, so they are killed one after the other, and the last is replaced.
   for (const victim of workers) {
     if (victim === workers.at(-1)) await start();
     const lateness = await latenessOf(8, async (n) => {
       if (n === 3) await victim.kill("SIGKILL");
     });
     expect(Math.min(...lateness)).toBeGreaterThanOrEqual(0);
-    // 100 to 200 ms after its deadline; the rest is for a busy machine. A sweep is 24 s away and more.
+    // 100 to 200 ms after its deadline; the rest allows for a busy machine. A sweep is 24 s away or more.
     expect(Math.max(...lateness)).toBeLessThan(10_000);
-    // Who stands by is never less than 100 ms late.
+    // A client on stand-by moves messages at least 100 ms late.
     await eventually(async () => median(await latenessOf(8)) < 80, { within: 40_000 });
   }
 }, 180_000);
@@ -114,19 +114,19 @@ test("a cancelled head does not make a lone client stand by", async () => {
   for (const n of upTo(10)) {
     await queue.offer(`cancelled ${n}`, 60);
     expect(await queue.poll()).toBe(`cancelled ${n}`);
-    // The task wakes up for what is no longer there.
+    // The task wakes up for a message that is no longer there.
     await sleep(80);
     const { deadline } = await queue.offer(`message ${n}`, 40);
     expect(await redis.blpop(name, 20)).not.toBeNull();
     lateness.push((await serverTime(redis)) - deadline);
   }
-  // Standing by it would look 100 ms after a deadline at the earliest, each time. Most may be late
-  // because the machine is busy.
+  // On stand-by it would look 100 ms after a deadline at the earliest, each time. Most may be late because the machine
+  // is busy.
   expect(lateness.filter((late) => late < 90).length).toBeGreaterThanOrEqual(3);
   expect(Math.min(...lateness)).toBeGreaterThanOrEqual(0);
 });
 
-test("those that stand by take over from an active task that cannot reach Redis", async () => {
+test("clients on stand-by take over from an active task that cannot reach Redis", async () => {
   const server = await startOwnServer();
   const redis = newRedis(server.url);
   const name = uniqueName();
@@ -138,7 +138,7 @@ test("those that stand by take over from an active task that cannot reach Redis"
   const received: number[] = [];
   for (const n of upTo(30)) {
     const { deadline } = await queue.offer(n, 20);
-    // The scripts' connections of all three are killed now and then: whoever is first back moves.
+    // The script connections of all three are killed now and then, and the first to return moves the messages.
     if (n % 5 === 4) {
       const list = String(await redis.client("LIST")).split("\n");
       const background = list.find((one) => one.includes("name=delayline:background "));

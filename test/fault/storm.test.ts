@@ -12,13 +12,12 @@ import type { Taking } from "./workers/storm-consumer.ts";
 import type { Entry, ProducerReport } from "./workers/storm-producer.ts";
 
 /*
- * All that can go wrong, at random and together, and an account of every message.
+ * Every kind of trouble, at random and together, and an account of every message.
  *
- * Two processes offer, cancel, put off and replace messages, two take them, and two only move them.
- * Meanwhile movers are killed, connections are cut, scripts are forgotten, and Redis is killed and
- * restarted. A message in the hands of a consumer that dies is lost (at most once), so what dies here
- * has none: no consumer is killed, no blocking connection is cut, and nobody takes while Redis is
- * killed.
+ * Two processes offer, cancel, put off and replace messages, two take them, and two only move them. Meanwhile movers
+ * are killed, connections are cut, scripts are forgotten, and Redis is killed and restarted. A message held by a
+ * consumer that dies is lost (at most once), so only parties that hold no message die here: no consumer is killed, no
+ * blocking connection is cut, and nobody takes while Redis is killed.
  */
 
 /** A few seconds show that it works; `npm run soak` makes it long. */
@@ -28,7 +27,7 @@ const SECONDS = Number(STORM_SECONDS ?? 3);
 /** Longest pause between two troubles, in milliseconds. */
 const PAUSE = 500;
 
-/** Of each producer, whatever goes wrong. */
+/** Offers of each producer, whatever goes wrong. */
 const ANSWERS = [
   "offer: added",
   "offer: rejected",
@@ -44,7 +43,7 @@ const program = (name: string) => new URL(`workers/${name}.ts`, import.meta.url)
 test(
   `a storm of ${SECONDS} s: each message is delivered once, or as its producer was told`,
   async () => {
-    // A short file, so that restarts are quick.
+    // Keeps the file short, so that restarts are quick.
     const args = ["--auto-aof-rewrite-min-size", "1mb"];
     const server = await startOwnServer({ appendOnly: true, args });
     const redis = newRedis(server.url);
@@ -73,7 +72,7 @@ test(
       consumers.map(async (consumer) => (await consumer.next(isNoWord, 30_000)) as Taking[]),
     );
 
-    // What a consumer gave back as it ended was not delivered, but it is not lost.
+    // A message that a consumer gave back as it ended was not delivered, but it is not lost.
     const left = await redis.lrange(name, 0, -1);
     const account = settle(
       reports.flatMap(({ entries }) => entries),
@@ -84,7 +83,7 @@ test(
     if (STORM_SECONDS !== undefined) console.log(account.counts, troubles, ...answers);
     expect(account.faults).toEqual({ lost: [], twice: [], against: [], invented: [], early: [] });
     expect(account.counts.balance).toBe(0);
-    // All of it has happened.
+    // Each of these has happened.
     for (const given of answers)
       expect(Object.keys(given)).toEqual(expect.arrayContaining(ANSWERS));
   },
@@ -99,7 +98,7 @@ interface Scene {
   readonly startMover: () => Child;
 }
 
-/** Makes trouble until the time is over; answers how much of each kind. */
+/** Makes trouble until the time is over. Returns how often each kind happened. */
 async function rage({ server, redis, consumers, movers, startMover }: Scene) {
   const troubles = {
     moversKilled: async () => {
@@ -136,14 +135,14 @@ async function rage({ server, redis, consumers, movers, startMover }: Scene) {
   return counts;
 }
 
-/** Ids of our connections that hold no message that nobody else has. */
+/** Ids of the library's connections that hold no message that exists nowhere else. */
 async function unblockedConnections(redis: Redis): Promise<string[]> {
   const list = String(await redis.client("LIST")).split("\n");
   const ours = list.filter((one) => / name=delayline:(commands|background|subscriber)\b/.test(one));
   return ours.map((one) => /^id=(\d+)/.exec(one)?.[1] ?? "");
 }
 
-/** Compares what had to be delivered with what was. */
+/** Compares the messages that had to be delivered with those that were. */
 function settle(entries: readonly Entry[], takings: readonly Taking[], left: readonly string[]) {
   const wanted = (delivered: Entry[1]) =>
     entries.filter((entry) => entry[1] === delivered).map(([payload]) => payload);

@@ -9,7 +9,7 @@ import { Offering, OUTLAST } from "./offering.ts";
 /** Milliseconds between two offers: 200 a second. */
 const INTERVAL = 5;
 
-/** A producer and a consumer at work, and what became of each message, by `performance.now()`. */
+/** A working producer and consumer, and the history of each message. Instants are from `performance.now()`. */
 export class Traffic extends Offering {
   readonly name = uniqueName();
   readonly receivedAt = new Map<number, number>();
@@ -33,8 +33,8 @@ export class Traffic extends Offering {
   }
 
   /**
-   * Stops offering, and waits until every offer is settled and every message has arrived; or the one offered last has,
-   * and for two seconds nothing more does.
+   * Stops offering, and waits until every offer is settled and every message has arrived, or until the last one has and
+   * nothing more arrives for two seconds.
    */
   async end(): Promise<void> {
     await this.settled();
@@ -47,7 +47,7 @@ export class Traffic extends Offering {
     }
   }
 
-  /** When the messages were acknowledged that did not arrive, in order. */
+  /** Ascending instants at which the messages were acknowledged that did not arrive. */
   get lostAt(): number[] {
     const lost = [...this.acknowledgedAt].filter(([i]) => !this.receivedAt.has(i));
     return ascending(lost.map(([, at]) => at));

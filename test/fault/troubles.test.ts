@@ -7,8 +7,8 @@ import { newRedis, uniqueName } from "../helpers/redis.ts";
 import { upTo } from "../helpers/numbers.ts";
 
 /*
- * A client in trouble reports it once, and once that it is over: its log should show what is wrong,
- * not how many attempts failed.
+ * A client in trouble reports the trouble once, and its end once. The log should show what is wrong, not how many
+ * attempts failed.
  */
 
 /** Three queues with every kind of background work: transfers, takes, subscriptions, a loop. */
@@ -42,12 +42,12 @@ async function refusedAgain(redis: ReturnType<typeof newRedis>, count: number): 
 
 const messagesOf = ({ errors }: TestLine) => errors.map(({ message }) => message);
 
-test("a Redis that goes away and comes back: 1 error and 1 recovered, with 3 queues", async () => {
+test("Redis goes away and comes back: 1 error and 1 recovered, with 3 queues", async () => {
   const server = await startOwnServer();
   const { line, received, offerToAll } = await busyLine(server.url);
   await server.kill();
   await eventually(() => line.errors.length > 0);
-  // Everything has failed several times.
+  // Every kind of work has failed several times.
   await new Promise((resolve) => setTimeout(resolve, 4_000));
   expect(line.recoveries).toEqual([]);
   await server.restart();
@@ -70,7 +70,7 @@ test("a Redis that goes away and comes back: 1 error and 1 recovered, with 3 que
   expect(line.errors).toHaveLength(2);
 });
 
-test("a Redis that is not there at first: 1 error, and 1 recovered when it comes", async () => {
+test("Redis is absent at first: 1 error, and 1 recovered when it comes", async () => {
   const server = await startOwnServer();
   await server.kill();
   const line = newLineThatMayFail({ redis: server.url });
@@ -94,7 +94,7 @@ test("a refusal: 1 error for each queue, and 1 recovered when the cause is gone"
   const redis = newRedis(server.url);
   const { line, names, received } = await busyLine(server.url);
   const [broken = "", other = ""] = names;
-  // The take of a loop is awaited, and throws there. The take of a subscription is not.
+  // A loop awaits its take, which throws there. Nobody awaits the take of a subscription.
   await redis.del(broken, other);
   const keys = [broken, other].map((name) => `redisson_delay_queue_timeout:{${name}}`);
   for (const key of keys) await redis.set(key, "no ZSET");
@@ -102,7 +102,7 @@ test("a refusal: 1 error for each queue, and 1 recovered when the cause is gone"
     await redis.publish(`redisson_delay_queue_channel:{${name}}`, "0");
   }
   await eventually(() => line.errors.length === 2);
-  // Tried again and again meanwhile.
+  // The client keeps trying meanwhile.
   await refusedAgain(redis, 10);
   expect(line.errors).toMatchObject([{ reply: "WRONGTYPE" }, { reply: "WRONGTYPE" }]);
   for (const name of [broken, other]) {
@@ -148,7 +148,7 @@ test("two refused subscriptions of a queue: 1 error, and 1 recovered when the se
   expect(line.errors).toHaveLength(1);
 });
 
-test("a connection that is cut is reported, even if the next one is there at once", async () => {
+test("a cut connection is reported, even if the next one is there at once", async () => {
   const server = await startOwnServer();
   const redis = newRedis(server.url);
   const { line, names, received, offerToAll } = await busyLine(server.url);
@@ -162,7 +162,7 @@ test("a connection that is cut is reported, even if the next one is there at onc
   await eventually(() => received.length === 6);
 });
 
-test("a refusal to ask about the pause: 1 error, and 1 recovered", async () => {
+test("a refused question whether the queue is paused: 1 error, and 1 recovered", async () => {
   const server = await startOwnServer();
   const admin = newRedis(server.url);
   const rights = ["on", ">secret", "~*", "&*", "+@all"];
@@ -187,7 +187,7 @@ test("a refusal to ask about the pause: 1 error, and 1 recovered", async () => {
   await eventually(() => recovered === 1);
 });
 
-test("a refusal of what is not tried any more is over: a watch that is switched off, a closed subscription", async () => {
+test("a refusal is over when the work stops: a watch is switched off, a subscription is closed", async () => {
   const server = await startOwnServer();
   const admin = newRedis(server.url);
   await admin.acl("SETUSER", "some", "on", ">secret", "~*", "&*", "+@all", "-blmove");
@@ -198,7 +198,7 @@ test("a refusal of what is not tried any more is over: a watch that is switched 
   const watched = line.getReliableQueue(reliable);
   await eventually(() => line.errors.length === 1);
   expect(line.errors).toMatchObject([{ reply: "NOPERM" }]);
-  // While it is paused, nobody watches the LIST.
+  // While the queue is paused, nobody watches the LIST.
   await watched.pause();
   await eventually(() => line.recoveries.length === 1);
   await watched.resume();
@@ -213,7 +213,7 @@ test("a refusal of what is not tried any more is over: a watch that is switched 
   expect(line.recoveries.map(({ error }) => error)).toEqual([line.errors[0], line.errors[2]]);
   expect(line.errors[2]).toMatchObject({ reply: "WRONGTYPE" });
 
-  // Nothing is mended because the client ends.
+  // Closing the client is not a recovery.
   handled.subscribe(() => {});
   await eventually(() => line.errors.length === 4);
   await line.close();

@@ -9,7 +9,7 @@ import { upTo } from "../helpers/numbers.ts";
 
 const mover = new URL("workers/mover.ts", import.meta.url);
 
-test("of two processes that move messages, one is killed again and again", async () => {
+test("of two processes that move messages, one is killed again and again, and each message arrives once", async () => {
   const name = uniqueName();
   const redis = newRedis();
   const producer = newLine({ transfer: false, codec: "string" });
@@ -20,14 +20,14 @@ test("of two processes that move messages, one is killed again and again", async
   await Promise.all(workers.map((worker) => worker.next()));
   const sent: string[] = [];
   for (const kill of upTo(6)) {
-    // Enough to be at it for a second.
+    // Enough work for a second.
     const more = upTo(500).map((i) => `message ${sent.length + i}`);
     sent.push(...more);
     const before = await redis.llen(name);
     await producer
       .getDelayedQueue<string>(name)
       .offerMany(more.map((payload, i) => ({ payload, delay: 100 + 2 * i })));
-    // While it moves: wait for a message that moves now.
+    // In the middle of its work: wait for a message that moves now.
     await eventually(async () => (await redis.llen(name)) > before);
     await workers[kill % 2]?.kill("SIGKILL");
     const worker = start();
@@ -40,7 +40,7 @@ test("of two processes that move messages, one is killed again and again", async
   expect(await redis.zcard(`redisson_delay_queue_timeout:{${name}}`)).toBe(0);
 }, 180_000);
 
-test("what fell due while no process was there moves as soon as the first is back", async () => {
+test("messages that fell due while no process ran move as soon as the first is back", async () => {
   const name = uniqueName();
   const redis = newRedis();
   const producer = newLine({ codec: "string" });
@@ -60,11 +60,11 @@ test("what fell due while no process was there moves as soon as the first is bac
   const received: string[] = [];
   while (received.length < 1000) received.push(...(await queue.takeMany({ max: 100 })));
   expect(received).toEqual(sent);
-  // Not at a sweep: that would be 24 s and more.
+  // Not at a sweep, which would be 24 s away or more.
   expect(performance.now() - startedAt).toBeLessThan(15_000);
 });
 
-test("what fell due long ago leaves in the order of the deadlines", async () => {
+test("messages that fell due long ago leave in the order of their deadlines", async () => {
   const name = uniqueName();
   const producer = newLine({ transfer: false, codec: "string" });
   const delayed = producer.getDelayedQueue<string>(name);
@@ -73,7 +73,7 @@ test("what fell due long ago leaves in the order of the deadlines", async () => 
     await delayed.offerAt(`${day} days ago`, new Date(Date.now() - day * 86_400_000));
   }
   const queue = newLine({ codec: "string" }).getBlockingQueue<string>(name);
-  // At once they are all due, so they leave together.
+  // They are all due at once, so they leave together.
   const taken = [await queue.take(), await queue.take(), await queue.take()];
   expect(taken).toEqual(["3 days ago", "2 days ago", "1 days ago"]);
 });

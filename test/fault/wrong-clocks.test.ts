@@ -29,7 +29,7 @@ test.for([
     await child.send("go");
   }
 
-  // Nobody but them moves anything; here it is only noted when Redis had it ready.
+  // Only the workers move messages. This test only notes when Redis had them ready.
   const redis = newRedis();
   const arrivedBy = new Map<string, number>();
   while (arrivedBy.size < shifts.length * COUNT) {
@@ -47,6 +47,6 @@ test.for([
   expect(missing(deadlines.keys(), arrivedBy.keys())).toEqual([]);
   const lateness = [...arrivedBy].map(([n, at]) => at - (deadlines.get(n) ?? NaN));
   expect(Math.min(...lateness)).toBeGreaterThanOrEqual(0);
-  // An hour, if it were a matter of clocks. This much is left to a busy machine.
+  // An hour, if clocks mattered. This much allows for a busy machine.
   expect(Math.max(...lateness)).toBeLessThan(20_000);
 });

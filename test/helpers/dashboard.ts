@@ -3,20 +3,20 @@ import { dashboard, type Dashboard, type DashboardOptions } from "../../src/dash
 import { setPeer } from "../../src/dashboard/http/peer.ts";
 import { redisUrl } from "./redis.ts";
 
-/** What a reply says. */
+/** A reply of the dashboard. */
 export interface Said {
   readonly status: number;
   readonly headers: Headers;
-  // Tests look into it; what it is they say themselves.
+  // Each test knows the shape of the body that it reads.
   readonly body: any;
 }
 
-/** A dashboard, and what a page asks of it. */
+/** A dashboard, and the requests of its page. */
 export interface TestDashboard {
   readonly board: Dashboard;
-  /** Asks for what is under `path`. */
+  /** Sends a GET request for `path`. */
   readonly get: (path: string, headers?: Readonly<Record<string, string>>) => Promise<Said>;
-  /** Asks for a change, as its page does. */
+  /** Sends a change, as the page does. */
   readonly post: (
     path: string,
     body?: unknown,
@@ -26,7 +26,7 @@ export interface TestDashboard {
 
 const ORIGIN = "http://localhost:8080";
 
-/** A dashboard of the shared Redis, which may change what it shows unless told otherwise. It ends with the test. */
+/** A dashboard of the shared Redis, which allows changes unless told otherwise. It ends with the test. */
 export function newDashboard(options?: DashboardOptions): TestDashboard {
   const board = dashboard({ redis: redisUrl(), readOnly: false, ...options });
   onTestFinished(() => board.close());
@@ -54,13 +54,13 @@ export function newDashboard(options?: DashboardOptions): TestDashboard {
   };
 }
 
-/** A request that was sent on this machine. */
+/** Marks a request as sent from this machine. */
 export function fromHere(request: Request): Request {
   setPeer(request, "127.0.0.1");
   return request;
 }
 
-/** Reads server-sent events: their names, and their data. Beats, which come while a busy machine is slow, are left out. */
+/** Reads server-sent events: their names and their data. Skips beats, which arrive when a busy machine is slow. */
 export async function* eventsOf(
   response: Response,
 ): AsyncGenerator<{ readonly event: string; readonly data: any }, void, void> {

@@ -16,7 +16,7 @@ beforeAll(async () => {
 
 afterAll(() => installed[Symbol.asyncDispose]());
 
-/** Runs a program of the user's; returns what it prints, as JSON. */
+/** Runs a user's program. Returns its output, parsed as JSON. */
 async function runProgram(file: string, text: string, ...args: string[]): Promise<unknown> {
   await user.write(file, text);
   return await user.run(file, ...args);
@@ -40,7 +40,7 @@ describe("the built package", () => {
     expect(await runProgram("require.cjs", program)).toEqual(names);
   });
 
-  test("has no other entry than those that it exports", async () => {
+  test("has no other entries than its exports", async () => {
     const program = `
       const outcomes = [];
       for (const path of ["redisson", "testing", "package.json", "dist/index.js", "src/index.ts", "codec"]) {
@@ -69,15 +69,15 @@ describe("the built package", () => {
     expect(payload).toEqual({ order: 42 });
   });
 
-  test("holds nothing that only this repository has", async () => {
+  test("holds no files that only this repository needs", async () => {
     const index = await readFile(user.path("node_modules/delayline/dist/index.js"), "utf8");
     const types = await readFile(user.path("node_modules/delayline/dist/index.d.ts"), "utf8");
-    // Imports name the files that are there: `.js`, not `.ts`.
+    // Imports name existing files: `.js`, not `.ts`.
     expect(index).not.toMatch(/from ".*\.ts"/);
     expect(types).toContain("export { Delayline");
   });
 
-  test("holds whatever its README links to", async () => {
+  test("holds everything that its README links to", async () => {
     const readme = await readFile(user.path("node_modules/delayline/README.md"), "utf8");
     const links = Array.from(readme.matchAll(/\]\(([^)#\s]+)/g), ([, link = ""]) => link);
     const relative = links.filter((link) => !/^[a-z]+:/.test(link));

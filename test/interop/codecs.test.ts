@@ -13,18 +13,18 @@ import { describeRedisson } from "./describe-redisson.ts";
 import { java, type JavaValue as InJava } from "./java-value.ts";
 import type { JavaCodec } from "./redisson.ts";
 
-// The codecs of delayline/redisson: a payload in Node and what Java takes it for; and the other way.
+// The codecs of delayline/redisson: what Java reads for a payload of Node, and the reverse.
 
 type Case = readonly [name: string, inNode: unknown, inJava: InJava];
 
 interface Partners {
   readonly node: Codec;
   readonly java: JavaCodec;
-  /** Come back the same on both sides. */
+  /** Come back unchanged on both sides. */
   readonly both: readonly Case[];
-  /** Node offers the one, Java takes the other. */
+  /** Node offers the first, Java takes the second. */
   readonly toJava: readonly Case[];
-  /** Java offers the one, Node takes the other. */
+  /** Java offers the first, Node takes the second. */
   readonly toNode: readonly Case[];
 }
 
@@ -159,7 +159,7 @@ describeRedisson("codecs", (redisson) => {
     ["JsonJacksonCodec", new JsonJacksonCodec({ keepTypes: true })],
     ["MsgPackJacksonCodec", new MsgPackJacksonCodec({ keepTypes: true })],
   ] as const)(
-    "%s: what Node has read with its types goes back as it came",
+    "%s: a value that Node read with its types goes back unchanged",
     async (java_, codec) => {
       const name = uniqueName("codec");
       const sent: InJava = {
@@ -172,12 +172,12 @@ describeRedisson("codecs", (redisson) => {
       await ready.put(sent);
       const inNode = newLine().getBlockingQueue(name, { codec });
       await inNode.put(await inNode.take());
-      // To the byte: Java finds it.
+      // Byte for byte: Java finds it.
       expect(await ready.contains(sent)).toBe(true);
     },
   );
 
-  test("an object of Kryo is refused with the remedy, and the next message taken", async () => {
+  test("a Kryo object is refused with the remedy, and the next message is taken", async () => {
     const name = uniqueName("codec");
     const { ready } = redisson().client.queue(name, "Kryo5Codec");
     await ready.put(java.map({ a: java.int(1) }));

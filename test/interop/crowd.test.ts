@@ -12,7 +12,7 @@ import { upTo } from "../helpers/numbers.ts";
 
 describeRedisson("a crowd", (redisson) => {
   test.each(["none", "redisson"] as const)(
-    "each message is delivered once in all, with interop %s",
+    "a crowd on both sides gets each message once, with interop %s",
     { timeout: 60_000 },
     async (interop) => {
       const isNewest = redisson().version === NEWEST_REDISSON;
@@ -43,7 +43,7 @@ describeRedisson("a crowd", (redisson) => {
       });
       const takenByJava = (await inJava.ready.stopTaking()).map(numberOf);
       expectEachOnce(upTo(count), [...taken, ...takenByJava]);
-      // Both had a part in it.
+      // Both sides took part.
       expect(taken.length).toBeGreaterThan(0);
       expect(takenByJava.length).toBeGreaterThan(0);
       expect(await delayed.size()).toBe(0);

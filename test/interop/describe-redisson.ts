@@ -3,7 +3,7 @@ import { redisUrl } from "../helpers/redis.ts";
 import { NEWEST_REDISSON, REDISSON_VERSIONS, type RedissonVersion } from "./java-build.ts";
 import { Redisson, RedissonProcess } from "./redisson.ts";
 
-/** Redisson in a Java process of its own, while the tests of a block run. */
+/** Redisson in a Java process of its own, for the tests of a block. */
 export interface RunningRedisson {
   readonly version: RedissonVersion;
   readonly process: RedissonProcess;
@@ -14,7 +14,7 @@ export interface RunningRedisson {
 /**
  * Tests with each version of Redisson. `redisson()` is for use within them.
  *
- * They are skipped where Redisson cannot be run, but not where `CI` is set: there they fail.
+ * Without Java the tests are skipped, or fail if `CI` is set.
  */
 export function describeRedisson(
   name: string,
@@ -38,5 +38,5 @@ export function describeRedisson(
   });
 }
 
-/** The newest version alone, for what takes long. */
+/** The newest version alone, for slow tests. */
 export const NEWEST = [NEWEST_REDISSON] as const;

@@ -5,11 +5,11 @@ import { uniqueName } from "../helpers/redis.ts";
 import { describeRedisson, type RunningRedisson } from "./describe-redisson.ts";
 import { java } from "./java-value.ts";
 
-// With `interop: "redisson"`, Redisson's own views are right on a queue that Node feeds and moves.
+// With `interop: "redisson"`, Redisson's own views are right on a queue that Node fills and moves.
 
 const MINUTE = 60_000;
 
-/** A queue that Node alone moves: Java only looks. */
+/** A queue that only Node moves: Java only reads. */
 function sharedQueue({ client }: RunningRedisson) {
   const name = uniqueName();
   const line = newLine({ codec: "json", interop: "redisson" });
@@ -23,7 +23,7 @@ function sharedQueue({ client }: RunningRedisson) {
 const strings = (texts: string) => texts.split("").map(java.string);
 
 describeRedisson("an exact insertion order", (redisson) => {
-  test("Java reads what Node offered: size, readAll, iterator, peek, contains", async () => {
+  test("Java reads Node's messages: size, readAll, iterator, peek, contains", async () => {
     const { queue, inJava } = sharedQueue(redisson());
     await queue.offer("c", 3 * MINUTE);
     await queue.offer("a", MINUTE, { key: "a key" });
@@ -37,7 +37,7 @@ describeRedisson("an exact insertion order", (redisson) => {
     await inJava.destroy();
   });
 
-  test("Java takes out what Node offered: poll, poll(limit), remove, removeAll, retainAll", async () => {
+  test("Java removes Node's messages: poll, poll(limit), remove, removeAll, retainAll", async () => {
     const { queue, ready, inJava } = sharedQueue(redisson());
     const offers = "abcdefgh".split("").map((payload) => ({
       payload,
@@ -56,14 +56,14 @@ describeRedisson("an exact insertion order", (redisson) => {
     expect(await queue.cancel("key a")).toBe(false);
     expect(await ready.take()).toBe("e");
     expect(await ready.take()).toBe("g");
-    // Redisson's retainAll strikes a message off the LIST only: it is delivered all the same.
+    // Redisson's retainAll removes a message from the LIST only: it is delivered all the same.
     expect(await ready.take()).toBe("h");
     expect(await ready.poll(200)).toBeUndefined();
     expect(await inJava.size()).toBe(0);
     await inJava.destroy();
   });
 
-  test("Java sees what Node takes out, changes and moves, at once", async () => {
+  test("Java sees at once what Node removes, changes and moves", async () => {
     const { queue, ready, inJava } = sharedQueue(redisson());
     const offers = "abcdefghijkl".split("").map((payload) => ({
       payload,
@@ -97,13 +97,13 @@ describeRedisson("an exact insertion order", (redisson) => {
     const delays = Array.from({ length: 1500 }, () => Math.floor(Math.random() * 1500));
     const stay = [5, 700, 1400];
     const delayOf = (i: number) => (stay.includes(i) ? MINUTE : delays[i]!);
-    // A third of it is Java's; Node cannot know where in the LIST these stand.
+    // A third is Java's; Node cannot know where these stand in the LIST.
     await queue.offerMany(delays.slice(0, 1000).map((_, i) => ({ payload: i, delay: delayOf(i) })));
     await inJava.offerMany(
       delays.slice(1000).map((_, i) => java.int(1000 + i)),
       delays.slice(1000).map((_, i) => delayOf(1000 + i)),
     );
-    // From here on Node alone moves.
+    // From here on only Node moves.
     await inJava.destroy();
     const taken: unknown[] = [];
     while (taken.length < 1497) taken.push(...(await ready.takeMany({ max: 100 })));

@@ -10,13 +10,13 @@ import { newRedis, redisUrl, uniqueName } from "../helpers/redis.ts";
 import { describeRedisson, NEWEST } from "./describe-redisson.ts";
 import { java, type JavaValue } from "./java-value.ts";
 
-// What docs/redisson/guide.md tells those who move from Java to Node.
+// The statements of docs/redisson/guide.md for users who move from Java to Node.
 
 const CODEC = "TypedJsonJacksonCodec";
 const MINUTE = 60_000;
 
 describeRedisson("the guide", (redisson) => {
-  test("a handle that was destroyed still offers, and Node moves it", async () => {
+  test("a destroyed handle still offers, and Node moves its messages", async () => {
     const name = uniqueName();
     const inJava = redisson().client.queue(name, CODEC);
     await inJava.delayed.construct();
@@ -30,7 +30,7 @@ describeRedisson("the guide", (redisson) => {
     expect(await newRedis().exists(queueKeys(name).mover)).toBe(1);
   });
 
-  test("what Java's views show of a queue that Node feeds", async () => {
+  test("Java's views of a queue that Node fills are as the guide says", async () => {
     const name = uniqueName();
     const { delayed } = redisson().client.queue(name, CODEC);
     await delayed.construct();
@@ -53,7 +53,7 @@ describeRedisson("the guide", (redisson) => {
     ]) {
       await expect(view()).rejects.toThrow("data string too short");
     }
-    // The last one has cost "a" its place in the list, but not its delivery.
+    // poll() has removed "a" from the list, but not from delivery.
     expect(await queue.readAll()).toEqual(["b", "c"]);
     expect((await queue.get("a"))?.payload).toBe("a");
     expect(await queue.size()).toBe(3);
@@ -62,13 +62,13 @@ describeRedisson("the guide", (redisson) => {
     expect(await queue.size()).toBe(0);
   });
 
-  test("remove and poll of Java lie where Node moves with interop none, and not with redisson", async () => {
+  test("Java's remove and poll are wrong where Node moves with interop none, and right with redisson", async () => {
     for (const interop of ["none", "redisson"] as const) {
       const name = uniqueName();
       const { delayed } = redisson().client.queue(name, CODEC);
       await delayed.construct();
       await delayed.stopMoving();
-      // All from Java: no address of Node's is in the list, so nothing fails.
+      // All from Java: the list holds no address of Node's, so nothing fails.
       for (const text of ["a", "b"]) await delayed.offer(java.string(text), 50);
       await delayed.offer(java.string("later"), MINUTE);
       const consumer = newLine({ codec: "json", interop }).getBlockingQueue<string>(name);
@@ -83,7 +83,7 @@ describeRedisson("the guide", (redisson) => {
     }
   });
 
-  test("with transfer false beside Java, remove and poll of Java tell the truth", async () => {
+  test("with transfer false beside Java, Java's remove and poll are right", async () => {
     const name = uniqueName();
     const { delayed } = redisson().client.queue(name, CODEC);
     await delayed.construct();
@@ -97,7 +97,7 @@ describeRedisson("the guide", (redisson) => {
     expect(await delayed.poll()).toEqual(java.string("later"));
   });
 
-  test("a take of Java that cannot decode loses the message, Node's keeps the bytes", async () => {
+  test("a Java take that cannot decode loses the message, and Node's keeps the bytes", async () => {
     const name = uniqueName();
     const { ready } = redisson().client.queue(name, CODEC);
     const redis = newRedis();
@@ -120,7 +120,7 @@ describeRedisson("the guide", (redisson) => {
     const wrong = newLine({ codec: "msgpack" }).getBlockingQueue<string>(name);
     for (const _ of [1, 2]) await expect(wrong.take()).rejects.toThrow("cannot decode");
 
-    // The way back out, as redis-cli goes it.
+    // The way back out, by redis-cli.
     const redis = newRedis();
     const { quarantine } = queueKeys(name);
     expect(await redis.llen(quarantine)).toBe(2);
@@ -129,7 +129,7 @@ describeRedisson("the guide", (redisson) => {
     expect([await right.take(), await right.take()].toSorted()).toEqual(["a", "b"]);
   });
 
-  test("what Java's views show with interop redisson", async () => {
+  test("Java's views with interop redisson are as the guide says", async () => {
     const name = uniqueName();
     const { delayed } = redisson().client.queue(name, CODEC);
     await delayed.construct();
@@ -150,7 +150,7 @@ describeRedisson("the guide", (redisson) => {
     expect(await delayed.poll()).toEqual(java.string("a"));
     expect(await delayed.removeAll([java.string("d"), java.string("x")])).toBe(true);
     expect(await queue.readAll()).toEqual(["b", "e"]);
-    // A key whose message Java took out is free.
+    // Java removed the key's message, so the key is free.
     expect((await queue.offer("again", MINUTE, { key: "a" })).outcome).toBe("added");
     expect(await delayed.size()).toBe(await queue.size());
   });
@@ -158,13 +158,13 @@ describeRedisson("the guide", (redisson) => {
   test("where Delayline is better on purpose, Redisson does what the conformance page says", async () => {
     const name = uniqueName();
     const { delayed, ready } = redisson().client.queue(name, CODEC);
-    // retainAll delivers what it has dropped.
+    // retainAll delivers the messages it removed.
     await delayed.offerMany([java.string("keep"), java.string("drop")], [700, 600]);
     expect(await delayed.retainAll([java.string("keep")])).toBe(true);
     expect(await delayed.readAll()).toEqual([java.string("keep")]);
     expect(await ready.take()).toEqual(java.string("drop"));
     expect(await ready.take()).toEqual(java.string("keep"));
-    // Nobody moves where the only handle was destroyed, though somebody takes.
+    // Nobody moves once the only handle is destroyed, although a consumer takes.
     await delayed.stopMoving();
     await delayed.offer(java.string("message"), 0);
     expect(await ready.pollFor(1)).toBe(null);
@@ -210,7 +210,7 @@ describeRedisson(
   "moving from Java to Node without stopping, and back",
   (redisson) => {
     test.each(["none", "redisson"] as const)(
-      "takes each message once, with interop %s",
+      "each step of the migration takes every message once, with interop %s",
       { timeout: 60_000 },
       async (interop) => {
         const name = uniqueName();
@@ -219,7 +219,7 @@ describeRedisson(
         const inJava = redisson().client.queue(name, CODEC);
         const producing = new AbortController();
         const failures: unknown[] = [];
-        /** Offers and waits a little, again and again. */
+        /** Offers and pauses briefly, again and again. */
         const produce = async (who: string, offer: (message: string, delay: number) => unknown) => {
           for (let i = 0; !producing.signal.aborted; i++) {
             const message = `${who} ${i}`;
@@ -231,7 +231,7 @@ describeRedisson(
         const producers: Promise<unknown>[] = [];
         const start = (who: string, offer: (message: string, delay: number) => unknown) =>
           producers.push(produce(who, offer).catch((error: unknown) => failures.push(error)));
-        /** Until so many more messages have been taken, by anybody. */
+        /** Resolves when so many more messages have been taken by either side. */
         const more = async (count: number, takenByJava: boolean) => {
           const total = async () =>
             taken.length + (takenByJava ? await inJava.ready.takenCount() : 0);
@@ -239,7 +239,7 @@ describeRedisson(
           await eventually(async () => (await total()) >= before + count, { within: 20_000 });
         };
 
-        // Java alone.
+        // Only Java.
         start("Java", (message, delay) => inJava.delayed.offer(java.string(message), delay));
         await inJava.ready.startTaking(1);
         await more(50, true);
@@ -267,7 +267,7 @@ describeRedisson(
         const queue = producer.getDelayedQueue<string>(name);
         start("Node", (message, delay) => queue.offer(message, delay));
         await more(50, false);
-        // And back: Java moves and takes, then Node no longer does.
+        // And back: Java moves and takes, then Node stops doing so.
         const back = await redisson().process.connect(redisUrl());
         onTestFinished(() => back.shutdown());
         const { delayed, ready } = back.queue(name, CODEC);
@@ -292,7 +292,7 @@ describeRedisson(
   NEWEST,
 );
 
-/** A user with the rules of docs/operations.md, and what docs/redisson/guide.md adds; returns the URL. */
+/** A user with the rules of docs/operations.md and the additions of docs/redisson/guide.md. Returns the URL. */
 async function newUser(name: string): Promise<string> {
   const rulesIn = async (page: string, title: RegExp) => {
     const text = await readFile(new URL(`../../${page}`, import.meta.url), "utf8");

@@ -7,27 +7,23 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 
 /*
- * The Java side of these tests, compiled against each version of Redisson. Maven fetches Redisson
- * (from Maven Central, once per machine) and compiles into target/<version>, once until a source
- * changes.
+ * The Java side of these tests, compiled against each version of Redisson. Maven fetches Redisson from Maven Central
+ * once per machine, and compiles into target/<version> when a source has changed.
  */
 
-/**
- * The versions of Redisson: the first with today's layout, the last 3.x, and the newest when this was
- * written.
- */
+/** The versions of Redisson: the first with today's layout, the last 3.x, and the newest at the time of writing. */
 export const REDISSON_VERSIONS = ["3.21.1", "3.52.0", "4.7.0"] as const;
 
 export type RedissonVersion = (typeof REDISSON_VERSIONS)[number];
 
 export const NEWEST_REDISSON = REDISSON_VERSIONS[2];
 
-/** Whether {@link buildJava} has been here; it knows whether all is up to date. */
+/** Whether {@link buildJava} has run; it checks that everything is up to date. */
 export function isJavaBuilt(): boolean {
   return existsSync(file(NEWEST_REDISSON, "stamp"));
 }
 
-/** Compiles what is not compiled yet; answers why that cannot be done, or undefined. */
+/** Compiles missing classes. Returns why that failed, or undefined. */
 export async function buildJava(): Promise<string | undefined> {
   const stamp = await digest();
   for (const version of REDISSON_VERSIONS) {
@@ -36,13 +32,13 @@ export async function buildJava(): Promise<string | undefined> {
     if (failure !== undefined) return failure;
     await writeFile(file(version, "stamp"), stamp);
   }
-  // What is compiled may have been compiled elsewhere.
+  // The classes may have been compiled on another machine.
   return (await attempt("java", ["-version"])) === undefined
     ? undefined
     : "there is no java on PATH";
 }
 
-/** Where java finds everything that it needs with this version. */
+/** The class path for this version. */
 export async function classpath(version: RedissonVersion): Promise<string> {
   const libraries = await readFile(file(version, "classpath"), "utf8");
   return [file(version, "classes"), libraries.trim()].join(delimiter);
@@ -95,10 +91,10 @@ async function build(version: RedissonVersion): Promise<string | undefined> {
   return failure && `Maven cannot build with Redisson ${version}: ${failure}`;
 }
 
-/** Says this often that Maven is still at it, in milliseconds. */
+/** Milliseconds between two lines that say that Maven is still working. */
 const PROGRESS = 10_000;
 
-/** Runs a program; answers the first line of its complaint, or undefined if it ended well. */
+/** Runs a program. Returns the first line of its error, or undefined if it succeeded. */
 async function attempt(program: string, args: readonly string[]): Promise<string | undefined> {
   try {
     await promisify(execFile)(program, args, { timeout: 300_000 });

@@ -1,6 +1,6 @@
 /**
- * A value in Java with its kind, so that an `Integer` can be told from a `Long`. Numbers travel as
- * text, bytes as base64. Values.java has the other half.
+ * A Java value with its kind, so that an `Integer` differs from a `Long`. Numbers are sent as text, bytes as base64.
+ * Values.java has the other half.
  */
 export type JavaValue =
   | null
@@ -21,13 +21,13 @@ export type JavaValue =
   | { readonly uuid: string }
   | { readonly list: readonly JavaValue[] }
   | { readonly set: readonly JavaValue[] }
-  /** A `LinkedHashMap`; what Java answers is a map of any class. */
+  /** A `LinkedHashMap`. A map that Java returns may be of any class. */
   | { readonly map: readonly (readonly [key: JavaValue, value: JavaValue])[] }
   | { readonly hashMap: readonly (readonly [key: JavaValue, value: JavaValue])[] }
-  /** Only in answers: a class that has no kind, and its `toString()`. */
+  /** Only in results: a class that has no kind, and its `toString()`. */
   | { readonly other: string };
 
-/** A short way to write them. */
+/** Short constructors. */
 export const java = {
   string: (text: string): JavaValue => ({ string: text }),
   boolean: (flag: boolean): JavaValue => ({ boolean: flag }),

@@ -6,12 +6,12 @@ import { newRedis, redisUrl, uniqueName } from "../helpers/redis.ts";
 import { describeRedisson } from "./describe-redisson.ts";
 import { java } from "./java-value.ts";
 
-// One side offers, the other moves what is due.
+// One side offers, the other moves due messages.
 
 const MINUTE = 60_000;
 
 describeRedisson("moving", (redisson) => {
-  test("Node moves what Java offered, in the order of the deadlines", async () => {
+  test("Node moves Java's messages in the order of their deadlines", async () => {
     const name = uniqueName();
     // A client that has gone moves nothing any more.
     const client = await redisson().process.connect(redisUrl());
@@ -38,7 +38,7 @@ describeRedisson("moving", (redisson) => {
     expect(await newRedis().exists(queueKeys(name).mover)).toBe(1);
   });
 
-  test("Java moves what Node offered: equal deadlines in the order of the offers", async () => {
+  test("Java moves Node's messages, with equal deadlines in the order of the offers", async () => {
     const name = uniqueName();
     const line = newLine({ codec: "json", transfer: false });
     const delayed = line.getDelayedQueue<number>(name);
@@ -55,7 +55,7 @@ describeRedisson("moving", (redisson) => {
     await inJava.delayed.destroy();
   });
 
-  test("Java's timers do not stall through what Node publishes", async () => {
+  test("Node's wake-ups do not stall Java's timers", async () => {
     const line = newLine({ codec: "json", transfer: false });
     /** A queue that only Java moves. */
     const javasQueue = async () => {
@@ -89,7 +89,7 @@ describeRedisson("moving", (redisson) => {
     for (const { ready } of queues) expect(await ready.poll(10_000)).toBe("near");
   });
 
-  test("Node's timer does not stall through what Java publishes", async () => {
+  test("Java's wake-ups do not stall Node's timer", async () => {
     const name = uniqueName();
     const line = newLine({ codec: "json" });
     const ready = line.getBlockingQueue(name);
@@ -104,12 +104,12 @@ describeRedisson("moving", (redisson) => {
     expect(await near).toBe("near");
   });
 
-  test("a reliable queue takes over what Java pushes to the LIST, and what Java moves there", async () => {
+  test("a reliable queue takes over the messages that Java pushes or moves to the LIST", async () => {
     const name = uniqueName();
     const inJava = redisson().client.queue(name, "TypedJsonJacksonCodec");
     await inJava.ready.put(java.string("there before"));
     const queue = newLine({ codec: "json" }).getReliableQueue<string>(name);
-    // From here on Java moves what is due as well, and always to the LIST.
+    // From here on Java moves due messages as well, always to the LIST.
     await inJava.delayed.construct();
     await inJava.ready.put(java.string("put"));
     const numbers = Array.from({ length: 100 }, (_, i) => i);

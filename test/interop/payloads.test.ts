@@ -6,18 +6,18 @@ import { describeRedisson } from "./describe-redisson.ts";
 import { java, type JavaValue } from "./java-value.ts";
 import type { JavaCodec } from "./redisson.ts";
 
-// A payload in Node and what Java takes it for; and the other way round.
+// What Java reads for a payload of Node, and the reverse.
 
 type Case = readonly [name: string, inNode: unknown, inJava: JavaValue];
 
 interface Partners {
   readonly node: CodecName;
   readonly java: JavaCodec;
-  /** Come back the same on both sides. */
+  /** Come back unchanged on both sides. */
   readonly both: readonly Case[];
-  /** Node offers the one, Java takes the other. */
+  /** Node offers the first, Java takes the second. */
   readonly toJava?: readonly Case[];
-  /** Java offers the one, Node takes the other. */
+  /** Java offers the first, Node takes the second. */
   readonly toNode?: readonly Case[];
 }
 
@@ -42,7 +42,7 @@ const orderInJava = java.map({
   ),
 });
 
-/** What JSON and MessagePack have in common. */
+/** The values that JSON and MessagePack share. */
 const trees: readonly Case[] = [
   ["a string", "hi", java.string("hi")],
   ["an empty string", "", java.string("")],
@@ -62,7 +62,7 @@ const trees: readonly Case[] = [
 
 const note = java.map({ id: java.int(7), note: null });
 const withNull: readonly Case[] = [["a null in a map", { id: 7, note: null }, note]];
-// The codec's ObjectMapper leaves nulls out when it writes.
+// The codec's ObjectMapper omits nulls when it writes.
 const withoutNull: readonly Case[] = [["a null in a map, left out", { id: 7 }, note]];
 
 const allPartners: readonly Partners[] = [

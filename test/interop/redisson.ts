@@ -17,7 +17,7 @@ export type JavaCodec =
   | "MsgPackJacksonCodec"
   | "Kryo5Codec";
 
-/** A Java process in which Redisson does what it is told. */
+/** A Java process in which Redisson carries out requests. */
 export class RedissonProcess implements AsyncDisposable {
   readonly #child: ChildProcess;
   readonly #waiting = new Map<number, Waiting>();
@@ -31,13 +31,13 @@ export class RedissonProcess implements AsyncDisposable {
       this.#stderr = (this.#stderr + chunk.toString()).slice(-10_000);
     });
     if (child.stdout) createInterface(child.stdout).on("line", (line) => this.#onAnswer(line));
-    // Writing to a process that has been killed.
+    // Writing to a killed process.
     child.stdin?.on("error", () => {});
     child.once("error", (error) => this.#fail(error.message));
     child.once("close", (code, signal) => this.#fail(`ended (${signal ?? code})`));
   }
 
-  /** @param jvmOptions defaults to those of a process that does little and starts soon. */
+  /** @param jvmOptions defaults to options for a process that does little and starts soon. */
   static async start(
     version: RedissonVersion,
     jvmOptions: readonly string[] = ["-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"],
@@ -46,7 +46,7 @@ export class RedissonProcess implements AsyncDisposable {
     return new RedissonProcess(spawn("java", args, { stdio: ["pipe", "pipe", "pipe"] }));
   }
 
-  /** Connects a new Redisson client, with so many connections at most besides its subscriptions. */
+  /** Connects a new Redisson client, with at most so many connections apart from its subscriptions. */
   async connect(url: string, connections = 16): Promise<Redisson> {
     const client = `client-${++this.#lastClient}`;
     await this.call({ client, method: "connect", url, connections });
@@ -64,7 +64,7 @@ export class RedissonProcess implements AsyncDisposable {
     });
   }
 
-  /** Ends it without notice (SIGKILL), and waits until it is gone. May be called twice. */
+  /** Kills the process (SIGKILL), and waits until it is gone. May be called twice. */
   async kill(): Promise<void> {
     const { exitCode, signalCode } = this.#child;
     if (exitCode !== null || signalCode !== null) return;
@@ -113,7 +113,7 @@ export class Redisson {
     this.#client = client;
   }
 
-  /** Nothing happens in Redis yet: see {@link DelayedQueueInJava.construct}. */
+  /** Sends nothing to Redis yet: see {@link DelayedQueueInJava.construct}. */
   queue(name: string, codec: JavaCodec): QueueInJava {
     return new QueueInJava((method, request) =>
       this.#process.call({ client: this.#client, queue: name, codec, method, ...request }),
@@ -132,7 +132,7 @@ export class Redisson {
 
 type Call = (method: string, request?: object) => Promise<unknown>;
 
-/** A queue: what is delayed, and what is ready. */
+/** A queue: its delayed messages, and its ready ones. */
 export class QueueInJava {
   readonly delayed: DelayedQueueInJava;
   readonly ready: BlockingQueueInJava;
@@ -147,7 +147,7 @@ export class QueueInJava {
   }
 }
 
-/** What both have, as Java's `Queue` has it. */
+/** The methods of both, as Java's `Queue` has them. */
 class Queue {
   protected readonly call: Call;
 
@@ -168,19 +168,19 @@ class Queue {
   retainAll = async (values: JavaValue[]) => (await this.call("retainAll", { values })) as boolean;
 }
 
-/** An `RDelayedQueue`. Whatever is called first constructs it. */
+/** An `RDelayedQueue`. The first call constructs it. */
 class DelayedQueueInJava extends Queue {
   /** From now on this client moves due messages. */
   async construct(): Promise<void> {
     await this.call("construct");
   }
 
-  /** Ends that. What is called next constructs it anew. */
+  /** Destroys the handle. The next call constructs it anew. */
   async destroy(): Promise<void> {
     await this.call("destroy");
   }
 
-  /** Destroys the handle as well, but what is called next still uses it. */
+  /** Destroys the handle as well, but the next call still uses it. */
   async stopMoving(): Promise<void> {
     await this.call("stopMoving");
   }
@@ -205,12 +205,12 @@ class BlockingQueueInJava extends Queue {
     return (await this.call("take")) as JavaValue;
   }
 
-  /** Waits for so many whole seconds; null if nothing came. */
+  /** Waits for so many whole seconds; null if no message came. */
   async pollFor(seconds: number): Promise<JavaValue> {
     return (await this.call("pollFor", { seconds })) as JavaValue;
   }
 
-  /** Begins to take all that becomes ready. */
+  /** Begins to take every message that becomes ready. */
   async startTaking(threads: number): Promise<void> {
     await this.call("startTaking", { threads });
   }
@@ -220,7 +220,7 @@ class BlockingQueueInJava extends Queue {
     return (await this.call("takenCount")) as number;
   }
 
-  /** Ends it; answers all that has been taken. */
+  /** Ends that. Returns all messages that were taken. */
   async stopTaking(): Promise<JavaValue[]> {
     return (await this.call("stopTaking")) as JavaValue[];
   }

@@ -3,12 +3,12 @@ import { buildJava } from "./java-build.ts";
 
 declare module "vitest" {
   interface ProvidedContext {
-    /** Why Redisson cannot be run here, or an empty string. */
+    /** Why Redisson cannot run here, or an empty string. */
     whyNoRedisson: string;
   }
 }
 
-/** Compiles the Java side; where that cannot be done its tests are skipped, but not where `CI` is set. */
+/** Compiles the Java side. If that fails, the tests are skipped, or fail if `CI` is set. */
 export default async function setup(project: TestProject): Promise<void> {
   const failure = await buildJava();
   if (failure !== undefined) {

@@ -11,13 +11,13 @@ import { java, type JavaValue } from "./java-value.ts";
 import { RedissonProcess } from "./redisson.ts";
 import { upTo } from "../helpers/numbers.ts";
 
-// Java comes and goes, Redis goes and comes, and there are bytes that nobody can read.
+// Java clients come and go, Redis restarts, and a queue holds unreadable bytes.
 
 const CODEC = "TypedJsonJacksonCodec";
 const MINUTE = 60_000;
 
 describeRedisson("trouble", (redisson) => {
-  test("Java clients join, destroy their queue and die; nothing is lost, nothing comes twice", async () => {
+  test("Java clients join, destroy their queue and die, and nothing is lost or duplicated", async () => {
     const name = uniqueName();
     const count = 1000;
     const mortal = await RedissonProcess.start(redisson().version);
@@ -47,12 +47,12 @@ describeRedisson("trouble", (redisson) => {
     await delayed.destroy();
   });
 
-  test("after a restart of Redis both go on with what was there", async () => {
+  test("after a restart of Redis both sides go on with the stored messages", async () => {
     const server = await startOwnServer({ appendOnly: true });
     const name = uniqueName();
     const client = await redisson().process.connect(server.url);
     const inJava = client.queue(name, CODEC);
-    // What it reports is that Redis was away.
+    // It reports that Redis was away.
     const line = newLineThatMayFail({ codec: "json", redis: server.url });
     const delayed = line.getDelayedQueue<number>(name);
     const delays = upTo(100).map((i) => 1000 + 20 * i);
@@ -80,7 +80,7 @@ describeRedisson("trouble", (redisson) => {
     await client.shutdown();
   });
 
-  test("a member that nobody can read: Java alone stands still, Node puts it aside", async () => {
+  test("an unreadable member stops Java until Node puts it aside", async () => {
     const server = await startOwnServer();
     const name = uniqueName();
     const keys = queueKeys(name);
@@ -89,7 +89,7 @@ describeRedisson("trouble", (redisson) => {
     const client = await redisson().process.connect(server.url);
     const inJava = client.queue(name, CODEC);
     await inJava.delayed.offerMany(upTo(50).map(java.int), upTo(50));
-    // Redisson's script fails at its first member, each time.
+    // Redisson's script fails at its first member, every time.
     await eventually(async () => /errorstat_(?!NOSCRIPT)/.test(await redis.info("errorstats")));
     expect(await redis.zcard(keys.timeouts)).toBe(51);
 
@@ -107,7 +107,7 @@ describeRedisson("trouble", (redisson) => {
     await client.shutdown();
   });
 
-  test("poison among others while both move: nothing is lost", async () => {
+  test("poison among good messages while both sides move: nothing is lost", async () => {
     const name = uniqueName();
     const keys = queueKeys(name);
     const inJava = redisson().client.queue(name, CODEC);
@@ -122,14 +122,14 @@ describeRedisson("trouble", (redisson) => {
     );
     await Promise.all(offers);
     await eventually(() => missing(upTo(300), taken).length === 0, { within: 20_000 });
-    // Where Redisson's script meets poison, it has pushed what stands before it, and does so again.
+    // Where Redisson's script meets poison, it has pushed the messages before it, and will push them again.
     expect(missing(taken, upTo(300))).toEqual([]);
     await eventually(async () => (await newRedis().zcard(keys.timeouts)) === 0);
     expect(await newRedis().lrange(keys.unreadable, 0, -1)).toEqual(["poison 1", "poison 2"]);
     await inJava.delayed.destroy();
   });
 
-  test("Java looks at the ready messages, and puts some back", async () => {
+  test("Java reads the ready messages, and puts some back", async () => {
     const name = uniqueName();
     const line = newLine({ codec: "json" });
     const ready = line.getBlockingQueue(name);

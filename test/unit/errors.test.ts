@@ -24,13 +24,13 @@ import {
 
 const SECRET = "4111-1111-1111-1111";
 
-/** What ioredis throws when Redis refuses a command: the arguments are on it. */
+/** The error that ioredis throws when Redis refuses a command; it has the arguments. */
 function refusal(message: string): Error {
   const error = new ReplyError(message);
   return Object.assign(error, { command: { name: "evalsha", args: ["sha", SECRET] } });
 }
 
-/** Everything that a log could make of an error. */
+/** Everything that a log could print of an error. */
 function printed(error: Error): string {
   return [
     String(error),
@@ -239,7 +239,7 @@ test("an OfferManyError has an entry for each message, in order", () => {
 });
 
 test("names stay in a bundle whose classes have been renamed", async () => {
-  // The bundler that tsx brings along.
+  // The bundler that tsx depends on.
   const fromTsx = createRequire(createRequire(import.meta.url).resolve("tsx/package.json"));
   const { build } = fromTsx("esbuild") as {
     build: (options: object) => Promise<{ outputFiles: [{ text: string }] }>;
@@ -253,7 +253,7 @@ test("names stay in a bundle whose classes have been renamed", async () => {
     format: "esm",
   });
   const { text } = bundle.outputFiles[0];
-  // They are renamed indeed.
+  // The classes are renamed indeed.
   expect(text).not.toContain("class ClosedError");
   const bundled = (await import(
     `data:text/javascript,${encodeURIComponent(text)}`

@@ -4,8 +4,7 @@ import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";
 import { ANNEXES, FLOORS, FOUNDATIONS } from "./rooms.ts";
 
-// The house: who may import whom in src/, type imports included. A room is a folder, or a file on the
-// ground floor.
+// Who may import whom in src/, type imports included. A room is a folder, or a file directly in src/.
 
 /** Places of messages, each with its scripts. A move between them is a script. */
 const PLACES = ["delayed", "ready", "reliable"];
@@ -16,12 +15,12 @@ const EXTENDS: Readonly<Record<string, string>> = { reliable: "delayed" };
 const MAX_LINES = 300;
 const MAX_GROUND_FLOOR_FILES = 4;
 
-/** What breaks a rule today. This list only gets shorter: what has been mended must leave it. */
+/** Known violations. This list only gets shorter: mended ones must leave it. */
 const KNOWN: readonly string[] = [];
 
 const src = fileURLToPath(new URL("../../src", import.meta.url));
 
-/** Every source file by its path in src/, the page of the dashboard included, with the files that it imports. */
+/** Every source file by its path in src/, the dashboard's page included, with the files that it imports. */
 function readImports(): Map<string, string[]> {
   const files = readdirSync(src, { recursive: true, encoding: "utf8" })
     .map((file) => file.split(sep).join("/"))
@@ -92,7 +91,7 @@ function importsOfRooms(imports: ReadonlyMap<string, readonly string[]>): Map<st
   return new Map([...rooms].map(([room, others]) => [room, [...others]]));
 }
 
-/** Groups of files, or of rooms, each of which imports, by way of others, itself. */
+/** Groups of files, or of rooms, each of which imports itself through others. */
 function findCycles(imports: ReadonlyMap<string, readonly string[]>): string[][] {
   const reached = new Map(
     [...imports.keys()].map((start) => {

@@ -5,7 +5,7 @@ import { loadPeer } from "../peers/load.ts";
 import type { Acknowledging } from "../peers/peer.ts";
 import type { Contest } from "../workload.ts";
 
-/** How fast does one worker handle what is ready, where each message is acknowledged? */
+/** How fast does one worker handle ready messages if it acknowledges each one? */
 export const acknowledged: Contest = {
   name: "acknowledged",
   title: "ready messages of 100 B, 1 worker with concurrency 200, each acknowledged",
@@ -32,7 +32,7 @@ export const acknowledged: Contest = {
   },
 };
 
-/** Handles all; answers how long the measured ones took, and the server's processor time for them. */
+/** Handles all messages. Returns the duration of the measured ones, and the server's processor time for them. */
 async function handleAll(
   acknowledging: Acknowledging,
   server: BenchServer,
@@ -58,5 +58,5 @@ async function handleAll(
   return { duration, processorTime: after.total - ((await before)?.total ?? NaN) };
 }
 
-/** Messages before the measured ones, until functions are compiled. */
+/** Unmeasured messages that come first, so that functions are compiled. */
 const WARM_UP = 4000;

@@ -12,9 +12,9 @@ import type { Contest } from "../workload.ts";
 import { LATER } from "./later.ts";
 
 /**
- * Many messages fall due at once: how fast does one worker get them, and can others still use Redis?
+ * Many messages fall due at once: how fast does one worker get them, and can other clients still use Redis?
  *
- * A few messages have later deadlines; offering them shows how long offering the many will take.
+ * A few messages have later deadlines. Offering them shows how long offering the many will take.
  */
 export const burst: Contest = {
   name: "burst",
@@ -81,7 +81,7 @@ export const burst: Contest = {
   },
 };
 
-/** Fewer where it would take too long. */
+/** Fewer for the libraries that would take too long. */
 const COUNTS: Record<PeerName, number> = {
   delayline: 100_000,
   bullmq: 30_000,

@@ -52,7 +52,7 @@ async function withDelayed(size: number, round: ContestRound): Promise<Figure[]>
   ]);
   await using crew = programs[0];
   await using prober = programs[1];
-  // The part that is due is offered in the middle, as if the deadlines had come in random order.
+  // The messages that fall due are offered in the middle, as if the deadlines had come in random order.
   const { delayedKey } = await loadPeer(peer);
   const { serverTime } = await server.look(delayedKey);
   const from = Math.ceil(serverTime + (filling * 1.3 + (isQuick ? 1500 : 3500)) * patience);
@@ -63,7 +63,7 @@ async function withDelayed(size: number, round: ContestRound): Promise<Figure[]>
   await crew.open(peer, server.url);
   await prober.call("start", server.url);
 
-  // Half a second at rest: what the PINGs cost.
+  // Half a second at rest shows the baseline of the PINGs.
   const atRest = await processorTimeOf(server, () => sleep(500));
   const left = from - (await server.look(delayedKey)).serverTime;
   if (left < 50) throw new LateStartError(50 - left);
@@ -123,9 +123,7 @@ function figuresOf(size: number, measured: Measured, notes: { readonly note?: st
 /** Milliseconds. */
 const LONGEST_FILLING = 60_000;
 
-/**
- * Offers messages that stay delayed; returns how long it took in milliseconds, or undefined if it was told to stop.
- */
+/** Offers messages that stay delayed. Returns the duration in milliseconds, or undefined if `goOn` stopped it. */
 async function fill(
   producer: Program<ProducerMethods>,
   first: number,

@@ -34,7 +34,7 @@ export const lateness: Contest = {
   },
 };
 
-/** One message now and then: nothing else wakes anybody up. */
+/** One message now and then: nothing else wakes any client. */
 export const idle: Contest = {
   name: "idle",
   title: "1 message every 50 ms, delays of 0.2 to 1 s, 1 worker",

@@ -5,7 +5,7 @@ import type { ProducerMethods } from "../programs/producer.ts";
 import type { Contest } from "../workload.ts";
 import { LATER } from "./later.ts";
 
-/** What a delayed message takes of Redis's memory. */
+/** How much of Redis's memory a delayed message takes. */
 export const memory: Contest = {
   name: "memory",
   title: "Redis's memory per delayed message",
@@ -17,7 +17,7 @@ export const memory: Contest = {
       await using server = await BenchServer.start();
       await using producer = await Program.start<ProducerMethods>("producer");
       await producer.call("open", peer, server.url);
-      // First a few messages, for everything that does not depend on their number.
+      // First a few messages, so that everything exists that does not depend on their number.
       const plan = { first: 0, count: 500, due: LATER, payloadBytes };
       await producer.call("offerInBulk", plan, 500);
       const before = await server.usedMemory();

@@ -6,7 +6,7 @@ import type { ProducerMethods } from "../programs/producer.ts";
 import type { Contest } from "../workload.ts";
 import { LATER } from "./later.ts";
 
-/** How fast one process offers what stays. */
+/** How fast one process offers messages that stay. */
 export const offers: Contest = {
   name: "offers",
   title: "offers of one process, 100 B payloads, random deadlines",
@@ -24,7 +24,7 @@ export const offers: Contest = {
     ): Promise<Figure> => {
       progress(`${count} ${name}`);
       let took = NaN;
-      // First as many messages as it takes until the functions are compiled.
+      // First enough messages to get the functions compiled.
       for (const size of [Math.min(count, WARM_UP), count]) {
         const { duration } = await offer({ first, count: size, due: LATER });
         first += size;
@@ -43,5 +43,5 @@ export const offers: Contest = {
   },
 };
 
-/** Messages before the measured ones. */
+/** Unmeasured messages that come first. */
 const WARM_UP = 10_000;

@@ -4,7 +4,7 @@ import type { Figure } from "../figure.ts";
 import type { Cost } from "../meter.ts";
 import type { Contest } from "../workload.ts";
 
-/** How much work do workers make for Redis, and for each other? */
+/** How much work do workers cause for Redis, and for each other? */
 export const workers: Contest = {
   name: "workers",
   title: "1,000 messages/s falling due, offered before one by one, by the number of worker clients",
@@ -13,7 +13,7 @@ export const workers: Contest = {
     const count = isQuick ? 1500 : 5000;
     const figures: Figure[] = [];
     for (const clients of isQuick ? [1, 50] : [1, 10, 50]) {
-      // More processes than that would measure how the system shares out its processors.
+      // More processes would measure how the system shares its processors.
       const workerProcesses = Math.min(clients, isQuick ? 2 : 10);
       const { offering, delivering, lateness, lost } = await deliverLater(
         {
@@ -63,7 +63,7 @@ function costFigures(of: string, who: string, cost: Cost, count: number): Figure
   ];
 }
 
-/** Scripts are a part of the user time. */
+/** Scripts are part of the user time. */
 export function processorParts(
   { processorTime: { user, system }, stats }: Cost,
   count: number,

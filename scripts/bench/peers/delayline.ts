@@ -55,7 +55,7 @@ class Producer implements PeerProducer {
     const withDelay = messages.flatMap(({ payload, due, key }) =>
       "delay" in due ? [{ payload, delay: due.delay, ...(key !== undefined && { key }) }] : [],
     );
-    // offerMany takes no dates; offers of one turn of the event loop are sent together as well.
+    // offerMany takes no dates; offers of one turn of the event loop share a script as well.
     return withDelay.length < messages.length
       ? await Promise.all(messages.map((message) => this.offer(message)))
       : (await this.#queue.offerMany(withDelay)).map(({ deadline }) => deadline);

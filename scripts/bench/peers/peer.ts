@@ -1,13 +1,13 @@
 import type { Offered, Taken } from "../deliveries.ts";
 import type { OfferPlan } from "../offer-plan.ts";
 
-/** A library that delays messages, tuned for speed by its documented settings. */
+/** A library that delays messages, with its documented settings for speed. */
 export interface Peer {
-  /** What people call it. */
+  /** Its display name. */
   readonly title: string;
-  /** How it is set up, in a few words. */
+  /** Its settings, in a few words. */
   readonly settings: string;
-  /** The ZSET of what is delayed in queue {@link QUEUE}. */
+  /** The ZSET of the delayed messages in queue {@link QUEUE}. */
   readonly delayedKey: string;
   /** A client that offers, and moves nothing. */
   openProducer(url: string): Promise<PeerProducer>;
@@ -17,9 +17,9 @@ export interface Peer {
    * @param concurrency how many messages it may handle at once.
    */
   openWorker(url: string, concurrency: number, onMessage: OnMessage): Promise<PeerWorker>;
-  /** Where consumers acknowledge what they have handled. */
+  /** For libraries whose consumers acknowledge messages. */
   readonly acknowledging?: Acknowledging;
-  /** Where it is no library for Node.js: a process of its own that measures itself. */
+  /** For a library of another language: its own process, which measures itself. */
   readonly foreign?: ForeignPeer;
 }
 
@@ -30,10 +30,10 @@ export interface Acknowledging {
   openWorker(url: string, concurrency: number, onMessage: OnMessage): Promise<PeerWorker>;
 }
 
-/** What a library is called, and how it is set up. */
+/** A library's name and settings. */
 export type PeerInfo = Pick<Peer, "title" | "settings">;
 
-/** A library that runs elsewhere: what the producer and worker programs do, done there. */
+/** A library that runs elsewhere, and does the work of the producer and worker programs there. */
 export interface ForeignPeer {
   /** The contests that it takes part in. */
   readonly contests: readonly string[];
@@ -57,11 +57,11 @@ export interface ForeignWorker {
 }
 
 export interface PeerProducer {
-  /** Offers one message; answers its deadline in epoch milliseconds. */
+  /** Offers one message. Returns its deadline in epoch milliseconds. */
   offer(message: PeerMessage): Promise<number>;
-  /** Offers many at once, in the fastest way that there is; answers their deadlines. */
+  /** Offers many at once, in the library's fastest way. Returns their deadlines. */
   offerMany(messages: readonly PeerMessage[]): Promise<number[]>;
-  /** Takes a message out that was offered with this key. */
+  /** Removes the message that was offered with this key. */
   cancel(key: string): Promise<unknown>;
   close(): Promise<unknown>;
 }
@@ -72,21 +72,21 @@ export interface PeerWorker {
 
 export type OnMessage = (payload: string) => void;
 
-/** What is offered. */
+/** The message to offer. */
 export interface PeerMessage {
   readonly payload: string;
   readonly due: Due;
-  /** To be cancelled by. */
+  /** The key to cancel it by. */
   readonly key?: string;
 }
 
-/** In `delay` milliseconds, or at `deadline` (epoch ms); all whole numbers. */
+/** In `delay` milliseconds, or at `deadline` (epoch ms). All are whole numbers. */
 export type Due = { readonly delay: number } | { readonly deadline: number };
 
 /** The queue's name. */
 export const QUEUE = "orders";
 
-/** The deadline for those that go by the local clock. */
+/** The deadline for libraries that go by the local clock. */
 export function deadlineOf(due: Due): number {
   return "deadline" in due ? due.deadline : Date.now() + due.delay;
 }

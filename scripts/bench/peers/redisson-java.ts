@@ -14,14 +14,14 @@ import {
 } from "./peer.ts";
 
 /*
- * Redisson itself, in a Java process; see Bench.java. It is left out of two contests: cancelling, a search in the LIST,
- * would take hours, and its workers would be dozens of Java processes.
+ * Redisson itself, in a Java process; see Bench.java. It skips two contests: cancelling, a search in the LIST, would
+ * take hours, and its workers would be dozens of Java processes.
  */
 export const redissonInJava: Peer = {
   title: "Redisson (Java)",
   settings:
     `${NEWEST_REDISSON}, StringCodec; one at a time by offer, more by offerAsync;` +
-    " every taker is a thread; producers have destroyed the queue, so as to move nothing",
+    " every taker is a thread; producers destroy their queue, so they move nothing",
   delayedKey: `redisson_delay_queue_timeout:{${QUEUE}}`,
   openProducer: notHere<PeerProducer>,
   openWorker: notHere<PeerWorker>,
@@ -79,7 +79,7 @@ class Producer implements ForeignProducer {
     this.#java = java;
   }
 
-  /** Else it would be a worker as well. */
+  /** Without this it would move messages as well. */
   async stopMoving(): Promise<void> {
     await this.#java.call("benchStopMoving");
   }
@@ -92,7 +92,7 @@ class Producer implements ForeignProducer {
     return this.#offer(plan, { inFlight });
   }
 
-  /** There is no call for many. */
+  /** Redisson has no call for many. */
   offerInBulk(plan: OfferPlan, perCall: number, inFlight = 1): Promise<Offered> {
     return this.#offer(plan, { inFlight: perCall * inFlight });
   }
@@ -109,7 +109,7 @@ class Producer implements ForeignProducer {
     { due, payloadBytes = 100, first, count }: OfferPlan,
     how: object,
   ): Promise<Offered> {
-    // The payload without the number that it begins with.
+    // The payload without its leading number.
     const filler = makePayload(0, payloadBytes).slice(2);
     const plan = { first, count, ...due, payloadBytes, filler, ...how };
     const { deadlines, duration } = await this.#java.call<OfferedInJava>("benchOffer", plan);

@@ -11,14 +11,15 @@ import {
 } from "./peer.ts";
 
 /*
- * What Redisson's RDelayedQueue and RBlockingQueue (Java, 3.21.1 and later) do in Redis, rewritten for Node.js: the same
- * structures, the same commands at the same moments. It says nothing about Java. Timers are exact to the millisecond,
- * consumers send their next BLPOP before the reply to the last, and calls of one turn are pipelined; all of this is in
- * its favour.
+ * The work of Redisson's RDelayedQueue and RBlockingQueue (Java, 3.21.1 and later) in Redis, rewritten for Node.js: the
+ * same structures, and the same commands at the same moments. It says nothing about Java. Timers are exact to the
+ * millisecond, consumers send their next BLPOP before the last reply, and calls of one turn are pipelined. All of this
+ * favours Redisson.
  */
 export const redisson: Peer = {
   title: "Redisson's algorithm",
-  settings: "rewritten on ioredis; every worker transfers; bulk is pipelined, for want of a call",
+  settings:
+    "rewritten on ioredis; every worker transfers; bulk is pipelined, as there is no bulk call",
   delayedKey: `redisson_delay_queue_timeout:{${QUEUE}}`,
 
   async openProducer(url) {
@@ -45,7 +46,7 @@ if redis.call("ZRANGE", KEYS[1], 0, 0)[1] == member then redis.call("PUBLISH", A
 return 1
 `;
 
-/** Moves up to 100 due messages; answers the first deadline that is left. */
+/** Moves up to 100 due messages. Returns the first remaining deadline. */
 const transfer = /* lua */ `
 local due = redis.call("ZRANGEBYSCORE", KEYS[1], 0, ARGV[1], "LIMIT", 0, ARGV[2])
 for _, member in ipairs(due) do
@@ -57,7 +58,7 @@ if #due > 0 then redis.call("ZREM", KEYS[1], unpack(due)) end
 return redis.call("ZRANGE", KEYS[1], 0, 0, "WITHSCORES")[2]
 `;
 
-/** By the exact member, which is the best that could be done: Redisson itself searches. */
+/** By the exact member, which is the best possible case: Redisson itself searches. */
 const remove = /* lua */ `
 redis.call("LREM", KEYS[2], 1, ARGV[1])
 return redis.call("ZREM", KEYS[1], ARGV[1])
@@ -115,7 +116,7 @@ function pack(id: Buffer, payload: string): Buffer {
   return Buffer.concat([Buffer.of(id.length), id, length, bytes]);
 }
 
-/** Runs the transfer script at every deadline that it hears of, and takes what is ready. */
+/** Runs the transfer script at every deadline that it hears of, and takes ready messages. */
 class Worker implements PeerWorker {
   readonly #commands: Redis;
   readonly #subscriber: Redis;
@@ -162,7 +163,7 @@ class Worker implements PeerWorker {
     }
   }
 
-  /** A connection that is closed ends what waits on it. */
+  /** Closing a connection ends the calls that wait on it. */
   readonly #afterEnd = (error: unknown): undefined => {
     if (!this.#isClosed) throw error;
   };

@@ -5,22 +5,22 @@ import { makeOrder, type Order } from "../order.ts";
 import type { Address } from "../site.ts";
 import { serve } from "./serve.ts";
 
-/** A queue, and what a process does with it. */
+/** A queue, and how a process uses it. */
 export interface MemberPlan {
   readonly address: Address;
   readonly kind: "plain" | "reliable";
-  /** Undefined: an ordinary queue. */
+  /** Undefined for an ordinary queue. */
   readonly partitions?: number | undefined;
   /** Whether each partition has one consumer at a time. Defaults to false. */
   readonly isExclusive?: boolean;
-  /** The file of another build of the library. Defaults to the one at hand. */
+  /** The file of another build of the library. Defaults to this build. */
   readonly library?: string | undefined;
 }
 
-/** What has been taken since the last question. */
+/** The messages taken since the last question. */
 export interface Handled {
   readonly count: number;
-  /** How many milliseconds after its deadline each was handed out. */
+  /** Lateness of each message, in milliseconds. */
   readonly lateness: readonly number[];
 }
 
@@ -28,7 +28,7 @@ interface Message extends Order {
   readonly dueAt: number;
 }
 
-/** A process that offers to a queue, or takes from it as several clients with connections of their own. */
+/** A process that offers to a queue, or takes from it as several clients with their own connections. */
 let lines: Delayline[] = [];
 let clusters: Cluster[] = [];
 let plan: MemberPlan;
@@ -63,7 +63,10 @@ const methods = {
     plan = itsPlan;
   },
 
-  /** Takes and moves messages as so many clients, each with so many handlers; exclusive ones have one per partition. */
+  /**
+   * Takes and moves messages as `clients` clients with `concurrency` handlers each; an exclusive one has one per
+   * partition.
+   */
   async consume(clients: number, concurrency: number): Promise<void> {
     const { kind, partitions, isExclusive = false } = plan;
     const options = { ...(partitions !== undefined && { partitions }), exclusive: isExclusive };
@@ -95,7 +98,7 @@ const methods = {
       if (wait > 1) await sleep(wait);
       const delay = minDelay + Math.floor(Math.random() * (maxDelay - minDelay + 1));
       offers.push(queue.offer(messageOf(number, delay), delay));
-      // Offers of one turn would share a script, and more of them the slower the machine is.
+      // Offers of one turn would share a script, and more of them on a slower machine.
       await setImmediate();
     }
     await Promise.all(offers);
@@ -114,7 +117,7 @@ const methods = {
     }
   },
 
-  /** Changes the number of partitions; returns how many messages were brought over, and how long it took (ms). */
+  /** Changes the number of partitions. Returns how many messages moved, and the duration in milliseconds. */
   async setPartitions(count: number): Promise<{ moved: number; duration: number }> {
     const line = lines[0] ?? (await openLine());
     let moved = 0;
@@ -141,7 +144,7 @@ const methods = {
   },
 };
 
-/** What the program answers to. */
+/** The methods of the program. */
 export type MemberMethods = typeof methods;
 
 serve(methods);

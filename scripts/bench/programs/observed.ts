@@ -7,15 +7,15 @@ import { instrument } from "delayline/opentelemetry";
 import { makeOrder, type Order } from "../order.ts";
 import { serve } from "./serve.ts";
 
-/** One process that works with or without somebody who looks on. */
+/** One process that works with or without an observer. */
 let line: Delayline;
 let name: string;
 
-/** What a number of messages has cost the process. */
+/** The cost of some messages to the process. */
 export interface Effort {
   /** Milliseconds. */
   readonly duration: number;
-  /** Milliseconds of the processor, all threads together. */
+  /** Milliseconds of processor time, all threads together. */
   readonly cpu: number;
 }
 
@@ -28,14 +28,14 @@ async function effortOf(work: () => Promise<unknown>): Promise<Effort> {
   return { duration, cpu: (user + system) / 1000 };
 }
 
-/** What is exported goes nowhere. */
+/** Drops the exported data. */
 const exporter = {
   export: (_: unknown, done: (result: { code: number }) => void) => done({ code: 0 }),
   shutdown: () => Promise.resolve(),
   forceFlush: () => Promise.resolve(),
 };
 
-/** The SDK as it is in production. */
+/** The SDK, set up as in production. */
 function startSdk(): void {
   const processor = new BatchSpanProcessor(exporter);
   trace.setGlobalTracerProvider(new BasicTracerProvider({ spanProcessors: [processor] }));
@@ -43,7 +43,7 @@ function startSdk(): void {
   metrics.setGlobalMeterProvider(new MeterProvider({ readers: [reader] }));
 }
 
-/** So many loops, which do so many things together. */
+/** Runs `work` for each number below `count` in `loops` concurrent loops. */
 async function inLoops(count: number, loops: number, work: (i: number) => Promise<unknown>) {
   let next = 0;
   const workOn = async () => {
@@ -53,7 +53,7 @@ async function inLoops(count: number, loops: number, work: (i: number) => Promis
 }
 
 const methods = {
-  /** `library` is that of an older build; `isObserved`: OpenTelemetry is on. */
+  /** `library` is the library of an older build; `isObserved` switches OpenTelemetry on. */
   async open(
     url: string,
     queue: string,
@@ -116,7 +116,7 @@ const methods = {
   },
 };
 
-/** What the program answers to. */
+/** The methods of the program. */
 export type ObservedMethods = typeof methods;
 
 serve(methods);

@@ -2,15 +2,15 @@ import { Redis } from "ioredis";
 import { ReferenceClock } from "../reference-clock.ts";
 import { serve } from "./serve.ts";
 
-/** PINGs that were answered. */
+/** PINGs with replies. */
 export interface Pings {
   /** When each was sent, by the reference clock in epoch milliseconds. */
   readonly sentAt: Float64Array;
-  /** How long each took, in milliseconds. */
+  /** The duration of each, in milliseconds. */
   readonly waits: Float64Array;
 }
 
-/** Sends a PING every millisecond, whether or not those before have been answered. */
+/** Sends a PING every millisecond, whether or not earlier ones have their replies. */
 class Prober {
   readonly #redis: Redis;
   readonly #clock: ReferenceClock;
@@ -50,7 +50,7 @@ const methods = {
   stop: () => prober.stop(),
 };
 
-/** What the program answers to. */
+/** The methods of the program. */
 export type ProberMethods = typeof methods;
 
 serve(methods);

@@ -7,7 +7,7 @@ import type { Due, ForeignProducer, PeerMessage, PeerProducer } from "../peers/p
 import { ReferenceClock } from "../reference-clock.ts";
 import { serve } from "./serve.ts";
 
-/** Offers messages. It moves none: that is the workers' job. */
+/** Offers messages, and moves none: that is the workers' job. */
 class Producer implements ForeignProducer {
   readonly #client: PeerProducer;
   readonly #clock: ReferenceClock;
@@ -18,8 +18,8 @@ class Producer implements ForeignProducer {
   }
 
   /**
-   * Offers a number of messages per second, evenly spread, each in a turn of the event loop of its own, as separate
-   * requests would, so that no two of them are sent together.
+   * Offers a number of messages per second, evenly spread. Each is offered in a turn of the event loop of its own, as
+   * separate requests would do, so that no two share a script.
    */
   offerSteadily(plan: OfferPlan, perSecond: number): Promise<Offered> {
     return this.#offer(plan, async (messages, note) => {
@@ -34,7 +34,7 @@ class Producer implements ForeignProducer {
     });
   }
 
-  /** Offers as fast as it can, with so many offers under way at any time. */
+  /** Offers as fast as it can, with `inFlight` offers outstanding at any time. */
   offerBusily(plan: OfferPlan, inFlight: number): Promise<Offered> {
     return this.#offer(plan, async (messages, note) => {
       await eachOf(plan.count, inFlight, async (i) =>
@@ -43,7 +43,7 @@ class Producer implements ForeignProducer {
     });
   }
 
-  /** Offers so many messages per call, with so many calls under way at any time. */
+  /** Offers so many messages per call, with so many calls outstanding at any time. */
   offerInBulk(plan: OfferPlan, perCall: number, inFlight = 1): Promise<Offered> {
     return this.#offer(plan, async (messages, note) => {
       await eachOf(Math.ceil(plan.count / perCall), inFlight, async (call) => {
@@ -56,7 +56,7 @@ class Producer implements ForeignProducer {
     });
   }
 
-  /** Cancels keyed messages in random order; answers how long it took, in milliseconds. */
+  /** Cancels keyed messages in random order. Returns the duration in milliseconds. */
   async cancelBusily(numbers: readonly number[], inFlight: number): Promise<number> {
     const startedAt = performance.now();
     await eachOf(numbers.length, inFlight, async (i) => {
@@ -96,7 +96,7 @@ class Producer implements ForeignProducer {
   }
 }
 
-/** Does something for each number below `count`, with so many under way at any time. */
+/** Runs something for each number below `count`, with so many calls outstanding at any time. */
 async function eachOf(
   count: number,
   inFlight: number,
@@ -139,7 +139,7 @@ const methods = {
   close: () => producer.close(),
 };
 
-/** What the program answers to. */
+/** The methods of the program. */
 export type ProducerMethods = typeof methods;
 
 serve(methods);

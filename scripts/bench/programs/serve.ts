@@ -17,7 +17,7 @@ export interface Answer {
   readonly error?: string;
 }
 
-/** Lets the process that started this one call these methods, and ends this one with it. */
+/** Offers these methods to the process that started this one, and ends this process with it. */
 export function serve<M extends Methods<M>>(methods: M): void {
   process.on("message", ({ call, method, args }: Question) => {
     void (async () => {
@@ -38,7 +38,7 @@ export function serve<M extends Methods<M>>(methods: M): void {
   void answer({ call: STARTED });
 }
 
-/** Answers no call: the program is there. */
+/** Not the number of a call: says that the program has started. */
 const STARTED = 0;
 
 const answer = (message: Answer): Promise<void> => tell(message);

@@ -6,7 +6,7 @@ import { serve } from "./serve.ts";
 /** One process that does one thing as fast as it can. All rates are messages per second. */
 let line: Delayline;
 
-/** Nothing becomes due while offers are measured. */
+/** Nothing falls due while offers are measured. */
 const randomDelay = () => 3_600_000 + Math.floor(Math.random() * 3_600_000);
 
 const offers = () => line.getDelayedQueue<Order>("orders");
@@ -23,7 +23,7 @@ const methods = {
     line = new Delayline({ redis: url });
   },
 
-  /** Offers with so many calls under way at any time. */
+  /** Offers with so many calls outstanding at any time. */
   async offerInFlight(count: number, inFlight: number): Promise<number> {
     const queue = offers();
     let next = 0;
@@ -74,7 +74,7 @@ const methods = {
   },
 
   /**
-   * Offers messages that are all due at one instant, and returns that (epoch ms). This process then moves them.
+   * Offers messages that are all due at one instant, and returns that instant (epoch ms). This process then moves them.
    */
   async offerForOneInstant(count: number, inMilliseconds: number): Promise<number> {
     const queue = offers();
@@ -96,7 +96,7 @@ const methods = {
   },
 };
 
-/** What the program answers to. */
+/** The methods of the program. */
 export type SingleMethods = typeof methods;
 
 serve(methods);

@@ -5,7 +5,7 @@ import type { ForeignWorker, PeerWorker } from "../peers/peer.ts";
 import { ReferenceClock } from "../reference-clock.ts";
 import { serve } from "./serve.ts";
 
-/** Notes which messages came, and when. */
+/** Notes which messages arrived, and when. */
 class Notes {
   readonly #clock: ReferenceClock;
   #numbers: number[] = [];
@@ -39,7 +39,7 @@ class Notes {
   }
 }
 
-/** Clients in this process, which share their notes. */
+/** The clients in this process, which share their notes. */
 class Worker implements ForeignWorker {
   readonly #clients: readonly PeerWorker[];
   readonly #notes: Notes;
@@ -61,7 +61,7 @@ class Worker implements ForeignWorker {
 let worker: ForeignWorker;
 
 const methods = {
-  /** Opens so many clients, each of which may have so many messages in hand at once. */
+  /** Opens so many clients, each of which may hold so many messages at once. */
   async open(peerName: PeerName, url: string, count: number, concurrency: number): Promise<void> {
     const peer = await loadPeer(peerName);
     if (peer.foreign !== undefined) {
@@ -82,7 +82,7 @@ const methods = {
   close: () => worker.close(),
 };
 
-/** What the program answers to. */
+/** The methods of the program. */
 export type WorkerMethods = typeof methods;
 
 serve(methods);

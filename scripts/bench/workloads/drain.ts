@@ -9,7 +9,7 @@ import type { Pings, ProberMethods } from "../programs/prober.ts";
 import type { SingleMethods } from "../programs/single.ts";
 import type { Workload } from "../workload.ts";
 
-/** A crowd that becomes due at once: how fast is it moved, and can others still use Redis? */
+/** A crowd falls due at once: how fast is it moved, and can other clients still use Redis? */
 export const drain: Workload = {
   name: "drain",
   title: "100,000 messages due at one instant, moved by one process; PINGs from another",

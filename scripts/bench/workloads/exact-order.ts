@@ -7,8 +7,8 @@ import { redisson } from "../peers/redisson.ts";
 import type { Workload } from "../workload.ts";
 
 /**
- * With `interop: "redisson"` each message that leaves is removed from the insertion-order LIST at once. How fast do many
- * due messages drain, compared with Redisson's algorithm, which searches the LIST for each?
+ * With `interop: "redisson"` each message that leaves is removed from the insertion-order LIST at once. How fast do
+ * many due messages drain, compared with Redisson's algorithm, which searches the LIST for each?
  */
 export const exactOrder: Workload = {
   name: "exact",
@@ -48,13 +48,13 @@ const CROWDS: readonly (readonly [name: string, age: Age, goal?: Figure["goal"]]
   ["random order", () => Math.floor(Math.random() * 3_600_000)],
 ];
 
-/** So far in the past that all of them are due. */
+/** An instant so far in the past that all of them are due. */
 const MINUTE = 60_000;
 
 /** Offers messages with these deadlines, in this order. */
 type Offer = (url: string, deadlines: readonly number[]) => Promise<void>;
 
-/** Begins to move what is due. */
+/** Begins to move due messages. */
 type Move = (url: string) => Promise<{ close(): Promise<unknown> }>;
 
 async function drain(count: number, age: Age, offer: Offer, move: Move) {

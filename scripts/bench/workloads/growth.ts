@@ -6,11 +6,11 @@ import { makeOrder } from "../order.ts";
 import type { Workload } from "../workload.ts";
 
 /**
- * What it costs Redis to move a message, by the number of delayed messages.
+ * The cost to Redis of moving a message, by the number of delayed messages.
  *
- * N messages are offered in random order of their deadlines. Three quarters of them are due when all are offered, and are
- * moved at full speed; the others stay. This leaves enough dead elements in the insertion order for one compaction, which
- * is measured too. Small queues are measured repeatedly, for as many messages in all.
+ * N messages are offered in random order of their deadlines. Three quarters of them are due when all are offered, and
+ * are moved at full speed; the others stay. This leaves enough dead elements in the insertion order for one compaction,
+ * which is measured too. Small queues are measured repeatedly, for as many messages in all.
  */
 export const growth: Workload = {
   name: "growth",
@@ -49,7 +49,7 @@ export const growth: Workload = {
     return [
       ...figures,
       {
-        name: "the dearest by the cheapest",
+        name: "highest by lowest",
         value: Math.max(...costs) / Math.min(...costs),
         unit: "x",
         goal: { atMost: 2 },
@@ -60,7 +60,7 @@ export const growth: Workload = {
   },
 };
 
-/** Offers `size` messages, and answers how many of them are due. */
+/** Offers `size` messages, and returns how many of them are due. */
 async function fill(url: string, size: number): Promise<number> {
   await using line = new Delayline({ redis: url, transfer: false });
   const queue = line.getDelayedQueue(QUEUE);
@@ -82,7 +82,7 @@ async function fill(url: string, size: number): Promise<number> {
   return due;
 }
 
-/** Has a client move what is due, and tidy up behind it. */
+/** Starts a client that moves the due messages and tidies up after them. */
 async function move({ redis, url }: BenchServer, due: number): Promise<void> {
   await using line = new Delayline({ redis: url });
   const queue = line.getBlockingQueue(QUEUE);

@@ -5,7 +5,7 @@ import { BenchServer } from "../bench-server.ts";
 import { makeOrder } from "../order.ts";
 import type { Workload } from "../workload.ts";
 
-/** Messages leave their element behind in the insertion order: does it stay short? */
+/** Each message leaves an element behind in the insertion order: does the order stay short? */
 export const insertionOrder: Workload = {
   name: "order",
   title: "1 M messages with random delays pass a queue in which 10,000 others stay",
@@ -28,7 +28,7 @@ export const insertionOrder: Workload = {
     const offer = async () => {
       for (; offered < count; offered += 1000) {
         progress(`${taken} of ${count} taken`);
-        // Offering is faster than taking, and would leave all the taking for the end.
+        // Offering is faster than taking, and would leave most of the taking for the end.
         while (waiting() > 10 * standing) await sleep(5);
         await queue.offerMany(messages(1000, () => Math.random() * 1000));
       }
@@ -46,8 +46,8 @@ export const insertionOrder: Workload = {
         unit: "",
         goal: { atMost: limit(live), inEveryRound: true },
       },
-      { name: "on the way: elements by live, at most", value: seen.ratio, unit: "x" },
-      { name: "on the way: longest time beyond the goal", value: seen.beyond, unit: "ms" },
+      { name: "meanwhile: most elements per live one", value: seen.ratio, unit: "x" },
+      { name: "meanwhile: longest time beyond the goal", value: seen.beyond, unit: "ms" },
     ];
   },
 };
@@ -59,12 +59,12 @@ function messages(count: number, delay: () => number) {
   return Array.from({ length: count }, (_, i) => ({ payload: makeOrder(i), delay: delay() }));
 }
 
-/** How many elements there may be. */
+/** The highest allowed number of elements. */
 const limit = (live: number) => 2 * live + 3000;
 
 /**
- * Looks until it is told to stop. Returns the highest number of elements per live one, and the longest time without a
- * break for which there were more than there should be.
+ * Looks until it is stopped. Returns the highest number of elements per live one, and the longest uninterrupted time
+ * with more than the allowed number.
  */
 async function watch(
   redis: Redis,

@@ -5,7 +5,7 @@ import { makeOrder } from "../order.ts";
 import { percentile } from "../percentile.ts";
 import type { Workload } from "../workload.ts";
 
-/** What finding a message by its key costs Redis, among many of the same deadline and others. */
+/** The cost to Redis of finding a message by its key, among many others, some with the same deadline. */
 export const keys: Workload = {
   name: "keys",
   title:
@@ -71,7 +71,7 @@ async function readAll(messages: AsyncIterable<unknown>): Promise<void> {
   for await (const _ of messages);
 }
 
-/** Does the index of keys, or anything else, keep what has gone? */
+/** Does the index of keys, or anything else, keep entries of messages that have gone? */
 export const keyMemory: Workload = {
   name: "key-memory",
   title: "memory of 10 k delayed messages with keys, before and after 1 M others came and went",
@@ -99,7 +99,7 @@ export const keyMemory: Workload = {
       await ready.clear();
     };
 
-    // By now everything that does not depend on the number exists.
+    // Everything exists now that does not depend on the number of messages.
     await inSteps(live, (number) => offer(number, DAY));
     await passThrough(live, 10_000);
     const before = await server.usedMemory();
@@ -120,7 +120,7 @@ const DAY = 24 * HOUR;
 
 const keyOf = (number: number) => `order:${number}`;
 
-/** Does something for each number below `count`, a thousand at once. */
+/** Runs something for each number below `count`, a thousand at once. */
 async function inSteps(count: number, work: (number: number) => Promise<unknown>): Promise<void> {
   for (let first = 0; first < count; first += 1000) {
     const length = Math.min(1000, count - first);

@@ -18,7 +18,7 @@ export const lateness: Workload = {
   },
 };
 
-/** Many workers under the same load: how much work do they make for each other? */
+/** Many workers under the same load: how much work do they cause for each other? */
 export const workers: Workload = {
   name: "workers",
   title: "the same with 20 workers, 5 in each of 4 processes",
@@ -33,7 +33,7 @@ export const workers: Workload = {
   },
 };
 
-/** One message now and then: nothing else wakes anybody up. */
+/** One message now and then: nothing else wakes any client. */
 export const idle: Workload = {
   name: "idle",
   title: "1 message every 50 ms, delays of 0.2 to 1 s, 1 worker process",

@@ -2,7 +2,7 @@ import { deliver } from "../delivery-run.ts";
 import { latenessFigures, promises } from "../deliveries.ts";
 import type { Workload } from "../workload.ts";
 
-/** What the library is for. */
+/** The library's main job. */
 export const mainJob: Workload = {
   name: "main",
   title: "10,000 orders with delays of 0 to 5 s, offered at once; 2 worker processes take them",

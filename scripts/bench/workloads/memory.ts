@@ -3,7 +3,7 @@ import { BenchServer } from "../bench-server.ts";
 import type { Figure } from "../figure.ts";
 import type { Workload } from "../workload.ts";
 
-/** What a delayed message takes of Redis's memory. */
+/** How much of Redis's memory a delayed message takes. */
 export const memory: Workload = {
   name: "memory",
   title: "memory of 100,000 delayed messages",
@@ -17,7 +17,7 @@ export const memory: Workload = {
     ] as const) {
       progress(`payloads of ${bytes} bytes`);
       await using server = await BenchServer.start();
-      // By now the scripts are loaded, and everything else that does not depend on the number exists.
+      // The scripts are loaded now, and everything else exists that does not depend on the number.
       await fill(server.url, 100, bytes);
       await server.redis.flushall();
       const before = await server.usedMemory();

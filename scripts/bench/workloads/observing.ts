@@ -9,7 +9,7 @@ import type { Workload } from "../workload.ts";
 
 type Observed = Program<ObservedMethods>;
 
-/** What is measured. */
+/** The measured work. */
 const WORKS: Readonly<Record<string, (program: Observed, count: number) => Promise<Effort>>> = {
   "offer, 100 in flight": (program, count) => program.call("offer", "plain", count, 100),
   "reliable offer, 100 in flight": (program, count) =>
@@ -19,11 +19,11 @@ const WORKS: Readonly<Record<string, (program: Observed, count: number) => Promi
 };
 
 /**
- * What observing costs a process: without a listener, or with OpenTelemetry, which makes a span of everything. The
- * baseline is an older build that cannot be observed, in the directory `BENCH_BASELINE` (a work tree of the older commit,
- * built there), or else this build without a listener.
+ * The cost of observing a process: without a listener, or with OpenTelemetry, which makes a span of everything. The
+ * baseline is an older build that cannot be observed, in the directory `BENCH_BASELINE` (a work tree of the older
+ * commit, built there), or otherwise this build without a listener.
  *
- * The builds take turns of one slice each, so that the load of the machine affects all of them. It compares the processor
+ * The builds take turns of one slice each, so that the machine's load affects all of them. It compares the processor
  * times within each turn, and reports the median of all turns.
  */
 export const observing: Workload = {
@@ -67,10 +67,10 @@ export const observing: Workload = {
   },
 };
 
-/** How many times as much some have cost as the others of the same turns. */
+/** The cost of some turns as a multiple of the others' cost; the median of all turns. */
 function price(efforts: readonly Effort[], others: readonly Effort[]): number {
   return median(efforts.map(({ cpu }, i) => cpu / (others[i]?.cpu ?? NaN)));
 }
 
-/** Messages before the measured ones, until the program's functions are compiled. */
+/** Unmeasured messages that come first, so that the program's functions are compiled. */
 const WARM_UP = 20_000;

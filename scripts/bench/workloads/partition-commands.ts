@@ -4,12 +4,11 @@ import { kindsOf, SentCommands } from "../sent-commands.ts";
 import { Staff, type StaffPlan } from "../staff.ts";
 import type { Round, Workload } from "../workload.ts";
 
-/** What three processes send for a message of a queue in partitions. */
+/** The commands that three processes send for a message of a queue in partitions. */
 export const partitionCommands: Workload = {
   name: "partition-commands",
   group: "partitions",
-  title:
-    "scripts and blocks that are sent for a message, 500/s, 3 processes and a producer, 1 server",
+  title: "scripts and blocking calls sent per message, 500/s, 3 processes and a producer, 1 server",
   async round(round) {
     const figures: Figure[] = [];
     for (const kind of ["plain", "reliable"] as const) {
@@ -26,12 +25,12 @@ export const partitionCommands: Workload = {
   },
 };
 
-/** What many processes send for a message, on one server and on a Cluster. */
+/** The commands that many processes send for a message, on one server and on a Cluster. */
 export const partitionCrowd: Workload = {
   name: "partition-crowd",
   group: "partitions",
   title:
-    "scripts and blocks that are sent for a message, 16 partitions, 20 clients in 4 processes, 200/s",
+    "scripts and blocking calls sent per message, 16 partitions, 20 clients in 4 processes, 200/s",
   async round(round) {
     const figures: Figure[] = [];
     for (const [masters, partitions] of [

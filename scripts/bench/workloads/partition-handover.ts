@@ -7,12 +7,11 @@ import type { Round, Workload } from "../workload.ts";
 
 type Member = Program<MemberMethods>;
 
-/** For how long messages of a partition wait while it passes from one exclusive consumer to another. */
+/** How long messages of a partition wait while it passes from one exclusive consumer to another. */
 export const partitionHandover: Workload = {
   name: "partition-handover",
   group: "partitions",
-  title:
-    "the longest that a message waits while exclusive consumers come and go, 200/s, 6 partitions",
+  title: "the longest wait of a message while exclusive consumers come and go, 200/s, 6 partitions",
   async round(round) {
     const figures: Figure[] = [];
     for (const kind of ["plain", "reliable"] as const)
@@ -34,7 +33,7 @@ async function comeAndGo(kind: "plain" | "reliable", { progress }: Round): Promi
     await second.call("consume", 1, 1);
     await producer.call("offerSteadily", SETTLING * RATE, RATE, 0, 0);
 
-    /** Offers for `seconds` while something happens; returns the longest wait. */
+    /** Offers for `seconds` while something happens. Returns the longest wait. */
     const longest = async (
       seconds: number,
       those: readonly Member[],
@@ -74,5 +73,5 @@ async function comeAndGo(kind: "plain" | "reliable", { progress }: Round): Promi
 /** Messages a second. */
 const RATE = 200;
 
-/** Seconds in which two share out the partitions. */
+/** Seconds in which two consumers share the partitions. */
 const SETTLING = 5;

@@ -5,13 +5,13 @@ import { Staff } from "../staff.ts";
 import type { Workload } from "../workload.ts";
 
 /**
- * What idle processes send. Every client checks each of its connections once a second (`time`, `ping`) and sends a block
- * every two seconds; the ordinary queue shows how much that is.
+ * The commands of idle processes. Every client checks each of its connections once a second (`time`, `ping`) and sends
+ * a blocking call every two seconds; the ordinary queue shows how much that is.
  */
 export const partitionIdle: Workload = {
   name: "partition-idle",
   group: "partitions",
-  title: "what a process sends in a second that waits, 3 processes, 1 server",
+  title: "commands that a waiting process sends in a second, 3 processes, 1 server",
   async round({ isQuick, progress }) {
     const figures: Figure[] = [];
     const seconds = isQuick ? 20 : 60;
@@ -27,7 +27,7 @@ export const partitionIdle: Workload = {
         const crew = { masters: 1, processes: PROCESSES, concurrency: 10 };
         const plan = { ...crew, kind, partitions, isExclusive };
         await using staff = await Staff.start(plan);
-        // The producer's connection would be checked, too.
+        // The producer's connection would send its checks, too.
         await staff.producer.call("close");
         const commands = await SentCommands.start(staff.site);
         await sleep(seconds * 1000);

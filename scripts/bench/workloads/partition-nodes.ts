@@ -2,7 +2,7 @@ import type { Figure, Goal } from "../figure.ts";
 import { Staff } from "../staff.ts";
 import type { Round, Workload } from "../workload.ts";
 
-/** What a message costs the busiest of four masters, and the only server of an ordinary queue. */
+/** The cost of a message to the busiest of four masters, and to the only server of an ordinary queue. */
 export const partitionNodes: Workload = {
   name: "partition-nodes",
   group: "partitions",
@@ -59,7 +59,7 @@ async function busiest(
             name: "  scripts of a node, percent off the mean",
             value: farthest,
             unit: "",
-            // Blocks depend on which process waits where, scripts on where the messages are.
+            // Blocking calls depend on which process waits where, scripts on where the messages are.
             ...(masters > 1 && { goal }),
           },
         ] satisfies Figure[])),

@@ -6,7 +6,7 @@ import { Site } from "../site.ts";
 import { Staff } from "../staff.ts";
 import type { Round, Workload } from "../workload.ts";
 
-/** How long scripts take while few or many are delayed. */
+/** How long scripts take while few or many messages are delayed. */
 export const partitionScripts: Workload = {
   name: "partition-scripts",
   group: "partitions",
@@ -60,7 +60,7 @@ async function withDelayed(count: number, { isQuick, progress }: Round): Promise
   ];
 }
 
-/** How fast messages are brought over when the number of partitions changes. */
+/** How fast messages move when the number of partitions changes. */
 export const partitionChange: Workload = {
   name: "partition-change",
   group: "partitions",
@@ -87,15 +87,15 @@ export const partitionChange: Workload = {
       const before = await server.processorTime();
       const { moved, duration } = await changer.call("setPartitions", to);
       figures.push(
-        { name: `${from} to ${to}: messages brought over`, value: moved, unit: "" },
+        { name: `${from} to ${to}: messages`, value: moved, unit: "" },
         {
-          name: `${from} to ${to}: brought over`,
+          name: `${from} to ${to}: messages moved`,
           value: (moved / duration) * 1000,
           unit: "/s",
           goal: { atLeast: 30_000 },
         },
         {
-          name: `${from} to ${to}: server's time for each`,
+          name: `${from} to ${to}: the server's time for each`,
           value: ((await server.processorTime()).total - before.total) / moved,
           unit: "us",
         },

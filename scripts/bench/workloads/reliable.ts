@@ -9,7 +9,7 @@ import type { Round, Workload } from "../workload.ts";
 type Kind = "reliable" | "plain";
 
 /**
- * What acknowledgement costs: the same work on a reliable queue and on a plain one, in one round. One process offers,
+ * The cost of acknowledgement: the same work on a reliable queue and on a plain one, in one round. One process offers,
  * moves and consumes.
  */
 export const reliable: Workload = {
@@ -98,7 +98,7 @@ const RARE: Pace = {
   goal: { atMost: 16 },
 };
 
-/** Offers at a steady pace with delays of 100 to 500 ms; how late is each, from the call? */
+/** Offers at a steady pace with delays of 100 to 500 ms: how late is each, from the call? */
 async function steadily(kind: Kind, { isQuick, progress }: Round, pace: Pace): Promise<Figure[]> {
   const { name, perSecond, concurrency, goal } = pace;
   const count = Math.round(perSecond * (isQuick ? 1 : pace.seconds));
@@ -106,7 +106,7 @@ async function steadily(kind: Kind, { isQuick, progress }: Round, pace: Pace): P
   await using line = new Delayline({ redis: server.url });
   const queue = offeringTo(line, kind);
   progress(`${kind}: ${name}`);
-  // Open connections, and let functions be compiled.
+  // Opens connections, and lets functions be compiled.
   const warmUp = consume(line, kind, 20, concurrency);
   for (let i = 0; i < 20; i++) await queue.offer(makeOrder(i), 0);
   await warmUp;
@@ -171,7 +171,7 @@ function offeringTo(line: Delayline, kind: Kind) {
   return kind === "reliable" ? line.getReliableQueue("orders") : line.getDelayedQueue("orders");
 }
 
-/** Consumes so many messages; calls `onMessage` with the number of each. */
+/** Consumes so many messages, and calls `onMessage` with the number of each. */
 async function consume(
   line: Delayline,
   kind: Kind,
@@ -184,7 +184,7 @@ async function consume(
     const handler = ({ number }: Order): void => {
       onMessage(number);
       left--;
-      // By then the last messages are acknowledged.
+      // The last messages are acknowledged by then.
       if (left === 0) subscription.close().then(resolve, reject);
     };
     const subscription =

@@ -3,7 +3,7 @@ import { Program } from "../program.ts";
 import type { SingleMethods } from "../programs/single.ts";
 import type { Workload } from "../workload.ts";
 
-/** How fast one process offers, with messages that stay. */
+/** How fast one process offers messages that stay. */
 export const offers: Workload = {
   name: "offers",
   title: "offers of one process, 100 B payloads, random deadlines",
@@ -26,7 +26,7 @@ export const offers: Workload = {
   },
 };
 
-/** How fast one process takes what is ready. */
+/** How fast one process takes ready messages. */
 export const takes: Workload = {
   name: "takes",
   title: "takes of one process, 100 B payloads, all ready",
@@ -55,7 +55,7 @@ export const takes: Workload = {
   },
 };
 
-/** Messages before the measured ones, until the program's functions are compiled. */
+/** Unmeasured messages that come first, so that the program's functions are compiled. */
 const WARM_UP = 20_000;
 
 /** Runs a program on a server of its own. */

@@ -17,22 +17,22 @@ import type { PartitionsReport, Takings } from "../workers/partitions-worker.ts"
 import { upTo } from "../../helpers/numbers.ts";
 
 /*
- * 2 -> 8 -> 3 partitions, of a plain and of a reliable queue at once, under 1,000 offers a second (in the short form 500) with keys, cancels,
- * reschedules and replacements. Each change is begun by processes that are killed, and finished by another one. One process
- * sleeps through a whole change. Then an account of every message and every answer.
+ * 2 -> 8 -> 3 partitions, of a plain and of a reliable queue at once, under 1,000 offers a second (500 in the short
+ * form) with keys, cancels, reschedules and replacements. Processes that are killed begin each change, and another one
+ * finishes it. One process sleeps through a whole change. At the end, every message and every result is accounted for.
  */
 
-/** How long it goes on between two changes; `npm run soak` makes it long. */
+/** Seconds of traffic between two changes; `npm run soak` makes it long. */
 const { PARTITIONS_SECONDS } = process.env;
 const SECONDS = Number(PARTITIONS_SECONDS ?? 0.25);
 
-/** So many processes begin each change and are killed over it. */
+/** How many processes begin each change and are killed during it. */
 const VICTIMS = PARTITIONS_SECONDS === undefined ? 1 : 2;
 
 /** The longest delay, in milliseconds. */
 const DELAY = PARTITIONS_SECONDS === undefined ? "800" : "3000";
 
-/** Messages that stay: they are brought over first. */
+/** Messages that stay to the end. A change moves them first. */
 const LATE = upTo(1000).map((i) => `late ${i}`);
 const HOUR = 3_600_000;
 
@@ -40,7 +40,7 @@ const HOUR = 3_600_000;
 const RATE = PARTITIONS_SECONDS === undefined ? 500 : 1000;
 
 interface Place {
-  /** What the workers are told. */
+  /** The environment variable that tells workers where Redis is. */
   readonly REDIS: string;
   readonly options: NonNullable<Parameters<typeof newLine>[0]>;
   /** The client for the keys of a partition. */
@@ -78,7 +78,7 @@ const places: Record<string, () => Promise<Place>> = {
 
 describe.each(Object.keys(places))("on %s", (where) => {
   test(
-    "2 -> 8 -> 3: nothing lost, nothing twice, every answer true",
+    "2 -> 8 -> 3 partitions: no message lost or delivered twice, every result true",
     async () => {
       const { REDIS, options, redisFor } = await (places[where] as () => Promise<Place>)();
       const name = uniqueName();
@@ -95,7 +95,7 @@ describe.each(Object.keys(places))("on %s", (where) => {
         visibilityTimeout: 5000,
         maxDeliveries: 20,
       });
-      // They say other numbers, but it is settled by now.
+      // The workers below name other numbers of partitions, but these are settled now.
       await Promise.all([plain.size(), reliable.size()]);
 
       for (const queue of [plain, reliable]) {
@@ -109,7 +109,7 @@ describe.each(Object.keys(places))("on %s", (where) => {
       const sleeper = workers[2] as Child;
       for (const worker of workers.slice(0, 2)) await worker.send("take reliable");
       await eventually(async () => {
-        // A group gets what becomes ready when it is there.
+        // A group only gets messages that become ready after it exists.
         for (const partition of [0, 1]) {
           const { stream } = queueKeys(partitionName(`${name}-reliable`, partition));
           expect(await redisFor(partition).xinfo("GROUPS", stream)).toHaveLength(2);
@@ -125,7 +125,7 @@ describe.each(Object.keys(places))("on %s", (where) => {
         for (const changer of changers.splice(0, VICTIMS)) {
           await changer.send({ to, dieAfter: Math.random() * 10 });
           await changer.exit;
-          // Meanwhile nobody brings anything over but those who look for it.
+          // Meanwhile messages move only when a call looks for them.
           await sleep(SECONDS * 1000);
         }
         await Promise.all(
@@ -138,7 +138,7 @@ describe.each(Object.keys(places))("on %s", (where) => {
       await change(3);
 
       await sleeper.send("take reliable");
-      // All of it has happened.
+      // Each of these has happened.
       await eventually(
         async () => {
           const given = await Promise.all(
@@ -196,7 +196,7 @@ describe.each(Object.keys(places))("on %s", (where) => {
       const letters: string[] = [];
       for await (const { payload } of reliable.deadLetters) letters.push(payload as string);
       expect(letters.toSorted()).toEqual(dead.toSorted());
-      // A change is no trouble that anybody is told of.
+      // A change is not reported as an error.
       expect(all.flatMap(({ errors }) => errors).filter((one) => one.includes(REFUSAL))).toEqual(
         [],
       );
@@ -217,7 +217,7 @@ const ANSWERS = [
   "get: true",
 ];
 
-/** Partitions that have gone keep what tells those who come late. */
+/** Partitions that have gone keep the keys that inform late processes. */
 async function expectNothingLeft(redisFor: Place["redisFor"], name: string): Promise<void> {
   const left: string[] = [];
   for (const queue of [`${name}-plain`, `${name}-reliable`]) {
@@ -235,14 +235,14 @@ async function expectNothingLeft(redisFor: Place["redisFor"], name: string): Pro
   expect(left).toEqual([]);
 }
 
-/** Compares what had to be delivered with what was. */
+/** Compares the messages that had to be delivered with those that were. */
 function settlePlain(entries: PartitionsReport["entries"], all: readonly Takings[]) {
   const own = entries.filter(([payload]) => payload.includes(" p "));
   const taken = all.flatMap(({ plain }) => plain);
   return settle(own, taken, () => false);
 }
 
-/** Likewise, for each group; a message that is dead, or was cancelled before a retry, is done with. */
+/** Likewise for each group. A message that is dead, or was cancelled before a retry, counts as done. */
 function settleReliable(entries: PartitionsReport["entries"], all: readonly Takings[]) {
   const own = entries.filter(([payload]) => payload.includes(" r "));
   const retrying = all.flatMap((takings) => takings.retrying);

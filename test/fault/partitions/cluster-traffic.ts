@@ -17,16 +17,19 @@ const INTERVAL = 10;
 /** Milliseconds until a message is due. */
 const DELAY = 100;
 
-/** Milliseconds after its death until which a master's replies may be heard: the machine is busy. */
+/** Milliseconds after a master's death in which its replies may still arrive: the machine is busy. */
 const HEARD = 1000;
 
-/** When a master died, and until when its replica surely had everything. */
+/** When a master died, and until when its replica is known to have had everything. */
 export interface Death {
   readonly replicatedAt: number;
   readonly diedAt: number;
 }
 
-/** A producer and a consumer of a queue in partitions, and what became of each message, by `performance.now()`. */
+/**
+ * A producer and a consumer of a queue in partitions, and the result of each message. Instants are from
+ * `performance.now()`.
+ */
 export class ClusterTraffic extends Offering {
   readonly name = uniqueName("partitions");
   readonly kind: "plain" | "reliable";
@@ -46,7 +49,7 @@ export class ClusterTraffic extends Offering {
     if (kind === "plain") this.line.getBlockingQueue<number>(this.name, options).subscribe(receive);
     else
       this.line.getReliableQueue<number>(this.name, options).subscribe(receive, { concurrency: 8 });
-    // The consumer alone moves plain messages.
+    // Only the consumer moves plain messages.
     const producer = newLineThatMayFail({ redis, transfer: false, callTimeout });
     const queue =
       kind === "plain"
@@ -72,7 +75,7 @@ export class ClusterTraffic extends Offering {
     return all.flatMap(({ partition, node }) => (node === `127.0.0.1:${port}` ? [partition] : []));
   }
 
-  /** Stops offering, and waits until every offer is settled, and for a second nothing more arrives. */
+  /** Stops offering, and waits until every offer is settled and nothing has arrived for a second. */
   async end(): Promise<void> {
     await this.settled();
     let count = -1;
@@ -83,7 +86,7 @@ export class ClusterTraffic extends Offering {
     }
   }
 
-  /** Milliseconds from `at` until a partition delivers a message that was offered after that. */
+  /** Milliseconds from `at` until a partition delivers a message that was offered after `at`. */
   untilDelivered(partition: number, at: number): number {
     const times = [...this.receivedAt]
       .filter(([n]) => this.partitionOf(n) === partition && (this.offeredAt.get(n) ?? 0) > at)
@@ -91,7 +94,7 @@ export class ClusterTraffic extends Offering {
     return Math.min(...times) - at;
   }
 
-  /** By how many milliseconds a partition's messages came too late that were due between two instants; ascending. */
+  /** Lateness in milliseconds of a partition's messages that were due between two instants; ascending. */
   lateness(partition: number, from: number, to: number): number[] {
     return [...this.acknowledgedAt.keys()]
       .filter((n) => this.partitionOf(n) === partition)
@@ -103,14 +106,14 @@ export class ClusterTraffic extends Offering {
       .toSorted((a, b) => a - b);
   }
 
-  /** Those that were acknowledged but did not arrive; without what a master that died may not have handed on. */
+  /** Messages that were acknowledged but did not arrive, except those that a dead master may not have replicated. */
   lost(death?: Death): number[] {
     return [...this.acknowledgedAt]
       .filter(([n, at]) => !this.receivedAt.has(n) && !isUnsure(at, death))
       .map(([n]) => n);
   }
 
-  /** Those that arrived twice; likewise. */
+  /** Messages that arrived twice, with the same exception. */
   twice(death?: Death): number[] {
     return [...this.receivedAt]
       .filter(([, [first, second]]) => second !== undefined && !isUnsure(first as number, death))

@@ -11,9 +11,9 @@ import type { Redis } from "ioredis";
 import { replaced } from "../replaced.ts";
 import { ClusterTraffic, PARTITIONS } from "./cluster-traffic.ts";
 
-/* A queue in partitions on a Cluster: a master dies, a partition moves from one to another. */
+/* A queue in partitions on a Cluster: a master dies, or a partition moves from one master to another. */
 
-test("kill -9 of a master: the other partitions go on, and all are back soon after the failover", async () => {
+test("a master is killed: the other partitions go on, and all are back soon after the failover", async () => {
   const cluster = await startCluster({ withReplicas: true, isWhole: false });
   const kinds = ["plain", "reliable"] as const;
   const both = kinds.map((kind) => new ClusterTraffic(cluster.cluster, kind));
@@ -41,15 +41,15 @@ test("kill -9 of a master: the other partitions go on, and all are back soon aft
   for (const [i, traffic] of both.entries()) {
     for (let partition = 0; partition < PARTITIONS; partition++) {
       if (gone[i]!.includes(partition)) {
-        // Less than 1.5 s on a quiet machine. What nobody was told of would wait for a sweep, 24 s and more.
+        // Less than 1.5 s on a quiet machine. A message without a wake-up would wait for a sweep, 24 s away or more.
         expect(traffic.untilDelivered(partition, at)).toBeLessThan(10_000);
         continue;
       }
       const lateness = traffic.lateness(partition, killedAt, at);
-      // A producer that stood still on a busy machine has offered too little to judge by; usually it is 30 and more.
+      // A producer that stood still on a busy machine has offered too little to judge by. Usually it is 30 and more.
       if (lateness.length <= 3) continue;
-      // The slots were out of service for about 3 s. If the others had waited for them, half of their messages would
-      // be late by half of that time or more.
+      // The slots were out of service for about 3 s. If the other partitions had waited for them, half of their
+      // messages would be late by half of that time or more.
       expect(median(lateness)).toBeLessThan((at - killedAt) / 4);
     }
     const death = { replicatedAt, diedAt: killedAt };
@@ -64,7 +64,7 @@ test("kill -9 of a master: the other partitions go on, and all are back soon aft
   }
 }, 150_000);
 
-test("a partition's slot is moved to another master under load: nothing is lost, nothing comes twice", async () => {
+test("a partition's slot moves to another master under load: no message is lost or delivered twice", async () => {
   const cluster = await startCluster();
   const kinds = ["plain", "reliable"] as const;
   const both = kinds.map((kind) => new ClusterTraffic(cluster.cluster, kind, 20_000));
@@ -96,7 +96,7 @@ async function moveSlotOf(cluster: TestCluster, key: string): Promise<void> {
   await target.cluster("SETSLOT", slot, "IMPORTING", String(ids[0]));
   await source.cluster("SETSLOT", slot, "MIGRATING", String(ids[1]));
   for (;;) {
-    // A few at a time: meanwhile some are here and some there.
+    // A few at a time, so that some keys are here and some there.
     const keys = await source.cluster("GETKEYSINSLOT", slot, 2);
     if (keys.length === 0) break;
     await source.call("MIGRATE", "127.0.0.1", to.port, "", 0, 5000, "KEYS", ...keys);

@@ -8,19 +8,19 @@ import { SiteTraffic } from "./site-traffic.ts";
 import type { Site } from "./site.ts";
 import { Wire } from "./wire.ts";
 
-/** How often all faults happen; `npm run soak` makes it more. */
+/** How often all faults happen; `npm run soak` raises it. */
 const { PARTITIONS_ROUNDS } = process.env;
 const ROUNDS = Number(PARTITIONS_ROUNDS ?? 1);
 
 /** Milliseconds for all of it, on a busy machine. */
 export const LONGEST = 60_000 + ROUNDS * 120_000;
 
-/** Milliseconds that a client may take to close: what its handlers have in hand is done in a few. */
+/** Milliseconds that a client may take to close. Its handlers finish their messages in a few. */
 const CLOSING = 3000;
 
 /**
- * Has a plain and a reliable queue in partitions go through every fault, one after another, at a site that is set up once.
- * After each there is an account of every message, of what was reported, and of what is left in Redis.
+ * Puts a plain and a reliable queue in partitions through every fault, one after another, at a site that is set up
+ * once. After each fault it accounts for every message, every report, and everything left in Redis.
  */
 export async function endureAll(start: () => Promise<Site>): Promise<void> {
   const [site, newWorker] = await Promise.all([start(), newWorkers()]);
@@ -43,7 +43,7 @@ export async function endureAll(start: () => Promise<Site>): Promise<void> {
   }
 }
 
-/** Lets it happen under traffic, and takes stock. */
+/** Lets the fault happen under traffic, and takes stock. */
 async function endure(fault: Fault, scene: Scene): Promise<void> {
   const { both } = scene;
   for (const traffic of both) {

@@ -13,7 +13,7 @@ import { bundle } from "../../helpers/bundle.ts";
 interface Handled {
   readonly key: string;
   readonly number: number;
-  /** Milliseconds between the moment when it was due and its handler. */
+  /** Milliseconds from the message's deadline until its handler started. */
   readonly late: number;
   readonly fence: number;
   readonly pid: number;
@@ -21,7 +21,7 @@ interface Handled {
 
 type Kind = "plain" | "reliable";
 
-/** A queue, messages on their way into it, and the ledger of what was done with them. */
+/** A queue, the messages on their way into it, and the ledger of what handlers did with them. */
 class Scene {
   readonly name = uniqueName("exclusive");
   readonly redis: Redis = newRedis();
@@ -37,7 +37,7 @@ class Scene {
     this.#kind = kind;
   }
 
-  /** Offers 32 messages, one of each key; they are due at once. */
+  /** Offers 32 messages, one of each key, which are due at once. */
   async offer(partitions = 2): Promise<void> {
     const at = Date.now();
     const messages = Array.from({ length: 32 }, (_, i) => {
@@ -54,7 +54,7 @@ class Scene {
     this.offeredCount += messages.length;
   }
 
-  /** Offers 160 a second until {@link endOffering}. */
+  /** Offers 160 messages a second until {@link endOffering}. */
   beginOffering(partitions?: number): void {
     this.#offering = (async () => {
       while (this.#isOffering) {
@@ -73,7 +73,7 @@ class Scene {
     await this.#line.setPartitions(this.name, count);
   }
 
-  /** Starts a process; it joins when it hears "go". */
+  /** Starts a process, which joins when it hears "go". */
   async start(): Promise<Child> {
     this.#program ??= bundle(new URL("../workers/exclusive-worker.ts", import.meta.url));
     const child = startChild(await this.#program, {
@@ -83,7 +83,7 @@ class Scene {
     return child;
   }
 
-  /** What was in the hands of a process that was killed is in nobody's any more. */
+  /** Kills a process, and removes the messages it held from the ledger. */
   async kill(child: Child): Promise<void> {
     await child.kill();
     const running = await this.redis.hgetall(`${this.name}:running`);
@@ -105,9 +105,9 @@ class Scene {
     await eventually(async () => (await this.read()).handled.some((one) => one.pid === pid));
   }
 
-  /** Waits until a message of every key was handled that was offered later than now. */
+  /** Waits until, for every key, a message was handled that was offered after this call. */
   async goesOn(): Promise<void> {
-    // One is under way, perhaps.
+    // One offer may be in progress.
     const later = new Map([...this.#numbers].map(([key, number]) => [key, number + 2]));
     await eventually(async () => {
       await sleep(50);
@@ -119,8 +119,8 @@ class Scene {
   }
 
   /**
-   * Waits until messages are handled soon after they are due, and a second longer; returns how many were, and the
-   * longest wait in that second, which is this machine's affair.
+   * Waits until messages are handled soon after they are due, and for one second more. Returns how many were handled,
+   * and the longest wait in that second, for which the machine is to blame.
    */
   async calm(): Promise<{ before: number; usual: number }> {
     let count = 0;
@@ -139,8 +139,8 @@ class Scene {
   }
 
   /**
-   * By how much the longest wait is longer than usual, of a message among those that were handled since `calm`. What
-   * becomes of partitions that stay where they are is usual as well: a busy machine stands still for all.
+   * By how much the longest wait of the messages handled since `calm` exceeds the usual one. Waits in partitions that
+   * kept their holder are usual, too: a busy machine stands still for all partitions.
    */
   async delaySince({ before, usual }: { before: number; usual: number }): Promise<number> {
     const all = (await this.read()).handled;
@@ -160,7 +160,7 @@ function longest(handled: readonly Handled[]): number {
   return Math.max(0, ...handled.map(({ late }) => late));
 }
 
-/** Pairs of messages of a key that were not handled in their order; the same one twice is none. */
+/** Pairs of messages of one key that were handled out of order. The same message twice does not count. */
 function disordered(handled: readonly Handled[]): string[] {
   const last = new Map<string, number>();
   return handled.flatMap(({ key, number }) => {
@@ -173,7 +173,7 @@ function disordered(handled: readonly Handled[]): string[] {
 const idsOf = (handled: readonly Handled[]) => handled.map(({ key, number }) => `${key}:${number}`);
 
 test.each(["plain", "reliable"] as const)(
-  "%s: no two handlers of one key, whoever joins, leaves or is killed, while the number changes twice",
+  "%s: one handler per key at a time, whoever joins, leaves or is killed, while the number changes twice",
   async (kind) => {
     const scene = new Scene(kind);
     const [a, b, c, d] = await Promise.all(Array.from({ length: 4 }, () => scene.start()));
@@ -184,7 +184,7 @@ test.each(["plain", "reliable"] as const)(
     await scene.handles(first);
     await scene.handles(second);
 
-    // Three join and leave: 6 partitions.
+    // With 6 partitions, a third process joins and one leaves.
     await scene.setPartitions(6);
     const atJoin = await scene.calm();
     await third.send("go");
@@ -205,7 +205,7 @@ test.each(["plain", "reliable"] as const)(
     await scene.setPartitions(3);
     await scene.endOffering();
 
-    // What a killed process of a plain queue had in hand is lost: one message of each of its partitions.
+    // A killed process of a plain queue loses the messages it held: one from each of its partitions.
     const mayLose = kind === "plain" ? 6 : 0;
     const isAllHandled = async () => {
       await sleep(100);
@@ -217,17 +217,17 @@ test.each(["plain", "reliable"] as const)(
     expect(overlaps).toEqual([]);
     expect(disordered(handled)).toEqual([]);
     if (kind === "plain") expect(new Set(idsOf(handled)).size).toBe(handled.length);
-    // Some 50 ms on a quiet machine. Until the end of the lease it would be 1.7 s at least.
+    // Some 50 ms on a quiet machine. Waiting for the end of the lease would take at least 1.7 s.
     expect(onJoin).toBeLessThan(1500);
     expect(onLeave).toBeLessThan(1500);
-    // Until the end of the lease, 2.5 s; somebody has to look for it.
+    // Until the end of the lease, 2.5 s, and until another process notices.
     expect(onKill).toBeLessThan(8000);
   },
   120_000,
 );
 
 test.each(["plain", "reliable"] as const)(
-  "%s: a holder that is paused swallows nothing, and begins nothing when it wakes",
+  "%s: a paused holder swallows no message, and starts none when it wakes",
   async (kind) => {
     const scene = new Scene(kind);
     const [paused, other] = await Promise.all([scene.start(), scene.start()]);
@@ -237,7 +237,7 @@ test.each(["plain", "reliable"] as const)(
     await eventually(async () => (await scene.read()).handled.length === scene.offeredCount);
     process.kill(paused.pid, "SIGSTOP");
     await other.send("go");
-    // It blocks still, and this goes to it.
+    // Its blocking call is still open, and this message goes to it.
     await scene.offer(1);
     await scene.handles(other);
     await scene.offer(1);
@@ -252,7 +252,7 @@ test.each(["plain", "reliable"] as const)(
     const { handled, overlaps } = await scene.read();
     expect(new Set(idsOf(handled)).size).toBe(scene.offeredCount);
     expect(overlaps).toEqual([]);
-    // None of those that it had taken before it lost the partition is handled with the old fence.
+    // No message that it had taken before it lost the partition is handled with the old fence.
     const fences = handled.map(({ fence }) => fence);
     expect(fences).toEqual(fences.toSorted((x, y) => x - y));
   },

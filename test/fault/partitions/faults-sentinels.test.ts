@@ -3,7 +3,7 @@ import { endureAll, LONGEST } from "./endure.ts";
 import { Site } from "./site.ts";
 
 test(
-  "plain and reliable, on two Sentinel set-ups: no fault loses a message, or has one twice or early",
+  "plain and reliable, on two Sentinel set-ups: no fault makes a message lost, duplicated or early",
   () => endureAll(() => Site.ofSentinels()),
   LONGEST,
 );

@@ -6,7 +6,7 @@ import { CONCURRENCY, type SiteTraffic } from "./site-traffic.ts";
 import type { Site } from "./site.ts";
 import type { Loss, Wire } from "./wire.ts";
 
-/** A site, a plain and a reliable queue in partitions on it, and what is on the wire between. */
+/** A site, a plain and a reliable queue in partitions on it, and the traffic on the wire between. */
 export interface Scene {
   readonly site: Site;
   readonly wire: Wire;
@@ -17,17 +17,20 @@ export interface Scene {
 /** Something that goes wrong under traffic. */
 export interface Fault {
   readonly name: string;
-  /** Does it; all is well again when it resolves. */
+  /** Causes the fault. Resolves when everything is well again. */
   readonly happen: (scene: Scene) => Promise<void>;
-  /** Replies of Redis that calls may reject with, and that errors may name. Those without a reply are a lost connection. */
+  /**
+   * Redis replies that calls may reject with and that errors may name. An error without a reply means a lost
+   * connection.
+   */
   readonly replies: readonly string[];
-  /** Whether clients can be unaware of it: then nothing is reported. */
+  /** Whether clients may fail to notice it, so that nothing is reported. */
   readonly isUnnoticed?: boolean;
-  /** Milliseconds that messages are delayed longer meanwhile. */
+  /** Milliseconds by which delays are longer meanwhile. */
   readonly moreDelay?: number;
   /**
-   * Which messages it may have cost, as is documented: plain ones that are lost, or reliable ones of which an attempt was seen by
-   * nobody.
+   * The messages that the fault may have cost, as documented: lost plain messages, or reliable ones with an attempt
+   * that nobody saw.
    */
   readonly mayCost?: (traffic: SiteTraffic, scene: Scene) => readonly number[];
 }
@@ -63,7 +66,7 @@ export const FAULTS: readonly Fault[] = [
       }),
     replies: [],
     moreDelay: 400,
-    // What Redis had popped, and could not send any more.
+    // Messages that Redis had popped and could not send any more.
     mayCost: notSent,
   },
   {
@@ -78,7 +81,7 @@ export const FAULTS: readonly Fault[] = [
     },
     replies: [],
     moreDelay: 400,
-    // What we have lost, and what Redis had popped by then for the same connection.
+    // Messages whose replies the test lost, and messages that Redis had popped by then for the same connection.
     mayCost: notSent,
   },
   {
@@ -123,7 +126,7 @@ export const FAULTS: readonly Fault[] = [
       );
     },
     replies: [],
-    // What it had in its hands, and what was on its way to it: one more from each partition at most.
+    // Messages that it held, and those on their way to it: at most one more from each partition.
     mayCost: ({ kind, wrongs, abroad }, { site }) =>
       wrongs[kind === "plain" ? "lost" : "attempts"].slice(
         0,
@@ -146,12 +149,12 @@ export const FAULTS: readonly Fault[] = [
   },
 ];
 
-/** What never reached a client, of the plain messages. */
+/** Lost plain messages that never reached a client. */
 function notSent({ kind, wrongs }: SiteTraffic, { wire }: Scene): number[] {
   return kind === "plain" ? wrongs.lost.filter((n) => !wire.sent.has(`p${n};`)) : [];
 }
 
-/** A message that is on its way to a blocked connection is nobody else's. */
+/** A message on its way to a blocked connection is in no other place, so these connections stay. */
 async function cutOthersThanBlocking(redis: Redis): Promise<void> {
   const self = String(await redis.client("ID"));
   for (const type of ["normal", "pubsub"]) {

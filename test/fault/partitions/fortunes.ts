@@ -1,20 +1,20 @@
 import { OfferError } from "../../../src/index.ts";
 
-/** What shall become of a message of a reliable queue. */
+/** The planned result of a message of a reliable queue. */
 export type Fate = "ack" | "nack" | "throw" | "reject";
 
-/** That a handler was given a message: the attempt, and when, by this machine's clock (epoch ms). */
+/** The start of a handler: which attempt, and when, by this machine's clock (epoch ms). */
 export interface Start {
   readonly attempt: number;
   readonly at: number;
 }
 
-/** What became of one message. Instants are of this machine's clock, which is that of its servers, too. */
+/** The history of one message. Instants are from this machine's clock, which its servers share. */
 export interface Fortune {
   readonly n: number;
   readonly fate: Fate;
   readonly dueAt: number;
-  /** What Redis said; undefined until then. */
+  /** What Redis replied; undefined until then. */
   deadline?: number;
   acknowledgedAt?: number;
   rejection?: unknown;
@@ -23,20 +23,20 @@ export interface Fortune {
   readonly starts: Start[];
   isDone: boolean;
   wasRejected?: true;
-  /** Whether it was, for a while, in the hands of a process that was to be killed. */
+  /** Whether a process that was to be killed held it for a while. */
   wasAbroad?: true;
-  /** It is known, and documented, that it may be lost, or that an attempt of it was seen by nobody. */
+  /** The message may be lost, or one of its attempts unseen, as documented for the fault. */
   isWrittenOff?: true;
 }
 
-/** What is wrong: the numbers of the messages, and of some more about them. */
+/** What is wrong: numbers of messages, and some details. */
 export interface Wrongs {
   readonly lost: number[];
   readonly twice: number[];
   readonly early: number[];
   /** Cancelled or refused, and delivered all the same. */
   readonly against: number[];
-  /** Those of a reliable queue whose attempts are not what they had to be. */
+  /** Messages of a reliable queue with other attempts than planned. */
   readonly attempts: number[];
 }
 
@@ -51,7 +51,7 @@ export function wrongsOf(all: Iterable<Fortune>, kind: "plain" | "reliable"): Wr
     if (mayBeStoredTwice(one)) continue;
     if (one.wasCancelled === true && starts.length > 0) wrongs.against.push(n);
     if (kind === "plain" && starts.length > 1) wrongs.twice.push(n);
-    // A clock that is read as whole milliseconds.
+    // The clock is read in whole milliseconds.
     if (starts.some(({ at }) => at + 1 < (deadline ?? 0))) wrongs.early.push(n);
     if (kind === "reliable" && starts.length > 0 && !areAttemptsRight(one)) {
       wrongs.attempts.push(n);
@@ -69,8 +69,8 @@ function wasRefused({ rejection }: Fortune): boolean {
 }
 
 /**
- * An offer whose reply was lost is sent again; if its first copy was moved by then, it is stored twice. That is
- * documented. It cannot be if the second reply came before the message was due.
+ * An offer whose reply was lost is sent again. If its first copy had moved by then, it is stored twice, as documented.
+ * That cannot have happened if the second reply came before the message was due.
  */
 function mayBeStoredTwice({ acknowledgedAt, dueAt }: Fortune): boolean {
   return acknowledgedAt === undefined || acknowledgedAt > dueAt;

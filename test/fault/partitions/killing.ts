@@ -11,7 +11,7 @@ export type NewWorker = () => Promise<Child>;
 
 /** Starts two processes ahead, and others when they are asked for. */
 export async function newWorkers(): Promise<NewWorker> {
-  // It loads sooner.
+  // A bundle loads faster.
   const program = await bundle(new URL("../workers/site-worker.ts", import.meta.url));
   const start = () => startChild(program);
   const spares = [start(), start()];
@@ -22,7 +22,7 @@ export async function newWorkers(): Promise<NewWorker> {
   };
 }
 
-/** Has another process work beside the others, and kills it while it has messages in its hands. */
+/** Adds a process beside the others, and kills it while it holds messages. */
 export async function killWorkerOf(
   traffic: SiteTraffic,
   site: Site,
@@ -31,7 +31,7 @@ export async function killWorkerOf(
   const worker = await newWorker();
   const { kind, name, abroad } = traffic;
   abroad.clear();
-  // Those that it had are back soon.
+  // Short, so that the messages of the killed process are back soon.
   const settings = { ...SETTINGS, visibilityTimeout: 1000, partitions: site.partitions };
   const { address } = site;
   const own =

@@ -9,14 +9,14 @@ import { newRedis, uniqueName } from "../../helpers/redis.ts";
 import { startSentinelPair } from "../../helpers/sentinel.ts";
 import { missing, repeated } from "../../helpers/ledger.ts";
 
-/** One of the two set-ups, and what a client is made from to find it. */
+/** One of the two set-ups, and the options with which a client finds it. */
 async function startGroup(name: string, downAfter?: number) {
   const pair = await startSentinelPair(name, downAfter);
   const sentinels = [{ host: "127.0.0.1", port: pair.sentinelPort }];
   return { ...pair, options: { sentinels, name } };
 }
 
-test("two Sentinel set-ups in one list: the master of one dies, the other's partitions go on", async () => {
+test("two Sentinel set-ups in one list: the master of one dies, and the other's partitions go on", async () => {
   const [dying, living] = await Promise.all([startGroup("one", 3000), startGroup("two", 60_000)]);
   const name = uniqueName("partitions");
   const redis = [dying.options, living.options];
@@ -45,7 +45,7 @@ test("two Sentinel set-ups in one list: the master of one dies, the other's part
     (await line.partitions(name)).map(({ node }) => Number(node?.split(":")[1]));
   const { port } = living.master;
   expect(await nodes()).toEqual([dying.master.port, port, dying.master.port, port]);
-  // What was not handed on to the replica is none of our affair.
+  // Writes that never reached the replica are beyond the library's control.
   await dying.handOver();
 
   await dying.master.kill();
@@ -62,7 +62,7 @@ test("two Sentinel set-ups in one list: the master of one dies, the other's part
   const sent = settled.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
   for (const [n, one] of settled.entries()) {
     if (one.status === "fulfilled") continue;
-    // What was under way while it died may be there or not.
+    // A call in progress during the death may have been carried out or not.
     expect([(one.reason as OfferError).stored, serverOf(`key-${n}`)]).toEqual(["unknown", 0]);
   }
   await eventually(() => missing(sent, arrived).length === 0);
@@ -71,7 +71,8 @@ test("two Sentinel set-ups in one list: the master of one dies, the other's part
   const late = sent
     .filter((n) => n >= 40 && serverOf(`key-${n}`) === 1)
     .map((n) => lateness.get(n) ?? NaN);
-  // Who waits for the other one waits until it is replaced, 3 s and more. This much is left to a busy machine.
+  // Waiting for the other set-up would last until its master is replaced, 3 s and more. A busy machine may take this
+  // long.
   expect(outage).toBeGreaterThan(2500);
   expect(Math.max(...late)).toBeLessThan(outage - 1000);
   expect(await nodes()).toEqual([dying.replica.port, port, dying.replica.port, port]);

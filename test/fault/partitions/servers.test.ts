@@ -21,14 +21,14 @@ interface Message {
   readonly due: number;
 }
 
-/** Two processes at work on two servers, and what became of each message. */
+/** Two processes at work on two servers, and the history of each message. */
 class Scene {
   readonly name = uniqueName("partitions");
   readonly servers: readonly OwnServer[];
   readonly line: TestLine;
   readonly acknowledged: number[] = [];
   readonly arrived: number[] = [];
-  /** Milliseconds by which each came too late. */
+  /** Milliseconds by which each message was late. */
   readonly lateness = new Map<number, number>();
   #count = 0;
 
@@ -56,7 +56,7 @@ class Scene {
     return { redis: this.servers.map(({ url }) => url), callTimeout: CALL_TIMEOUT };
   }
 
-  /** Resolves to its number when Redis has it. */
+  /** Offers a message. Resolves to its number when Redis has stored it. */
   async offer(key?: string, line = this.line): Promise<number> {
     const n = this.#count++;
     const queue = line.getDelayedQueue<Message>(this.name, { partitions: P });
@@ -65,7 +65,7 @@ class Scene {
     return n;
   }
 
-  /** Each in a turn of its own: those of one turn go to one partition. */
+  /** Makes each offer in a turn of its own: offers of one turn go to one partition. */
   async offerMany(count: number): Promise<number[]> {
     const offers: Promise<number>[] = [];
     for (let i = 0; i < count; i++) {
@@ -83,7 +83,7 @@ class Scene {
     await eventually(() => some.every((n) => this.lateness.has(n)), { what: "all have arrived" });
   }
 
-  /** By how many milliseconds each of forty messages comes too late. */
+  /** Milliseconds by which each of forty messages is late. */
   async latenessNow(): Promise<number[]> {
     const sent: number[] = [];
     while (sent.length < 40) {
@@ -125,7 +125,7 @@ const cases = [
 ];
 
 test.for(cases)(
-  "server $dead $what: the other one's partitions stay punctual, and all goes on when it is back",
+  "server $dead $what: the other server's partitions stay punctual, and everything goes on when it is back",
   { timeout: 90_000 },
   async ({ dead, go, back }) => {
     const scene = await Scene.start();
@@ -135,9 +135,9 @@ test.for(cases)(
     const usual = median(await scene.latenessNow());
 
     await go(victim);
-    // One that hangs is found out within three seconds.
+    // A hanging server is noticed within three seconds.
     await eventually(async () => void (await scene.offerMany(10)), { within: 30_000 });
-    // Who waits for the other one waits for a call's time, 3 s.
+    // A process that waited for the dead server would wait for a call's time, 3 s.
     expect(median(await scene.latenessNow())).toBeLessThan(1000 + usual);
 
     const startedAt = performance.now();
@@ -146,7 +146,7 @@ test.for(cases)(
     expect(String(failure)).toContain(`within ${CALL_TIMEOUT} ms`);
     expect(performance.now() - startedAt).toBeLessThan(2 * CALL_TIMEOUT);
 
-    // A process that starts now learns from the living one how many partitions there are.
+    // A process that starts now learns the number of partitions from the living server.
     await scene.haveArrived([await scene.offer(undefined, newLineThatMayFail(scene.options))]);
 
     await back(victim);
@@ -155,7 +155,8 @@ test.for(cases)(
     await scene.haveArrived(scene.acknowledged);
     expect(missing(scene.acknowledged, scene.arrived)).toEqual([]);
     expect(repeated(scene.arrived)).toEqual([]);
-    // Who has been told of it once is told once that it is over. One that hung for a moment may pass unnoticed.
+    // The client reports the trouble at most once, and then once that it is over. A server that hung only briefly may
+    // pass unnoticed.
     expect(scene.line.errors.length).toBeLessThanOrEqual(1);
     await eventually(() => scene.line.recoveries.length === scene.line.errors.length);
   },
@@ -178,7 +179,7 @@ test("a list of another length is refused", async () => {
   }
 });
 
-test("a keyPrefix stands in front of every key; one with a brace is refused", async () => {
+test("a keyPrefix stands in front of every key, and one with a brace is refused", async () => {
   const name = uniqueName("partitions");
   const redis = new Redis(redisUrl(), { keyPrefix: "app:", reconnectOnError: () => true });
   onTestFinished(() => redis.disconnect());

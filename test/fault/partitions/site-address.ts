@@ -10,7 +10,7 @@ export interface SiteAddress {
   };
 }
 
-/** What a client is made from, and how to end what is lent to it. */
+/** The `redis` option of a client, and how to end the clients lent to it. */
 export function redisAt({ groups, cluster }: SiteAddress): {
   readonly redis: RedisAddress | readonly RedisAddress[];
   readonly end: () => void;

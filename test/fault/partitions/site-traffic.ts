@@ -20,40 +20,40 @@ const INTERVAL = 10;
 /** Milliseconds that a call may take here: longer than any failover. */
 const OUTLAST = 60_000;
 
-/** Milliseconds that a message is delayed, at least and at most. */
+/** The shortest and the longest delay of a message, in milliseconds. */
 const DELAYS = [50, 250] as const;
 
 /** How many messages a consumer handles at once. */
 export const CONCURRENCY = 8;
 
-/** How both kinds are opened, in other processes, too. A lease lasts longer than any server stands still. */
+/** How both kinds are opened, in other processes, too. A lease outlasts any pause of a server. */
 export const SETTINGS = { codec: "string", visibilityTimeout: 4000, retry: [100] } as const;
 
 export type Kind = "plain" | "reliable";
 
-/** How a payload begins, by which it is known to who looks at the wire. */
+/** How payloads begin, so that the wire can recognise them. */
 const MARKS = { plain: "p", reliable: "r" } as const satisfies Record<Kind, string>;
 
-/** A queue in partitions: a producer that cancels some, two consumers, and what became of each message. */
+/** A queue in partitions: a producer that cancels some messages, two consumers, and the history of each message. */
 export class SiteTraffic {
   readonly name = uniqueName("partitions");
   readonly kind: Kind;
   readonly fortunes: Fortune[] = [];
-  /** Milliseconds that messages are delayed longer, for who wants to offer across an outage. */
+  /** Milliseconds by which delays are longer, to offer across an outage. */
   moreDelay = 0;
-  /** Milliseconds that it took to close clients. */
+  /** Milliseconds that each client took to close. */
   readonly closings: number[] = [];
-  /** What is in the hands of another process, or was when it was killed. */
+  /** Messages held by another process, or held when it was killed. */
   readonly abroad = new Set<number>();
   readonly #options: DelaylineOptions;
   readonly #partitions: number;
   readonly #consumers: TestLine[] = [];
-  /** Those that have been closed. */
+  /** Closed clients. */
   readonly #former: TestLine[] = [];
   readonly #inHand = new Set<Fortune>();
   readonly #calls = new Set<Promise<unknown>>();
   #producer: TestLine;
-  /** From which message on errors and rejections are counted. */
+  /** The number of the first message whose errors and rejections count. */
   #renewedAt = 0;
   #timer: NodeJS.Timeout | undefined;
 
@@ -65,7 +65,7 @@ export class SiteTraffic {
     for (let i = 0; i < 2; i++) this.#consume();
   }
 
-  /** What the clients have reported. */
+  /** The errors that the clients have reported. */
   get errors(): DelaylineError[] {
     const lines = [this.#producer, ...this.#consumers, ...this.#former];
     return lines.flatMap(({ errors }) => errors);
@@ -76,7 +76,7 @@ export class SiteTraffic {
     return this.fortunes.slice(this.#renewedAt).flatMap(({ rejection }) => rejection ?? []);
   }
 
-  /** Which errors are not over, of the clients that are open. */
+  /** The errors of open clients that are not over. */
   get troubles(): string[] {
     return [this.#producer, ...this.#consumers].flatMap(({ errors, recoveries }) => {
       const over = new Set<Error>(recoveries.map(({ error }) => error));
@@ -84,7 +84,7 @@ export class SiteTraffic {
     });
   }
 
-  /** Offers, from now on until it is paused. */
+  /** Offers messages until {@link pause}. */
   resume(): void {
     this.#timer ??= setInterval(() => this.#track(this.#live()), INTERVAL);
   }
@@ -94,12 +94,12 @@ export class SiteTraffic {
     this.#timer = undefined;
   }
 
-  /** Offers so many, delayed by so many milliseconds. */
+  /** Offers `count` messages, delayed by `delay` milliseconds. */
   async offerMany(count: number, delay: number): Promise<void> {
     await Promise.all(Array.from({ length: count }, () => this.#offer(delay)));
   }
 
-  /** Resolves when some messages have arrived that were offered after this call. */
+  /** Resolves when `count` messages have arrived that were offered after this call. */
   async isFlowing(count = 10): Promise<void> {
     const from = this.fortunes.length;
     const arrived = () => this.fortunes.slice(from).filter(({ isDone }) => isDone).length;
@@ -111,7 +111,7 @@ export class SiteTraffic {
     for (const n of some) (this.fortunes[n] as Fortune).isWrittenOff = true;
   }
 
-  /** Closes the client that offers and those that consume, after others are in their places. */
+  /** Closes the producer and the consumers after others have taken their places. */
   async replaceClients(): Promise<void> {
     const former = [this.#producer, ...this.#consumers.splice(0)];
     this.#producer = this.#newProducer();
@@ -120,14 +120,14 @@ export class SiteTraffic {
     await Promise.all(former.map((line) => this.#close(line)));
   }
 
-  /** Replaces all clients by new ones, and forgets what the former reported. */
+  /** Replaces all clients, and forgets what the old ones reported. */
   async renew(): Promise<void> {
     await this.replaceClients();
     this.#former.length = 0;
     this.#renewedAt = this.fortunes.length;
   }
 
-  /** Another process, which is to be killed, has begun to handle a message, or is done with it. */
+  /** Notes that another process, which is to be killed, began to handle a message or finished it. */
   note(n: number, what: "start" | "done", attempt: number): void {
     const fortune = this.fortunes[n] as Fortune;
     fortune.wasAbroad = true;
@@ -140,13 +140,13 @@ export class SiteTraffic {
     }
   }
 
-  /** Stops offering; resolves when every call is settled. */
+  /** Stops offering. Resolves when every call is settled. */
   async stop(): Promise<void> {
     this.pause();
     while (this.#calls.size > 0) await Promise.all(this.#calls);
   }
 
-  /** Stops offering, and waits until Redis holds nothing any more and every call is settled. Returns what is wrong. */
+  /** Stops offering, and waits until Redis holds no message and every call is settled. Returns what is wrong. */
   async settle(): Promise<Wrongs> {
     await this.stop();
     const [line] = this.#consumers as [TestLine];
@@ -166,7 +166,7 @@ export class SiteTraffic {
     return wrongsOf(this.fortunes, this.kind);
   }
 
-  /** The dead letters that there are and those that had to be; a plain queue has none. */
+  /** The dead letters that exist, and those that had to. A plain queue has none. */
   async dead(): Promise<{ readonly wanted: number[]; readonly found: number[] }> {
     const wanted = this.fortunes.filter(({ wasRejected }) => wasRejected);
     const found = new Set<number>();
@@ -228,7 +228,7 @@ export class SiteTraffic {
     throw new RejectError("hopeless");
   }
 
-  /** One message: some are cancelled, sooner or later. */
+  /** Offers one message, and cancels one in five of them sooner or later. */
   async #live(): Promise<void> {
     const [least, most] = DELAYS;
     const delay = least + Math.random() * (most - least) + this.moreDelay;
@@ -273,7 +273,7 @@ export class SiteTraffic {
   }
 }
 
-/** The number of a message, by its payload. */
+/** The number of a message, from its payload. */
 function numberOf(payload: string): number {
   return Number(payload.slice(1, -1));
 }

@@ -7,25 +7,25 @@ import { startSentinelPair } from "../../helpers/sentinel.ts";
 import { startProxy, type TcpProxy } from "../../helpers/tcp-proxy.ts";
 import type { SiteAddress } from "./site-address.ts";
 
-/** A server of a site. The servers know each other by their own addresses; clients come through its proxy. */
+/** A server of a site. The servers know each other by their own addresses; clients connect through its proxy. */
 export interface Member {
   readonly server: OwnServer;
   readonly proxy: TcpProxy;
-  /** For the test's own looks; not through the proxy. */
+  /** For the test's own queries; not through the proxy. */
   readonly redis: Redis;
 }
 
 /** Milliseconds that a master may be silent where no failover is wanted. */
 const PATIENT = 60_000;
 
-/** Milliseconds after which a dead one is replaced. */
+/** Milliseconds after which a dead master is replaced. */
 const IMPATIENT = 1000;
 
-/** Several masters with a replica each, for one test alone. Nobody is replaced but by {@link Site.replaceOne}. */
+/** Several masters with a replica each, for one test alone. No master is replaced but by {@link Site.replaceOne}. */
 export class Site {
   readonly members: readonly Member[];
   readonly address: SiteAddress;
-  /** The more partitions, the longer it takes to look at all of them. */
+  /** The more partitions, the longer it takes to query all of them. */
   readonly partitions: number;
   readonly #setPatience: (milliseconds: number) => Promise<unknown>;
   readonly #dead = new Set<Member>();
@@ -82,7 +82,7 @@ export class Site {
     return new Site({ members, address: { cluster }, partitions: 6, setPatience });
   }
 
-  /** The servers that live. */
+  /** The servers that are alive. */
   get living(): readonly Member[] {
     return this.members.filter((member) => !this.#dead.has(member));
   }
@@ -94,17 +94,17 @@ export class Site {
     return roles.flatMap(([member, role]) => (role === "master" ? [member] : []));
   }
 
-  /** Resolves when the replicas have what was written until now. */
+  /** Resolves when the replicas have everything written so far. */
   async handOver(): Promise<void> {
     for (const { redis } of await this.masters()) {
-      // WAIT waits for what its own connection has written, and with it for all that was before.
+      // WAIT covers the writes of its own connection, and with them everything before.
       await eventually(async () => (await redis.set(randomKey(), "", "EX", 10)) === "OK");
       await eventually(async () => (await redis.wait(1, 1000)) === 1);
     }
   }
 
   /**
-   * Kills a master (SIGKILL); resolves when a replica is in its place. What was not handed over is lost.
+   * Kills a master (SIGKILL). Resolves when a replica has taken its place. Writes that were not replicated are lost.
    */
   async replaceOne(): Promise<void> {
     const masters = await this.masters();
@@ -121,13 +121,13 @@ export class Site {
     await this.#setPatience(PATIENT);
   }
 
-  /** Starts the dead again, as replicas; resolves when they are in step. */
+  /** Starts the dead servers again, as replicas. Resolves when they are in step. */
   async mend(): Promise<void> {
     for (const member of this.#dead) {
       await member.server.restart();
       await member.proxy.accept();
       this.#dead.delete(member);
-      // Members of a Cluster know what they are; Sentinels would tell it after ten seconds.
+      // Members of a Cluster know their role. Sentinels would assign it only after ten seconds.
       const partner = this.members[this.members.indexOf(member) ^ 1] as Member;
       if (this.address.groups) await member.redis.replicaof("127.0.0.1", partner.server.port);
       await eventually(async () => (await this.#followers()) === this.members.length / 2, {
@@ -157,7 +157,7 @@ function natMapOf(members: readonly Member[]) {
   );
 }
 
-/** On a Cluster a third of them is a master's own. */
+/** On a Cluster a third of them belong to one master. */
 function randomKey(): string {
   return `handed-over:${Math.random()}`;
 }

@@ -3,17 +3,17 @@ import { Roles } from "../../helpers/roles.ts";
 import type { ProxyConnection, Verdict } from "../../helpers/tcp-proxy.ts";
 import type { Member, Site } from "./site.ts";
 
-/** Replies that can be lost: to an offer, to what moves, settles and cancels, and to who waits for messages. */
+/** The connection whose reply is lost: offers; moves, settlements and cancels; or waits for messages. */
 export type Loss = "commands" | "background" | "blocking";
 
-/** Milliseconds in which a client reads what has come, on a busy machine. */
+/** Milliseconds in which a client on a busy machine reads the bytes that have arrived. */
 const MOMENT = 100;
 
-/** What is on the wire between the clients and the servers of a site. */
+/** The bytes on the wire between the clients and the servers of a site. */
 export class Wire {
-  /** Payloads that have come from Redis and gone on to a client whose connection lived on. */
+  /** Payloads that Redis sent, and that the proxy forwarded to a client whose connection survived. */
   readonly sent = new Set<string>();
-  /** Which of them went where a moment ago. */
+  /** Recently forwarded payloads, and the connection that each went to. */
   #recent: { readonly payload: string; readonly to: ProxyConnection; readonly at: number }[] = [];
   #wanted: { readonly role: Loss; readonly done: () => void } | undefined;
   #asking = new WeakSet<ProxyConnection>();
@@ -23,8 +23,8 @@ export class Wire {
   }
 
   /**
-   * Loses the next reply of this kind, and cuts its connection: Redis has done it, and the client never knows. False if
-   * there was none for a second.
+   * Loses the next reply of this kind, and cuts its connection: Redis has carried the request out, and the client never
+   * knows. Resolves to false if there was no such reply for a second.
    */
   async loseReply(role: Loss): Promise<boolean> {
     const lost = new Promise<boolean>((resolve) => {
@@ -39,7 +39,7 @@ export class Wire {
   #watch({ proxy }: Member): void {
     const roles = new Roles(proxy);
     roles.onRequest = (chunk, connection) => {
-      // What came for nobody goes back, and may come again.
+      // A message that arrived for nobody goes back, and may be sent again.
       if (isOf("background", roles.nameOf(connection))) this.#forget(payloadsIn(chunk));
       if (this.#wanted === undefined || this.#wanted.role === "blocking") return;
       if (!/\r\neval(sha)?\r\n/i.test(chunk.toString("latin1"))) return;
@@ -56,7 +56,7 @@ export class Wire {
           this.#recent.push({ payload, to: connection, at });
         }
       } else {
-        // A connection that is reset takes along what its client has not read yet.
+        // A connection that is reset drops the bytes that its client has not read yet.
         for (const { payload, to } of this.#recent)
           if (to === connection) this.sent.delete(payload);
       }
@@ -81,7 +81,7 @@ export class Wire {
 }
 
 function isOf(role: Loss, name = "delayline:commands"): boolean {
-  // A client that was lent has no name.
+  // A lent client has no name.
   return name.startsWith(`delayline:${role}`);
 }
 

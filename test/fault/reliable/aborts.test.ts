@@ -11,19 +11,19 @@ import { MESSAGES, RELIABLE_MESSAGES } from "./crew.ts";
 import { upTo } from "../../helpers/numbers.ts";
 
 /*
- * Takes that are aborted at the very moment at which their message arrives. The message is then either taken, or goes
- * back as if it had not been delivered; it is never lost, and never stuck in flight.
+ * Takes that are aborted just as their message arrives. The message is then either taken, or goes back as if it had not
+ * been delivered. It is never lost, and never stuck in flight.
  */
 
-/** Milliseconds around the earliest arrival in which the abort falls. */
+/** The window in milliseconds around the earliest arrival in which the abort falls. */
 const SPREAD = 3;
 
-/** Each taker has a queue of its own, so that it is its message that arrives. */
+/** Each taker has a queue of its own, so the arriving message is its own. */
 const TAKERS = 4;
 const TAKES_EACH = Math.ceil(MESSAGES / 4 / TAKERS);
 const TAKES = TAKES_EACH * TAKERS;
 
-/** Busy for less than a millisecond: timers are too coarse. */
+/** Waits busily for less than a millisecond: timers are too coarse. */
 function spinUntil(instant: number): void {
   while (performance.now() < instant);
 }
@@ -35,7 +35,7 @@ async function abortAt(instant: number, controller: AbortController, reason: Err
   controller.abort(reason);
 }
 
-/** Offers a message and takes, and aborts about when it arrives; returns what was taken nevertheless. */
+/** Offers a message, takes, and aborts at about its arrival. Returns what was taken all the same. */
 async function takeAndAbort(queue: ReliableQueue<number>, id: number, arrival: { after: number }) {
   const { deadline } = await queue.offer(id, 5);
   // Both clocks are this machine's.
@@ -47,7 +47,7 @@ async function takeAndAbort(queue: ReliableQueue<number>, id: number, arrival: {
   const aborting = abortAt(at, controller, reason);
   try {
     const delivery = await take;
-    // So that half of them come too late, however fast the machine is.
+    // Adapts, so that half of the aborts come too late, however fast the machine is.
     arrival.after -= 0.1;
     return delivery;
   } catch (error) {
@@ -85,7 +85,7 @@ test(
       for (const id of upTo(count)) {
         const taken = await takeAndAbort(queue, id, arrival);
         counts[taken === undefined ? "aborted" : "taken"]++;
-        // Half of the time nobody waits for a moment: what arrives then has to go back.
+        // Half of the time nobody waits for a moment: a message that arrives then has to go back.
         if (taken === undefined && Math.random() < 0.5) await sleep(SPREAD);
         const delivery = taken ?? (await queue.take({ signal: AbortSignal.timeout(30_000) }));
         expect(delivery.attempt).toBe(1);
@@ -99,7 +99,7 @@ test(
     await Promise.all(upTo(TAKERS).map(() => run(TAKES_EACH)));
 
     if (RELIABLE_MESSAGES !== undefined) console.log({ ...counts, returned: returns.count });
-    // All of it has happened.
+    // Each of these has happened.
     for (const count of [...Object.values(counts), returns.count]) {
       expect(count).toBeGreaterThan(TAKES / 100);
     }

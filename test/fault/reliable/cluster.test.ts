@@ -8,7 +8,7 @@ import { GroupTraffic } from "./group-traffic.ts";
 
 /* A master of a Cluster dies while two groups work, and its replica takes over. */
 
-test("kill -9: two groups go on, nothing gets stuck, and what was acknowledged long before is there", async () => {
+test("a master is killed: two groups go on, nothing gets stuck, and messages acknowledged long before are there", async () => {
   const cluster = await startCluster({ withReplicas: true });
   const traffic = new GroupTraffic(() => ({ redis: cluster.cluster }), 100);
   await traffic.isFlowing();
@@ -25,7 +25,7 @@ test("kill -9: two groups go on, nothing gets stuck, and what was acknowledged l
   const { wanted, found } = await traffic.dead();
   expect(found).toEqual(wanted);
   expect(found.length).toBeGreaterThan(0);
-  // Less than 2 s and 3 s on a quiet machine. What nobody is told of waits for a sweep, 24 s and more.
+  // Less than 2 s and 3 s on a quiet machine. A message without a wake-up waits for a sweep, 24 s away or more.
   expect(traffic.untilAcknowledged(at)).toBeLessThan(10_000);
   expect(traffic.untilDone(at)).toBeLessThan(15_000);
   expect([...traffic.rejected.values()].map(({ message }) => message)).toEqual([]);

@@ -10,20 +10,20 @@ import { upTo } from "../../helpers/numbers.ts";
 
 /*
  * At every instant a message is in one place: delayed, ready or in flight, waiting for a retry, or dead. So the sum of
- * these counts, read at one instant, stays the same while handlers fail in every way and processes are killed; and
- * once they succeed it falls, but never ahead of them.
+ * these counts, read at one instant, stays the same while handlers fail in every way and processes are killed. Once
+ * handlers succeed the sum falls, but never ahead of them.
  */
 
 const WORKERS = 3;
 const COUNT = MESSAGES / 5;
 
-/** Milliseconds in which nothing succeeds. */
+/** Milliseconds in which no handler succeeds. */
 const STORM = MESSAGES;
 
 /** Milliseconds between two kills. */
 const KILL_EVERY = 500;
 
-/** Where the messages are at one instant, and how many were completed. */
+/** Where the messages are at one instant, and how many are completed. */
 interface Sample {
   readonly ready: number;
   readonly retrying: number;
@@ -34,7 +34,7 @@ interface Sample {
 }
 
 test(
-  `${COUNT} messages: at every instant of a storm of failures each is in one place`,
+  `${COUNT} messages in a storm of failures: at every instant each is in one place`,
   async () => {
     const name = uniqueName();
     const redis = newRedis();
@@ -49,7 +49,7 @@ test(
     let lastKill = performance.now();
     let killing: Promise<void> | undefined;
     const seen = { samples: 0, delayed: 0, retrying: 0, ready: 0, dead: 0 };
-    // Until all of it has happened; a busy machine takes longer.
+    // Until each of these has happened; a busy machine takes longer.
     const isSeen = () => Object.values(seen).every((count) => count > 10);
     while (performance.now() < stormEnd || (!isSeen() && performance.now() < stormEnd + 60_000)) {
       const sample = await sampleOf(redis, name);

@@ -6,7 +6,7 @@ import { bundle } from "../../helpers/bundle.ts";
 export const { RELIABLE_MESSAGES } = process.env;
 export const MESSAGES = Number(RELIABLE_MESSAGES ?? 4_000);
 
-/** Processes that handle messages, and some that have loaded and wait to take a dead one's place. */
+/** Processes that handle messages, and loaded spares that wait to replace dead ones. */
 export class Crew {
   readonly #program: URL;
   readonly #env: NodeJS.ProcessEnv;
@@ -19,7 +19,7 @@ export class Crew {
     this.#env = env;
   }
 
-  /** Starts `count` workers, whose environment is `env`; resolves when they work. They end with the test. */
+  /** Starts `count` workers with the environment `env`. Resolves when they work. They end with the test. */
   static async start(count: number, env: NodeJS.ProcessEnv, spares = 0): Promise<Crew> {
     const crew = new Crew(
       await bundle(new URL("../workers/reliable-worker.ts", import.meta.url)),
@@ -30,7 +30,7 @@ export class Crew {
     return crew;
   }
 
-  /** How many were killed so far. */
+  /** How many have been killed. */
   get kills(): number {
     return this.#kills;
   }
@@ -44,13 +44,13 @@ export class Crew {
     await this.#engage();
   }
 
-  /** Says a word to all, now and later. */
+  /** Sends a word to all current and future workers. */
   async say(word: string): Promise<void> {
     this.#env["WORK"] = word;
     for (const child of [...this.#working, ...this.#spares]) await child.send(word);
   }
 
-  /** Resolves when all who work have answered: they live. */
+  /** Resolves when all workers have replied, which shows that they live. */
   async areThere(): Promise<void> {
     for (const child of this.#working) {
       await child.send("there?");

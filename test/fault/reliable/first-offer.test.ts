@@ -6,9 +6,9 @@ import { newLine, newLineThatMayFail } from "../../helpers/delayline.ts";
 import { newRedis, redisUrl, uniqueName } from "../../helpers/redis.ts";
 import { startProxy } from "../../helpers/tcp-proxy.ts";
 
-/* The first offer of a process makes stream and group before. That must not make it worse than the others. */
+/* The first offer of a process creates the stream and the group. It must not fail in ways that later offers do not. */
 
-test("the reply is lost to what makes stream and group: the first offer is stored", async () => {
+test("the reply to creating stream and group is lost, and the first offer is stored", async () => {
   const proxy = await startProxy(redisUrl());
   const line = newLineThatMayFail({ redis: proxy.url, codec: "json" });
   const queue = line.getReliableQueue<number>(uniqueName());
@@ -18,7 +18,7 @@ test("the reply is lost to what makes stream and group: the first offer is store
   expect(await queue.take()).toMatchObject({ payload: 1, attempt: 1 });
 });
 
-test("somebody else's key: the first offer is rejected as others are", async () => {
+test("the key holds another type: the first offer is rejected as later ones are", async () => {
   const name = uniqueName();
   await newRedis().set(queueKeys(name).stream, "not a stream");
   const queue = newLine({ transfer: false, codec: "json" }).getReliableQueue<number>(name);
@@ -33,7 +33,7 @@ test("somebody else's key: the first offer is rejected as others are", async () 
   expect((failure as OfferManyError).results).toEqual([refused, refused]);
 });
 
-test("the first offer is aborted while stream and group are made: it is not stored", async () => {
+test("the first offer is aborted while stream and group are created, and is not stored", async () => {
   const queue = newLine({ transfer: false }).getReliableQueue<number>(uniqueName());
   const controller = new AbortController();
   const offering = queue.offer(1, 0, { signal: controller.signal });

@@ -8,13 +8,13 @@ import { newRedis, uniqueName } from "../../helpers/redis.ts";
 import { Random } from "../garbage.ts";
 
 /*
- * The stream, the retries and the dead letters may hold any bytes, too. No call may fail by them, and each good
+ * The stream, the retries and the dead letters may hold any bytes, too. They may not make a call fail, and each good
  * message is done exactly once.
  *
- * Each case fills the keys with garbage, then works on good messages, more garbage in between: some are
- * acknowledged at once, some fail, some are rejected and redriven.
+ * Each case fills the keys with garbage, then handles good messages while more garbage arrives: some are acknowledged
+ * at once, some fail, some are rejected and redriven.
  *
- * FUZZ_CASES=10000 for a long run; FUZZ_SEED=... FUZZ_CASES=1 for one case again.
+ * FUZZ_CASES=10000 for a long run; FUZZ_SEED=... FUZZ_CASES=1 to repeat one case.
  */
 
 const CASES = Math.ceil(Number(process.env["FUZZ_CASES"] ?? 1000) / 10);
@@ -93,7 +93,7 @@ class Case {
     }
   }
 
-  /** What only reads. */
+  /** The calls that only read. */
   async #look(): Promise<void> {
     await this.#queue.size();
     await this.#queue.nextDeadline();
@@ -116,7 +116,7 @@ class Case {
     for (const name of random.some(3, () => this.#retryName())) {
       await this.#redis.hset(retrying, name, random.bytes(random.pick([0, 3, 8, 20])));
     }
-    // Who puts something at the head without a word makes the others wait for the next sweep.
+    // Whoever puts an entry at the head without a wake-up makes the others wait for the next sweep.
     await this.#redis.publish(channel, "0");
   }
 
@@ -143,28 +143,32 @@ class Case {
   }
 }
 
-test(`${CASES} cases, seed ${SEED}`, { timeout: CASES * 1000 + 60_000 }, async () => {
-  const redis = newRedis();
-  for (let i = 0; i < CASES; i++) {
-    const seed = SEED + i;
-    const line = newLineThatMayFail({ codec });
-    const queue = line.getReliableQueue<string>(uniqueName("fuzz"), {
-      codec,
-      retry: [1],
-      maxDeliveries: 3,
-    });
-    const fuzzed = new Case(seed, queue, redis);
-    try {
-      await fuzzed.run();
-      // What was put aside is told, and nothing else.
-      for (const { code } of line.errors) expect(code).toBe("QUARANTINED");
-    } catch (error) {
-      const trace = fuzzed.trace.join(", ");
-      throw new Error(`FUZZ_SEED=${seed} FUZZ_CASES=1: ${trace}; ${line.errors.join("; ")}`, {
-        cause: error,
+test(
+  `${CASES} queues full of garbage: each good message is done once (seed ${SEED})`,
+  { timeout: CASES * 1000 + 60_000 },
+  async () => {
+    const redis = newRedis();
+    for (let i = 0; i < CASES; i++) {
+      const seed = SEED + i;
+      const line = newLineThatMayFail({ codec });
+      const queue = line.getReliableQueue<string>(uniqueName("fuzz"), {
+        codec,
+        retry: [1],
+        maxDeliveries: 3,
       });
+      const fuzzed = new Case(seed, queue, redis);
+      try {
+        await fuzzed.run();
+        // Only quarantined messages are reported.
+        for (const { code } of line.errors) expect(code).toBe("QUARANTINED");
+      } catch (error) {
+        const trace = fuzzed.trace.join(", ");
+        throw new Error(`FUZZ_SEED=${seed} FUZZ_CASES=1: ${trace}; ${line.errors.join("; ")}`, {
+          cause: error,
+        });
+      }
+      await line.close();
+      await redis.unlink(...Object.values(queueKeys(queue.name)));
     }
-    await line.close();
-    await redis.unlink(...Object.values(queueKeys(queue.name)));
-  }
-});
+  },
+);

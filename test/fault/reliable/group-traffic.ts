@@ -19,17 +19,17 @@ import { Offering, OUTLAST } from "../offering.ts";
 /** Milliseconds between two offers: 100 a second. */
 const INTERVAL = 10;
 
-/** What group "mail" does with a message: some fail once, and some for good. */
+/** What the group "mail" does with a message: some fail once, and some for good. */
 export const fateOf = (i: number): "ack" | "nack" | "throw" | "reject" =>
   i % 20 === 3 ? "reject" : i % 10 === 1 ? "nack" : i % 10 === 2 ? "throw" : "ack";
 
 /**
- * A producer, and two groups at work: "mail" by a handler, of which some fail, and "audit" by `takeMany` and `ack`. And
- * what became of each message, by `performance.now()`.
+ * A producer and two working groups: "mail" uses a handler that sometimes fails, and "audit" uses `takeMany` and `ack`.
+ * Records the history of each message; instants are from `performance.now()`.
  */
 export class GroupTraffic extends Offering {
   readonly name = uniqueName();
-  /** When each message was done with, by group. */
+  /** When each group was done with each message. */
   readonly doneAt = { mail: new Map<number, number>(), audit: new Map<number, number>() };
   readonly #mail: ReliableQueue<number>;
 
@@ -53,7 +53,7 @@ export class GroupTraffic extends Offering {
     this.begin((i) => queue.offer(i, delay), INTERVAL);
   }
 
-  /** Resolves when some messages have come through in both groups. */
+  /** Resolves when 50 messages have come through in both groups. */
   async isFlowing(): Promise<void> {
     for (const done of Object.values(this.doneAt)) {
       await eventually(() => done.size >= 50, { within: 30_000 });
@@ -61,8 +61,8 @@ export class GroupTraffic extends Offering {
   }
 
   /**
-   * Stops offering, and waits until every offer is settled and nothing is left: nothing delayed or retrying, nothing
-   * ready, and nothing in flight in either group.
+   * Stops offering, and waits until every offer is settled and nothing is delayed, retrying, ready, or in flight in
+   * either group.
    */
   async end(redis: Redis | Cluster): Promise<void> {
     await this.settled();
@@ -81,7 +81,7 @@ export class GroupTraffic extends Offering {
     );
   }
 
-  /** When the messages were acknowledged that a group has never done with, in order. */
+  /** Ascending instants at which the messages were acknowledged that some group never completed. */
   get lostAt(): number[] {
     const lost = [...this.acknowledgedAt].filter(([i]) =>
       Object.values(this.doneAt).some((done) => !done.has(i)),
@@ -89,7 +89,7 @@ export class GroupTraffic extends Offering {
     return ascending(lost.map(([, at]) => at));
   }
 
-  /** Those done with that had to become dead letters, and those that are. */
+  /** The completed messages that had to become dead letters, and those that did. */
   async dead(): Promise<{ readonly wanted: number[]; readonly found: number[] }> {
     const wanted = [...this.doneAt.mail.keys()].filter((i) => fateOf(i) === "reject");
     const found = new Set<number>();
@@ -105,7 +105,7 @@ export class GroupTraffic extends Offering {
     return Math.max(...Object.values(this.doneAt).map((done) => this.until(at, done)));
   }
 
-  /** What became of it, for who looks at a long run. `at` is when the switch was. */
+  /** Figures to read after a long run. `at` is the instant of the switch. */
   countsSince(at: number) {
     const { mail, audit } = this.doneAt;
     return {
@@ -132,7 +132,7 @@ export class GroupTraffic extends Offering {
   async #audit(queue: ReliableQueue<number>): Promise<void> {
     for (;;) {
       try {
-        // One by one it would be long behind after an outage.
+        // One by one, the group would lag far behind after an outage.
         const deliveries = await queue.takeMany({ max: 50 });
         for (const { payload } of deliveries) this.#note("audit", payload);
         await Promise.all(deliveries.map(acknowledge));
@@ -149,7 +149,7 @@ export class GroupTraffic extends Offering {
   }
 }
 
-/** Calls again while the reply is lost, as the documentation says. */
+/** Repeats the call while its reply is lost, as the documentation advises. */
 async function acknowledge(delivery: Delivery<number>): Promise<void> {
   for (;;) {
     try {

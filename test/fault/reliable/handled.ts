@@ -1,7 +1,7 @@
 import type { Redis } from "ioredis";
 import { repeated } from "../../helpers/ledger.ts";
 
-/** What handlers have done with one message at one moment. */
+/** What a handler did with one message at one moment. */
 export interface Note {
   readonly what: "started" | "completed";
   readonly id: number;
@@ -10,12 +10,12 @@ export interface Note {
   readonly at: number;
 }
 
-/** Where the workers of a queue write what they do: a LIST of notes, and the SET of what is completed. */
+/** Where the workers of a queue write what they do: a LIST of notes, and a SET of completed messages. */
 export function ledgerKeys(queue: string): { readonly log: string; readonly completed: string } {
   return { log: `ledger:{${queue}}:log`, completed: `ledger:{${queue}}:completed` };
 }
 
-/** Writes a note: keys as {@link ledgerKeys}; arguments what, id, attempt. */
+/** Writes a note. Keys as in {@link ledgerKeys}; arguments: what, id, attempt. */
 export const LEDGER_SCRIPT = `
 local now = redis.call("TIME")
 local at = string.format("%d.%06d", now[1], now[2])
@@ -23,7 +23,7 @@ redis.call("RPUSH", KEYS[1], ARGV[1] .. " " .. ARGV[2] .. " " .. ARGV[3] .. " " 
 if ARGV[1] == "completed" then redis.call("SADD", KEYS[2], ARGV[2]) end
 `;
 
-/** Reads the notes, in their order. */
+/** Reads the notes in order. */
 export async function readNotes(redis: Redis, queue: string): Promise<Note[]> {
   const { log } = ledgerKeys(queue);
   const notes: Note[] = [];
@@ -42,19 +42,19 @@ export async function readNotes(redis: Redis, queue: string): Promise<Note[]> {
   }
 }
 
-/** How many different messages were completed so far. */
+/** How many different messages have been completed. */
 export async function completedCount(redis: Redis, queue: string): Promise<number> {
   return await redis.scard(ledgerKeys(queue).completed);
 }
 
-/** Compares what was stored, by id and with its deadline, with what was handled. */
+/** Compares the stored messages, with their deadlines by id, with the handled ones. */
 export function settle(stored: ReadonlyMap<number, number>, notes: readonly Note[]) {
   const starts = notes.filter(({ what }) => what === "started");
   const completions = notes.filter(({ what }) => what === "completed");
   const completed = new Set(completions.map(({ id }) => id));
   const started = new Set(starts.map(({ id }) => id));
-  // An offer whose reply was lost is sent again. If its first copy was ready by then it is stored twice, and the
-  // reply tells the deadline of the second.
+  // An offer whose reply was lost is sent again. If its first copy was ready by then, it is stored twice, and the reply
+  // names the deadline of the second.
   const firsts = starts.filter(({ attempt }) => attempt === 1).map(({ id }) => id);
   const storedTwice = new Set(repeated(firsts));
   return {

@@ -16,9 +16,9 @@ import { completedCount, readNotes, settle } from "./handled.ts";
 import { upTo } from "../../helpers/numbers.ts";
 
 /*
- * Redis is killed and comes back, forgets its scripts, ends connections; and the network loses what Redis has replied:
- * messages that were read, and the verdicts of settlements. Nobody dies, so nobody's leases end. What was delivered
- * to a process that never heard of it has to be found by that process itself.
+ * Redis is killed and comes back, forgets its scripts, and ends connections. The network loses Redis's replies:
+ * messages that were read, and verdicts of settlements. No process dies, so no lease ends by itself. A process that
+ * never got the messages delivered to it has to find them by itself.
  */
 
 const WORKERS = 3;
@@ -32,13 +32,13 @@ const CHUNK = 80;
 /** Milliseconds after which the storm ends, whatever is left. */
 const LONGEST = 30_000 + MESSAGES * 10;
 
-/** Settlements, as they are sent once Redis knows them. */
+/** The settlement scripts, as they are sent once Redis knows them. */
 const SETTLEMENTS = [ack.sha, retryLater.sha];
 
 test(
   `${MESSAGES} messages in a storm of outages and lost replies: none is lost, none gets stuck`,
   async () => {
-    // A short file, so that restarts are quick.
+    // Keeps the file short, so that restarts are quick.
     const args = ["--auto-aof-rewrite-min-size", "1mb"];
     const server = await startOwnServer({ appendOnly: true, args });
     const redis = newRedis(server.url);
@@ -56,7 +56,7 @@ test(
       performance.now() > latest || (await completedCount(ledger, name)) >= MESSAGES;
     const troubles = await rage({ server, redis, proxy }, isDone);
     const { stored, refused } = await producing;
-    // Two beats later those are back that nobody knew.
+    // Two beats later the unnoticed messages are back.
     await eventually(
       async () => {
         const [inFlight] = (await redis.xpending(stream, "default")) as [number];
@@ -78,7 +78,7 @@ test(
   LONGEST + 120_000,
 );
 
-/** Offers all messages, not through the proxy; returns which were stored, with their deadlines. */
+/** Offers all messages, but not through the proxy. Returns which were stored, with their deadlines. */
 async function produce(url: string, name: string) {
   const line = newLineThatMayFail({ redis: url, codec: "json", transfer: false });
   const queue = line.getReliableQueue<number>(name);
@@ -87,7 +87,7 @@ async function produce(url: string, name: string) {
   let refused = 0;
   const note = (ids: readonly number[], results: readonly (OfferResult | OfferError)[]) => {
     for (const [i, result] of results.entries()) {
-      // One that may be stored already may come at any time.
+      // A message that may already be stored may arrive at any time.
       if (result instanceof OfferError) unclear.add(ids[i] as number);
       else stored.set(ids[i] as number, unclear.has(ids[i] as number) ? 0 : result.deadline);
     }
@@ -117,7 +117,7 @@ interface Scene {
   readonly proxy: TcpProxy;
 }
 
-/** Makes trouble until all is done; returns how much of each kind. */
+/** Makes trouble until all is done. Returns how often each kind happened. */
 async function rage({ server, redis, proxy }: Scene, isDone: () => Promise<boolean>) {
   const loseReply = newLosses(proxy);
   const troubles = {
@@ -148,7 +148,7 @@ async function rage({ server, redis, proxy }: Scene, isDone: () => Promise<boole
   return counts;
 }
 
-/** A way to cut the connection of the next worker that is given messages, or the verdict of a settlement. */
+/** Cuts the connection of the next worker that is sent messages, or the verdict of a settlement. */
 function newLosses(proxy: TcpProxy) {
   const roles = new Roles(proxy);
   const settling = new Set<ProxyConnection>();
@@ -168,7 +168,7 @@ function newLosses(proxy: TcpProxy) {
     wanted.lost();
     return "cut";
   };
-  /** Resolves when one was lost; false if none came for three seconds. */
+  /** Resolves when one was lost, or to false if there was none for three seconds. */
   return async (role: "blocking" | "background"): Promise<boolean> => {
     const lost = new Promise<boolean>((resolve) => {
       wanted = { role, lost: () => resolve(true) };

@@ -7,19 +7,19 @@ import { RELIABLE_MESSAGES } from "./crew.ts";
 import { GroupTraffic } from "./group-traffic.ts";
 
 /*
- * The master behind Sentinel is replaced while two groups work. Redis replicates asynchronously: a failover loses
- * what the new master had not received. Of the settlements that are lost so, each message is handled again.
+ * The master behind Sentinel is replaced while two groups work. Redis replicates asynchronously: a failover loses what
+ * the new master had not received. If it loses a settlement, the message is handled again.
  */
 
 /**
- * Milliseconds after the switch until which an answer of the old master may still arrive: a few on a quiet machine.
- * Who stays with it gets its answers for 10 s.
+ * Milliseconds after the switch in which a reply of the old master may still arrive: a few on a quiet machine. A client
+ * that stays with it gets its replies for 10 s.
  */
 const SWITCHING = 1500;
 
 /**
- * Milliseconds after the switch by which offers are back, and later deliveries: 2 s and 3 s on a quiet machine. What
- * nobody is told of waits for a sweep, 24 s and more.
+ * Milliseconds after the switch by which offers are back, and then deliveries: 2 s and 3 s on a quiet machine. A
+ * message without a wake-up waits for a sweep, 24 s away or more.
  */
 const BACK = 12_000;
 

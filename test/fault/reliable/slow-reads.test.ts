@@ -6,11 +6,11 @@ import { Roles } from "../../helpers/roles.ts";
 import { startProxy } from "../../helpers/tcp-proxy.ts";
 
 /*
- * What a read brings may take longer than two beats. It is in flight for a process that does not have it in hand yet,
- * and no stranger all the same.
+ * The reply to a read may take longer than two beats. The message is then in flight for a process that does not have it
+ * yet, but it must not be treated as a stranger's.
  */
 
-test("a message that is on its way for many beats is delivered once, and is ours", async () => {
+test("a message whose read takes many beats is delivered once, and is not reclaimed meanwhile", async () => {
   const proxy = await startProxy(redisUrl());
   const roles = new Roles(proxy);
   const name = uniqueName();

@@ -9,9 +9,9 @@ import { completedCount, readNotes, settle } from "./handled.ts";
 import { upTo } from "../../helpers/numbers.ts";
 
 /*
- * Of four processes that handle messages one is killed every 300 ms, for as long as there are any. None is lost. What
- * a dead process had in hand is started again, and no more than that. What it had completed is completed again only
- * if the acknowledgement was not on its way yet.
+ * One of four processes that handle messages is killed every 300 ms, for as long as there are messages. None is lost.
+ * The messages that a dead process held are started again, and no others. A message that it had completed is completed
+ * again only if the acknowledgement was not yet on its way.
  */
 
 const WORKERS = 4;
@@ -21,14 +21,14 @@ const KILL_EVERY = 300;
 /** Messages that are offered at once. */
 const CHUNK = 1_000;
 
-/** Milliseconds after which nobody is killed any more, whatever is left. */
+/** Milliseconds after which the kills stop, whatever is left. */
 const LONGEST = 30_000 + MESSAGES * 10;
 
-/** Milliseconds: a thousand messages are due in a second, more than can be handled. */
+/** Milliseconds: a thousand messages are due in a second, more than the workers can handle. */
 const newDelay = () => Math.random() * MESSAGES;
 
 test(
-  `${MESSAGES} messages, and a worker is killed every ${KILL_EVERY} ms: none is lost`,
+  `${MESSAGES} messages while a worker is killed every ${KILL_EVERY} ms: none is lost`,
   async () => {
     const name = uniqueName();
     const redis = newRedis();
@@ -50,7 +50,7 @@ test(
       await crew.replaceOne();
       await next;
     }
-    // What was completed by those that died before it was acknowledged.
+    // Messages completed by workers that died before the acknowledgement.
     await eventually(async () => expect(await redis.xlen(stream)).toBe(0), { within: 60_000 });
     expect(await redis.xpending(stream, "default")).toEqual([0, null, null, null]);
 
@@ -60,21 +60,21 @@ test(
     expect(account.lost).toEqual([]);
     expect(account.early).toEqual([]);
     expect(account.counts.startedAgain).toBeLessThanOrEqual(kills * CONCURRENCY);
-    // Less than one of two kills hits one on a quiet machine; on a busy one it takes longer from its completion until the
-    // acknowledgement is sent. Without any it would be as many as are started again.
+    // On a quiet machine less than half of the kills hit such a message. On a busy one, more time passes between
+    // completion and acknowledgement. Without acknowledgements the count would equal that of the restarted messages.
     expect(account.counts.completedAgain).toBeLessThanOrEqual(2 * kills);
-    // It was put to the test.
+    // The kills did interrupt handlers.
     expect(account.counts.startedAgain).toBeGreaterThan(kills);
     expect(await queue.deadLetters.size()).toBe(0);
   },
   LONGEST + 120_000,
 );
 
-test("handlers that take longer than the visibility timeout keep their leases", async () => {
+test("handlers that run longer than the visibility timeout keep their leases", async () => {
   const name = uniqueName();
   const redis = newRedis();
   const env = { REDIS: redisUrl(), LEDGER: redisUrl(), QUEUE: name, VISIBILITY: "2500" };
-  // Twice that at most.
+  // The handlers pause for up to twice this time.
   await Crew.start(2, { ...env, PAUSE: "3000" });
   const queue = newLine({ codec: "json", transfer: false }).getReliableQueue<number>(name);
   const messages = upTo(2 * CONCURRENCY).map((payload) => ({ payload, delay: 0 }));

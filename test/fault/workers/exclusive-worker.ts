@@ -1,9 +1,10 @@
 /**
- * A process that consumes a queue exclusively, and writes into a ledger what it does: who handles which message of which key, under
- * which fence, how long after it was due, and whether another one handles one of the same key at that moment.
+ * A process that consumes a queue exclusively, and records its work in a ledger: who handled which message of which
+ * key, under which fence, how long after it was due, and whether another process handled a message of the same key at
+ * that moment.
  *
  * It says "loaded", begins when it hears "go", closes when it hears "leave", and says "left". `KIND` is "plain" or
- * "reliable", `PAUSE` how long a handler takes.
+ * "reliable", `PAUSE` is how long a handler takes.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { Redis } from "ioredis";
@@ -21,7 +22,7 @@ interface Order {
   readonly at: number;
 }
 
-/** Nothing is noted for a key that others have in hand: the log has them instead. */
+/** Marks a key as running. If another process runs it, the log gets a line about the overlap. */
 const START = `
 local other = redis.call("HGET", KEYS[1], ARGV[1])
 redis.call("HSET", KEYS[1], ARGV[1], ARGV[2])

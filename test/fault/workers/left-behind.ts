@@ -1,6 +1,6 @@
 /**
- * A program that uses a client in every way, closes it, and tells what still keeps the process alive half
- * a second later.
+ * A program that uses a client in every way, closes it, and reports what still keeps the process alive half a second
+ * later.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { hangUp, tell } from "../../../scripts/child/parent.ts";
@@ -24,7 +24,7 @@ await subscription.close();
 await ready.poll(5);
 await line.close();
 
-// The sockets are closing. This sleep is over when the rest is looked at.
+// The sockets are still closing. This sleep has ended when the test looks at the rest.
 await sleep(500);
 await tell(process.getActiveResourcesInfo().filter((kind) => /Timeout|Immediate|TCP/.test(kind)));
 hangUp();

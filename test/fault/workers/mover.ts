@@ -1,4 +1,4 @@
-/** A process that moves the due messages of a queue, until it is killed. */
+/** A process that moves the due messages of a queue until it is killed. */
 import { endWithParent, tell } from "../../../scripts/child/parent.ts";
 import { Delayline } from "../../../src/index.ts";
 

@@ -1,11 +1,11 @@
 /**
  * A process that works on two queues in partitions while their number changes: a plain one, and a reliable one with two
- * groups. It offers, cancels, puts off and replaces messages, and takes them; in the end it hands over what it knows.
+ * groups. It offers, cancels, puts off and replaces messages, and takes them. At the end it hands over its records.
  *
- * It loads, says "loaded", and does what it hears: "produce", "take plain", "take reliable", "what answers" (it tells
- * those that its calls have been given), "finish" (producing; it answers with a {@link PartitionsReport}), "end" (it
- * answers with its {@link Takings}). A changer hears `{ to, dieAfter }`: it changes the numbers of both queues, and is
- * killed by itself so many milliseconds after the first messages have been moved, or when it is done.
+ * It loads, says "loaded", and obeys: "produce", "take plain", "take reliable", "what answers" (sends the kinds of
+ * results that its calls had), "finish" (stops producing, and sends a {@link PartitionsReport}), "end" (sends its
+ * {@link Takings}). A changer hears `{ to, dieAfter }`: it changes the numbers of both queues, and kills itself
+ * `dieAfter` milliseconds after the first messages have moved, or when it is done.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { Cluster } from "ioredis";
@@ -23,9 +23,9 @@ import type { Entry } from "./storm-producer.ts";
 /** What a producer hands over. */
 export interface PartitionsReport {
   readonly entries: Entry[];
-  /** How often each answer was given. */
+  /** How often each result occurred. */
   readonly answers: Record<string, number>;
-  /** Answers that cannot be true: what was delayed for certain was not found, or a key was delayed twice. */
+  /** Results that cannot be true: a message that was certainly delayed was not found, or a key was delayed twice. */
   readonly wrong: string[];
   readonly calls: number;
   readonly rejected: string[];
@@ -37,7 +37,7 @@ export interface Takings {
   readonly done: [group: string, payload: string, attempt: number][];
   readonly failed: [group: string, payload: string, attempt: number][];
   readonly dead: [group: string, payload: string][];
-  /** Retrying messages that were cancelled: whether they were. */
+  /** Retrying messages that a cancel was tried on, and whether it succeeded. */
   readonly retrying: [payload: string, wasCancelled: boolean][];
   readonly errors: string[];
 }
@@ -46,7 +46,7 @@ endWithParent();
 const { REDIS = "", QUEUE = "", NAME = "", PARTITIONS = "2", RATE = "300" } = process.env;
 const { DELAY = "800" } = process.env;
 
-/** Milliseconds by which clocks are judged. */
+/** Tolerance in milliseconds where clocks are compared. */
 const MARGIN = 100;
 
 const places = JSON.parse(REDIS) as { ports?: number[]; urls?: string[] };
@@ -56,11 +56,11 @@ cluster?.on("error", () => {});
 const connecting = {
   redis: cluster ?? places.urls ?? [],
   codec: "string",
-  // Longer than it may sleep.
+  // Longer than the process may sleep.
   callTimeout: 30_000,
 } as const;
 const line = new Delayline(connecting);
-/** It takes and moves nothing: so nobody tells it of a change but Redis, by refusing what it asks for. */
+/** It takes and moves nothing, so it learns of a change only when Redis refuses a call. */
 const producer = new Delayline({ ...connecting, transfer: false });
 const errors: string[] = [];
 for (const one of [line, producer])
@@ -99,7 +99,7 @@ async function call<Answer>(doing: () => Promise<Answer>): Promise<{ answer: Ans
   }
 }
 
-/** Whether a message was delayed for certain when a call ended just now. */
+/** Whether a message was certainly still delayed when a call ended just now. */
 async function isStillDelayed([, delivered, notBefore]: Entry): Promise<boolean> {
   return delivered === "once" && (await line.serverTime()) < notBefore - MARGIN;
 }
@@ -132,7 +132,7 @@ async function offer(
   }
 }
 
-/** Asks for a change of a message that is there as far as its deadline tells; returns whether it was found. */
+/** Changes a message that is delayed by its deadline. Returns whether it was found. */
 async function change(entry: Entry, what: string, doing: () => Promise<boolean>): Promise<boolean> {
   const done = await call(doing);
   if (done === undefined) {
@@ -150,7 +150,7 @@ async function cancel(queue: Queue, entry: Entry, idOrKey: string, hint = {}): P
   return wasCancelled;
 }
 
-/** One message, and what becomes of it. */
+/** The life of one message. */
 async function live(queue: Queue, key: string): Promise<void> {
   const isReliable = queue.name === reliableName;
   const label = isReliable ? "r" : "p";
@@ -164,7 +164,7 @@ async function live(queue: Queue, key: string): Promise<void> {
   const { entry, id } = await offer(queue, label, own);
   if (entry[1] !== "once") return;
   const isById = choice >= 0.8;
-  // Somewhere in its life, or about when it is due; before that where it might be found while it waits for a retry.
+  // At some time in its life, or near its deadline; earlier if the message might be found while it waits for a retry.
   const remaining = entry[2] - (await line.serverTime());
   const isSharp = !(isById && isReliable) && Math.random() < 0.3;
   const wait = isSharp
@@ -186,7 +186,7 @@ async function live(queue: Queue, key: string): Promise<void> {
     if (found) entry[2] = deadline;
   } else if (isById) {
     const wasCancelled = await cancel(queue, entry, id);
-    // One group may have handled it by now, while it waited for a retry of another one.
+    // One group may already have handled it while it waited for another group's retry.
     const isOver = (await line.serverTime()) > entry[2] - MARGIN;
     if (isReliable && isOver && wasCancelled) entry[1] = "any";
   } else {
@@ -207,7 +207,7 @@ async function produce(): Promise<void> {
   const begun = performance.now();
   let made = 0;
   for (let n = 0; !stopping.signal.aborted; n++) {
-    // A process that slept does not make up for it.
+    // A process that slept does not catch up.
     const due = Math.min(made + 100, ((performance.now() - begun) / 1000) * Number(RATE));
     for (; made < due; made++) {
       const isReliable = made % 4 === 0;
@@ -234,7 +234,7 @@ async function takePlain(): Promise<void> {
   const queue = line.getBlockingQueue<string>(plainName, { partitions });
   for (;;) {
     try {
-      // They give up now and then, so that messages come for nobody.
+      // Takes give up now and then, so that messages arrive for nobody.
       const signal = AbortSignal.timeout(Math.ceil(20 + Math.random() * 200));
       takings.plain.push(...(await queue.takeMany({ max: 10, signal })));
     } catch (error) {
@@ -268,7 +268,7 @@ function takeReliable(): void {
   }
 }
 
-/** Cancels a message by its id while it waits for its retry, for the one group that has failed. */
+/** Cancels a message by its id while it waits for the retry of the one group that failed. */
 async function cancelRetrying(queue: Queue, id: string, payload: string): Promise<void> {
   await sleep(20 + Math.random() * 140);
   try {

@@ -1,16 +1,15 @@
 /**
- * A process that handles messages of a reliable queue, and writes into a ledger what it does.
+ * A process that handles messages of a reliable queue, and records its work in a ledger.
  *
- * It loads, says "loaded", and begins when it hears "go". The payloads are numbers. What becomes of a message is
- * what `WORK` says, or the last word that was heard:
+ * It loads, says "loaded", and begins when it hears "go". The payloads are numbers. `WORK`, or the last word that it
+ * heard, decides what it does with a message:
  *
- * - "complete": it takes its time, notes that, and is done;
- * - "hurry": the same, but it does not wait for the ledger's reply: the note is on its way, and with the next breath
- *   the acknowledgement;
+ * - "complete": it takes its time, notes the completion, and is done;
+ * - "hurry": the same, but without waiting for the ledger's reply: the acknowledgement follows the note at once;
  * - "stumble": as "complete", but one in ten fails;
- * - "fail": none is done. It is let go by `nack`, the handler throws, or one in a hundred is rejected.
+ * - "fail": none succeeds. It calls `nack`, the handler throws, or one in a hundred is rejected.
  *
- * "there?" is answered. `REDIS` is the queue's, `LEDGER` that of the ledger, which may be the same.
+ * It replies to "there?". `REDIS` is the queue's server, `LEDGER` the ledger's, which may be the same.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { Redis } from "ioredis";

@@ -1,8 +1,8 @@
 /**
- * Sets this process's clock wrong by `CLOCK_SHIFT` milliseconds.
+ * Shifts this process's wall clock by `CLOCK_SHIFT` milliseconds.
  *
- * To be imported before anything that asks for the time. The monotonic clock is right, as it is on a
- * machine whose wall clock is wrong.
+ * Import it before anything that reads the time. The monotonic clock stays right, as on a machine whose wall clock is
+ * wrong.
  */
 const shift = Number(process.env["CLOCK_SHIFT"]);
 const RightDate = Date;

@@ -1,13 +1,13 @@
 /**
- * A process that handles messages of a queue in partitions, to be killed over it. It loads, says "loaded", begins when it
- * hears "go", and tells what it does: `[n, "start" | "done", attempt]`.
+ * A process that handles messages of a queue in partitions, and is killed while it does. It loads, says "loaded",
+ * begins when it hears its task, and reports its work: `[n, "start" | "done", attempt]`.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { endWithParent, tell } from "../../../scripts/child/parent.ts";
 import { Delayline, type Delivery } from "../../../src/index.ts";
 import { redisAt, type SiteAddress } from "../partitions/site-address.ts";
 
-/** What the worker is told. */
+/** The task of the worker. */
 export interface SiteWorkerTask {
   readonly address: SiteAddress;
   readonly name: string;
@@ -17,7 +17,7 @@ export interface SiteWorkerTask {
   readonly settings: { readonly codec: "string"; readonly partitions: number };
 }
 
-/** What the worker tells of a message. */
+/** What the worker reports about a message. */
 export type SiteWorkerNote = [n: number, what: "start" | "done", attempt: number];
 
 endWithParent();
@@ -25,7 +25,7 @@ async function handle(payload: string, delivery?: Delivery<string>): Promise<voi
   const n = Number(payload.slice(1, -1));
   const attempt = delivery?.attempt ?? 1;
   void tell([n, "start", attempt]);
-  // Longer than a message takes to come: so there is always one in its hands.
+  // Longer than a message takes to arrive, so that the worker always holds one.
   await sleep(200);
   void tell([n, "done", attempt]);
 }

@@ -1,6 +1,6 @@
 /**
- * A process that takes messages, and gives up waiting now and then. It hears "pause", and then has
- * nothing in hand; "resume"; and "stop", upon which it hands over what it has taken.
+ * A process that takes messages, and gives up waiting now and then. On "pause" it stops until it holds no message, on
+ * "resume" it goes on, and on "stop" it hands over what it has taken.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { Redis } from "ioredis";
@@ -23,7 +23,7 @@ async function takeWhileOpen(line: Delayline): Promise<void> {
     try {
       const signal = AbortSignal.timeout(Math.ceil(Math.random() * 50));
       const payloads = await queue.takeMany({ max: 10, signal });
-      // Asked when the messages are here: so one was early if this is before its deadline.
+      // Read after the messages arrived: so one was early if this is before its deadline.
       const at = await serverTime(redis);
       for (const payload of payloads) takings.push([payload, at]);
     } catch (error) {
@@ -35,7 +35,7 @@ async function takeWhileOpen(line: Delayline): Promise<void> {
   }
 }
 
-/** Begins to take; answers how to end it. */
+/** Begins to take. Returns a function that stops it. */
 function open(): () => Promise<void> {
   const line = new Delayline({ redis: { port: Number(PORT) } });
   line.on("error", () => {});

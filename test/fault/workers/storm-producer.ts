@@ -1,19 +1,18 @@
 /**
- * A process that offers messages, and cancels, puts off and replaces them, until it hears "stop". Then
- * it hands over its ledger: what must become of each message, by the answers that it was given.
+ * A process that offers messages, and cancels, puts off and replaces them, until it hears "stop". Then it hands over
+ * its ledger: what must become of each message, according to the results that it got.
  *
- * With RESEND its offers are sent again when an answer is lost. An offer that is sent again is
- * recognised until its first copy has been moved, so delays are long; where the outage was longer
- * still, anything may have become of the message. Without RESEND delays are short, and an offer whose
- * answer is lost is one of which nothing is known.
+ * With RESEND its offers are sent again when a reply is lost. An offer that is sent again is recognised until its first
+ * copy has moved, so delays are long. If the outage was longer still, anything may have become of the message. Without
+ * RESEND delays are short, and nothing is known of an offer whose reply is lost.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { endWithParent, hangUp, tell } from "../../../scripts/child/parent.ts";
 import { Delayline, OfferError, RedisError, type OfferOptions } from "../../../src/index.ts";
 
 /**
- * A message, how often it must be delivered, and not before when (epoch ms, the server's clock).
- * "unknown": once at most.
+ * A message, how often it must be delivered, and not before when (epoch ms, the server's clock). "unknown": at most
+ * once.
  */
 export type Entry = [
   payload: string,
@@ -24,7 +23,7 @@ export type Entry = [
 /** What a producer hands over. */
 export interface ProducerReport {
   readonly entries: Entry[];
-  /** How often each answer was given. */
+  /** How often each result occurred. */
   readonly answers: Record<string, number>;
 }
 
@@ -32,7 +31,7 @@ endWithParent();
 const { PORT, QUEUE = "", NAME = "", RESEND } = process.env;
 const isResending = RESEND === "yes";
 
-/** In this time (ms) no message of the resending producer is due, not even one that is kept. */
+/** No message of the resending producer is due within this time (ms), not even one that is kept. */
 const LONGEST_OUTAGE = 2_000;
 
 const retries = isResending ? {} : { maxRetriesPerRequest: 0 };
@@ -77,7 +76,7 @@ async function offer(options: OfferOptions = {}, holder?: Entry): Promise<Entry>
   return entry;
 }
 
-/** Changes a message; where the answer is lost, `unclear` says what is then unknown. */
+/** Changes a message. If the reply is lost, `unclear` marks what is unknown then. */
 async function change<Answer>(doing: Promise<Answer>, unclear: () => void) {
   try {
     return { answer: await doing };
@@ -100,7 +99,7 @@ async function cancel(entry: Entry, key: string): Promise<void> {
 async function reschedule(entry: Entry, key: string): Promise<void> {
   const done = await change(
     queue.reschedule(key, Math.random() * 1_000),
-    // It may be due now or then.
+    // It may be due at the old or at the new deadline.
     () => (entry[2] = 0),
   );
   if (done === undefined) return;
@@ -108,7 +107,7 @@ async function reschedule(entry: Entry, key: string): Promise<void> {
   if (done.answer !== undefined) entry[2] = done.answer.deadline;
 }
 
-/** One message with a key, and what becomes of it. */
+/** The life of one message with a key. */
 async function live(key: string): Promise<void> {
   const entry = await offer({ key });
   if (entry[1] !== "once") return;
@@ -118,7 +117,7 @@ async function live(key: string): Promise<void> {
     await sleep(Math.random() * 300);
     await offer({ key, onDuplicate: onDuplicate ?? "reject" }, entry);
   } else if (choice < 0.9) {
-    // About when it is due: it may just be on the move.
+    // Near its deadline, when it may just be moving.
     const remaining = entry[2] - (await line.serverTime());
     await sleep(Math.max(0, remaining * Math.min(1, Math.random() * 2) + Math.random() * 4 - 2));
     await (choice < 0.7 ? cancel(entry, key) : reschedule(entry, key));
@@ -137,7 +136,7 @@ function start(task: Promise<unknown>): void {
 }
 for (let n = 0; !stopping.signal.aborted; n++) {
   start(live(`${NAME}:${n}`));
-  // In the same turn, so that they travel together.
+  // In the same turn, so that they are sent together.
   for (let i = Math.floor(Math.random() * 5); i > 0; i--) start(offer());
   await sleep(Math.random() * 20);
 }

@@ -1,7 +1,4 @@
-/**
- * A program that listens to no `error` event, and in which plenty goes wrong. It takes one message, closes
- * and returns.
- */
+/** A program that listens to no `error` event while plenty goes wrong. It takes one message, closes and returns. */
 import { hangUp, tell } from "../../../scripts/child/parent.ts";
 import { Delayline } from "../../../src/index.ts";
 

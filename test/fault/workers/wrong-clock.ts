@@ -1,7 +1,7 @@
 /**
  * A worker with a wrong clock: moves the messages of a queue, and offers `COUNT` messages of its own.
  *
- * Sends the deadlines that it was answered, and then waits to be killed.
+ * Sends the deadlines that its offers returned, and then waits to be killed.
  */
 // oxlint-disable-next-line import/no-unassigned-import -- It does its work by being imported.
 import "./shift-clock.ts";

@@ -5,7 +5,7 @@ import { redisUrl, uniqueName } from "../../helpers/redis.ts";
 
 const HOUR = 3_600_000;
 
-/** A reliable queue with two delayed messages, and one that is dead. */
+/** A reliable queue with two delayed messages and one dead letter. */
 async function newQueue(name = uniqueName()) {
   const queue = newLine().getReliableQueue(name, { codec: "string" });
   await queue.offer("dead", 0, { key: "order:dead" });
@@ -176,7 +176,7 @@ test("Ctrl-C ends a command with exit code 130", async () => {
   expect(stdout).toContain("delayed");
 });
 
-test("stats --watch goes on after a failed call", async () => {
+test("stats --watch continues after a failed call", async () => {
   const interrupt = new AbortController();
   let failures = 0;
   const { code } = await cli(["stats", "--watch", "--interval", "100ms", "--timeout", "100ms"], {

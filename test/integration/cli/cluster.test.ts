@@ -70,7 +70,7 @@ test("with --cluster every command covers all nodes, whichever is named", async 
   expect((await line.stats("copy")).perPartition).toHaveLength(6);
   expect((await cli(["get", "copy", "part:10"])).code).toBe(0);
 
-  // Nobody consumes two queues, nobody has the copy open, and the Cluster has no replicas.
+  // Nobody consumes two of the queues, nobody has the copy open, and the Cluster has no replicas.
   const diagnosed = await cli(["doctor", "--json"]);
   expect(diagnosed.code).toBe(1);
   const found = diagnosed.json.map(({ level, check, queue }) => [level, check, queue].join(" "));

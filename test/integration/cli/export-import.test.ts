@@ -87,7 +87,7 @@ test.each<[string, Kind]>([
   ["a plain partitioned", { isReliable: false, partitions: 3 }],
   ["a reliable partitioned", { isReliable: true, partitions: 3 }],
 ])(
-  "%s queue is copied to another Redis to the byte, and importing it again doubles nothing",
+  "%s queue is copied to another Redis byte for byte, and a second import duplicates nothing",
   async (_, kind) => {
     const name = uniqueName();
     await fill(newLine(), name, kind, 999);
@@ -158,7 +158,7 @@ test("an import that was killed continues, even if messages were handled meanwhi
   expect(texts).toHaveLength(25);
 }, 90_000);
 
-test("a queue goes to a file and back, and a spoiled file is refused with the number of the line", async () => {
+test("a queue goes to a file and back, and a spoiled file is refused with the line's number", async () => {
   const directory = await mkdtemp(join(tmpdir(), "delayline-cli-"));
   onTestFinished(() => rm(directory, { recursive: true }));
   const [path, name] = [join(directory, "queue.jsonl"), uniqueName()];
@@ -253,7 +253,7 @@ function isReady(line: string): boolean {
 test("a dead letter that a handler rejected as unreadable keeps its id and key", async () => {
   const name = uniqueName();
   const queue = newLine().getReliableQueue<string>(name);
-  // It is due long before it dies. An unreadable letter is recognized by having the same time for both.
+  // It is due long before it dies. An unreadable letter is recognised by equal times for both.
   const { id } = await queue.offerAt("x", Date.now() - 60_000, { key: "k" });
   await (await queue.take()).reject("unreadable");
 

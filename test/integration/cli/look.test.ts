@@ -41,7 +41,7 @@ test("get finds a message by its key in all queues", async () => {
   ]);
 });
 
-test("a message that is not found: the answer names the queues in which it may be ready", async () => {
+test("get of a message that is not found names the queues in which it may be ready", async () => {
   const name = uniqueName();
   const queue = newLine().getDelayedQueue(name);
   await queue.offer("x", 0, { key: "gone" });
@@ -53,7 +53,7 @@ test("a message that is not found: the answer names the queues in which it may b
   expect(stderr).toContain(`It may be ready in "${name}"`);
 });
 
-test("queues, stats, list, search and due agree about one queue", async () => {
+test("queues, stats, list, search and due agree about a queue", async () => {
   const name = uniqueName();
   const queue = newLine().getDelayedQueue(name, { codec: "string" });
   await queue.offer("late", 2 * HOUR, { key: "order:2" });
@@ -101,7 +101,7 @@ test.each<[step: string, length: number]>([
   },
 );
 
-test("due counts what falls due at nine tomorrow, in which queues, and what is overdue now", async () => {
+test("due counts the messages due at nine tomorrow, by queue, and the overdue ones", async () => {
   const names = ["a", "b", "c", "d", "e"].map((letter) => uniqueName(letter));
   const [a = "", b = ""] = names;
   const line = newLineOn({ redis: server.url, transfer: false });
@@ -136,10 +136,10 @@ test("due counts what falls due at nine tomorrow, in which queues, and what is o
   const queues = json?.["queues"] as { queue: string }[];
   expect(queues).toHaveLength(5);
   expect(queues[0]).toEqual({ queue: a, overdue: 1, counts: [5, 0, 0, 0], total: 5 });
-  // The span at --at is printed although nothing falls due in it.
+  // The span at --at is printed although it is empty.
   const one = await cli(["due", a, "--at=tomorrow", "8:00", "--count", "1"]);
   expect(one.stdout).toMatch(/^FROM .*\noverdue now +1 +#{36}\n\S+ 08:00:00 \S+ +0\n$/);
-  // Overdue messages are counted in no span, and do not answer a question about another time.
+  // Overdue messages are counted in no span, and a question about another time leaves them out.
   const past = await cli(["due", a, "--at", "2000-01-01", "--json"]);
   expect([past.code, past.json]).toMatchObject([1, [{ overdue: 1, total: 0 }]]);
   const before = `--at=${Date.now() - 1.5 * HOUR}`;
@@ -210,7 +210,7 @@ test("hostile names, keys and payloads cannot act on a terminal", async () => {
       expect(stdout + stderr, argv.join(" ")).not.toMatch(/(?!\n)[\p{Cc}\p{Cf}]/u);
     }
   }
-  // The JSON parses to what was written.
+  // The JSON parses to the written values.
   const [{ key }] = (await cli(["list", name, "--json"])).json as [{ key: string }];
   expect(key).toBe(`k${evil}`);
 });

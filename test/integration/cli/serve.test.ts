@@ -6,7 +6,7 @@ import { newLine } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { newRedis, redisUrl, uniqueName } from "../../helpers/redis.ts";
 
-test("doctor prints the findings about a queue; errors are exit code 1", async () => {
+test("doctor prints the findings about a queue, and errors mean exit code 1", async () => {
   const name = uniqueName();
   await newRedis().lpush(`redisson_delay_queue_timeout:{${name}}`, "of another type");
   const { code, stdout, stderr } = await cli(["doctor", name]);

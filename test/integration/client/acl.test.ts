@@ -21,7 +21,7 @@ async function newUser(admin: Redis, name: string): Promise<{ user: string; url:
   return await newAclUser(admin, rules.trim().split(/\s+/));
 }
 
-it("needs no more access than docs/operations.md says", async () => {
+it("a queue needs no more access than docs/operations.md says", async () => {
   const name = uniqueName("acl");
   const admin = newRedis();
   const { user, url } = await newUser(admin, name);
@@ -131,7 +131,7 @@ it("a reliable queue needs no more access than docs/operations.md says", async (
   const queue = line.getReliableQueue<string>(name, options);
   line.getReliableQueue<string>(name, { group: "other" }).subscribe(() => {});
 
-  // Retries, dead letters, and what is pushed to the LIST.
+  // Retries, dead letters, and payloads pushed to the LIST.
   const { id } = await queue.offer("a", 0, { key: "k", headers: { h: "1" } });
   const first = await queue.take();
   expect(await first.extend(1000)).toBe(true);
@@ -176,7 +176,7 @@ it("a reliable queue needs no more access than docs/operations.md says", async (
 });
 
 it.each(["none", "redisson"] as const)(
-  "needs no more if Java also offers and moves (interop %s)",
+  "a queue needs no more access if Java also offers and moves (interop %s)",
   async (interop) => {
     const name = uniqueName("acl");
     const java = newRedis();

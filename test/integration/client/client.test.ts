@@ -26,7 +26,7 @@ beforeEach(() => {
   name = uniqueName("client");
 });
 
-/** The life of a message: offered, moved when it is due, taken. */
+/** The life of a message: offered, moved when due, taken. */
 async function expectToWork(options: DelaylineOptions): Promise<void> {
   const line = newLine(options);
   const ready = line.getBlockingQueue(name);
@@ -35,7 +35,7 @@ async function expectToWork(options: DelaylineOptions): Promise<void> {
   expect(await line.getDelayedQueue(name).size()).toBe(0);
 }
 
-/** The connections to a server, by name, except the asking one. */
+/** The connections to a server by name, except the one that asks. */
 async function connectionNames(asking: Redis): Promise<string[]> {
   const clients = String(await asking.client("LIST"));
   return [...clients.matchAll(/ name=(delayline:\S*) /g)]
@@ -43,7 +43,7 @@ async function connectionNames(asking: Redis): Promise<string[]> {
     .toSorted();
 }
 
-/** Makes something fail that no caller awaits. */
+/** Makes background work fail, which no caller awaits. */
 async function failOnce(line: Delayline, reason: Error): Promise<void> {
   line.getBlockingQueue(name).subscribe(() => {
     throw reason;
@@ -69,7 +69,7 @@ describe("the address of Redis", () => {
     await expectToWork({ redis: newRedis(redisUrl(), { lazyConnect: true }) });
   });
 
-  test("includes the database, in all of these", async () => {
+  test("includes the database, in all of these forms", async () => {
     const server = await startOwnServer();
     const forms: [number, DelaylineOptions["redis"]][] = [
       [1, `${server.url}/1`],
@@ -87,7 +87,7 @@ describe("the address of Redis", () => {
     expect(await newRedis(server.url).dbsize()).toBe(0);
   });
 
-  test("includes a key prefix: clients with different ones do not meet", async () => {
+  test("includes a key prefix: clients with different prefixes share no queues", async () => {
     const { hostname, port } = new URL(redisUrl());
     const prefix = `{${uniqueName("shop")}}:`;
     const prefixed = newLine({
@@ -114,7 +114,7 @@ describe("the address of Redis", () => {
   });
 });
 
-describe("a client that was lent", () => {
+describe("a lent client", () => {
   test("stays open and unchanged: no command is added, no option changed, no listener left", async () => {
     const lent = newRedis();
     await lent.ping();
@@ -141,7 +141,7 @@ describe("a client that was lent", () => {
     expect(await lent.ping()).toBe("PONG");
   });
 
-  test("can be lent to many clients, one after the other and at once", async () => {
+  test("can be lent to many clients, one after another and at the same time", async () => {
     const lent = newRedis();
     const lines = [newLine({ redis: lent }), newLine({ redis: lent })] as const;
     await lines[0].getDelayedQueue(name).offer("a", 5);
@@ -171,7 +171,7 @@ describe("a client that was lent", () => {
     await eventually(
       async () => (await newRedis().client("LIST"))?.toString().includes(name) ?? false,
     );
-    // It answers while we wait.
+    // It replies while a take waits.
     expect(await lent.ping()).toBe("PONG");
     expect(lent.mode).toBe("normal");
     await line.getBlockingQueue(name).put("a");
@@ -180,7 +180,7 @@ describe("a client that was lent", () => {
 });
 
 describe("connections", () => {
-  test("are opened when they are needed, have names, and are ended", async () => {
+  test("are opened on demand, have names, and are ended", async () => {
     const server = await startOwnServer();
     const redis = newRedis(server.url);
     const line = newLine({ redis: server.url });
@@ -215,7 +215,7 @@ describe("connections", () => {
     });
   });
 
-  test("are not opened by a client that is not used", async () => {
+  test("are not opened by an unused client", async () => {
     const server = await startOwnServer();
     const redis = newRedis(server.url);
     const [, before] = /total_connections_received:(\d+)/.exec(await redis.info("stats")) ?? [];
@@ -236,7 +236,7 @@ describe("connections", () => {
 });
 
 describe("close", () => {
-  test("may be called twice, and at once", async () => {
+  test("may be called twice, also at the same time", async () => {
     const line = newLine();
     await line.getDelayedQueue(name).offer("a", MINUTE);
     await Promise.all([line.close(), line.close()]);
@@ -256,7 +256,7 @@ describe("close", () => {
     }
   });
 
-  test("settles the offers under way", async () => {
+  test("settles outstanding offers", async () => {
     const line = newLine();
     const queue = line.getDelayedQueue(name);
     const offers = Array.from({ length: 250 }, (_, i) => queue.offer(i, MINUTE));
@@ -329,7 +329,7 @@ describe("close", () => {
       });
     });
 
-    test("and so are new queues, and the server's time", async () => {
+    test("afterwards new queues and the server's time are refused, too", async () => {
       const line = newLine();
       await line.close();
       expect(() => line.getDelayedQueue(name)).toThrow(ClosedError);
@@ -371,7 +371,7 @@ describe("a queue", () => {
     );
   });
 
-  test("must have the same interop as the queues that it is polled with", async () => {
+  test("must have the same interop as the queues polled together with it", async () => {
     const line = newLine({ transfer: false });
     const other = uniqueName();
     line.getDelayedQueue(other, { interop: "redisson" });
@@ -394,7 +394,7 @@ describe("a queue", () => {
     expect(await redis.pubsub("NUMSUB", queueKeys(name).channel)).toEqual([expect.any(String), 0]);
   });
 
-  test("inherits no illegal option: the client's constructor refuses it", () => {
+  test("inherits no illegal option, as the client's constructor refuses it", () => {
     for (const options of [
       { codec: "xml" },
       { interop: "java" },
@@ -409,7 +409,7 @@ describe("a queue", () => {
   });
 });
 
-describe("what fails in the background", () => {
+describe("a failure in the background", () => {
   test("is an error event", async () => {
     const line = new Delayline({ redis: redisUrl() });
     onTestFinished(() => line.close());
@@ -420,7 +420,7 @@ describe("what fails in the background", () => {
     expect(await heard).toMatchObject([{ code: "HANDLER", queue: name, cause: reason }]);
   });
 
-  test("is a process warning, if nobody listens", async () => {
+  test("is a process warning if nobody listens", async () => {
     const line = new Delayline({ redis: redisUrl() });
     onTestFinished(() => line.close());
     const warnings: Error[] = [];
@@ -439,8 +439,8 @@ describe("what fails in the background", () => {
   });
 });
 
-describe("a Redis that cannot be reached", () => {
-  test("is an error event, once and at once, even for a client that only offers", async () => {
+describe("an unreachable Redis", () => {
+  test("is reported as an error event, once and immediately, even for a client that only offers", async () => {
     const proxy = await startProxy(redisUrl());
     proxy.refuse();
     const { port } = proxy;
@@ -460,7 +460,7 @@ describe("a Redis that cannot be reached", () => {
     await expect(line.serverTime()).rejects.toThrow(reason);
     expect(line.errors).toHaveLength(1);
 
-    // Once it is back, the next outage is news.
+    // Once Redis is back, the next outage is reported again.
     await proxy.accept();
     await line.getDelayedQueue(name).offer("b", 0);
     proxy.refuse();
@@ -480,7 +480,7 @@ describe("a lent client", () => {
       lacks: "slotsRefreshInterval",
       lent: () => new Cluster([{ port: 1 }], { lazyConnect: true }),
     },
-  ])("that lacks $lacks is warned about once", async ({ lacks, lent }) => {
+  ])("that lacks $lacks causes one warning", async ({ lacks, lent }) => {
     const warnings: Error[] = [];
     const collectWarning = (warning: Error) => warnings.push(warning);
     process.on("warning", collectWarning);
@@ -499,7 +499,7 @@ describe("a lent client", () => {
     ]);
   });
 
-  test("with all the options that it needs causes no warning", async () => {
+  test("with all required options causes no warning", async () => {
     const warnings: Error[] = [];
     const collectWarning = (warning: Error) => warnings.push(warning);
     process.on("warning", collectWarning);
@@ -510,7 +510,7 @@ describe("a lent client", () => {
     expect(warnings).toEqual([]);
   });
 
-  test("that never answers does not keep close() waiting", async () => {
+  test("that never replies does not delay close()", async () => {
     const server = await startOwnServer();
     const redis = newRedis(server.url, { maxRetriesPerRequest: null });
     const line = newLine({ redis, transfer: false, closeTimeout: 500 });
@@ -525,10 +525,10 @@ describe("a lent client", () => {
 });
 
 describe("serverTime", () => {
-  test("is the server's clock, to within a round trip", async () => {
+  test("is the server's clock, within a round trip", async () => {
     const redis = newRedis();
     const line = newLine();
-    // The second time it is estimated.
+    // The second call returns an estimate.
     for (let i = 0; i < 2; i++) {
       const before = await serverTime(redis);
       const time = await line.serverTime();
@@ -538,7 +538,7 @@ describe("serverTime", () => {
     }
   });
 
-  test("is estimated once it has been asked", async () => {
+  test("is estimated after the first question", async () => {
     const server = await startOwnServer();
     const redis = newRedis(server.url);
     const timesAsked = async () =>
@@ -557,7 +557,7 @@ describe("serverTime", () => {
     const before = await line.serverTime();
     const { deadline } = await line.getDelayedQueue(name).offer("a", 1000);
     const after = await line.serverTime();
-    // The estimate may be wrong by a round trip; here every round trip lies between the two.
+    // The estimate may be wrong by a round trip. Here every round trip lies between the two.
     const tolerance = performance.now() - startedAt + 1;
     expect(deadline).toBeGreaterThan(before + 1000 - tolerance);
     expect(deadline).toBeLessThan(after + 1000 + tolerance);

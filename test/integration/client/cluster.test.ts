@@ -4,14 +4,14 @@ import { startCluster } from "../../helpers/cluster.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { uniqueName } from "../../helpers/redis.ts";
 
-it("works on a Redis Cluster that the user lends: queues on every node, and aborts lose no message", async () => {
+it("works on a lent Redis Cluster: queues on every node, and aborts lose no message", async () => {
   const { cluster, nodes } = await startCluster();
   const line = new Delayline({ redis: cluster });
   onTestFinished(() => line.close());
   const errors: Error[] = [];
   line.on("error", (error) => errors.push(error));
 
-  // Twelve queues land on all three nodes.
+  // Twelve queues cover all three nodes.
   const names = Array.from({ length: 12 }, () => uniqueName("cluster"));
   const received = await Promise.all(
     names.map(async (name) => {
@@ -36,7 +36,7 @@ it("works on a Redis Cluster that the user lends: queues on every node, and abor
   expect(errors).toEqual([]);
   expect(nodes.length).toBe(3);
 
-  // One hash tag, one slot: several queues in one wait.
+  // One hash tag means one slot: several queues in one wait.
   const [a, b] = [`{${uniqueName()}}a`, `{${uniqueName()}}b`].map((name, _, all) =>
     name.replace(/\{.*\}/, all[0]?.match(/\{.*\}/)?.[0] ?? ""),
   ) as [string, string];
@@ -50,7 +50,7 @@ it("works on a Redis Cluster that the user lends: queues on every node, and abor
   expect(await cluster.set("still", "open")).toBe("OK");
 });
 
-it("moves and takes again after a node was restarted", async () => {
+it("moves and takes again after a node has restarted", async () => {
   const { cluster, nodes } = await startCluster();
   const line = new Delayline({ redis: cluster });
   onTestFinished(() => line.close());

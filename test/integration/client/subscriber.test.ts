@@ -24,7 +24,7 @@ beforeEach(async () => {
   });
 });
 
-/** A listener that notes what it hears; "on": its channel is subscribed. */
+/** A listener that records what it hears. "on" means that its channel is subscribed. */
 function newListener(): Listener & { readonly heard: string[] } {
   const heard: string[] = [];
   return {
@@ -34,7 +34,7 @@ function newListener(): Listener & { readonly heard: string[] } {
   };
 }
 
-test("a channel that was left stays unsubscribed, also after a reconnect", async () => {
+test("a channel that was left stays unsubscribed, even after a reconnect", async () => {
   const redis = newRedis();
   const [left, kept] = [uniqueName("left"), uniqueName("kept")];
   const count = async (channel: string) => (await redis.pubsub("NUMSUB", channel))[1];
@@ -56,7 +56,7 @@ test("a channel that was left stays unsubscribed, also after a reconnect", async
   await eventually(() => second.heard.length >= 3);
   await eventually(async () => expect([await count(left), await count(kept)]).toEqual([0, 1]));
 
-  // Without a channel it reopens and waits.
+  // Without a channel the subscriber reopens and waits.
   subscriber.unlisten(kept, second);
   await eventually(async () => (await count(kept)) === 0);
   const reopened = new Promise<void>((resolve) => {
@@ -72,12 +72,12 @@ test("a channel that was left stays unsubscribed, also after a reconnect", async
     await redis.publish(left, "message");
     return third.heard.includes("message");
   });
-  // Redis would refuse to subscribe to no channel. A connection that is ended in the meantime may be reported.
+  // Redis would refuse an empty SUBSCRIBE. A connection that ends in the meantime may be reported.
   const refused = errors.filter((message) => message.includes("subscribe"));
   expect(refused.filter((message) => !message.includes("Connection is closed"))).toEqual([]);
 });
 
-test("a subscriber that has reconnected stays, when the background connection comes back to the same server", async () => {
+test("a reconnected subscriber stays when the background connection returns to the same server", async () => {
   const redis = newRedis();
   const channel = uniqueName("channel");
   const listener = newListener();
@@ -86,11 +86,11 @@ test("a subscriber that has reconnected stays, when the background connection co
   await connections.background.ping();
 
   const before = proxy.acceptedCount;
-  // ioredis waits for 50 ms before it reconnects; the subscriber is opened again at once.
+  // ioredis waits 50 ms before it reconnects; the subscriber is reopened at once.
   const isBack = new Promise<void>((resolve) => connections.background.once("ready", resolve));
   proxy.cut();
   await isBack;
-  // Behind the question which server it is.
+  // Runs after the question which server it is.
   await connections.background.info("server");
   await eventually(async () => {
     await redis.publish(channel, "message");

@@ -6,7 +6,7 @@ import { newRedis, redisUrl, uniqueName } from "../../helpers/redis.ts";
 
 // Calls that concern all open queues of a client.
 
-test("stats of a queue that is not open, whatever its kind; it stays closed", async () => {
+test("stats of a queue that is not open work for every kind, and leave it closed", async () => {
   const [plain, parted, reliable] = [uniqueName(), uniqueName(), uniqueName()];
   const producer = newLine({ transfer: false });
   await producer.getDelayedQueue(plain).offer(1, 60_000);
@@ -28,7 +28,7 @@ test("stats of a queue that is not open, whatever its kind; it stays closed", as
   expect([...line.counters.keys()].toSorted()).toEqual([plain, parted].toSorted());
 });
 
-test("stats behind a key prefix that allows no partitions, of an illegal name, aborted, and after the end", async () => {
+test("stats behind a key prefix without partitions, with an illegal name, aborted, and after close", async () => {
   const [line, other, name] = [prefixed(), prefixed(), uniqueName()];
   await line.getDelayedQueue(name).offer(1, 60_000);
 
@@ -41,7 +41,7 @@ test("stats behind a key prefix that allows no partitions, of an illegal name, a
   await line.getDelayedQueue(name).clear();
 });
 
-test("closeSubscriptions waits for the handlers; the client still offers and moves messages", async () => {
+test("closeSubscriptions waits for the handlers, while the client still offers and moves messages", async () => {
   const line = newLine();
   const queues = [uniqueName(), uniqueName()].map((name) => line.getReliableQueue<number>(name));
   const [plain, taken, gate] = [

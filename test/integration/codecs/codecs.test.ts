@@ -16,7 +16,7 @@ beforeEach(() => {
 
 const order = { id: 7, lines: [{ sku: "é😀", count: 2 }], paid: false, note: null };
 
-/** All ways on which a payload comes back. */
+/** All ways to get a payload back. */
 async function throughRedis<T>(codec: CodecName | Codec<T>, payload: T) {
   const line = newLine();
   const delayed = line.getDelayedQueue<T>(name, { codec });
@@ -32,7 +32,7 @@ async function throughRedis<T>(codec: CodecName | Codec<T>, payload: T) {
   return [peeked, read, polled, taken, popped, await ready.poll()];
 }
 
-describe("payloads come back as they went", () => {
+describe("payloads come back unchanged", () => {
   const payloads: [string, CodecName, unknown][] = [
     ["an object", "msgpack", order],
     ["an object", "json", order],
@@ -54,7 +54,7 @@ describe("payloads come back as they went", () => {
   });
 
   test.each(["msgpack", "json"] as const)(
-    "null and undefined come back as null, which is not 'no message', as %s",
+    "null and undefined come back as null, which differs from 'no message', as %s",
     async (codec) => {
       for (const payload of [null, undefined]) {
         for (const received of await throughRedis(codec, payload)) expect(received).toBeNull();
@@ -65,7 +65,7 @@ describe("payloads come back as they went", () => {
     },
   );
 
-  test("null can be searched for, and removed", async () => {
+  test("null can be found and removed", async () => {
     const queue = newLine({ transfer: false }).getDelayedQueue(name);
     await queue.offerMany([null, 0, undefined].map((payload) => ({ payload, delay: MINUTE })));
     expect(await queue.contains(null)).toBe(true);
@@ -82,14 +82,14 @@ describe("a codec", () => {
     decode: (raw) => Buffer.from(raw.toReversed()).toString(),
   };
 
-  test("may be the user's own, whose bytes are what is in Redis", async () => {
+  test("may be the user's own, whose bytes are stored in Redis", async () => {
     const ready = newLine().getBlockingQueue(name, { codec: reversed });
     await ready.put("abc");
     expect(await newRedis().lrange(name, 0, -1)).toEqual(["cba"]);
     expect(await ready.take()).toBe("abc");
   });
 
-  test("of a class finds its own fields", async () => {
+  test("that is a class can use its own fields", async () => {
     class Prefixed implements Codec<string> {
       readonly name = "prefixed";
       readonly #prefix = "p:";
@@ -105,7 +105,7 @@ describe("a codec", () => {
     expect(await ready.take()).toBe("abc");
   });
 
-  test("of the client holds for queues that do not name another", async () => {
+  test("of the client applies to queues that name no other", async () => {
     const line = newLine({ codec: "json", transfer: false });
     const redis = newRedis();
     await line.getBlockingQueue(name).put({ a: 1 });
@@ -123,14 +123,14 @@ describe("a codec", () => {
     expect(await asText.remove('{"a":1}')).toBe(true);
   });
 
-  test("is msgpack if nothing is said", async () => {
+  test("defaults to msgpack", async () => {
     await newLine({ transfer: false }).getBlockingQueue(name).put({ a: 1 });
     const [bytes] = await newRedis().lrangeBuffer(name, 0, -1);
     expect(bytes?.toString("hex")).toBe("81a16101");
   });
 });
 
-test("received bytes are the receiver's own to keep and to change", async () => {
+test("received bytes belong to the receiver, who may change them", async () => {
   const ready = newLine({ codec: "bytes" }).getBlockingQueue<Buffer>(name);
   await ready.putMany([Buffer.from("aaa"), Buffer.from("bbb")]);
   const [first, second] = await ready.drain();
@@ -144,7 +144,7 @@ test("received bytes are the receiver's own to keep and to change", async () => 
 });
 
 describe("Redisson's codecs", () => {
-  test("carry payloads through Redis, told by their bytes from those of others", async () => {
+  test("carry payloads through Redis, and recognise each other's bytes", async () => {
     const codec = new JsonJacksonCodec<{ total: number | bigint; at: Date }>();
     const payload = { total: 2n ** 60n, at: new Date(1_755_757_960_123) };
     for (const received of await throughRedis(codec, payload)) expect(received).toEqual(payload);
@@ -156,7 +156,7 @@ describe("Redisson's codecs", () => {
     expect(await queue.remove({ ...payload })).toBe(true);
   });
 
-  test("say what to do about an object of Kryo, and keep its bytes", async () => {
+  test("name the remedy for a Kryo object, and keep its bytes", async () => {
     const redis = newRedis();
     const ready = newLine().getBlockingQueue(name, { codec: new Kryo5Codec() });
     const map = Buffer.from("01006a6176612e7574696c2e486173684d61f0020382610202", "hex");

@@ -26,7 +26,7 @@ async function pagesOf(
   return pages;
 }
 
-test("the session says what is allowed", async () => {
+test("the session tells the page what is allowed", async () => {
   const open = await newDashboard({ payloads: true }).get("api/session");
   expect(open.body).toEqual({ readOnly: false, payloads: true, version: expect.any(String) });
   const { body } = await newDashboard({ readOnly: true }).get("api/session");
@@ -93,7 +93,7 @@ test.each([
   const first = (await board.get(`${path}?limit=10`)).body;
   const second = (await board.get(`${path}?limit=10&after=${first.next}`)).body;
   await queue.cancel(offered[12]?.id ?? "");
-  // Asking again for a page returns the same.
+  // A repeated request for a page returns the same.
   expect((await board.get(`${path}?limit=10&after=${first.next}`)).body).toEqual(second);
 
   const even = await pagesOf(board, `${path}?prefix=even:&limit=6`, "messages");
@@ -132,7 +132,7 @@ test("forecasts begin at round times", async () => {
   expect(body.counts[0]).toBe(1);
 });
 
-test("a delayed message is found, rescheduled, promoted and cancelled; its payload is sent only if allowed", async () => {
+test("a delayed message is found, rescheduled, promoted and cancelled, and its payload is sent only if allowed", async () => {
   const name = uniqueName("dashboard");
   const queue = newLine({ transfer: false, codec: "json" }).getDelayedQueue(name);
   const { id, deadline } = await queue.offer({ a: "\u202e<b>" }, HOUR, { key: "order:42" });
@@ -239,7 +239,7 @@ test("with interop, changes keep the layout that Java reads", async () => {
   );
 });
 
-test("queues can be named with dots alone", async () => {
+test("a queue's name may consist of dots", async () => {
   const { get } = newDashboard();
   for (const name of [".", "..", "~.", "~~..", "~x", "..."]) {
     const path = /^~*\.{1,2}$/.test(name) ? `~${name}` : name;
@@ -247,7 +247,7 @@ test("queues can be named with dots alone", async () => {
   }
 });
 
-test("dead letters in pages; redrive and remove of all", async () => {
+test("dead letters come in pages, and can all be redriven or removed", async () => {
   const name = uniqueName("dashboard");
   const queue: ReliableQueue<number> = newLine().getReliableQueue(name);
   const board = newDashboard();
@@ -265,7 +265,7 @@ test("dead letters in pages; redrive and remove of all", async () => {
   });
 });
 
-test("a letter that is not Delayline's is marked as unreadable, in the list and by itself", async () => {
+test("a foreign dead letter is marked as unreadable, in the list and on its own", async () => {
   const name = uniqueName("dashboard");
   const queue: ReliableQueue<string> = newLine().getReliableQueue(name);
   // A handler may give the same word as its reason.

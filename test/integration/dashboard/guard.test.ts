@@ -9,7 +9,7 @@ import { newRedis, redisUrl, uniqueName } from "../../helpers/redis.ts";
 
 const json = { "content-type": "application/json" };
 
-test("every response has the strict policy and is not stored", async () => {
+test("every response has the strict policy and is never cached", async () => {
   const { get, post } = newDashboard();
   const all = [get(""), get("api/session"), get("no/such/page"), post("api/session")];
   for (const { headers } of await Promise.all(all)) {

@@ -5,8 +5,8 @@ import { newLine } from "../../helpers/delayline.ts";
 import { newRedis, uniqueName } from "../../helpers/redis.ts";
 
 /*
- * Every method of a delayed queue refuses what it cannot use, before anything is sent: misspelt options above
- * all, which would otherwise be ignored without a word.
+ * Every method of a delayed queue refuses unusable arguments before it sends anything. Above all it refuses misspelt
+ * options, which would otherwise be ignored silently.
  */
 
 const NOT_IDS = [undefined, null, 7, {}, [], "", new Date()];
@@ -40,7 +40,7 @@ const NOT_OFFER_OPTIONS = [
 
 const each = (values: readonly unknown[]) => values.map((value) => [value]);
 
-/** For each method: arguments, none of which it can use. */
+/** For each method: arguments that it cannot use. */
 const BAD: Readonly<Record<string, readonly (readonly unknown[])[]>> = {
   offer: [
     ...NOT_DURATIONS.map((delay) => ["x", delay]),
@@ -96,7 +96,7 @@ const BAD: Readonly<Record<string, readonly (readonly unknown[])[]>> = {
   pollLastAndOfferFirstTo: each([undefined, null, 7, {}, ""]),
 };
 
-/** These take nothing but a payload, or nothing at all. */
+/** These take only a payload, or nothing at all. */
 const ANY = new Set([
   "pause",
   "resume",
@@ -123,13 +123,13 @@ function methodsOf(prototype: object): string[] {
 
 afterEach(() => void vi.restoreAllMocks());
 
-test("every method is tried here", () => {
+test("every method is tested here", () => {
   const tried = [...Object.keys(BAD), ...ANY, ...ANY_PAYLOAD];
   expect(methodsOf(DelayedQueue.prototype).toSorted()).toEqual(tried.toSorted());
 });
 
 describe.each(Object.entries(BAD))("%s", (method, calls) => {
-  test("refuses what it cannot use, and sends nothing", async () => {
+  test("refuses unusable arguments, and sends nothing", async () => {
     const redis = newRedis();
     const queue = newLine({ redis, transfer: false }).getDelayedQueue(uniqueName());
     await queue.offer("there", 60_000, { key: "order:42" });
@@ -147,7 +147,7 @@ describe.each(Object.entries(BAD))("%s", (method, calls) => {
       expect(isRefused, `${what} gave ${String(outcome)}`).toBe(true);
       expect((outcome as Error).message, what).toMatch(/ (must|needs|goes with) /);
     }
-    // The heartbeats of the connections go on.
+    // The heartbeats of the connections continue.
     const names = sent.mock.calls.map(([{ name }]) => name);
     expect(names.filter((name) => name !== "time")).toEqual([]);
     sent.mockRestore();

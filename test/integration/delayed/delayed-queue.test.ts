@@ -18,7 +18,7 @@ beforeEach(() => {
   name = uniqueName("delayed");
 });
 
-/** Numbers from 0 up to, not including, `end`. */
+/** Numbers from 0 up to, but excluding, `end`. */
 /** A payload that no codec can encode. */
 const odd = () => 1;
 
@@ -32,7 +32,7 @@ describe.each(["none", "redisson"] as const)("with interop %s", (interop) => {
     queue = newLine({ transfer: false, interop }).getDelayedQueue(name);
   });
 
-  /** Offers payloads in this order; each is due before the one in front of it. */
+  /** Offers payloads in this order. Each is due before the previous one. */
   async function offer(...payloads: unknown[]) {
     return await queue.offerMany(
       payloads.map((payload, i) => ({ payload, delay: MINUTE + (payloads.length - i) * 1000 })),
@@ -43,7 +43,7 @@ describe.each(["none", "redisson"] as const)("with interop %s", (interop) => {
     expect(queue.name).toBe(name);
   });
 
-  test("an empty queue has nothing to give", async () => {
+  test("an empty queue returns nothing", async () => {
     expect(await queue.size()).toBe(0);
     expect(await queue.isEmpty()).toBe(true);
     expect(await queue.nextDeadline()).toBeUndefined();
@@ -60,7 +60,7 @@ describe.each(["none", "redisson"] as const)("with interop %s", (interop) => {
     expect(await queue.pollLastAndOfferFirstTo(uniqueName())).toBeUndefined();
   });
 
-  test("size counts, isEmpty tells", async () => {
+  test("size counts the messages, and isEmpty says whether there are any", async () => {
     await offer("a", "b", "c");
     expect(await queue.size()).toBe(3);
     expect(await queue.isEmpty()).toBe(false);
@@ -76,7 +76,7 @@ describe.each(["none", "redisson"] as const)("with interop %s", (interop) => {
     expect(await queue.nextDeadline()).toBeGreaterThan(last?.deadline as number);
   });
 
-  test("peek gives the first inserted, which stays", async () => {
+  test("peek returns the first inserted, which stays", async () => {
     await offer({ order: 1 }, "b");
     expect(await queue.peek()).toEqual({ order: 1 });
     expect(await queue.peek()).toEqual({ order: 1 });
@@ -84,14 +84,14 @@ describe.each(["none", "redisson"] as const)("with interop %s", (interop) => {
   });
 
   describe("poll", () => {
-    test("takes the first inserted, though it is due last", async () => {
+    test("takes the first inserted, although it is due last", async () => {
       await offer("a", "b", "c");
       expect(await queue.poll()).toBe("a");
       expect(await queue.poll()).toBe("b");
       expect(await queue.readAll()).toEqual(["c"]);
     });
 
-    test("with a limit takes an array of so many, or fewer if there are not as many", async () => {
+    test("with a limit returns an array of that many, or of fewer if there are fewer", async () => {
       await offer("a", "b", "c", "d");
       expect(await queue.poll(1)).toEqual(["a"]);
       expect(await queue.poll(0)).toEqual([]);
@@ -100,13 +100,13 @@ describe.each(["none", "redisson"] as const)("with interop %s", (interop) => {
       expect(await queue.poll(100)).toEqual([]);
     });
 
-    test("with a limit takes more than one script does", async () => {
+    test("with a limit takes more than one script can", async () => {
       await offer(...upTo(650));
       expect(await queue.poll(450)).toEqual(upTo(450));
       expect(await queue.readAll()).toEqual(upTo(650).slice(450));
     });
 
-    test("with a limit takes what is more than a page of bytes", async () => {
+    test("with a limit takes more bytes than a page holds", async () => {
       const large = upTo(6).map((i) => `${i}`.repeat(400_000));
       await offer(...large);
       expect(await queue.poll(5)).toEqual(large.slice(0, 5));
@@ -128,14 +128,14 @@ describe.each(["none", "redisson"] as const)("with interop %s", (interop) => {
       },
     );
 
-    test("passes over what has gone", async () => {
+    test("skips messages that have gone", async () => {
       await offer("a", "b", "c", "d");
       await queue.removeAll(["a", "c"]);
       expect(await queue.poll()).toBe("b");
       expect(await queue.poll(9)).toEqual(["d"]);
     });
 
-    test("by many at once gives each message to one", async () => {
+    test("by many at once returns each message to one", async () => {
       await offer(...upTo(60));
       const polled = await Promise.all([
         ...upTo(20).map(() => queue.poll()),
@@ -151,18 +151,18 @@ describe.each(["none", "redisson"] as const)("with interop %s", (interop) => {
   });
 
   describe("reading all", () => {
-    test("gives payloads in the order of insertion, not of the deadlines", async () => {
+    test("returns payloads in insertion order, not in the order of deadlines", async () => {
       await offer("a", "b", "c");
       expect(await queue.readAll()).toEqual(["a", "b", "c"]);
       expect(await queue.size()).toBe(3);
     });
 
-    test("gives equal payloads as often as they are there", async () => {
+    test("returns equal payloads as often as they are stored", async () => {
       await offer("a", "a", "b", "a");
       expect(await queue.readAll()).toEqual(["a", "a", "b", "a"]);
     });
 
-    test("goes over many pages", async () => {
+    test("covers many pages", async () => {
       await offer(...upTo(1050));
       expect(await queue.readAll()).toEqual(upTo(1050));
       const large = upTo(6).map((i) => `${i}`.repeat(400_000));
@@ -173,7 +173,7 @@ describe.each(["none", "redisson"] as const)("with interop %s", (interop) => {
   });
 
   describe("iterating", () => {
-    test("gives each message's id, deadline and payload", async () => {
+    test("yields each message's id, deadline and payload", async () => {
       const offered = await offer("a", "b");
       expect(await collect(queue)).toEqual([
         { id: offered[0]?.id, deadline: offered[0]?.deadline, payload: "a" },
@@ -181,7 +181,7 @@ describe.each(["none", "redisson"] as const)("with interop %s", (interop) => {
       ]);
     });
 
-    test("can be left early, and begun anew", async () => {
+    test("can be left early, and started again", async () => {
       await offer(...upTo(500));
       for (let i = 0; i < 2; i++) {
         const seen: unknown[] = [];
@@ -198,7 +198,7 @@ describe.each(["none", "redisson"] as const)("with interop %s", (interop) => {
       ["from the back", (i: number) => i >= 600],
       ["every second", (i: number) => i % 2 === 0],
       ["all but one", (i: number) => i !== 700],
-    ])("misses none that stays while others are removed %s", async (_, isRemoved) => {
+    ])("misses no message that stays while others are removed %s", async (_, isRemoved) => {
       await offer(...upTo(1000));
       const seen: unknown[] = [];
       for await (const { payload } of queue) {
@@ -206,11 +206,11 @@ describe.each(["none", "redisson"] as const)("with interop %s", (interop) => {
       }
       const staying = upTo(1000).filter((i) => !isRemoved(i));
       expect(seen).toEqual(expect.arrayContaining(staying));
-      // What was removed may have been read before, but comes only once.
+      // A removed message may have been read before, but comes only once.
       expect(new Set(seen).size).toBe(seen.length);
     });
 
-    test("misses none that stays while others are polled", async () => {
+    test("misses no message that stays while others are polled", async () => {
       await offer(...upTo(1000));
       const seen = new Set<unknown>();
       const polled: unknown[] = [];
@@ -222,7 +222,7 @@ describe.each(["none", "redisson"] as const)("with interop %s", (interop) => {
       expect(polled).toEqual(upTo(polled.length));
     });
 
-    test("ends when everything is dropped meanwhile", async () => {
+    test("ends when everything is removed meanwhile", async () => {
       await offer(...upTo(500));
       const seen: unknown[] = [];
       for await (const { payload } of queue) {
@@ -241,7 +241,7 @@ describe.each(["none", "redisson"] as const)("with interop %s", (interop) => {
       expect(await queue.contains("449")).toBe(false);
     });
 
-    test("no longer finds what was taken out", async () => {
+    test("no longer finds removed messages", async () => {
       await offer("a", "b");
       await queue.poll();
       expect(await queue.contains("a")).toBe(false);
@@ -250,7 +250,7 @@ describe.each(["none", "redisson"] as const)("with interop %s", (interop) => {
   });
 
   describe("remove", () => {
-    test("takes out the first inserted of equal payloads, once per call", async () => {
+    test("removes the first inserted of equal payloads, once per call", async () => {
       const [, first, , second] = await offer("x", "a", "b", "a", "c");
       expect(await queue.remove("a")).toBe(true);
       expect((await collect(queue)).map(({ id }) => id)).not.toContain(first?.id);
@@ -262,7 +262,7 @@ describe.each(["none", "redisson"] as const)("with interop %s", (interop) => {
       expect(await queue.readAll()).toEqual(["x", "b", "c"]);
     });
 
-    test("by many at once removes as many as there are", async () => {
+    test("many calls at once remove as many as there are", async () => {
       await offer("a", "b", "a", "a");
       const removed = await Promise.all(upTo(5).map(() => queue.remove("a")));
       expect(removed.filter(Boolean)).toHaveLength(3);
@@ -278,7 +278,7 @@ describe.each(["none", "redisson"] as const)("with interop %s", (interop) => {
     });
   });
 
-  test("removeAll takes out every message with one of the payloads, and counts them", async () => {
+  test("removeAll removes every message with one of the payloads, and counts them", async () => {
     await offer("a", "b", "a", "c", "d", "b");
     expect(await queue.removeAll(new Set(["a", "b", "x"]))).toBe(4);
     expect(await queue.readAll()).toEqual(["c", "d"]);
@@ -287,13 +287,13 @@ describe.each(["none", "redisson"] as const)("with interop %s", (interop) => {
     expect(await queue.size()).toBe(2);
   });
 
-  test("removeAll removes more than one script does", async () => {
+  test("removeAll removes more than one script can", async () => {
     await offer(...upTo(1000));
     expect(await queue.removeAll(upTo(1000).filter((i) => i % 3 !== 0))).toBe(666);
     expect(await queue.readAll()).toEqual(upTo(1000).filter((i) => i % 3 === 0));
   });
 
-  test("retainAll takes out all others, and counts them", async () => {
+  test("retainAll removes all others, and counts them", async () => {
     await offer("a", "b", "a", "c");
     expect(await queue.retainAll(["a", "c", "x"])).toBe(1);
     expect(await queue.readAll()).toEqual(["a", "a", "c"]);
@@ -308,7 +308,7 @@ describe.each(["none", "redisson"] as const)("with interop %s", (interop) => {
     expect(await queue.readAll()).toEqual(["b"]);
   });
 
-  test("clear drops all that is delayed and counts it; what is ready stays", async () => {
+  test("clear removes and counts all delayed messages; ready messages stay", async () => {
     await redis.rpush(name, "ready");
     await offer(...upTo(120));
     expect(await queue.clear()).toBe(120);
@@ -319,7 +319,7 @@ describe.each(["none", "redisson"] as const)("with interop %s", (interop) => {
     expect(await queue.readAll()).toEqual(["after"]);
   });
 
-  test("what cannot be encoded cannot be searched for, and nothing is removed", async () => {
+  test("a payload that cannot be encoded is refused by searches, and nothing is removed", async () => {
     await offer("a");
     for (const search of [
       queue.contains(odd),
@@ -333,7 +333,7 @@ describe.each(["none", "redisson"] as const)("with interop %s", (interop) => {
   });
 
   describe("pollLastAndOfferFirstTo", () => {
-    test("moves the last inserted, though it is not due, in front of another queue", async () => {
+    test("moves the last inserted, although it is not due, to the head of another queue", async () => {
       const line = newLine({ transfer: false });
       const other = line.getBlockingQueue(uniqueName("other"));
       await other.put("was there before");
@@ -344,13 +344,13 @@ describe.each(["none", "redisson"] as const)("with interop %s", (interop) => {
       expect(await queue.readAll()).toEqual(["a"]);
     });
 
-    test("moves into the queue's own ready messages just as well", async () => {
+    test("moves to the queue's own ready messages just as well", async () => {
       await offer("a", "b");
       expect(await queue.pollLastAndOfferFirstTo(name)).toBe("b");
       expect(await newLine().getBlockingQueue(name).take()).toBe("b");
     });
 
-    test("refuses names that can name no queue, and moves nothing", async () => {
+    test("refuses names that no queue can have, and moves nothing", async () => {
       await offer("a");
       const { ready, ...keys } = queueKeys(name);
       for (const bad of ["", "a}b", ...Object.values(keys)]) {
@@ -360,7 +360,7 @@ describe.each(["none", "redisson"] as const)("with interop %s", (interop) => {
       expect(await queue.pollLastAndOfferFirstTo(ready)).toBe("a");
     });
 
-    test("passes over what has gone", async () => {
+    test("skips messages that have gone", async () => {
       await offer(...upTo(300));
       await queue.removeAll(upTo(300).slice(1));
       expect(await queue.pollLastAndOfferFirstTo(name)).toBe(0);
@@ -368,7 +368,7 @@ describe.each(["none", "redisson"] as const)("with interop %s", (interop) => {
       expect(await redis.llen(name)).toBe(1);
     });
 
-    test("refuses a name that can name no queue, and moves nothing", async () => {
+    test("refuses a name that no queue can have, and moves nothing", async () => {
       await offer("a");
       await expect(queue.pollLastAndOfferFirstTo("a}b")).rejects.toThrow(TypeError);
       await expect(queue.pollLastAndOfferFirstTo("")).rejects.toThrow("must not be empty");
@@ -388,7 +388,7 @@ describe.each(["none", "redisson"] as const)("with interop %s", (interop) => {
     });
   });
 
-  describe("what is taken out is never delivered:", () => {
+  describe("a removed message is never delivered:", () => {
     const ways: [string, (delayed: DelayedQueue<string>) => Promise<unknown>][] = [
       ["poll", (delayed) => delayed.poll()],
       ["poll with a limit", (delayed) => delayed.poll(1)],
@@ -396,7 +396,7 @@ describe.each(["none", "redisson"] as const)("with interop %s", (interop) => {
       ["removeAll", (delayed) => delayed.removeAll(["dropped"])],
       ["retainAll", (delayed) => delayed.retainAll(["kept"])],
     ];
-    /** Long due, but nobody has moved it yet. */
+    /** Overdue, but nobody has moved it yet. */
     const due = new Date(1000);
 
     test.each(ways)("%s", async (_, takeOut) => {
@@ -405,7 +405,7 @@ describe.each(["none", "redisson"] as const)("with interop %s", (interop) => {
       await delayed.offerAt("kept", due);
       expect(await takeOut(delayed)).toBeTruthy();
 
-      // Equally due, but offered later: the dropped one would come first.
+      // Due at the same time, but offered later: the removed one would come first.
       const ready = newLine({ interop }).getBlockingQueue<string>(name);
       expect(await ready.take()).toBe("kept");
       expect(await ready.size()).toBe(0);
@@ -422,7 +422,7 @@ describe.each(["none", "redisson"] as const)("with interop %s", (interop) => {
     });
   });
 
-  test("iterating misses none that stays while others are moved", async () => {
+  test("iterating misses no message that stays while others are moved", async () => {
     await Promise.all(
       upTo(1000).map((i) =>
         isStaying(i) ? queue.offer(i, MINUTE) : queue.offerAt(i, new Date(1000 + i)),
@@ -437,11 +437,11 @@ describe.each(["none", "redisson"] as const)("with interop %s", (interop) => {
       }
     }
     expect(seen).toEqual(expect.arrayContaining(staying));
-    // The first page was read before, and may come twice; the others passed over what had gone.
+    // The first page was read before, and may come twice. The other pages skipped messages that had gone.
     expect(seen.length).toBeLessThanOrEqual(staying.length + 200);
   });
 
-  test("a message is polled or delivered, never both and never neither", async () => {
+  test("a message is either polled or delivered, never both, never neither", async () => {
     const line = newLine({ interop });
     const delayed = line.getDelayedQueue<number>(name);
     await delayed.offerMany(upTo(500).map((i) => ({ payload: i, delay: (i * 7) % 100 })));
@@ -461,12 +461,12 @@ test("two handles see one queue", async () => {
   expect(await one.isEmpty()).toBe(true);
 });
 
-test("queues with other names are left alone, though their names be alike", async () => {
+test("queues with similar names are left alone", async () => {
   const line = newLine({ transfer: false });
   const others = [`${name}s`, `x${name}`, `{${name}}`, `{${name}}:x`].map((other) =>
     line.getDelayedQueue(other),
   );
-  // `{name}` has the same keys for what is delayed; only the ready messages are apart.
+  // `{name}` has the same keys for delayed messages; only the ready messages are separate.
   const [plural, prefixed, , tagged] = others as [DelayedQueue, ...DelayedQueue[]];
   for (const other of [plural, prefixed, tagged] as DelayedQueue[]) await other.offer("x", MINUTE);
   const queue = line.getDelayedQueue(name);

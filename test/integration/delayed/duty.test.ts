@@ -8,13 +8,13 @@ import { watchCommands } from "../../helpers/monitor.ts";
 import { newRedis, uniqueName } from "../../helpers/redis.ts";
 import { SELDOM, startTransferTask } from "../../helpers/transfer-task.ts";
 
-// A task that is off duty, held, or refused for a reason that is somebody's affair.
+// A task that is off duty, held, or refused for a reason that another part handles.
 
 let redis: Redis;
 let name: string;
 let keys: QueueKeys;
 let delayed: DelayedQueue<string>;
-/** A queue whose task does as always, on the same connection: what has not happened when it is done will not. */
+/** A queue with an ordinary task on the same connection. Whatever has not happened once it is done will not happen. */
 let other: DelayedQueue<string>;
 
 beforeEach(() => {
@@ -37,14 +37,14 @@ async function startResting(options: Parameters<typeof startTransferTask>[2] = {
   return task;
 }
 
-/** Resolves when another task has moved a message that became due after all that this test has offered. */
+/** Resolves when another task has moved a message that became due after everything that this test has offered. */
 async function othersMoved(delay = 30): Promise<void> {
   startTransferTask(other.name, SELDOM);
   await other.offer("x", delay);
   await eventually(async () => (await redis.lpop(other.name)) === "x");
 }
 
-test("off duty it looks when it is called, and at no deadline; on duty again it looks at once", async () => {
+test("off duty a task looks when it is woken, and at no deadline; back on duty it looks at once", async () => {
   await delayed.offer("known before", 300);
   const task = await startResting();
   task.setDuty("off");
@@ -58,7 +58,7 @@ test("off duty it looks when it is called, and at no deadline; on duty again it 
   await eventually(async () => (await watched()).length === 1);
   await delayed.offer("due", 0);
   await redis.publish(keys.channel, "0");
-  // A message that is not overdue is left to others, and is no reason to look again.
+  // The task leaves a message that is not overdue to others, and does not look again for it.
   await eventually(async () => (await watched()).length === 2);
   await othersMoved();
   expect(await watched()).toHaveLength(2);
@@ -69,7 +69,7 @@ test("off duty it looks when it is called, and at no deadline; on duty again it 
   await eventually(async () => expect(await ready()).toHaveLength(4));
 });
 
-test("off duty it sweeps when it is called, and takes all that is overdue", async () => {
+test("off duty a task sweeps when it is woken, and takes everything overdue", async () => {
   const task = await startResting();
   task.setDuty("off");
   const watched = await watchCommands(keys.mover);
@@ -82,7 +82,7 @@ test("off duty it sweeps when it is called, and takes all that is overdue", asyn
   expect(task.isDeaf).toBe(false);
 });
 
-test("held it moves nothing, not even when it is called; let go it looks at once", async () => {
+test("a held task moves nothing, not even when it is woken; once released it looks at once", async () => {
   const task = await startResting();
   await delayed.offer("known before", 20);
   task.setHeld(true);
@@ -109,7 +109,7 @@ test("a refusal that onRefused handles is not reported, and the task tries again
   await eventually(async () => expect(await ready()).toEqual(["x"]));
 });
 
-test("a task that leaves is subscribed no more, and moves nothing", async () => {
+test("a task that leaves unsubscribes, and moves nothing", async () => {
   const task = await startResting();
   expect(await subscribers()).toBe(1);
   await task.leave();

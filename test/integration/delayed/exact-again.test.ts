@@ -13,8 +13,8 @@ import { newRedis, uniqueName } from "../../helpers/redis.ts";
 import { offerAsRedisson, transferAsRedisson } from "../../helpers/redisson.ts";
 import { OFTEN, startTransferTask } from "../../helpers/transfer-task.ts";
 
-// A queue that was fed with `interop: "none"` becomes one with "redisson": Java finds a LIST of whole
-// members again, one for each message.
+// A queue that was filled with `interop: "none"` is switched to "redisson": Java finds a LIST of whole members again,
+// one for each message.
 
 const HOUR = 3_600_000;
 
@@ -31,7 +31,7 @@ beforeEach(() => {
 const open = (interop: "none" | "redisson") =>
   newLine({ codec: "string", interop, transfer: false }).getDelayedQueue<string>(name);
 
-/** What Java's `readAll` shows: it fails at an address. */
+/** What Java's `readAll` returns. It fails at an address. */
 async function inJava(): Promise<(string | undefined)[]> {
   const elements = await redis.lrangeBuffer(keys.order, 0, -1);
   return elements.map((element) => unpackMember(element)?.payload.toString());
@@ -39,7 +39,7 @@ async function inJava(): Promise<(string | undefined)[]> {
 
 const sorted = (all: Buffer[]) => all.toSorted((a, b) => Buffer.compare(a, b));
 
-/** That the LIST is what Redisson would have made of it. */
+/** Expects the LIST that Redisson would have made. */
 async function expectExact(payloads: readonly string[]): Promise<void> {
   expect(await inJava()).toEqual(payloads);
   const members = await redis.zrangeBuffer(keys.timeouts, "0", "-1");
@@ -48,7 +48,7 @@ async function expectExact(payloads: readonly string[]): Promise<void> {
   expect(await redis.exists(keys.compacted)).toBe(0);
 }
 
-/** Offers to a queue with "none"; Java's messages are among ours, and some messages have gone. */
+/** Offers to a queue with "none". Java's messages are among ours, and some messages have gone. */
 async function feed(count: number): Promise<{ payloads: string[]; ids: MessageId[] }> {
   const queue = open("none");
   const payloads: string[] = [];
@@ -78,17 +78,17 @@ test("a task that starts makes the LIST exact: whole members, in order, without 
   expect(await open("redisson").readAll()).toEqual(payloads);
 });
 
-test("where Java moved the last message, a sweep clears the LIST", async () => {
+test("a sweep clears the LIST where Java moved the last message", async () => {
   startTransferTask(name, OFTEN, { elements: "members" });
   const queue = open("none");
   for (const payload of ["a", "b", "c"]) await queue.offer(payload, HOUR, { key: payload });
   expect(await redis.llen(keys.order)).toBe(3);
-  // Whoever took these out of the ZSET did not know of addresses.
+  // The program that removed these from the ZSET did not know of addresses.
   await redis.zremrangebyrank(keys.timeouts, 0, -1);
   await eventually(async () => expect(await redis.exists(keys.order, keys.businessKeys)).toBe(0));
 });
 
-test("addresses between Java's messages show when the first of them has gone", async () => {
+test("addresses between Java's messages appear when the first of them has gone", async () => {
   await offerAsRedisson(redis, name, "Java's first", HOUR);
   const { id } = await open("none").offer("goes", HOUR, { key: "goes" });
   await open("none").offer("stays", HOUR);
@@ -98,7 +98,7 @@ test("addresses between Java's messages show when the first of them has gone", a
   await eventually(() => expectExact(["Java's first", "stays", "Java's last"]));
 });
 
-test("what happens while the LIST is made exact is right at its end", async () => {
+test("changes made while the LIST is made exact are right at its end", async () => {
   const { payloads, ids } = await feed(300);
   const queue = open("redisson");
   const drop = (payload: string | undefined) => {
@@ -112,7 +112,7 @@ test("what happens while the LIST is made exact is right at its end", async () =
     return await run(redis, tidyMembers, keys, { step: 20 });
   };
   for (let i = 0; await step(); i++) {
-    // Some of these are in the compacted list by now, others are still addresses.
+    // Some of these are in the compacted list, others are still addresses.
     for (const id of [ids[i * 2 + 1], ids.at(-1 - i * 2)]) {
       const message = await queue.get(id as MessageId);
       if (message === undefined) continue;
@@ -147,11 +147,11 @@ test("what happens while the LIST is made exact is right at its end", async () =
   expect(await step()).toBe(false);
 });
 
-test("Java's moves while the LIST is made exact leave something for the next sweep only", async () => {
+test("if Java moves messages while the LIST is made exact, only the next sweep has something left to do", async () => {
   await offerAsRedisson(redis, name, "due", -1000);
   const { payloads } = await feed(100);
   expect(await run(redis, tidyMembers, keys, { step: 10 })).toBe(true);
-  // It looks for its message in the LIST, but that is in the compacted list.
+  // Java looks for its message in the LIST, but the message is in the compacted list.
   await transferAsRedisson(redis, name);
   while (await run(redis, tidyMembers, keys, { step: 10 }));
   expect(await inJava()).toEqual(["due", ...payloads]);
@@ -159,7 +159,7 @@ test("Java's moves while the LIST is made exact leave something for the next swe
   await eventually(() => expectExact(payloads));
 });
 
-test("reschedule lists a message that was not listed, once", async () => {
+test("reschedule lists an unlisted message, once", async () => {
   const queue = open("redisson");
   const { id } = await queue.offer("a", HOUR);
   await redis.del(keys.order);
@@ -169,7 +169,7 @@ test("reschedule lists a message that was not listed, once", async () => {
   await expectExact(["a"]);
 });
 
-test("an element that is there many times does not keep anybody busy", async () => {
+test("an element that occurs many times keeps no task busy", async () => {
   for (const interop of ["none", "redisson"] as const) {
     await open(interop).offer("a", HOUR);
     const [element] = await redis.lrangeBuffer(keys.order, 0, 0);

@@ -44,7 +44,7 @@ for (const interop of ["none", "redisson"] as const) {
       expect(all).toEqual(["order:1", "order:42", undefined]);
     });
 
-    it("cancels by key or id, with an exact answer, and leaves no key behind", async () => {
+    it("cancels by key or id, returns an exact verdict, and leaves no key behind", async () => {
       const { delayed, ready, keys, redis } = openWith(interop);
       const first = await delayed.offer("a", LONG, { key: "k" });
       expect(await delayed.cancel("k")).toBe(true);
@@ -63,7 +63,7 @@ for (const interop of ["none", "redisson"] as const) {
       expect(await redis.exists(keys.businessKeys)).toBe(0);
     });
 
-    it("cancels many, by ids and keys together, and answers in their order", async () => {
+    it("cancels many, by ids and keys together, and returns verdicts in their order", async () => {
       const { delayed } = openWith(interop);
       const offers = await delayed.offerMany(
         Array.from({ length: 250 }, (_, i) => ({
@@ -80,7 +80,7 @@ for (const interop of ["none", "redisson"] as const) {
       expect(await delayed.readAll()).toEqual(Array.from({ length: 50 }, (_, i) => `p${i + 200}`));
     });
 
-    it("cancels a message once, however often it is named at once", async () => {
+    it("cancels a message once, however often one call names it", async () => {
       const { delayed, redis, keys } = openWith(interop);
       const { id } = await delayed.offer("a", LONG, { key: "a" });
       await delayed.offer("b", LONG, { key: "b" });
@@ -116,7 +116,7 @@ for (const interop of ["none", "redisson"] as const) {
       expect(await delayed.size()).toBe(1);
     });
 
-    it("minds duplicates within one turn and one offerMany", async () => {
+    it("applies onDuplicate within one turn and within one offerMany", async () => {
       const { delayed } = openWith(interop);
       const results = await delayed.offerMany([
         { payload: "a", delay: LONG, key: "k" },
@@ -137,7 +137,7 @@ for (const interop of ["none", "redisson"] as const) {
       expect((await delayed.get("k"))?.deadline).toBe(results[3]?.deadline);
     });
 
-    it("reschedules by key or id: earlier wakes at once, later is not delivered early", async () => {
+    it("reschedules by key or id: an earlier deadline wakes at once, a later one is not delivered early", async () => {
       const { delayed, ready, line } = openWith(interop);
       const { id } = await delayed.offer("sooner", LONG, { key: "k" });
       const later = await delayed.offer("later", 30);
@@ -156,7 +156,7 @@ for (const interop of ["none", "redisson"] as const) {
       expect(await delayed.readAll()).toEqual(["later"]);
     });
 
-    it("lists a message once that is rescheduled to the deadline that it has", async () => {
+    it("lists a message once that is rescheduled to its own deadline", async () => {
       const { delayed, keys, redis } = openWith(interop);
       const count = 20;
       for (let i = 1; i <= count; i++) {
@@ -171,7 +171,7 @@ for (const interop of ["none", "redisson"] as const) {
       if (interop === "redisson") expect(await redis.llen(keys.order)).toBe(count);
     });
 
-    it("delivers at last what is replaced for ever, within maxWait", async () => {
+    it("delivers an endlessly replaced message within maxWait", async () => {
       const { delayed, ready } = openWith(interop);
       const options = {
         key: "k",
@@ -190,7 +190,7 @@ for (const interop of ["none", "redisson"] as const) {
         if (result.outcome === "replaced") deadline = Math.max(deadline, result.deadline);
         return false;
       });
-      // Offered at most 600 ms before the first deadline; so due 1200 ms after that.
+      // Offered at most 600 ms before the first deadline, so due 1200 ms after that.
       expect(deadline).toBeLessThanOrEqual(first.deadline - 600 + 1200 + 1);
       expect(deadline).toBeGreaterThan(first.deadline);
       expect(Number(await taking)).toBeGreaterThan(0);
@@ -203,7 +203,7 @@ for (const interop of ["none", "redisson"] as const) {
         const end = (await line.serverTime()) + milliseconds;
         await eventually(async () => (await line.serverTime()) > end);
       };
-      // How the key is offered first, and what happens before it is offered with maxWait again.
+      // How the key is first offered, and what happens before it is offered with maxWait again.
       const firsts: OfferOptions[] = [{}, { onDuplicate: "keep" }, waiting];
       const between: ((key: string) => Promise<unknown>)[] = [
         async () => {},
@@ -226,14 +226,14 @@ for (const interop of ["none", "redisson"] as const) {
         for (const { key } of keys) {
           const last = await delayed.offer("last", 2 * LONG, { key, ...waiting });
           expect(last.outcome).toBe("replaced");
-          // The id of the first has the producer's estimate of the server's clock, good to some
-          // milliseconds. Counted from anything else it would be 500 ms more.
+          // The first id has the producer's estimate of the server's clock, good to some milliseconds. Any other
+          // starting point would add 500 ms.
           expect(Math.abs(last.deadline - deadlines.get(key)!), key).toBeLessThan(450);
         }
       }
     });
 
-    it("counts maxWait anew when the key has been free", async () => {
+    it("restarts maxWait when the key has been free", async () => {
       const { delayed, line } = openWith(interop);
       const options = { key: "k", onDuplicate: "replace", maxWait: LONG } as const;
       const first = await delayed.offer("first", 2 * LONG, options);
@@ -244,7 +244,7 @@ for (const interop of ["none", "redisson"] as const) {
       expect(second.deadline).toBeGreaterThan(first.deadline + 50);
     });
 
-    it("lists and cancels by prefix; what is special in a pattern is not special here", async () => {
+    it("lists and cancels by prefix, and takes the special characters of a pattern literally", async () => {
       const { delayed } = openWith(interop);
       const names = Array.from({ length: 700 }, (_, i) => `app1:trans:notice:${i}`);
       await delayed.offerMany(
@@ -266,7 +266,7 @@ for (const interop of ["none", "redisson"] as const) {
       await expect(delayed.cancelWhere({ prefix: "" })).rejects.toThrow(TypeError);
     });
 
-    it("leaves no key behind, by whatever door a message leaves", async () => {
+    it("leaves no key behind, whichever way a message leaves", async () => {
       const { delayed, ready, name, keys, redis } = openWith(interop);
       const offerTwo = async (key: string) => {
         await delayed.offer(key, LONG, { key });
@@ -297,7 +297,7 @@ for (const interop of ["none", "redisson"] as const) {
       await ready.clear();
     });
 
-    it("keeps a message with a key in offer order with those without", async () => {
+    it("keeps the offer order of messages with and without keys", async () => {
       const { delayed, ready } = openWith(interop);
       const at = new Date(Date.now() + 150);
       await Promise.all(
@@ -312,7 +312,7 @@ for (const interop of ["none", "redisson"] as const) {
   });
 }
 
-it("answers the first outcome again when an offer is sent twice", async () => {
+it("returns the first outcome again when an offer is sent twice", async () => {
   const redis = newRedis();
   const keys = queueKeys(uniqueName());
   const put = (id: Buffer, text: string, rule: string) =>
@@ -335,7 +335,7 @@ it("answers the first outcome again when an offer is sent twice", async () => {
   expect(await redis.zcard(keys.timeouts)).toBe(1);
 });
 
-it("finds a message by the key in a structured trailer, and strikes it out when that has gone", async () => {
+it("finds a message by the key in a structured trailer, and removes the entry when the message has gone", async () => {
   const { delayed, ready, keys, redis } = openWith("none");
   const put = async (delay: number) => {
     const id = createId(Date.now() * 1000);
@@ -353,7 +353,7 @@ it("finds a message by the key in a structured trailer, and strikes it out when 
   expect(await delayed.cancel("k")).toBe(true);
   expect(await redis.exists(keys.businessKeys)).toBe(0);
 
-  // It is not the last one: with that the whole index goes.
+  // Not the last entry, with which the whole index would go.
   await delayed.offer("stays", LONG, { key: "stays" });
   await put(0);
   expect(await ready.take()).toBe("a");
@@ -391,7 +391,7 @@ it("takes everything back when one of its keys has another type", async () => {
   }
 });
 
-it("refuses keys and options that are not legal, and sends nothing", async () => {
+it("refuses illegal keys and options, and sends nothing", async () => {
   const delayed = newLine().getDelayedQueue<string>(uniqueName());
   const { id } = await delayed.offer("x", LONG);
   const bad: [OfferOptions, RegExp][] = [
@@ -419,7 +419,7 @@ it("refuses keys and options that are not legal, and sends nothing", async () =>
   expect(await delayed.size()).toBe(1);
 });
 
-it("cancels, reschedules and finds what Java offered, by id", async () => {
+it("cancels, reschedules and finds Java's messages by id", async () => {
   const name = uniqueName();
   const keys = queueKeys(name);
   const redis = newRedis();
@@ -452,7 +452,7 @@ it("forgets the keys of messages that Java moved", async () => {
   await delayed.offerMany(
     Array.from({ length: 1000 }, (_, i) => ({ payload: "x", delay: LONG + i, key: `k${i}` })),
   );
-  // A Java client takes the first 900 out of the ZSET, and knows nothing of the index.
+  // A Java client removes the first 900 from the ZSET, and knows nothing of the index.
   await redis.zremrangebyrank(keys.timeouts, 0, 899);
   expect(await redis.hlen(keys.businessKeys)).toBe(1000);
   expect(await delayed.has("k5")).toBe(false);

@@ -48,7 +48,7 @@ describe("find", () => {
     expect(found).toHaveLength(40);
   });
 
-  test("leaves out what has gone, and what the codec cannot read, which is reported", async () => {
+  test("skips messages that have gone, and messages that the codec cannot read, which are reported", async () => {
     const { queue, name } = open();
     for (const key of ["k:1", "k:2", "k:3"]) await queue.offer(key, HOUR, { key });
     await queue.cancel("k:2");
@@ -64,7 +64,7 @@ describe("find", () => {
 });
 
 describe("an index field that looks like a message id", () => {
-  test("is no key: cancelWhere and find do not take it for the id that it looks like", async () => {
+  test("is no key: cancelWhere and find do not take it for that message", async () => {
     const { queue, name, redis } = open();
     const { id } = await queue.offer("innocent", HOUR);
     await redis.hset(queueKeys(name).businessKeys, id, Buffer.alloc(25));
@@ -86,7 +86,7 @@ describe("soonest", () => {
     expect(first).toEqual(await queue.get(first?.id as string));
   });
 
-  test("of equal deadlines by the thousand, each once, in the order of the offers", async () => {
+  test("returns thousands of equal deadlines, each once, in the order of the offers", async () => {
     const { queue } = open();
     const at = Date.now() + HOUR;
     const all = Array.from({ length: 3000 }, (_, i) => `${i}`);
@@ -98,7 +98,7 @@ describe("soonest", () => {
     expect(await collect(queue.soonest(1234))).toHaveLength(1234);
   });
 
-  test("none comes twice, and none that stays is missed, while others leave and move about", async () => {
+  test("returns every message that stays exactly once while others leave and move about", async () => {
     const { queue } = open();
     const at = Date.now() + HOUR;
     const offer = (i: number) => queue.offerAt(`${i}`, at + (i % 3), { key: `${i}` });
@@ -107,16 +107,16 @@ describe("soonest", () => {
     for await (const { payload } of queue.soonest()) {
       seen.push(payload);
       const i = Number(payload);
-      // The one where the reader stands leaves, and others before and behind it.
+      // The message at the reader's position leaves, and others before and behind it.
       if (i % 5 === 0) await queue.cancel(payload);
-      // Moved behind all.
+      // Moved behind all others.
       if (i % 7 === 0) await queue.rescheduleAt(payload, at + 10);
     }
     expect(new Set(seen).size).toBe(seen.length);
     expect(seen).toHaveLength(2000);
   });
 
-  test("passes by what others have written", async () => {
+  test("skips entries written by other programs", async () => {
     const { queue, name, redis } = open();
     const { timeouts } = queueKeys(name);
     const at = Date.now() + HOUR;
@@ -142,7 +142,7 @@ describe("rescheduleAt and promote", () => {
     expect(await queue.rescheduleAt("k", at + 1)).toMatchObject({ deadline: at + 1 });
   });
 
-  test("rescheduleAt an instant in the past: due at once", async () => {
+  test("rescheduleAt an instant in the past makes a message due at once", async () => {
     const { queue, name } = open();
     await queue.offer("x", HOUR, { key: "k" });
     const mover = newLine().getBlockingQueue(name);
@@ -150,7 +150,7 @@ describe("rescheduleAt and promote", () => {
     expect(await mover.take()).toBe("x");
   });
 
-  test("promote: the message is due now, behind those already due, and transfer tasks are woken up", async () => {
+  test("promote makes a message due now, behind those already due, and wakes transfer tasks", async () => {
     const { queue, name, line } = open();
     await queue.offer("later", HOUR);
     await queue.offer("due", 0);
@@ -164,7 +164,7 @@ describe("rescheduleAt and promote", () => {
     const ready = newLine().getBlockingQueue(name);
     expect(await ready.take()).toBe("due");
     expect(await ready.take()).toBe("chosen");
-    // Now the transfer task sleeps for an hour, unless it is told.
+    // The transfer task now sleeps for an hour, unless a wake-up comes.
     await queue.offer("next", HOUR, { key: "k" });
     await queue.promote("k");
     expect(await ready.take()).toBe("next");

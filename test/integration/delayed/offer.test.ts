@@ -32,9 +32,9 @@ beforeEach(() => {
 
 const payloadsInRedis = async () => await queue.readAll();
 
-/** The scripts that were run on the queue, once Redis knows them all. */
+/** The scripts that ran on the queue, once Redis knows them all. */
 async function watchScripts() {
-  // The first run of a script is two commands: EVALSHA, and EVAL.
+  // The first run of a script takes two commands: EVALSHA, and EVAL.
   await queue.offer("to begin with", MINUTE);
   await queue.clear();
   const watched = await watchCommands(queueKeys(name).timeouts);
@@ -47,7 +47,7 @@ function* failing() {
 }
 
 describe("offer", () => {
-  test("answers the message's id, its deadline, and that it was added", async () => {
+  test("returns the message's id, its deadline, and that it was added", async () => {
     const result = await queue.offer({ order: 42 }, MINUTE);
     expect(result).toEqual({
       id: expect.stringMatching(/^\d{13}-[0-9a-f]{32}$/),
@@ -65,7 +65,7 @@ describe("offer", () => {
         const before = await serverTime(redis);
         const { deadline } = await queue.offer("x", delay);
         const after = await serverTime(redis);
-        // A thousandth of a millisecond is what the clock can tell.
+        // The clock's resolution is a thousandth of a millisecond.
         expect(deadline).toBeGreaterThan(before + delay - 0.001);
         expect(deadline).toBeLessThan(after + delay + 1);
         expect(Number.isInteger(deadline)).toBe(true);
@@ -73,7 +73,7 @@ describe("offer", () => {
     },
   );
 
-  test("with a delay of 0 is due at once, but still goes through the delayed side", async () => {
+  test("with a delay of 0 is due at once, but is still delayed first", async () => {
     const { deadline } = await queue.offer("x", 0);
     expect(deadline).toBeLessThanOrEqual(await serverTime(redis));
     expect(await queue.size()).toBe(1);
@@ -87,7 +87,7 @@ describe("offer", () => {
   test("delivers no message before its deadline, on the server's clock", async () => {
     const delayed = newLine().getDelayedQueue(name);
     await delayed.offer("to begin with", MINUTE);
-    // How many are ready, and when: looked at as often as Redis answers.
+    // How many are ready, and when, read as often as Redis replies.
     const look = async () => {
       const script = `local t = redis.call("TIME")
         return { redis.call("LLEN", KEYS[1]), t[1], t[2] }`;
@@ -95,7 +95,7 @@ describe("offer", () => {
       return { count, at: Number(seconds) * 1000 + Number(micros) / 1000 };
     };
     const before = await serverTime(redis);
-    // Close together, so that a transfer for one always finds the next not yet due.
+    // Close together, so that a transfer for one always finds that the next is not yet due.
     const delays = Array.from({ length: 60 }, (_, i) => i * 1.75);
     const offered = await delayed.offerMany(delays.map((delay) => ({ payload: delay, delay })));
     const deadlines = offered.map(({ deadline }) => deadline);
@@ -147,7 +147,7 @@ describe("offer", () => {
   );
 
   test.each(["5", undefined, null, 5n, new Date(), {}])(
-    "refuses a delay that is no number, and sends nothing: %s",
+    "refuses a delay that is not a number, and sends nothing: %s",
     async (delay) => {
       const offer = queue.offer("x", delay as never);
       await expect(offer).rejects.toThrow(TypeError);
@@ -156,14 +156,14 @@ describe("offer", () => {
     },
   );
 
-  test("refuses an option that is misspelt, and sends nothing", async () => {
+  test("refuses a misspelt option, and sends nothing", async () => {
     const misspelt = { kee: "order:42" } as object;
     await expect(queue.offer("x", MINUTE, misspelt)).rejects.toThrow(TypeError);
     await expect(queue.offerAt("x", new Date(), misspelt)).rejects.toThrow("kee");
     expect(await queue.size()).toBe(0);
   });
 
-  test("that Redis refuses is rejected with Redis's answer: not stored", async () => {
+  test("rejects with Redis's reply if Redis refuses it: not stored", async () => {
     await redis.set(queueKeys(name).timeouts, "no ZSET");
     const error: unknown = await queue.offer("a secret", MINUTE).catch((reason: unknown) => reason);
     expect(error).toBeInstanceOf(OfferError);
@@ -171,7 +171,7 @@ describe("offer", () => {
     expect((error as Error).message).toContain(`cannot offer to queue "${name}": WRONGTYPE`);
   });
 
-  test("that is refused at its last step leaves nothing behind", async () => {
+  test("leaves nothing behind if its last step is refused", async () => {
     await redis.set(queueKeys(name).order, "no LIST");
     await expect(queue.offer("x", MINUTE)).rejects.toThrow("WRONGTYPE");
     expect(await redis.exists(queueKeys(name).timeouts)).toBe(0);
@@ -201,7 +201,7 @@ describe("offerAt", () => {
     expect(await queue.offerAt("x", at + 0.25)).toMatchObject({ deadline: at + 1 });
   });
 
-  test("takes dates as far as they go", async () => {
+  test("takes any valid date", async () => {
     const date = new Date(8.64e15);
     await queue.offerAt("x", date);
     expect(await queue.nextDeadline()).toBe(8.64e15);
@@ -224,7 +224,7 @@ describe("offerAt", () => {
 });
 
 describe("offerMany", () => {
-  test("answers in the order of the call, which is the order of insertion", async () => {
+  test("returns results in the order of the call, which is the insertion order", async () => {
     const delays = [5, 3, 9, 3, 7].map((minutes) => minutes * MINUTE);
     const before = await serverTime(redis);
     const results = await queue.offerMany(delays.map((delay) => ({ payload: delay, delay })));
@@ -241,7 +241,7 @@ describe("offerMany", () => {
     expect(ids.size).toBe(5);
   });
 
-  test("takes any iterable, and none at all", async () => {
+  test("takes any iterable, even an empty one", async () => {
     function* some() {
       for (const payload of ["a", "b"]) yield { payload, delay: MINUTE };
     }
@@ -285,12 +285,12 @@ describe("offerMany", () => {
     expect(await queue.size()).toBe(0);
   });
 
-  test("sends nothing if the iterable fails", async () => {
+  test("sends nothing if the iterable throws", async () => {
     await expect(queue.offerMany(failing())).rejects.toThrow("the source is dry");
     expect(await queue.size()).toBe(0);
   });
 
-  test("that Redis refuses reports it for each message", async () => {
+  test("reports a refusal by Redis for each message", async () => {
     await redis.set(queueKeys(name).timeouts, "no ZSET");
     const error: unknown = await queue
       .offerMany(Array.from({ length: 101 }, (_, i) => ({ payload: i, delay: MINUTE })))
@@ -305,7 +305,7 @@ describe("offerMany", () => {
 });
 
 describe("a payload", () => {
-  test("of just maxPayloadBytes fits, a byte more does not", async () => {
+  test("of exactly maxPayloadBytes fits, a byte more does not", async () => {
     const line = newLine({ transfer: false, codec: "bytes", maxPayloadBytes: 100 });
     const bytes = line.getDelayedQueue<Buffer>(name);
     await bytes.offer(Buffer.alloc(100), MINUTE);
@@ -325,7 +325,7 @@ describe("a payload", () => {
     expect(await bytes.size()).toBe(2);
   });
 
-  test("has 1 MiB by default", async () => {
+  test("may have 1 MiB by default", async () => {
     const bytes = newLine({ transfer: false }).getDelayedQueue(name, { codec: "bytes" });
     await bytes.offer(Buffer.alloc(2 ** 20), MINUTE);
     await expect(bytes.offer(Buffer.alloc(2 ** 20 + 1), MINUTE)).rejects.toThrow(
@@ -354,7 +354,7 @@ describe("a payload", () => {
   });
 
   test.each([["text"], [undefined], [[1, 2]], [new ArrayBuffer(2)], [Promise.resolve()]])(
-    "that a codec of the user's turns into no bytes is refused: %s",
+    "for which the user's codec returns no bytes is refused: %s",
     async (result) => {
       const codec: Codec = { name: "odd", encode: () => result as never, decode: () => null };
       const odd = newLine({ transfer: false }).getDelayedQueue(name, { codec });
@@ -376,8 +376,8 @@ describe("a payload", () => {
   });
 });
 
-describe("offers on their way", () => {
-  test("travel in one script, if they are made in one turn of the event loop", async () => {
+describe("outstanding offers", () => {
+  test("share one script if they are made in one turn of the event loop", async () => {
     const scripts = await watchScripts();
     await Promise.all([
       ...Array.from({ length: 40 }, (_, i) => queue.offer(i, MINUTE)),
@@ -388,7 +388,7 @@ describe("offers on their way", () => {
     expect(await queue.readAll()).toEqual(Array.from({ length: 43 }, (_, i) => i));
   });
 
-  test("travel in one script with and without keys; without any key they use a smaller one", async () => {
+  test("share one script with and without keys; without any key they use a smaller one", async () => {
     await queue.offer("to begin with", MINUTE, { key: "to begin with" });
     await queue.offer("to begin with", MINUTE);
     const watched = await watchCommands(queueKeys(name).timeouts);
@@ -414,7 +414,7 @@ describe("offers on their way", () => {
     ]);
   });
 
-  test("of two handles travel together, those of two queues do not", async () => {
+  test("of two handles share a script, those of two queues do not", async () => {
     const line = newLine({ transfer: false });
     const scripts = await watchScripts();
     const other = uniqueName("offer");
@@ -428,13 +428,13 @@ describe("offers on their way", () => {
     expect(await otherScripts()).toHaveLength(1);
   });
 
-  test("travel a hundred at a time", async () => {
+  test("are sent a hundred at a time", async () => {
     const scripts = await watchScripts();
     await queue.offerMany(Array.from({ length: 250 }, (_, i) => ({ payload: i, delay: MINUTE })));
     expect(await scripts()).toBe(3);
   });
 
-  test("travel a megabyte at a time", async () => {
+  test("are sent a megabyte at a time", async () => {
     const scripts = await watchScripts();
     const payload = "x".repeat(400_000);
     await queue.offerMany(Array.from({ length: 5 }, () => ({ payload, delay: MINUTE })));
@@ -442,31 +442,31 @@ describe("offers on their way", () => {
     expect(await queue.size()).toBe(5);
   });
 
-  test("travel apart, if one is awaited before the next", async () => {
+  test("are sent separately if each is awaited before the next", async () => {
     const scripts = await watchScripts();
     await queue.offer(1, MINUTE);
     await queue.offer(2, MINUTE);
     expect(await scripts()).toBe(2);
   });
 
-  test("arrive in the order in which they were made, from a client's first on", async () => {
+  test("arrive in the order in which they were made, starting with a client's first", async () => {
     const date = new Date(Date.now() + MINUTE);
     for (let round = 0; round < 5; round++) {
       const fresh = newLine({ transfer: false }).getDelayedQueue(uniqueName("offer"));
       const offers: Promise<OfferResult>[] = [];
-      // In successive turns of the event loop: while it connects, asks for the time, and sends.
+      // In successive turns of the event loop: while the client connects, asks for the time, and sends.
       for (let i = 0; i < 300; i++) {
         offers.push(fresh.offerAt(i, date));
         await new Promise((resolve) => setImmediate(resolve));
       }
       const ids = (await Promise.all(offers)).map(({ id }) => id);
       expect(await fresh.readAll()).toEqual(Array.from({ length: 300 }, (_, i) => i));
-      // Equal deadlines: so they will be delivered, too.
+      // Equal deadlines are delivered in the same order, too.
       expect(ids.toSorted()).toEqual(ids);
     }
   });
 
-  test("are not held up by one that is refused in the same turn", async () => {
+  test("are not held up by a refused one in the same turn", async () => {
     const [bad, good] = await Promise.allSettled([
       queue.offer(() => {}, MINUTE),
       queue.offer("good", MINUTE),

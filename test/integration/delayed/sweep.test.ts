@@ -8,7 +8,7 @@ import { watchCommands } from "../../helpers/monitor.ts";
 import { newRedis, uniqueName } from "../../helpers/redis.ts";
 import { OFTEN, startTransferTask } from "../../helpers/transfer-task.ts";
 
-// Now and then a task looks at its queue, for what it was not told of and for what others left behind.
+// Now and then a task sweeps its queue, for messages without a wake-up and for leftovers of other programs.
 
 const HOUR = 3_600_000;
 
@@ -25,8 +25,8 @@ beforeEach(() => {
 });
 
 /**
- * Two messages that stay, and between them 900 with keys that another program takes out of the ZSET, as
- * Java does when it moves messages: it tidies nothing of ours.
+ * Two messages that stay, and between them 900 with keys that another program removes from the ZSET. Java does the same
+ * when it moves messages, and leaves the library's entries behind.
  */
 async function leaveBehind(): Promise<void> {
   const stays = { payload: "stays", delay: 2 * HOUR };
@@ -40,28 +40,28 @@ const left = async () => ({
   keys: await redis.hlen(keys.businessKeys),
 });
 
-test("what a process that was killed has left is tidied by the next one, though another moves", async () => {
+test("leftovers of a killed process are tidied by the next one, although another process moves", async () => {
   await redis.set(keys.mover, "one that was killed");
   await leaveBehind();
   expect(await left()).toEqual({ elements: 902, keys: 900 });
   newLine({ codec: "string" }).getDelayedQueue(name);
   await eventually(async () => (await left()).keys === 0);
 
-  // So few elements may stay, more may not.
+  // At most this many elements may stay.
   for (let i = 0; i < 3; i++) await leaveBehind();
   newLine({ codec: "string" }).getDelayedQueue(name);
   await eventually(async () => expect(await left()).toEqual({ elements: 8, keys: 0 }));
 });
 
-test("a task that stands by tidies as well", async () => {
+test("a task on stand-by tidies as well", async () => {
   startTransferTask(name, OFTEN);
   await eventually(async () => Number((await redis.pubsub("NUMSUB", keys.channel))[1]) === 1);
-  // It is told of messages that are due, and finds that somebody else has moved them.
+  // It is woken for due messages, and finds that another task has moved them.
   await redis.set(keys.mover, "another");
   const watched = await watchCommands(keys.mover);
   await eventually(async () => {
     await redis.publish(keys.channel, "1000");
-    // The grace of a task that stands by: it takes only what is overdue.
+    // The grace of a task on stand-by: it takes only overdue messages.
     return (await watched()).some((words) => words.at(-4) === "50");
   });
 
@@ -92,7 +92,7 @@ test.for(["none", "redisson"] as const)(
   async (interop) => {
     const queue = newLine({ transfer: false, interop }).getDelayedQueue<string>(name);
     for (let i = 0; i < 20; i++) await queue.offer("stays", HOUR, { key: `k${i}` });
-    // Some that have gone, but too few for any tidying.
+    // Some have gone, but too few to be tidied.
     if (interop === "none") await queue.cancelMany(["k5", "k6"]);
     const watched = await watchCommands(keys.order);
     startTransferTask(name, OFTEN, {
@@ -100,7 +100,7 @@ test.for(["none", "redisson"] as const)(
     });
     const scripts = async () => (await watched()).filter(([word]) => /^eval/i.test(word ?? ""));
     await eventually(async () => (await scripts()).length >= 20);
-    // The first of them is sent as a text where Redis does not know it.
+    // The first one is sent as a text if Redis does not know it.
     const [, ...others] = (await scripts()).filter(([word]) => /^evalsha$/i.test(word ?? ""));
     expect(new Set(others.map(([, sha]) => sha)).size).toBe(1);
     const texts = (await scripts()).filter(([word]) => /^eval$/i.test(word ?? ""));

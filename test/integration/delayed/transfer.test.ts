@@ -27,14 +27,14 @@ async function subscriptions(): Promise<number> {
   return count;
 }
 
-/** Writes a message that nobody is told of. */
+/** Writes a message without a wake-up. */
 async function writeInSilence(text: string, deadline: number): Promise<void> {
   const member = packMember(Buffer.from("0102030405060708"), Buffer.from(text));
   await redis.zadd(keys.timeouts, deadline, member);
 }
 
 describe("due messages are moved", () => {
-  test("by a consumer alone: getBlockingQueue is all that it needs", async () => {
+  test("by a consumer alone: getBlockingQueue is enough", async () => {
     const producer = newLine({ transfer: false }).getDelayedQueue(name);
     const consumer = newLine().getBlockingQueue(name);
     await producer.offer("a", 10);
@@ -46,7 +46,7 @@ describe("due messages are moved", () => {
     expect(await redis.blpop(name, 20)).toEqual([name, "a"]);
   });
 
-  test("though they were written before anybody was there", async () => {
+  test("even if they were written before any process ran", async () => {
     await newLine({ transfer: false }).getDelayedQueue(name).offerAt("a", new Date(1000));
     expect(await newLine().getBlockingQueue(name).take()).toBe("a");
   });
@@ -60,7 +60,7 @@ describe("due messages are moved", () => {
     expect(await redis.exists(keys.timeouts, keys.order, keys.compacted)).toBe(0);
   });
 
-  test("by a task that waits for later ones, when an earlier one comes", async () => {
+  test("by a task that waits for a later one when a sooner one comes", async () => {
     const line = newLine();
     const [delayed, ready] = [line.getDelayedQueue(name), line.getBlockingQueue(name)];
     await delayed.offer("in an hour", 60 * MINUTE);
@@ -71,7 +71,7 @@ describe("due messages are moved", () => {
     expect(await delayed.size()).toBe(2);
   });
 
-  test("once, though many clients move them", async () => {
+  test("once, although many clients move them", async () => {
     const lines = upTo(4).map(() => newLine());
     await Promise.all(
       lines.map((line, k) =>
@@ -89,7 +89,7 @@ describe("due messages are moved", () => {
 });
 
 describe("one client has one task per queue, however many handles there are", () => {
-  test("which shows in one subscription, and in one task that runs scripts", async () => {
+  test("with one subscription, and one task that runs scripts", async () => {
     const watched = await watchCommands(keys.mover);
     const line = newLine();
     const handles = upTo(5).map(
@@ -106,7 +106,7 @@ describe("one client has one task per queue, however many handles there are", ()
     expect(new Set(scripts.map((words) => words.at(-1))).size).toBe(1);
   });
 
-  test("and ends it with the client", async () => {
+  test("which ends with the client", async () => {
     const line = newLine();
     line.getDelayedQueue(name);
     const other = newLine();
@@ -134,12 +134,12 @@ describe("transfer: false", () => {
     expect(await redis.llen(name)).toBe(0);
     expect(await subscriptions()).toBe(0);
 
-    // Until somebody is there who does.
+    // Until a client that moves appears.
     line.getBlockingQueue(name);
     await eventually(async () => (await redis.llen(name)) === 1);
   });
 
-  test("opens no connection but the one for the calls", async () => {
+  test("opens no connection but the one for calls", async () => {
     const server = await startOwnServer();
     const line = newLine({ redis: server.url, transfer: false });
     const delayed = line.getDelayedQueue(name);
@@ -151,7 +151,7 @@ describe("transfer: false", () => {
     expect(clients.match(/name=delayline:\S+/g)).toEqual(["name=delayline:commands"]);
   });
 
-  test("of the client can be said otherwise for a queue", async () => {
+  test("of the client can be overridden for a queue", async () => {
     const line = newLine({ transfer: false });
     const delayed = line.getDelayedQueue(name, { transfer: true });
     await delayed.offer("a", 0);
@@ -193,7 +193,7 @@ describe("a wake-up", () => {
     expect(await ready.take()).toBe("second");
   });
 
-  test("of a later message does not put off an earlier one", async () => {
+  test("for a later message does not postpone an earlier one", async () => {
     const line = newLine();
     const ready = line.getBlockingQueue(name);
     await line.getDelayedQueue(name).offer("first", 0);
@@ -204,7 +204,7 @@ describe("a wake-up", () => {
   });
 });
 
-test("a task that moved last calls the others when it is closed, and only then", async () => {
+test("the task that moved last wakes the others when it is closed, and only then", async () => {
   const heard: string[] = [];
   const listener = newRedis();
   listener.on("message", (_, message) => heard.push(message));

@@ -84,7 +84,7 @@ it("reports ready messages that nobody takes", async () => {
   expect(findings[0]?.what).toContain("2 messages are ready, none was taken");
 });
 
-it("reports a group without a live consumer once, with the messages that the dead one holds", async () => {
+it("reports a group without a live consumer once, with the messages that the dead one held", async () => {
   const line = newLine({ redis: server.url, codec: "string" });
   const orders = line.getReliableQueue("orders");
   await orders.offer("a", 0);
@@ -174,7 +174,7 @@ it("prints repairs as commands for the Redis that was examined", async () => {
       String.raw`npx delayline ${command} 'it'\''s' --redis ${server.url}/1`,
     );
   }
-  // Printed, each stands whole on a line of its own.
+  // Each command stands whole on a printed line of its own.
   const args = ["doctor", "it's", "--redis", `${server.url}/1`];
   const { code, stdout, stderr } = await cli(args, { url: "redis://127.0.0.1:1" });
   expect([code, stderr]).toEqual([0, "Found 0 errors, 2 warnings, 0 notices.\n"]);
@@ -243,12 +243,12 @@ async function newUser(...rules: string[]): Promise<string> {
   return url.href;
 }
 
-it("reports a key that another program uses, and goes on with other queues", async () => {
+it("reports a key used by another program, and goes on with other queues", async () => {
   const line = newProducer();
   await line.getDelayedQueue("orders").offer("a", 600_000);
   await line.getDelayedQueue("zebras").offer("a", 600_000);
   await server.admin.set("orders", "a string");
-  // Nor can there be a queue of this name.
+  // Nor can a queue of this name exist.
   await server.admin.set("delayline_stream:{}x", "a string");
   const findings = await diagnosis({ redis: server.url });
   expect(inShort(findings).toSorted()).toEqual([

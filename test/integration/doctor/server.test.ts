@@ -44,7 +44,7 @@ it("finds nothing wrong with a sound server and consumed queues of all kinds", a
   line.getBlockingQueue<number>("plain").subscribe((n) => void handled.push(n));
   reliable.subscribe((n) => void handled.push(n));
   parted.subscribe((n) => void handled.push(n));
-  // Redis 7.0 does not know a consumer that was given nothing yet.
+  // Redis 7.0 does not list a consumer that has never been given a message.
   line.getReliableQueue<number>("idle").subscribe(() => {});
   await line.getReliableQueue<number>("idle").offer(1, 600_000);
   for (const queue of [plain, reliable, parted]) {
@@ -122,14 +122,14 @@ it("reports a replica that was given as master, and that it has lost its master"
   ]);
 });
 
-it("reports a clock that is wrong", async () => {
+it("reports a wrong clock", async () => {
   vi.useFakeTimers({ toFake: ["Date"], now: Date.now() - 600_000 });
   const findings = await diagnosis({ redis: server.url });
   expect(inShort(findings)).toEqual(["warning clock"]);
   expect(findings[0]?.what).toMatch(/is (10|9) min ahead of the clock of this machine/);
 });
 
-it("reports a server that is far away", async () => {
+it("reports a distant server", async () => {
   const proxy = await startProxy(server.url);
   proxy.delay.request = 25;
   expect(inShort(await diagnosis({ redis: proxy.url }))).toEqual(["warning latency"]);
@@ -166,7 +166,7 @@ it("reports that scripts are disabled", async () => {
   expect(findings[0]?.what).toContain("does not know evalsha");
 });
 
-it("says what it means that CLIENT and CONFIG are renamed", async () => {
+it("explains that CLIENT and CONFIG are renamed", async () => {
   const renamed = ["CLIENT", "CONFIG"].flatMap((name) => ["--rename-command", name, `MY${name}`]);
   const own = await startOwnServer({ appendOnly: true, args: renamed });
   const findings = await diagnosis({ redis: own.url });
@@ -178,7 +178,7 @@ it("says what it means that CLIENT and CONFIG are renamed", async () => {
   expect(config?.repair).not.toContain("+config|get");
 });
 
-/** Makes a user for one test; `rules` restrict what it may do. */
+/** Makes a user for one test; `rules` restrict what the user may do. */
 async function newUser(...rules: string[]): Promise<string> {
   const user = uniqueName("user");
   await server.admin.call("ACL", "SETUSER", user, "on", ">secret", "~*", "&*", "+@all", ...rules);
@@ -228,7 +228,7 @@ it("finds the documented access rules sufficient", async () => {
   ]);
 });
 
-it("says what it could not examine, and goes on", async () => {
+it("reports what it could not examine, and goes on", async () => {
   const redis = await newUser("-config", "-client|list", "-pubsub", "-scan", "-acl");
   expect(inShort(await diagnosis({ redis }))).toEqual([
     "notice config",

@@ -24,14 +24,14 @@ test("keeps messages that nobody has waited for", async () => {
   expect(await child.next((message) => message.echo === 1)).toMatchObject({ echo: 1 });
 });
 
-test("is killed", async () => {
+test("kills a program", async () => {
   const child = startChild(echo);
   await child.next();
   expect(await child.kill("SIGKILL")).toEqual({ code: null, signal: "SIGKILL" });
   expect(await child.kill()).toEqual({ code: null, signal: "SIGKILL" });
 });
 
-test("tells of a program that failed while it was waited for", async () => {
+test("reports a program that fails during a wait", async () => {
   const child = startChild(echo);
   await child.next();
   await child.send("fail");
@@ -39,13 +39,13 @@ test("tells of a program that failed while it was waited for", async () => {
   expect(await child.exit).toEqual({ code: 1, signal: null });
 });
 
-test("tells of a message that does not come", async () => {
+test("reports a message that does not come", async () => {
   const child = startChild(echo);
   await child.next();
   await expect(child.next(undefined, 20)).rejects.toThrow("echo.ts in 20 ms did not send");
 });
 
-test("gives all that was sent until the end", async () => {
+test("returns everything that was sent until the end", async () => {
   const child = startChild<"ready" | { echo: number }>(echo);
   for (const word of [1, 2, 3]) await child.send(word);
   await child.next((message) => message !== "ready" && message.echo === 3);
@@ -53,7 +53,7 @@ test("gives all that was sent until the end", async () => {
   expect(await collect(child.messages())).toMatchObject(["ready", { echo: 1 }, { echo: 2 }]);
 });
 
-test("tells of a program that failed before its end", async () => {
+test("reports a program that fails before its end", async () => {
   const child = startChild(echo);
   await child.send("fail");
   await expect(collect(child.messages())).rejects.toThrow(/^echo\.ts ended \(1\); .*told to fail/s);

@@ -5,7 +5,7 @@ import { isRunning } from "../../helpers/is-running.ts";
 import { startOwnServer } from "../../helpers/own-server.ts";
 import { newRedis } from "../../helpers/redis.ts";
 
-test("an append-only server finds every write again after SIGKILL", async () => {
+test("an append-only server has every write after SIGKILL and a restart", async () => {
   const server = await startOwnServer({ appendOnly: true });
   const { pid, port, url } = server;
   await newRedis(url).set("kept", "yes");
@@ -36,7 +36,7 @@ test("clients find a restarted server again", async () => {
   expect(await redis.get("kept")).toBe("yes");
 });
 
-test("a paused server answers when it is resumed", async () => {
+test("a paused server replies once it is resumed", async () => {
   const server = await startOwnServer();
   const redis = newRedis(server.url);
   await redis.ping();

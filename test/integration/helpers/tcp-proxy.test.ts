@@ -4,7 +4,7 @@ import { newRedis, redisUrl, uniqueName } from "../../helpers/redis.ts";
 import { startProxy } from "../../helpers/tcp-proxy.ts";
 import type { TcpProxy } from "../../helpers/tcp-proxy.ts";
 
-/** A client behind the proxy that is connected, and sends a command once. */
+/** A client behind the proxy that is connected and has sent a command. */
 async function connectThrough(proxy: TcpProxy, options: Parameters<typeof newRedis>[1] = {}) {
   const redis = newRedis(proxy.url, {
     maxRetriesPerRequest: 0,
@@ -18,7 +18,7 @@ async function connectThrough(proxy: TcpProxy, options: Parameters<typeof newRed
   return Object.assign(redis, { errors });
 }
 
-test("forwards, and counts connections", async () => {
+test("forwards data, and counts connections", async () => {
   const proxy = await startProxy(redisUrl());
   const redis = await connectThrough(proxy);
   const key = uniqueName("key");
@@ -34,7 +34,7 @@ test("forwards, and counts connections", async () => {
   expect(proxy.acceptedCount).toBe(2);
 });
 
-test("delays each direction by itself, and keeps the order", async () => {
+test("delays each direction separately, and keeps the order", async () => {
   const proxy = await startProxy(redisUrl());
   const redis = await connectThrough(proxy);
   const key = uniqueName("list");
@@ -54,7 +54,7 @@ test("delays each direction by itself, and keeps the order", async () => {
   expect(took).toBeUndefined();
   expect(await reply).toBeGreaterThanOrEqual(999);
 
-  // The later ones have less to wait for, but do not overtake.
+  // The later ones have less time to wait, but do not overtake.
   proxy.delay.reply = 0;
   const pushes: Promise<number>[] = [];
   let seen = 0;
@@ -62,14 +62,14 @@ test("delays each direction by itself, and keeps the order", async () => {
   for (const delay of [50, 20, 0]) {
     proxy.delay.request = delay;
     pushes.push(redis.rpush(key, `after ${delay}`));
-    // The command has come to the proxy, which has looked up the delay.
+    // The command has reached the proxy, which has looked up the delay.
     await eventually(() => seen === pushes.length);
   }
   expect(await Promise.all(pushes)).toEqual([3, 4, 5]);
   expect(await direct.lrange(key, 0, -1)).toEqual(["a", "b", "after 50", "after 20", "after 0"]);
 });
 
-test("holds up what comes from a client until it is let go, in its order", async () => {
+test("holds data from a client until it is released, in order", async () => {
   const proxy = await startProxy(redisUrl());
   const redis = await connectThrough(proxy);
   const key = uniqueName("list");
@@ -119,7 +119,7 @@ test("refuses new connections, and leaves the others alone", async () => {
   expect(await late.ping()).toBe("PONG");
 });
 
-test("swallows replies: Redis does it, the client hears nothing", async () => {
+test("swallows replies: Redis acts, the client hears nothing", async () => {
   const proxy = await startProxy(redisUrl());
   const redis = await connectThrough(proxy, { commandTimeout: 200 });
   const key = uniqueName("key");
@@ -154,7 +154,7 @@ test("swallows requests: Redis hears nothing, not even that the client is gone",
   await eventually(async () => !(await isConnected()));
 });
 
-test("drops or cuts what the hooks say", async () => {
+test("drops or cuts as the hooks decide", async () => {
   const proxy = await startProxy(redisUrl());
   const redis = await connectThrough(proxy, { commandTimeout: 200 });
   const direct = newRedis();
@@ -193,7 +193,7 @@ test.for(["cut", "swallow"] as const)("loses the reply to one request (%s)", asy
   expect((await lost).id).toBe(1);
   expect(await newRedis().get(marked)).toBe("1");
 
-  // It happens once.
+  // This happens once.
   if (how === "swallow") (await lost).cut();
   await eventually(() => proxy.acceptedCount === 2);
   expect(await redis.incr(marked)).toBe(2);

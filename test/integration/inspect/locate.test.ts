@@ -37,7 +37,7 @@ test("a delayed message is found by its id and by its key", async () => {
   expect(await look(name, "order:43", inspector)).toEqual({ sightings: [], mayBeReady: false });
 });
 
-test("a ready message of a plain queue is not found, but may be ready", async () => {
+test("a ready message of a plain queue is not found, but reported as possibly ready", async () => {
   const name = uniqueName();
   const queue = newLine().getDelayedQueue(name);
   const { id } = await queue.offer("x", 0, { key: "order:42" });

@@ -14,7 +14,7 @@ import { watchTimers } from "./timers.ts";
 
 /*
  * One contract for everything that runs. `close` ends it: called once, twice, or several times at once; before any work
- * was given; or while Redis is away. It resolves when nothing is under way any more.
+ * was given; or while Redis is away. It resolves when nothing is running any more.
  */
 
 const kinds: Readonly<Record<string, Kind>> = {
@@ -24,9 +24,9 @@ const kinds: Readonly<Record<string, Kind>> = {
   ...observers,
 };
 
-/** What ends otherwise than by this contract, and where that is tested. */
+/** Classes that end in another way, and where that is tested. */
 const EXEMPT = [
-  // A clock's pause, which ends the wait that is under way: unit tests.
+  // A clock's pause, whose end finishes the current wait: unit tests.
   "pause.ts",
   // A Redis for tests, and its process: test/integration/testing.
   "redis-server.ts",
@@ -63,7 +63,7 @@ test("the contract covers every file that can be closed, stopped or ended", () =
 });
 
 describe.each(Object.entries(kinds))("%s", (_, { make }) => {
-  test("ends early, before it was given any work", async () => {
+  test("ends early, before any work", async () => {
     await make(redisUrl()).close();
   });
 
@@ -77,7 +77,7 @@ describe.each(Object.entries(kinds))("%s", (_, { make }) => {
     await eventually(() => countTimers() === 0, { within: 2000, what: "no timer is left" });
   });
 
-  test("ends once, though it is closed twice and at once", async () => {
+  test("ends once, although it is closed twice and at once", async () => {
     const running = make(redisUrl());
     begin(running);
     await Promise.all([running.close(), running.close()]);
@@ -98,7 +98,7 @@ describe.each(Object.entries(kinds))("%s", (_, { make }) => {
     server.resume();
     await server.kill();
     await gone.close();
-    // Neither waited until the time of a call was over.
+    // Neither waited for a call's full time.
     expect(performance.now() - startedAt).toBeLessThan(CALL_TIMEOUT / 2);
   });
 });

@@ -25,7 +25,7 @@ async function readAll(body: AsyncIterable<unknown> | null): Promise<void> {
   for await (const _ of body ?? []);
 }
 
-/** What looks at queues. */
+/** The classes that read queues. */
 export const observers: Readonly<Record<string, Kind>> = {
   "an inspector": {
     files: ["inspector.ts"],

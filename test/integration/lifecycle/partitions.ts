@@ -52,7 +52,7 @@ function untilAborted(
   };
 }
 
-/** A tenure that has nothing in hand. */
+/** A tenure that holds no message. */
 function idleTenure(): Tenure {
   const ended = new Gate();
   return { done: ended.opened, end: ended.open, onChange: () => {} };

@@ -23,17 +23,17 @@ export interface Kind {
   readonly make: (url: string) => Running;
 }
 
-/** How long a client may take to close while Redis is away, in milliseconds. */
+/** Milliseconds that a client may take to close while Redis is away. */
 export const CLOSE_TIMEOUT = 200;
 
-/** How long a call may take, in milliseconds. Whoever waits for one to close waits too long. */
+/** Milliseconds that a call may take. A close that waits this long takes too long. */
 export const CALL_TIMEOUT = 60_000;
 
 export function newTroubles(): Troubles {
   return new Troubles({ report: () => {}, onRecovered: () => {} });
 }
 
-/** What the queues of a client share; it ends with the test. Errors that nobody awaits are ignored. */
+/** The parts that a client's queues share. They end with the test. Errors that nobody awaits are ignored. */
 export function share(url: string): OpenServer {
   const clock = new ServerClock();
   const troubles = newTroubles();
@@ -58,7 +58,7 @@ export function share(url: string): OpenServer {
   };
 }
 
-/** An open queue that is not used yet, and what a client passes to the parts of it. */
+/** An open, unused queue, and what a client passes to its parts. */
 export function newOpen(url: string) {
   const shared = share(url);
   const open = new OpenQueue(uniqueName(), "addresses", shared);
@@ -66,8 +66,8 @@ export function newOpen(url: string) {
 }
 
 /**
- * Closes a part as the client does, which after its `closeTimeout` ends the connections below it: first those that take
- * and move (`abandon`), and where offers are awaited all of them (`close`).
+ * Closes a part as the client does. After `closeTimeout` the client ends the connections below it: first those that
+ * take and move (`abandon`), and where offers are awaited, all of them (`close`).
  */
 export async function closeWithin(
   { connections }: OpenServer,

@@ -1,6 +1,6 @@
 import { AsyncLocalStorage, createHook } from "node:async_hooks";
 
-/** Runs something; returns a function that counts the timers which it has left behind and which keep the process alive. */
+/** Runs something. Returns a function that counts the timers it left behind that keep the process alive. */
 export async function watchTimers(run: () => Promise<void>): Promise<() => number> {
   const isOurs = new AsyncLocalStorage<true>();
   const timers = new Map<number, NodeJS.Timeout>();

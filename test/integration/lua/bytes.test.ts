@@ -9,7 +9,7 @@ import { newLine } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { newRedis, redisUrl, uniqueName } from "../../helpers/redis.ts";
 
-// What stands in Redis, byte for byte: other programs read and write it too.
+// The bytes in Redis, one by one: other programs read and write them too.
 
 const MINUTE = 60_000;
 
@@ -27,7 +27,7 @@ async function serverMicros(): Promise<number> {
   return Number(seconds) * 1e6 + Number(micros);
 }
 
-/** All keys that hold the queue's name, and their types. */
+/** All keys that contain the queue's name, and their types. */
 async function keysInRedis(): Promise<Record<string, string>> {
   const found: Record<string, string> = {};
   for await (const keys of redis.scanStream({ match: `*${name}*`, count: 1000 })) {
@@ -36,7 +36,7 @@ async function keysInRedis(): Promise<Record<string, string>> {
   return found;
 }
 
-/** Listens to the queue's channel; answers what was heard so far. */
+/** Listens to the queue's channel. Returns what was heard so far. */
 async function listen(): Promise<() => Promise<string[]>> {
   const { channel } = queueKeys(name);
   const subscriber = newRedis();
@@ -44,7 +44,7 @@ async function listen(): Promise<() => Promise<string[]>> {
   const heard: string[] = [];
   subscriber.on("message", (_channel, message) => heard.push(message));
   return async () => {
-    // Published after all else, so heard after all else.
+    // Published after everything else, so heard after everything else.
     await redis.publish(channel, "end");
     await eventually(() => heard.at(-1) === "end");
     return heard.filter((message) => message !== "end");
@@ -105,7 +105,7 @@ describe("keys", () => {
 
 describe("the timeouts ZSET", () => {
   test.each([0, 1, 3, 127, 255, 256, 70_000])(
-    "has the member that the server's own struct.pack makes of a payload of %d bytes",
+    "has the same member that the server's own struct.pack makes for a payload of %d bytes",
     async (length) => {
       const payload = Buffer.alloc(length, "payload");
       const line = newLine({ transfer: false, codec: "bytes" });
@@ -123,7 +123,7 @@ describe("the timeouts ZSET", () => {
     },
   );
 
-  test("has an id of 16 bytes: the server's time in microseconds, then random ones", async () => {
+  test("has an id of 16 bytes: the server's time in microseconds, then random bytes", async () => {
     const queue = newLine({ transfer: false }).getDelayedQueue(name);
     const before = await serverMicros();
     const offered = [await queue.offer(1, MINUTE), await queue.offer(2, MINUTE)];
@@ -151,7 +151,7 @@ describe("the timeouts ZSET", () => {
     },
   );
 
-  test("has a deadline in the farthest future as an integer below 9e15", async () => {
+  test("has the farthest deadline as an integer below 9e15", async () => {
     const queue = newLine({ transfer: false }).getDelayedQueue(name);
     const { deadline } = await queue.offer("x", 8.99e15);
     const [, score] = await redis.zrange(queueKeys(name).timeouts, 0, "-1", "WITHSCORES");
@@ -197,7 +197,7 @@ describe("the ready LIST", () => {
     expect(await redis.lrangeBuffer(name, 0, -1)).toEqual(payloads.toReversed());
   });
 
-  test("is popped by any program, and filled by any", async () => {
+  test("is popped and filled by any program", async () => {
     const line = newLine({ codec: "string" });
     await line.getDelayedQueue<string>(name).offer("from us", 1);
     expect(await redis.blpop(name, 20)).toEqual([name, "from us"]);
@@ -216,7 +216,7 @@ describe("the channel", () => {
     expect((await heard())[0]).toMatch(/^\d{13}$/);
   });
 
-  test("is not prefixed when keys are", async () => {
+  test("has no prefix when keys have one", async () => {
     const heard = await listen();
     const lent = newRedis(redisUrl(), { keyPrefix: `shop-${name}:` });
     const queue = newLine({ redis: lent, transfer: false }).getDelayedQueue(name);
@@ -239,7 +239,7 @@ describe("the channel", () => {
     },
   );
 
-  test("hears once of many messages that are offered together", async () => {
+  test("hears once of many messages offered together", async () => {
     const heard = await listen();
     const queue = newLine({ transfer: false }).getDelayedQueue(name);
     const offered = await queue.offerMany(
@@ -251,7 +251,7 @@ describe("the channel", () => {
     expect(await heard()).toHaveLength(1);
   });
 
-  test("hears nothing when messages are moved, taken out or cleared", async () => {
+  test("hears nothing when messages are moved, removed or cleared", async () => {
     const line = newLine();
     const queue = line.getDelayedQueue(name);
     await queue.offerMany([1, 2, 3].map((delay) => ({ payload: delay, delay: delay * MINUTE })));
@@ -321,7 +321,7 @@ return all`,
   });
   const rows = members.map((member) => ({ member }));
   expect(await run(redis, unpackAll, {}, {}, rows)).toEqual(inTypeScript);
-  // Both answers are among them, often.
+  // Both results occur often.
   const known = inTypeScript.filter((message) => message !== undefined).length;
   expect(known).toBeGreaterThan(1000);
   expect(known).toBeLessThan(3500);

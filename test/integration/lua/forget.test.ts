@@ -44,7 +44,7 @@ async function list(elements: readonly Buffer[], redis: Redis = newRedis()) {
   return { redis, keys };
 }
 
-/** Removes the batch and compares what is left with what should be. */
+/** Removes the batch, and compares the rest with what should be left. */
 async function expectForgotten(elements: readonly Buffer[], batch: readonly Buffer[]) {
   const { redis, keys } = await list(elements);
   const gone = new Set(batch.map((member) => member.toString("hex")));
@@ -78,13 +78,13 @@ const queues: [string, () => Buffer[]][] = [
   ["ours of several producers", () => swapped(make(1000, ours))],
 ];
 
-/** Some are taken from anywhere and put to the end. */
+/** Some are taken from anywhere and put at the end. */
 function shuffledTail(elements: readonly Buffer[], count: number): Buffer[] {
   const moved = new Set(sample(elements, count));
   return [...elements.filter((element) => !moved.has(element)), ...moved];
 }
 
-/** Neighbours stand the other way round here and there. */
+/** Neighbours are swapped here and there. */
 function swapped(elements: readonly Buffer[]): Buffer[] {
   const all = [...elements];
   for (let i = 0; i < 300; i++) {
@@ -119,7 +119,7 @@ describe.each(queues)("%s", (_, create) => {
     await expectForgotten(elements, sample(elements, count));
   });
 
-  test("some that are not there", async () => {
+  test("some that are absent", async () => {
     const elements = create();
     await expectForgotten(elements, [
       ...sample(elements, 20),
@@ -136,7 +136,7 @@ test("from an empty LIST, and from one that holds something else", async () => {
 });
 
 test.each([1, 30, 200])(
-  "%d that are in the compacted list, while the LIST is made exact",
+  "%d that are in the compacted list while the LIST is made exact",
   async (count) => {
     const elements = make(600, ours);
     const { redis, keys } = await list(elements.slice(300));

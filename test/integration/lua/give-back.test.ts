@@ -6,7 +6,7 @@ import { run } from "../../../src/lua/script.ts";
 import { startOwnServer } from "../../helpers/own-server.ts";
 import { newRedis, uniqueName } from "../../helpers/redis.ts";
 
-// One move, and what is in Redis before and after it.
+// One move, and the state of Redis before and after it.
 
 const DAY = 86_400_000;
 
@@ -30,20 +30,20 @@ const move = (receipt: string, payloads: string[], client = redis) =>
 const ready = () => redis.lrange(keys.ready, 0, -1);
 const receipts = () => redis.zrange(keys.receipts, "0", "-1");
 
-test("puts payloads in front of the others, in their order, and leaves a receipt", async () => {
+test("puts payloads in front of the others, in order, and leaves a receipt", async () => {
   await redis.rpush(keys.ready, "c", "d");
   expect(await move("1", ["a", "b"])).toBe(2);
   expect(await ready()).toEqual(["a", "b", "c", "d"]);
   expect(await receipts()).toEqual(["1"]);
 });
 
-test("takes as many as are given back at once", async () => {
+test("takes as many payloads as one give-back holds", async () => {
   const payloads = Array.from({ length: 500 }, (_, i) => `${i}`);
   expect(await move("1", payloads)).toBe(500);
   expect(await ready()).toEqual(payloads);
 });
 
-test("does nothing where its receipt is there", async () => {
+test("does nothing if its receipt is there", async () => {
   await move("1", ["a"]);
   await redis.del(keys.ready);
   expect(await move("1", ["a"])).toBe(0);
@@ -52,7 +52,7 @@ test("does nothing where its receipt is there", async () => {
   expect(await receipts()).toEqual(["1", "2"]);
 });
 
-test("drops receipts that are older than a day, and the key goes a day after the last", async () => {
+test("drops receipts that are older than a day; the key expires a day after the last", async () => {
   const [seconds] = await redis.time();
   const now = Number(seconds) * 1000;
   await redis.zadd(keys.receipts, now - DAY - 1000, "old", now - DAY + 60_000, "not yet");
@@ -63,7 +63,7 @@ test("drops receipts that are older than a day, and the key goes a day after the
   expect(left).toBeLessThanOrEqual(DAY);
 });
 
-test("drops old receipts a part at a time, however many there are", async () => {
+test("drops old receipts in parts, however many there are", async () => {
   for (let i = 0; i < 25; i++) {
     await redis.zadd(
       keys.receipts,
@@ -74,7 +74,7 @@ test("drops old receipts a part at a time, however many there are", async () => 
   expect(await redis.zcard(keys.receipts)).toBe(151);
 });
 
-test("a push that is refused leaves no receipt", async () => {
+test("a refused push leaves no receipt", async () => {
   await redis.set(keys.ready, "no LIST");
   await expect(move("1", ["a"])).rejects.toThrow("WRONGTYPE");
   expect(await receipts()).toEqual([]);
@@ -88,7 +88,7 @@ test("receipts of another type: nothing is pushed", async () => {
   expect(await ready()).toEqual([]);
 });
 
-test("is carried out however full the memory is", async () => {
+test("works however full the memory is", async () => {
   const server = await startOwnServer();
   redis = newRedis(server.url);
   await redis.config("SET", "maxmemory-policy", "noeviction", "maxmemory", "1");
@@ -99,7 +99,7 @@ test("is carried out however full the memory is", async () => {
 });
 
 test.each(["zscore", "time", "zrangebyscore", "zrem", "zadd", "expire", "lpush"])(
-  "where %s is not permitted, nothing has changed, and it works once it is",
+  "if %s is not permitted, nothing changes, and it works once it is",
   async (command) => {
     const server = await startOwnServer();
     redis = newRedis(server.url);

@@ -22,7 +22,7 @@ import {
 import { startOwnServer } from "../../helpers/own-server.ts";
 import { newRedis, uniqueName } from "../../helpers/redis.ts";
 
-// The scripts by themselves, without tasks: every step is taken here, and no clock is waited for.
+// The scripts by themselves, without tasks: the test makes every step, and waits for no clock.
 
 let redis: Redis;
 let keys: QueueKeys;
@@ -62,7 +62,7 @@ async function putWith(
 const addressOf = ({ deadline, id }: Message) => packAddress(deadline, id);
 const rowOf = (message: Message) => ({ wanted: addressOf(message) });
 
-/** Finds by address; answers the payload's text, or undefined. */
+/** Finds by address. Returns the payload's text, or undefined. */
 const findScript = defineScript({
   name: "test-find",
   keys: ["timeouts"],
@@ -92,7 +92,7 @@ async function readTexts(step = 7): Promise<string[]> {
 
 const textOf = (member: Buffer) => String(unpackMember(member)?.payload);
 
-/** Takes steps until all is tidy, and answers how many; `between` runs before each. */
+/** Makes steps until all is tidy, and returns their number; `between` runs before each. */
 async function tidyUp(between: (step: number) => unknown = () => {}): Promise<number> {
   let next: TidyReply = { hasMore: true, thorough: 0 };
   let steps = 0;
@@ -106,7 +106,7 @@ async function tidyUp(between: (step: number) => unknown = () => {}): Promise<nu
   return steps;
 }
 
-/** How many elements there are, and how many messages. */
+/** The number of elements, and the number of messages. */
 async function lengths() {
   const [order, compacted, live] = await Promise.all([
     redis.llen(keys.order),
@@ -123,7 +123,7 @@ async function cancel(messages: readonly Message[]): Promise<void> {
   }
 }
 
-/** How often Redis has looked into the ZSET for members. */
+/** How often Redis has looked up members in the ZSET. */
 async function lookUps(): Promise<number> {
   const stats = await redis.info("commandstats");
   const calls = stats.matchAll(/cmdstat_(?:zrange|zrangebyscore|zscore):calls=(\d+)/g);
@@ -152,7 +152,7 @@ describe("find by address", () => {
     }
   });
 
-  it("does not find a message that is not there: another deadline, an id between two, before all, after all", async () => {
+  it("does not find an absent message: another deadline, an id between two, before all, after all", async () => {
     const messages = await put(Array.from({ length: 64 }, (_, i) => [`m${i}`, SOON] as const));
     const [first, second] = messages as [Message, Message];
     expect(await lookFor(packAddress(SOON + 1, first.id))).toBeUndefined();
@@ -166,7 +166,7 @@ describe("find by address", () => {
     expect(await lookFor(packAddress(SOON + 5, createId(1)))).toBeUndefined();
   });
 
-  it("compares ids as bytes, not in the order of a language", async () => {
+  it("compares ids as bytes, not in a locale's order", async () => {
     // Bytes above 0x7f, and letters whose order differs between strcoll and memcmp.
     const ids = ["5a", "61", "7f", "80", "c3", "ff", "00", "0a"].map((byte) =>
       Buffer.concat([createId(stamp).subarray(0, 8), Buffer.alloc(8, byte, "hex")]),
@@ -195,7 +195,7 @@ describe("find by address", () => {
     expect(await lookFor(packMember(createId(1), Buffer.from("gone")))).toBeUndefined();
   });
 
-  it("is not led astray by broken members of the same deadline", async () => {
+  it("is not misled by broken members of the same deadline", async () => {
     const messages = await put(Array.from({ length: 30 }, (_, i) => [`m${i}`, SOON] as const));
     for (const { id } of messages) {
       await redis.zadd(keys.timeouts, SOON, Buffer.concat([Buffer.from([16]), id.subarray(0, 7)]));
@@ -284,7 +284,7 @@ describe("the insertion order", () => {
     expect(await redis.zcard(keys.timeouts)).toBe(1);
   });
 
-  it("skips what has gone, and pops it when polled", async () => {
+  it("skips messages that have gone, and pops them when polled", async () => {
     const messages = await put(Array.from({ length: 30 }, (_, i) => [`m${i}`, SOON + i] as const));
     const odd = messages.filter((_, i) => i % 2 === 1);
     const removed = await run(redis, removeByElement.addresses, keys, {}, odd.map(rowOf));
@@ -300,7 +300,7 @@ describe("the insertion order", () => {
     expect(await readTexts()).toEqual(even.slice(5));
   });
 
-  it("goes as a whole when the last message is moved", async () => {
+  it("is deleted when the last message is moved", async () => {
     await put(Array.from({ length: 20 }, (_, i) => [`m${i}`, past(i)] as const));
     const reply = await moveDue();
     expect(reply).toMatchObject({ moved: 20, quarantined: 0, next: Infinity });
@@ -308,7 +308,7 @@ describe("the insertion order", () => {
     expect(await redis.llen(keys.ready)).toBe(20);
   });
 
-  it("is trimmed at its head, as far as the dead go", async () => {
+  it("is trimmed at its head, as far as the dead elements go", async () => {
     const due = Array.from({ length: 150 }, (_, i) => [`due${i}`, past(i)] as const);
     await put([...due, ["later", SOON], ...due.map(([text], i) => [`x${text}`, past(i)] as const)]);
     while ((await moveDue()).moved > 0);
@@ -331,7 +331,7 @@ describe("the insertion order", () => {
     const alive = old.filter(({ deadline }) => deadline >= SOON).map(({ text }) => text);
     expect(await redis.llen(keys.order)).toBe(6001);
 
-    // Step by step; after each the order is whole, for reading and for polling.
+    // Step by step. After each step the order is complete, for reading and for polling.
     const steps = await tidyUp(async (step) => {
       if (step === 5) {
         const [late] = await put([["late", SOON]]);
@@ -348,11 +348,11 @@ describe("the insertion order", () => {
     expect(await redis.zcard(keys.timeouts)).toBe(alive.length);
   });
 
-  it("is rid of messages that were cancelled long before their deadline", async () => {
+  it("loses the elements of messages that were cancelled long before their deadline", async () => {
     const messages = await put(
       Array.from({ length: 4000 }, (_, i) => [`m${i}`, SOON + i] as const),
     );
-    // All but two go. Above the head a comparison does not tell that: they are looked up.
+    // All but two go. Above the head a comparison cannot decide, so they are looked up.
     await cancel(messages.slice(1, -1));
     await tidyUp();
     expect(await redis.lrangeBuffer(keys.order, 0, -1)).toEqual(
@@ -362,13 +362,13 @@ describe("the insertion order", () => {
     expect(await readTexts(200)).toEqual(["m0", "m3999"]);
   });
 
-  it("stays below twice the live elements plus 2000 when all are cancelled or rescheduled, at few look-ups", async () => {
+  it("stays below twice the live elements plus 2000 when all are cancelled or rescheduled, with few look-ups", async () => {
     const server = await startOwnServer();
     redis = newRedis(server.url);
     let alive: Message[] = [];
     let gone = 0;
     let spent = 0;
-    // Nothing is ever moved: the head of the queue stays.
+    // Nothing ever moves: the head of the queue stays.
     await put([["head", 1]]);
     for (let round = 0; round < 60; round++) {
       const texts = Array.from({ length: 400 }, (_, i) => `${round}.${i}`);
@@ -377,7 +377,7 @@ describe("the insertion order", () => {
           texts.map((text) => [text, SOON + Math.floor(Math.random() * 1e6)] as const),
         )),
       );
-      // Most go; the queue grows for a while, then shrinks.
+      // Most go. The queue grows for a while, then shrinks.
       const leaving = alive.filter((_, i) => (i * 7 + round) % 10 < (round < 40 ? 8 : 9));
       for (const { id } of leaving.slice(0, 50)) {
         const wanted = addressOf(alive.find((message) => message.id === id) as Message);
@@ -398,12 +398,12 @@ describe("the insertion order", () => {
       expect(elements).toBeLessThanOrEqual(2 * live + 2000);
     }
     expect(gone).toBeGreaterThan(15_000);
-    // Two for each at most, and one in each step.
+    // At most two for each, and one in each step.
     expect(spent).toBeLessThan(2.5 * gone);
     expect((await readTexts(200)).length).toBe(await redis.zcard(keys.timeouts));
   });
 
-  it("is compacted in short steps, also where all deadlines are equal", async () => {
+  it("is compacted in short steps, even if all deadlines are equal", async () => {
     const server = await startOwnServer();
     redis = newRedis(server.url);
     const messages = await put(Array.from({ length: 20_000 }, (_, i) => [`m${i}`, SOON] as const));
@@ -422,7 +422,7 @@ describe("the insertion order", () => {
     expect(await redis.llen(keys.order)).toBe(1000);
   });
 
-  it("is compacted in short steps, also where payloads are large", async () => {
+  it("is compacted in short steps, even if payloads are large", async () => {
     const server = await startOwnServer();
     redis = newRedis(server.url);
     const large = Array.from({ length: 30 }, (_, i) => [`${i} `.padEnd(200_000), SOON] as const);
@@ -466,7 +466,7 @@ describe("the insertion order", () => {
 const page = (cursor: Cursor, step = 10) =>
   run(redis, readPage, keys, { ...cursor, step, maxBytes: 1e6 });
 
-/** Reads all pages; `between` runs once, after the page that is named. */
+/** Reads all pages; `between` runs once, after the named page. */
 async function readWith(between: (page: number) => Promise<unknown>): Promise<string[]> {
   const texts: string[] = [];
   let cursor: Cursor | undefined = START;
@@ -494,7 +494,7 @@ describe("a reader", () => {
     expect(texts).toEqual(messages.map(({ text }) => text));
   });
 
-  it("misses nothing when all that it has read goes away", async () => {
+  it("misses nothing when everything that it has read goes away", async () => {
     const messages = await put([
       ...Array.from({ length: 40 }, (_, i) => [`due${i}`, past(i)] as const),
       ...Array.from({ length: 100 }, (_, i) => [`m${i}`, SOON + i] as const),
@@ -518,7 +518,7 @@ describe("a reader", () => {
     expect([...new Set(texts)]).toEqual(alive);
   });
 
-  it("stops a page at its bytes", async () => {
+  it("ends a page at its limit of bytes", async () => {
     await put(Array.from({ length: 10 }, (_, i) => ["x".repeat(1000) + i, SOON] as const));
     const read = await run(redis, readPage, keys, { ...START, step: 10, maxBytes: 2500 });
     expect(read.items.length).toBe(3);

@@ -10,14 +10,14 @@ import { collect } from "../../helpers/collect.ts";
 import { startOwnServer } from "../../helpers/own-server.ts";
 import { newRedis, uniqueName } from "../../helpers/redis.ts";
 
-// A score is any double, and others may write one that no deadline can be: Java adds delays in 64 bits,
-// and an operator may park a message at +inf. A Lua number in a reply is an integer, which wraps.
+// A score is any double, and other programs may write one that no deadline can be: Java adds delays in 64 bits, and an
+// operator may park a message at +inf. A Lua number in a reply is an integer, which wraps.
 
 const FOREVER = ["+inf", "1e300", "1e19", "9223372036854775807", "9007199254740994", "9.1e15"];
 const DUE = ["-inf", "-1e300", "-1", "0.5", "1000.25"];
 const LATER = ["4102444800000.5"];
 
-/** What JavaScript makes of a score's text. */
+/** The number that JavaScript reads from a score's text. */
 const asNumber = (score: string) => Number(score.replace("inf", "Infinity"));
 
 /** How many scripts the server has run. */
@@ -31,7 +31,7 @@ async function scriptRuns(redis: Redis): Promise<number> {
 const javaMember = (text: string) => packMember(Buffer.from("javas id"), Buffer.from(text));
 
 test.for([...FOREVER, ...LATER])(
-  "a worker beside a message of the score %s rests",
+  "a worker beside a message with the score %s rests",
   async (score) => {
     const server = await startOwnServer();
     const redis = newRedis(server.url);
@@ -46,19 +46,19 @@ test.for([...FOREVER, ...LATER])(
     await redis.publish(keys.channel, score);
     await delayed.offer("first", 10);
     expect(await ready.take()).toBe("first");
-    // Meanwhile another queue of the same client is at work.
+    // Meanwhile another queue of the same client is busy.
     const busy = open(uniqueName("busy"));
     for (let i = 0; i < 20; i++) {
       await busy.delayed.offer(`message ${i}`, 10);
       expect(await busy.ready.take()).toBe(`message ${i}`);
     }
-    // For each an offer and a transfer or two. A task that spins runs thousands meanwhile.
+    // Each needs an offer and a transfer or two. A spinning task would run thousands meanwhile.
     expect(await scriptRuns(redis)).toBeLessThan(150);
     expect(await delayed.size()).toBe(1);
   },
 );
 
-test.for(DUE)("a message of the score %s is due", async (score) => {
+test.for(DUE)("a message with the score %s is due", async (score) => {
   const name = uniqueName();
   await newRedis().zadd(queueKeys(name).timeouts, score, javaMember("old"));
   const line = newLine({ codec: "string" });
@@ -66,7 +66,7 @@ test.for(DUE)("a message of the score %s is due", async (score) => {
 });
 
 test.for([...FOREVER, ...DUE, ...LATER])(
-  "a message of the score %s is found, listed, rescheduled and cancelled",
+  "a message with the score %s is found, listed, rescheduled and cancelled",
   async (score) => {
     const name = uniqueName();
     const keys = queueKeys(name);
@@ -105,13 +105,13 @@ test("many messages with ids of 16 bytes are removed, whatever their scores", as
     await redis.zadd(keys.timeouts, score, member);
     await redis.rpush(keys.order, member);
   }
-  // So many payloads that they are compared here, and not in Redis.
+  // Too many payloads to compare in Redis, so they are compared here.
   const others = Array.from({ length: 300 }, (_, i) => `other ${i}`);
   expect(await delayed.removeAll([...others, ...scores])).toBe(scores.length);
 });
 
 test.for([...FOREVER, ...DUE])(
-  "an offer that is sent twice tells that its message has the score %s by now",
+  "an offer that is sent twice returns the current score %s of its message",
   async (score) => {
     const redis = newRedis();
     for (const script of [offer.addresses, offer.members]) {

@@ -24,7 +24,7 @@ return rows`,
   reply: (raw) => asArray(raw).map(String),
 });
 
-/** How often Redis ran EVAL: that is, was sent a whole text. */
+/** How often Redis ran EVAL, that is, was sent a whole text. */
 async function textsSent(redis: Redis): Promise<number> {
   const stats = await redis.info("commandstats");
   return Number(/cmdstat_eval:calls=(\d+)/.exec(stats)?.[1] ?? 0);
@@ -37,7 +37,7 @@ describe("running a script", () => {
     keys = { first: uniqueName("first"), second: uniqueName("second") };
   });
 
-  test("brings keys, arguments and rows to where the Lua expects them", async () => {
+  test("passes keys, arguments and rows to where the Lua expects them", async () => {
     const redis = newRedis();
     // Given in another order than declared.
     const { first, second } = keys;
@@ -52,7 +52,7 @@ describe("running a script", () => {
     expect(await run(redis, store, { first, second }, args)).toEqual([]);
   });
 
-  test("brings rows that are keys as keys, in front of the arguments", async () => {
+  test("passes rows that are keys as keys, in front of the arguments", async () => {
     const many = defineScript({
       name: "test-many-keys",
       keys: ["first"],
@@ -71,14 +71,14 @@ return all`,
     expect(all).toEqual(["p:a", "1", "1", "p:b", "p:c"]);
   });
 
-  test("puts the client's key prefix before the keys, and only them", async () => {
+  test("puts the client's key prefix before the keys, and only there", async () => {
     const prefix = uniqueName("prefix:");
     const redis = newRedis(redisUrl(), { keyPrefix: prefix });
     await run(redis, store, keys, { one: "1", two: "2" });
     expect(await newRedis().get(`${prefix}${keys.first}`)).toBe("1");
   });
 
-  test("that fails is not tried a second time, and rejects with what Redis says", async () => {
+  test("that fails is not retried, and rejects with Redis's reply", async () => {
     const server = await startOwnServer();
     const redis = newRedis(server.url);
     const failing = defineScript({
@@ -109,7 +109,7 @@ describe("a server that does not know a script", () => {
     expect(await redis.get("a")).toBe("5");
   });
 
-  test("after SCRIPT FLUSH does everything as before", async () => {
+  test("does everything as before after SCRIPT FLUSH", async () => {
     const server = await startOwnServer();
     const redis = newRedis(server.url);
     const line = newLine({ redis: server.url });
@@ -134,7 +134,7 @@ describe("a server that does not know a script", () => {
     }
   });
 
-  test("gets offers in their order all the same, though its refusals come one by one", async () => {
+  test("gets offers in order all the same, although its refusals come one by one", async () => {
     const server = await startOwnServer();
     const proxy = await startProxy(server.url);
     const queue = newLine({ redis: proxy.url, transfer: false }).getDelayedQueue("orders");
@@ -146,13 +146,13 @@ describe("a server that does not know a script", () => {
     proxy.onRequest = (chunk) => {
       const sent = chunk.toString("latin1").toLowerCase();
       if (offers.length === 1 && sent.includes("\r\nevalsha\r\n")) {
-        // "b" follows when "a" is on its way, and is under way for a while.
+        // "b" follows when "a" has been sent, and stays outstanding for a while.
         setImmediate(() => {
           proxy.delay.request = 100;
           offer("b");
         });
       } else if (offers.length === 2 && sent.includes("\r\neval\r\n")) {
-        // "c" follows when "a" has been refused and is sent as a whole text.
+        // "c" follows when "a" has been refused and is being sent as a whole text.
         offer("c");
       }
     };
@@ -162,7 +162,7 @@ describe("a server that does not know a script", () => {
     expect(await queue.readAll()).toEqual(["to begin with", "a", "b", "c"]);
   });
 
-  test("gets many offers in their order all the same, and each once", async () => {
+  test("gets many offers in order all the same, and each once", async () => {
     const server = await startOwnServer();
     const queue = newLine({ redis: server.url, transfer: false }).getDelayedQueue("orders");
     const payloads = Array.from({ length: 1000 }, (_, i) => i);

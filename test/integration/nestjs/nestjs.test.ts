@@ -22,7 +22,10 @@ import { eventually } from "../../helpers/eventually.ts";
 import { startOwnServer } from "../../helpers/own-server.ts";
 import { newRedis, redisUrl, uniqueName } from "../../helpers/redis.ts";
 
-/** An application of these modules, which is closed when the test has finished. `logged` is what it said. */
+/**
+ * An application of these modules, which is closed when the test has finished. `logged` returns the library's log
+ * lines.
+ */
 async function start(imports: NonNullable<DynamicModule["imports"]>, providers: unknown[] = []) {
   class App {}
   Module({ imports, providers: providers as [] })(App);
@@ -33,14 +36,14 @@ async function start(imports: NonNullable<DynamicModule["imports"]>, providers: 
     error: (...args: unknown[]) => void logged.push(["error", ...args]),
   };
   const app = await NestFactory.createApplicationContext(App, { logger, abortOnError: false });
-  // Nest would call the hooks twice.
+  // A second `app.close()` would call the hooks again.
   let closing: Promise<void> | undefined;
   const close = () => (closing ??= app.close());
   onTestFinished(close);
   return { app, close, logged: () => logged.filter((words) => words.includes("Delayline")) };
 }
 
-test("a consumer handles messages; at the end its handler finishes, and may offer, before all is closed", async () => {
+test("a consumer handles messages; on shutdown its handler finishes, and may offer, before everything is closed", async () => {
   const name = uniqueName();
   const phases: string[] = [];
   const gate = new EventEmitter();
@@ -54,7 +57,7 @@ test("a consumer handles messages; at the end its handler finishes, and may offe
     }
 
     async onApplicationShutdown(): Promise<void> {
-      // Requests may still offer: nothing listens any more only after this.
+      // Requests may still offer: the server stops listening only after this.
       await this.orders.offer(3, 60_000);
       phases.push("offered");
     }
@@ -101,7 +104,7 @@ test("a consumer handles messages; at the end its handler finishes, and may offe
 
   const closing = close().then(() => phases.push("closed"));
   await shop.orders.offer(4, 0);
-  // It is moved, but nobody takes it any more.
+  // The message is moved, but nobody takes it any more.
   await eventually(async () => (await worker.ready.size()) === 1);
   gate.emit("open");
   await closing;
@@ -113,7 +116,7 @@ test("a consumer handles messages; at the end its handler finishes, and may offe
   expect(logged()).toEqual([]);
 });
 
-test("forRootAsync, options of a queue, and one token for a queue with one handle", async () => {
+test("forRootAsync, options of a queue, and one token for a queue with one handle all work", async () => {
   class Config {
     readonly redis = redisUrl();
   }
@@ -151,7 +154,7 @@ test("forRootAsync, options of a queue, and one token for a queue with one handl
   expect(groups).toEqual([expect.arrayContaining(["mail"])]);
 });
 
-test("a handler that never ends is waited for as long as `shutdownTimeout` says; errors are logged", async () => {
+test("a handler that never ends is awaited for `shutdownTimeout`, and errors are logged", async () => {
   const name = uniqueName();
   const { app, close, logged } = await start([
     DelaylineModule.forRoot({ redis: redisUrl(), shutdownTimeout: 50 }),
@@ -181,7 +184,7 @@ test("a handler that never ends is waited for as long as `shutdownTimeout` says;
   expect(logged().at(-1)?.[1]).toMatch(/1 handler/);
 });
 
-test("the body of a loop has what is left of `shutdownTimeout` to finish", async () => {
+test("the body of a loop may use the rest of `shutdownTimeout` to finish", async () => {
   const name = uniqueName();
   const { app, close, logged } = await start([
     DelaylineModule.forRoot({ redis: redisUrl(), shutdownTimeout: 10_000 }),
@@ -193,9 +196,9 @@ test("the body of a loop has what is left of `shutdownTimeout` to finish", async
   await queue.put(1);
   for await (const order of queue) {
     closing = close();
-    // Waits refuse: the client is being closed.
+    // Waits are refused, because the client is closing.
     await expect(queue.take()).rejects.toThrow("closed");
-    // If the body were not waited for, some of these would be refused.
+    // If close did not wait for the body, some of these would be refused.
     for (let i = 0; i < 100; i++) await queue.put(2);
     finished.push(order);
   }
@@ -204,7 +207,7 @@ test("the body of a loop has what is left of `shutdownTimeout` to finish", async
   expect(logged()).toEqual([]);
 });
 
-test("health: up with the numbers of the queues, and down while Redis is away", async () => {
+test("health is up with the numbers of the queues, and down while Redis is away", async () => {
   const server = await startOwnServer();
   const { app, logged } = await start([
     DelaylineModule.forRoot({ redis: server.url }),
@@ -233,11 +236,11 @@ test("health: up with the numbers of the queues, and down while Redis is away", 
   expect(delayline).toMatchObject({ status: "down", queues: {} });
   await server.restart();
   await eventually(async () => (await health.check()).delayline.status === "up");
-  // What is down for a while, and over, is said.
+  // A trouble and its end are both logged.
   await eventually(() => logged().length % 2 === 0);
 });
 
-test("health of many queues, without a warning", async () => {
+test("health of many queues causes no warning", async () => {
   const warned: string[] = [];
   const onWarning = ({ name }: Error) => void warned.push(name);
   process.on("warning", onWarning);
@@ -251,7 +254,7 @@ test("health of many queues, without a warning", async () => {
   expect(warned).toEqual([]);
 });
 
-test("health of an application without queues", async () => {
+test("health works for an application without queues", async () => {
   const { app } = await start([DelaylineModule.forRoot({ redis: redisUrl() })]);
   expect(await app.get(DelaylineHealthIndicator).check("redis")).toEqual({
     redis: { status: "up", queues: {} },
@@ -280,6 +283,6 @@ test.each([
     ],
     'queue "a" is registered twice as "delayed"',
   ],
-])("what is not legal keeps the application from starting: %s", async (_, imports, message) => {
+])("illegal settings keep the application from starting: %s", async (_, imports, message) => {
   await expect(async () => await start(imports())).rejects.toThrow(message);
 });

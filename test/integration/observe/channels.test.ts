@@ -13,7 +13,7 @@ import { newLine, newLineThatMayFail } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { uniqueName } from "../../helpers/redis.ts";
 
-/** Subscribes to a tracing channel until the test has finished; returns the events of operations that ended. */
+/** Subscribes to a tracing channel until the test has finished. Returns the events of finished operations. */
 function hear<Event extends object>(
   name: "offer" | "take" | "handle" | "settle",
   onStart: (event: Event) => void = () => {},
@@ -33,7 +33,7 @@ function hear<Event extends object>(
   return ended;
 }
 
-test("an offer: a subscriber may add headers, beside the message's own, if there is room", async () => {
+test("a subscriber may add headers to an offer beside the message's own, if there is room", async () => {
   const offers = hear<OfferEvent>("offer", ({ headers }) => {
     if (headers !== undefined) headers["trace"] = "added";
   });
@@ -59,7 +59,7 @@ test("an offer: a subscriber may add headers, beside the message's own, if there
   ]);
 });
 
-test("an offer to a plain queue has no headers; a failed one has its error; illegal headers are left out", async () => {
+test("an offer to a plain queue has no headers, a failed one has its error, and illegal headers are dropped", async () => {
   const offers = hear<OfferEvent>("offer", ({ headers }) => Object.assign(headers ?? {}, { n: 1 }));
   const line = newLine();
   const plain = line.getDelayedQueue<number>(uniqueName());
@@ -76,7 +76,7 @@ test("an offer to a plain queue has no headers; a failed one has its error; ille
   ]);
 });
 
-test("a handler runs within the wrappers of all subscribers, and the event has what it throws", async () => {
+test("a handler runs within the wrappers of all subscribers, and its event has the thrown error", async () => {
   const storage = new AsyncLocalStorage<string>();
   const within = (name: string) => (event: HandleEvent) => {
     const { around = (run) => run() } = event;
@@ -115,7 +115,7 @@ test("a handler runs within the wrappers of all subscribers, and the event has w
   expect(takenAt - readyAt).toBeLessThan(30_000);
 });
 
-test("takes and settlements by the user are published; those of a subscription are not", async () => {
+test("takes and settlements by the user are published, and those of a subscription are not", async () => {
   const [taken, settled] = [hear<TakeEvent>("take"), hear<SettleEvent>("settle")];
   const line = newLine();
   const plain = line.getBlockingQueue<number>(uniqueName());
@@ -152,7 +152,7 @@ test("takes and settlements by the user are published; those of a subscription a
   expect(taken).toHaveLength(9);
 });
 
-test("no event has a payload; a message of another queue is published under that queue's name", async () => {
+test("no event has a payload, and a message of another queue is published under that queue's name", async () => {
   const [taken, handled] = [hear<TakeEvent>("take"), hear<HandleEvent>("handle")];
   const line = newLine();
   const [one, other] = [uniqueName(), uniqueName()].map((name) =>
@@ -172,7 +172,7 @@ test("no event has a payload; a message of another queue is published under that
   expect(inspect([taken, handled], { depth: Infinity })).not.toContain("secret");
 });
 
-test("a subscriber whose `around` runs nothing loses nothing", async () => {
+test("a subscriber whose `around` does not run the operation loses no message", async () => {
   hear<TakeEvent>("take", (event) => (event.around = () => undefined as never));
   hear<HandleEvent>("handle", (event) => (event.around = () => undefined as never));
   const queue = newLine().getBlockingQueue<number>(uniqueName());

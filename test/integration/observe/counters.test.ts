@@ -6,7 +6,7 @@ import { newLine, newLineThatMayFail, type TestLine } from "../../helpers/delayl
 import { eventually } from "../../helpers/eventually.ts";
 import { newRedis, redisUrl, uniqueName } from "../../helpers/redis.ts";
 
-/** The counts that are not 0; of each histogram, how many durations it has. */
+/** The counts that are not 0, and the number of durations in each histogram. */
 function seen(counters: QueueCounters): Record<string, number> {
   const numbers = Object.entries(counters).map(([name, value]): [string, number] => [
     name,
@@ -15,7 +15,7 @@ function seen(counters: QueueCounters): Record<string, number> {
   return Object.fromEntries(numbers.filter(([, count]) => count > 0));
 }
 
-test("a plain queue: messages offered, moved, taken, cancelled, and handled", async () => {
+test("a plain queue counts messages offered, moved, taken, cancelled, and handled", async () => {
   const name = uniqueName();
   const line = newLineThatMayFail();
   const queue = line.getDelayedQueue<number>(name);
@@ -53,7 +53,7 @@ test("a plain queue: messages offered, moved, taken, cancelled, and handled", as
   });
 });
 
-test("a reliable queue: the outcomes of deliveries", async () => {
+test("a reliable queue counts the outcomes of deliveries", async () => {
   const line = newLine();
   const queue = line.getReliableQueue<string>(uniqueName(), { maxDeliveries: 2 });
   await queue.offer("by hand", 0);
@@ -93,7 +93,7 @@ test("a reliable queue: the outcomes of deliveries", async () => {
   });
 });
 
-test("lateness: from the deadline, or the offer if that is later, until the move; from there until the take", async () => {
+test("lateness runs from the deadline, or from the offer if that is later, to the move, and from there to the take", async () => {
   const name = uniqueName();
   const own = newRedis();
   const line = newLine();
@@ -119,23 +119,20 @@ test.each([
     (line: TestLine) =>
       line.getBlockingQueue<number>(uniqueName(), { partitions: 1, exclusive: true }),
   ],
-])(
-  "%s: a handler that is cut short when its subscription closes has not failed",
-  async (_, open) => {
-    const line = newLineThatMayFail();
-    const queue = open(line);
-    let isBegun = false;
-    const subscription = queue.subscribe(async (_payload, { signal }) => {
-      isBegun = true;
-      await once(signal, "abort");
-      signal.throwIfAborted();
-    });
-    await queue.put(1);
-    await eventually(() => isBegun);
-    await subscription.close();
-    expect(queue.counters).toMatchObject({ failed: 0, handling: { count: 1 } });
-  },
-);
+])("%s: a handler cut short by closing its subscription has not failed", async (_, open) => {
+  const line = newLineThatMayFail();
+  const queue = open(line);
+  let isBegun = false;
+  const subscription = queue.subscribe(async (_payload, { signal }) => {
+    isBegun = true;
+    await once(signal, "abort");
+    signal.throwIfAborted();
+  });
+  await queue.put(1);
+  await eventually(() => isBegun);
+  await subscription.close();
+  expect(queue.counters).toMatchObject({ failed: 0, handling: { count: 1 } });
+});
 
 test("the pause before a retry in strict order is no lateness", async () => {
   const line = newLineThatMayFail();

@@ -6,7 +6,7 @@ import { Telemetry } from "../../helpers/telemetry.ts";
 
 const operation = (name: string) => ({ "messaging.operation.name": name });
 
-test("what is offered, consumed and handled is counted and timed; lateness is split in two", async () => {
+test("offers, takes and handlers are counted and timed, and lateness is split in two", async () => {
   const telemetry = new Telemetry();
   const name = uniqueName();
   const queue = newLine().getReliableQueue<number>(name);
@@ -39,7 +39,7 @@ test("what is offered, consumed and handled is counted and timed; lateness is sp
   }
 });
 
-test("the numbers of queues are observed, each queue once", async () => {
+test("the numbers of queues are observed once per queue", async () => {
   const line = newLine();
   const queue = line.getReliableQueue<number>(uniqueName());
   const plain = line.getDelayedQueue<number>(uniqueName());
@@ -71,7 +71,7 @@ test("the numbers of queues are observed, each queue once", async () => {
   ]);
 });
 
-test("queues that can be gone through once are observed each time", async () => {
+test("a one-time iterable of queues is observed every time", async () => {
   const queue = newLine().getDelayedQueue<number>(uniqueName());
   const telemetry = new Telemetry({ queues: new Map([["orders", queue]]).values() });
   for (const delayed of [1, 2]) {

@@ -10,7 +10,7 @@ const common = (name: string) => ({
   "messaging.destination.name": name,
 });
 
-test("the trace of a handler is a new one, linked to the offer's; its context is active in the handler", async () => {
+test("a handler's trace is a new one, linked to the offer's, and its context is active in the handler", async () => {
   const telemetry = new Telemetry();
   const name = uniqueName();
   const queue = newLine().getReliableQueue<string>(name);
@@ -59,7 +59,7 @@ test("the trace of a handler is a new one, linked to the offer's; its context is
   expect(ack?.attributes).toMatchObject({ "messaging.operation.type": "settle" });
 });
 
-test("messages that are taken by hand: a span of what was found, and one of what is said of it", async () => {
+test("messages taken by hand get a span for a take that finds any, and one for each settlement", async () => {
   const telemetry = new Telemetry();
   const name = uniqueName();
   const queue = newLine().getReliableQueue<number>(name);
@@ -72,7 +72,7 @@ test("messages that are taken by hand: a span of what was found, and one of what
   await first?.nack({ delay: 60_000 });
   await second?.reject("bad");
   await second?.ack();
-  // The first poll has found nothing, and has no span.
+  // The first poll found nothing, and has no span.
   const operations = ["offer", "take", "extend", "nack", "reject", "ack"];
   expect(telemetry.names).toEqual(operations.map((operation) => `${operation} ${name}`));
   const [offer] = telemetry.named(`offer ${name}`);
@@ -89,7 +89,7 @@ test("messages that are taken by hand: a span of what was found, and one of what
   expect(ack?.attributes["delayline.settled"]).toBe(false);
 });
 
-test("what fails: an offer that is refused, and a handler that throws", async () => {
+test("a refused offer and a throwing handler make error spans", async () => {
   const telemetry = new Telemetry();
   const name = uniqueName();
   const line = newLineThatMayFail();
@@ -115,7 +115,7 @@ test("what fails: an offer that is refused, and a handler that throws", async ()
   ]);
 });
 
-test("a wait that is cut short by a signal, or by the end of the client, is no error and no span", async () => {
+test("a wait cut short by a signal or by closing the client makes no error and no span", async () => {
   const telemetry = new Telemetry();
   const line = newLine();
   const [plain, reliable] = [
@@ -150,7 +150,7 @@ test("a batch is one span, linked to the offers of all its messages", async () =
   await eventually(() => telemetry.named(`process ${name}`).length === 1);
   const [process] = telemetry.named(`process ${name}`);
   expect(process?.attributes["messaging.batch.message_count"]).toBe(2);
-  // The second one's own header wins, and is no context.
+  // The second message's own header wins, and is not a valid context.
   const [first] = telemetry.named(`offer ${name}`);
   expect(process?.links.map((link) => link.context.spanId)).toEqual([first?.spanContext().spanId]);
 });
@@ -180,7 +180,7 @@ const broken = () => {
   throw new Error("broken");
 };
 
-test("a propagator and a processor that throw are told of, and disturb nobody", async () => {
+test("a propagator and a processor that throw are reported, and disturb nothing", async () => {
   const error = vi.fn<(message: string) => void>();
   diag.setLogger(
     { error, warn: silent, info: silent, debug: silent, verbose: silent },

@@ -35,10 +35,10 @@ function keyIn(partition: number): string {
     .find((key) => tableOf(4)[bucketOfKey(key)] === partition) as string;
 }
 
-/** Partition keys, each of which leads to another one of four partitions. */
+/** Partition keys, each of which points to another one of four partitions. */
 const keys = upTo(4).map(keyIn);
 
-/** Offers payloads one after another, all over the partitions; each is due before the one in front of it. */
+/** Offers payloads one after another, across all partitions. Each is due before the previous one. */
 async function spread(queue: DelayedQueue, count: number): Promise<void> {
   for (const i of upTo(count)) {
     await queue.offer(`m${i}`, LONG - i * 1000, { partitionKey: keys[i % 4] as string });
@@ -56,7 +56,7 @@ describe.each([1, 4])("a queue in %i partition(s)", (partitions) => {
     return line.getReliableQueue<T>(name, { partitions, ...options });
   }
 
-  test("has nothing to give while it is empty", async () => {
+  test("returns nothing while it is empty", async () => {
     const { queue, ready } = open();
     expect([queue.name, ready.name]).toEqual([name, name]);
     expect(await queue.size()).toBe(0);
@@ -86,7 +86,7 @@ describe.each([1, 4])("a queue in %i partition(s)", (partitions) => {
     expect(await queue.quarantine.size()).toBe(0);
   });
 
-  test("offers: results in order, ids unique, keys as ever", async () => {
+  test("offers return results in order with unique ids, and keys work as in an ordinary queue", async () => {
     const { queue } = open<number>();
     const many = upTo(250).map((payload) => ({
       payload,
@@ -117,7 +117,7 @@ describe.each([1, 4])("a queue in %i partition(s)", (partitions) => {
     await expect(queue.offerMany([{ payload: 1, delay: -1 }])).rejects.toThrow(/messages\[0\]/);
   });
 
-  test("finds, reschedules and cancels by id and by key, with a hint or without", async () => {
+  test("finds, reschedules and cancels by id and by key, with and without a hint", async () => {
     const { queue } = open();
     const partitionKey = keys[3] as string;
     const a = await queue.offer("a", LONG, { key: "order:1", partitionKey });
@@ -135,7 +135,7 @@ describe.each([1, 4])("a queue in %i partition(s)", (partitions) => {
     expect(await queue.rescheduleAt(c.id, at)).toMatchObject({ deadline: at });
     expect((await queue.promote("order:2"))?.deadline).toBeLessThanOrEqual(Date.now() + 1000);
     expect(await queue.nextDeadline()).toBe((await queue.get("order:2"))?.deadline);
-    // An id knows its message under every deadline.
+    // An id finds its message under every deadline.
     expect(await queue.cancel(a.id)).toBe(false);
     expect(await queue.cancelMany([later?.id ?? "", "order:1", "order:2", b.id])).toEqual([
       true,
@@ -147,7 +147,7 @@ describe.each([1, 4])("a queue in %i partition(s)", (partitions) => {
     expect(await queue.clear()).toBe(1);
   });
 
-  test("cancelWhere and find: every key with a prefix, wherever it is", async () => {
+  test("cancelWhere and find cover every key with a prefix, wherever it is", async () => {
     const { queue } = open();
     for (const i of upTo(12)) {
       const partitionKey = keys[i % 4] as string;
@@ -189,7 +189,7 @@ describe.each([1, 4])("a queue in %i partition(s)", (partitions) => {
     expect(await queue.readAll()).toEqual(["m7"]);
   });
 
-  test("what is offered in one turn is read and polled in this order", async () => {
+  test("offers of one turn are read and polled in their order", async () => {
     const { queue } = open<number>();
     await queue.offer(0, LONG);
     await queue.offerMany(upTo(400).map((i) => ({ payload: i + 1, delay: LONG })));
@@ -199,7 +199,7 @@ describe.each([1, 4])("a queue in %i partition(s)", (partitions) => {
     expect(await queue.poll(1000)).toEqual(upTo(150).map((i) => i + 251));
   });
 
-  test("due messages are taken in every way", async () => {
+  test("due messages can be taken in every way", async () => {
     const { queue, ready } = open<number>({}, newLine());
     const put = (...payloads: number[]) =>
       queue.offerMany(payloads.map((payload) => ({ payload, delay: 0 })));
@@ -226,7 +226,7 @@ describe.each([1, 4])("a queue in %i partition(s)", (partitions) => {
     }
   });
 
-  test("the ready side: put, look, drain, clear", async () => {
+  test("ready messages: put, peek, drain and clear", async () => {
     const { ready } = open();
     await ready.put("a");
     await ready.putMany(["b", "c"]);
@@ -242,7 +242,7 @@ describe.each([1, 4])("a queue in %i partition(s)", (partitions) => {
     expect(await ready.drain()).toHaveLength(30);
   });
 
-  test("pause and resume: nothing becomes ready, nobody takes", async () => {
+  test("while it is paused nothing becomes ready and nobody takes, until it is resumed", async () => {
     const { queue, ready } = open({}, newLine());
     await queue.pause();
     expect(await ready.isPaused()).toBe(true);
@@ -257,7 +257,7 @@ describe.each([1, 4])("a queue in %i partition(s)", (partitions) => {
     expect(await queue.isPaused()).toBe(false);
   });
 
-  test("what a codec cannot read goes to the quarantine, and back", async () => {
+  test("payloads that a codec cannot read go to the quarantine, and back", async () => {
     let isBroken = true;
     const codec: Codec<string> = {
       name: "breaking",
@@ -285,7 +285,7 @@ describe.each([1, 4])("a queue in %i partition(s)", (partitions) => {
     expect(await queue.quarantine.clear()).toBe(0);
   });
 
-  test("what would have to go from one slot to another is refused", async () => {
+  test("refuses operations that would span two slots", async () => {
     const { line, queue, ready } = open();
     await queue.offer("a", LONG);
     await expect(queue.pollLastAndOfferFirstTo("other")).rejects.toThrow(TypeError);
@@ -296,7 +296,7 @@ describe.each([1, 4])("a queue in %i partition(s)", (partitions) => {
     expect(await queue.size()).toBe(1);
   });
 
-  test("a client that neither moves nor takes, beside one that does", async () => {
+  test("a client that neither moves nor takes works beside one that does", async () => {
     const { queue } = open();
     const { ready } = open({}, newLine());
     const taking = ready.take();
@@ -304,7 +304,7 @@ describe.each([1, 4])("a queue in %i partition(s)", (partitions) => {
     expect(await taking).toBe("a");
   });
 
-  test("close: early, twice, with a handler at work; then every call is refused", async () => {
+  test("closes early, twice, and with a running handler; then every call is refused", async () => {
     await open({}, newLine()).line.close();
     const { line, queue, ready } = open({}, newLine());
     let isDone = false;
@@ -381,7 +381,7 @@ describe.each([1, 4])("a queue in %i partition(s)", (partitions) => {
       expect(await queue.size()).toBe(0);
     });
 
-    test("subscribe, subscribeBatch and route; groups of their own", async () => {
+    test("subscribe, subscribeBatch and route work, with groups of their own", async () => {
       const line = newLine();
       const queue = openReliable<number>({}, line);
       const others = openReliable<number>({ group: "others" }, line);
@@ -403,7 +403,7 @@ describe.each([1, 4])("a queue in %i partition(s)", (partitions) => {
       expect(ascending(routed ?? [])).toEqual(upTo(10));
     });
 
-    test("dead letters: those of all partitions", async () => {
+    test("dead letters are those of all partitions", async () => {
       const line = newLineThatMayFail();
       const queue = openReliable<number>({ maxDeliveries: 1 }, line);
       const failing = queue.subscribe(() => {
@@ -430,7 +430,7 @@ describe.each([1, 4])("a queue in %i partition(s)", (partitions) => {
       expect(await queue.deadLetters.clear()).toBe(4);
     });
 
-    test("one group has one setting; what is in hand at the end goes back", async () => {
+    test("one group has one setting, and held messages go back at the end", async () => {
       const line = newLine();
       const queue = openReliable({}, line);
       expect(() => openReliable({ maxDeliveries: 3 }, line)).toThrow(TypeError);
@@ -442,7 +442,7 @@ describe.each([1, 4])("a queue in %i partition(s)", (partitions) => {
       await again.ack();
     });
 
-    test("makePlain: of all partitions, once nobody has it as a reliable queue", async () => {
+    test("makePlain covers all partitions, once no process has the queue open as a reliable one", async () => {
       const line = newLine();
       const queue = openReliable({ retry: [LONG] }, line);
       await queue.offer("retrying", 0, { partitionKey: keys[1] as string });
@@ -458,7 +458,7 @@ describe.each([1, 4])("a queue in %i partition(s)", (partitions) => {
   });
 });
 
-test("a partition key decides the partition, and so does a key alone; ids lead there", async () => {
+test("a partition key, or a key alone, decides the partition, and ids lead there", async () => {
   const queue = newLine({ transfer: false }).getDelayedQueue(name, { partitions: 4 });
   const redis = newRedis();
   const names = new PartitionNames(name);
@@ -469,7 +469,7 @@ test("a partition key decides the partition, and so does a key alone; ids lead t
   await queue.offer("by partition key", LONG, { partitionKey: first });
   await queue.offer("by key", LONG, { key: first });
   expect(await sizes()).toEqual([0, 3, 0, 0]);
-  // The same key under two partition keys, of two partitions, are two messages.
+  // The same key under two partition keys, in two partitions, names two messages.
   const other = await queue.offer("other", LONG, { key: "k", partitionKey: second });
   expect(other.outcome).toBe("added");
   expect(bucketOf(parseMessageId(other.id).subarray(8))).toBe(bucketOfKey(second));
@@ -481,7 +481,7 @@ test("a partition key decides the partition, and so does a key alone; ids lead t
   expect(await queue.cancelWhere({ prefix: "k" })).toEqual({ count: 1, keys: ["k"] });
 });
 
-test("their number changes: ids, keys and all messages stay", async () => {
+test("when the number changes, ids, keys and all messages stay", async () => {
   const line = newLine();
   const queue = line.getDelayedQueue<number>(name, { partitions: 2 });
   const results = await queue.offerMany(
@@ -503,18 +503,18 @@ test("their number changes: ids, keys and all messages stay", async () => {
   expect(ascending(await ready.drain())).toEqual(upTo(300).map((i) => 1000 + i));
 });
 
-test("the number of the first process counts", async () => {
+test("the number given by the first process holds", async () => {
   const [a, b] = [newLine(), newLine({ transfer: false })];
   const queue = a.getDelayedQueue(name, { partitions: 3 });
   await queue.offer("a", LONG, { key: "k" });
   const other = b.getDelayedQueue(name, { partitions: 8 });
   expect(await other.cancel("k")).toBe(true);
   expect(await b.partitions(name)).toHaveLength(3);
-  // Handles of one client share what they know; those that come later need not say it.
+  // Handles of one client share the number; later handles need not name it.
   expect(await b.getDelayedQueue(name).size()).toBe(0);
 });
 
-test("partitions(): what is where, and nothing of an ordinary queue, which stays one", async () => {
+test("partitions() counts what each partition holds, and an ordinary queue has none and stays ordinary", async () => {
   const line = newLine({ transfer: false });
   expect(await line.partitions(name)).toEqual([]);
   const ordinary = line.getDelayedQueue(name);
@@ -532,7 +532,7 @@ test("partitions(): what is where, and nothing of an ordinary queue, which stays
   expect(infos.every(({ name: part, node }) => part.startsWith(`{${other}/`) && node)).toBe(true);
 });
 
-describe("options that are refused", () => {
+describe("illegal options", () => {
   test.each([0, 257, 1.5, -1, "8", null, NaN])("partitions: %s", (partitions) => {
     const options = { partitions } as QueueOptions;
     expect(() => newLine().getDelayedQueue(name, options)).toThrow(/partitions must be/);
@@ -540,7 +540,7 @@ describe("options that are refused", () => {
     expect(() => newLine().getReliableQueue(name, options)).toThrow(/partitions must be/);
   });
 
-  test("with Redisson, on the client, and both ways at once", () => {
+  test("with Redisson, on the client, and both ways at once are refused", () => {
     const line = newLine();
     expect(() => line.getDelayedQueue(name, { partitions: 2, interop: "redisson" })).toThrow(
       /interop must be "none"/,
@@ -552,7 +552,7 @@ describe("options that are refused", () => {
     expect(() => redisson.getDelayedQueue(name, { partitions: 2 })).toThrow(/interop must be/);
   });
 
-  test("of setPartitions, and of calls that look for a message", async () => {
+  test("of setPartitions, and of calls that look for a message, are refused", async () => {
     const line = newLine({ transfer: false });
     for (const count of [0, 257, 1.5, "8", undefined]) {
       await expect(line.setPartitions(name, count as number)).rejects.toThrow(/count must be/);
@@ -573,7 +573,7 @@ describe("options that are refused", () => {
   });
 });
 
-test("await using, and a signal that is aborted", async () => {
+test("await using and an aborted signal end calls", async () => {
   let kept: BlockingQueue<string> | undefined;
   {
     await using line = newLine();
@@ -591,11 +591,11 @@ test("await using, and a signal that is aborted", async () => {
   await expect(kept.take()).rejects.toThrow(ClosedError);
 });
 
-test("a cancel that has to ask a second time is finished, though the client is closed meanwhile", async () => {
+test("a cancel that has to ask a second time is finished, even if the client is closed meanwhile", async () => {
   const proxy = await startProxy(redisUrl());
   const line = newLine({ redis: proxy.url, transfer: false });
   const queue = line.getDelayedQueue<string>(name, { partitions: 4 });
-  // Not where the key would be alone.
+  // Not in the partition of the key alone.
   const partition = tableOf(4)[bucketOfKey("order:42")] as number;
   const partitionKey = keys[(partition + 1) % 4] as string;
   await queue.offer("message", LONG, { key: "order:42", partitionKey });

@@ -29,15 +29,15 @@ const key = upTo(100)
 const keysOf = (name: string, partition: number): QueueKeys =>
   queueKeys(partitionName(name, partition));
 
-/** A queue in two partitions, of which the process that changes their number to 8 has died. */
+/** A queue in two partitions. The process that changes their number to 8 has died. */
 async function newMovingQueue() {
   const name = uniqueName();
   const redis = newRedis();
-  // It knows of the two only.
+  // This client knows of two partitions only.
   const old = newLine({ transfer: false }).getDelayedQueue<number>(name, { partitions: 2 });
   await old.size();
   const begin = async () => redis.set(keysOf(name, 0).partitions, MOVING);
-  /** Somebody takes the messages with these keys out of partition 0, and dies. */
+  /** Takes the messages with these keys out of partition 0, as a process that then dies. */
   const pull = async (...keys: string[]) => {
     const args = { own: 0, buckets: Buffer.from(tableOf(8)), knownFact: MOVING };
     const rows = keys.map((wanted) => ({ wanted }));
@@ -50,7 +50,7 @@ async function newMovingQueue() {
 }
 
 for (const who of ["old", "other"] as const) {
-  test(`an offer finds its key's message on its way (${who})`, async () => {
+  test(`an offer finds its key's message while that is moving (${who})`, async () => {
     const queue = await newMovingQueue();
     const first = await queue.old.offer(1, MINUTE, { key });
     await queue.begin();
@@ -65,7 +65,7 @@ for (const who of ["old", "other"] as const) {
     expect(await queue.other.readAll()).toEqual([3]);
   });
 
-  test(`a message on its way is put off and cancelled, once (${who})`, async () => {
+  test(`a message that is moving is rescheduled and cancelled once (${who})`, async () => {
     const queue = await newMovingQueue();
     const { id } = await queue.old.offer(1, MINUTE, { key });
     await queue.begin();
@@ -79,7 +79,7 @@ for (const who of ["old", "other"] as const) {
   });
 }
 
-test("who has died over a batch that had arrived brings nothing twice", async () => {
+test("a batch that had arrived when its process died is not moved twice", async () => {
   const { name, redis, old, begin, pull } = await newMovingQueue();
   await old.offer(1, 300, { key });
   await begin();
@@ -95,7 +95,7 @@ test("who has died over a batch that had arrived brings nothing twice", async ()
   expect(await ready.size()).toBe(0);
 });
 
-test("what is looked for in no order is found on its way, once", async () => {
+test("an unordered search finds moving messages, once", async () => {
   const queue = await newMovingQueue();
   const keys = upTo(200).map((i) => `n:${i}`);
   await queue.old.offerMany(keys.map((one, i) => ({ payload: i, delay: MINUTE, key: one })));
@@ -113,7 +113,7 @@ test("what is looked for in no order is found on its way, once", async () => {
   expect(await queue.other.size()).toBe(0);
 });
 
-test("two change it at once: both resolve, one number holds, nothing is lost", async () => {
+test("two clients change the number at once: both resolve, one number holds, nothing is lost", async () => {
   const name = uniqueName();
   const [one, other] = [newLine(), newLine()];
   const queue = one.getDelayedQueue<number>(name, { partitions: 2 });
@@ -123,7 +123,7 @@ test("two change it at once: both resolve, one number holds, nothing is lost", a
   expectEachOnce(upTo(500), await queue.readAll());
 });
 
-test("a change that is aborted is finished by the next call", async () => {
+test("an aborted change is finished by the next call", async () => {
   const name = uniqueName();
   const line = newLine();
   const queue = line.getDelayedQueue<number>(name, { partitions: 2 });
@@ -137,7 +137,7 @@ test("a change that is aborted is finished by the next call", async () => {
   expectEachOnce(upTo(2000), await queue.readAll());
 });
 
-test("a client is closed while it changes the number", async () => {
+test("a client closed during a change loses nothing", async () => {
   const name = uniqueName();
   const queue = newLine().getDelayedQueue<number>(name, { partitions: 2 });
   await queue.offerMany(upTo(2000).map((payload) => ({ payload, delay: MINUTE })));
@@ -152,7 +152,7 @@ test("a client is closed while it changes the number", async () => {
   expectEachOnce(upTo(2000), await queue.readAll());
 });
 
-test("who knows an old number is told, and answers as the others do", async () => {
+test("a client with an old number learns the new one, and returns the same results as the others", async () => {
   const name = uniqueName();
   const old = newLine({ transfer: false });
   const queue = old.getDelayedQueue<number>(name, { partitions: 8 });
@@ -182,11 +182,11 @@ test("who knows an old number is told, and answers as the others do", async () =
   expect(await here.clear()).toBe(99);
 });
 
-test("an iteration goes on while its partition goes", async () => {
+test("an iteration continues while its partition disappears", async () => {
   const name = uniqueName();
   const line = newLine();
   const queue = line.getDelayedQueue<number>(name, { partitions: 8 });
-  // In pages, of which one has been read of each partition.
+  // Read in pages: one page of each partition has been read.
   const large = line.getDelayedQueue<string>(`${name}-large`, { partitions: 2 });
   await large.offerMany(upTo(40).map((i) => ({ payload: `${i}`.repeat(50_000), delay: MINUTE })));
   const redis = newRedis();
@@ -213,7 +213,7 @@ test("an iteration goes on while its partition goes", async () => {
   );
 });
 
-test("a message that comes back is read once", async () => {
+test("a message that returns to its partition is read once", async () => {
   const name = uniqueName();
   const line = newLine();
   const queue = line.getDelayedQueue<number>(name, { partitions: 2 });
@@ -224,7 +224,7 @@ test("a message that comes back is read once", async () => {
   expect(await queue.clear()).toBe(300);
 });
 
-test("new partitions are paused as the others are, whatever they were before", async () => {
+test("new partitions are paused like the others, whatever they were before", async () => {
   const name = uniqueName();
   const line = newLine();
   const ready = line.getBlockingQueue<number>(name, { partitions: 2 });
@@ -237,7 +237,7 @@ test("new partitions are paused as the others are, whatever they were before", a
   await ready.pause();
   await line.setPartitions(name, 4);
   expect(await paused()).toBe("1111");
-  // One that nobody has tidied up.
+  // A partition that was never tidied up.
   await line.setPartitions(name, 2);
   await redis.set(keysOf(name, 3).paused, "1");
   await ready.resume();
@@ -245,7 +245,7 @@ test("new partitions are paused as the others are, whatever they were before", a
   expect(await paused()).toBe("0000");
 });
 
-test("groups are there before anything is ready in a new partition", async () => {
+test("groups exist before anything is ready in a new partition", async () => {
   const name = uniqueName();
   const line = newLine({ transfer: false });
   for (const group of ["a", "b"]) {
@@ -261,7 +261,7 @@ test("groups are there before anything is ready in a new partition", async () =>
   }
 });
 
-test("what somebody who has died gave back to a partition that had gone is found by the next call", async () => {
+test("a message that a dead process gave back to a removed partition is found by the next call", async () => {
   const name = uniqueName();
   const line = newLine({ codec: "string" });
   await line.getDelayedQueue(name, { partitions: 8 }).size();
@@ -272,7 +272,7 @@ test("what somebody who has died gave back to a partition that had gone is found
   expect(await line.getBlockingQueue(name, { partitions: 2 }).take()).toBe("left behind");
 });
 
-test("nobody moves or looks after a partition that has gone", async () => {
+test("no client subscribes to a partition that has gone", async () => {
   const name = uniqueName();
   const line = newLine();
   const redis = newRedis();
@@ -288,7 +288,7 @@ test("nobody moves or looks after a partition that has gone", async () => {
   await eventually(async () => expect(await channels()).toEqual([]));
 });
 
-test("a fact that was lost, or is none, is written again", async () => {
+test("a lost or invalid fact is written again", async () => {
   const name = uniqueName();
   const line = newLine();
   const redis = newRedis();
@@ -304,7 +304,7 @@ test("a fact that was lost, or is none, is written again", async () => {
   }
 });
 
-test("one of two who ask for the number may leave", async () => {
+test("one of two callers that ask for the number may leave", async () => {
   const name = uniqueName();
   const queue = newLine().getDelayedQueue<number>(name, { partitions: 2 });
   const leaving = AbortSignal.abort(new Error("left"));
@@ -312,7 +312,7 @@ test("one of two who ask for the number may leave", async () => {
   expect([one.status, other.status]).toEqual(["rejected", "fulfilled"]);
 });
 
-test("a signal may be listened to by all partitions at once", async () => {
+test("all partitions may listen to a signal at once", async () => {
   const warnings: Error[] = [];
   const note = (warning: Error) => warnings.push(warning);
   process.on("warning", note);

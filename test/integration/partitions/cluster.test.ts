@@ -49,8 +49,8 @@ test("the masters of a Cluster get equally many commands", async () => {
 const P = 8;
 
 /**
- * How many messages are handled while each message of a quiet partition waits, and partition 0 is never empty. Each of
- * the processes handles one at a time.
+ * How many messages are handled while each message of a quiet partition waits beside partition 0, which is never empty.
+ * Each process handles one message at a time.
  */
 async function waitsBeside(redis: string | Cluster, processes: number): Promise<number[]> {
   const name = uniqueName("partitions");
@@ -87,12 +87,12 @@ async function waitsBeside(redis: string | Cluster, processes: number): Promise<
 /** Milliseconds that a handler takes: longer than a process goes on waiting while nobody takes. */
 const HANDLING = 8;
 
-test("beside a partition that is never empty the others wait no longer than if all were like it", async () => {
+test("beside a partition that is never empty, the others wait no longer than if all were full", async () => {
   const { cluster } = await startCluster();
   for (const redis of [redisUrl(), cluster]) {
     for (const processes of [1, 3]) {
       const waits = await waitsBeside(redis, processes);
-      // If all had messages it would be each one's turn once in a round; a round may be under way.
+      // If all partitions had messages, each would have its turn once in a round; a round may already have begun.
       expect(Math.max(...waits)).toBeLessThanOrEqual(2 * P * processes);
     }
   }
@@ -128,7 +128,7 @@ test("a Cluster and a server may be in one list", async () => {
   await eventually(() => taken.length === 301);
 });
 
-test("each queue on a Cluster has a clock of its own, which is that of its node", async () => {
+test("each queue on a Cluster uses the clock of its own node", async () => {
   const { cluster, nodes } = await startCluster();
   const clients = nodes.map(({ url }) => newRedis(url));
   const name = uniqueName();

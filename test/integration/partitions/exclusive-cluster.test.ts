@@ -5,7 +5,7 @@ import { eventually } from "../../helpers/eventually.ts";
 import { uniqueName } from "../../helpers/redis.ts";
 
 test.each(["plain", "reliable"])(
-  "on a Cluster two processes share the partitions out, also behind a change (%s)",
+  "two processes on a Cluster share the partitions, even after a change (%s)",
   async (kind) => {
     const { cluster } = await startCluster();
     const name = uniqueName("exclusive");
@@ -27,7 +27,7 @@ test.each(["plain", "reliable"])(
     for (const partitions of [6, 3]) {
       await one.setPartitions(name, partitions);
       const since = handled.length;
-      // Whoever joins late has to get some, too.
+      // A late process has to get some, too.
       await eventually(async () => {
         const messages = Array.from({ length: 20 }, () => ({ payload: count++, delay: 0 }));
         await queue.offerMany(messages);

@@ -7,7 +7,7 @@ import { newLine, type TestLine } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { newRedis, redisUrl, uniqueName } from "../../helpers/redis.ts";
 
-// Two clients of one process are two processes to each other.
+// Two clients of one process treat each other as two processes.
 
 interface Order {
   readonly key: string;
@@ -28,7 +28,7 @@ class Ledger {
     this.handled.push({ ...order, by, fence });
   }
 
-  /** The keys whose messages were not handled in the order of their numbers. */
+  /** The keys whose messages were not handled in numerical order. */
   get disordered(): string[] {
     const last = new Map<string, number>();
     return this.handled.flatMap(({ key, number }) => {
@@ -45,7 +45,7 @@ function consume(line: TestLine, name: string, ledger: Ledger, by: string, durat
     .subscribe((order, { fence }) => ledger.note(by, order, fence, duration));
 }
 
-/** Offers messages of 20 keys, `count` of each in their order. */
+/** Offers messages of 20 keys, `count` of each in order. */
 async function offer(line: TestLine, name: string, first: number, count: number): Promise<void> {
   const queue = line.getDelayedQueue<Order>(name, { partitions: 4 });
   for (let number = first; number < first + count; number++) {
@@ -59,7 +59,7 @@ async function offer(line: TestLine, name: string, first: number, count: number)
   }
 }
 
-test("order per key, while a process joins, one leaves, and the number changes twice", async () => {
+test("keeps the order per key while a process joins, one leaves, and the number changes twice", async () => {
   const name = uniqueName("exclusive");
   const ledger = new Ledger();
   const [one, two] = [newLine(), newLine()];
@@ -77,13 +77,13 @@ test("order per key, while a process joins, one leaves, and the number changes t
   expect(ledger.disordered).toEqual([]);
 }, 90_000);
 
-/** A lease on the only partition of a queue whose holder has died just now. */
+/** A lease on the only partition of a queue, whose holder has just died. */
 async function leaveHolder(redis: Redis, name: string, fields: Record<string, string>) {
   const { holder } = queueKeys(new PartitionNames(name).at(0));
   await redis.hset(holder, { holder: "dead", fence: "7", until: "1", ...fields });
 }
 
-test("whoever takes over ends the connection of its predecessor, and no other", async () => {
+test("a new holder ends its predecessor's connection, and no other", async () => {
   const name = uniqueName("exclusive");
   const redis = newRedis();
   const { ready } = queueKeys(new PartitionNames(name).at(0));
@@ -114,7 +114,7 @@ test("whoever takes over ends the connection of its predecessor, and no other", 
   expect(await other.client("ID")).toBe(otherId);
 });
 
-test("what a predecessor had in flight comes first, and counts", async () => {
+test("a predecessor's messages in flight come first, and a dead one's attempts count", async () => {
   const name = uniqueName("exclusive");
   const redis = newRedis();
   const { stream } = queueKeys(new PartitionNames(name).at(0));
@@ -140,7 +140,7 @@ test("what a predecessor had in flight comes first, and counts", async () => {
   ]);
 });
 
-test("strict: what has failed is not overtaken, also by way of a hand-over", async () => {
+test("strict: a failed message is not overtaken, even across a hand-over", async () => {
   const name = uniqueName("exclusive");
   const [one, two] = [newLine(), newLine()];
   const options = {
@@ -174,7 +174,7 @@ test("strict: what has failed is not overtaken, also by way of a hand-over", asy
   ]);
 });
 
-test("reliable: order per key while processes come and go and the number changes", async () => {
+test("reliable: keeps the order per key while processes come and go and the number changes", async () => {
   const name = uniqueName("exclusive");
   const ledger = new Ledger();
   const [one, two] = [newLine(), newLine()];
@@ -205,7 +205,7 @@ test("reliable: order per key while processes come and go and the number changes
   expect(ledger.disordered).toEqual([]);
 }, 90_000);
 
-test("only subscribe takes, once in a client, one message at a time", async () => {
+test("only subscribe takes, once per client, one message at a time", async () => {
   const name = uniqueName("exclusive");
   const line = newLine();
   const options = { partitions: 2, exclusive: true };
@@ -233,7 +233,7 @@ test("only subscribe takes, once in a client, one message at a time", async () =
   expect(() => line.getBlockingQueue("q", { exclusive: 1 as never })).toThrow("exclusive");
 });
 
-test("without a number it waits for the partitions that another process creates", async () => {
+test("a consumer without a number waits for the partitions that another process creates", async () => {
   const name = uniqueName("exclusive");
   const [one, two] = [newLine(), newLine()];
   const handled: unknown[] = [];

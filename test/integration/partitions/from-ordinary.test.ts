@@ -16,12 +16,12 @@ beforeEach(() => {
   name = uniqueName("ordinary");
 });
 
-/** The partitions that there are; -1 is the ordinary queue. */
+/** The existing partitions; -1 is the ordinary queue. */
 async function numbersOf(line = newLine({ transfer: false })): Promise<number[]> {
   return (await line.partitions(name)).map(({ partition }) => partition);
 }
 
-test("a plain queue in use gets partitions: nothing is lost or comes twice, keys are exact", async () => {
+test("a plain queue in use gets partitions: nothing is lost or duplicated, and keys stay exact", async () => {
   const old = newLine();
   const before = old.getDelayedQueue<number>(name);
   await before.offerMany(upTo(300).map((i) => ({ payload: i, delay: LONG, key: `k${i}` })));
@@ -37,7 +37,7 @@ test("a plain queue in use gets partitions: nothing is lost or comes twice, keys
     .subscribe((n) => void taken.push(n), { concurrency: 2 });
   expect(await queue.size()).toBeGreaterThanOrEqual(300);
   expect(await numbersOf()).toEqual([-1, 0, 1, 2, 3]);
-  // Both offer, and only the new one cancels.
+  // Both queues offer, but only the new one cancels.
   const bothOffer = upTo(100).map(async (i) => {
     await before.offer(500 + i, i, { key: `old${i}` });
     await queue.offer(600 + i, i, { key: `new${i}` });
@@ -66,7 +66,7 @@ test("a plain queue in use gets partitions: nothing is lost or comes twice, keys
   expect(ascending(rest.map(({ payload }) => payload))).toEqual(left);
 });
 
-test("a reliable queue: retries, what is in flight, dead letters, groups", async () => {
+test("a reliable queue gets partitions: retries, messages in flight, dead letters and groups stay", async () => {
   const old = newLine();
   const options = { retry: [LONG], maxDeliveries: 2 };
   const before = old.getReliableQueue<string>(name, options);
@@ -83,7 +83,7 @@ test("a reliable queue: retries, what is in flight, dead letters, groups", async
   await Promise.all(upTo(3).map(() => audit.take()));
 
   const line = newLine();
-  // One that only offers, and knows nothing of the groups.
+  // A handle that only offers, and knows nothing of the groups.
   const producer = line.getDelayedQueue<string>(name, { partitions });
   await producer.offerMany(upTo(20).map((i) => ({ payload: `new ${i}`, delay: 0 })));
   const queue = line.getReliableQueue<string>(name, { ...options, partitions });
@@ -93,7 +93,7 @@ test("a reliable queue: retries, what is in flight, dead letters, groups", async
   let isChanged = false;
   void changing.then(() => (isChanged = true));
   await eventually(async () => (await line.partitions(name))[0]?.delayed === 0);
-  // It is in the hands of a process that lives.
+  // A living process holds it.
   expect(isChanged).toBe(false);
   expect(await inFlight.ack()).toBe(true);
   await old.close();
@@ -115,7 +115,7 @@ test("a reliable queue: retries, what is in flight, dead letters, groups", async
   expect(new Set(audited).size).toBe(23);
 });
 
-test("keepOrdinary: an ordinary queue that is empty, and stays in use", async () => {
+test("keepOrdinary leaves an empty ordinary queue in use", async () => {
   const old = newLine({ transfer: false, codec: "json" });
   const before = old.getDelayedQueue<string>(name);
   const changer = newLine();
@@ -127,13 +127,13 @@ test("keepOrdinary: an ordinary queue that is empty, and stays in use", async ()
   const taking = ready.take();
   await before.offer("due", 0);
   expect(await taking).toBe("due");
-  // So do Java's services. Their ids tell no bucket.
+  // Java's services offer there, too. Their ids name no bucket.
   await offerAsRedisson(newRedis(), name, JSON.stringify("java"), 20);
   expect(await ready.take()).toBe("java");
   await offerAsRedisson(newRedis(), name, JSON.stringify("java, later"), LONG);
   await before.offer("mine", LONG, { key: "mine" });
   await before.offer("yours", LONG, { key: "yours" });
-  // It brings nothing over: those who know of no partitions go on finding what is theirs.
+  // This call moves nothing: clients without partitions still find their messages.
   await changer.setPartitions(name, partitions, { keepOrdinary: true });
   expect(await before.cancel("mine")).toBe(true);
   expect(await queue.cancel("mine")).toBe(false);
@@ -145,7 +145,7 @@ test("keepOrdinary: an ordinary queue that is empty, and stays in use", async ()
   expect(java?.payload).toBe("java, later");
   expect(await queue.cancel(java?.id ?? "")).toBe(true);
 
-  // One that was forgotten is no loss.
+  // A forgotten client's messages are not lost.
   await before.offer("late", LONG, { key: "late" });
   await old.getBlockingQueue<string>(name).put("ready late");
   expect(await queue.cancel("late")).toBe(false);
@@ -157,7 +157,7 @@ test("keepOrdinary: an ordinary queue that is empty, and stays in use", async ()
   expect(await numbersOf()).toEqual([0, 1, 2, 3]);
 });
 
-test("a queue that is paused stays so, and one that has resumed is not paused again", async () => {
+test("a paused queue stays paused, and one that was resumed is not paused again", async () => {
   const old = newLine({ transfer: false }).getDelayedQueue<string>(name);
   await old.offer("a", 0);
   await old.pause();
@@ -174,8 +174,8 @@ test("a queue that is paused stays so, and one that has resumed is not paused ag
   expect([await ready.take(), await ready.take()].toSorted()).toEqual(["a", "b"]);
 });
 
-test("a new queue takes in nothing, and one partition is the least", async () => {
-  // No queue, but a key of somebody else's.
+test("a new queue adopts nothing, and one partition is the minimum", async () => {
+  // Not a queue, but another program's key.
   await newRedis().set(name, "text");
   const line = newLine();
   const queue = line.getDelayedQueue<string>(name, { partitions });
@@ -186,13 +186,13 @@ test("a new queue takes in nothing, and one partition is the least", async () =>
   expect(await queue.cancel("k")).toBe(true);
 });
 
-test("two who want different numbers: each comes true once", async () => {
+test("two clients want different numbers, and each number holds once", async () => {
   const lines = [newLine({ transfer: false }), newLine({ transfer: false })] as const;
   const queue = lines[0].getDelayedQueue<number>(name, { partitions: 2 });
   await queue.offerMany(upTo(500).map((payload) => ({ payload, delay: LONG })));
   await Promise.all([lines[0].setPartitions(name, 8), lines[1].setPartitions(name, 3)]);
   const fact = await newRedis().get(queueKeys(new PartitionNames(name).at(0)).partitions);
-  // The first fact, and two for each change.
+  // The first fact, and two more for each change.
   expect(fact).toMatch(/^5:[83]:[83]:stable:1$/);
   expect(await queue.size()).toBe(500);
 });

@@ -16,7 +16,7 @@ const broken: Codec<string> = {
   },
 };
 
-test("partitions are shared out to the servers of a list; the living go on without the first", async () => {
+test("partitions are spread over the servers of a list, and the living servers go on without the first", async () => {
   const server = await startOwnServer();
   const name = uniqueName("servers");
   const redis = [server.url, redisUrl()];
@@ -43,7 +43,7 @@ test("partitions are shared out to the servers of a list; the living go on witho
   ) as string;
   const { id } = await queue.offer("kept", 60_000, { partitionKey });
   expect(await queue.cancel(id)).toBe(true);
-  // What may be in any partition is offered to one that is there.
+  // Messages that may go to any partition are offered to a living one.
   await Promise.all(Array.from({ length: 20 }, () => queue.offer("any", 60_000)));
   await queue.offer("unreadable", 0, { partitionKey });
   await expect(ready.take()).rejects.toThrow(DecodeError);
@@ -51,7 +51,7 @@ test("partitions are shared out to the servers of a list; the living go on witho
   expect(await newRedis().lrange(quarantine, 0, -1)).toEqual(["unreadable"]);
 });
 
-test("a reliable queue is consumed where a server is there, by a process that comes when another is dead", async () => {
+test("a reliable queue is consumed on the living server by a process that starts after the other has died", async () => {
   const dead = await startOwnServer();
   const name = uniqueName("servers");
   const redis = [redisUrl(), dead.url];

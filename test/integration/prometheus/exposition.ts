@@ -1,6 +1,6 @@
 import type { Registry } from "prom-client";
 
-/** What a registry prints: each value by its name and labels, such as `delayline_ready{queue="a"}`. */
+/** A registry's output: each value by its name and labels, such as `delayline_ready{queue="a"}`. */
 export async function scrape(registry: Pick<Registry, "metrics">): Promise<Map<string, number>> {
   const text = await registry.metrics();
   const lines = text.split("\n").filter((line) => line !== "" && !line.startsWith("#"));

@@ -17,7 +17,7 @@ function collect(line: Delayline, options: Partial<CollectMetricsOptions> = {}) 
 }
 
 describe("the numbers of queues", () => {
-  test("a plain queue, read by a client that does not have it open", async () => {
+  test("include a plain queue, read by a client that does not have it open", async () => {
     const name = uniqueName();
     const orders = newLine({ transfer: false }).getDelayedQueue<number>(name);
     await orders.offer(1, 0);
@@ -41,14 +41,14 @@ describe("the numbers of queues", () => {
       [`delayline_paused{queue="${name}"}`]: 0,
       delayline_scrape_errors_total: 0,
     });
-    // Each scrape reads anew.
+    // Each scrape reads again.
     await eventually(async () => {
       const late = (await scrape(registry)).get(`delayline_overdue_seconds{queue="${name}"}`);
       return (late ?? 0) > 0.05;
     });
   });
 
-  test("a reliable queue that is paused", async () => {
+  test("include a reliable queue that is paused", async () => {
     const line = newLine();
     const notices = line.getReliableQueue<number>(uniqueName());
     const { registry } = collect(line, { queues: [notices.name] });
@@ -68,7 +68,7 @@ describe("the numbers of queues", () => {
     expect(found.get(`delayline_paused${label}`)).toBe(1);
   });
 
-  test("a queue in partitions, one by one; the client may still open it in any form", async () => {
+  test("include each partition of a queue, which the client may still open in any form", async () => {
     const name = uniqueName();
     const orders = newLine({ transfer: false }).getDelayedQueue<number>(name, { partitions: 2 });
     for (let i = 0; i < 20; i++) await orders.offer(i, 60_000, { key: `order:${i}` });
@@ -88,7 +88,7 @@ describe("the numbers of queues", () => {
     expect(await line.getDelayedQueue(`${name}-other`, { partitions: 2 }).size()).toBe(0);
   });
 
-  test('"all": those that are there, and those that are open', async () => {
+  test('"all" covers the queues in Redis, and the open ones', async () => {
     const server = await startOwnServer();
     const line = newLine({ redis: server.url });
     await newLine({ redis: server.url }).getDelayedQueue("there").offer(1, 60_000);
@@ -103,7 +103,7 @@ describe("the numbers of queues", () => {
 });
 
 describe("trouble", () => {
-  test("a queue that Redis refuses is left out, and counted; the others are there", async () => {
+  test("a queue that Redis refuses is left out and counted, and the others are there", async () => {
     const [good, bad] = [uniqueName(), uniqueName()];
     const redis = newRedis();
     await redis.set(`delayline_quarantine:{${bad}}`, "no list");
@@ -138,7 +138,7 @@ describe("trouble", () => {
     expect((await scrape(registry)).get(bad)).toBe(1);
 
     await redis.flushall();
-    // The queues are looked for once a minute.
+    // The queues are listed once a minute.
     const now = performance.now.bind(performance);
     vi.spyOn(performance, "now").mockImplementation(() => now() + 61_000);
     onTestFinished(() => void vi.restoreAllMocks());
@@ -146,7 +146,7 @@ describe("trouble", () => {
   });
 
   test.each(["all", ["a", "b"]] as const)(
-    "Redis hangs: a scrape ends with its timeout, and the next one is as before: %s",
+    "a scrape ends with its timeout while Redis hangs, and the next one works as before: %s",
     async (queues) => {
       const server = await startOwnServer();
       const line = newLineThatMayFail({ redis: server.url, callTimeout: 30_000 });
@@ -157,7 +157,7 @@ describe("trouble", () => {
       server.pause();
       const startedAt = performance.now();
       const found = await scrape(registry);
-      // Not when the time of its calls is over.
+      // Not after the full time of its calls.
       expect(performance.now() - startedAt).toBeLessThan(15_000);
       expect(found.has('delayline_delayed{queue="a"}')).toBe(false);
       expect(found.get('delayline_offered_total{queue="a"}')).toBeDefined();
@@ -170,7 +170,7 @@ describe("trouble", () => {
     },
   );
 
-  test("close ends a scrape that hangs, and takes the metrics out; then others may come", async () => {
+  test("close ends a hanging scrape and removes the metrics, and others may be registered then", async () => {
     const server = await startOwnServer();
     const line = newLineThatMayFail({ redis: server.url });
     const { registry, metrics } = collect(line, { queues: ["a"], timeout: 60_000 });
@@ -189,7 +189,7 @@ describe("trouble", () => {
   });
 });
 
-test("an OpenMetrics registry, its own labels, and another prefix", async () => {
+test("an OpenMetrics registry, its own labels, and another prefix work", async () => {
   const line = newLine();
   const { name } = line.getDelayedQueue(uniqueName());
   const registry = new Registry<OpenMetricsContentType>();
@@ -213,6 +213,6 @@ test.each([
   [{ timeout: 0 }, "timeout must be a whole number between 1 and 60000, got 0"],
   [{ registry: {} }, "registry must be a Registry of prom-client, got object"],
   [{ labels: [] }, 'got "labels"'],
-])("what is not legal is refused: %o", (options, message) => {
+])("illegal options are refused: %o", (options, message) => {
   expect(() => collect(newLine(), options as object)).toThrow(message);
 });

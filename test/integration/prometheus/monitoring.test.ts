@@ -39,7 +39,7 @@ const DASHBOARD = JSON.parse(await readFile(example("grafana-dashboard.json"), "
 };
 const queries = DASHBOARD.panels.flatMap(({ targets }) => targets.map(({ expr }) => expr));
 
-/** The names of the series that the exporter prints. */
+/** The names of the exported series. */
 let series: Set<string>;
 
 beforeAll(async () => {
@@ -57,7 +57,7 @@ function metricsIn(text: string): string[] {
   return text.match(/\bdelayline_\w+/g) ?? [];
 }
 
-test("the rules and the dashboard name what the exporter prints", () => {
+test("the rules and the dashboard name only exported series", () => {
   const known = [...rules.map(({ expr }) => expr), ...queries].flatMap(metricsIn);
   expect(known.length).toBeGreaterThan(40);
   expect(known.filter((name) => !series.has(name))).toEqual([]);
@@ -66,7 +66,7 @@ test("the rules and the dashboard name what the exporter prints", () => {
   }
 });
 
-test("the dashboard leaves nothing out that the exporter prints, but for the sums of histograms", () => {
+test("the dashboard shows every exported series except the sums of histograms", () => {
   const shown = queries.flatMap(metricsIn);
   const missing = [...series].filter((name) => !shown.includes(name));
   expect(missing.filter((name) => !/_seconds_(sum|count)$/.test(name))).toEqual([]);
@@ -98,11 +98,11 @@ test.each(rules)("$alert says which queue, what it means, and what to do first",
   expect(description).toContain("$labels.queue");
   expect(description).toMatch(/^First: .*$/m);
   expect(description).toMatch(/npx delayline \w+/);
-  // It has to be read on a telephone.
+  // It has to be readable on a telephone.
   expect(description.split("\n").length).toBeLessThanOrEqual(6);
 });
 
-test("panels have numbers and places of their own, and say what they show", () => {
+test("panels have their own numbers and places, and say what they show", () => {
   const { panels } = DASHBOARD;
   expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length);
   const cells = panels.flatMap(({ gridPos: { x, y, w, h } }) =>
@@ -114,7 +114,7 @@ test("panels have numbers and places of their own, and say what they show", () =
   );
 });
 
-describe("with promtool, where it is installed", () => {
+describe("with promtool, if it is installed", () => {
   test("the rules are legal", async (context) => {
     const checked = await promtool(context, [
       "check",
@@ -145,7 +145,7 @@ describe("with promtool, where it is installed", () => {
     expect(await promtool(context, ["check", "rules", file])).toContain("SUCCESS");
   });
 
-  test("what the exporter prints is as Prometheus wants it", async (context) => {
+  test("the exported text meets Prometheus's rules", async (context) => {
     const line = newLine();
     const { name } = line.getReliableQueue(uniqueName('queue "\\\n'));
     const registry = new Registry();
@@ -162,7 +162,7 @@ async function fileWith(name: string, text: string): Promise<string> {
   return path;
 }
 
-/** Runs promtool; skips the test, and says so, where it is not there. */
+/** Runs promtool. If it is not installed, says so and skips the test. */
 async function promtool({ skip }: TestContext, args: string[], input = ""): Promise<string> {
   const running = promisify(execFile)("promtool", args);
   running.child.stdin?.on("error", () => {}).end(input);

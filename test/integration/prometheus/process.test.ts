@@ -6,7 +6,7 @@ import { eventually } from "../../helpers/eventually.ts";
 import { startOwnServer } from "../../helpers/own-server.ts";
 import { uniqueName } from "../../helpers/redis.ts";
 import { scrape } from "./exposition.ts";
-test("what this process has done", async () => {
+test("the exporter shows this process's counters", async () => {
   const line = newLine();
   const notices = line.getReliableQueue<number>(uniqueName());
   const registry = new Registry();
@@ -34,7 +34,7 @@ test("one scrape reads the counters once", async () => {
   const orders = line.getDelayedQueue<number>(uniqueName(), { transfer: false });
   const registry = new Registry();
   await using _ = collectMetrics(line, { registry, queues: "all" });
-  // The first one waits for the list of queues.
+  // The first scrape waits for the list of queues.
   await scrape(registry);
   const read = vi.spyOn(line, "counters", "get");
 

@@ -9,12 +9,15 @@ import { newRedis, uniqueName } from "../../helpers/redis.ts";
 
 const MINUTE = 60_000;
 
-/** Generous: a pause is obeyed within milliseconds on a quiet machine. Without a wake-up, it is noticed in half a minute. */
+/**
+ * Generous: on a quiet machine clients obey a pause within milliseconds. Without a wake-up they notice it in half a
+ * minute.
+ */
 const SOON = { within: 15_000 };
 
 const numbers = (count: number, from = 0) => Array.from({ length: count }, (_, i) => from + i);
 
-/** A queue with clients as of two processes: one offers and pauses, the other consumes. */
+/** A queue with clients like those of two processes: one offers and pauses, the other consumes. */
 function open({ transfer = true, url }: { transfer?: boolean; url?: string } = {}) {
   const name = uniqueName("pause");
   const redis = url === undefined ? {} : { redis: url };
@@ -26,8 +29,8 @@ function open({ transfer = true, url }: { transfer?: boolean; url?: string } = {
 }
 
 /**
- * Makes all `count` clients that move or take look at the queue, and resolves when they have acted on what
- * they saw: each looks a second time only after that.
+ * Makes all `count` clients that move or take look at the queue twice, and resolves when they have acted on the first
+ * look: each looks a second time only after that.
  */
 async function allLook(name: string, count: number, url?: string): Promise<void> {
   const { paused, channel } = queueKeys(name);
@@ -57,13 +60,13 @@ describe("the pause", () => {
 describe.each([{ transfer: true }, { transfer: false }])(
   "a consumer, transfer: $transfer",
   (options) => {
-    test("hands out nothing from its start on, in any way, while offers and reading go on", async () => {
+    test("takes nothing from its start on, in any way, while offers and reading continue", async () => {
       const name = uniqueName("pause");
       const redis = newRedis();
       const offering = newLine({ transfer: false }).getDelayedQueue<number>(name);
       await offering.pause();
       await redis.rpush(name, "\x01", "\x02");
-      // It starts after the pause: one that runs already obeys within a second, not at once.
+      // It starts after the pause: a running one obeys within a second, not at once.
       const consumer = newLine(options);
       const ready = consumer.getBlockingQueue<number>(name);
       const started = performance.now();
@@ -76,7 +79,7 @@ describe.each([{ transfer: true }, { transfer: false }])(
         ready.pollFromAny([uniqueName()], 50),
       ]);
       expect(await taken).toEqual([undefined, undefined, [], [], [], undefined]);
-      // One of their waits began behind a connection that had to be made, none ended early.
+      // One of the waits began only after its connection had been made, and none ended early.
       expect(performance.now() - started).toBeGreaterThanOrEqual(49);
       await expect(ready.take({ signal: AbortSignal.timeout(50) })).rejects.toThrow();
       expect(await ready.size()).toBe(2);
@@ -90,7 +93,7 @@ describe.each([{ transfer: true }, { transfer: false }])(
       expect(consumer.listenerCount("error")).toBe(1);
     });
 
-    test("stands still while others pause, and goes on when they resume", async () => {
+    test("stops when another process pauses, and goes on when it resumes", async () => {
       const { offering, ready, received, name, redis } = open(options);
       // Its messages become ready, whichever process moves them.
       newLine().getDelayedQueue(name);
@@ -104,7 +107,7 @@ describe.each([{ transfer: true }, { transfer: false }])(
       await eventually(() => expect(all()).toEqual([0]));
 
       await offering.pause();
-      // Its block ends, and it does not block again.
+      // Its blocking call ends, and it does not block again.
       await eventually(
         async () => !/:blocking:\S*\b.*flags=\S*b/.test(await listOf(redis, name)),
         SOON,
@@ -129,7 +132,7 @@ async function listOf(redis: ReturnType<typeof newRedis>, name: string): Promise
 }
 
 describe("transfer", () => {
-  test("makes nothing ready while the queue is paused; afterwards everything, in order", async () => {
+  test("makes nothing ready while the queue is paused, and afterwards everything, in order", async () => {
     const { offering, consumer, name } = open();
     const watching = consumer.getDelayedQueue<number>(name);
     await offering.pause();
@@ -167,7 +170,7 @@ describe("transfer", () => {
   });
 });
 
-test("survives a restart of Redis; clients that were connected and later ones obey it", async () => {
+test("a pause survives a restart of Redis, and connected and later clients obey it", async () => {
   const server = await startOwnServer({ appendOnly: true });
   const name = uniqueName("pause");
   const offering = newLineThatMayFail({ redis: server.url, transfer: false });
@@ -207,7 +210,7 @@ test("survives a restart of Redis; clients that were connected and later ones ob
   expect(received.toSorted((a, b) => a - b)).toEqual([...numbers(21), 127]);
 }, 120_000);
 
-test("a storm of pauses loses nothing, and delivers nothing twice", async () => {
+test("a storm of pauses loses and duplicates nothing", async () => {
   const name = uniqueName("pause-storm");
   const [first, second, third] = [newLine(), newLine(), newLine({ transfer: false })];
   const offering = first.getDelayedQueue<number>(name);
@@ -219,7 +222,7 @@ test("a storm of pauses loses nothing, and delivers nothing twice", async () => 
   }
   const over = new AbortController();
   onTestFinished(() => over.abort());
-  // Other calls wait for a short time only, or leave.
+  // Other calls wait only briefly, or leave.
   const fickle = (async () => {
     const ready = second.getBlockingQueue<number>(name);
     while (!over.signal.aborted) {
@@ -251,7 +254,7 @@ test("a storm of pauses loses nothing, and delivers nothing twice", async () => 
   expect(received.toSorted((a, b) => a - b)).toEqual(numbers(COUNT));
 }, 120_000);
 
-test("costs nothing per message, and asks at most twice a minute, while nobody pauses", async () => {
+test("without pauses the feature costs nothing per message, and asks at most twice a minute", async () => {
   const { offering, ready, name, keys } = open({ transfer: false });
   newLine().getDelayedQueue(name);
   await offering.offer(-1, 0);

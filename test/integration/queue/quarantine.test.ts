@@ -23,7 +23,7 @@ describe.each([
   { side: "delayed", open: (line: Delayline) => line.getDelayedQueue(name) },
   { side: "ready", open: (line: Delayline) => line.getBlockingQueue(name) },
 ])("by a handle of the $side side", ({ open }) => {
-  test("its size and its bytes, which are not removed: first payloads, then whole messages", async () => {
+  test("returns its size and its bytes without removing them: first payloads, then whole messages", async () => {
     const { quarantine } = open(newLine({ transfer: false }));
     expect(await quarantine.size()).toBe(0);
     expect(await collect(quarantine)).toEqual([]);
@@ -38,7 +38,7 @@ describe.each([
     expect(await quarantine.clear()).toBe(0);
   });
 
-  test("requeue moves payloads, oldest first; messages of an unknown layout stay", async () => {
+  test("requeue moves payloads, oldest first, and messages of an unknown layout stay", async () => {
     const { quarantine } = open(newLine({ transfer: false }));
     const payloads = Array.from({ length: 250 }, (_, i) => `"payload ${i}"`);
     await redis.rpush(keys.quarantine, ...payloads);
@@ -54,7 +54,7 @@ describe.each([
   });
 });
 
-test("what still cannot be read comes back, and does not keep requeue busy", async () => {
+test("payloads that are still unreadable come back, and do not keep requeue busy", async () => {
   await redis.rpush(keys.quarantine, "{ no json", '"fine"', "[ neither");
   const line = newLineThatMayFail({ codec: "json" });
   const queue = line.getBlockingQueue<string>(name);

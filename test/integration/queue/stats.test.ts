@@ -21,7 +21,7 @@ async function until(queue: QueueHandle, numbers: object): Promise<void> {
 }
 
 test.each(KINDS)(
-  "%s: each handle returns the same numbers; reading them moves nothing",
+  "%s: each handle returns the same numbers, and reading them moves nothing",
   async (_, options) => {
     const name = uniqueName("stats");
     const line = newLine({ transfer: false });
@@ -64,7 +64,7 @@ test.each(KINDS)(
 );
 
 test.each(KINDS)(
-  "%s, reliable: ready, in flight, retrying, dead, and then gone",
+  "%s, reliable: a message counts as ready, in flight, retrying, dead, and then as gone",
   async (_, options) => {
     const name = uniqueName("stats");
     const line = newLine();
@@ -120,7 +120,7 @@ test("each of several groups counts its own messages", async () => {
   await until(mail, { ready: 0, inFlight: 0, consumers: 2, readied: 1, finished: 1 });
 });
 
-test("what cannot be read is quarantined, and counted there", async () => {
+test("unreadable messages are quarantined, and counted there", async () => {
   const name = uniqueName("stats");
   const line = newLine({ codec: "json" });
   const ready = line.getBlockingQueue(name);
@@ -188,7 +188,7 @@ async function namesOf(line: ReturnType<typeof newLine>): Promise<string[]> {
   return names.toSorted();
 }
 
-test("queues are found by their keys, whatever is in them; other keys are ignored", async () => {
+test("queues are found by their keys, whatever these hold, and other keys are ignored", async () => {
   const { url } = await startOwnServer();
   const line = newLine({ redis: url, codec: "json" });
   const redis = newRedis(url);
@@ -238,7 +238,7 @@ test("on several servers each queue is found once", async () => {
   expect(await queue.stats()).toMatchObject({ delayed: 8 });
 });
 
-test("on Cluster, queues of all masters are found; the number of listeners is unknown", async () => {
+test("on Cluster, queues of all masters are found, and the number of listeners is unknown", async () => {
   const { cluster } = await startCluster();
   const line = newLine({ redis: cluster });
   const names = Array.from({ length: 6 }, (_, i) => `queue-${i}`);

@@ -29,7 +29,7 @@ beforeEach(() => {
   line = newLineThatMayFail({ codec: "json" });
 });
 
-/** The delayed side, as readers with the JSON codec see it. */
+/** The delayed messages, as readers with the JSON codec see them. */
 const delayedJson = () => line.getDelayedQueue(name, { transfer: false });
 
 const quarantine = () => redis.lrange(keys.quarantine, 0, -1);
@@ -68,15 +68,12 @@ describe("a ready message that the codec cannot read", () => {
     ["pollFromAny with a time-out", () => queue.pollFromAny([uniqueName("other")], MINUTE)],
     ["iteration", () => collect(queue)],
   ];
-  test.each(ways)(
-    "is in the DecodeError with which the call rejects, and in the quarantine: %s",
-    async (_, take) => {
-      expectDecodeError(await failureOf(take()));
-      expect(await quarantine()).toEqual([GARBAGE]);
-      expect(await queue.take()).toBe("good");
-      expect(line.errors).toEqual([]);
-    },
-  );
+  test.each(ways)("is in the call's DecodeError, and in the quarantine: %s", async (_, take) => {
+    expectDecodeError(await failureOf(take()));
+    expect(await quarantine()).toEqual([GARBAGE]);
+    expect(await queue.take()).toBe("good");
+    expect(line.errors).toEqual([]);
+  });
 
   const manyWays: [string, () => Promise<unknown[]>][] = [
     ["takeMany", () => queue.takeMany({ max: 10 })],
@@ -172,7 +169,7 @@ describe("a delayed message that the codec cannot read", () => {
     for (const text of ['"a"', GARBAGE, '"b"']) await writer.offer(text, MINUTE);
   });
 
-  test("is left out by calls that read all, and reported", async () => {
+  test("is skipped by calls that read all, and reported", async () => {
     expect(await delayedJson().readAll()).toEqual(["a", "b"]);
     await eventually(() => line.errors.length === 1);
     expectDecodeError(line.errors[0]);
@@ -188,7 +185,7 @@ describe("a delayed message that the codec cannot read", () => {
     expect(await delayedJson().size()).toBe(2);
   });
 
-  test("is put into the quarantine when it is polled", async () => {
+  test("goes to the quarantine when it is polled", async () => {
     const queue = delayedJson();
     expect(await queue.poll()).toBe("a");
     expectDecodeError(await failureOf(queue.poll()));
@@ -196,7 +193,7 @@ describe("a delayed message that the codec cannot read", () => {
     expect(await queue.poll()).toBe("b");
   });
 
-  test("is put into the quarantine when many are polled, and the others are given", async () => {
+  test("goes to the quarantine when many are polled, and the others are returned", async () => {
     expect(await delayedJson().poll(10)).toEqual(["a", "b"]);
     expect(await quarantine()).toEqual([GARBAGE]);
     await eventually(() => line.errors.length === 1);
@@ -223,7 +220,7 @@ describe("a delayed message whose bytes have no known layout", () => {
     expect(await redis.exists(keys.timeouts, keys.order)).toBe(0);
   });
 
-  test("is skipped by calls that read, and put into the quarantine by a poll", async () => {
+  test("is skipped by calls that read, and goes to the quarantine when it is polled", async () => {
     await redis.zadd(keys.timeouts, Date.now() + MINUTE, "garbage");
     await redis.rpush(keys.order, "garbage");
     const queue = line.getDelayedQueue(name, { transfer: false });

@@ -30,21 +30,21 @@ test("has the queue's name", () => {
 });
 
 describe("take", () => {
-  test("takes what is there, oldest first", async () => {
+  test("takes the oldest ready message", async () => {
     await queue.putMany(["a", "b", "c"]);
     expect(await queue.take()).toBe("a");
     expect(await queue.take()).toBe("b");
     expect(await queue.size()).toBe(1);
   });
 
-  test("waits for what comes", async () => {
+  test("waits for a message", async () => {
     const taking = queue.take();
     await someoneWaits(redis, name);
     await queue.put("a");
     expect(await taking).toBe("a");
   });
 
-  test("serves waiters in the order in which they came", async () => {
+  test("serves waiters in the order of their calls", async () => {
     const takes = upTo(4).map(() => queue.take());
     await someoneWaits(redis, name);
     takes.push(...upTo(4).map(() => queue.take()));
@@ -52,7 +52,7 @@ describe("take", () => {
     expect(await Promise.all(takes)).toEqual(upTo(8));
   });
 
-  test("serves first come first, although later waiters want more or have a timeout", async () => {
+  test("serves the first caller first, although later waiters want more or have a timeout", async () => {
     const first = queue.take();
     await someoneWaits(redis, name);
     const second = queue.takeMany({ max: 10 });
@@ -65,7 +65,7 @@ describe("take", () => {
     expect(await third).toBe("c");
   });
 
-  test("by many, one after the other and at once, loses and doubles none", async () => {
+  test("by many, in sequence and at once, loses and duplicates no message", async () => {
     const taken: unknown[] = [];
     const takers = upTo(20).map(async () => {
       for (let i = 0; i < 25; i++) taken.push(await queue.take());
@@ -76,7 +76,7 @@ describe("take", () => {
     expect(await queue.size()).toBe(0);
   });
 
-  test("fetches no more than is waited for", async () => {
+  test("fetches no more than the waiters want", async () => {
     await queue.putMany(upTo(10));
     await Promise.all([queue.take(), queue.take(), queue.take()]);
     expect(await queue.readAll()).toEqual([3, 4, 5, 6, 7, 8, 9]);
@@ -90,7 +90,7 @@ describe("take", () => {
       .split("\n")
       .filter((client) => client.includes(` name=delayline:blocking:${name} `));
     expect(named).toHaveLength(1);
-    // One by one, as takeMany would take two of them.
+    // One by one, since takeMany would take two of them.
     for (let i = 0; i < 4; i++) {
       await queue.put(i);
       await eventually(async () => (await queue.size()) === 0);
@@ -98,7 +98,7 @@ describe("take", () => {
     expect(await Promise.all(takes)).toEqual([0, 1, 2, [3]]);
   });
 
-  test("of an aborted signal rejects with its reason, and takes nothing", async () => {
+  test("with an aborted signal rejects with its reason, and takes nothing", async () => {
     await queue.put("a");
     const reason = new Error("no longer needed");
     await expect(queue.take({ signal: AbortSignal.abort(reason) })).rejects.toBe(reason);
@@ -121,13 +121,13 @@ describe("take", () => {
     await someoneWaits(redis, name);
     aborting.abort(reason);
     await expect(taking).rejects.toBe(aborting.signal.reason);
-    // The wait in Redis is over as well: what comes now stays.
+    // The wait in Redis is over as well: a message that arrives now stays.
     await eventually(async () => (await blockedConnections(redis, name)).length === 0);
     await queue.put("a");
     expect(await queue.readAll()).toEqual(["a"]);
   });
 
-  test("that is aborted leaves the others waiting", async () => {
+  test("leaves the other waiters waiting when it is aborted", async () => {
     const aborting = new AbortController();
     const aborted = queue.take({ signal: aborting.signal });
     const waiting = queue.take();
@@ -138,13 +138,13 @@ describe("take", () => {
     expect(await waiting).toBe("a");
   });
 
-  test("leaves no listener on a signal that is used over and over", async () => {
+  test("leaves no listener on a signal that is used many times", async () => {
     const aborting = new AbortController();
     const { signal } = aborting;
     await queue.putMany(upTo(50));
     for (const i of upTo(50)) expect(await queue.take({ signal })).toBe(i);
     expect(getEventListeners(signal, "abort")).toEqual([]);
-    // While somebody waits there is one.
+    // While a call waits, there is one listener.
     const waiting = queue.take({ signal });
     await someoneWaits(redis, name);
     expect(getEventListeners(signal, "abort")).toHaveLength(1);
@@ -154,49 +154,49 @@ describe("take", () => {
 });
 
 describe("poll", () => {
-  test.each([[undefined], [0], [-0]])("with a time-out of %s does not wait", async (timeout) => {
+  test.each([[undefined], [0], [-0]])("with a timeout of %s does not wait", async (timeout) => {
     expect(await queue.poll(timeout)).toBeUndefined();
     await queue.putMany(["a", "b"]);
     expect(await queue.poll(timeout)).toBe("a");
     expect(await queue.size()).toBe(1);
   });
 
-  test("without a time-out opens no connection that blocks", async () => {
+  test("without a timeout opens no blocking connection", async () => {
     await queue.put("a");
     await queue.poll();
     await queue.poll(0);
     expect(String(await redis.client("LIST"))).not.toContain(`name=delayline:blocking:${name} `);
   });
 
-  test.each([0.25, 1, 20.5, 60])(
-    "waits %d ms and no less, and gives undefined",
-    async (timeout) => {
-      const startedAt = performance.now();
-      expect(await queue.poll(timeout)).toBeUndefined();
-      expect(performance.now() - startedAt).toBeGreaterThanOrEqual(timeout);
-    },
-  );
+  test.each([0.25, 1, 20.5, 60])("waits at least %d ms, and returns undefined", async (timeout) => {
+    const startedAt = performance.now();
+    expect(await queue.poll(timeout)).toBeUndefined();
+    expect(performance.now() - startedAt).toBeGreaterThanOrEqual(timeout);
+  });
 
-  test("gives what comes within the time", async () => {
+  test("returns a message that arrives in time", async () => {
     const polling = queue.poll(MINUTE);
     await someoneWaits(redis, name);
     await queue.put("a");
     expect(await polling).toBe("a");
   });
 
-  test.each([0.01, 1])("gives what is there, though the time is short: %d ms", async (timeout) => {
-    // The connection that blocks is not open yet, and to open it may take longer than that.
-    const others = [uniqueName("other"), uniqueName("other")] as const;
-    for (const of of [name, ...others]) await redis.rpush(of, Buffer.from("a161", "hex"));
-    expect(await queue.poll(timeout)).toBe("a");
-    expect(await line.getBlockingQueue(others[0]).takeMany({ max: 1, timeout })).toEqual(["a"]);
-    expect(await queue.pollFromAny(others.slice(1), timeout)).toMatchObject({ payload: "a" });
-  });
+  test.each([0.01, 1])(
+    "returns a ready message, however short the timeout: %d ms",
+    async (timeout) => {
+      // The blocking connection is not open yet, and opening it may take longer than that.
+      const others = [uniqueName("other"), uniqueName("other")] as const;
+      for (const of of [name, ...others]) await redis.rpush(of, Buffer.from("a161", "hex"));
+      expect(await queue.poll(timeout)).toBe("a");
+      expect(await line.getBlockingQueue(others[0]).takeMany({ max: 1, timeout })).toEqual(["a"]);
+      expect(await queue.pollFromAny(others.slice(1), timeout)).toMatchObject({ payload: "a" });
+    },
+  );
 
-  test("returns a message that is there, although the reply comes when the time is over", async () => {
+  test("returns a ready message although the reply comes after the timeout", async () => {
     const proxy = await startProxy(redisUrl());
     const far = newLine({ redis: proxy.url }).getBlockingQueue(name);
-    // Opens the connection that blocks.
+    // Opens the blocking connection.
     await queue.put("to begin with");
     expect(await far.take()).toBe("to begin with");
 
@@ -206,7 +206,7 @@ describe("poll", () => {
     expect(await queue.size()).toBe(0);
   });
 
-  test("comes after the calls that wait already", async () => {
+  test("queues behind the calls that already wait", async () => {
     const waiting = queue.take();
     await someoneWaits(redis, name);
     const polling = queue.poll(MINUTE);
@@ -215,7 +215,7 @@ describe("poll", () => {
     expect(await polling).toBe("a");
   });
 
-  test("that has timed out takes nothing afterwards", async () => {
+  test("takes nothing after its timeout", async () => {
     expect(await queue.poll(5)).toBeUndefined();
     await eventually(async () => (await blockedConnections(redis, name)).length === 0);
     await queue.put("a");
@@ -241,7 +241,7 @@ describe("poll", () => {
 });
 
 describe("takeMany", () => {
-  test("takes the messages that are there at once, up to max", async () => {
+  test("takes the ready messages at once, up to max", async () => {
     await queue.putMany(upTo(7));
     expect(await queue.takeMany({ max: 5 })).toEqual([0, 1, 2, 3, 4]);
     expect(await queue.takeMany({ max: 5 })).toEqual([5, 6]);
@@ -252,14 +252,14 @@ describe("takeMany", () => {
     expect(await queue.takeMany({ max: 10_000 })).toEqual(upTo(3000));
   });
 
-  test("answers as soon as there is one", async () => {
+  test("returns as soon as there is a message", async () => {
     const taking = queue.takeMany({ max: 100 });
     await someoneWaits(redis, name);
     await queue.put("a");
     expect(await taking).toEqual(["a"]);
   });
 
-  test("loses none of those that come together while it waits", async () => {
+  test("loses none of the messages that arrive together while it waits", async () => {
     const taking = queue.takeMany({ max: 3 });
     await someoneWaits(redis, name);
     await queue.putMany(upTo(5));
@@ -268,13 +268,13 @@ describe("takeMany", () => {
     expect([...taken, ...(await queue.readAll())]).toEqual(upTo(5));
   });
 
-  test("with a time-out of 0 does not wait", async () => {
+  test("with a timeout of 0 does not wait", async () => {
     expect(await queue.takeMany({ max: 5, timeout: 0 })).toEqual([]);
     await queue.putMany(["a", "b", "c"]);
     expect(await queue.takeMany({ max: 2, timeout: 0 })).toEqual(["a", "b"]);
   });
 
-  test("gives none when nothing came in time", async () => {
+  test("returns an empty array when no message came in time", async () => {
     const startedAt = performance.now();
     expect(await queue.takeMany({ max: 5, timeout: 12.5 })).toEqual([]);
     expect(performance.now() - startedAt).toBeGreaterThanOrEqual(12.5);
@@ -342,7 +342,7 @@ describe("options", () => {
     expect(await queue.size()).toBe(1);
   });
 
-  test("may be given as undefined, each and all", async () => {
+  test("may all be undefined", async () => {
     await queue.putMany(["a", "b", "c"]);
     expect(await queue.take(undefined)).toBe("a");
     expect(await queue.take({ signal: undefined } as never)).toBe("b");
@@ -359,14 +359,14 @@ describe("options", () => {
 });
 
 describe("put", () => {
-  test("puts behind what is there", async () => {
+  test("puts a message behind the ready ones", async () => {
     await queue.put("a");
     await queue.put({ order: 2 });
     await queue.putMany(new Set(["c", "d"]));
     expect(await queue.readAll()).toEqual(["a", { order: 2 }, "c", "d"]);
   });
 
-  test("puts many in their order, and none at all", async () => {
+  test("puts many in order, or none at all", async () => {
     await queue.putMany([]);
     await queue.putMany(upTo(350));
     expect(await queue.readAll()).toEqual(upTo(350));
@@ -381,29 +381,29 @@ describe("put", () => {
     expect(await queue.size()).toBe(0);
   });
 
-  test("says what Redis says, and to which queue", async () => {
+  test("rejects with Redis's reply and the queue's name", async () => {
     await redis.set(name, "no LIST");
     await expect(queue.put("a")).rejects.toMatchObject({ code: "REDIS", reply: "WRONGTYPE" });
     await expect(queue.put("a")).rejects.toThrow(`cannot put into queue "${name}": WRONGTYPE`);
   });
 });
 
-describe("looking at what is ready", () => {
-  test("peek gives the oldest, which stays", async () => {
+describe("reading ready messages", () => {
+  test("peek returns the oldest, which stays", async () => {
     expect(await queue.peek()).toBeUndefined();
     await queue.putMany(["a", "b"]);
     expect(await queue.peek()).toBe("a");
     expect(await queue.size()).toBe(2);
   });
 
-  test("size counts what is ready, not what is delayed", async () => {
+  test("size counts ready messages, not delayed ones", async () => {
     expect(await queue.size()).toBe(0);
     await line.getDelayedQueue(name).offer("later", MINUTE);
     await queue.put("a");
     expect(await queue.size()).toBe(1);
   });
 
-  test("readAll gives all, oldest first, and they stay", async () => {
+  test("readAll returns all, oldest first, and they stay", async () => {
     expect(await queue.readAll()).toEqual([]);
     await queue.putMany(upTo(1500));
     expect(await queue.readAll()).toEqual(upTo(1500));
@@ -419,12 +419,12 @@ describe("drain", () => {
     expect(await queue.size()).toBe(0);
   });
 
-  test("takes all of just as many as a batch has", async () => {
+  test("takes all if they exactly fill a batch", async () => {
     await queue.putMany(upTo(1000));
     expect(await queue.drain()).toEqual(upTo(1000));
   });
 
-  test("takes so many at most", async () => {
+  test("takes at most as many as asked for", async () => {
     await queue.putMany(upTo(2500));
     expect(await queue.drain(0)).toEqual([]);
     expect(await queue.drain(3)).toEqual([0, 1, 2]);
@@ -439,7 +439,7 @@ describe("drain", () => {
   });
 });
 
-test("clear drops what is ready and counts it; what is delayed stays", async () => {
+test("clear removes and counts ready messages; delayed ones stay", async () => {
   await line.getDelayedQueue(name).offer("later", MINUTE);
   await queue.putMany(upTo(30));
   expect(await queue.clear()).toBe(30);
@@ -463,7 +463,7 @@ describe("pollFromAny", () => {
     ["without waiting", [] as number[]],
     ["without waiting, said so", [0]],
     ["waiting", [MINUTE]],
-  ])("takes from the first that has one: %s", async (_, timeout) => {
+  ])("takes from the first queue that has a message: %s", async (_, timeout) => {
     await third.putMany(["t1", "t2"]);
     await other.put("o1");
     await queue.put("q1");
@@ -474,7 +474,7 @@ describe("pollFromAny", () => {
     expect(await third.size()).toBe(1);
   });
 
-  test("gives undefined if none has one", async () => {
+  test("returns undefined if no queue has one", async () => {
     expect(await queue.pollFromAny(names())).toBeUndefined();
     expect(await queue.pollFromAny(names(), 0)).toBeUndefined();
     const startedAt = performance.now();
@@ -482,27 +482,27 @@ describe("pollFromAny", () => {
     expect(performance.now() - startedAt).toBeGreaterThanOrEqual(10.5);
   });
 
-  test("waits for whichever comes first", async () => {
+  test("waits for the first message of any queue", async () => {
     const polling = queue.pollFromAny(names(), MINUTE);
     await someoneWaits(redis, name);
     await third.put("t");
     expect(await polling).toEqual({ queue: third.name, payload: "t" });
   });
 
-  test("moves due messages of the others, too", async () => {
+  test("moves due messages of the other queues, too", async () => {
     const newcomer = uniqueName("newcomer");
     const producer = newLine({ transfer: false });
     await producer.getDelayedQueue(newcomer).offer("n", 10);
     expect(await queue.pollFromAny([newcomer], MINUTE)).toEqual({ queue: newcomer, payload: "n" });
   });
 
-  test("without others is like poll, and tells the name", async () => {
+  test("without others is like poll, and returns the name", async () => {
     await queue.putMany(["a", "b"]);
     expect(await queue.pollFromAny([])).toEqual({ queue: name, payload: "a" });
     expect(await queue.pollFromAny([], MINUTE)).toEqual({ queue: name, payload: "b" });
   });
 
-  test("serves many who wait, each with one message", async () => {
+  test("serves many waiters, each with one message", async () => {
     const polling = upTo(6).map(() => queue.pollFromAny(names(), MINUTE));
     await someoneWaits(redis, name);
     await other.putMany([0, 1, 2]);
@@ -522,7 +522,7 @@ describe("pollFromAny", () => {
     },
   );
 
-  test("refuses names that can name no queue", async () => {
+  test("refuses names that no queue can have", async () => {
     await expect(queue.pollFromAny(["a}b"])).rejects.toThrow(TypeError);
     await expect(queue.pollFromAny([""], 5)).rejects.toThrow("queue name must not be empty");
     await expect(queue.pollFromAny([queueKeys(name).order])).rejects.toThrow(TypeError);
@@ -548,7 +548,7 @@ describe("iterating", () => {
     const seen: unknown[] = [];
     for await (const payload of queue) {
       seen.push(payload);
-      // What has not been asked for is still there for others.
+      // A message that was not asked for is still there for others.
       expect(await queue.size()).toBe(5 - seen.length);
       if (seen.length === 3) break;
     }
@@ -556,7 +556,7 @@ describe("iterating", () => {
     expect(await queue.readAll()).toEqual([3, 4]);
   });
 
-  test("waits for more", async () => {
+  test("waits for more messages", async () => {
     await queue.put("a");
     const seen: unknown[] = [];
     const iterating = (async () => {
@@ -587,7 +587,7 @@ describe("iterating", () => {
     for await (const payload of queue) throw new Error(`got ${String(payload)}`);
   });
 
-  test("is left by a failure in its body, without taking another", async () => {
+  test("that fails in its body ends without taking another message", async () => {
     await queue.putMany(["a", "b"]);
     const iterating = (async () => {
       for await (const payload of queue) throw new Error(`cannot handle ${String(payload)}`);
@@ -597,7 +597,7 @@ describe("iterating", () => {
   });
 });
 
-test("close ends every wait with a ClosedError, and what comes stays in Redis", async () => {
+test("close ends every wait with a ClosedError, and messages stay in Redis", async () => {
   const waits = [
     queue.take(),
     queue.takeMany({ max: 2 }),
@@ -605,7 +605,7 @@ test("close ends every wait with a ClosedError, and what comes stays in Redis", 
     queue.pollFromAny([uniqueName("other")], MINUTE),
   ];
   const ends = Promise.allSettled(waits);
-  // Those of this queue alone share a connection, the one of two queues has its own.
+  // Calls on this queue alone share a connection; the call on two queues has its own.
   await eventually(async () => (await blockedConnections(redis, name)).length === 2);
   await line.close();
   for (const end of await ends) {

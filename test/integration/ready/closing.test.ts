@@ -14,13 +14,13 @@ beforeEach(() => {
   queue = line.getBlockingQueue(name);
 });
 
-/** Something that waits until it is let go. */
+/** Something that waits until it is released. */
 class Gate {
   open: () => void = () => {};
   readonly opened = new Promise<void>((resolve) => (this.open = resolve));
 }
 
-/** Whether a promise is settled by now, after a few round trips to Redis. */
+/** Whether a promise is settled after a few round trips to Redis. */
 async function isSettled(promise: Promise<unknown>): Promise<boolean> {
   let settled = false;
   const note = () => (settled = true);
@@ -31,7 +31,7 @@ async function isSettled(promise: Promise<unknown>): Promise<boolean> {
 }
 
 describe("a for await loop", () => {
-  test("is waited for, in the middle of its body, which may still offer", async () => {
+  test("delays close until its body ends, which may still offer", async () => {
     const gate = new Gate();
     const bodies: number[] = [];
     const delayed = line.getDelayedQueue<number>(name);
@@ -94,13 +94,13 @@ describe("a for await loop", () => {
         queue[Symbol.asyncIterator]();
       },
     ],
-  ])("left by %s holds nothing up", async (_, loop) => {
+  ])("left by %s delays nothing", async (_, loop) => {
     await queue.put(1);
     await loop();
     await line.close();
   });
 
-  test("that waits for a message is ended", async () => {
+  test("that waits for a message ends", async () => {
     let count = 0;
     const looping = (async () => {
       for await (const _ of queue) count++;
@@ -111,7 +111,7 @@ describe("a for await loop", () => {
     await looping;
   });
 
-  test("whose iterator is dropped by hand holds up to the timeout", async () => {
+  test("whose iterator is dropped by hand delays close up to the timeout", async () => {
     const troubled = newLineThatMayFail();
     const dropped = troubled.getBlockingQueue(name);
     await dropped.put(1);
@@ -126,7 +126,7 @@ describe("a for await loop", () => {
 });
 
 describe("a timeout", () => {
-  test("of the client bounds the wait for handlers and loops, and says what was left running", async () => {
+  test("of the client bounds the wait for handlers and loops, and reports which still run", async () => {
     const troubled = newLineThatMayFail();
     const other = uniqueName("closing");
     const idle = uniqueName("closing");
@@ -166,13 +166,13 @@ describe("a timeout", () => {
       { code: "LEFT_RUNNING", queue: other, count: 1 },
     ]);
 
-    // The connections have ended under them.
+    // Their connections have ended.
     gate.open();
     await eventually(() => afterwards.length === 2);
     expect(afterwards).toMatchObject([{ code: "CLOSED" }, { code: "CLOSED" }]);
   });
 
-  test("has reported what was left running when it resolves: the caller may exit then", async () => {
+  test("has reported the running handlers when it resolves, so that the caller may exit then", async () => {
     const troubled = newLineThatMayFail();
     const gate = new Gate();
     const subscription = troubled.getBlockingQueue(name).subscribe(() => gate.opened);
@@ -183,7 +183,7 @@ describe("a timeout", () => {
     gate.open();
   });
 
-  test("of a subscription bounds the wait for its handlers, and leaves the client at work", async () => {
+  test("of a subscription bounds the wait for its handlers, and the client keeps working", async () => {
     const troubled = newLineThatMayFail();
     const gate = new Gate();
     const subscription = troubled.getBlockingQueue(name).subscribe(() => gate.opened);
@@ -201,7 +201,7 @@ describe("a timeout", () => {
     expect(subscription.running).toBe(0);
   });
 
-  test("that is not reached says nothing, and is not waited for", async () => {
+  test("that is not reached reports nothing, and does not delay close", async () => {
     const subscription = queue.subscribe(() => {});
     const startedAt = performance.now();
     await subscription.close({ timeout: 60_000 });
@@ -215,7 +215,7 @@ describe("a timeout", () => {
     [{ timeout: "1" }, "timeout must be a number of milliseconds, got string"],
     [5000, "close options must be an object, got 5000"],
     [null, "close options must be an object, got null"],
-  ])("that is none is refused, and nothing is closed: %j", async (options, message) => {
+  ])("that is illegal is refused, and nothing is closed: %j", async (options, message) => {
     const subscription = queue.subscribe(() => {});
     await expect(subscription.close(options as never)).rejects.toThrow(message);
     await expect(line.close(options as never)).rejects.toThrow(message);
@@ -236,7 +236,7 @@ describe("handlers", () => {
   });
 
   test.each(["the subscription", "the client"])(
-    "are told when %s begins to close",
+    "are informed when %s begins to close",
     async (what) => {
       const contexts: HandlerContext[] = [];
       const reasons: string[] = [];
@@ -253,7 +253,7 @@ describe("handlers", () => {
     },
   );
 
-  test("may all listen to their signal: nothing warns of a leak", async () => {
+  test("may all listen to their signal without a warning of a leak", async () => {
     const warnings: Error[] = [];
     const onWarning = (warning: Error) => warnings.push(warning);
     process.on("warning", onWarning);

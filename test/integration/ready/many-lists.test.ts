@@ -32,7 +32,7 @@ const newSources = (count: number) => Array.from({ length: count }, () => newSou
 
 const report = ({ message }: DelaylineError) => void errors.push(message);
 
-/** The ids of the connections that Redis has. */
+/** The ids of the connections to Redis. */
 const connectionIds = async () =>
   [...String(await redis.client("LIST")).matchAll(/\bid=(\d+)/g)].map(([, id]) => Number(id));
 
@@ -54,7 +54,7 @@ function newTaker(sources: readonly PausableSource[], options: TakerOptions = {}
 const take = async (taker: Taker, max = 1) =>
   (await taker.wait(max, { timeout: Infinity })).map(({ payload }) => payload.toString());
 
-test("though one list is always full, each of the others is served within 9 takes", async () => {
+test("each other list is served within 9 takes, although one list is always full", async () => {
   const sources = newSources(8);
   const [full, ...others] = sources as [PausableSource, ...PausableSource[]];
   await redis.rpush(full.ready, ...Array<string>(100).fill("full"));
@@ -76,13 +76,13 @@ test("many waiters are served from all lists, in the order of each", async () =>
   expect(first.toSorted()).toEqual(["0a", "1a", "2a", "3a"]);
   const rest = await Promise.all(Array.from({ length: 4 }, () => take(taker)));
   expect(rest.flat().toSorted()).toEqual(["0b", "1b", "2b", "3b"]);
-  // A pop for the first; and a pop for three with a block for the last.
+  // A pop for the first waiter, and a pop for three with a blocking call for the last.
   const names = (await watched()).map(([word = ""]) => word.toLowerCase());
   expect(names.filter((word) => word === "blpop")).toHaveLength(1);
   expect(names.filter((word) => word === "evalsha")).toHaveLength(2);
 });
 
-test("other sources while it waits: it takes from these, and no more from those that have left", async () => {
+test("takes from new sources that are set while it waits, and no longer from removed ones", async () => {
   const [left, stays, joins] = newSources(3) as [PausableSource, PausableSource, PausableSource];
   const taker = newTaker([left, stays]);
   const first = take(taker);
@@ -119,7 +119,7 @@ describe("onConnected", () => {
     expect(await redis.lrange(ready, 0, -1)).toEqual(["a"]);
     mayGoOn?.();
     expect(await taking).toEqual(["a"]);
-    // It is the connection that blocks.
+    // It is the blocking connection.
     const failure = take(taker).catch((error: unknown) => error);
     await eventually(async () => (await redis.client("UNBLOCK", ids[0]!)) === 1);
     await close();
@@ -127,7 +127,7 @@ describe("onConnected", () => {
     expect(taker.isClosed).toBe(true);
   });
 
-  test("may refuse it: nothing is taken, and the next one is opened after a pause", async () => {
+  test("may refuse a connection: nothing is taken, and the next one is opened after a pause", async () => {
     const sources = newSources(1);
     await redis.rpush(sources[0]!.ready, "a");
     const ids: number[] = [];

@@ -23,7 +23,7 @@ beforeEach(() => {
   queue = line.getBlockingQueue(name);
 });
 
-/** A handler that holds each message until it is told to go on. */
+/** A handler that holds each message until it is released. */
 class Holding {
   readonly started: number[] = [];
   readonly finished: number[] = [];
@@ -40,12 +40,12 @@ class Holding {
     this.finished.push(payload);
   };
 
-  /** Lets one message go. */
+  /** Releases one message. */
   release(payload: number): void {
     this.#held.get(payload)?.();
   }
 
-  /** Lets all go, now and from now on. */
+  /** Releases all messages, now and later. */
   open(): void {
     this.#isOpen = true;
     for (const release of this.#held.values()) release();
@@ -53,7 +53,7 @@ class Holding {
 }
 
 describe("a subscription", () => {
-  test("handles what is ready and what comes, in order, one at a time", async () => {
+  test("handles ready and later messages in order, one at a time", async () => {
     const handler = new Holding();
     handler.open();
     await queue.putMany([0, 1, 2]);
@@ -75,7 +75,7 @@ describe("a subscription", () => {
     expect(handled).toEqual([0, 10, 20, 30]);
   });
 
-  test("runs one handler at a time, if nothing else is said", async () => {
+  test("runs one handler at a time by default", async () => {
     const handler = new Holding();
     await queue.putMany(upTo(3));
     queue.subscribe(handler.handle);
@@ -87,7 +87,7 @@ describe("a subscription", () => {
     handler.open();
   });
 
-  test("runs as many handlers at once as it may, and takes no message for later", async () => {
+  test("runs as many handlers at once as it may, and takes no message in advance", async () => {
     const handler = new Holding();
     await queue.putMany(upTo(10));
     queue.subscribe(handler.handle, { concurrency: 3 });
@@ -105,7 +105,7 @@ describe("a subscription", () => {
     expect(await queue.size()).toBe(0);
   });
 
-  test("beside another shares the messages, each goes to one", async () => {
+  test("beside another shares the messages, and each goes to one", async () => {
     const handled: number[] = [];
     const subscriptions = upTo(3).map(() =>
       queue.subscribe((payload) => handled.push(payload), { concurrency: 4 }),
@@ -116,7 +116,7 @@ describe("a subscription", () => {
     expect(handled.toSorted((a, b) => a - b)).toEqual(upTo(300));
   });
 
-  test("uses the queue's codec, and gives null for null", async () => {
+  test("uses the queue's codec, and passes null for null", async () => {
     const handled: unknown[] = [];
     line.getBlockingQueue(name, { codec: "json" }).subscribe((payload) => handled.push(payload));
     await redis.rpush(name, '{"a":1}', "null");
@@ -134,7 +134,7 @@ describe("a subscription", () => {
     [undefined, "undefined"],
     [null, "object"],
     [{ handle() {} }, "object"],
-  ])("refuses a handler that is no function: %s", (handler, type) => {
+  ])("refuses a handler that is not a function: %s", (handler, type) => {
     expect(() => queue.subscribe(handler as never)).toThrow(
       new TypeError(`handler must be a function, got ${type}`),
     );
@@ -142,7 +142,7 @@ describe("a subscription", () => {
 });
 
 describe("closing a subscription", () => {
-  test("waits for the handlers that run", async () => {
+  test("waits for the running handlers", async () => {
     const handler = new Holding();
     await queue.putMany([0, 1]);
     const subscription = queue.subscribe(handler.handle, { concurrency: 2 });
@@ -152,7 +152,7 @@ describe("closing a subscription", () => {
     const closing = subscription.close().then(() => (isClosed = true));
     handler.release(0);
     await eventually(() => handler.finished.length === 1);
-    // A round trip to Redis later it still waits for the other.
+    // A round trip to Redis later it still waits for the other handler.
     await redis.ping();
     expect(isClosed).toBe(false);
     handler.release(1);
@@ -172,7 +172,7 @@ describe("closing a subscription", () => {
     expect(handled).toEqual([0]);
   });
 
-  test("may be done twice, and at once", async () => {
+  test("may be done twice, also at the same time", async () => {
     const subscription = queue.subscribe(() => {});
     await Promise.all([subscription.close(), subscription.close()]);
     await subscription.close();
@@ -180,7 +180,7 @@ describe("closing a subscription", () => {
     expect(await queue.size()).toBe(1);
   });
 
-  test("leaves the others at work", async () => {
+  test("leaves the other subscriptions at work", async () => {
     const handled: number[] = [];
     const one = queue.subscribe(() => handled.push(-1));
     queue.subscribe((payload) => handled.push(payload));
@@ -205,7 +205,7 @@ describe("closing a subscription", () => {
 });
 
 describe("closing the client", () => {
-  test("waits for the handlers that run, which may still offer and put", async () => {
+  test("waits for the running handlers, which may still offer and put", async () => {
     const delayed: DelayedQueue<number> = line.getDelayedQueue(name);
     const next = line.getBlockingQueue(uniqueName("next"));
     const handler = new Holding();
@@ -232,7 +232,7 @@ describe("closing the client", () => {
     expect(await later.getBlockingQueue(next.name).readAll()).toEqual([7]);
   });
 
-  test("loses and doubles no message of many", async () => {
+  test("loses and duplicates none of many messages", async () => {
     const handled: number[] = [];
     await queue.putMany(upTo(500));
     queue.subscribe((payload) => handled.push(payload), { concurrency: 20 });
@@ -248,7 +248,7 @@ describe("closing the client", () => {
     await closed.close();
     await redis.rpush(name, "1");
     const handled: unknown[] = [];
-    // It may throw, or answer a subscription that has ended.
+    // It may throw, or return a subscription that has ended.
     try {
       await ready.subscribe((payload) => handled.push(payload)).close();
     } catch (error) {
@@ -300,7 +300,7 @@ describe("a handler that fails", () => {
   test.each([
     ["undefined", undefined],
     ["a text", "no order"],
-  ])("with what is no Error is reported all the same: %s", async (_, reason) => {
+  ])("with something that is not an Error is reported all the same: %s", async (_, reason) => {
     const troubled = newLineThatMayFail();
     troubled.getBlockingQueue(name).subscribe(() => {
       throw reason;
@@ -311,7 +311,7 @@ describe("a handler that fails", () => {
     expect(troubled.errors[0]?.cause).toBe(reason);
   });
 
-  test("while it is closed does not make close fail", async () => {
+  test("during close does not make close fail", async () => {
     const troubled = newLineThatMayFail();
     let fail: (() => void) | undefined;
     const subscription = troubled
@@ -327,7 +327,7 @@ describe("a handler that fails", () => {
 });
 
 describe("with onError", () => {
-  test("a failure and its payload go there, and nowhere else; the next message follows", async () => {
+  test("gets the failure and its payload, which go nowhere else, and the next message follows", async () => {
     const failures: unknown[] = [];
     const reason = new Error("no such order");
     queue.subscribe(
@@ -339,11 +339,11 @@ describe("with onError", () => {
     );
     await queue.putMany([0, 1, 2]);
     await eventually(() => failures.length === 3);
-    // The client is a strict one: an `error` event would fail the test.
+    // The client is strict: an `error` event would fail the test.
     expect(failures).toEqual(["handled 0", [reason, 1], "handled 2"]);
   });
 
-  test("it belongs to the handler's turn: the next message and close wait for it", async () => {
+  test("belongs to the handler's turn: the next message and close wait for it", async () => {
     const delayed = line.getDelayedQueue<number>(name);
     const steps: string[] = [];
     let goOn: (() => void) | undefined;
@@ -378,28 +378,31 @@ describe("with onError", () => {
       },
     ],
     ["rejects", (reason) => Promise.reject(reason)],
-  ])("what %s there is reported, without the payload, and ends nothing", async (_, fail) => {
-    const troubled = newLineThatMayFail();
-    const reason = new Error("the disk is full");
-    const failed: number[] = [];
-    troubled.getBlockingQueue<number>(name).subscribe(
-      (payload) => {
-        failed.push(payload);
-        throw new Error("no");
-      },
-      { onError: () => fail(reason) },
-    );
-    await queue.putMany([4111, 4112]);
-    await eventually(() => failed.length === 2);
-    await eventually(() => troubled.errors.length === 2);
-    for (const error of troubled.errors) {
-      expect(error).toBeInstanceOf(HandlerError);
-      expect(error.message).toBe(`the onError of queue "${name}" failed`);
-      expect(error.cause).toBe(reason);
-    }
-  });
+  ])(
+    "and its own failure, %s, is reported without the payload, and ends nothing",
+    async (_, fail) => {
+      const troubled = newLineThatMayFail();
+      const reason = new Error("the disk is full");
+      const failed: number[] = [];
+      troubled.getBlockingQueue<number>(name).subscribe(
+        (payload) => {
+          failed.push(payload);
+          throw new Error("no");
+        },
+        { onError: () => fail(reason) },
+      );
+      await queue.putMany([4111, 4112]);
+      await eventually(() => failed.length === 2);
+      await eventually(() => troubled.errors.length === 2);
+      for (const error of troubled.errors) {
+        expect(error).toBeInstanceOf(HandlerError);
+        expect(error.message).toBe(`the onError of queue "${name}" failed`);
+        expect(error.cause).toBe(reason);
+      }
+    },
+  );
 
-  test.each([null, "log", {}])("refuses what is no function: %j", (onError) => {
+  test.each([null, "log", {}])("that is not a function is refused: %j", (onError) => {
     expect(() => queue.subscribe(() => {}, { onError: onError as never })).toThrow(
       new TypeError(`onError must be a function, got ${typeof onError}`),
     );

@@ -7,7 +7,7 @@ import { eventually } from "../../helpers/eventually.ts";
 import { newRedis, uniqueName } from "../../helpers/redis.ts";
 import { offerAsRedisson, transferAsRedisson, type Layout } from "../../helpers/redisson.ts";
 
-// A Java service with Redisson and a Node service share a queue. Java's codec here: StringCodec.
+// A Java service with Redisson and a Node service share a queue. Java uses StringCodec here.
 
 const MINUTE = 60_000;
 const layouts: Layout[] = ["8-byte ids", "16-byte ids", "old"];
@@ -24,7 +24,7 @@ describe.each(layouts)("messages that Redisson wrote (%s)", (layout) => {
   const offer = (payload: string, delay: number) =>
     offerAsRedisson(redis, name, payload, delay, layout);
 
-  test("that are due already are moved by whoever comes, and taken", async () => {
+  test("that are already due are moved by any client, and taken", async () => {
     await offer("second", -1000);
     await offer("first", -2000);
     const ready = newLine({ codec: "string" }).getBlockingQueue<string>(name);
@@ -36,7 +36,7 @@ describe.each(layouts)("messages that Redisson wrote (%s)", (layout) => {
     const line = newLine({ codec: "string" });
     const ready = line.getBlockingQueue<string>(name);
     await line.getDelayedQueue<string>(name).offer("later", MINUTE);
-    // Now the task runs: it has moved something.
+    // The task is running now: it has moved a message.
     await line.getDelayedQueue<string>(name).offer("at once", 0);
     expect(await ready.take()).toBe("at once");
 
@@ -45,7 +45,7 @@ describe.each(layouts)("messages that Redisson wrote (%s)", (layout) => {
     expect(await line.getDelayedQueue(name).size()).toBe(1);
   });
 
-  test("are read in the order of their insertion, ours among them", async () => {
+  test("are read in insertion order, with ours among them", async () => {
     const queue = newLine({ codec: "string", transfer: false }).getDelayedQueue<string>(name);
     const deadlines = [
       await offer("a", 3 * MINUTE),
@@ -71,7 +71,7 @@ describe.each(layouts)("messages that Redisson wrote (%s)", (layout) => {
   });
 
   test.each(["none", "redisson"] as const)(
-    "are found and taken out (interop %s)",
+    "are found and removed (interop %s)",
     async (interop) => {
       const line = newLine({ codec: "string", transfer: false, interop });
       const queue = line.getDelayedQueue<string>(name);
@@ -102,7 +102,7 @@ describe.each(layouts)("messages that Redisson wrote (%s)", (layout) => {
     expect(await queue.size()).toBe(0);
   });
 
-  test("are moved in batches, none lost and none doubled, however many are due", async () => {
+  test("are moved in batches, none lost and none duplicated, however many are due", async () => {
     const payloads = Array.from({ length: 250 }, (_, i) => `message ${i}`);
     for (const payload of payloads) await offer(payload, -1000);
     const ready = newLine({ codec: "string" }).getBlockingQueue<string>(name);
@@ -121,26 +121,23 @@ test("all layouts share one queue", async () => {
 });
 
 describe("Redisson's transfer script", () => {
-  test.each(["none", "redisson"] as const)(
-    "moves what we offered (interop %s)",
-    async (interop) => {
-      const line = newLine({ codec: "string", transfer: false, interop });
-      const queue = line.getDelayedQueue<string>(name);
-      const later = await queue.offer("later", MINUTE);
-      await queue.offerAt("second", new Date(2000));
-      await queue.offerAt("first", new Date(1000));
-      await queue.offer("", 0);
-      await eventually(async () => {
-        expect(await transferAsRedisson(redis, name)).toBe(String(later.deadline));
-      });
-      expect(await redis.lrange(name, 0, -1)).toEqual(["first", "second", ""]);
-      expect(await queue.size()).toBe(1);
-      expect(await queue.readAll()).toEqual(["later"]);
-      expect(await queue.peek()).toBe("later");
-    },
-  );
+  test.each(["none", "redisson"] as const)("moves our messages (interop %s)", async (interop) => {
+    const line = newLine({ codec: "string", transfer: false, interop });
+    const queue = line.getDelayedQueue<string>(name);
+    const later = await queue.offer("later", MINUTE);
+    await queue.offerAt("second", new Date(2000));
+    await queue.offerAt("first", new Date(1000));
+    await queue.offer("", 0);
+    await eventually(async () => {
+      expect(await transferAsRedisson(redis, name)).toBe(String(later.deadline));
+    });
+    expect(await redis.lrange(name, 0, -1)).toEqual(["first", "second", ""]);
+    expect(await queue.size()).toBe(1);
+    expect(await queue.readAll()).toEqual(["later"]);
+    expect(await queue.peek()).toBe("later");
+  });
 
-  test("and our task move side by side, none lost and none doubled", async () => {
+  test("and our task move side by side, none lost and none duplicated", async () => {
     const line = newLine({ codec: "string" });
     const queue = line.getDelayedQueue<string>(name);
     const payloads = Array.from({ length: 400 }, (_, i) => `message ${i}`);
@@ -152,7 +149,7 @@ describe("Redisson's transfer script", () => {
   });
 });
 
-test("interop redisson can be taken back at any time", async () => {
+test("interop redisson can be switched off at any time", async () => {
   const exact = newLine({ codec: "string", transfer: false, interop: "redisson" });
   await exact.getDelayedQueue<string>(name).offer("a", 0);
   await offerAsRedisson(redis, name, "b", MINUTE);

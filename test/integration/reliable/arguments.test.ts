@@ -143,7 +143,7 @@ async function expectRefused(target: object, method: string, calls: Calls): Prom
     expect(isRefused, what).toBe(true);
     expect(String(outcome), what).toMatch(/ must /);
   }
-  // Heartbeats of connections and beats of consumers go on.
+  // Heartbeats of connections and beats of consumers continue.
   const names = sent.mock.calls.map(([{ name }]) => name);
   expect(names.filter((name) => name !== "time" && name !== "evalsha")).toEqual([]);
   sent.mockRestore();

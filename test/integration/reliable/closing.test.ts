@@ -15,7 +15,7 @@ import { newRedis, uniqueName } from "../../helpers/redis.ts";
 let name: string;
 let line: TestLine;
 let queue: ReliableQueue<string>;
-/** A queue of another client. What arrives here soon did not wait for the end of a lease of 30 s. */
+/** A queue of another client. A message that arrives here soon did not wait for the end of a lease of 30 s. */
 let other: ReliableQueue<string>;
 
 beforeEach(() => {
@@ -31,7 +31,7 @@ function leaveRunning(): void {
   queue = line.getReliableQueue(name);
 }
 
-/** The attempts of what the other client gets at once, by payload. */
+/** The attempts of the messages that the other client gets at once, by payload. */
 async function takenByOther(count: number): Promise<Record<string, number>> {
   const taken: Delivery<string>[] = [];
   while (taken.length < count) {
@@ -78,7 +78,7 @@ describe.each(["subscription", "client"])("close() of the %s", (what) => {
     expect(await newRedis().xlen(queueKeys(name).stream)).toBe(0);
   });
 
-  test("with a timeout: held messages go to others at once, and a delivery that was begun counts", async () => {
+  test("with a timeout: held messages go to others at once, and a delivery that had begun counts", async () => {
     leaveRunning();
     const gate = new Gate();
     const started: string[] = [];
@@ -127,7 +127,7 @@ describe.each(["subscription", "client"])("close() of the %s", (what) => {
     expect(line.errors).toEqual([]);
   });
 
-  test("with a timeout: what a batch has not settled goes to others", async () => {
+  test("with a timeout: messages that a batch has not settled go to others", async () => {
     leaveRunning();
     const gate = new Gate();
     let first: readonly Delivery<string>[] = [];
@@ -199,7 +199,7 @@ test("close() waits for the body of a for await loop, whose ack counts, and ends
   expect(outcomes).toEqual([true]);
 });
 
-test("close() ends waits and later calls; a message that arrives at that moment is not lost", async () => {
+test("close() ends waits and later calls, and a message that arrives at that moment is not lost", async () => {
   const takes = Array.from({ length: 20 }, () => queue.take());
   const outcomes = Promise.allSettled(takes);
   await other.offer("x", 0);

@@ -13,7 +13,7 @@ const keyOf = (n: number) => `${n % 5}`;
 const readyNow = (payloads: readonly number[]) =>
   payloads.map((payload) => ({ payload, delay: 0 }));
 
-/** Waits until the stream has so many entries. */
+/** Waits until the stream has `count` entries. */
 async function readyCount(name: string, count: number): Promise<void> {
   const redis = newRedis();
   await eventually(async () => (await redis.xlen(queueKeys(name).stream)) === count);
@@ -56,7 +56,7 @@ test("holds no more messages than handlers run", async () => {
 });
 
 describe("poll", () => {
-  test("returns what is there without waiting", async () => {
+  test("returns a ready message without waiting", async () => {
     const name = uniqueName();
     const queue = newLine().getReliableQueue<string>(name);
     expect(await queue.poll()).toBeUndefined();
@@ -75,7 +75,7 @@ describe("poll", () => {
     expect(await queue.poll(200)).toBeUndefined();
     const took = performance.now() - startedAt;
     expect(took).toBeGreaterThan(195);
-    // Much earlier than the end of a block, even on a busy machine.
+    // Much earlier than the end of a blocking call, even on a busy machine.
     expect(took).toBeLessThan(4_000);
     const polling = queue.poll(40_000);
     await queue.offer("x", 20);
@@ -99,7 +99,7 @@ describe("poll", () => {
   });
 });
 
-test("takeMany takes what is there, up to max, or nothing if none came in time", async () => {
+test("takeMany takes ready messages, up to max, or none if none came in time", async () => {
   const name = uniqueName();
   const queue = newLine().getReliableQueue<number>(name);
   expect(await queue.takeMany({ max: 5, timeout: 20 })).toEqual([]);
@@ -109,7 +109,7 @@ test("takeMany takes what is there, up to max, or nothing if none came in time",
   expect(some.map(({ payload }) => payload)).toEqual([0, 1, 2, 3, 4]);
   const others = await queue.takeMany({ max: 5, timeout: 0 });
   expect(others.map(({ payload }) => payload)).toEqual([5, 6]);
-  // Each delivery is settled by itself.
+  // Each delivery is settled separately.
   const [first, second, ...rest] = [...some, ...others] as [
     Delivery<number>,
     Delivery<number>,
@@ -128,7 +128,7 @@ test("takeMany takes what is there, up to max, or nothing if none came in time",
 });
 
 describe("subscribeBatch", () => {
-  test("acknowledges what the handler has not settled when it returns", async () => {
+  test("acknowledges the messages that the handler has not settled when it returns", async () => {
     const name = uniqueName();
     const queue = newLine().getReliableQueue<number>(name);
     await queue.offerMany(readyNow(upTo(25)));
@@ -147,7 +147,7 @@ describe("subscribeBatch", () => {
     expect(await queue.size()).toBe(1);
   });
 
-  test("retries what the handler has not settled if it throws, and reports the error once", async () => {
+  test("retries the messages that a throwing handler has not settled, and reports the error once", async () => {
     const line = newLine();
     const queue = line.getReliableQueue<number>(uniqueName(), { retry: [0], maxDeliveries: 2 });
     const attempts: number[] = [];
@@ -170,7 +170,7 @@ describe("subscribeBatch", () => {
 });
 
 describe("orderBy", () => {
-  test("messages of one lane run one by one, in order; different lanes run side by side", async () => {
+  test("messages of one lane run one by one, in order, and different lanes run side by side", async () => {
     const queue = newLine().getReliableQueue<number>(uniqueName());
     const running = new Map<string, number>();
     const seen = new Map<string, number[]>();
@@ -248,7 +248,7 @@ describe("route", () => {
     expect(attempts).toEqual([1, 2, 3]);
   });
 
-  test('unknown "reject", the default: a dead letter that names it', async () => {
+  test('unknown "reject", the default, makes a dead letter that names it', async () => {
     const queue = newLine().getReliableQueue<number>(uniqueName());
     const subscription = queue.route({ a: () => {} });
     await queue.offer(1, 0, { key: "b:c:d:1" });
@@ -267,7 +267,7 @@ describe("route", () => {
     ]);
   });
 
-  test('unknown "ack": it is done', async () => {
+  test('unknown "ack" acknowledges the message', async () => {
     const name = uniqueName();
     const queue = newLine().getReliableQueue<number>(name);
     const subscription = queue.route({ a: () => {} }, { unknown: "ack" });
@@ -277,7 +277,7 @@ describe("route", () => {
     expect([await queue.size(), await queue.deadLetters.size()]).toEqual([0, 0]);
   });
 
-  test('unknown "leave": it goes back for a second, uncounted, for another that knows it', async () => {
+  test('unknown "leave" puts the message back for a second, uncounted, for another process that knows it', async () => {
     const name = uniqueName();
     const line = newLine();
     const queue = line.getReliableQueue<number>(name, { maxDeliveries: 1 });
@@ -309,7 +309,7 @@ describe("for await", () => {
     await queue.offer("slow", 0);
     let left: Delivery<string> | undefined;
     for await (const delivery of queue) {
-      // For three visibility timeouts nobody else gets it.
+      // For three visibility timeouts no other consumer gets it.
       expect(await other.poll(1800)).toBeUndefined();
       expect(delivery.signal.aborted).toBe(false);
       left = delivery;

@@ -44,10 +44,10 @@ interface Death {
   readonly group?: string;
 }
 
-/** A message as it is in Redis. */
+/** A message as it is stored in Redis. */
 const newAddress = (stamp = 1) => packAddress(1000, createId(stamp));
 
-/** Makes a message a dead letter; returns its id. */
+/** Makes a message a dead letter, and returns its id. */
 async function die(
   address: Buffer,
   { payload = '"payload"', trailer, group = "billing" }: Death = {},
@@ -93,7 +93,7 @@ test("reads 250 letters, oldest first, and leaves them", async () => {
   expect(await letters.clear()).toBe(0);
 });
 
-test("a letter has everything that is known of its message", async () => {
+test("a letter has everything known of its message", async () => {
   const { letters, errors } = open();
   const headers = { traceparent: "00-1" };
   const failures = [{ attempt: 5, at: 1_760_000_000_123, reason: "busy" }];
@@ -169,7 +169,7 @@ test("removes the last of 250 letters; nobody can redrive it then", async () => 
   expect(await letters.size()).toBe(249);
 });
 
-test("a message that dies again while all are redriven stays for the next call", async () => {
+test("a message that dies again during a redrive of all stays for the next call", async () => {
   const { letters } = open();
   await dieMany(250);
   const dying: Promise<unknown>[] = [];

@@ -9,7 +9,7 @@ import { eventually } from "../../helpers/eventually.ts";
 import { startOwnServer } from "../../helpers/own-server.ts";
 import { newRedis, uniqueName } from "../../helpers/redis.ts";
 
-/** Waits until so many messages are retrying. */
+/** Waits until `count` messages are retrying. */
 async function untilRetrying(name: string, count: number): Promise<void> {
   const redis = newRedis();
   await eventually(async () => (await redis.zcard(queueKeys(name).retries)) === count);
@@ -24,7 +24,7 @@ async function expectNothingLeft(name: string): Promise<void> {
   expect(await redis.xlen(dead)).toBe(0);
 }
 
-test("a delivery has what was offered, and an acknowledged message is gone", async () => {
+test("a delivery has the offered values, and an acknowledged message is gone", async () => {
   const name = uniqueName();
   const queue = newLine().getReliableQueue<number>(name);
   const { id } = await queue.offer(1, 20, { key: "k:1", headers: { a: "b" } });
@@ -188,7 +188,7 @@ test("an extended delivery stays, in this process and for others", async () => {
   await queue.offer("x", 0);
   const delivery = await queue.take();
   expect(await delivery.extend(60_000)).toBe(true);
-  // The lease lasts as long as the process beats; this is the end without a further beat.
+  // The lease lasts as long as the process beats. This is its end without a further beat.
   expect(delivery.deadline - (await line.serverTime())).toBeLessThanOrEqual(1010);
   expect(await other.poll(2000)).toBeUndefined();
   expect(delivery.signal.aborted).toBe(false);
@@ -229,7 +229,7 @@ test("when another consumer took the lease, the signal is aborted and settlement
   expect(await delivery?.nack()).toBe(false);
   expect(await delivery?.reject()).toBe(false);
   finish?.();
-  // The other consumer has it.
+  // The other consumer holds it.
   const [, , , consumers] = await redis.xpending(stream, "default");
   expect(consumers).toEqual([["another", "1"]]);
 });

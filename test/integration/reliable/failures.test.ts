@@ -36,7 +36,7 @@ test("a message keeps its failures, of every kind, until it is acknowledged", as
   await (await queue.take()).extend(1);
   const fourth = await queue.take();
   await fourth.nack({ reason: "€".repeat(100) });
-  // A process takes it, and is silent from then on.
+  // A process takes it, and falls silent.
   const consumer = newConsumerName(1);
   await eventually(async () => {
     const head = ["GROUP", "default", consumer, "COUNT", 1] as const;
@@ -76,7 +76,7 @@ test("a message keeps its failures, of every kind, until it is acknowledged", as
   expect(await other.take()).toMatchObject({ attempt: 1, failures: [] });
 });
 
-test("a message that is given back without an attempt gets no failure and no byte more", async () => {
+test("a message that is given back without an attempt gets no failure and no extra byte", async () => {
   const name = uniqueName();
   const queue = newLine().getReliableQueue<string>(name);
   await queue.offer("x", 0, { key: "k" });

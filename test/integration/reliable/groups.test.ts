@@ -80,7 +80,7 @@ test("a retry, a give-back and an expired lease concern only their own group", a
   await readyCount(name, 0);
 });
 
-test("a late group begins with everything that is there, with what comes, or at a time", async () => {
+test("a late group begins with all messages, with new ones, or at an instant", async () => {
   const name = uniqueName();
   const line = newLine();
   const open = (group: string, start?: "0" | "new" | Date) =>
@@ -108,7 +108,7 @@ test("a late group begins with everything that is there, with what comes, or at 
   await readyCount(name, 0);
 });
 
-test("an existing group goes on where it was, whatever start says", async () => {
+test("an existing group continues at its position, whatever start says", async () => {
   const name = uniqueName();
   const first = newLine().getReliableQueue<string>(name);
   await first.offer("x", 0);

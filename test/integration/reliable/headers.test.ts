@@ -40,7 +40,7 @@ test("replacing a message replaces its headers", async () => {
   expect(await delayed.size()).toBe(1);
 });
 
-test("large headers count towards the megabyte that one batch of offers may have", async () => {
+test("large headers count towards the megabyte that a batch of offers may have", async () => {
   const { delayed } = newReliableParts(uniqueName());
   const rows: number[] = [];
   const onRun = (run: unknown) => void rows.push((run as ScriptRun).rows);

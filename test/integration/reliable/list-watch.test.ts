@@ -24,7 +24,7 @@ async function streamed(redis: Redis, { stream }: QueueKeys): Promise<string[]> 
   return entries.map(([, fields]) => fields[fields.indexOf("p") + 1] ?? "");
 }
 
-/** The ids of the connections that block for the LIST of the queue. */
+/** The ids of the connections that block on the queue's LIST. */
 async function watching(redis: Redis, name: string): Promise<string[]> {
   const clients = String(await redis.client("LIST")).split("\n");
   const ours = clients.filter(
@@ -35,7 +35,7 @@ async function watching(redis: Redis, name: string): Promise<string[]> {
   return ours.map((client) => /^id=(\d+)/.exec(client)?.[1] ?? "");
 }
 
-/** Waits until so many connections watch. */
+/** Waits until `count` connections watch. */
 async function watchedBy(count: number, redis: Redis, name: string): Promise<void> {
   await eventually(async () => (await watching(redis, name)).length === count, {
     what: `${count} connections watch the LIST`,
@@ -82,7 +82,7 @@ test("the LIST of a paused queue is not watched until the queue is resumed", asy
   await watchedBy(1, redis, name);
 });
 
-test("a client that stands by does not watch until it is the active mover", async () => {
+test("a client on stand-by does not watch until it is the active mover", async () => {
   const [redis, name] = [newRedis(), uniqueName()];
   const keys = queueKeys(name);
   const queue = newLine({ codec: "string", transfer: false }).getDelayedQueue(name);
@@ -108,7 +108,7 @@ test("a client that stands by does not watch until it is the active mover", asyn
   expect(await watching(redis, name)).not.toEqual([watcher]);
 });
 
-test("a client that stands by takes over the LIST if nobody watches", async () => {
+test("a client on stand-by takes over the LIST if nobody watches", async () => {
   const [redis, name] = [newRedis(), uniqueName()];
   const keys = queueKeys(name);
   const queue = newLine({ codec: "string", transfer: false }).getDelayedQueue(name);
@@ -142,7 +142,7 @@ test("a killed connection loses nothing", async () => {
   expect(await redis.exists(name)).toBe(0);
 });
 
-test("a refusal is reported once, and what was pushed meanwhile is taken over when it is repaired", async () => {
+test("a refusal is reported once, and pushed messages are taken over when it is repaired", async () => {
   const server = await startOwnServer();
   const [redis, name] = [newRedis(server.url), uniqueName()];
   const { errors } = newReliable(name, { url: server.url, mayFail: true });
@@ -157,22 +157,22 @@ test("a refusal is reported once, and what was pushed meanwhile is taken over wh
   expect(errors.length).toBe(1);
 });
 
-test("closing ends the block at once", async () => {
+test("closing ends the blocking call at once", async () => {
   const [redis, name] = [newRedis(), uniqueName()];
   const { close } = newReliable(name);
   await watchedBy(1, redis, name);
-  // A block near its end proves nothing.
+  // A blocking call near its end proves nothing.
   const [id] = await watching(redis, name);
   await redis.client("UNBLOCK", Number(id));
   await watchedBy(1, redis, name);
   const startedAt = performance.now();
   await close();
-  // Much earlier than the end of the block.
+  // Much earlier than the end of the blocking call.
   expect(performance.now() - startedAt).toBeLessThan(4000);
   expect(await watching(redis, name)).toEqual([]);
 });
 
-test("what is pushed while the watch closes is not lost", async () => {
+test("payloads pushed while the watch closes are not lost", async () => {
   const [redis, name] = [newRedis(), uniqueName()];
   const { close } = newReliable(name);
   await watchedBy(1, redis, name);

@@ -8,7 +8,7 @@ import { transferAsRedisson } from "../../helpers/redisson.ts";
 
 // The migration from a plain queue to a reliable one and back, as in the guide, while other processes run on.
 
-/** Offers until it is stopped, from a client that opened the plain queue only. */
+/** Offers until it is stopped, from a client that opened only the plain queue. */
 class Producer {
   readonly offered: string[] = [];
   #isStopped = false;
@@ -78,7 +78,7 @@ test("from plain to reliable and back, while others offer and move: every messag
   await hasHandled(100);
   expect(await redis.exists(stream)).toBe(0);
 
-  // One by one they are replaced.
+  // They are replaced one by one.
   const reliable: TestLine[] = [];
   for (const line of plain) {
     reliable.push(startReliable());
@@ -142,7 +142,7 @@ test("a queue is not made plain while a consumer lives, nor by a client that has
   expect(await plain.makePlain()).toMatchObject({ isPlain: true, moved: 0 });
 });
 
-test("plain processes that filled the stream go back to the LIST, and take again", async () => {
+test("plain processes that filled the stream return to the LIST, and take again", async () => {
   const [redis, name] = [newRedis(), uniqueName()];
   const { stream } = queueKeys(name);
   const follower = newLine({ codec: "string" });

@@ -32,7 +32,7 @@ const FAILURES = [{ attempt: 1, at: 1_760_000_000_123, reason: "busy" }];
 
 const newAddress = () => packAddress(1000, createId(1));
 
-/** Makes a message retry; returns its id. */
+/** Makes a message retry, and returns its id. */
 async function wait(address: Buffer, due: number, group = "billing", trailer: Buffer = NOTHING) {
   const name = Buffer.concat([Buffer.from([address.length]), address, Buffer.from(group)]);
   const head = Buffer.alloc(8);

@@ -8,7 +8,7 @@ import { newRedis, uniqueName } from "../../helpers/redis.ts";
 
 const LATER = 60_000;
 
-test("after a throw: the pauses of the array, the last of which repeats, then a dead letter", async () => {
+test("a throw is retried after the pauses of the array, the last of which repeats, and then makes a dead letter", async () => {
   const line = newLine();
   const options = { retry: [40, 90], maxDeliveries: 4 };
   const queue = line.getReliableQueue<number>(uniqueName(), options);
@@ -29,7 +29,7 @@ test("after a throw: the pauses of the array, the last of which repeats, then a 
   for (const [i, least] of [40, 90, 90].entries()) {
     // The estimate of the server's clock may be wrong by a round trip.
     expect(pauses[i]).toBeGreaterThan(least - 5);
-    // Without its timer a retry would come with a sweep, 24 s later and more.
+    // Without its timer a retry would wait for a sweep, 24 s away or more.
     expect(pauses[i]).toBeLessThan(least + 15_000);
   }
   const [letter] = await collect(queue.deadLetters);

@@ -29,7 +29,7 @@ async function addRetry(redis: Redis, keys: QueueKeys, letter: string): Promise<
 describe.each(["none", "redisson"] as const)("interop: %s", (interop) => {
   const elements = interop === "none" ? "addresses" : "members";
 
-  test("a process that opened the plain queue only fills the stream that it finds", async () => {
+  test("a process that opened only the plain queue fills the existing stream", async () => {
     const [redis, name] = [newRedis(), uniqueName()];
     const keys = queueKeys(name);
     const queue = newLine({ codec: "string" }).getDelayedQueue(name, { interop });
@@ -40,7 +40,7 @@ describe.each(["none", "redisson"] as const)("interop: %s", (interop) => {
     await queue.offer("reliable", 0);
     await queue.offer("a moment later", 20);
     await eventually(async () => (await streamed(redis, keys)).includes("a moment later"));
-    // It knows now that the queue is reliable, and takes over what went to the LIST before.
+    // It knows now that the queue is reliable, and takes over the earlier messages of the LIST.
     await eventually(async () => (await redis.llen(keys.ready)) === 0);
     const payloads = await streamed(redis, keys);
     expect(payloads.toSorted()).toEqual(["a moment later", "plain", "reliable"]);

@@ -9,7 +9,7 @@ import { startOwnServer } from "../../helpers/own-server.ts";
 import { newRedis, redisUrl, uniqueName } from "../../helpers/redis.ts";
 import { startProxy } from "../../helpers/tcp-proxy.ts";
 
-test("deliveries that are held while Redis is away are settled when it is back", async () => {
+test("deliveries held while Redis is away are settled when it is back", async () => {
   const server = await startOwnServer({ appendOnly: true });
   const line = newLineThatMayFail({ redis: server.url, callTimeout: 500 });
   const queue = line.getReliableQueue<string>(uniqueName(), { retry: [0] });
@@ -147,7 +147,7 @@ describe.each(["the group", "the stream"])("an operator destroys %s", (what) => 
   });
 });
 
-test("with a key of another type calls reject, and the wait goes on when it is repaired", async () => {
+test("with a key of another type calls reject, and the wait goes on when the key is repaired", async () => {
   const name = uniqueName();
   const { stream } = queueKeys(name);
   const redis = newRedis();
@@ -177,7 +177,7 @@ test("a producer needs no reliable handle: its messages reach the same groups", 
     expect(delivery).toMatchObject({ id, payload: "x", key: "k", attempt: 1 });
     expect(await delivery.ack()).toBe(true);
   }
-  // A payload pushed to the LIST arrives, too, without a key.
+  // A payload pushed to the LIST arrives as well, without a key.
   await newLine().getBlockingQueue<string>(name).put("put");
   const put = await queue.take();
   expect(put).toMatchObject({ payload: "put", key: undefined, attempt: 1 });

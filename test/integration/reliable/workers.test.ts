@@ -20,7 +20,7 @@ const isLong = process.env["LADDER"] === "long";
 
 interface Worker {
   readonly child: Child<WorkerMessage>;
-  /** What it has printed so far. */
+  /** The lines printed so far. */
   readonly told: WorkerMessage[];
   /** Resolves when it has ended. */
   readonly ended: Promise<void>;
@@ -72,7 +72,7 @@ test("a killed process's messages are back after the visibility timeout", async 
   console.log(`Back ${Math.round(took)} ms after the kill, with a visibility timeout of 2000 ms.`);
   // The last sign of life may have been a third of the timeout before the kill.
   expect(took).toBeGreaterThan(1200);
-  // 2.5 s on a quiet machine. Without a look of the group it would take a sweep, 24 s and more.
+  // 2.5 s on a quiet machine. Without the group's own look it would take a sweep, 24 s away or more.
   expect(took).toBeLessThan(15_000);
   expect(deliveries.map(({ payload }) => payload).toSorted()).toEqual(sent);
   for (const delivery of deliveries) {
@@ -81,7 +81,7 @@ test("a killed process's messages are back after the visibility timeout", async 
   }
 });
 
-test("a message that kills its worker is started maxDeliveries times, and no other message dies of it", async () => {
+test("a message that kills its worker is started maxDeliveries times, and takes no other message with it", async () => {
   const name = uniqueName();
   const most = 4;
   const options = { visibilityTimeout: 1000, maxDeliveries: most };
@@ -123,7 +123,7 @@ test("a message that kills its worker is started maxDeliveries times, and no oth
   // Up to 19 neighbours in each of the first two deliveries.
   expect(again.length).toBeLessThanOrEqual(2 * 19);
   expect(Math.max(...again.map(({ attempt }) => attempt))).toBeLessThanOrEqual(3);
-  // From the third delivery on it was alone: its process had finished all others, and began none beside it.
+  // From the third delivery on it was alone: its process had finished all others, and started none beside it.
   for (const worker of workers) {
     const at = worker.told.findIndex((one) => one.kind === "start" && one.payload === "poison");
     const poison = worker.told[at];
@@ -136,7 +136,7 @@ test("a message that kills its worker is started maxDeliveries times, and no oth
   await eventually(async () => (await newRedis().xlen(queueKeys(name).stream)) === 0);
 }, 240_000);
 
-test("suspects are handed out one by one, and no other message is in flight meanwhile", async () => {
+test("suspects are delivered one by one, with no other message in flight meanwhile", async () => {
   const name = uniqueName();
   const { stream } = queueKeys(name);
   const redis = newRedis();
@@ -179,7 +179,7 @@ test("a handler that blocks the event loop for three visibility timeouts loses i
   expect(await newRedis().xlen(queueKeys(name).stream)).toBe(0);
 });
 
-test("the ladder: failing messages are tried eight times, in time, by one process each time", async () => {
+test("the ladder: failing messages are tried eight times, on time, by one process each time", async () => {
   const [count, processes] = isLong ? [1000, 5] : [200, 2];
   const name = uniqueName();
   const retry = [0, 50, 200, 100];
@@ -215,7 +215,7 @@ test("the ladder: failing messages are tried eight times, in time, by one proces
   expect(early).toEqual([]);
   const worst = Math.round(Math.max(...lateness));
   console.log(`${count} messages, ${processes} processes: 0 early, ${worst} ms late at most.`);
-  // Without its timer a retry would come with a sweep, 24 s later and more.
+  // Without its timer a retry would wait for a sweep, 24 s away or more.
   expect(worst).toBeLessThan(20_000);
   // Every process took part.
   for (const { told } of workers) expect(told.length).toBeGreaterThan(count / 10);

@@ -39,7 +39,7 @@ test("fetches package lists of its own if the system has none", async () => {
   expect(await machine.callCount()).toBe(3);
 });
 
-test("is filled anew if what it holds does not run", async () => {
+test("is filled again if its contents do not run", async () => {
   const machine = await FakeDebian.create();
   const first = await startOn(machine.env);
   await first.stop();
@@ -51,7 +51,7 @@ test("is filled anew if what it holds does not run", async () => {
   expect(await readdir(machine.cache)).toEqual([place]);
 });
 
-test("passes on what apt says, and says what to install", async () => {
+test("passes on apt's messages, and names what to install", async () => {
   const machine = await FakeDebian.create();
   await expect(pathToServer({ ...machine.env, NETWORK: "no" })).rejects.toThrow(
     /redis-server cannot be fetched: E: Failed to fetch.*apt-get install redis-server/s,
@@ -67,6 +67,6 @@ test("`startRedis` itself fetches nothing", async () => {
   expect(await machine.callCount()).toBe(0);
 });
 
-test("leaves a PATH alone that leads to a server", async () => {
+test("leaves a PATH with a server alone", async () => {
   expect(await pathToServer(process.env)).toBe(process.env["PATH"]);
 });

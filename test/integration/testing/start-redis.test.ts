@@ -14,7 +14,7 @@ import { eventually } from "../../helpers/eventually.ts";
 import { isRunning } from "../../helpers/is-running.ts";
 import { newRedis, redisUrl, uniqueName } from "../../helpers/redis.ts";
 
-/** The environment of somebody who has not set REDIS_URL. */
+/** The environment of a user who has not set REDIS_URL. */
 const env = { ...process.env, REDIS_URL: "" };
 
 async function startOwn(options: StartRedisOptions = {}) {
@@ -42,7 +42,7 @@ async function directoryOf(url: string): Promise<string> {
 }
 
 describe("a server of our own", () => {
-  test("answers, says what it is, and keeps no data", async () => {
+  test("replies, identifies itself, and keeps no data", async () => {
     const server = await startOwn();
     const redis = newRedis(server.url);
 
@@ -83,7 +83,7 @@ describe("a server of our own", () => {
     expect(isRunning(server.pid)).toBe(false);
   });
 
-  test("cleans up after a server that was killed", async () => {
+  test("cleans up after a killed server", async () => {
     const server = await startOwn();
     const directory = await directoryOf(server.url);
     process.kill(server.pid, "SIGKILL");
@@ -126,7 +126,7 @@ describe("a server of our own", () => {
     });
   });
 
-  test("cannot have a port that is taken", async () => {
+  test("cannot have a port that is in use", async () => {
     const port = await freePort();
     const other = createServer().listen(port, "127.0.0.1");
     await once(other, "listening");
@@ -197,7 +197,7 @@ describe("REDIS_URL", () => {
     expect(await redis.get(key)).toBe("mine");
   });
 
-  test("may hold a password, which is told to nobody", async () => {
+  test("may hold a password, which is never shown", async () => {
     const own = await startOwn({ args: ["--requirepass", "sesame"] });
     const { port } = own;
     const right = `redis://:sesame@127.0.0.1:${port}`;
@@ -212,7 +212,7 @@ describe("REDIS_URL", () => {
     expect(JSON.stringify(error) + String(error)).not.toContain("barley");
   });
 
-  test("that does not answer is an error, and no other server is started instead", async () => {
+  test("that does not reply is an error, and no other server is started instead", async () => {
     const own = await startOwn();
     await own.stop();
     const starting = startRedis({ env: { ...env, REDIS_URL: own.url } });
@@ -243,7 +243,7 @@ describe("looking for a server", () => {
     }
   });
 
-  test("skips a server that is too old or does not run, with a remark", async () => {
+  test("skips a server that is too old or does not run, and says so", async () => {
     const bin = await temporaryDirectory();
     await writeProgram(join(bin, "redis-server"), "echo 'Redis server v=6.0.16 sha=00000000:0'");
     await writeProgram(

@@ -15,7 +15,7 @@ import type { Message, Moves } from "../../helpers/moves.ts";
 const KEY = "order 7";
 const [old, late] = [message("o", 2000, KEY), message("z", 9000)];
 const [sooner, later] = [message("n", 1000, KEY), message("n", 3000, KEY)];
-// When the key was first offered, in milliseconds: the stamp of the first message tells.
+// When the key was first offered, in milliseconds, from the first message's stamp.
 const SINCE = STAMP / 1000;
 
 describe.each([
@@ -34,7 +34,7 @@ describe.each([
     order: [element(old), element(late)],
     businessKeys: { [KEY]: indexEntry(old) },
   };
-  /** In a LIST of addresses, the element of what was replaced stays behind. */
+  /** In a LIST of addresses, the replaced message's element stays behind. */
   const orderWith = (...added: readonly Message[]) =>
     [...(isExact ? [] : [old]), late, ...added].map(element);
 

@@ -13,7 +13,7 @@ const ghost = message("g", 3000, "key of g");
 
 const live = [a.delayed, b.delayed];
 const elements = (...all: readonly Message[]) => all.map(({ address }) => address);
-/** A LIST of members, as Java's. */
+/** A LIST of members, as Java writes it. */
 const whole = (...all: readonly Message[]) => all.map(({ member }) => member);
 
 const tidyStep = ({ redis, keys }: Moves, thorough: 0 | 1) =>

@@ -29,10 +29,10 @@ const entry = ({ address, payload, key }: Message): Fields => ({
   ...(key !== "" && { t: key }),
 });
 
-/** Commands of the test's own. */
+/** Commands that the test itself sends. */
 const OURS: ReadonlySet<string> = new Set(["info", "config"]);
 
-/** An entry of a stream that is there already. */
+/** An entry of an existing stream. */
 const before: Fields = { a: "somewhere", p: "before" };
 
 const [back, later] = [waitingRetry(message("r", 500), "workers", 3), waitingRetry(far, "w", 1)];
@@ -55,7 +55,7 @@ async function move(
   return { moved, wentInto, quarantined, next, hasListed };
 }
 
-/** Leaves room for so many entries, and no more: their ids cannot be greater than the greatest. */
+/** Leaves room for exactly `count` entries: ids cannot grow beyond the greatest. */
 async function leaveRoomFor(count: number, { redis, keys }: Moves): Promise<void> {
   const last = 2n ** 64n - 1n;
   const id = `${last}-${last - BigInt(count)}`;
@@ -164,7 +164,7 @@ describe.each(forms)("$name to a stream, a LIST of $order", ({ name, order, elem
         addresses.push(packAddress(score, id).toString("latin1"));
       }
     }
-    // Of Redisson before 3.21.1.
+    // From Redisson before 3.21.1.
     const old = Buffer.concat([
       Buffer.from("old id: "),
       packMember(Buffer.alloc(0), Buffer.from("p")).subarray(1),
@@ -213,7 +213,7 @@ describe.each(forms)("$name to a stream, a LIST of $order", ({ name, order, elem
       const rest = {
         timeouts: [c.delayed, far.delayed],
         order: (isExact ? [c, far] : [a, b, c, far]).map(element),
-        // It leads to nothing.
+        // It points to no message.
         businessKeys: { "key of b": indexEntry(b) },
         stream: [before, entry(a), entry(b)],
         mover: "me",
@@ -293,7 +293,7 @@ describe.each(forms)("$name to a stream, a LIST of $order", ({ name, order, elem
       retries: all.map(({ name: retry }, i) => [retry, 1000 + i]),
       retrying: Object.fromEntries(all.map(({ name: retry, value }) => [retry, value])),
     });
-    // Not overdue by so much.
+    // Not overdue by that much.
     expect(await move(queue, toStream, { grace: Date.now() })).toMatchObject({
       moved: 0,
       next: 1000,
@@ -432,7 +432,7 @@ test("with a full memory messages and retries still become entries", async () =>
     await queue.redis.config("SET", "maxmemory", "0");
     await queue.seed({ timeouts: [a.delayed, b.delayed, far.delayed], stream: [before] });
     await full();
-    // Without a claim nothing is removed before the first entry.
+    // Without a claim, the script removes nothing before it adds the first entry.
     expect(await move(queue, script, { claim: 0 })).toMatchObject({ moved: 2, wentInto: "stream" });
     await queue.redis.del(queue.keys.stream);
   }
@@ -490,7 +490,7 @@ describe.each(forms)(
         retries: [[back.name, 500]],
         mover: "me",
       });
-      // Nothing but the retry is due now: it must not look due for ever.
+      // Only the retry is due now, and it must not look due for ever.
       expect(await move(queue, script, { makes: 0 })).toEqual({ ...reply, moved: 0 });
       expect((await queue.snapshot()).stream).toBeUndefined();
     });

@@ -16,7 +16,7 @@ const [a, b] = [message("a", 1000), message("b", 2000, "key of b")];
 const [far, further] = [message("f", FAR), message("g", FAR + 1, "key of g")];
 const poison = "no message";
 
-/** A member whose id tells when it was offered (epoch ms). */
+/** A member whose id contains the instant of its offer (epoch ms). */
 const offered = (at: number) => packMember(createId(at * 1000), Buffer.from("payload"));
 
 describe.each([
@@ -48,7 +48,7 @@ describe.each([
     const { moved, quarantined, next, isOutrun, untidy } = reply;
     return { moved, quarantined, next, isOutrun, untidy };
   }
-  /** What a sweep tells besides; elements of addresses stay behind, and are dead. */
+  /** What a sweep also returns. Elements of addresses stay behind, and are dead. */
   const untidy = (found: { order: boolean; businessKeys: boolean }) =>
     name === "sweep" ? { untidy: found } : { untidy: undefined };
   const tidy = untidy({ order: false, businessKeys: false });
@@ -150,7 +150,7 @@ describe.each([
     await queue.seed(paused);
     const look = { limit: 100, grace: 0, claim: 0, task: "me", makes: 0 };
     const { isPaused, moved } = await run(queue.redis, script, queue.keys, look);
-    // A transfer does not ask.
+    // A transfer does not check the pause.
     expect({ isPaused, moved }).toEqual(
       name === "sweep" ? { isPaused: true, moved: 0 } : { isPaused: undefined, moved: 1 },
     );

@@ -47,7 +47,7 @@ async function drain(
   return await run(redis, drainPage, keys, args);
 }
 
-/** Drains until nothing is left at once, and returns all rows. */
+/** Drains until no more is left, and returns all rows. */
 async function drainAll(queue: Moves, limit: number) {
   const rows = [];
   for (let page = 0; ; page++) {
@@ -77,7 +77,7 @@ test("the LISTs and dead letters leave from the head on, a few at a time", async
   expect(rowsOf(first)).toEqual([element("ready", "r1"), element("ready", "r2")]);
   const left = { ...NOTHING, delayed: 1, ready: 1, dead: 2, quarantined: 2 };
   expect(first).toMatchObject({ isOld: false, isMore: true, left });
-  // Under way: nothing else is taken out.
+  // While a batch is moving, nothing else is taken out.
   expect(await drain(queue)).toEqual({ ...first, isOld: true });
   const { journal: _open, ...rest } = await queue.snapshot();
   expect(rest).toEqual({ ...lists, timeouts: [a.delayed], ready: ["r3"] });
@@ -112,7 +112,7 @@ test("a page ends when it is large", async () => {
   expect([rows.length, isMore]).toEqual([10, true]);
 });
 
-/** Two groups: `g` has been given and acknowledged `a`, and `h` nothing. */
+/** Two groups: `g` has received and acknowledged `a`, and `h` has received nothing. */
 async function seedGroups(queue: Moves): Promise<void> {
   const { redis, keys } = queue;
   await queue.seed({ groups: ["g", "h"] });
@@ -223,7 +223,7 @@ test("any bytes in the streams: no error, and nothing left", async () => {
       isMore = batch.isMore;
       if (!isMore) expect(batch.left).toEqual(NOTHING);
     }
-    // What arrived goes on, as well.
+    // Messages that have arrived move on as well.
     while ((await drain(other, 3)).isMore) await other.redis.hdel(other.keys.journal, "rows");
     await redis.unlink(...Object.values(keys), ...Object.values(other.keys));
   }

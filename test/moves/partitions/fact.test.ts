@@ -7,7 +7,7 @@ import { startOwnServer } from "../../helpers/own-server.ts";
 
 const [first, second, third] = ["1:2:2:stable:1", "2:3:2:moving:1", "10:3:3:stable:1"];
 
-/** The channel of the queue stands for that of the fact: the snapshot has what was published. */
+/** The queue's channel stands in for the fact's channel, so that the snapshot shows the published notice. */
 const noticeOf = ({ keys }: Moves): { notice: string } => ({ notice: keys.channel });
 const create = ({ redis, keys }: Moves, fact: string, notice = keys.channel): Promise<string> =>
   run(redis, createFact, keys, { fact, notice });

@@ -33,7 +33,7 @@ const entry = (payload: string, more = {}) => ({
   ...more,
 });
 
-/** The lease is over. */
+/** Ends the lease. */
 const expire = ({ redis, keys }: Moves) => redis.hset(keys.holder, "until", 1);
 
 async function holderOf(queue: Moves): Promise<Record<string, string>> {
@@ -74,7 +74,7 @@ test("the connections of holders that did not release are listed until they are 
   await expire(queue);
   expect(await take(queue, "b")).toMatchObject({ fence: 2, stale: ["5 one"] });
   expect(await note(queue, "a", 1, "5 one")).toBe(false);
-  // It dies before it has ended that; the next one is told, too.
+  // It dies before it has ended that connection. The next holder is told of it, too.
   await expire(queue);
   expect(await take(queue, "c")).toMatchObject({ fence: 3, stale: ["5 one"] });
   expect(await note(queue, "c", 3, "6 two")).toBe(true);
@@ -100,7 +100,7 @@ test("a holder pops while the number changes, and is idle when nothing is left",
   expect(await handled(queue)).toBe(false);
   await pop(queue, "a", 1);
   expect(await handled(queue)).toBe(false);
-  // It has died.
+  // The holder has died.
   await expire(queue);
   expect(await handled(queue)).toBe(true);
 });
@@ -134,7 +134,7 @@ test("the holder inherits what its predecessors had in flight, in order and firs
   expect(pending.map(([id, consumer]) => [id, consumer])).toEqual(
     entries.map(({ entryId }) => [entryId, "me"]),
   );
-  // The one that had killed a process three times is dead.
+  // The message that had killed a process three times is dead.
   expect(buried).toBe(1);
   const { dead = [], holder } = await queue.snapshot();
   expect(dead.map((letter) => letter.slice(1, 11))).toEqual([
@@ -151,7 +151,7 @@ test("the holder inherits what its predecessors had in flight, in order and firs
     { attempt: 2, reason: "busy" },
   ]);
   expect(await run(redis, again, keys, { ...settling, entry: first.entryId })).toBeUndefined();
-  // What it leaves in flight is noted for the next holder, and does not count.
+  // Entries that it leaves in flight are noted for the next holder, and do not count.
   await release(queue, "p", 1);
   expect(await take(queue, "q", "g")).toMatchObject({ fence: 2, orphans: ["=me"] });
   const more = { ...args, process: "q", fence: 2, consumer: "other" };

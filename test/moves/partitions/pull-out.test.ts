@@ -86,11 +86,11 @@ test.each<[string, Pull]>([
       rows: expect.stringContaining(a.member),
     });
 
-    // Whoever comes meanwhile is given the same one, and nothing else leaves.
+    // Other callers get the same batch meanwhile, and nothing else leaves.
     const { number, rows } = batch;
     const old = { number, rows, isOld: true };
     expect(await byKey("key a")(queue.redis, queue.keys)).toEqual(old);
-    // A page tells besides that its reader is where it was.
+    // A page also returns the reader's unchanged position.
     const cursor = Buffer.from("cursor");
     expect(await byPage(cursor)(queue.redis, queue.keys)).toEqual({ ...old, next: cursor });
     expect(await drop(queue, { ...batch, number: batch.number - 1 })).toBe(false);
@@ -185,7 +185,8 @@ test.each([1, 3])(
     const { redis, keys } = queue;
     const twins = Array.from({ length: 40 }, (_, i) => `${"x".repeat(40)}${i % 7}${i}`);
     for (const member of twins) await redis.zadd(keys.timeouts, 5, member);
-    // What belongs here stays in the ZSET; what else is looked at leaves for the `unreadable` of partition 1.
+    // Members of this partition stay in the ZSET. The others that a page reads leave for the `unreadable` of partition
+    // 1.
     const buckets = allTo(0);
     for (const member of twins.slice(0, 20)) {
       const [high = 0, low = 0] = bytes(member.slice(-2));
@@ -198,7 +199,7 @@ test.each([1, 3])(
       gone.push(...rowsOf(pulled).map(({ value }) => value));
       cursor = pulled.next;
       await drop(queue, pulled);
-      // Others come and go.
+      // Other members come and go.
       await redis.zadd(keys.timeouts, 5, `${"x".repeat(40)}9${page}`);
       await redis.zrem(keys.timeouts, `${"x".repeat(40)}9${page - 2}`);
       expect(page).toBeLessThan(100);
@@ -274,7 +275,7 @@ test("a refusal changes nothing: a command, a type, a full memory", async () => 
   const all = "ACL SETUSER limited reset on >secret ~* &* +@all".split(" ");
   for (const [name, pull, command] of cases) {
     const queue = await newMoves(server.url);
-    // The retry of `b` is found by id only if it is not delayed.
+    // The retry of `b` is found by id only if `b` is not delayed.
     await queue.seed(command === "hdel" ? retrying : state);
     await admin.call(...(all as [string]), `-${command}`);
     const limited = newRedis(server.url, { username: "limited", password: "secret" });
@@ -295,7 +296,7 @@ test("a refusal changes nothing: a command, a type, a full memory", async () => 
   await expect(byPage()(queue.redis, queue.keys)).rejects.toThrow("OOM");
   await queue.redis.config("SET", "maxmemory", "0");
   expect(await queue.snapshot()).toEqual(before);
-  // With a full memory what is under way can be dropped.
+  // A batch can be dropped although memory is full.
   const batch = await byKey("key a")(queue.redis, queue.keys);
   await queue.redis.config("SET", "maxmemory", "1");
   expect(await drop(queue, batch)).toBe(true);

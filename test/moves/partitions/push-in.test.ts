@@ -59,7 +59,8 @@ test("messages: in the ZSET, the insertion order and the index, and a new head i
   expect(await push(queue, batch(5, ...both))).toBe(false);
   expect(await push(queue, batch(4, ...both))).toBe(false);
   expect(await queue.snapshot()).toEqual({ ...arrived, timeouts: [b.delayed] });
-  // The next one, behind a head; and from another partition. A message that is here stays as it is.
+  // The next batch arrives behind a head, and another one from another partition. A message that is already here stays
+  // as it is.
   expect(await push(queue, batch(6, { ...travels(b), score: "7" }, travels(c)))).toBe(true);
   const { redis, keys } = queue;
   const { channel } = keys;

@@ -19,12 +19,12 @@ import {
 import { drop, push } from "../../helpers/partitions.ts";
 
 /*
- * Processes bring messages, keys and retries from partition 0 to 1 and 2, and garbage with them. Each step of each is
- * a script, and the steps come in any order; some are done twice, some processes die between two, and some
- * come back after a long while with what they had. At the end each message is in the partition that it belongs to,
- * once, and its key leads to it.
+ * Processes move messages, keys and retries from partition 0 to 1 and 2, together with garbage. Each step of each
+ * process is a script, and the steps come in any order. Some steps happen twice, some processes die between two, and
+ * some come back after a long while with an old batch. At the end each message is in its own partition, once, and its
+ * key points to it.
  *
- * FUZZ_CASES=10000 for a long run; FUZZ_SEED=... FUZZ_CASES=1 for one case again.
+ * FUZZ_CASES=10000 for a long run; FUZZ_SEED=... FUZZ_CASES=1 to repeat one case.
  */
 
 const CASES = Math.ceil(Number(process.env["FUZZ_CASES"] ?? 1000) / 50);
@@ -38,9 +38,9 @@ class Case {
   readonly #buckets: Buffer;
   readonly #messages: readonly Message[];
   readonly #retries: readonly Message[];
-  /** What any process has had in hand. */
+  /** Every batch that a process has held. */
   readonly #batches: Batch[] = [];
-  /** The numbers of those that have been dropped. */
+  /** The numbers of dropped batches. */
   readonly #done = new Set<number>();
   #cursor: Buffer = FIRST_PAGE;
 
@@ -79,7 +79,7 @@ class Case {
     await this.#check(garbage);
   }
 
-  /** Puts everything into partition 0; returns what of it is garbage. */
+  /** Puts everything into partition 0. Returns the garbage among it. */
   async #fill(): Promise<Map<Bytes, number>> {
     const messages = this.#messages;
     const garbage = new Garbage(this.#random, ["k0", "k1"], FAR);
@@ -101,11 +101,11 @@ class Case {
         this.#retries.map((one) => [retryName(one, "g"), packRetry(one, 1)]),
       ),
     });
-    // A snapshot has NaN for what is infinite, too.
+    // A snapshot has NaN for infinite scores, too.
     return new Map([...members].map(([member, score]) => [member, Number(score)]));
   }
 
-  /** What one process does: it may be stopped at each yield. */
+  /** The steps of one process, which may be stopped at each yield. */
   async *#bring(how = this.#random.pick(["key", "id", "page"])): AsyncGenerator<undefined> {
     const batch = await this.#pull(how);
     this.#batches.push(batch);
@@ -123,7 +123,7 @@ class Case {
       this.#done.add(batch.number);
       yield;
     }
-    // Somebody has been asleep.
+    // A process wakes up with an old batch.
     const old = this.#random.pick(this.#batches);
     const to = 1 + this.#random.below(2);
     const isNew = old.number > 0 && (await push(this.#partitions[to] as Moves, old, to));

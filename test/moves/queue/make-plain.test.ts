@@ -111,7 +111,7 @@ test("messages that every group has acknowledged are dropped", async () => {
   await queue.seed({ stream: [entry("x"), entry("y"), entry("z")] });
   const name = "delayline:1:00000000-0000-4000-8000-000000000000";
   await redis.xreadgroup("GROUP", "g", name, "COUNT", 2, "STREAMS", keys.stream, ">");
-  // A group that was destroyed since had not acknowledged it.
+  // A group that was destroyed since then had not acknowledged it.
   const [[first] = []] = await redis.xrange(keys.stream, "-", "+");
   await redis.xack(keys.stream, "g", first ?? "");
   await eventually(async () => (await make(queue, makePlain.addresses, 3)).isPlain);

@@ -33,7 +33,7 @@ const NOTHING = {
   nextDeadline: undefined,
   oldestReadyAge: undefined,
   consumers: 0,
-  // The test itself.
+  // The test's own subscription.
   listeners: 1,
   readied: undefined,
   finished: undefined,
@@ -104,7 +104,7 @@ test("one group: entries are ready or in flight, and finished ones are counted",
     readied: 4,
     finished: 0,
   });
-  // The last that was read is finished first.
+  // The message that was read last is finished first.
   await redis.xack(keys.stream, "g", String(ids[2]));
   await redis.xdel(keys.stream, String(ids[2]));
   expect(await read(queue)).toMatchObject({ ready: 2, inFlight: 2, readied: 4, finished: 1 });
@@ -117,7 +117,7 @@ test("several groups count each their own", async () => {
   await queue.add("a", "b", "c");
   await queue.deliver("fast", "one", 2);
   expect(await read(queue)).toMatchObject({ ready: 3 + 1, inFlight: 2, readied: 3, finished: 0 });
-  // Not even the slow group sees what was there before it began.
+  // A late group does not see earlier messages, not even those that the slow group still has to read.
   await queue.redis.xgroup("CREATE", queue.keys.stream, "late", "$");
   expect(await read(queue)).toMatchObject({ ready: 3 + 1 + 0, inFlight: 2 });
 });
@@ -129,7 +129,7 @@ test("several groups, where Redis does not say how far one is behind: counts wha
   await queue.deliver("fast", "one", 3);
   const found = (await redis.xrange(keys.stream, "-", "+")).map(([id]) => id);
   await redis.xack(keys.stream, "fast", ...found);
-  // An entry is gone that neither has come to.
+  // An entry is gone that neither group has reached.
   const [gone] = [await redis.xadd(keys.stream, "*", "p", "x")];
   await redis.xadd(keys.stream, "*", "p", "for slow", "g", "slow");
   await redis.xdel(keys.stream, String(gone));

@@ -3,10 +3,10 @@ import { popFromMany } from "../../../src/lua/ready/pop-from-many.ts";
 import { run } from "../../../src/lua/script.ts";
 import { newRedis, uniqueName } from "../../helpers/redis.ts";
 
-/** What stands in each LIST, oldest first; a text is a key of another type. */
+/** The contents of each LIST, oldest first; a text is a key of another type. */
 type Lists = readonly (readonly string[] | string)[];
 
-/** Seeds LISTs of the test's own, and pops from them, once. */
+/** Seeds LISTs of the test's own, and pops from them once. */
 async function pop(before: Lists, count: number) {
   const redis = newRedis();
   const keys = before.map(() => uniqueName("list"));

@@ -7,7 +7,7 @@ import { readPage, tableUnder, wordsIn } from "../docs/pages.ts";
 const NAMES = Object.keys(COMMANDS) as CommandName[];
 const PAGE = readPage("docs/guide/cli.md");
 
-/** What a summary begins with: a verb in the third person. */
+/** The first word of a summary: a verb in the third person. */
 const VERB = /^(?:does not|[a-z]+s)\b/;
 
 test("every summary of a command, and of an option, says what it does", async () => {

@@ -3,7 +3,7 @@ import type { BlockingQueue, DelayedQueue, Delayline } from "../../../src/index.
 import { Kryo5Codec, LongCodec, type JsonJacksonCodec } from "../../../src/redisson/index.ts";
 import type { KryoScalar } from "../../../src/redisson/index.ts";
 
-// Types only: nothing of this runs, the type check is the test.
+// Types only: nothing here runs, the type check is the test.
 
 interface Order {
   readonly id: number;

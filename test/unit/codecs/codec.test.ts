@@ -10,7 +10,7 @@ import { string } from "../../../src/codecs/string.ts";
 import { UnreadableError } from "../../../src/codecs/unreadable-error.ts";
 import { UnwritableError } from "../../../src/codecs/unwritable-error.ts";
 
-/** A codec for whatever payloads. */
+/** A codec for any payload. */
 type AnyCodec = Pick<Codec<never>, "encode"> & Pick<Codec, "decode">;
 
 const encoded = (codec: Pick<Codec<never>, "encode">, payload: unknown) =>
@@ -183,7 +183,7 @@ describe("msgpack", () => {
   });
 
   test("leaves no trace of one message in another", () => {
-    // A record of msgpackr's own, which defines the shape 0x40 for what follows it.
+    // One of msgpackr's records, which defines the shape 0x40 for the bytes after it.
     msgpack.decode(Buffer.from("d4724091a16101", "hex"));
     expect(msgpack.decode(Buffer.from("40", "hex"))).toBe(64);
     expect(encoded(msgpack, { a: 1 })).toBe("81a16101");

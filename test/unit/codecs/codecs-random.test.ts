@@ -13,7 +13,7 @@ import {
 
 const SEED = Number(process.env["CODEC_SEED"] ?? Date.now() % 2 ** 32);
 
-/** Mulberry32: numbers from 0 up to 1. */
+/** Mulberry32: numbers from 0 up to, but excluding, 1. */
 function randomFrom(seed: number): () => number {
   let state = seed;
   return () => {
@@ -55,7 +55,7 @@ const flat = () =>
     () => null,
     () => random() < 0.5,
   );
-// Not a name that MessagePack's reader changes, nor the one that is reserved.
+// Neither a name that MessagePack's reader changes, nor the reserved one.
 const key = () => `k${text()}`;
 
 function tree(depth: number, leaf: () => unknown): unknown {
@@ -99,7 +99,7 @@ describe.each(codecs.map(([codec, make]) => ({ name: codec.name, codec, make }))
         const encoded = Buffer.from(codec.encode(make() as never));
         for (let j = 0; j < 5; j++) {
           const damaged = damage(encoded);
-          // Twice, in different surroundings: what lies behind the buffer must not matter.
+          // Twice, in different surroundings: the bytes behind the buffer must not matter.
           const first = outcome(codec, inside(damaged, 0x00));
           expect(outcome(codec, inside(damaged, 0xaa)), `seed ${SEED}`).toEqual(first);
         }
@@ -116,7 +116,7 @@ function damage(encoded: Buffer): Buffer {
   return below(2) === 0 ? damaged : damaged.subarray(0, below(damaged.length + 1));
 }
 
-/** The bytes as a part of a larger buffer that is full of something. */
+/** The bytes as part of a larger buffer, which is filled with `filling`. */
 function inside(raw: Buffer, filling: number): Buffer {
   const larger = Buffer.alloc(raw.length + 64, filling);
   raw.copy(larger, 32);
@@ -127,7 +127,7 @@ function outcome(codec: AnyCodec, raw: Buffer): unknown {
   try {
     return { value: codec.decode(raw) };
   } catch (error) {
-    // One of the codec's own words: SyntaxError is the base of the errors that are.
+    // The codecs' own errors are SyntaxErrors.
     expect(error, `seed ${SEED}`).toBeInstanceOf(SyntaxError);
     return { error: (error as Error).message };
   }

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { expect, it } from "vitest";
 
-/** The libraries of the dashboard's page, and the file in node_modules that each file is a copy of. */
+/** The libraries of the dashboard's page, and the file in node_modules that each is a copy of. */
 const SOURCES: Readonly<Record<string, string>> = {
   "preact-htm.js": "htm/preact/standalone.module.js",
   "uplot.js": "uplot/dist/uPlot.iife.min.js",

@@ -18,7 +18,7 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-/** How often it comes within four seconds. */
+/** How often a sweep comes within four seconds. */
 function turnsInFour(): number {
   turns = 0;
   vi.advanceTimersByTime(4000);

@@ -4,7 +4,7 @@ import { CHECKS } from "../../../src/doctor/checks/finding.ts";
 import { TRIALS } from "../../../src/doctor/looks/trials.ts";
 import { readPage, ROOT, tableUnder, wordsIn } from "./pages.ts";
 
-// What docs/operations.md says of the doctor, compared with the doctor, in both directions.
+// The statements of docs/operations.md about the doctor, compared with the doctor in both directions.
 
 const OPERATIONS = readPage("docs/operations.md");
 
@@ -18,7 +18,7 @@ test("the doctor tries every command of the access rules", () => {
   const granted = block
     .split(/\s+/)
     .flatMap((word) => (word.startsWith("+") ? [word.slice(1)] : []));
-  // These have been done when it asks anything, or are tried otherwise, or can be done without.
+  // The doctor needs these before it can ask anything, tries them in another way, or can do without them.
   const others = ["hello", "auth", "select", "info", "subscribe", "pubsub"];
   const tried = [...TRIALS.map(({ rule }) => rule.replace(/^(x\w+)\|.*/, "$1")), ...others];
   expect(tried.toSorted()).toEqual(granted.toSorted());

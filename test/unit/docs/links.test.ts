@@ -12,7 +12,7 @@ import {
   type Page,
 } from "./pages.ts";
 
-/** Made by `npm run docs`, and not kept. */
+/** Made by `npm run docs`, and not committed. */
 const GENERATED = "docs/reference";
 
 test.each(allPages())("$path: every link leads to a file, and to a heading of it", (page) => {
@@ -59,12 +59,12 @@ test("anchors are those of GitHub", () => {
   ]);
 });
 
-/** Whether this names a test, as in `fault/acl`. */
+/** Whether the text names a test, as in `fault/acl`. */
 function isTest(name: string): boolean {
   return existsSync(`${ROOT}test/${name}.test.ts`);
 }
 
-/** The links of a page that lead to this repository. */
+/** The links of a page into this repository. */
 function linksOf(page: Page): string[] {
   const text = prose(page).replaceAll(/`[^`\n]*`/g, "");
   return Array.from(text.matchAll(/\]\(([^)\s]+)\)/g), ([, link = ""]) => link).filter(
@@ -72,7 +72,7 @@ function linksOf(page: Page): string[] {
   );
 }
 
-/** The link, if it leads nowhere. */
+/** The link, if its target does not exist. */
 function whatIsWrong(page: Page, link: string): string | undefined {
   const [path = "", anchor] = link.split("#");
   const target = path === "" ? page.path : normalize(join(dirname(page.path), path));

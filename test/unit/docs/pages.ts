@@ -1,17 +1,17 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
-// The pages for users and maintainers, and what the tests read in them.
+// The pages for users and maintainers, and how tests read them.
 
 export const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 
-/** A page of Markdown; `path` is that in the repository. */
+/** A page of Markdown; `path` is relative to the repository. */
 export interface Page {
   readonly path: string;
   readonly text: string;
 }
 
-/** Every page that is written by hand. */
+/** Every page written by hand. */
 export function allPages(): Page[] {
   const onTop = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"];
   const inDocs = readdirSync(`${ROOT}docs`, { recursive: true, encoding: "utf8" })
@@ -24,7 +24,7 @@ export function readPage(path: string): Page {
   return { path, text: readFileSync(ROOT + path, "utf8") };
 }
 
-/** The text without what stands in code blocks, line by line as it was. */
+/** The text without the contents of code blocks, with the same line numbers. */
 export function prose({ text }: Page): string {
   let isCode = false;
   const lines = text.split("\n").map((line) => {
@@ -35,7 +35,7 @@ export function prose({ text }: Page): string {
   return lines.join("\n");
 }
 
-/** The anchors that a page's headings have on GitHub. */
+/** The anchors of a page's headings on GitHub. */
 export function anchorsOf(page: Page): Set<string> {
   const counts = new Map<string, number>();
   const anchors = new Set<string>();
@@ -52,7 +52,7 @@ export function anchorsOf(page: Page): Set<string> {
 /**
  * The rows of the first table under a heading, by cells, without its head.
  *
- * @throws {Error} if there is none: a table that was renamed must not pass as an empty one.
+ * @throws {Error} if there is no such table: a renamed table must not pass as an empty one.
  */
 export function tableUnder(page: Page, heading: string): string[][] {
   const lines = page.text.split("\n");
@@ -75,7 +75,7 @@ export function tableUnder(page: Page, heading: string): string[][] {
   );
 }
 
-/** The words in backticks of a cell. */
+/** The words in backticks in a cell. */
 export function wordsIn(cell = ""): string[] {
   return Array.from(cell.matchAll(/`([^`]+)`/g), ([, word = ""]) => word);
 }

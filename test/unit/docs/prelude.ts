@@ -1,7 +1,7 @@
 /**
- * What the snippets of the pages take for granted: a page that says `orders` means a queue.
+ * The declarations that the snippets of the pages rely on: a page that says `orders` means a queue.
  *
- * It is a text, so that these names are not there for the rest of the project.
+ * This is a text, so that the rest of the project does not see these names.
  */
 export const PRELUDE = /* ts */ `
 import type { BlockingQueue, Delayline as Client, DelayedQueue, ReliableQueue } from "delayline";

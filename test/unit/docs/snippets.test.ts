@@ -6,18 +6,18 @@ import { allPages, ROOT, snippetsOf, type Snippet } from "./pages.ts";
 import { PRELUDE } from "./prelude.ts";
 
 /*
- * Every block of TypeScript in the README and in docs/ compiles against src/, each as a module of its
- * own. What it does not declare itself stands in prelude.ts.
+ * Every block of TypeScript in the README and in docs/ compiles against src/, each as a module of its own. prelude.ts
+ * declares the names that a block does not.
  */
 
 const snippets = allPages()
   .filter(({ path }) => path === "README.md" || path.startsWith("docs/"))
   .flatMap((page) => snippetsOf(page, "ts"));
 
-// In the repository, where the snippets find what is installed. Ignored by git.
+// Inside the repository, where the snippets find the installed packages. Ignored by git.
 const DIRECTORY = `${ROOT}.cache/docs-snippets-${process.pid}`;
 
-/** What the compiler says, by the name of the file. */
+/** The compiler's errors, by file name. */
 const complaints = new Map<string, string[]>();
 
 beforeAll(async () => {
@@ -56,7 +56,7 @@ const CONFIG = {
   compilerOptions: {
     noUnusedLocals: false,
     noUnusedParameters: false,
-    // Those of Nest, which are about parameters, too.
+    // Nest's decorators, which apply to parameters, too.
     experimentalDecorators: true,
     paths: {
       delayline: ["../../src/index.ts"],
@@ -71,7 +71,7 @@ const CONFIG = {
   include: ["*.mts", "*.d.ts"],
 };
 
-/** A name that leads back to the page. */
+/** A file name that names the page. */
 function fileOf({ page, line }: Snippet): string {
   return `${page.replace(/\.md$/, "").replaceAll("/", "-")}-${line}.mts`;
 }

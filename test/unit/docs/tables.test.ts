@@ -6,7 +6,7 @@ import { RELIABLE_DEFAULTS } from "../../../src/reliable/reliable-options.ts";
 import { ANNEXES, FLOORS, FOUNDATIONS } from "../rooms.ts";
 import { readPage, ROOT, tableUnder, wordsIn } from "./pages.ts";
 
-// Tables that say what the code says. Each is compared with the code, in both directions.
+// Tables that repeat the code. Each is compared with the code in both directions.
 
 const OPTIONS = readPage("docs/guide/options.md");
 const ERRORS = readPage("docs/guide/errors.md");
@@ -30,7 +30,7 @@ describe("options", () => {
     const documented = tableUnder(OPTIONS, "Client and queue")
       .filter(([name]) => !name?.includes("(client)"))
       .flatMap(([name]) => wordsIn(name)[0] ?? []);
-    // A client cannot say how many partitions each of its queues has.
+    // A client cannot set how many partitions each of its queues has.
     const alone = tableUnder(OPTIONS, "One queue").flatMap(([name]) => wordsIn(name)[0] ?? []);
     expect([...documented, ...alone].toSorted()).toEqual(membersOf("QueueOptions"));
   });
@@ -135,7 +135,7 @@ test.each(["MIGRATE", "UNLINK"])("operations: %s names every key of a queue", (c
 });
 
 describe("access rules", () => {
-  /** What the library sends itself; what a script calls is found in the scripts. */
+  /** The commands that the library sends itself; the commands of scripts are read from the scripts. */
   const SENT = `
     hello auth ping info select time client|id client|setname client|unblock
     client|list client|kill
@@ -189,7 +189,7 @@ function sourceOf(path: string): string {
   return readFileSync(ROOT + path, "utf8");
 }
 
-/** The names of an interface's members and of those that it extends, wherever in `src/` it is. */
+/** The names of the members of an interface and of its base interfaces, wherever they are in `src/`. */
 describe("observing", () => {
   test.each([
     ["docs/guide/observing.md", "What is in a queue", "QueueNumbers"],

@@ -5,7 +5,7 @@ import { instant, inWords } from "../../../src/doctor/checks/words.ts";
 import { redisCli, redisCliAtKey } from "../../../src/doctor/checks/repair.ts";
 import type { ServerReport } from "../../../src/doctor/looks/server-report.ts";
 
-// What no server says about itself in a test: an old version, a full disk, another clock.
+// Conditions that no server shows in a test: an old version, a full disk, another clock.
 
 const INFO = { redis_version: "7.0.15", aof_enabled: "1", role: "master" };
 

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { unpackRetry, unpackRetryName } from "../../../src/lua/fragments/failed/retry.ts";
 
-/** What a retry is stored as: attempts, length of the payload, payload, trailer. */
+/** A stored retry: attempts, length of the payload, payload, trailer. */
 function pack(attempts: number, length: number, rest: string): Buffer {
   const head = Buffer.alloc(8);
   head.writeUInt32LE(attempts, 0);

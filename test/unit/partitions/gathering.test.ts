@@ -3,12 +3,12 @@ import { ClosedError, RedisError } from "../../../src/errors.ts";
 import { Gathering, type GatheringSource } from "../../../src/partitions/taking/gathering.ts";
 import type { WaitOptions } from "../../../src/queue/consuming/waiters.ts";
 
-/** A source that is driven by hand. A wait that is aborted rejects. */
+/** A source that the test controls. An aborted wait rejects. */
 class Source implements GatheringSource<string> {
-  /** How many each wait has asked for. */
+  /** How many items each wait has asked for. */
   readonly asked: number[] = [];
   readonly back: (readonly string[])[] = [];
-  /** How it gets on, as it was told. */
+  /** The reported outcomes of its waits, in order. */
   readonly told: string[] = [];
   readonly work = {
     failed: () => void this.told.push("failed"),
@@ -17,7 +17,7 @@ class Source implements GatheringSource<string> {
     stopped: () => void this.told.push("stopped"),
     ended: () => void this.told.push("ended"),
   };
-  /** Whether a wait goes on though it is aborted: its reply is under way. */
+  /** Whether a wait continues although it is aborted, because its reply is on its way. */
   isReplying = false;
   #waiting: PromiseWithResolvers<readonly string[]> | undefined;
 
@@ -55,7 +55,7 @@ class Source implements GatheringSource<string> {
   }
 }
 
-/** A call that waits. Its outcome: "waits", the items that it got, or why it failed. */
+/** A waiting call. Its outcome: "waits", the items that it got, or why it failed. */
 class Call {
   outcome: unknown = "waits";
   readonly #aborting = new AbortController();

@@ -8,7 +8,7 @@ import { queueKeys } from "../../../src/queue/keys.ts";
 const all = Array.from({ length: MAX_PARTITIONS }, (_, i) => i);
 const orders = new PartitionNames("orders");
 
-// They must stay as they are for ever: messages are kept under these names.
+// They must never change: messages are stored under these names.
 test.each([
   ["orders", 0, "{orders/0/18}"],
   ["orders", 1, "{orders/1/137}"],
@@ -22,7 +22,7 @@ test.each([
   expect(new PartitionNames(queue).at(partition)).toBe(name);
 });
 
-// `orders/1` is there since its partitions look like those of `orders`.
+// `orders/1` is here because its partitions look like those of `orders`.
 test("every partition of every queue has a name of its own, all of which is its hash tag", () => {
   const queues = ["orders", "orders/1", "{a}b", "%7Ba%7Db", "x{a}}{", "50%", "50%25", "{a/0/1}"];
   const names = queues.flatMap((queue) => all.slice(0, 20).map((p) => partitionName(queue, p)));
@@ -37,7 +37,7 @@ test.each([-1, 256, 1.5, Number.NaN])("there is no partition %d", (partition) =>
   expect(() => partitionName("orders", partition)).toThrow(RangeError);
 });
 
-/** The last slot of each master, as `redis-cli --cluster create` gives them out. */
+/** The last slot of each master, as `redis-cli --cluster create` assigns them. */
 function byRedisCli(masters: number): number[] {
   return Array.from({ length: masters }, (_, i) =>
     Math.round((SLOT_COUNT * (i + 1)) / masters - 1),
@@ -70,14 +70,14 @@ test.each([
   }
 });
 
-// Behind these the places are halved, and two can meet.
+// Beyond these the places are halved, and two can meet.
 test("no two of the first 192 partitions are in one slot", () => {
   const first = all.slice(0, 192);
   const slots = first.map((partition) => slotOfTag(orders.at(partition).slice(1, -1)));
   expect(new Set(slots).size).toBe(192);
 });
 
-// They must stay as they are for ever: processes of all versions must agree on them.
+// They must never change: processes of all versions must agree on them.
 test.each([
   [2, "13e6759c1aadff9176510024374b80e23f8ab2df"],
   [9, "78da592814dd19fbac803e54f158cd206b522325"],

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { holdersOf, movers, sharesOf } from "../../../src/partitions/ring/shares.ts";
 
-/** So many members of one kind, of which `from` is the first. */
+/** `count` members of one kind, starting with `from`. */
 function members(count: number, from = 0): string[] {
   return Array.from({ length: count }, (_, i) => `host-${from + i}:4711`);
 }
@@ -28,7 +28,7 @@ test("neither the order of the members nor a duplicate matters", () => {
   expect(sharesOf(mixed, listed[1]!, 64, 3)).toEqual(sharesOf(listed, listed[1]!, 64, 3));
 });
 
-// The hashes of these two are the same.
+// The hashes of these two are equal.
 test("members with equal scores are ordered by name", () => {
   expect(movers(["liquid", "costarring"], 0)).toEqual(["costarring", "liquid"]);
   expect(holdersOf(["liquid", "costarring"], 2)).toEqual(["costarring", "liquid"]);
@@ -95,7 +95,7 @@ test("without members nothing is held", () => {
   expect(holdersOf([], 8)).toEqual([]);
 });
 
-// If nobody cared who held what before, nearly all would change hands.
+// Without regard for the previous holders, nearly all would change hands.
 test.each([
   [3, 8],
   [4, 16],

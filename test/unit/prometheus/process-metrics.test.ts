@@ -7,7 +7,7 @@ import {
   PROCESS_HISTOGRAMS,
 } from "../../../src/prometheus/process-metrics.ts";
 
-/** What a process has counted of the queue "a". */
+/** The counts of a process for the queue "a". */
 function counted(count: (counters: Counters) => void) {
   const counters = new Counters("orders");
   count(counters);

@@ -109,7 +109,7 @@ describe("a name that could be a key of a queue is refused", () => {
   test.each([
     ...Object.values(keysOfOrders),
     ...Object.values(keysOfOrders).map((key) => key.replace("{orders}", "eu:{shop}:orders")),
-    // Keys that may be added later begin like this, too.
+    // Future keys begin like this, too.
     "redisson_delay_queue_of-tomorrow:{orders}",
     "delayline_of tomorrow:{orders}",
     "delayline_keys:orders",

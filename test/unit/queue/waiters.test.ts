@@ -33,7 +33,7 @@ class Call {
   }
 }
 
-/** Lets time pass, and the promises that it settles be handled. */
+/** Lets time pass, and handles the promises that settle. */
 const pass = (ms = 0) => vi.advanceTimersByTimeAsync(ms);
 
 const outcomes = async (...calls: Call[]) => {
@@ -87,7 +87,7 @@ describe("a time that is over", () => {
     await pass(1);
     expect(await outcomes(call, other)).toEqual([[], "waits"]);
     expect(waiters.wanted).toEqual([1]);
-    // The reply to the block is still awaited.
+    // The reply to the blocking call is still awaited.
     expect(onChange).not.toHaveBeenCalled();
   });
 
@@ -107,7 +107,7 @@ describe("a time that is over", () => {
   test("the last waiter gets none if the reply brings none", async () => {
     const call = new Call(1, { timeout: 20 });
     await pass(20);
-    // The pop's reply is not the last: the block after it is still under way.
+    // The pop's reply is not the last: the blocking call after it is still outstanding.
     waiters.give([]);
     expect(await outcomes(call)).toEqual(["waits"]);
     waiters.giveLast([]);

@@ -37,7 +37,7 @@ const messages = (...payloads: string[]): Taken[] =>
 
 const texts = (taken: readonly Taken[]) => taken.map(({ payload }) => String(payload));
 
-/** Begins to put messages back; returns whether it has ended. */
+/** Begins to put messages back. Returns a function that tells whether it has ended. */
 function putBack(...payloads: string[]): () => boolean {
   let hasEnded = false;
   void giveBack.putBack(messages(...payloads)).then(() => (hasEnded = true));
@@ -52,7 +52,7 @@ async function script() {
   return { ...sent, ready, receipts, receipt, payloads: payloads.map(String) };
 }
 
-/** Waits for messages; returns what has come. */
+/** Waits for messages. Returns a function that returns the received ones. */
 function wait(max = 1): () => string[] | undefined {
   let taken: string[] | undefined;
   void waiters.wait(max, { timeout: Infinity }).then((got) => (taken = texts(got)));
@@ -68,7 +68,7 @@ test("puts messages back with a receipt, and then removes the receipt", async ()
 
   sent.reply(2);
   await pass();
-  // Nobody has to wait for the removal, unless this is closed.
+  // Only closing waits for the removal.
   expect(hasEnded()).toBe(true);
   const removal = wire.take("ZREM");
   expect(removal.words).toEqual(["ZREM", "receipts", sent.receipt]);
@@ -196,7 +196,7 @@ test("once closed it gives up after closeTimeout", async () => {
   await pass(100);
   const again = await script();
   await pass(1);
-  // To close it again gives no more time.
+  // Closing again gives no more time.
   giveBack.close();
   again.fail(new Error("lost"));
   await pass();

@@ -18,7 +18,7 @@ function send(wanted: number[], messages: number) {
   return step;
 }
 
-/** How many blocks bring a message before the next pop is sent. */
+/** How many blocking calls get a message before the next pop is sent. */
 function blocksUntilPop(): number {
   for (let blocks = 0; ; blocks++) {
     if (rhythm.next([1, 1]).pop > 0) return blocks;
@@ -26,7 +26,7 @@ function blocksUntilPop(): number {
   }
 }
 
-/** Sends a pop and a block. The pop is in vain, the block brings a message. */
+/** Sends a pop and a blocking call. The pop finds nothing, and the blocking call gets a message. */
 function popInVain() {
   const step = rhythm.next([1, 1]);
   expect(step).toEqual({ pop: 1, isBlocking: true });
@@ -87,7 +87,7 @@ describe("several waiters", () => {
   test("after pops in vain ever more messages come by blocks alone, up to 15", () => {
     const blocks = Array.from({ length: 6 }, () => {
       popInVain();
-      // The block that was sent with the pop is the first.
+      // The blocking call that was sent with the pop is the first.
       return 1 + blocksUntilPop();
     });
     expect(blocks).toEqual([2, 4, 8, 16, 16, 16]);

@@ -7,7 +7,7 @@ import { KnownPause, refusal, troublesIn, Wire } from "./wire.ts";
 let wire: Wire;
 let errors: string[];
 let taker: Taker;
-/** Of each source. */
+/** One for each source. */
 let pauses: [KnownPause, ...KnownPause[]];
 
 beforeEach(() => {
@@ -19,7 +19,7 @@ beforeEach(() => {
 
 afterEach(() => {
   vi.useRealTimers();
-  // A mode that must not follow another is reported as a failure of the step.
+  // A step reports a failure if a mode follows another that it must not follow.
   expect(errors.filter((message) => message.includes("must not be followed by"))).toEqual([]);
 });
 
@@ -43,7 +43,7 @@ function takerOf(options: TakerOptions, ...lists: string[]): Taker {
 
 const pass = (ms = 0) => vi.advanceTimersByTimeAsync(ms);
 
-/** A call that waits. Its outcome: "waits", the payloads that it got, or why it failed. */
+/** A waiting call. Its outcome: "waits", the payloads that it got, or why it failed. */
 class Call {
   outcome: unknown = "waits";
   readonly #aborting = new AbortController();
@@ -79,7 +79,7 @@ async function fail(name: string, error: Error): Promise<void> {
 const popped = (...payloads: string[]) => payloads.map((payload) => Buffer.from(payload));
 const blocked = (payload: string, target = "q") => [Buffer.from(target), Buffer.from(payload)];
 
-/** What goes back next; Redis takes it. */
+/** Redis accepts the next give-back. Returns its messages. */
 async function replyToGiveBack(): Promise<string[]> {
   await pass();
   const { words, reply: accept } = wire.take("EVALSHA");
@@ -89,7 +89,7 @@ async function replyToGiveBack(): Promise<string[]> {
   return payloads;
 }
 
-/** Opens the connection: one waits, and its block brings a message. */
+/** Opens the connection: one call waits, and its blocking call gets a message. */
 async function connect(): Promise<void> {
   const call = new Call();
   await reply("connect");
@@ -181,7 +181,7 @@ describe("of several sources in rotating order", () => {
     expect(wire.open).toEqual(["BLPOP"]);
     await reply("BLPOP", blocked("e", "one"));
     expect(outcomes(...calls, ...more)).toEqual(["a", "b", "c", "d", "e"].map((text) => [text]));
-    // By now it is known.
+    // Redis knows the script now.
     void [new Call(), new Call()];
     await pass();
     expect(wire.open).toEqual(["EVALSHA", "BLPOP"]);
@@ -351,7 +351,7 @@ describe("a pop that brings more than is wanted by then", () => {
     const next = new Call();
     await reply("UNBLOCK", 0);
     await pass(5);
-    // Still ended: there is a message for the new one already.
+    // Still ended: there is already a message for the new one.
     expect(wire.open).toEqual(["BLPOP", "UNBLOCK"]);
     await reply("BLPOP", blocked("c"));
     expect(next.outcome).toEqual(["b"]);
@@ -541,7 +541,7 @@ describe("a paused queue", () => {
     expect(wire.open).toEqual([]);
     expect(outcomes(...calls)).toEqual(["waits", "waits"]);
     pauses[0].isPaused = false;
-    // Messages may have come meanwhile: a pop for the first, a block for the last.
+    // Messages may have arrived meanwhile: a pop for the first, a blocking call for the last.
     await reply("LPOP", popped("a"));
     await reply("BLPOP", blocked("b"));
     expect(outcomes(...calls)).toEqual([["a"], ["b"]]);
@@ -695,7 +695,7 @@ describe("closing", () => {
     await pass(5);
     expect(isClosed).toBe(true);
     expect(wire.opened[0]?.status).toBe("end");
-    // Nothing is begun any more.
+    // Nothing new begins.
     const late = new Call();
     await pass(60_000);
     expect(late.outcome).toBeInstanceOf(ClosedError);

@@ -2,18 +2,18 @@ import type { Pauses } from "../../../src/queue/pause-watch.ts";
 import type { Connections } from "../../../src/redis/connections.ts";
 import type { Troubles, Work } from "../../../src/redis/troubles.ts";
 
-/** A command that was sent, which the test answers by hand. */
+/** A sent command, to which the test replies by hand. */
 export interface Sent {
   readonly words: readonly unknown[];
   readonly reply: (value: unknown) => void;
   readonly fail: (error: Error) => void;
 }
 
-/** What a taker knows of a queue's pause, which the test sets. */
+/** A taker's knowledge of a queue's pause, which the test sets. */
 export class KnownPause implements Pauses {
   #isPaused: boolean | undefined;
   readonly #listeners = new Set<() => void>();
-  /** Called when somebody needs to know. */
+  /** Called when a taker needs to know. */
   ask: () => Promise<void> = () => Promise.resolve();
 
   constructor(isPaused?: boolean) {
@@ -33,7 +33,7 @@ export class KnownPause implements Pauses {
     return this.ask();
   }
 
-  /** How many hear of changes. */
+  /** How many listen for changes. */
   get listenerCount(): number {
     return this.#listeners.size;
   }
@@ -44,14 +44,14 @@ export class KnownPause implements Pauses {
   }
 }
 
-/** What Redis refuses with. */
+/** The error of a refusal by Redis. */
 export function refusal(message: string): Error {
   return Object.assign(new Error(message), { name: "ReplyError" });
 }
 
 function ignore(): void {}
 
-/** Troubles that note every failure, also those that a client would not repeat. */
+/** Troubles that note every failure, even those that a client would not repeat. */
 export function troublesIn(messages: string[]): Troubles {
   const note = ({ message }: Error) => messages.push(message);
   const work: Work = {
@@ -66,21 +66,21 @@ export function troublesIn(messages: string[]): Troubles {
 
 /** Connections to nowhere: a test sees the commands, and makes the replies. */
 export class Wire {
-  /** The commands that have no reply yet, oldest first. */
+  /** The commands without a reply, oldest first. */
   readonly #open: Sent[] = [];
   /** All commands so far, by name. */
   readonly names: string[] = [];
-  /** The connections that block, in the order in which they were opened. */
+  /** The blocking connections, in the order in which they were opened. */
   readonly opened: { status: string }[] = [];
 
-  /** The oldest command of this name that has no reply yet. */
+  /** The oldest command of this name without a reply. */
   take(name: string): Sent {
     const index = this.#open.findIndex(({ words }) => words[0] === name);
     if (index < 0) throw new Error(`no ${name}, but ${JSON.stringify(this.open)}`);
     return this.#open.splice(index, 1)[0] as Sent;
   }
 
-  /** The names of the commands that have no reply yet. */
+  /** The names of the commands without a reply. */
   get open(): unknown[] {
     return this.#open.map(({ words }) => words[0]);
   }

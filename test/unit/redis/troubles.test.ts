@@ -18,7 +18,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** What was reported since the last call. */
+/** The reports since the last call. */
 function news(): string[] {
   return events.splice(0);
 }
@@ -158,7 +158,7 @@ test("a refusal of a work that has stopped stays open; it is over when the work 
   refuse();
   expect(news()).toEqual(["cannot watch: NOPERM no permissions"]);
 
-  // An outage is over when the others are served.
+  // An outage is over when all other work succeeds.
   watch.failed(failure("cannot watch", refused));
   transfers.failed(failure("cannot transfer", refused));
   news();

@@ -12,9 +12,8 @@ import {
   MsgPackJacksonCodec,
 } from "../../../src/redisson/index.ts";
 
-// Bytes that Redisson's codecs wrote, and what they read of ours, recorded from Redisson itself. Every
-// line of the recordings counts: what is not read and written to the byte is listed here, with the
-// reason.
+// Bytes that Redisson's codecs wrote, and what they read of ours, recorded from Redisson itself. Every line of the
+// recordings counts: any value that is not read and written byte for byte is listed here, with the reason.
 
 interface AnyCodec {
   encode(payload: never): Uint8Array;
@@ -36,7 +35,7 @@ const names = (list: string) => list.split(/,\s+/);
 const UUID = "00000000-0000-0001-0000-000000000002";
 
 describe("what Redisson writes", () => {
-  /** Java's codec, ours that reads it, and ours that writes back what it has read. */
+  /** Java's codec, our codec that reads it, and our codec that writes the value back. */
   const partners: Record<string, [reads: AnyCodec, writes?: AnyCodec]> = {
     StringCodec: [string],
     ByteArrayCodec: [bytes],
@@ -50,7 +49,7 @@ describe("what Redisson writes", () => {
     Kryo5Codec: [new Kryo5Codec()],
   };
 
-  /** What is in each value, whatever the codec. */
+  /** The contents of each value, whatever the codec. */
   const contents: Record<string, unknown> = {
     "String hi": "hi",
     "Long 5": 5,
@@ -78,7 +77,7 @@ describe("what Redisson writes", () => {
     enum: "NEW",
     "char c": "c",
     null: null,
-    // NON_NULL: Jackson leaves it out.
+    // NON_NULL: Jackson omits it.
     "HashMap {a:null}": {},
   };
 
@@ -87,7 +86,7 @@ describe("what Redisson writes", () => {
     SerializationCodec: "Java's own serialization, for Java only",
   };
 
-  /** What a codec cannot tell, by its nature. */
+  /** The value as a codec has to read it, given the types that it cannot tell apart. */
   const readAs = (codec: string, value: string, hex: string): unknown => {
     if (codec === "StringCodec") return Buffer.from(hex, "hex").toString();
     const isText = codec.includes("Json") && !codec.includes("msgpack");
@@ -96,13 +95,13 @@ describe("what Redisson writes", () => {
     return contents[value];
   };
 
-  /** Values of Java that are one number in JavaScript, and numbers whose text differs. */
+  /** Java values that are one number in JavaScript, and numbers whose text differs. */
   const writtenOtherwise: Record<string, string[]> = {
     JsonJacksonCodec: ["Double 5.0", "BigDecimal 1.10"],
     MsgPackJacksonCodec: ["Double 5.0", "Float 1.5"],
     "TypedJson<Object>": ["Double 5.0", "BigDecimal 1.10"],
     "TypedJson<Map>": ["Double 5.0", "BigDecimal 1.10"],
-    // A bigint is a signed integer of 64 bits there, where Jackson writes an unsigned one.
+    // In this format a bigint is a signed integer of 64 bits, where Jackson writes an unsigned one.
     "TypedJson(msgpackOM)": ["Double 5.0", "Float 1.5", "Long 2^53+1"],
     Kryo5Codec: ["Long 5", "Double 5.0", "Float 1.5", "UUID", "char c"],
   };
@@ -280,7 +279,7 @@ describe("what Redisson writes, more of it", () => {
     "Map int key": { 1: "x" },
     Order: order,
   };
-  /** Where a format has no such type. */
+  /** Types that a format does not have. */
   const readAs = (codec: string, value: string): unknown => {
     const plain = contents[value];
     const isText = codec.includes("Json");
@@ -303,7 +302,7 @@ describe("what Redisson writes, more of it", () => {
     return plain;
   };
   const writtenOtherwise: Record<string, string[]> = {
-    // Doubles have another text, and 5.0 is 5; the Order has such doubles in it.
+    // Doubles have another text, and 5.0 is 5; the Order contains such doubles.
     JsonJacksonCodec: ["Double 5.0", "Double 1e300", "Double 1e-7", "BigDecimal", "Order"],
     MsgPackJacksonCodec: ["Double 5.0", "Float 1.5", "Float 0.1", "Order"],
     TypedJson: names(`String é😀 control, String lone, Double 5.0, Double -0, Double 1e300,
@@ -347,7 +346,7 @@ describe("what Redisson writes, more of it", () => {
   });
 });
 
-/** What the recordings call `com.acme.Order`. */
+/** The class that the recordings call `com.acme.Order`. */
 class Order {
   declare readonly id: string;
 
@@ -360,7 +359,7 @@ const classOf = (value: object) => (value instanceof Order ? "com.acme.Order" : 
 const newOrder = (fields: object) => new Order(fields);
 const java = (javaClass: string | undefined, value: unknown) => new JavaValue(javaClass, value);
 
-/** For a codec in Java that knows the class. */
+/** For a Java codec that knows the class. */
 const plainOrder = (when: number | bigint) => ({
   id: "x1",
   qty: 3,
@@ -496,7 +495,7 @@ describe("what Redisson reads of ours", () => {
   });
 });
 
-/** The payload that a line of the recording names. */
+/** The payload named by a line of the recording. */
 function payloadOf(label: string, hex: string): unknown {
   const [type, text = ""] = label.split(/ (.*)/);
   const length = /len (\d+) \[(.*)\]/.exec(label);

@@ -9,7 +9,7 @@ import {
   type JacksonOptions,
 } from "../../../src/redisson/index.ts";
 
-// What the recorded bytes do not say: choices, refusals, hostile bytes.
+// Cases without recorded bytes: choices, refusals, hostile bytes.
 
 const text = (payload: unknown, options?: JacksonOptions) =>
   Buffer.from(new JsonJacksonCodec(options).encode(payload)).toString();
@@ -91,7 +91,7 @@ describe("type ids", () => {
     ['["java.lang.Long","x"]', ["java.lang.Long", "x"]],
     ['["java.util.ArrayList",1]', ["java.util.ArrayList", 1]],
     ["[]", []],
-    // Wrappers of classes that are not known here.
+    // Wrappers of unknown classes.
     ['["com.acme.Money","5 EUR"]', "5 EUR"],
     ['["com.acme.Outer$Inner",{"a":1}]', { a: 1 }],
     ['["[J",[1]]', [1]],

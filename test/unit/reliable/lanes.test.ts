@@ -15,7 +15,7 @@ beforeEach(() => {
   ends = new Map();
 });
 
-/** Calls a work that runs until its end is called. */
+/** Calls a work that runs until it is ended. */
 function run(key: string | undefined, name: string): Promise<string> {
   return lanes.run(key, async () => {
     running.push(name);
@@ -146,7 +146,7 @@ test("10,000 works of one key, and 10,000 keys, take no longer than they should"
       ]),
     ),
   );
-  // About 30 ms on a quiet machine. If each work looked at all others it would be minutes.
+  // About 30 ms on a quiet machine. If each work checked all others, it would take minutes.
   expect(performance.now() - startedAt).toBeLessThan(20_000);
   expect(order).toEqual([...Array(count).keys()]);
   await turn();

@@ -270,7 +270,7 @@ test("each consumer is judged by itself, and the next look is when the first may
 
 /** A simulated group: consumers that beat every third of their timeouts, and a server clock that may be set. */
 class World {
-  /** Milliseconds that have really passed. */
+  /** Milliseconds of real time so far. */
   now = 0;
   /** The server's clock at that moment. */
   clock = 1_700_000_000_000;

@@ -12,7 +12,7 @@ beforeEach(() => {
   timeouts = [];
   const { setTimeout } = globalThis;
   vi.spyOn(globalThis, "setTimeout").mockImplementation(((callback: () => void, delay: number) => {
-    // Node would fire it at once, and so over and over.
+    // Node would fire it at once, over and over.
     if (delay > 2 ** 31 - 1) throw new RangeError(`a timeout of ${delay} ms`);
     timeouts.push(delay);
     return setTimeout(callback, delay);
@@ -123,7 +123,7 @@ test("while it sleeps in pieces, it can still be moved earlier", () => {
 
 test("a timeout that fires early sleeps on until the deadline", () => {
   timer.reset(inMs(100));
-  // Node fires up to a millisecond early: the clock is behind what the timeouts have counted.
+  // Node fires up to a millisecond early: the clock is behind the time that the timeouts have counted.
   const now = performance.now.bind(performance);
   const clock = vi.spyOn(performance, "now").mockImplementation(() => now() - 0.7);
   vi.advanceTimersByTime(100);
@@ -137,7 +137,7 @@ test("a timeout that fires early sleeps on until the deadline", () => {
 describe("a punctual timer", () => {
   let turns: (() => void)[];
 
-  /** Lets so much time pass within one turn of the event loop, and the turn end. */
+  /** Lets so much time pass within one turn of the event loop, and ends the turn. */
   const turn = (ms: number) => {
     vi.advanceTimersByTime(ms);
     for (const callback of turns.splice(0)) callback();

@@ -11,7 +11,7 @@ afterEach(() => {
 
 const forEver = new Promise(() => {});
 
-/** What a wait has come to so far. */
+/** The outcome of a wait, once it has one. */
 function outcomeOf(waiting: Promise<boolean>): () => boolean | undefined {
   let outcome: boolean | undefined;
   void waiting.then((hasEnded) => (outcome = hasEnded));

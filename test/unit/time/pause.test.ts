@@ -9,7 +9,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** Starts to wait; answers whether it has ended yet. */
+/** Starts to wait. Returns a function that tells whether the wait has ended. */
 function startWait(pause: Pause): () => boolean {
   let hasEnded = false;
   void pause.wait().then(() => (hasEnded = true));

@@ -12,13 +12,13 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** What the server's clock says (epoch ms) when ours says 0. */
+/** The server's clock (epoch ms) when ours says 0. */
 const SERVER = 1_760_000_000_000;
 
 /** Lets so many milliseconds pass. */
 const pass = (ms: number) => vi.advanceTimersByTime(ms);
 
-/** A reply that took `there` ms to the server, where the clock is `ahead` ms, and `back` ms back. */
+/** A reply that took `there` ms to the server, whose clock is `ahead` ms ahead, and `back` ms back. */
 function hear({ there, back, ahead = 0 }: { there: number; back: number; ahead?: number }): void {
   const sentAt = performance.now();
   pass(there);
@@ -120,7 +120,7 @@ test("lets callers continue in the order in which they came, the last one includ
     order.push(i);
   };
   const waits = [wait(0), wait(1)];
-  // While it is being asked, somebody comes in every turn.
+  // While the clock is being asked, a caller arrives in every turn.
   for (let i = 2; i < 12; i++) {
     await Promise.resolve();
     waits.push(wait(i));

@@ -10,7 +10,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** Starts to sleep; returns whether that has ended yet. */
+/** Starts to sleep. Returns a function that tells whether the sleep has ended. */
 function startSleep(duration: number, signal?: AbortSignal): () => boolean {
   let hasEnded = false;
   void sleep(duration, signal).then(() => (hasEnded = true));
