@@ -26,14 +26,14 @@ export const exactOrder: Workload = {
         { name: `${name}: moved`, value: ours.rate, unit: "/s" },
         { name: `${name}: moved by Redisson's algorithm`, value: theirs.rate, unit: "/s" },
         {
-          name: `${name}: ours relative to Redisson's`,
+          name: `${name}: ours vs Redisson's`,
           value: ours.rate / theirs.rate,
           unit: "x",
           ...(goal && { goal }),
         },
         { name: `${name}: longest script`, value: ours.longest, unit: "ms" },
         {
-          name: `${name}: longest script of Redisson's algorithm`,
+          name: `${name}: longest script of Redisson's`,
           value: theirs.longest,
           unit: "ms",
         },
