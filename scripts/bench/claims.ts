@@ -14,26 +14,26 @@ interface Claim {
 const CLAIMS: readonly Claim[] = [
   ...["100 in flight", "in bulk, 4 calls of 250 in flight"].flatMap((figure): Claim[] => [
     {
-      name: `offers ${figure}, by BullMQ's`,
+      name: `offers ${figure} vs BullMQ`,
       contest: "offers",
       ratio: (value) => value(figure) / value(figure, "bullmq"),
       goal: { atLeast: 2 },
     },
     {
-      name: `offers ${figure}, by bee-queue's`,
+      name: `offers ${figure} vs bee-queue`,
       contest: "offers",
       ratio: (value) => value(figure) / value(figure, "bee-queue"),
       goal: { atLeast: 1 },
     },
   ]),
   {
-    name: "lateness p99, by BullMQ's",
+    name: "lateness p99 vs BullMQ",
     contest: "lateness",
     ratio: (value) => value("lateness p99") / value("lateness p99", "bullmq"),
     goal: { atMost: 0.1 },
   },
   {
-    name: "processor time per message, 1 worker, 2,000/s, by BullMQ's",
+    name: "processor time per message, 1 worker, 2,000/s vs BullMQ",
     contest: "lateness",
     ratio: (value) => {
       const figure = "Redis processor time per message";
@@ -42,13 +42,13 @@ const CLAIMS: readonly Claim[] = [
     goal: { atMost: 1 / 3 },
   },
   {
-    name: "burst: taken/s, by BullMQ's",
+    name: "burst: taken/s vs BullMQ",
     contest: "burst",
     ratio: (value) => value("taken") / value("taken", "bullmq"),
     goal: { atLeast: 5 },
   },
   {
-    name: "burst: processor time per message, by BullMQ's",
+    name: "burst: processor time per message vs BullMQ",
     contest: "burst",
     ratio: (value) => {
       const figure = "Redis processor time per message";
@@ -57,13 +57,13 @@ const CLAIMS: readonly Claim[] = [
     goal: { atMost: 1 / 3 },
   },
   {
-    name: "acknowledged: handled/s, by BullMQ's",
+    name: "acknowledged: handled/s vs BullMQ",
     contest: "acknowledged",
     ratio: (value) => value("handled") / value("handled", "bullmq"),
     goal: { atLeast: 3 },
   },
   {
-    name: "script time of Redisson's by ours, 1 M",
+    name: "script time of Redisson vs ours, 1 M",
     contest: "delayed",
     ratio: (value) => {
       const figure = "script time per message, 1,000,000 delayed";
@@ -72,20 +72,20 @@ const CLAIMS: readonly Claim[] = [
     goal: { atLeast: 1000 },
   },
   {
-    name: "processor time per message, 1 client, 1,000/s, by BullMQ's",
+    name: "processor time per message, 1 client, 1,000/s vs BullMQ",
     contest: "workers",
     ratio: (value) =>
       wholeTime(value, "1 client", "delayline") / wholeTime(value, "1 client", "bullmq"),
   },
   {
-    name: "processor time per message, 50 clients by 1",
+    name: "processor time per message, 50 clients vs 1",
     contest: "workers",
     ratio: (value) =>
       wholeTime(value, "50 clients", "delayline") / wholeTime(value, "1 client", "delayline"),
     goal: { atMost: 1.5 },
   },
   {
-    name: "commands per message delivered, 50 clients, by bee-queue's",
+    name: "commands per message delivered, 50 clients vs bee-queue",
     contest: "workers",
     ratio: (value) => {
       const figure = "Redis commands per message delivered, 50 clients";
@@ -94,13 +94,13 @@ const CLAIMS: readonly Claim[] = [
     goal: { atMost: 1 },
   },
   {
-    name: "memory at 100 B, by BullMQ's",
+    name: "memory at 100 B vs BullMQ",
     contest: "memory",
     ratio: (value) => value("payload of 100 B") / value("payload of 100 B", "bullmq"),
     goal: { atMost: 1 / 3 },
   },
   {
-    name: "memory at 1 KB, by the least of the others",
+    name: "memory at 1 KB vs the least of the others",
     contest: "memory",
     ratio: (value) => {
       const others = PEER_NAMES.filter((name) => name !== "delayline");

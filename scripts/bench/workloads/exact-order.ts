@@ -24,15 +24,19 @@ export const exactOrder: Workload = {
       const theirs = await drain(count, deadlines, offerTheirs, moveTheirs);
       figures.push(
         { name: `${name}: moved`, value: ours.rate, unit: "/s" },
-        { name: `${name}: moved by Redisson's`, value: theirs.rate, unit: "/s" },
+        { name: `${name}: moved by Redisson's algorithm`, value: theirs.rate, unit: "/s" },
         {
-          name: `${name}: ours by Redisson's`,
+          name: `${name}: ours vs Redisson's`,
           value: ours.rate / theirs.rate,
           unit: "x",
           ...(goal && { goal }),
         },
         { name: `${name}: longest script`, value: ours.longest, unit: "ms" },
-        { name: `${name}: longest of Redisson's`, value: theirs.longest, unit: "ms" },
+        {
+          name: `${name}: longest script of Redisson's`,
+          value: theirs.longest,
+          unit: "ms",
+        },
       );
     }
     return figures;

@@ -49,7 +49,7 @@ export const growth: Workload = {
     return [
       ...figures,
       {
-        name: "highest by lowest",
+        name: "highest vs lowest",
         value: Math.max(...costs) / Math.min(...costs),
         unit: "x",
         goal: { atMost: 2 },

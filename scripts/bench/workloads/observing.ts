@@ -28,7 +28,7 @@ const WORKS: Readonly<Record<string, (program: Observed, count: number) => Promi
  */
 export const observing: Workload = {
   name: "observing",
-  title: "what observing costs: off, and OpenTelemetry on; beside BENCH_BASELINE",
+  title: "cost of observing: off, and with OpenTelemetry, beside BENCH_BASELINE",
   async round({ isQuick, progress }) {
     const [turns, count] = isQuick ? [9, 4000] : [25, 10_000];
     const baseline = process.env["BENCH_BASELINE"];
