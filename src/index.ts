@@ -11,9 +11,9 @@ export type {
   NewMessage,
   Rescheduled,
 } from "./delayed/delayed-message.ts";
-export type { OfferOptions } from "./delayed/offer-options.ts";
+export type { OfferOptions } from "./delayed/offering/offer-options.ts";
 export type { Outcome } from "./lua/delayed/offer-keyed.ts";
-export type { OfferResult } from "./delayed/offering.ts";
+export type { OfferResult } from "./delayed/offering/offering.ts";
 export type { PlainResult } from "./delayed/make-plain.ts";
 export type { Quarantine } from "./queue/quarantine.ts";
 export type { Forecast, ForecastOptions, QueueHandle } from "./queue/queue-handle.ts";

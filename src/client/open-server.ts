@@ -1,4 +1,4 @@
-import type { OfferBatch } from "../delayed/offer-batch.ts";
+import type { OfferBatch } from "../delayed/offering/offer-batch.ts";
 import type { DelaylineError } from "../errors.ts";
 import { DEFAULTS, type DelaylineOptions } from "../queue/options.ts";
 import { isCluster } from "../redis/client.ts";

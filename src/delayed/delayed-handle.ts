@@ -25,9 +25,9 @@ import {
   type Rescheduled,
 } from "./delayed-message.ts";
 import type { DelayedFace } from "./delayed-messages.ts";
-import type { Due, OfferResult, Offering } from "./offering.ts";
+import type { Due, OfferResult, Offering } from "./offering/offering.ts";
 import { traceOffer, traceOffers } from "./traced-offers.ts";
-import { checkNewMessage, offerRule, type OfferOptions } from "./offer-options.ts";
+import { checkNewMessage, offerRule, type OfferOptions } from "./offering/offer-options.ts";
 
 /** The operations on delayed messages that every handle has: offer, find, cancel and reschedule. */
 export abstract class DelayedHandle<T> extends QueueHandle {

@@ -4,7 +4,7 @@ import type { MessageId } from "../queue/message/message.ts";
 import type { CallOptions } from "../queue/options.ts";
 import type { Payloads } from "../queue/payloads.ts";
 import type { DelayedBytes } from "./delayed-messages.ts";
-import type { OfferOptions } from "./offer-options.ts";
+import type { OfferOptions } from "./offering/offer-options.ts";
 
 /** A message that is still delayed. */
 export interface DelayedMessage<T> {

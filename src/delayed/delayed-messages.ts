@@ -21,9 +21,9 @@ import { DeadlineOrder } from "./deadline-order.ts";
 import { InsertionOrder, PAGE_BYTES, STEP } from "./insertion-order.ts";
 import { Lookup } from "./lookup.ts";
 import { makePlain, type PlainResult } from "./make-plain.ts";
-import { offerEach } from "./offer-each.ts";
-import { OfferBatch } from "./offer-batch.ts";
-import type { Due, Offering, OfferResult } from "./offering.ts";
+import { offerEach } from "./offering/offer-each.ts";
+import { OfferBatch } from "./offering/offer-batch.ts";
+import type { Due, Offering, OfferResult } from "./offering/offering.ts";
 
 /** A delayed message, its payload still encoded. */
 export interface DelayedBytes {

@@ -6,7 +6,7 @@ import type { Hint } from "../queue/find-options.ts";
 import { isMessageId, parseMessageId } from "../queue/message/message.ts";
 import type { Queue } from "../queue/queue.ts";
 import { PAGE_BYTES } from "./insertion-order.ts";
-import type { Due } from "./offering.ts";
+import type { Due } from "./offering/offering.ts";
 
 /**
  * Finds delayed messages by id or business key, in O(log N) each, and by a prefix of their keys, which reads the whole

@@ -1,7 +1,7 @@
 import { offers, traced, type OfferEvent } from "../observe/events.ts";
 import { checkedHeaders, type MessageHeaders } from "../queue/message/headers.ts";
 import type { DelayedFace } from "./delayed-messages.ts";
-import type { Offering, OfferResult } from "./offering.ts";
+import type { Offering, OfferResult } from "./offering/offering.ts";
 
 /**
  * Makes offers, and publishes them on the tracing channel. Headers that a listener adds go with each message, whose own

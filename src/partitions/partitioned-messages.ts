@@ -1,6 +1,6 @@
 import type { DelayedBytes, DelayedFace, DelayedMessages } from "../delayed/delayed-messages.ts";
-import type { Due, Offering, OfferResult } from "../delayed/offering.ts";
-import { offerEach } from "../delayed/offer-each.ts";
+import type { Due, Offering, OfferResult } from "../delayed/offering/offering.ts";
+import { offerEach } from "../delayed/offering/offer-each.ts";
 import type { PlainResult } from "../delayed/make-plain.ts";
 import { ClosedError, OfferError, RedisError } from "../errors.ts";
 import type { SearchHit } from "../lua/delayed/search-page.ts";

@@ -1,5 +1,5 @@
 import { DelayedMessages, type DelayedBytes } from "../delayed/delayed-messages.ts";
-import type { Due, Offering, OfferResult } from "../delayed/offering.ts";
+import type { Due, Offering, OfferResult } from "../delayed/offering/offering.ts";
 import { ClosedError, OfferError, OfferManyError, RedisError } from "../errors.ts";
 import type { Hint } from "../queue/find-options.ts";
 import { isMessageId } from "../queue/message/message.ts";

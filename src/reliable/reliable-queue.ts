@@ -1,6 +1,6 @@
 import { DelayedCollection } from "../delayed/delayed-collection.ts";
 import type { DelayedFace } from "../delayed/delayed-messages.ts";
-import type { OfferResult } from "../delayed/offering.ts";
+import type { OfferResult } from "../delayed/offering/offering.ts";
 import { callSignal, checkDuration, checkFunction, checkIdOrKey } from "../queue/checks.ts";
 import { isMessageId, type MessageId } from "../queue/message/message.ts";
 import { checkFind, type FindOptions } from "../queue/find-options.ts";

@@ -1,5 +1,5 @@
 import type { DelayedBytes } from "../delayed/delayed-messages.ts";
-import type { Due } from "../delayed/offering.ts";
+import type { Due } from "../delayed/offering/offering.ts";
 import { clearRetries } from "../lua/reliable/retries/clear-retries.ts";
 import { getRetries } from "../lua/reliable/retries/get-retries.ts";
 import { nextDue } from "../lua/reliable/next-due.ts";

@@ -71,7 +71,7 @@ function mayImport(from: string, to: string): boolean {
   if (ANNEXES[from] !== undefined) return ANNEXES[from].some((room) => standsFor(room, to));
   if (FOUNDATIONS.includes(to)) return true;
   const [fromPlace, toPlace] = [placeOf(from), placeOf(to)];
-  if (EXTENDS[from] === to) return true;
+  if (EXTENDS[from] === to.split("/")[0]) return true;
   if (fromPlace !== undefined && toPlace !== undefined && fromPlace !== toPlace) return false;
   return floorOf(to) > floorOf(from);
 }

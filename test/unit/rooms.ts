@@ -14,7 +14,7 @@ export const FLOORS: readonly (readonly string[])[] = [
   ["reliable/consuming"],
   ["reliable/group"],
   ["delayed", "ready"],
-  ["delayed/transfer"],
+  ["delayed/transfer", "delayed/offering"],
   ["queue/consuming"],
   ["queue"],
   ["queue/message"],

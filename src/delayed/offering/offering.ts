@@ -1,6 +1,6 @@
-import type { Outcome } from "../lua/delayed/offer-keyed.ts";
-import type { MessageHeaders } from "../queue/message/headers.ts";
-import type { MessageId } from "../queue/message/message.ts";
+import type { Outcome } from "../../lua/delayed/offer-keyed.ts";
+import type { MessageHeaders } from "../../queue/message/headers.ts";
+import type { MessageId } from "../../queue/message/message.ts";
 
 /** The outcome of an offer. */
 export interface OfferResult {

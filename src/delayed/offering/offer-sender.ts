@@ -1,12 +1,12 @@
-import { offer } from "../lua/delayed/offer.ts";
-import { offerKeyed } from "../lua/delayed/offer-keyed.ts";
-import type { Family } from "../lua/family.ts";
-import type { Row, Script } from "../lua/script.ts";
-import type { QueueKeys } from "../queue/keys.ts";
-import { formatMessageId, packMember } from "../queue/message/message.ts";
-import type { Queue } from "../queue/queue.ts";
-import type { RedisClient } from "../redis/client.ts";
-import type { ServerClock } from "../time/server-clock.ts";
+import { offer } from "../../lua/delayed/offer.ts";
+import { offerKeyed } from "../../lua/delayed/offer-keyed.ts";
+import type { Family } from "../../lua/family.ts";
+import type { Row, Script } from "../../lua/script.ts";
+import type { QueueKeys } from "../../queue/keys.ts";
+import { formatMessageId, packMember } from "../../queue/message/message.ts";
+import type { Queue } from "../../queue/queue.ts";
+import type { RedisClient } from "../../redis/client.ts";
+import type { ServerClock } from "../../time/server-clock.ts";
 import type { Due, Offering, OfferResult } from "./offering.ts";
 
 /** The script for a batch of offers: `keyed` also takes offers without keys. */

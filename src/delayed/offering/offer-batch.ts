@@ -1,13 +1,13 @@
-import { OfferError, type Effect } from "../errors.ts";
-import { isLostInCluster, replyOf } from "../failure.ts";
-import { headersBytes } from "../queue/message/headers.ts";
-import { createId } from "../queue/message/message.ts";
-import type { Queue } from "../queue/queue.ts";
-import { TurnBatch, type Batch } from "../queue/turn-batch.ts";
-import { retrying } from "../redis/call.ts";
-import type { Connections } from "../redis/connections.ts";
-import type { Expiries } from "../time/expiries.ts";
-import type { ServerClock } from "../time/server-clock.ts";
+import { OfferError, type Effect } from "../../errors.ts";
+import { isLostInCluster, replyOf } from "../../failure.ts";
+import { headersBytes } from "../../queue/message/headers.ts";
+import { createId } from "../../queue/message/message.ts";
+import type { Queue } from "../../queue/queue.ts";
+import { TurnBatch, type Batch } from "../../queue/turn-batch.ts";
+import { retrying } from "../../redis/call.ts";
+import type { Connections } from "../../redis/connections.ts";
+import type { Expiries } from "../../time/expiries.ts";
+import type { ServerClock } from "../../time/server-clock.ts";
 import { OfferSender, type OfferScript } from "./offer-sender.ts";
 import type { Offering, OfferResult } from "./offering.ts";
 

@@ -1,4 +1,4 @@
-import { OfferError, OfferManyError } from "../errors.ts";
+import { OfferError, OfferManyError } from "../../errors.ts";
 import type { Offering, OfferResult } from "./offering.ts";
 
 /**
