@@ -1,5 +1,5 @@
+import { describePartition } from "../lua/partitions/describe-partition.ts";
 import { readFact } from "../lua/partitions/fact.ts";
-import { asNumber } from "../lua/reply.ts";
 import { nodeOf, serverOf } from "../redis/cluster-node.ts";
 import { isCluster } from "../redis/client.ts";
 import type { Part } from "./parts/part.ts";
@@ -33,11 +33,12 @@ export async function describePartitions(
   return await Promise.all(
     parts.active.map(async (partition) => {
       const part = parts.at(partition);
+      const { queue } = part;
       return {
         partition,
-        name: part.queue.name,
+        name: queue.name,
         node: await addressOf(part),
-        ...(await countsOf(part, signal)),
+        ...(await queue.read("look at", describePartition, {}, { signal })),
       };
     }),
   );
@@ -49,37 +50,6 @@ export async function arePartitions(parts: Parts, signal?: AbortSignal): Promise
   const { queue } = parts.first;
   const fact = await queue.read("ask for the partitions of", readFact, {}, { signal });
   return fact !== undefined;
-}
-
-async function countsOf(
-  { queue }: Part,
-  signal?: AbortSignal,
-): Promise<Pick<PartitionInfo, "delayed" | "ready" | "inFlight" | "holder">> {
-  return await queue.call(
-    "look at",
-    async (redis, keys) => {
-      const [delayed, retrying, listed, streamed, holder] = await Promise.all([
-        redis.zcard(keys.timeouts),
-        redis.zcard(keys.retries),
-        redis.llen(keys.ready),
-        redis.xlen(keys.stream),
-        redis.hget(keys.holder, "holder"),
-      ]);
-      const groups =
-        asNumber(streamed) === 0 ? [] : ((await redis.xinfo("GROUPS", keys.stream)) as unknown[][]);
-      const inFlight = groups
-        .map((group) => Number(group[group.indexOf("pending") + 1]))
-        .reduce((sum, one) => sum + one, 0);
-      const entries = asNumber(streamed) * Math.max(1, groups.length);
-      return {
-        delayed: asNumber(delayed) + asNumber(retrying),
-        ready: asNumber(listed) + Math.max(0, entries - inFlight),
-        inFlight,
-        holder: holder ?? undefined,
-      };
-    },
-    signal,
-  );
 }
 
 async function addressOf({ queue, server }: Part): Promise<string | undefined> {

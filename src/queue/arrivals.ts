@@ -1,5 +1,6 @@
 import { packLetter } from "../lua/fragments/failed/letter.ts";
 import { packRetry, packRetryName } from "../lua/fragments/failed/retry.ts";
+import { lastArrived } from "../lua/partitions/last-arrived.ts";
 import { pushIn } from "../lua/partitions/push-in.ts";
 import { packMember } from "./message/message.ts";
 import type { Place } from "./places.ts";
@@ -79,12 +80,8 @@ export class Arrivals {
 
   /** Returns the number of the last batch that has arrived; 0 if none has. */
   async last(signal?: AbortSignal): Promise<number> {
-    const found = await this.#place.queue.call(
-      "look into",
-      (redis, { arrivals }) => redis.hget(arrivals, this.#source),
-      signal,
-    );
-    return Number(found ?? 0);
+    const { queue } = this.#place;
+    return await queue.read("look into", lastArrived, { source: this.#source }, { signal });
   }
 
   /**

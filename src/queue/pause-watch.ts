@@ -1,6 +1,5 @@
 import { RedisError } from "../errors.ts";
 import { setPaused } from "../lua/queue/set-paused.ts";
-import { asNumber } from "../lua/reply.ts";
 import type { Connections } from "../redis/connections.ts";
 import type { Listener, Subscriber } from "../redis/subscriber.ts";
 import type { Troubles, Work } from "../redis/troubles.ts";
@@ -98,8 +97,7 @@ export class PauseWatch implements Pauses, Listener {
 
   /** Asks Redis whether the queue is paused. */
   async ask(signal?: AbortSignal): Promise<boolean> {
-    const count = this.#queue.call("look at", (redis, { paused }) => redis.exists(paused), signal);
-    return asNumber(await count) === 1;
+    return await this.#queue.call("look at", (redis) => this.#queue.isPaused(redis), signal);
   }
 
   onSubscribed(): void {
@@ -129,8 +127,7 @@ export class PauseWatch implements Pauses, Listener {
 
   async #ask(): Promise<void> {
     // Replies come in the order of the questions, so the last one to be noted is the latest.
-    const count = await this.#connections.background.exists(this.#queue.keys.paused);
-    this.note(asNumber(count) === 1);
+    this.note(await this.#queue.isPaused(this.#connections.background));
   }
 
   #watch(): void {

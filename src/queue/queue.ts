@@ -3,6 +3,7 @@ import { pick, type Family, type Into, type Layout } from "../lua/family.ts";
 import { Counters } from "../observe/counters.ts";
 import { setAside } from "../lua/ready/set-aside.ts";
 import { guarded, newerFact } from "../lua/guarded.ts";
+import { asFlag } from "../lua/reply.ts";
 import { run, type Row, type Script, type ScriptArg } from "../lua/script.ts";
 import type { RedisClient } from "../redis/client.ts";
 import type { Connections } from "../redis/connections.ts";
@@ -177,6 +178,15 @@ export class Queue {
    */
   async time(redis: RedisClient): Promise<number> {
     return await serverTime(redis, this.keys);
+  }
+
+  /**
+   * Whether the queue is paused, asked through one of the client's connections. One plain command: every queue asks.
+   *
+   * Rejects with ioredis's errors.
+   */
+  async isPaused(redis: RedisClient): Promise<boolean> {
+    return asFlag(await redis.exists(this.keys.paused));
   }
 
   /**

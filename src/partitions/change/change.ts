@@ -1,6 +1,7 @@
 import { setMaxListeners } from "node:events";
 import { advanceFact, beginChange, changeFact, readFact } from "../../lua/partitions/fact.ts";
 import { drainPage, type Left } from "../../lua/partitions/drain-page.ts";
+import { isInUse } from "../../lua/partitions/is-in-use.ts";
 import { removeRemains } from "../../lua/partitions/remove-remains.ts";
 import type { Batch } from "../../lua/fragments/partitions/journal.ts";
 import { MAX_PARTITIONS } from "../../queue/options.ts";
@@ -9,7 +10,7 @@ import { FROM_ORDINARY, formatFact, ORDINARY, parseFact, type Fact } from "../ri
 import { MEMBER_TIMEOUT } from "../parts/members.ts";
 import { fewAtOnce } from "./few-at-once.ts";
 import { activeOf, type Parts } from "../parts/parts.ts";
-import { isInUse, prepare } from "../parts/prepare.ts";
+import { prepare } from "../parts/prepare.ts";
 import { tableOf } from "../ring/ring.ts";
 import { isRefusedAsOld, type Routing } from "../routing/routing.ts";
 
@@ -127,7 +128,8 @@ export class Change {
 
   /** Whether processes without the option `partitions` have left messages in the ordinary queue. */
   #isOrdinaryLeft(): Promise<boolean> {
-    return isInUse(this.#parts.ordinary, "left", this.#options.signal);
+    const { signal } = this.#options;
+    return this.#parts.ordinary.queue.read("look at", isInUse, { asked: "left" }, { signal });
   }
 
   async #begin(fact: Fact, count: number, from: number): Promise<void> {

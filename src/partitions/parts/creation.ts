@@ -1,8 +1,9 @@
 import { createFact, readFact } from "../../lua/partitions/fact.ts";
+import { isInUse } from "../../lua/partitions/is-in-use.ts";
 import { FROM_ORDINARY, formatFact, ORDINARY, parseFact, type Fact } from "../ring/fact.ts";
 import { sleep } from "../../time/sleep.ts";
 import type { Part } from "./part.ts";
-import { isInUse, prepare } from "./prepare.ts";
+import { prepare } from "./prepare.ts";
 
 /** How to create the partitions of a queue that has none yet. */
 export interface Creation {
@@ -97,7 +98,7 @@ async function create(
       `queue "${name}" has no partitions yet: set the option partitions to create them`,
     );
   }
-  const isUsed = await isInUse(at(ORDINARY), "used");
+  const isUsed = await at(ORDINARY).queue.read("look at", isInUse, { asked: "used" });
   const fact: Fact = {
     epoch: 1,
     to: partitions,

@@ -1,8 +1,6 @@
-import { replyOf } from "../../failure.ts";
 import { setPaused } from "../../lua/queue/set-paused.ts";
 import { groups } from "../../lua/reliable/groups.ts";
 import { openGroup } from "../../lua/reliable/open-group.ts";
-import { asNumber } from "../../lua/reply.ts";
 import { FROM_ORDINARY, ORDINARY, type Fact } from "../ring/fact.ts";
 import type { Part } from "./part.ts";
 
@@ -35,40 +33,6 @@ export async function prepare(
       await queue.read("open", openGroup, { channel, group, start: "0" }, { signal });
     }
   }
-}
-
-/**
- * Whether a queue holds anything (`"left"`), or is in use (`"used"`): it holds something, is reliable or paused, or a
- * process has transferred its messages within the last hour.
- */
-export async function isInUse(
-  { queue }: Part,
-  asked: "left" | "used",
-  signal?: AbortSignal,
-): Promise<boolean> {
-  const count = await queue.call(
-    "look at",
-    async (redis, keys) => {
-      const { timeouts, ready, retries, journal, quarantine, unreadable } = keys;
-      const { stream, dead, mover, paused } = keys;
-      const held = [timeouts, retries, quarantine, unreadable];
-      const signs = asked === "used" ? [stream, mover, paused] : [];
-      const counts = await Promise.all([
-        redis.exists(...held, ...signs),
-        // The key with the bare name may belong to another application, and be of any type.
-        redis.llen(ready).catch((error: unknown) => {
-          if (replyOf(error) === "WRONGTYPE") return 0;
-          throw error;
-        }),
-        redis.xlen(stream),
-        redis.xlen(dead),
-        redis.hexists(journal, "rows"),
-      ]);
-      return counts.reduce<number>((sum, one) => sum + asNumber(one), 0);
-    },
-    signal,
-  );
-  return count > 0;
 }
 
 async function setPausedOf({ queue, pauses }: Part, isPaused: boolean, signal?: AbortSignal) {
