@@ -74,7 +74,11 @@ describe.each([
       limits: { step: 2 },
       pages: [[c], [a], [b], [d], []],
     },
-    { what: "maxBytes ends a page", limits: { maxBytes: 1 }, pages: [[c], [a], [b], [d], []] },
+    {
+      what: "maxBytes ends a page",
+      limits: { maxBytes: c.member.length },
+      pages: [[c], [a], [b], [d], []],
+    },
     {
       what: "maxBytes not quite reached",
       limits: { maxBytes: c.member.length + 1 },
