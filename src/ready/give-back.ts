@@ -5,6 +5,7 @@ import { run } from "../lua/script.ts";
 import type { Connections } from "../redis/connections.ts";
 import type { Work } from "../redis/troubles.ts";
 import { Pause } from "../time/pause.ts";
+import { grouped } from "../queue/grouped.ts";
 import type { Waiters } from "../queue/consuming/waiters.ts";
 import type { Taken } from "./blocking-connection.ts";
 import type { TakerHost } from "./taker-options.ts";
@@ -46,13 +47,7 @@ export class GiveBack {
    * process holds none of them.
    */
   async putBack(messages: readonly Taken[]): Promise<void> {
-    const bySource = new Map<string, Taken[]>();
-    for (const message of messages) {
-      const { ready } = message.source;
-      const group = bySource.get(ready);
-      if (group === undefined) bySource.set(ready, [message]);
-      else group.push(message);
-    }
+    const bySource = grouped(messages, ({ source }) => source.ready);
     // Concurrently: while one LIST refuses, the messages of the others need not wait.
     const groups = Array.from(bySource.values(), (group) => this.#putBackToOne(group));
     await this.#track(Promise.all(groups));

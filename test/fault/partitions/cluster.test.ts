@@ -39,7 +39,6 @@ test("a master is killed: the other partitions go on, and all are back soon afte
   await Promise.all(both.map((traffic) => traffic.end()));
 
   for (const [i, traffic] of both.entries()) {
-    let judgedCount = 0;
     for (let partition = 0; partition < PARTITIONS; partition++) {
       if (gone[i]!.includes(partition)) {
         // Less than 1.5 s on a quiet machine. A message without a wake-up would wait for a sweep, 24 s away or more.
@@ -47,14 +46,11 @@ test("a master is killed: the other partitions go on, and all are back soon afte
         continue;
       }
       const lateness = traffic.lateness(partition, killedAt, at);
-      // A producer that stood still on a busy machine has offered too little to judge by. Usually it is 30 and more.
-      if (lateness.length <= 3) continue;
-      judgedCount++;
+      expect(lateness.length).toBeGreaterThan(3);
       // The slots were out of service for about 3 s. If the other partitions had waited for them, half of their
       // messages would be late by half of that time or more.
       expect(median(lateness)).toBeLessThan((at - killedAt) / 4);
     }
-    expect(judgedCount).toBeGreaterThan(0);
     const death = { replicatedAt, diedAt: killedAt };
     expect(traffic.lost(death)).toEqual([]);
     expect(traffic.twice(death)).toEqual([]);

@@ -80,4 +80,4 @@ test("with --cluster every command covers all nodes, whichever is named", async 
     "error no-consumer copy",
     "error no-consumer parted",
   ]);
-}, 60_000);
+}, 30_000);
