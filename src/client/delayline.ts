@@ -7,16 +7,13 @@ import type { QueueStats } from "../observe/queue-stats.ts";
 import { RedisError, type AnyDelaylineError, type DelaylineError } from "../errors.ts";
 import {
   clientSettings,
-  consumerSettings,
   MAX_PARTITIONS,
   queueSettings,
   type CallOptions,
-  type ConsumerOptions,
   type DelaylineOptions,
   type QueueOptions,
 } from "../queue/options.ts";
 import type { DelaylineEvents } from "./delayline-events.ts";
-import { OpenPartitions } from "./open-partitions.ts";
 import { OpenQueues } from "./open-queues.ts";
 import { askServerTime, openServers, type OpenServer } from "./open-server.ts";
 import { closeClient } from "./closing.ts";
@@ -101,20 +98,18 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
    */
   getBlockingQueue<Name extends TypedCodecName>(
     name: string,
-    options: ConsumerOptions & { readonly codec: Name },
+    options: QueueOptions & { readonly codec: Name },
   ): BlockingQueue<BuiltInCodecs[Name]>;
-  getBlockingQueue<T = unknown>(name: string, options?: ConsumerOptions<T>): BlockingQueue<T>;
-  getBlockingQueue<T = unknown>(name: string, options: ConsumerOptions<T> = {}): BlockingQueue<T> {
-    const { exclusive: isExclusive, ...settings } = consumerSettings(options, this.#options);
-    const open = this.#queues.open(name, settings, isExclusive);
+  getBlockingQueue<T = unknown>(name: string, options?: QueueOptions<T>): BlockingQueue<T>;
+  getBlockingQueue<T = unknown>(name: string, options?: QueueOptions<T>): BlockingQueue<T> {
+    refuseExclusive(options);
+    const settings = queueSettings(options, this.#options);
+    const open = this.#queues.open(name, settings);
     const { queue, consumers, joinTakes } = open;
-    const exclusive =
-      isExclusive && open instanceof OpenPartitions ? open.exclusiveReady : undefined;
-    return new BlockingQueue(open, exclusive ?? open.ready, new Payloads(queue, settings), {
+    return new BlockingQueue(open, open.ready, new Payloads(queue, settings), {
       consumers,
       joinTakes,
       report: queue.report,
-      exclusive,
       listNamed: (other) => this.#queues.openBeside(open, other, settings).ready,
     });
   }
@@ -295,4 +290,16 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
       else warnOfRecovery(recovery);
     });
   }
+}
+
+/**
+ * A plain queue lost the messages of a process that died, so order per key would have had gaps.
+ *
+ * @throws {TypeError} if the options ask for exclusive consumption.
+ */
+function refuseExclusive(options: object = {}): void {
+  if (!("exclusive" in options)) return;
+  throw new TypeError(
+    "exclusive must be left out of a plain queue: order per key needs acknowledgements; use getReliableQueue",
+  );
 }

@@ -1,10 +1,9 @@
-import { LeftRunningError } from "../errors.ts";
+import { LeftRunningError, RedisError } from "../errors.ts";
 import { Change, type ChangeOptions } from "../partitions/change/change.ts";
 import { describePartitions, type PartitionInfo } from "../partitions/partition-info.ts";
 import type { Part, PartsHost } from "../partitions/parts/part.ts";
 import { Exclusive } from "../partitions/exclusive/exclusive.ts";
 import { ExclusiveGroup } from "../partitions/exclusive/exclusive-group.ts";
-import { ExclusiveReady } from "../partitions/exclusive/exclusive-ready.ts";
 import { PartitionedGroup } from "../partitions/taking/partitioned-group.ts";
 import { PartitionedMessages } from "../partitions/partitioned-messages.ts";
 import { PartitionedNumbers } from "../partitions/partitioned-numbers.ts";
@@ -38,8 +37,6 @@ export class OpenPartitions {
   readonly places: PartitionedPlaces;
   readonly delayed: PartitionedMessages;
   readonly ready: PartitionedReady;
-  /** The ready messages, for a handle that consumes exclusively. */
-  readonly exclusiveReady: ExclusiveReady;
   readonly consumers = new Set<Consumer>();
   /** The takes of its subscriptions. */
   readonly joinTakes: JoinWork;
@@ -65,8 +62,18 @@ export class OpenPartitions {
     this.delayed = new PartitionedMessages(this.parts, this.#routing, ({ delayed }) => delayed);
     this.ready = new PartitionedReady(this.parts);
     this.#exclusive = new Exclusive(this.parts);
-    this.exclusiveReady = new ExclusiveReady(this.ready, this.parts, this.#exclusive);
     this.joinTakes = shared.troubles.sharedWork();
+    const changes = shared.troubles.work();
+    this.parts.onAbandoned(async () => {
+      const { signal } = this.#closing;
+      try {
+        await this.#change({ signal }).finish();
+        changes.succeeded();
+      } catch (error) {
+        // The next sign of life tries again.
+        if (!signal.aborted && error instanceof RedisError) changes.failed(error);
+      }
+    });
     this.parts.onLeaving(async (part, partition) => {
       const { signal } = this.#closing;
       await this.ready.left();
@@ -116,7 +123,7 @@ export class OpenPartitions {
 
   /** Changes the number of partitions; see {@link Change}. */
   async setPartitions(count: number, options: Partial<ChangeOptions>): Promise<void> {
-    await this.#change(options).run(count);
+    await this.parts.changing(() => this.#change(options).run(count));
   }
 
   /** Returns the partitions, each with its numbers of messages. */

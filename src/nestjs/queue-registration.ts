@@ -1,6 +1,6 @@
 import type { Delayline } from "../client/delayline.ts";
 import type { DelayedQueue } from "../delayed/delayed-queue.ts";
-import type { ConsumerOptions, QueueOptions } from "../queue/options.ts";
+import type { QueueOptions } from "../queue/options.ts";
 import type { BlockingQueue } from "../ready/blocking-queue.ts";
 import type { ReliableQueueOptions } from "../reliable/reliable-options.ts";
 import type { ReliableQueue } from "../reliable/reliable-queue.ts";
@@ -11,7 +11,7 @@ import type { ReliableQueue } from "../reliable/reliable-queue.ts";
  */
 export type QueueRegistration =
   | Registration<"delayed", QueueOptions<any>>
-  | Registration<"blocking", ConsumerOptions<any>>
+  | Registration<"blocking", QueueOptions<any>>
   | Registration<"reliable", ReliableQueueOptions<any>>;
 
 /** The kind of a queue's handle. */

@@ -38,10 +38,17 @@ export async function describePartitions(
         partition,
         name: queue.name,
         node: await addressOf(part),
-        ...(await queue.read("look at", describePartition, {}, { signal })),
+        ...(await describe(part, signal)),
       };
     }),
   );
+}
+
+async function describe({ queue }: Part, signal: AbortSignal | undefined) {
+  const described = await queue.read("look at", describePartition, {}, { signal });
+  // A change of the number of partitions is no consumer.
+  const isChange = described.holder?.startsWith("change:") === true;
+  return { ...described, holder: isChange ? undefined : described.holder };
 }
 
 /** Whether the queue has partitions. Creates none. */

@@ -67,27 +67,6 @@ export interface QueueOptions<T = unknown> {
   readonly partitions?: number;
 }
 
-/** Options of a handle that takes messages. */
-export interface ConsumerOptions<T = unknown> extends QueueOptions<T> {
-  /**
-   * Whether each partition is consumed by one handler in one process at a time, so that messages with the same
-   * `partitionKey` are handled one after another, across all processes. All consumers of the queue must set this
-   * option.
-   *
-   * Only `subscribe` takes messages, once per client. The partitions are spread evenly over the processes. Another
-   * process takes over the partitions of a dead one within 3 seconds. If a process was paused for longer than that
-   * while a handler ran, the handler's `signal` is aborted, and other systems can recognise it by its older `fence`.
-   * While the number of partitions changes, no message becomes ready, and those that are ready are handled first.
-   *
-   * The queue has to be partitioned: without the option `partitions`, this client waits until another one creates them.
-   *
-   * It costs a connection for each partition that the process holds, and about 10 commands a second per process with 8
-   * partitions and 3 processes. A Redis user with limited rights needs CLIENT LIST and CLIENT KILL. Defaults to
-   * `false`.
-   */
-  readonly exclusive?: boolean;
-}
-
 /** The address of one Redis, or of one Cluster. */
 export type RedisAddress = string | ConnectionOptions | LentClient;
 
@@ -190,26 +169,6 @@ export function queueSettings<T>(
     maxPayloadBytes,
     partitions,
   };
-}
-
-/**
- * Resolves the settings of a handle that takes messages.
- *
- * @throws {TypeError | RangeError} naming the option, the rule and the value, if one is not legal.
- */
-export function consumerSettings<T>(
-  { exclusive = false, ...options }: ConsumerOptions<T> = {},
-  client: DelaylineOptions = {},
-): QueueSettings<T> & { readonly exclusive: boolean } {
-  const settings = queueSettings(options, client);
-  if (typeof exclusive !== "boolean") {
-    throw new TypeError(`exclusive must be a boolean, got ${shown(exclusive)}`);
-  }
-  const { interop } = settings;
-  if (exclusive && interop !== "none") {
-    throw new TypeError(`interop must be "none" for a partitioned queue, got "${interop}"`);
-  }
-  return { ...settings, exclusive };
 }
 
 /**

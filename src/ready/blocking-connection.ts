@@ -1,6 +1,6 @@
 import { popFromMany } from "../lua/ready/pop-from-many.ts";
 import { run } from "../lua/script.ts";
-import { BlockingClient, type OnConnected } from "../redis/blocking-client.ts";
+import { BlockingClient } from "../redis/blocking-client.ts";
 import type { Connections } from "../redis/connections.ts";
 import type { Source, SourceOrder } from "./open-sources.ts";
 import type { Step } from "./pop-rhythm.ts";
@@ -21,15 +21,12 @@ export class BlockingConnection {
     this.#client = client;
   }
 
-  /** Opens a connection; see {@link BlockingClient.open} for `onConnected`. */
+  /** Opens a connection. */
   static async open(
     connections: Connections,
     sources: readonly Source[],
-    onConnected?: OnConnected,
   ): Promise<BlockingConnection> {
-    return new BlockingConnection(
-      await BlockingClient.open(connections, sources[0]?.ready, onConnected),
-    );
+    return new BlockingConnection(await BlockingClient.open(connections, sources[0]?.ready));
   }
 
   get isLost(): boolean {

@@ -9,14 +9,11 @@ import type { HandleOptions } from "../queue/queue-handle.ts";
 import type { Handler } from "../queue/consuming/handler.ts";
 import { Subscription } from "../queue/consuming/subscription.ts";
 import type { JoinWork } from "../redis/troubles.ts";
-import { exclusiveHandling } from "./exclusive-handling.ts";
-import type { ExclusiveTaking } from "./exclusive-take.ts";
 import { Iteration } from "../queue/consuming/iteration.ts";
 import { handle } from "./handling.ts";
 import { ReadyHandle } from "./ready-handle.ts";
 import type { ReadyFace, ReadyList } from "./ready-list.ts";
 import {
-  checkExclusiveSubscribe,
   checkSubscribe,
   checkTakeMany,
   type SubscribeOptions,
@@ -38,8 +35,6 @@ interface Host {
   /** The health of subscriptions' takes, which no caller awaits. */
   readonly joinTakes: JoinWork;
   readonly report: (error: DelaylineError) => void;
-  /** Set if the handle consumes exclusively. */
-  readonly exclusive?: ExclusiveTaking | undefined;
   /** Opens another queue of the client, and returns its ready messages. */
   readonly listNamed: (name: string) => ReadyList;
 }
@@ -168,18 +163,9 @@ export class BlockingQueue<T = unknown> extends ReadyHandle<T> {
     checkFunction("handler", handler);
     const { concurrency, onError } = checkSubscribe(options);
     this.#list.checkTaking();
-    const { joinTakes, report, exclusive } = this.#host;
+    const { joinTakes, report } = this.#host;
     const take = (wait: WaitOptions) => this.#takeOne(wait);
     const host = { queue: this.name, onError, report, counters: this.#counters };
-    if (exclusive !== undefined) {
-      checkExclusiveSubscribe(this.name, options);
-      const handling = exclusiveHandling(handler, this.#payloads, {
-        ...host,
-        joinTakes,
-        exclusive,
-      });
-      return this.#attend(new Subscription(handling));
-    }
     const run = (payload: T, closing: AbortSignal) =>
       handle(handler, payload, { signal: closing }, closing, host);
     const handling = { queue: this.name, take, handle: run, concurrency, report };

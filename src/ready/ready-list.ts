@@ -5,7 +5,6 @@ import { asNumber } from "../lua/reply.ts";
 import type { Pauses } from "../queue/pause-watch.ts";
 import type { QueueKeys } from "../queue/keys.ts";
 import type { Queue } from "../queue/queue.ts";
-import type { OnConnected } from "../redis/blocking-client.ts";
 import type { RedisClient } from "../redis/client.ts";
 import type { Taken } from "./blocking-connection.ts";
 import type { PausableSource } from "./open-sources.ts";
@@ -14,7 +13,7 @@ import type { TakerHost } from "./taker-options.ts";
 import type { WaitOptions } from "../queue/consuming/waiters.ts";
 
 /** The ready messages of a queue, as a handle sees them: in one LIST, or in many partitions. */
-export type ReadyFace = Omit<Pick<ReadyList, keyof ReadyList>, "exclusive">;
+export type ReadyFace = Pick<ReadyList, keyof ReadyList>;
 
 /** The part of the client that a {@link ReadyList} uses. */
 interface Host extends TakerHost {
@@ -33,8 +32,6 @@ export class ReadyList {
   readonly #host: Host;
   /** By the LISTs that are waited for together. */
   readonly #takers = new Map<string, Taker>();
-  /** Takers that callers of {@link exclusive} own. */
-  readonly #exclusive = new Set<Taker>();
   #isClosed = false;
 
   constructor(queue: Queue, host: Host) {
@@ -62,18 +59,6 @@ export class ReadyList {
     if (others.length === 0) this.#queue.counters.taken += taken.length;
     else this.#countEach(taken, others);
     return taken;
-  }
-
-  /**
-   * Makes a separate taker for this list, with its own connection; see {@link TakerOptions} for `onConnected`. The
-   * caller may close it; otherwise {@link close} does.
-   */
-  exclusive(onConnected: OnConnected): Taker {
-    this.checkTaking();
-    for (const taker of this.#exclusive) if (taker.isClosed) this.#exclusive.delete(taker);
-    const taker = new Taker([this.#source], this.#host, { onConnected });
-    this.#exclusive.add(taker);
-    return taker;
   }
 
   /**
@@ -151,8 +136,7 @@ export class ReadyList {
   /** Rejects every wait; resolves once this process holds no message. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    const takers = [...this.#takers.values(), ...this.#exclusive];
-    await Promise.all(takers.map((taker) => taker.close()));
+    await Promise.all(Array.from(this.#takers.values(), (taker) => taker.close()));
   }
 
   get #source(): PausableSource {

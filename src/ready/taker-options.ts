@@ -1,5 +1,4 @@
 import type { DelaylineError } from "../errors.ts";
-import type { OnConnected } from "../redis/blocking-client.ts";
 import type { Connections } from "../redis/connections.ts";
 import type { Troubles } from "../redis/troubles.ts";
 import type { SourceOrder } from "./open-sources.ts";
@@ -21,9 +20,4 @@ export interface TakerOptions {
   readonly name?: string | undefined;
   /** Whether the waiters also wait elsewhere at the same time; see {@link PopRhythm}. Defaults to false. */
   readonly isSparing?: boolean | undefined;
-  /**
-   * Called with the id and the name on the server of each new connection, before the taker uses it. If it rejects, the
-   * connection is closed, and opening it has failed. It must settle, because `close` awaits it.
-   */
-  readonly onConnected?: OnConnected | undefined;
 }

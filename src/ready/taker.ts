@@ -211,12 +211,7 @@ export class Taker {
 
   async #connect(): Promise<void> {
     this.#enter("connecting");
-    const { onConnected } = this.#options;
-    this.#connection = await BlockingConnection.open(
-      this.#connections,
-      this.#sources.all,
-      onConnected,
-    );
+    this.#connection = await BlockingConnection.open(this.#connections, this.#sources.all);
     this.#enter("gathering");
   }
 

@@ -12,7 +12,6 @@ const PLACES = ["delayed", "ready", "reliable"];
 /** But a reliable queue is a delayed queue, and more: its classes extend the other's. */
 const EXTENDS: Readonly<Record<string, string>> = { reliable: "delayed" };
 
-const MAX_LINES = 300;
 const MAX_GROUND_FLOOR_FILES = 4;
 
 /** Known violations. This list only gets shorter: mended ones must leave it. */
@@ -131,9 +130,6 @@ function findViolations(): string[] {
     ),
     ...findCycles(imports).map((cycle) => `a cycle: ${cycle.join(", ")}`),
     ...findCycles(importsOfRooms(imports)).map((cycle) => `a cycle of rooms: ${cycle.join(", ")}`),
-    ...files
-      .filter((file) => sourceOf(file).trimEnd().split("\n").length > MAX_LINES)
-      .map((file) => `${file} has more than ${MAX_LINES} lines`),
     ...(groundFloor.length > MAX_GROUND_FLOOR_FILES
       ? [`more than ${MAX_GROUND_FLOOR_FILES} files on the ground floor`]
       : []),

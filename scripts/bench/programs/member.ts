@@ -69,13 +69,14 @@ const methods = {
    */
   async consume(clients: number, concurrency: number): Promise<void> {
     const { kind, partitions, isExclusive = false } = plan;
-    const options = { ...(partitions !== undefined && { partitions }), exclusive: isExclusive };
+    const options = { ...(partitions !== undefined && { partitions }) };
     const handlers = isExclusive ? {} : { concurrency };
     for (let i = 0; i < clients; i++) {
       const line = await openLine();
       const handle = ({ dueAt }: Message) => void lateness.push(Date.now() - dueAt);
       if (kind === "reliable") {
-        line.getReliableQueue<Message>("orders", options).subscribe(handle, handlers);
+        const queue = { ...options, exclusive: isExclusive };
+        line.getReliableQueue<Message>("orders", queue).subscribe(handle, handlers);
       } else {
         line.getDelayedQueue("orders", partitions === undefined ? {} : { partitions });
         line.getBlockingQueue<Message>("orders", options).subscribe(handle, handlers);

@@ -12,21 +12,16 @@ export const partitionHandover: Workload = {
   name: "partition-handover",
   group: "partitions",
   title: "the longest wait of a message while exclusive consumers come and go, 200/s, 6 partitions",
-  async round(round) {
-    const figures: Figure[] = [];
-    for (const kind of ["plain", "reliable"] as const)
-      figures.push(...(await comeAndGo(kind, round)));
-    return figures;
-  },
+  round: comeAndGo,
 };
 
-async function comeAndGo(kind: "plain" | "reliable", { progress }: Round): Promise<Figure[]> {
+async function comeAndGo({ progress }: Round): Promise<Figure[]> {
   const starting = Array.from({ length: 4 }, () => Program.start<MemberMethods>("member"));
   await using site = await Site.start();
   const members = await Promise.all(starting);
   const [producer, first, second, third] = members as [Member, Member, Member, Member];
   try {
-    const plan = { address: site.address, kind, partitions: 6, isExclusive: true };
+    const plan = { address: site.address, kind: "reliable" as const, partitions: 6, isExclusive: true };
     await Promise.all(members.map((member) => member.call("open", plan)));
     await producer.call("offerSteadily", 1, RATE, 0, 0);
     await first.call("consume", 1, 1);
@@ -49,20 +44,20 @@ async function comeAndGo(kind: "plain" | "reliable", { progress }: Round): Promi
       const handled = await Promise.all(those.map((member) => member.call("handled")));
       return Math.max(...handled.flatMap(({ lateness }) => lateness));
     };
-    progress(`${kind}: two, and nothing happens`);
+    progress("two, and nothing happens");
     const calm = await longest(4, [first, second]);
-    progress(`${kind}: a third one joins`);
+    progress("a third one joins");
     const all = [first, second, third];
     const join = await longest(4, all, () => third.call("consume", 1, 1));
-    progress(`${kind}: the first one leaves`);
+    progress("the first one leaves");
     const leave = await longest(4, all, () => first.call("close"));
-    progress(`${kind}: the second one is killed`);
+    progress("the second one is killed");
     const kill = await longest(6, [third], () => second.kill());
     return [
-      { name: `${kind}: while nothing happens`, value: calm, unit: "ms" },
-      { name: `${kind}: one joins`, value: join, unit: "ms", goal: { atMost: 1000 } },
-      { name: `${kind}: one leaves`, value: leave, unit: "ms", goal: { atMost: 1000 } },
-      { name: `${kind}: one is killed`, value: kill, unit: "ms", goal: { atMost: 3000 } },
+      { name: "while nothing happens", value: calm, unit: "ms" },
+      { name: "one joins", value: join, unit: "ms", goal: { atMost: 1000 } },
+      { name: "one leaves", value: leave, unit: "ms", goal: { atMost: 1000 } },
+      { name: "one is killed", value: kill, unit: "ms", goal: { atMost: 3000 } },
     ];
   } finally {
     await Promise.all([producer, first, third].map((member) => member.call("close")));

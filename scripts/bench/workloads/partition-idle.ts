@@ -21,6 +21,8 @@ export const partitionIdle: Workload = {
         [8, true],
         [undefined, false],
       ] as const) {
+        // Only reliable queues are consumed exclusively.
+        if (isExclusive && kind === "plain") continue;
         const what = partitions === undefined ? "ordinary" : `P = ${partitions}`;
         const of = `${kind}, ${what}${isExclusive ? ", exclusive" : ""}`;
         progress(`${of}: waiting for ${seconds} s`);

@@ -8,7 +8,8 @@ import { idOf } from "../fragments/message/id-of.ts";
 import { BATCH, journal, type Batch } from "../fragments/partitions/journal.ts";
 import { letter } from "../fragments/failed/letter.ts";
 import { retry } from "../fragments/failed/retry.ts";
-import { asFlag, asNumber, asRow } from "../reply.ts";
+import { streamId } from "../fragments/stream/stream-id.ts";
+import { asFlag, asNumber, asRow, asText } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
 /** How many messages are left in a partition, by their state. */
@@ -31,14 +32,28 @@ export interface DrainedPage extends Batch {
    * still be empty.
    */
   readonly isMore: boolean;
+  /** The arguments of the next page. */
+  readonly after: string;
+  readonly bound: string;
   readonly left: Left;
 }
 
 /**
- * Takes everything but delayed messages and retries out of a removed partition: at most `limit` items, and about
- * `maxBytes`. The ready LIST, the quarantine and members that could not be unpacked go to the partition `into`, each
- * from its head. Dead letters and entries of the stream follow, each to the partition of its bucket in `buckets`. A
- * `limit` above a thousand may overflow Lua's stack.
+ * Takes messages that are ready out of a partition, so that they can be put where they belong: at most `limit` items,
+ * and about `maxBytes`. A `limit` above a thousand may overflow Lua's stack.
+ *
+ * Out of a partition that is removed (`isRemoved` 1) goes everything but delayed messages and retries. The ready LIST, the quarantine and members that could not be unpacked go to the partition `into`, each
+ * from its head. Dead letters and entries of the stream follow, each to the partition of its bucket in `buckets`.
+ *
+ * Out of a partition that stays go the entries of the stream that belong elsewhere and that no group has been given
+ * yet, up to the entry `bound`, which is the newest one when the first page begins. `after` is the entry where the last
+ * page ended; both are empty for the first page. If the groups have been given different entries, no entry can go for
+ * one group alone: then all unread entries go (`after` is `all`), and those that belong here come back at the end of
+ * the stream, in their order.
+ *
+ * `fenced` names consumers that cannot handle a message any more, one line each, as in `orphans` of `hold.ts`: the
+ * holders of the partition before a change has taken the lease. What they have in flight goes first. What belongs here
+ * stays in flight for the next holder, who handles it first.
  *
  * An entry migrates once for each group. Entries in flight for a dead consumer migrate, too, with the delivery counted.
  * A consumer counts as dead if Redis has not seen it for the visibility timeout in its name, or for `timeout`
@@ -52,7 +67,18 @@ export interface DrainedPage extends Batch {
 export const drainPage = defineScript({
   name: "drain-page",
   keys: ["timeouts", "ready", "quarantine", "unreadable", "stream", "retries", "dead", "journal"],
-  args: ["limit", "maxBytes", "into", "buckets", "timeout"],
+  args: [
+    "own",
+    "limit",
+    "maxBytes",
+    "into",
+    "buckets",
+    "timeout",
+    "isRemoved",
+    "after",
+    "bound",
+    "fenced",
+  ],
   needs: [
     consumersOf,
     destination,
@@ -64,13 +90,14 @@ export const drainPage = defineScript({
     journal,
     letter,
     retry,
+    streamId,
   ],
   lua: /* lua */ `
 -- The greatest id of all. No entry can follow it, and Redis refuses a range that begins after it.
 local greatest = "18446744073709551615-18446744073709551615"
-local function entriesBehind(key, id, count)
+local function entriesBehind(key, id, count, last)
   if id == greatest then return {} end
-  return redis.call("XRANGE", key, id == "" and "-" or "(" .. id, "+", "COUNT", count)
+  return redis.call("XRANGE", key, id == "" and "-" or "(" .. id, last or "+", "COUNT", count)
 end
 local function countLeft()
   local groups, held = groupsOf(), 0
@@ -91,7 +118,7 @@ local function countLeft()
   }
 end
 local number, batch = openBatch()
-if number > 0 then return { number, batch, 1, countLeft(), 1 } end
+if number > 0 then return { number, batch, 1, countLeft(), 1, after, bound } end
 
 limit, maxBytes = tonumber(limit), tonumber(maxBytes)
 local rows, seen, size, tries, removals = {}, 0, 0, {}, {}
@@ -150,9 +177,9 @@ local function takeEntry(id, fields, group, hasDied)
   return entry.g ~= nil
 end
 
-local function takeUnread(group, last)
+local function takeUnread(group, last, highest)
   local before, ids, isOwn = last, {}, {}
-  takeEach(function(count) return entriesBehind(stream, last, count) end, function(found)
+  takeEach(function(count) return entriesBehind(stream, last, count, highest) end, function(found)
     last = found[1]
     ids[#ids + 1] = last
     isOwn[last] = takeEntry(last, found[2], group, false)
@@ -173,42 +200,90 @@ local function takeUnread(group, last)
   end
 end
 
-local function takeInFlight(group, consumer)
+local function belongsHere(fields)
+  local entry = entryOf(fields)
+  return isRemoved ~= "1" and (not entry or destinationOf(idOf(entry.a)) == tonumber(own))
+end
+local function takeInFlight(group, consumer, hasDied)
   local last, ids, isOwn = "-", {}, {}
   takeEach(function(count)
     return last == "(" .. greatest and {} or inFlight(group, last, "+", count, consumer)
   end, function(found)
     local id = found[1]
     last = "(" .. id
-    ids[#ids + 1] = id
     -- An entry that was deleted from the stream is only acknowledged.
     local entry = redis.call("XRANGE", stream, id, id)[1]
-    isOwn[id] = entry and takeEntry(id, entry[2], group, true)
+    if entry and belongsHere(entry[2]) then
+      seen = seen - 1
+      return
+    end
+    ids[#ids + 1] = id
+    isOwn[id] = entry and takeEntry(id, entry[2], group, hasDied)
   end)
   if #ids == 0 then return end
   tries[#tries + 1] = function() mayFinish(group) end
   removals[#removals + 1] = function() finish(group, ids, isOwn) end
 end
 
-takeList(ready, "ready")
-takeList(quarantine, "quarantine")
-takeList(unreadable, "unreadable")
-takeDead()
+-- No group has been given these entries yet, so nothing but the entry itself has to go.
+local function takeMisplaced(groups)
+  for _, group in ipairs(groups) do
+    local last = group["last-delivered-id"]
+    if after == "" or compareIds(last, after) > 0 then after = last end
+  end
+  if after ~= "" and compareIds(after, bound) >= 0 then return end
+  local ids = {}
+  takeEach(function(count) return entriesBehind(stream, after, count, bound) end, function(found)
+    after = found[1]
+    if belongsHere(found[2]) then return end
+    ids[#ids + 1] = after
+    takeEntry(after, found[2], nil, false)
+  end)
+  if #ids == 0 then return end
+  tries[#tries + 1] = function() redis.call("XDEL", stream, "0-0") end
+  removals[#removals + 1] = function() redis.call("XDEL", stream, unpack(ids)) end
+end
+
+if isRemoved == "1" then
+  takeList(ready, "ready")
+  takeList(quarantine, "quarantine")
+  takeList(unreadable, "unreadable")
+  takeDead()
+end
+local hasDied = {}
+for mark, name in fenced:gmatch("(=?)([^\\n]+)") do hasDied[name] = mark == "" end
 local groups = groupsOf()
-if #groups == 0 then takeUnread(nil, "") end
-for _, group in ipairs(groups) do
-  takeUnread(group.name, group["last-delivered-id"])
-  for _, consumer in ipairs(group.pending > 0 and consumersOf(group.name) or {}) do
-    if consumer.pending > 0 and not isAlive(consumer, timeout) then takeInFlight(group.name, consumer.name) end
+if isRemoved == "1" then
+  if #groups == 0 then takeUnread(nil, "") end
+elseif bound == "" then
+  local newest = redis.call("XREVRANGE", stream, "+", "-", "COUNT", 1)[1]
+  bound = newest and newest[1] or "0-0"
+  for _, group in ipairs(groups) do
+    if group["last-delivered-id"] ~= groups[1]["last-delivered-id"] then after = "all" end
   end
 end
+for _, group in ipairs(groups) do
+  local dead = {}
+  for _, consumer in ipairs(group.pending > 0 and consumersOf(group.name) or {}) do
+    local isFenced = hasDied[consumer.name] ~= nil
+    if consumer.pending > 0 and isFenced then takeInFlight(group.name, consumer.name, hasDied[consumer.name]) end
+    if not isFenced and isRemoved == "1" and not isAlive(consumer, timeout) then dead[#dead + 1] = consumer end
+  end
+  local last = group["last-delivered-id"]
+  if isRemoved == "1" then takeUnread(group.name, last)
+  elseif after == "all" and compareIds(last, bound) < 0 then takeUnread(group.name, last, bound) end
+  for _, consumer in ipairs(dead) do
+    if consumer.pending > 0 then takeInFlight(group.name, consumer.name, true) end
+  end
+end
+if isRemoved ~= "1" and after ~= "all" then takeMisplaced(groups) end
 if #removals > 0 then
   mayJournal()
   for _, try in ipairs(tries) do try() end
   if #rows > 0 then number, batch = writeBatch(rows) end
   for _, remove in ipairs(removals) do remove() end
 end
-return { number, batch, 0, countLeft(), (seen >= limit or size >= maxBytes) and 1 or 0 }
+return { number, batch, 0, countLeft(), (seen >= limit or size >= maxBytes) and 1 or 0, after, bound }
 `,
   reply: (raw): DrainedPage =>
     asRow(raw, {
@@ -223,5 +298,7 @@ return { number, batch, 0, countLeft(), (seen >= limit or size >= maxBytes) and 
           retrying: asNumber,
         }),
       isMore: asFlag,
+      after: asText,
+      bound: asText,
     }),
 });

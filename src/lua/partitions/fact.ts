@@ -55,17 +55,18 @@ export const changeFact = defineChange("change-fact", ["expected"], "found == ex
 
 /**
  * Does what {@link changeFact} does, for the fact that begins a change of the number. Writes `holding` instead of
- * `fact` if a process that consumes the queue exclusively was seen within `timeout` milliseconds. A process that joins
- * later learns the fact before it consumes anything.
+ * `fact` if the queue was ever consumed exclusively, so that partition 0 has a fence, or if a process that is about to
+ * was seen within `timeout` milliseconds. A process that joins later learns the fact before it consumes anything.
  */
 export const beginChange = defineScript({
   name: "begin-change",
-  keys: ["partitions", "members"],
+  keys: ["partitions", "members", "holder"],
   args: ["fact", "holding", "notice", "expected", "timeout"],
   needs: [clock],
   lua: /* lua */ `
 local found = redis.call("GET", partitions)
 if found ~= expected then return found or "" end
+if redis.call("EXISTS", holder) == 1 then fact = holding end
 local now = math.floor(clock() / 1000)
 for _, member in ipairs(redis.call("ZRANGEBYSCORE", members, now - timeout, now + timeout)) do
   if member:match("^%a*[xr]%a*:") then fact = holding end

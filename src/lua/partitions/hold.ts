@@ -8,12 +8,13 @@ import { defineScript } from "../script.ts";
  * The lease on a partition that is consumed exclusively, in the HASH `holder`:
  *
  * - `holder`: the process that has the lease; missing if none has.
- * - `fence`: grows by one each time another process takes the lease. Never deleted.
+ * - `fence`: grows each time another process takes the lease. Never deleted. It is the server's time in microseconds,
+ *   or one more than the last fence if that is greater. So it grows even where the last fence was lost, as in a
+ *   failover or when the key was deleted. A change of the number of partitions raises it; see `raiseFence`.
  * - `until`: the server's time (epoch ms) when the lease is over.
  * - `connection`: the id and the name of the connection on which the holder takes, separated by a space.
  * - `stale`: the connections of predecessors that did not release the lease, one line each. The holder has to kill them
  *   before it takes anything.
- * - `idle`: the epoch of the fact for which the holder has noted that it holds no message.
  * - `group`, `consumer`: in a reliable queue, the group, and the holder's consumer in it.
  * - `orphans`: consumers of predecessors that may have entries in flight, one line each. A line begins with "=" if that
  *   predecessor released the lease and so left the entries to the next holder on purpose. See `inherit`.
@@ -46,7 +47,8 @@ export const hold = defineScript({
   args: ["process", "duration", "group"],
   needs: [clock],
   lua: /* lua */ `
-local now = math.floor(clock() / 1000)
+local micros = clock()
+local now = math.floor(micros / 1000)
 local owner, fence, endsAt, connection, stale, consumer, orphans, heldFor = unpack(redis.call("HMGET", holder,
   "holder", "fence", "until", "connection", "stale", "consumer", "orphans", "group"))
 local left = (tonumber(endsAt) or 0) - now
@@ -54,13 +56,13 @@ fence, stale, orphans = tonumber(fence) or 0, stale or "", orphans or ""
 local isFree = not owner or left <= 0 or left > 2 * duration
 if owner ~= process and not isFree then return { 0, fence, left, "", "", heldFor or "" } end
 local function push(line, lines) return lines == "" and line or line .. "\\n" .. lines end
-if owner ~= process then fence = fence + 1 end
+if owner ~= process then fence = math.max(fence + 1, micros) end
 if connection then stale = push(connection, stale) end
 if consumer then orphans = push(consumer, orphans) end
 -- One command, so that nothing has changed if memory is full.
 redis.call("HSET", holder, "holder", process, "fence", string.format("%.0f", fence), "group", group,
   "until", string.format("%.0f", now + duration), "stale", stale, "orphans", orphans)
-redis.call("HDEL", holder, "connection", "consumer", "idle")
+redis.call("HDEL", holder, "connection", "consumer")
 return { 1, fence, 0, stale, orphans, group }
 `,
   reply: (raw): Hold =>
@@ -127,8 +129,24 @@ local consumer, group, orphans = unpack(redis.call("HMGET", holder, "consumer", 
 if consumer and #inFlight(group or "", "-", "+", 1, consumer) > 0 then
   redis.call("HSET", holder, "orphans", "=" .. consumer .. "\\n" .. (orphans or ""))
 end
-redis.call("HDEL", holder, "holder", "until", "connection", "consumer", "idle")
+redis.call("HDEL", holder, "holder", "until", "connection", "consumer")
 return 1
 `,
   reply: asFlag,
+});
+
+/**
+ * Raises the fence to `fence`, if it is lower. A change of the number of partitions carries the greatest fence of the
+ * partitions that messages leave to those that they go to, whose server's clock may be behind. So the fences that a key
+ * sees only grow.
+ */
+export const raiseFence = defineScript({
+  name: "raise-fence",
+  keys: ["holder"],
+  args: ["fence"],
+  lua: /* lua */ `
+local found = tonumber(redis.call("HGET", holder, "fence")) or 0
+if found < tonumber(fence) then redis.call("HSET", holder, "fence", fence) end
+`,
+  reply: () => undefined,
 });

@@ -1,6 +1,7 @@
 import { setMaxListeners } from "node:events";
 import { advanceFact, beginChange, changeFact, readFact } from "../../lua/partitions/fact.ts";
 import { drainPage, type Left } from "../../lua/partitions/drain-page.ts";
+import { raiseFence, releaseHold } from "../../lua/partitions/hold.ts";
 import { isInUse } from "../../lua/partitions/is-in-use.ts";
 import { removeRemains } from "../../lua/partitions/remove-remains.ts";
 import type { Batch } from "../../lua/fragments/partitions/journal.ts";
@@ -8,6 +9,7 @@ import { MAX_PARTITIONS } from "../../queue/options.ts";
 import { Pause } from "../../time/pause.ts";
 import { FROM_ORDINARY, formatFact, ORDINARY, parseFact, type Fact } from "../ring/fact.ts";
 import { MEMBER_TIMEOUT } from "../parts/members.ts";
+import { changeHolder, takeForChange, type ChangeLease } from "./change-lease.ts";
 import { fewAtOnce } from "./few-at-once.ts";
 import { activeOf, type Parts } from "../parts/parts.ts";
 import { prepare } from "../parts/prepare.ts";
@@ -35,8 +37,13 @@ export interface ChangeOptions {
  *
  * Any process may begin a change, and any may finish it: the fact shows what is left to do. First the new fact is
  * written beside every partition, so Redis refuses processes that know less. Then the delayed messages migrate, a page
- * at a time, and after them everything else in partitions that are removed. Meanwhile a call that looks for a message
- * migrates that message itself.
+ * at a time, then what is ready, and everything else in partitions that are removed. Meanwhile a call that looks for a
+ * message migrates that message itself.
+ *
+ * If the queue is consumed exclusively, the state is `holding`: no message becomes ready, and no consumer takes a
+ * lease. The change itself takes the lease of each partition that messages leave, as its holder's successor. So no
+ * handler runs there once the messages in hand and those that are ready move, in their order, to where their keys
+ * belong. The lease belongs to the change, not to a process: whoever goes on with a change has it already.
  */
 export class Change {
   readonly #parts: Parts;
@@ -90,12 +97,22 @@ export class Change {
         hasTakenIn ||= from === FROM_ORDINARY;
       }
     }
-    try {
-      await this.#recover();
-    } catch (error) {
-      // Another process has begun a change, and does the same at its end.
-      if (!isRefusedAsOld(error)) throw error;
+    await this.#recover();
+  }
+
+  /** Finishes the change under way, which another process has begun. */
+  async finish(): Promise<void> {
+    for (;;) {
+      this.#options.signal?.throwIfAborted();
+      const fact = await this.#parts.ask(this.#options.signal);
+      if (fact.state === "stable" || fact.from === FROM_ORDINARY) break;
+      try {
+        await this.#finish(fact);
+      } catch (error) {
+        if (!isRefusedAsOld(error)) throw error;
+      }
     }
+    await this.#recover();
   }
 
   /** Migrates what is left in a partition that the queue no longer has, and tidies it. */
@@ -103,7 +120,7 @@ export class Change {
     const fact = await this.#parts.known();
     const isGone = partition === ORDINARY || partition >= fact.to;
     if (fact.state !== "stable" || !isGone) return;
-    await this.#drain(fact, partition, false);
+    await this.#drain(fact, partition, { mayWait: false });
     if (partition === ORDINARY) return;
     const { queue } = this.#parts.at(partition);
     const options = { signal: this.#options.signal, knownFact: formatFact(fact) };
@@ -118,11 +135,16 @@ export class Change {
     const { signal } = this.#options;
     const fact = await this.#parts.known(signal);
     if (fact.state !== "stable") return;
-    await fewAtOnce(activeOf(fact), (partition) => this.#finishBatch(fact, partition));
-    for (let partition = fact.to; partition < MAX_PARTITIONS; partition++) {
-      const { queue } = this.#parts.at(partition);
-      if ((await queue.read("look into", readFact, {}, { signal })) === undefined) return;
-      await this.drainLate(partition);
+    try {
+      await fewAtOnce(activeOf(fact), (partition) => this.#finishBatch(fact, partition));
+      for (let partition = fact.to; partition < MAX_PARTITIONS; partition++) {
+        const { queue } = this.#parts.at(partition);
+        if ((await queue.read("look into", readFact, {}, { signal })) === undefined) return;
+        await this.drainLate(partition);
+      }
+    } catch (error) {
+      // Another process has begun a change, and does the same at its end.
+      if (!isRefusedAsOld(error)) throw error;
     }
   }
 
@@ -138,7 +160,7 @@ export class Change {
     const next: Fact = { ...fact, epoch: fact.epoch + 1, to: count, from, state: "moving" };
     // Prepare the new partitions before any process can know them. #announce does it again: the queue may be paused in
     // between.
-    await prepare((partition) => this.#parts.at(partition), next, signal);
+    await prepare((partition) => this.#parts.at(partition), next, { known: fact, signal });
     const args = {
       expected: formatFact(fact),
       fact: formatFact(next),
@@ -151,7 +173,8 @@ export class Change {
 
   /** Prepares the new partitions, and writes the fact beside all, so that each refuses processes that know less. */
   async #announce(fact: Fact): Promise<void> {
-    await prepare((partition) => this.#parts.at(partition), fact, this.#options.signal);
+    const { signal } = this.#options;
+    await prepare((partition) => this.#parts.at(partition), fact, { known: fact, signal });
     await this.#writeToAll(fact);
   }
 
@@ -167,16 +190,41 @@ export class Change {
         ? [ORDINARY]
         : Array.from({ length: from - first }, (_, i) => first + i);
     const migrateAll = () => fewAtOnce(sources, (source) => this.#migrateAll(fact, source));
+    const leases = new Map<number, ChangeLease>();
     if (fact.state === "holding") {
-      await Promise.all([migrateAll(), this.#allHandled(fact)]);
+      const take = async (source: number) => {
+        const { signal } = this.#options;
+        leases.set(source, await takeForChange(this.#parts.at(source), fact, signal));
+      };
+      await Promise.all([migrateAll(), ...sources.map(take)]);
       // Handlers that failed meanwhile have added retries.
       await fewAtOnce(sources, (source) => this.#migrateAll(fact, source, RETRIES));
     } else {
       await migrateAll();
     }
-    const removed = from === FROM_ORDINARY || to < from ? sources : [];
-    await fewAtOnce(removed, (source) => this.#drain(fact, source, true));
+    await fewAtOnce(sources, (source) =>
+      this.#drain(fact, source, { mayWait: true, fenced: leases.get(source)?.fenced }),
+    );
+    await this.#release(fact, leases);
     await this.#settle(fact);
+  }
+
+  /** Lets consumers take the partitions again, with fences above all that their keys have seen. */
+  async #release(fact: Fact, leases: ReadonlyMap<number, ChangeLease>): Promise<void> {
+    if (leases.size === 0) return;
+    const { signal } = this.#options;
+    const options = { signal, knownFact: formatFact(fact) };
+    await fewAtOnce([...leases], async ([source, lease]) => {
+      const { queue } = this.#parts.at(source);
+      const own = { process: changeHolder(fact), fence: lease.fence };
+      await queue.read("release the lease on", releaseHold, own, options);
+    });
+    // After the release, which is for the fence that the lease was taken with.
+    const fence = Math.max(...Array.from(leases.values(), (lease) => lease.fence));
+    await fewAtOnce(activeOf(fact), async (partition) => {
+      const { queue } = this.#parts.at(partition);
+      await queue.read("raise the fence of", raiseFence, { fence }, options);
+    });
   }
 
   /**
@@ -220,14 +268,31 @@ export class Change {
     } while (cursor !== undefined);
   }
 
-  /** Migrates everything out of a removed partition. If it `mayWait`, waits for messages that live consumers hold. */
-  async #drain(fact: Fact, source: number, mayWait: boolean): Promise<void> {
+  /**
+   * Migrates what is ready out of a partition, and everything else if the partition is removed. If it `mayWait`, waits
+   * for messages of a removed partition that live consumers hold. `fenced` is passed to {@link drainPage}.
+   */
+  async #drain(
+    fact: Fact,
+    source: number,
+    {
+      mayWait,
+      fenced = [],
+    }: { readonly mayWait: boolean; readonly fenced?: readonly string[] | undefined },
+  ): Promise<void> {
     const { signal } = this.#options;
     const pause = new Pause(10, 500);
+    const isRemoved = source >= fact.to || source === ORDINARY;
+    let [after, bound] = ["", ""];
     for (;;) {
       signal?.throwIfAborted();
-      await this.#migrateAll(fact, source);
+      if (isRemoved) await this.#migrateAll(fact, source);
       const args = {
+        own: source,
+        isRemoved: isRemoved ? 1 : 0,
+        after,
+        bound,
+        fenced: fenced.join("\n"),
         limit: PAGE,
         maxBytes: PAGE_BYTES,
         into: Math.max(0, source) % fact.to,
@@ -238,27 +303,12 @@ export class Change {
       const options = { signal, knownFact: formatFact(fact) };
       const page = await queue.read("migrate messages from", drainPage, args, options);
       await this.#routing.migration.deliver(fact, source, page satisfies Batch);
-      const left = sum(page.left);
+      ({ after, bound } = page);
+      const left = isRemoved ? sum(page.left) : 0;
       this.#note(page.isOld ? 0 : page.rows.length, left);
       if (page.rows.length > 0 || page.isMore) continue;
       if (left === 0 || !mayWait) return;
       await pause.wait();
-    }
-  }
-
-  /**
-   * Waits until nothing is ready in the old partitions and no handler runs. Only then may other processes handle
-   * messages with the same keys.
-   */
-  async #allHandled(fact: Fact): Promise<void> {
-    const { signal } = this.#options;
-    const pause = new Pause(20, 200);
-    for (let partition = 0; partition < fact.from; partition++) {
-      for (;;) {
-        signal?.throwIfAborted();
-        if (await this.#parts.isHandled(partition, fact, signal)) break;
-        await pause.wait();
-      }
     }
   }
 

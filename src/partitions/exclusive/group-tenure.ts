@@ -64,10 +64,6 @@ export class GroupTenure implements Tenure, ExclusiveSource {
     void this.#own.stop();
   }
 
-  onChange(): void {
-    // Nothing to do: `holding` adds no ready messages, and `isHandled` sees the deliveries in the group.
-  }
-
   async take({ timeout }: WaitOptions): Promise<readonly Held[]> {
     for (;;) {
       if (this.#isEnded) throw new ClosedError("the lease");

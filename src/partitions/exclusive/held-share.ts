@@ -3,6 +3,7 @@ import { Holding, type Tenure } from "./holding.ts";
 import type { Lease } from "./lease.ts";
 import type { Part } from "../parts/part.ts";
 import type { Parts } from "../parts/parts.ts";
+import { formatFact } from "../ring/fact.ts";
 import { holdersOf } from "../ring/shares.ts";
 
 /** Starts to consume a partition for as long as the lease lasts. */
@@ -15,9 +16,8 @@ export type Consume = (part: Part, lease: Lease) => Tenure;
  * A process whose share shrinks lets the handler finish, releases the partition and publishes that, and the new holder
  * takes it. If processes know different members for a moment, one has to wait for the lease, which alone decides.
  *
- * While the number of partitions changes (`holding`), the holders handle what is ready in the old partitions, and no
- * process takes from the new ones. During a change that began before there was an exclusive consumer (`moving`), no
- * process holds a partition.
+ * While the number of partitions changes, no process holds a partition: each holder lets its handler finish and releases
+ * its lease, and the change takes it.
  */
 export class HeldShare {
   readonly #parts: Parts;
@@ -61,7 +61,7 @@ export class HeldShare {
     if (this.#isEnded) return;
     const wanted = this.#wanted;
     for (const [partition, holding] of this.#holdings) {
-      if (wanted.has(partition)) holding.onChange();
+      if (wanted.has(partition)) holding.wake();
       else this.#end(partition);
     }
     for (const partition of wanted) {
@@ -74,16 +74,22 @@ export class HeldShare {
   /** The partitions that this process has to hold. */
   get #wanted(): ReadonlySet<number> {
     const { fact, exclusive, self } = this.#parts;
-    if (fact === undefined || fact.state === "moving") return new Set();
-    const count = fact.state === "holding" ? fact.from : fact.to;
-    const holders = holdersOf(exclusive, count);
+    if (fact?.state !== "stable") return new Set();
+    const holders = holdersOf(exclusive, fact.to);
     return new Set(holders.flatMap((holder, partition) => (holder === self ? [partition] : [])));
   }
 
   #hold(partition: number): Holding {
     const part = this.#parts.at(partition);
     const { takes, renewals } = this.#work;
-    const claim = { part, process: this.#parts.self, group: this.#group, work: renewals };
+    const knownFact = () => this.#parts.fact && formatFact(this.#parts.fact);
+    const claim = {
+      part,
+      process: this.#parts.self,
+      group: this.#group,
+      knownFact,
+      work: renewals,
+    };
     return new Holding(claim, {
       begin: (lease) => this.#consume(part, lease),
       onReleased: () => this.#parts.announceRelease(),

@@ -1,4 +1,5 @@
 import { RedisError } from "../../errors.ts";
+import { newerFact } from "../../lua/guarded.ts";
 import type { Work } from "../../redis/troubles.ts";
 import { sleep } from "../../time/sleep.ts";
 import { Lease, type Claim } from "./lease.ts";
@@ -9,8 +10,6 @@ export interface Tenure {
   readonly done: Promise<unknown>;
   /** Takes no more messages; the running handler may finish. */
   end(): void;
-  /** Called when the fact or the members have changed, or a partition was released. */
-  onChange(): void;
 }
 
 /**
@@ -54,9 +53,8 @@ export class Holding {
     this.#waking.abort();
   }
 
-  /** See {@link Tenure.onChange}. */
-  onChange(): void {
-    this.#tenure?.onChange();
+  /** Tries again at once to take the lease: the members have changed, or a partition was released. */
+  wake(): void {
     this.#waking.abort();
   }
 
@@ -83,8 +81,13 @@ export class Holding {
       if (typeof lease !== "number") return lease;
       wait = Math.min(Math.max(lease, MIN_WAIT), MAX_WAIT);
     } catch (error) {
-      const doing = `cannot take the lease on partition "${this.#claim.part.queue.name}"`;
-      this.#takes.failed(new RedisError(doing, error));
+      if (newerFact(error) === undefined) {
+        const doing = `cannot take the lease on partition "${this.#claim.part.queue.name}"`;
+        this.#takes.failed(new RedisError(doing, error));
+      } else {
+        // The number of partitions has changed, or is changing. This process knows that now.
+        wait = MIN_WAIT;
+      }
     }
     if (!this.#isEnded) {
       this.#waking = new AbortController();

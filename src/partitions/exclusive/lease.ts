@@ -1,6 +1,5 @@
 import { RedisError } from "../../errors.ts";
 import { hold, noteHold, releaseHold, renewHold } from "../../lua/partitions/hold.ts";
-import { popHeld } from "../../lua/partitions/pop-held.ts";
 import { inherit, type Inheritance } from "../../lua/partitions/inherit.ts";
 import type { Membership } from "../../reliable/group/consumer-name.ts";
 import type { Row, Script, ScriptArg } from "../../lua/script.ts";
@@ -17,6 +16,8 @@ export interface Claim {
   readonly process: string;
   /** The consumer group, in a reliable queue. */
   readonly group?: string | undefined;
+  /** The latest fact that this process knows. Redis refuses a lease to a process that knows less than Redis does. */
+  readonly knownFact: () => string | undefined;
   /** Health of the renewals. */
   readonly work: Work;
 }
@@ -58,8 +59,8 @@ export class Lease {
   }
 
   /**
-   * Takes the lease, and kills the connections of earlier holders that did not release it: a BLPOP carries no fence,
-   * and would go on taking messages. If another process has the lease, returns the milliseconds until that lease may be
+   * Takes the lease, and kills the connections of earlier holders that did not release it: a blocked read carries no
+   * fence, and would go on taking messages. If another process has the lease, returns the milliseconds until that lease may be
    * over.
    *
    * Rejects with errors of ioredis, and with an `Error` if the partition is consumed for another group.
@@ -68,9 +69,11 @@ export class Lease {
     const { queue, server } = claim.part;
     const sentAt = performance.now();
     const args = { process: claim.process, duration: DURATION, group: claim.group ?? "" };
-    const held = await queue.run(server.connections.background, hold, args);
+    const { background } = server.connections;
+    const held = await queue.run(background, hold, args, [], claim.knownFact());
     if (!held.isOurs) {
-      if (held.group === (claim.group ?? "")) return held.wait;
+      // A change of the number of partitions holds it for no group.
+      if (held.group === "" || held.group === claim.group) return held.wait;
       throw new Error(`it is consumed exclusively by the group "${held.group}"`);
     }
     for (const connection of held.stale) {
@@ -101,17 +104,6 @@ export class Lease {
   }
 
   /**
-   * Pops a ready payload under this fence. If there is none, notes in Redis that this process holds no message, for the
-   * fact with this epoch.
-   */
-  async pop(epoch: number): Promise<Buffer | undefined> {
-    const popping = this.#run(popHeld, { ...this.#own, epoch });
-    const { isOurs, payload } = await this.#replyOf(popping);
-    if (!isOurs) this.lose("another process has taken it");
-    return payload;
-  }
-
-  /**
    * Passes the deliveries that predecessors left in flight to this process's consumer. They have to be handled first.
    */
   async inherit({ group, consumer }: Membership, maxDeliveries: number): Promise<Inheritance> {
@@ -120,7 +112,9 @@ export class Lease {
       counted: orphan.startsWith("=") ? 0 : 1,
     }));
     const args = { ...this.#own, group, consumer, maxDeliveries, limit: MAX_INHERITED };
-    const inherited = await this.#replyOf(this.#run(inherit, args, rows));
+    const inherited = await this.#run(inherit, args, rows).catch((error: unknown) => {
+      throw new RedisError(`cannot take from partition "${this.#claim.part.queue.name}"`, error);
+    });
     if (!inherited.isOurs) this.lose("another process has taken it");
     return inherited;
   }
@@ -162,15 +156,6 @@ export class Lease {
     return queue.run(server.connections.background, script, args, rows);
   }
 
-  /** Waits for the reply of a script that takes messages; wraps its error. */
-  async #replyOf<Reply>(running: Promise<Reply>): Promise<Reply> {
-    try {
-      return await running;
-    } catch (error) {
-      throw new RedisError(`cannot take from partition "${this.#claim.part.queue.name}"`, error);
-    }
-  }
-
   #renew(): void {
     this.#renewing = this.#tryRenew().finally(() => (this.#renewing = undefined));
   }
@@ -202,7 +187,7 @@ export class Lease {
 }
 
 /** Milliseconds for which a lease lasts unless it is renewed. */
-const DURATION = 2500;
+export const DURATION = 2500;
 
 /** Milliseconds between two renewals. */
 const INTERVAL = 800;

@@ -6,6 +6,8 @@ export interface Roles {
   readonly isExclusive?: boolean;
   /** It has stopped consuming exclusively, but some of its handlers still run. */
   readonly isReleasing?: boolean;
+  /** It works on a change of the number of partitions. */
+  readonly isChanging?: boolean;
   /** The sources that it takes from; see {@link takeOf}. */
   readonly takes?: readonly string[];
 }
@@ -18,7 +20,7 @@ export interface Member {
   readonly idle: number;
 }
 
-const LETTERS = { moves: "m", isExclusive: "x", isReleasing: "r" } as const;
+const LETTERS = { moves: "m", isExclusive: "x", isReleasing: "r", isChanging: "c" } as const;
 
 /** Names what a process takes from: the ready LIST, or the stream as a consumer of `group`. */
 export function takeOf(group?: string): string {
@@ -36,7 +38,7 @@ export function formatMember({ name, roles }: Pick<Member, "name" | "roles">): s
 
 /** Reads a member; undefined for a text that {@link formatMember} cannot have written. */
 export function parseMember(text: string, idle: number): Member | undefined {
-  const [, letters, name, takes] = /^([mxr]*):([^:]+):(.*)$/s.exec(text) ?? [];
+  const [, letters, name, takes] = /^([mxrc]*):([^:]+):(.*)$/s.exec(text) ?? [];
   if (letters === undefined || name === undefined || takes === undefined) return undefined;
   try {
     return {
@@ -46,6 +48,7 @@ export function parseMember(text: string, idle: number): Member | undefined {
         moves: letters.includes(LETTERS.moves),
         isExclusive: letters.includes(LETTERS.isExclusive),
         isReleasing: letters.includes(LETTERS.isReleasing),
+        isChanging: letters.includes(LETTERS.isChanging),
         takes: takes === "" ? [] : takes.split(",").map(decodeURIComponent),
       },
     };

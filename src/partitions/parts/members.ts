@@ -22,6 +22,7 @@ export class Members implements Listener {
   readonly #watch: FactWatch;
   readonly #work: Work;
   readonly #onChange: () => void;
+  readonly #onSeen: () => void;
   readonly #id = randomUUID();
   readonly #pause = new Pause(50, 1000);
   #all: readonly Member[] = [];
@@ -36,19 +37,23 @@ export class Members implements Listener {
   #isClosed = false;
   readonly #closing = new AbortController();
 
-  /** `onChange` is called whenever the members have changed, or an exclusive consumer has released a partition. */
+  /**
+   * `onChange` is called whenever the members have changed, or an exclusive consumer has released a partition; `onSeen`
+   * whenever this process has seen the others.
+   */
   constructor(
     queue: string,
     first: Part,
     watch: FactWatch,
     { troubles }: { readonly troubles: Troubles },
-    onChange: () => void,
+    { onChange, onSeen }: { readonly onChange: () => void; readonly onSeen: () => void },
   ) {
     this.#queue = queue;
     this.#first = first;
     this.#watch = watch;
     this.#work = troubles.work();
     this.#onChange = onChange;
+    this.#onSeen = onSeen;
   }
 
   /** All members, including this process if it attends. */
@@ -59,6 +64,11 @@ export class Members implements Listener {
   /** The names of the members that consume exclusively and were seen within {@link LATE} milliseconds. */
   get exclusive(): readonly string[] {
     return this.#exclusive;
+  }
+
+  /** Whether a process that was seen within {@link LATE} milliseconds works on a change of the number of partitions. */
+  get areChanging(): boolean {
+    return this.#all.some(({ roles, idle }) => roles.isChanging === true && idle < LATE);
   }
 
   /** This process's name among the members. */
@@ -140,6 +150,7 @@ export class Members implements Listener {
 
   /** Milliseconds until the next sign of life, whose reply may have to show that an exclusive consumer is late. */
   get #interval(): number {
+    if (this.#roles.isChanging === true) return EXCLUSIVE_INTERVAL;
     if (this.#roles.isExclusive !== true) return INTERVAL;
     const left = this.#all.flatMap(({ name, idle }) =>
       this.#exclusive.includes(name) ? [LATE - idle] : [],
@@ -173,6 +184,7 @@ export class Members implements Listener {
       .filter(({ roles, idle }) => roles.isExclusive === true && idle < LATE)
       .map(({ name }) => name);
     if (this.#signature !== before) this.#onChange();
+    this.#onSeen();
   }
 
   async #publish(hint: string): Promise<void> {
@@ -195,11 +207,17 @@ const RELEASED = "released";
 /** Milliseconds between two signs of life. */
 const INTERVAL = 3000;
 
-/** The same for an exclusive consumer, whose death has to be noticed sooner: others wait for its partitions. */
+/**
+ * The same for an exclusive consumer and for a process that changes the number of partitions. Their death has to be
+ * noticed sooner: others wait for its partitions, or have to finish its change.
+ */
 const EXCLUSIVE_INTERVAL = 800;
 const MIN_INTERVAL = 20;
 
-/** Milliseconds without a sign of life after which others take the partitions of an exclusive consumer. */
+/**
+ * Milliseconds without a sign of life after which others take the partitions of an exclusive consumer, or go on with
+ * the change of a process.
+ */
 const LATE = 2500;
 
 /** Milliseconds without a sign of life after which a process is no longer a member. */

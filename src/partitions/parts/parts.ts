@@ -1,5 +1,4 @@
 import { setMaxListeners } from "node:events";
-import { isHandled } from "../../lua/partitions/is-handled.ts";
 import { Counters } from "../../observe/counters.ts";
 import type { Troubles } from "../../redis/troubles.ts";
 import { formatFact, FROM_ORDINARY, ORDINARY, partitionsOf, type Fact } from "../ring/fact.ts";
@@ -39,6 +38,11 @@ export class Parts {
   readonly #leavings = new Set<Promise<void>>();
   #isTransferring = false;
   #leave: Leaving = () => Promise.resolve();
+  #finishChange: () => Promise<void> = () => Promise.resolve();
+  /** Since when nobody has worked on the change under way (`performance.now()`). */
+  #abandonedAt: number | undefined;
+  /** How many changes this client works on. */
+  #changes = 0;
   #active: readonly number[] = [];
 
   constructor(
@@ -55,7 +59,8 @@ export class Parts {
     this.#creation = { partitions, servers: host.serverCount, at };
     const onChange = () => this.#onChange();
     this.#watch = new FactWatch(name, this.first, this.#creation, onChange);
-    this.#members = new Members(name, this.first, this.#watch, shared, onChange);
+    const onSeen = () => this.#lookAfterChange();
+    this.#members = new Members(name, this.first, this.#watch, shared, { onChange, onSeen });
   }
 
   /** See {@link FactWatch.fact}. */
@@ -172,6 +177,21 @@ export class Parts {
     this.#leave = leave;
   }
 
+  /** Sets the function that finishes a change whose process has died. */
+  onAbandoned(finishChange: () => Promise<void>): void {
+    this.#finishChange = finishChange;
+  }
+
+  /** Works on a change of the number of partitions, and tells the other processes so. */
+  async changing<Result>(work: () => Promise<Result>): Promise<Result> {
+    if (this.#changes++ === 0) this.attend({ isChanging: true });
+    try {
+      return await work();
+    } finally {
+      if (--this.#changes === 0) this.attend({ isChanging: false });
+    }
+  }
+
   /** Starts to transfer due messages. */
   startTransfer(): void {
     this.attend({ moves: true });
@@ -195,12 +215,6 @@ export class Parts {
   /** See {@link Members.announceRelease}. */
   announceRelease(): Promise<void> {
     return this.#members.announceRelease();
-  }
-
-  /** Whether nothing is ready in a partition, and no handler of an exclusive consumer holds one of its messages. */
-  isHandled(partition: number, { epoch }: Fact, signal?: AbortSignal): Promise<boolean> {
-    const { queue } = this.at(partition);
-    return queue.read("ask for the holder of", isHandled, { epoch }, { signal });
   }
 
   /** Sets how many partitions to create if the queue has none. The first number counts. */
@@ -233,6 +247,27 @@ export class Parts {
     for (const listener of this.#listeners) listener();
     // Leave partitions last, after the listeners have stopped taking from them.
     for (const partition of before) if (!active.includes(partition)) this.#leaveOne(partition);
+  }
+
+  /**
+   * Finishes the change under way if nobody else works on it. The processes try one after another, in an order that all
+   * of them compute alike: one is enough, though several would do no harm.
+   *
+   * While the ordinary queue is a part, nobody knows whether its processes are gone: the next `setPartitions` finishes.
+   */
+  #lookAfterChange(): void {
+    const { fact, self, members } = this;
+    const isOpen = fact !== undefined && fact.state !== "stable" && fact.from !== FROM_ORDINARY;
+    if (!isOpen || this.#changes > 0 || this.#members.areChanging) {
+      this.#abandonedAt = undefined;
+      return;
+    }
+    const now = performance.now();
+    this.#abandonedAt ??= now;
+    const names = members.map(({ name }) => name);
+    const turn = movers(names, 0, names.length).indexOf(self);
+    if (now - this.#abandonedAt < turn * TURN) return;
+    void this.changing(this.#finishChange);
   }
 
   #newPart(partition: number): Part {
@@ -275,6 +310,9 @@ export class Parts {
     this.#leavings.add(leaving);
   }
 }
+
+/** Milliseconds until the next process tries to finish a change that was abandoned. */
+const TURN = 3000;
 
 /** The partitions that may hold messages according to a fact, {@link ORDINARY} first if it is one of them. */
 export function activeOf(fact: Fact): number[] {

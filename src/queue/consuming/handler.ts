@@ -6,17 +6,9 @@ import { handlings, tracedQuietly, type HandleEvent } from "../../observe/events
 export interface HandlerContext {
   /**
    * Aborted when the subscription or the client begins to close, for work that can be cut short: closing waits for the
-   * handler, whose message has left Redis. In a queue that is consumed exclusively, also aborted when this process
-   * loses the partition: another process may then handle messages with the same key.
+   * handler, whose message has left Redis.
    */
   readonly signal: AbortSignal;
-  /**
-   * In a queue that is consumed exclusively, the fence of the message's partition; otherwise undefined.
-   *
-   * It grows each time another process takes the partition. Pass it to the systems that the handler writes to: they can
-   * then refuse a process that was paused and does not know yet that it has lost the partition.
-   */
-  readonly fence?: number | undefined;
 }
 
 /** Called with each payload. The next call follows once it has returned and its promise is settled. */

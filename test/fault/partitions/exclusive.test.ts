@@ -19,23 +19,16 @@ interface Handled {
   readonly pid: number;
 }
 
-type Kind = "plain" | "reliable";
-
 /** A queue, the messages on their way into it, and the ledger of what handlers did with them. */
 class Scene {
   readonly name = uniqueName("exclusive");
   readonly redis: Redis = newRedis();
   offeredCount = 0;
-  readonly #kind: Kind;
   readonly #line = newLine({ codec: "json" });
   readonly #numbers = new Map<string, number>();
   #isOffering = true;
   #offering: Promise<void> | undefined;
   #program: Promise<URL> | undefined;
-
-  constructor(kind: Kind) {
-    this.#kind = kind;
-  }
 
   /** Offers 32 messages, one of each key, which are due at once. */
   async offer(partitions = 2): Promise<void> {
@@ -46,10 +39,7 @@ class Scene {
       this.#numbers.set(key, number);
       return { payload: { key, number, at }, delay: 0, partitionKey: key };
     });
-    const queue =
-      this.#kind === "plain"
-        ? this.#line.getDelayedQueue(this.name, { partitions })
-        : this.#line.getReliableQueue(this.name, { partitions });
+    const queue = this.#line.getReliableQueue(this.name, { partitions });
     await queue.offerMany(messages);
     this.offeredCount += messages.length;
   }
@@ -77,7 +67,7 @@ class Scene {
   async start(): Promise<Child> {
     this.#program ??= bundle(new URL("../workers/exclusive-worker.ts", import.meta.url));
     const child = startChild(await this.#program, {
-      env: { REDIS: redisUrl(), QUEUE: this.name, KIND: this.#kind },
+      env: { REDIS: redisUrl(), QUEUE: this.name },
     });
     await child.next((word) => word === "loaded", 30_000);
     return child;
@@ -172,89 +162,75 @@ function disordered(handled: readonly Handled[]): string[] {
 
 const idsOf = (handled: readonly Handled[]) => handled.map(({ key, number }) => `${key}:${number}`);
 
-test.each(["plain", "reliable"] as const)(
-  "%s: one handler per key at a time, whoever joins, leaves or is killed, while the number changes twice",
-  async (kind) => {
-    const scene = new Scene(kind);
-    const [a, b, c, d] = await Promise.all(Array.from({ length: 4 }, () => scene.start()));
-    const [first, second, third, fourth] = [a, b, c, d] as [Child, Child, Child, Child];
-    scene.beginOffering();
-    await first.send("go");
-    await second.send("go");
-    await scene.handles(first);
-    await scene.handles(second);
+test("one handler per key at a time, whoever joins, leaves or is killed, while the number changes twice", async () => {
+  const scene = new Scene();
+  const [a, b, c, d] = await Promise.all(Array.from({ length: 4 }, () => scene.start()));
+  const [first, second, third, fourth] = [a, b, c, d] as [Child, Child, Child, Child];
+  scene.beginOffering();
+  await first.send("go");
+  await second.send("go");
+  await scene.handles(first);
+  await scene.handles(second);
 
-    // With 6 partitions, a third process joins and one leaves.
-    await scene.setPartitions(6);
-    const atJoin = await scene.calm();
-    await third.send("go");
-    await scene.handles(third);
-    await scene.goesOn();
-    const onJoin = await scene.delaySince(atJoin);
-    const atLeave = await scene.calm();
-    await first.send("leave");
-    await first.next((word) => word === "left");
-    await scene.goesOn();
-    const onLeave = await scene.delaySince(atLeave);
+  // With 6 partitions, a third process joins and one leaves.
+  await scene.setPartitions(6);
+  const atJoin = await scene.calm();
+  await third.send("go");
+  await scene.handles(third);
+  await scene.goesOn();
+  const onJoin = await scene.delaySince(atJoin);
+  const atLeave = await scene.calm();
+  await first.send("leave");
+  await first.next((word) => word === "left");
+  await scene.goesOn();
+  const onLeave = await scene.delaySince(atLeave);
 
-    const atKill = await scene.calm();
-    await scene.kill(second);
-    await fourth.send("go");
-    await scene.goesOn();
-    const onKill = await scene.delaySince(atKill);
-    await scene.setPartitions(3);
-    await scene.endOffering();
+  const atKill = await scene.calm();
+  await scene.kill(second);
+  await fourth.send("go");
+  await scene.goesOn();
+  const onKill = await scene.delaySince(atKill);
+  await scene.setPartitions(3);
+  await scene.endOffering();
 
-    // A killed process of a plain queue loses the messages it held: one from each of its partitions.
-    const mayLose = kind === "plain" ? 6 : 0;
-    const isAllHandled = async () => {
-      await sleep(100);
-      const count = new Set(idsOf((await scene.read()).handled)).size;
-      expect(count).toBeGreaterThanOrEqual(scene.offeredCount - mayLose);
-    };
-    await eventually(isAllHandled, { within: 30_000 });
-    const { handled, overlaps } = await scene.read();
-    expect(overlaps).toEqual([]);
-    expect(disordered(handled)).toEqual([]);
-    if (kind === "plain") expect(new Set(idsOf(handled)).size).toBe(handled.length);
-    // Some 50 ms on a quiet machine. Waiting for the end of the lease would take at least 1.7 s.
-    expect(onJoin).toBeLessThan(1500);
-    expect(onLeave).toBeLessThan(1500);
-    // Until the end of the lease, 2.5 s, and until another process notices.
-    expect(onKill).toBeLessThan(8000);
-  },
-  120_000,
-);
+  const isAllHandled = async () => {
+    await sleep(100);
+    const count = new Set(idsOf((await scene.read()).handled)).size;
+    expect(count).toBe(scene.offeredCount);
+  };
+  await eventually(isAllHandled, { within: 30_000 });
+  const { handled, overlaps } = await scene.read();
+  expect(overlaps).toEqual([]);
+  expect(disordered(handled)).toEqual([]);
+  // Some 50 ms on a quiet machine. Waiting for the end of the lease would take at least 1.7 s.
+  expect(onJoin).toBeLessThan(1500);
+  expect(onLeave).toBeLessThan(1500);
+  // Until the end of the lease, 2.5 s, and until another process notices.
+  expect(onKill).toBeLessThan(8000);
+}, 120_000);
 
-test.each(["plain", "reliable"] as const)(
-  "%s: a paused holder swallows no message, and starts none when it wakes",
-  async (kind) => {
-    const scene = new Scene(kind);
-    const [paused, other] = await Promise.all([scene.start(), scene.start()]);
-    await paused.send("go");
-    await scene.offer(1);
-    await scene.handles(paused);
-    await eventually(async () => (await scene.read()).handled.length === scene.offeredCount);
-    process.kill(paused.pid, "SIGSTOP");
-    await other.send("go");
-    // Its blocking call is still open, and this message goes to it.
-    await scene.offer(1);
-    await scene.handles(other);
-    await scene.offer(1);
-    const mayLack = kind === "plain" ? 1 : 0;
-    await eventually(async () => {
-      expect((await scene.read()).handled.length).toBeGreaterThanOrEqual(
-        scene.offeredCount - mayLack,
-      );
-    });
-    process.kill(paused.pid, "SIGCONT");
-    await eventually(async () => (await scene.read()).handled.length === scene.offeredCount);
-    const { handled, overlaps } = await scene.read();
-    expect(new Set(idsOf(handled)).size).toBe(scene.offeredCount);
-    expect(overlaps).toEqual([]);
-    // No message that it had taken before it lost the partition is handled with the old fence.
-    const fences = handled.map(({ fence }) => fence);
-    expect(fences).toEqual(fences.toSorted((x, y) => x - y));
-  },
-  90_000,
-);
+test("a paused holder swallows no message, and starts none when it wakes", async () => {
+  const scene = new Scene();
+  const [paused, other] = await Promise.all([scene.start(), scene.start()]);
+  await paused.send("go");
+  await scene.offer(1);
+  await scene.handles(paused);
+  await eventually(async () => (await scene.read()).handled.length === scene.offeredCount);
+  process.kill(paused.pid, "SIGSTOP");
+  await other.send("go");
+  // Its blocking call is still open, and this message goes to it.
+  await scene.offer(1);
+  await scene.handles(other);
+  await scene.offer(1);
+  await eventually(async () => {
+    expect((await scene.read()).handled.length).toBe(scene.offeredCount);
+  });
+  process.kill(paused.pid, "SIGCONT");
+  await eventually(async () => (await scene.read()).handled.length === scene.offeredCount);
+  const { handled, overlaps } = await scene.read();
+  expect(new Set(idsOf(handled)).size).toBe(scene.offeredCount);
+  expect(overlaps).toEqual([]);
+  // No message that it had taken before it lost the partition is handled with the old fence.
+  const fences = handled.map(({ fence }) => fence);
+  expect(fences).toEqual(fences.toSorted((x, y) => x - y));
+}, 90_000);

@@ -3,8 +3,8 @@
  * key, under which fence, how long after it was due, and whether another process handled a message of the same key at
  * that moment.
  *
- * It says "loaded", begins when it hears "go", closes when it hears "leave", and says "left". `KIND` is "plain" or
- * "reliable", `PAUSE` is how long a handler takes.
+ * It says "loaded", begins when it hears "go", closes when it hears "leave", and says "left". `PAUSE` is how long a
+ * handler takes.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { Redis } from "ioredis";
@@ -12,7 +12,7 @@ import { endWithParent, tell } from "../../../scripts/child/parent.ts";
 import { Delayline } from "../../../src/index.ts";
 
 endWithParent();
-const { REDIS = "", QUEUE = "", KIND = "plain", PAUSE = "2" } = process.env;
+const { REDIS = "", QUEUE = "", PAUSE = "2" } = process.env;
 const [running, log] = [`${QUEUE}:running`, `${QUEUE}:log`];
 let line: Delayline | undefined;
 
@@ -40,16 +40,9 @@ function go(): void {
     const note = JSON.stringify({ ...order, late, fence, pid: process.pid });
     await ledger.multi().hdel(running, order.key).rpush(log, note).exec();
   };
-  const options = { exclusive: true };
-  if (KIND === "plain") {
-    line
-      .getBlockingQueue<Order>(QUEUE, options)
-      .subscribe((order, { fence }) => handle(order, fence));
-  } else {
-    line
-      .getReliableQueue<Order>(QUEUE, options)
-      .subscribe((order, { fence }) => handle(order, fence));
-  }
+  line
+    .getReliableQueue<Order>(QUEUE, { exclusive: true })
+    .subscribe((order, { fence }) => handle(order, fence));
 }
 
 async function leave(): Promise<void> {

@@ -71,7 +71,7 @@ export const clients: Readonly<Record<string, Kind>> = {
           line.getDelayedQueue(plain, { partitions }).offer("a", 60_000),
           line.getBlockingQueue(plain, { partitions }).take(),
           line.getReliableQueue(reliable, { partitions }).subscribe(() => {}),
-          line.getBlockingQueue(exclusive, { partitions, exclusive: true }).subscribe(() => {}),
+          line.getReliableQueue(exclusive, { partitions, exclusive: true }).subscribe(() => {}),
           line.setPartitions(plain, 3),
         ],
         close: () => line.close(),

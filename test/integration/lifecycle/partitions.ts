@@ -3,7 +3,9 @@ import { OpenQueue } from "../../../src/client/open-queue.ts";
 import type { OpenServer } from "../../../src/client/open-server.ts";
 import { HeldShare } from "../../../src/partitions/exclusive/held-share.ts";
 import { Holding, type Tenure } from "../../../src/partitions/exclusive/holding.ts";
-import { Lease } from "../../../src/partitions/exclusive/lease.ts";
+import { Lease, type Claim } from "../../../src/partitions/exclusive/lease.ts";
+import type { Part } from "../../../src/partitions/parts/part.ts";
+import type { Troubles } from "../../../src/redis/troubles.ts";
 import { Members } from "../../../src/partitions/parts/members.ts";
 import { FactWatch } from "../../../src/partitions/parts/fact-watch.ts";
 import type { PartLink } from "../../../src/partitions/parts/part.ts";
@@ -55,7 +57,12 @@ function untilAborted(
 /** A tenure that holds no message. */
 function idleTenure(): Tenure {
   const ended = new Gate();
-  return { done: ended.opened, end: ended.open, onChange: () => {} };
+  return { done: ended.opened, end: ended.open };
+}
+
+/** A claim of this process on a partition. */
+function claimOf(part: Part, { troubles }: { readonly troubles: Troubles }): Claim {
+  return { part, process: "me", knownFact: () => undefined, work: troubles.work() };
 }
 
 /** A source that has no messages. */
@@ -113,7 +120,10 @@ export const partitions: Readonly<Record<string, Kind>> = {
       const { shared, open } = newOpen(url);
       const creation = { partitions: 2, servers: 1, at: () => open };
       const watch = new FactWatch("orders", open, creation, () => {});
-      const members = new Members("orders", open, watch, shared, () => {});
+      const members = new Members("orders", open, watch, shared, {
+        onChange: () => {},
+        onSeen: () => {},
+      });
       return {
         start: () => members.attend({ moves: true }),
         close: () => closeWithin(shared, () => members.close()),
@@ -151,7 +161,7 @@ export const partitions: Readonly<Record<string, Kind>> = {
     files: ["lease.ts"],
     make: (url) => {
       const { shared, open } = newOpen(url);
-      const claim = { part: open, process: "me", work: shared.troubles.work() };
+      const claim = claimOf(open, shared);
       let taking: Promise<Lease | number> | undefined;
       return {
         start: () => (taking = Lease.take(claim)),
@@ -167,14 +177,14 @@ export const partitions: Readonly<Record<string, Kind>> = {
     files: ["holding.ts"],
     make: (url) => {
       const { shared, open } = newOpen(url);
-      const claim = { part: open, process: "me", work: shared.troubles.work() };
+      const claim = claimOf(open, shared);
       const holding = new Holding(claim, {
         begin: idleTenure,
         onReleased: () => Promise.resolve(),
         takes: shared.troubles.work(),
       });
       return {
-        start: () => holding.onChange(),
+        start: () => holding.wake(),
         close: () =>
           closeWithin(shared, async () => {
             holding.end();
@@ -197,17 +207,6 @@ export const partitions: Readonly<Record<string, Kind>> = {
             await open.parts.stop();
           }),
       };
-    },
-  },
-  "exclusive consumption of ready lists": {
-    files: ["exclusive-ready.ts", "list-tenure.ts"],
-    make: (url) => {
-      const queue = newPartitions(url);
-      const consume = (signal: AbortSignal) =>
-        queue.open.exclusiveReady.run(async (take) => {
-          await take({ timeout: Infinity, signal }).catch(() => {});
-        }, signal);
-      return untilAborted(consume, () => closeAll(queue));
     },
   },
   "exclusive consumption of streams": {

@@ -161,7 +161,7 @@ test("a plain queue carries no context: its spans stand alone, as do those of it
   const line = newLine();
   line.getBlockingQueue(name).subscribe(() => {});
   await line.getDelayedQueue(name).offer("x", 0);
-  line.getBlockingQueue(divided, { partitions: 2, exclusive: true }).subscribe(() => {});
+  line.getBlockingQueue(divided, { partitions: 2 }).subscribe(() => {});
   await line.getDelayedQueue(divided, { partitions: 2 }).offer("x", 0);
   await eventually(() => telemetry.named(`process ${divided}`).length === 1);
   await eventually(() => telemetry.named(`process ${name}`).length === 1);

@@ -4,38 +4,30 @@ import { newLine, type TestLine } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { uniqueName } from "../../helpers/redis.ts";
 
-test.each(["plain", "reliable"])(
-  "two processes on a Cluster share the partitions, even after a change (%s)",
-  async (kind) => {
-    const { cluster } = await startCluster();
-    const name = uniqueName("exclusive");
-    const handled: { readonly by: number; readonly payload: number }[] = [];
-    const options = { partitions: 6, exclusive: true };
-    const subscribe = (line: TestLine, by: number) => {
-      const note = (payload: number) => void handled.push({ by, payload });
-      if (kind === "plain") line.getBlockingQueue<number>(name, options).subscribe(note);
-      else line.getReliableQueue<number>(name, options).subscribe(note);
-    };
-    const [one, two] = [newLine({ redis: cluster }), newLine({ redis: cluster })];
-    const queue =
-      kind === "plain"
-        ? one.getDelayedQueue<number>(name, { partitions: 6 })
-        : one.getReliableQueue<number>(name, options);
-    subscribe(one, 1);
-    subscribe(two, 2);
-    let count = 0;
-    for (const partitions of [6, 3]) {
-      await one.setPartitions(name, partitions);
-      const since = handled.length;
-      // A late process has to get some, too.
-      await eventually(async () => {
-        const messages = Array.from({ length: 20 }, () => ({ payload: count++, delay: 0 }));
-        await queue.offerMany(messages);
-        return new Set(handled.slice(since).map(({ by }) => by)).size === 2;
-      });
-      await eventually(() => handled.length === count);
-    }
-    expect(new Set(handled.map(({ payload }) => payload)).size).toBe(count);
-  },
-  20_000,
-);
+test("two processes on a Cluster share the partitions, even after a change", async () => {
+  const { cluster } = await startCluster();
+  const name = uniqueName("exclusive");
+  const handled: { readonly by: number; readonly payload: number }[] = [];
+  const options = { partitions: 6, exclusive: true };
+  const subscribe = (line: TestLine, by: number) => {
+    const note = (payload: number) => void handled.push({ by, payload });
+    line.getReliableQueue<number>(name, options).subscribe(note);
+  };
+  const [one, two] = [newLine({ redis: cluster }), newLine({ redis: cluster })];
+  const queue = one.getReliableQueue<number>(name, options);
+  subscribe(one, 1);
+  subscribe(two, 2);
+  let count = 0;
+  for (const partitions of [6, 3]) {
+    await one.setPartitions(name, partitions);
+    const since = handled.length;
+    // A late process has to get some, too.
+    await eventually(async () => {
+      const messages = Array.from({ length: 20 }, () => ({ payload: count++, delay: 0 }));
+      await queue.offerMany(messages);
+      return new Set(handled.slice(since).map(({ by }) => by)).size === 2;
+    });
+    await eventually(() => handled.length === count);
+  }
+  expect(new Set(handled.map(({ payload }) => payload)).size).toBe(count);
+}, 20_000);

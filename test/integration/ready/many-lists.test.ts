@@ -1,5 +1,5 @@
 import type { Redis } from "ioredis";
-import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { beforeEach, expect, onTestFinished, test } from "vitest";
 import type { DelaylineError } from "../../../src/errors.ts";
 import { queueKeys } from "../../../src/queue/keys.ts";
 import type { PausableSource } from "../../../src/ready/open-sources.ts";
@@ -7,9 +7,7 @@ import { Taker } from "../../../src/ready/taker.ts";
 import type { TakerOptions } from "../../../src/ready/taker-options.ts";
 import { Connections } from "../../../src/redis/connections.ts";
 import { Troubles } from "../../../src/redis/troubles.ts";
-import { eventually } from "../../helpers/eventually.ts";
 import { watchCommands } from "../../helpers/monitor.ts";
-import { newOpenQueue } from "../../helpers/open-queue.ts";
 import { newRedis, redisUrl, uniqueName } from "../../helpers/redis.ts";
 import { KnownPause } from "../../unit/ready/wire.ts";
 
@@ -31,10 +29,6 @@ function newSource(name = uniqueName("list")): PausableSource {
 const newSources = (count: number) => Array.from({ length: count }, () => newSource());
 
 const report = ({ message }: DelaylineError) => void errors.push(message);
-
-/** The ids of the connections to Redis. */
-const connectionIds = async () =>
-  [...String(await redis.client("LIST")).matchAll(/\bid=(\d+)/g)].map(([, id]) => Number(id));
 
 function newTaker(sources: readonly PausableSource[], options: TakerOptions = {}): Taker {
   const troubles = new Troubles({ report, onRecovered: () => {} });
@@ -100,46 +94,4 @@ test("takes from new sources that are set while it waits, and no longer from rem
   expect(await third).toEqual(["stays"]);
   expect(await redis.llen(left.ready)).toBe(1);
   expect(errors).toEqual([]);
-});
-
-describe("onConnected", () => {
-  test("gets the id of each connection before anything is taken", async () => {
-    const { open, close } = newOpenQueue(uniqueName());
-    const { ready } = open.queue.keys;
-    await redis.rpush(ready, "a");
-    const ids: number[] = [];
-    let mayGoOn: (() => void) | undefined;
-    const taker = open.ready.exclusive(async (id) => {
-      ids.push(id);
-      await new Promise<void>((resolve) => (mayGoOn = resolve));
-    });
-    const taking = take(taker);
-    await eventually(() => mayGoOn !== undefined);
-    expect(await connectionIds()).toContain(ids[0]);
-    expect(await redis.lrange(ready, 0, -1)).toEqual(["a"]);
-    mayGoOn?.();
-    expect(await taking).toEqual(["a"]);
-    // It is the blocking connection.
-    const failure = take(taker).catch((error: unknown) => error);
-    await eventually(async () => (await redis.client("UNBLOCK", ids[0]!)) === 1);
-    await close();
-    expect(await failure).toMatchObject({ code: "CLOSED" });
-    expect(taker.isClosed).toBe(true);
-  });
-
-  test("may refuse a connection: nothing is taken, and the next one is opened after a pause", async () => {
-    const sources = newSources(1);
-    await redis.rpush(sources[0]!.ready, "a");
-    const ids: number[] = [];
-    const onConnected = async (id: number) => {
-      ids.push(id);
-      if (ids.length === 1) throw new Error("not this one");
-    };
-    expect(await take(newTaker(sources, { onConnected }))).toEqual(["a"]);
-    expect(ids).toHaveLength(2);
-    await eventually(async () => !(await connectionIds()).includes(ids[0]!));
-    await eventually(() =>
-      expect(errors).toEqual(["cannot take from the partitions: not this one"]),
-    );
-  });
 });

@@ -43,7 +43,8 @@ async function drain(
   limit = 100,
   maxBytes = 1_000_000,
 ): Promise<DrainedPage> {
-  const args = { limit, maxBytes, into: INTO, buckets: allTo(1), timeout: 60_000 };
+  const removed = { own: 0, isRemoved: 1, after: "", bound: "", fenced: "" };
+  const args = { ...removed, limit, maxBytes, into: INTO, buckets: allTo(1), timeout: 60_000 };
   return await run(redis, drainPage, keys, args);
 }
 

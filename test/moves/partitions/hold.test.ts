@@ -2,13 +2,12 @@ import { expect, test } from "vitest";
 import {
   hold,
   noteHold,
+  raiseFence,
   releaseHold,
   renewHold,
   type Hold,
 } from "../../../src/lua/partitions/hold.ts";
 import { inherit } from "../../../src/lua/partitions/inherit.ts";
-import { isHandled } from "../../../src/lua/partitions/is-handled.ts";
-import { popHeld } from "../../../src/lua/partitions/pop-held.ts";
 import { again } from "../../../src/lua/reliable/again.ts";
 import { beginChange } from "../../../src/lua/partitions/fact.ts";
 import { run } from "../../../src/lua/script.ts";
@@ -17,15 +16,25 @@ import { failuresIn } from "../../../src/queue/message/trailer.ts";
 import { startOwnServer } from "../../helpers/own-server.ts";
 
 const DURATION = 60_000;
-const take = ({ redis, keys }: Moves, process: string, group = ""): Promise<Hold> =>
-  run(redis, hold, keys, { process, duration: DURATION, group });
+
+/** A fence that is far above the server's time, so the next ones are greater by one. */
+const LAST = 8_000_000_000_000_000;
+
+async function newPartition(url?: string): Promise<Moves> {
+  const queue = await newMoves(url);
+  await queue.redis.hset(queue.keys.holder, "fence", LAST);
+  return queue;
+}
+
+/** Fences are counted from {@link LAST} here. */
+async function take({ redis, keys }: Moves, process: string, group = ""): Promise<Hold> {
+  const found = await run(redis, hold, keys, { process, duration: DURATION, group });
+  return { ...found, fence: found.fence - LAST };
+}
 const note = ({ redis, keys }: Moves, process: string, fence: number, connection: string) =>
-  run(redis, noteHold, keys, { process, fence, connection });
+  run(redis, noteHold, keys, { process, fence: LAST + fence, connection });
 const release = ({ redis, keys }: Moves, process: string, fence: number) =>
-  run(redis, releaseHold, keys, { process, fence });
-const pop = ({ redis, keys }: Moves, process: string, fence: number, epoch = 3) =>
-  run(redis, popHeld, keys, { process, fence, epoch });
-const handled = ({ redis, keys }: Moves, epoch = 3) => run(redis, isHandled, keys, { epoch });
+  run(redis, releaseHold, keys, { process, fence: LAST + fence });
 
 const entry = (payload: string, more = {}) => ({
   a: message(payload, 1).address,
@@ -42,7 +51,7 @@ async function holderOf(queue: Moves): Promise<Record<string, string>> {
 }
 
 test("one process holds a partition until it releases it or the lease is over; the fence grows with each new holder", async () => {
-  const queue = await newMoves();
+  const queue = await newPartition();
   const first = { isOurs: true, fence: 1, wait: 0, stale: [], orphans: [], group: "" };
   expect(await take(queue, "a")).toEqual(first);
   expect(await take(queue, "a")).toEqual(first);
@@ -52,13 +61,18 @@ test("one process holds a partition until it releases it or the lease is over; t
   expect(await release(queue, "b", 1)).toBe(false);
   expect(await release(queue, "a", 1)).toBe(true);
   expect(await release(queue, "a", 1)).toBe(false);
-  expect(await holderOf(queue)).toEqual({ fence: "1", group: "", orphans: "", stale: "" });
+  expect(await holderOf(queue)).toEqual({
+    fence: String(LAST + 1),
+    group: "",
+    orphans: "",
+    stale: "",
+  });
   expect(await take(queue, "b")).toEqual({ ...first, fence: 2 });
   await expire(queue);
   expect(await take(queue, "a")).toEqual({ ...first, fence: 3 });
   const { redis, keys } = queue;
   const renew = (process: string, fence: number) =>
-    run(redis, renewHold, keys, { process, fence, duration: DURATION });
+    run(redis, renewHold, keys, { process, fence: LAST + fence, duration: DURATION });
   expect(await renew("b", 2)).toBe(false);
   await expire(queue);
   expect(await renew("a", 3)).toBe(true);
@@ -68,7 +82,7 @@ test("one process holds a partition until it releases it or the lease is over; t
 });
 
 test("the connections of holders that did not release are listed until they are ended", async () => {
-  const queue = await newMoves();
+  const queue = await newPartition();
   await take(queue, "a");
   expect(await note(queue, "a", 1, "5 one")).toBe(true);
   await expire(queue);
@@ -84,42 +98,27 @@ test("the connections of holders that did not release are listed until they are 
   expect(await take(queue, "d")).toMatchObject({ fence: 4, stale: ["6 two"] });
 });
 
-test("a holder pops while the number changes, and is idle when nothing is left", async () => {
-  const queue = await newMoves();
-  await queue.seed({ ready: ["x"] });
-  expect(await handled(queue)).toBe(false);
-  await take(queue, "a");
-  expect(await pop(queue, "b", 1)).toEqual({ isOurs: false, payload: undefined });
-  expect(await pop(queue, "a", 2)).toEqual({ isOurs: false, payload: undefined });
-  expect(await pop(queue, "a", 1)).toEqual({ isOurs: true, payload: Buffer.from("x") });
-  expect(await handled(queue)).toBe(false);
-  expect(await pop(queue, "a", 1)).toEqual({ isOurs: true, payload: undefined });
-  expect(await handled(queue, 2)).toBe(false);
-  expect(await handled(queue)).toBe(true);
-  await queue.seed({ ready: ["y"] });
-  expect(await handled(queue)).toBe(false);
-  await pop(queue, "a", 1);
-  expect(await handled(queue)).toBe(false);
-  // The holder has died.
-  await expire(queue);
-  expect(await handled(queue)).toBe(true);
-});
-
 test("the holder inherits what its predecessors had in flight, in order and first", async () => {
-  const queue = await newMoves();
+  const queue = await newPartition();
   const { redis, keys } = queue;
   await redis.xgroup("CREATE", keys.stream, "g", "0", "MKSTREAM");
   await queue.seed({ stream: [entry("a"), entry("b", { n: "2" }), entry("c"), entry("d")] });
   await redis.xreadgroup("GROUP", "g", "dead", "COUNT", 2, "STREAMS", keys.stream, ">");
   await redis.xreadgroup("GROUP", "g", "left", "COUNT", 1, "STREAMS", keys.stream, ">");
   await take(queue, "p", "g");
-  expect(await handled(queue)).toBe(false);
-  const args = { process: "p", fence: 1, group: "g", consumer: "me", maxDeliveries: 3, limit: 10 };
+  const args = {
+    process: "p",
+    fence: LAST + 1,
+    group: "g",
+    consumer: "me",
+    maxDeliveries: 3,
+    limit: 10,
+  };
   const rows = [
     { orphan: "dead", counted: 1 },
     { orphan: "left", counted: 0 },
   ];
-  expect(await run(redis, inherit, keys, { ...args, fence: 2 }, rows)).toMatchObject({
+  expect(await run(redis, inherit, keys, { ...args, fence: LAST + 2 }, rows)).toMatchObject({
     isOurs: false,
   });
   const { entries, buried } = await run(redis, inherit, keys, args, rows);
@@ -154,7 +153,7 @@ test("the holder inherits what its predecessors had in flight, in order and firs
   // Entries that it leaves in flight are noted for the next holder, and do not count.
   await release(queue, "p", 1);
   expect(await take(queue, "q", "g")).toMatchObject({ fence: 2, orphans: ["=me"] });
-  const more = { ...args, process: "q", fence: 2, consumer: "other" };
+  const more = { ...args, process: "q", fence: LAST + 2, consumer: "other" };
   const again2 = await run(redis, inherit, keys, more, [{ orphan: "me", counted: 0 }]);
   expect(again2.entries.map(({ payload, attempts }) => [payload.toString(), attempts])).toEqual([
     ["c", second.attempts],
@@ -164,7 +163,7 @@ test("the holder inherits what its predecessors had in flight, in order and firs
 
 test("with a full memory nothing is taken, and nothing inherited is lost", async () => {
   const server = await startOwnServer();
-  const queue = await newMoves(server.url);
+  const queue = await newPartition(server.url);
   const { redis, keys } = queue;
   await redis.xgroup("CREATE", keys.stream, "g", "0", "MKSTREAM");
   await queue.seed({ stream: [{ a: message("a", 1).address, p: "a" }] });
@@ -172,7 +171,14 @@ test("with a full memory nothing is taken, and nothing inherited is lost", async
   await take(queue, "p", "g");
   const before = await queue.snapshot();
   await redis.config("SET", "maxmemory-policy", "noeviction", "maxmemory", "1");
-  const args = { process: "p", fence: 1, group: "g", consumer: "me", maxDeliveries: 3, limit: 10 };
+  const args = {
+    process: "p",
+    fence: LAST + 1,
+    group: "g",
+    consumer: "me",
+    maxDeliveries: 3,
+    limit: 10,
+  };
   const rows = [{ orphan: "dead", counted: 1 }];
   await expect(run(redis, inherit, keys, args, rows)).rejects.toThrow("OOM");
   await expect(take(queue, "p", "g")).rejects.toThrow("OOM");
@@ -181,7 +187,7 @@ test("with a full memory nothing is taken, and nothing inherited is lost", async
   expect((await run(redis, inherit, keys, args, rows)).entries).toHaveLength(1);
 });
 
-test("a change holds messages back while a process consumes exclusively", async () => {
+test("a change holds messages back once a queue is consumed exclusively", async () => {
   const [fact, holding] = ["2:3:2:moving:1", "2:3:2:holding:1"];
   const begin = ({ redis, keys }: Moves, expected = "1:2:2:stable:1") =>
     run(redis, beginChange, keys, {
@@ -192,7 +198,8 @@ test("a change holds messages back while a process consumes exclusively", async 
       timeout: 60_000,
     });
   const [none, one, late] = [await newMoves(), await newMoves(), await newMoves()];
-  for (const queue of [none, one, late]) await queue.seed({ partitions: "1:2:2:stable:1" });
+  const before = await newPartition();
+  for (const queue of [none, one, late, before]) await queue.seed({ partitions: "1:2:2:stable:1" });
   await none.seed({ members: ["mt:xx", "m:x"] });
   await one.seed({ members: ["mt:a", "mx:b"] });
   await late.redis.zadd(late.keys.members, Date.now() - 70_000, "x:b");
@@ -200,5 +207,42 @@ test("a change holds messages back while a process consumes exclusively", async 
   expect(await begin(none)).toBe(fact);
   expect(await begin(one)).toBe(holding);
   expect(await begin(late)).toBe(fact);
+  // Nobody consumes it now.
+  expect(await begin(before)).toBe(holding);
   expect(await one.snapshot()).toMatchObject({ partitions: holding, channel: [holding] });
+});
+
+test("the fence is the server's time, so it grows even where the last one was lost", async () => {
+  const queue = await newMoves();
+  const { redis, keys } = queue;
+  const micros = async () => {
+    const [seconds = 0, rest = 0] = (await redis.time()).map(Number);
+    return seconds * 1_000_000 + rest;
+  };
+  const fences = [];
+  for (const process of ["a", "b", "c"]) {
+    const earliest = await micros();
+    const { fence } = await run(redis, hold, keys, { process, duration: 0, group: "" });
+    expect(fence).toBeGreaterThanOrEqual(earliest);
+    expect(fence).toBeLessThanOrEqual(await micros());
+    expect(await redis.hget(keys.holder, "fence")).toBe(String(fence));
+    fences.push(fence);
+    if (process === "b") await redis.del(keys.holder);
+  }
+  expect(fences).toEqual(fences.toSorted((x, y) => x - y));
+});
+
+test("a fence is raised, and never lowered", async () => {
+  const queue = await newMoves();
+  const { redis, keys } = queue;
+  const raise = (fence: number) => run(redis, raiseFence, keys, { fence });
+  for (const [fence, expected] of [
+    [LAST, LAST],
+    [LAST - 1, LAST],
+    [LAST + 2, LAST + 2],
+  ] as const) {
+    await raise(fence);
+    expect(await queue.snapshot()).toEqual({ holder: { fence: String(expected) } });
+  }
+  expect(await take(queue, "a")).toMatchObject({ isOurs: true, fence: 3 });
 });

@@ -51,8 +51,7 @@ describe("options", () => {
   });
 
   test.each([
-    ["Consuming exclusively", "ConsumerOptions", "QueueOptions"],
-    ["A reliable queue", "ReliableQueueOptions", "ConsumerOptions"],
+    ["A reliable queue", "ReliableQueueOptions", "QueueOptions"],
     ["One offer to a reliable queue", "ReliableOfferOptions", "OfferOptions"],
     ["Routes", "RouteOptions", "ReliableSubscribeOptions"],
     ["Settling a delivery", "NackOptions", "CallOptions"],

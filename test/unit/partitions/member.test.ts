@@ -7,6 +7,7 @@ test.each([
   [{}, `:${name}:`],
   [{ moves: true }, `m:${name}:`],
   [{ moves: true, isExclusive: true }, `mx:${name}:`],
+  [{ moves: true, isChanging: true }, `mc:${name}:`],
   [{ isReleasing: true }, `r:${name}:`],
   [{ takes: [takeOf("mail"), takeOf()] }, `:${name}:group%20mail,list`],
   [{ takes: [takeOf("a,b:c %")] }, `:${name}:group%20a%2Cb%3Ac%20%25`],
