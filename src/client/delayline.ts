@@ -141,16 +141,17 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
    * partition where it belongs. A queue without partitions gets them. Messages of the ordinary queue of that name move
    * into the partitions, even if the number stays the same.
    *
-   * Any process may call it. A change that a dead process has left unfinished is finished first. Other calls work as
-   * usual meanwhile: a call for one message moves that message first. If a partition is dropped, this waits until its
-   * messages in flight are settled. Up to 4 scripts of about a millisecond run at once.
+   * Any process may call it. A change that is under way is finished first. Other calls work as usual meanwhile: a call
+   * for one message moves that message first. If a partition is dropped, this waits until its messages in flight are
+   * settled. Up to 4 scripts of about a millisecond run at once. If this process dies, another one that transfers or
+   * takes messages of the queue finishes the change.
    *
-   * While the number changes, no message of an exclusively consumed queue becomes ready.
+   * While the number changes, no message of an exclusively consumed queue is handled.
    *
    * @throws {RangeError | TypeError} if `count` is not a whole number from 1 to 256, an option is not legal, or this
    * client has the ordinary queue open.
-   * @throws {RedisError} if Redis refuses a step, or its reply is lost. The next call continues.
-   * @throws the signal's reason, if it is aborted. The next call continues.
+   * @throws {RedisError} if Redis refuses a step, or its reply is lost. The change goes on as if this process had died.
+   * @throws the signal's reason, if it is aborted. The change goes on as if this process had died.
    */
   async setPartitions(
     name: string,

@@ -81,7 +81,7 @@ export interface ReliableQueueOptions<T = unknown> extends QueueOptions<T> {
   readonly strict?: boolean;
 }
 
-/** The defaults, except those of `retry` (`DEFAULT_RETRY`) and `strict` (false). */
+/** The defaults, except those of `retry` (`DEFAULT_RETRY`), `exclusive` and `strict` (false). */
 export const RELIABLE_DEFAULTS = {
   group: "default",
   start: "0",

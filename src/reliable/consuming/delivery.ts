@@ -124,7 +124,8 @@ export class Delivery<T = unknown> implements Content<T> {
   /**
    * The fence of the message's partition in a queue that is consumed exclusively; otherwise undefined.
    *
-   * It grows each time another process takes over the partition. Pass it to the systems that you write to: they can
+   * A whole number below 2^53. It grows each time another process takes over the partition, and never falls for a
+   * partition key, also when the number of partitions changes. Pass it to the systems that you write to: they can
    * then refuse a process that was paused and does not know yet that it has lost the partition.
    */
   get fence(): number | undefined {

@@ -19,10 +19,6 @@ test.each(allPages())("$path: every link leads to a file, and to a heading of it
   expect(linksOf(page).flatMap((link) => whatIsWrong(page, link) ?? [])).toEqual([]);
 });
 
-test("the README has 170 lines at most", () => {
-  expect(readPage("README.md").text.trimEnd().split("\n").length).toBeLessThanOrEqual(170);
-});
-
 test("every promise in the README names a test that is there", () => {
   const rows = tableUnder(readPage("README.md"), "What is promised, and what is not");
   expect(rows.length).toBeGreaterThan(10);
