@@ -2,6 +2,7 @@ import { clock } from "../fragments/clock.ts";
 import { deadLetter } from "../fragments/failed/dead-letter.ts";
 import { asEntry, type Entry } from "../fragments/stream/entry.ts";
 import { failure } from "../fragments/failed/failure.ts";
+import { heldBack } from "../fragments/stream/held-back.ts";
 import { holds } from "../fragments/partitions/holds.ts";
 import { keepInFlight } from "../fragments/stream/keep-in-flight.ts";
 import { settle } from "../fragments/stream/settle.ts";
@@ -21,7 +22,9 @@ export interface Inheritance {
 /**
  * Notes the holder's consumer, and passes to it what is in flight for the consumers of its predecessors, `limit`
  * entries of each at most, to be handled before any undelivered message. `counted` (1 or 0) is whether the lost
- * delivery counts as an attempt; a message that has had `maxDeliveries` attempts becomes a dead letter.
+ * delivery counts as an attempt; a message that has had `maxDeliveries` attempts becomes a dead letter. A predecessor
+ * that kept a message without having handed it out has not attempted it, so nothing is counted; see `handOut`. A message
+ * that is held back stays so, for the rest of its pause.
  *
  * Each message gets a new entry, which holds its attempts. The group has not reached that entry yet, so it would be
  * delivered a second time: the holder has to settle it before the next read.
@@ -31,19 +34,19 @@ export const inherit = defineScript({
   keys: ["stream", "dead", "holder", "unreadable"],
   args: ["process", "fence", "group", "consumer", "maxDeliveries", "limit"],
   each: ["orphan", "counted"],
-  needs: [clock, deadLetter, failure, holds, keepInFlight, settle],
+  needs: [clock, deadLetter, failure, heldBack, holds, keepInFlight, settle],
   lua: /* lua */ `
 if not holds(process, fence) then return { 0, {}, 0 } end
 redis.call("HSET", holder, "consumer", consumer)
 mayKeep(group, consumer)
 local now, kept, buried, isLeft, refused = clock(), {}, 0, false, nil
 for each row do
-  local ids, isOwn, ours = {}, {}, {}
-  for i, found in ipairs(inFlight(group, "-", "+", limit, orphan)) do ids[i] = found[1] end
+  local ids, isOwn, deliveries, ours = {}, {}, {}, {}
+  for i, found in ipairs(inFlight(group, "-", "+", limit, orphan)) do ids[i], deliveries[i] = found[1], found[4] end
   local _, refusal = finishWritten(group, ids, isOwn, function(entry, i)
     isOwn[ids[i]] = entry.g == group
     if entry.g and entry.g ~= group then return false end
-    if counted == "1" then
+    if not isHeldBack(entry, now) and counted == "1" and deliveries[i] > 0 then
       local reason = "its consumer died in delivery " .. entry.n + 1
       countFailure(entry, reason, now)
       if entry.n >= tonumber(maxDeliveries) then

@@ -1,9 +1,11 @@
 import { byElements, type Elements } from "../family.ts";
 import { addressOf } from "../fragments/message/address-of.ts";
 import { bringBack } from "../fragments/failed/bring-back.ts";
+import { clock } from "../fragments/clock.ts";
 import { consumersOf } from "../fragments/stream/consumers-of.ts";
 import { finish } from "../fragments/stream/finish.ts";
 import { groupNames } from "../fragments/stream/group-names.ts";
+import { heldBack } from "../fragments/stream/held-back.ts";
 import { idOf } from "../fragments/message/id-of.ts";
 import { packMember } from "../fragments/message/pack-member.ts";
 import { withoutFailures } from "../fragments/failed/without-failures.ts";
@@ -33,7 +35,8 @@ export interface MakePlainReply {
  * Nothing happens while a consumer is alive: Redis has seen it within the visibility timeout in its name. `timeout`
  * applies to names without one.
  *
- * Entries that every group has acknowledged are dropped. Failed attempts are forgotten: a plain queue has none.
+ * A message that is held back becomes a delayed one that is due when its pause is over. Entries that every group has
+ * acknowledged are dropped. Failed attempts are forgotten: a plain queue has none.
  *
  * Redis rolls nothing back, so each message is stored in its new place before it is removed: at worst it is handled
  * twice.
@@ -46,9 +49,11 @@ const define = (elements: Elements) =>
     needs: [
       addressOf,
       bringBack,
+      clock,
       consumersOf,
       finish,
       groupNames,
+      heldBack,
       idOf,
       packMember,
       withoutFailures,
@@ -64,19 +69,20 @@ local count, waiting = redis.call("XLEN", stream), redis.call("ZCARD", retries)
 if alive > 0 then return { 0, alive, count, waiting, 0 } end
 -- A removal that Redis may refuse comes first. After one, Redis accepts every write, even if memory is full.
 redis.call("XDEL", stream, "0-0")
+-- A message that waits in two groups becomes one message, due with the first. Failures are per group.
+local function delay(entry, due)
+  local id = idOf(entry.a)
+  local member = packMember(id, entry.p, withoutFailures(entry.t or ""))
+  if redis.call("ZADD", timeouts, "NX", due, member) == 1 then
+    redis.call("RPUSH", order, ${elements === "members" ? "member" : "#id == 16 and addressOf(tonumber(due), id) or member"})
+  end
+end
 if waiting > 0 then
   local names = redis.call("ZRANGE", retries, 0, limit - 1)
   local found = readRetries(names)
   mayDropRetries()
   for i, entry in ipairs(found.entries) do
-    local due = redis.call("ZSCORE", retries, found.names[i])
-    local id = idOf(entry.a)
-    -- A message that waits for a retry in two groups becomes one message, due with the first. Failures are per group.
-    local trailer = withoutFailures(entry.t)
-    local member = packMember(id, entry.p, trailer)
-    if redis.call("ZADD", timeouts, "NX", due, member) == 1 then
-      redis.call("RPUSH", order, ${elements === "members" ? "member" : "#id == 16 and addressOf(tonumber(due), id) or member"})
-    end
+    delay(entry, redis.call("ZSCORE", retries, found.names[i]))
   end
   if #found.unreadable > 0 then redis.call("RPUSH", unreadable, unpack(found.unreadable)) end
   dropRetries(names, #names)
@@ -90,11 +96,14 @@ local groups, isDone = count > 0 and redis.call("XINFO", "GROUPS", stream) or {}
 if #groups > 0 then
   for _, id in ipairs(unneededBut(nil, groups, ids, {})) do isDone[id] = true end
 end
-local payloads, foreign = {}, {}
+local now, delayed, payloads, foreign = clock(), 0, {}, {}
 for i, id in ipairs(ids) do
   local entry = entryOf(rows[i][2])
   if not entry then
     foreign[#foreign + 1] = table.concat(rows[i][2])
+  elseif not isDone[id] and isHeldBack(entry, now) then
+    delay(entry, entry.u)
+    delayed = delayed + 1
   elseif not isDone[id] then
     payloads[#payloads + 1] = entry.p
   end
@@ -104,7 +113,7 @@ if #payloads > 0 then redis.call("RPUSH", ready, unpack(payloads)) end
 redis.call("UNLINK", stream, retrying)
 -- Processes that move messages look now, and see that the stream is gone.
 redis.call("PUBLISH", channel, "0")
-return { 1, 0, 0, 0, #payloads }
+return { 1, 0, 0, 0, #payloads + delayed }
 `,
     reply: (raw): MakePlainReply =>
       asRow(raw, {

@@ -1,5 +1,7 @@
 import { clock } from "../fragments/clock.ts";
 import { failure } from "../fragments/failed/failure.ts";
+import { heldBack } from "../fragments/stream/held-back.ts";
+import { putRetry } from "../fragments/failed/put-retry.ts";
 import { settle } from "../fragments/stream/settle.ts";
 import { asFlags } from "../reply.ts";
 import { defineScript } from "../script.ts";
@@ -12,15 +14,17 @@ import { defineScript } from "../script.ts";
  * attempt that failed for `reason`; the message keeps the reason. `heldCount`: about how many entries the consumer
  * has in flight.
  *
+ * A message that is held back, and whose delivery does not count, becomes a retry that is due when its pause is over.
+ *
  * An entry whose data are gone is only acknowledged, one in a foreign format is set aside (see `settle`), and both
  * return false. If Redis refuses to append an entry the script fails, and those before it have been given back.
  */
 export const giveBackEntries = defineScript({
   name: "give-back-entries",
-  keys: ["stream", "unreadable"],
-  args: ["group", "consumer", "heldCount"],
+  keys: ["stream", "retries", "retrying", "unreadable"],
+  args: ["channel", "group", "consumer", "heldCount"],
   each: ["entry", "own", "counted", "reason"],
-  needs: [clock, failure, settle],
+  needs: [clock, failure, heldBack, putRetry, settle],
   lua: /* lua */ `
 local ids, isOwn, failures = {}, {}, {}
 for each row do
@@ -28,17 +32,23 @@ for each row do
   isOwn[entry] = own == "1"
   failures[#failures + 1] = counted == "1" and reason
 end
-local now
+local now, waits
 local settled, refused = settle(group, consumer, heldCount, ids, isOwn, function(entry, i)
   -- An entry for another group, whose acknowledgement was lost: it is only acknowledged.
   if entry.g and entry.g ~= group then return false end
+  if failures[i] or entry.u then now = now or clock() end
   if failures[i] then
-    now = now or clock()
     countFailure(entry, failures[i], now)
+    entry.u = nil
+  elseif entry.u and isHeldBack(entry, now) then
+    waits = true
+    return putRetry(entry, group, entry.u)
   end
   entry.g = group
   return appendEntry(entry)
 end)
+-- Whoever moves messages looks now, and arms its timer for the first one.
+if waits then redis.call("PUBLISH", channel, "0") end
 return refused or settled
 `,
   reply: asFlags,

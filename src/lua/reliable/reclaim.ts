@@ -2,12 +2,14 @@ import { clock } from "../fragments/clock.ts";
 import { consumersOf } from "../fragments/stream/consumers-of.ts";
 import { deadLetter } from "../fragments/failed/dead-letter.ts";
 import { failure } from "../fragments/failed/failure.ts";
+import { heldBack } from "../fragments/stream/held-back.ts";
+import { putRetry } from "../fragments/failed/put-retry.ts";
 import { settle } from "../fragments/stream/settle.ts";
 import { asFlag, asNumber, asRow } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
 export interface ReclaimReply {
-  /** How many messages are ready again. */
+  /** How many messages are ready again, or wait for the end of their pause. */
   readonly reclaimed: number;
   /** How many became dead letters. */
   readonly buried: number;
@@ -20,6 +22,9 @@ export interface ReclaimReply {
  * counts a failed attempt: its consumer died. A message that has had `maxDeliveries` becomes a dead letter. Removes
  * the consumer once it has nothing in flight.
  *
+ * A message that the consumer kept without having handed it out has not been attempted, so nothing is counted; see
+ * `handOut`. If it is held back it becomes a retry that is due when its pause is over.
+ *
  * The consumer must have been silent for `idle` milliseconds. Otherwise it is alive, and nothing is done.
  *
  * Entries whose data are gone, or that are for another group, are only acknowledged, and those in a foreign format are
@@ -28,31 +33,40 @@ export interface ReclaimReply {
  */
 export const reclaim = defineScript({
   name: "reclaim",
-  keys: ["stream", "dead", "unreadable"],
-  args: ["group", "consumer", "idle", "maxDeliveries", "limit"],
-  needs: [clock, consumersOf, deadLetter, failure, settle],
+  keys: ["stream", "retries", "retrying", "dead", "unreadable"],
+  args: ["channel", "group", "consumer", "idle", "maxDeliveries", "limit"],
+  needs: [clock, consumersOf, deadLetter, failure, heldBack, putRetry, settle],
   lua: /* lua */ `
 local isDead = false
 for _, found in ipairs(consumersOf(group)) do
   if found.name == consumer then isDead = found.idle >= tonumber(idle) end
 end
 if not isDead then return { 0, 0, 0 } end
-local now, ids, isOwn = clock(), {}, {}
-for i, row in ipairs(inFlight(group, "-", "+", limit, consumer)) do ids[i] = row[1] end
-local reclaimed, buried = 0, 0
+local now, ids, isOwn, deliveries = clock(), {}, {}, {}
+for i, row in ipairs(inFlight(group, "-", "+", limit, consumer)) do ids[i], deliveries[i] = row[1], row[4] end
+local reclaimed, buried, waits = 0, 0, false
 local _, refused, heldUp = finishWritten(group, ids, isOwn, function(entry, i)
   isOwn[ids[i]] = entry.g == group
   if entry.g and entry.g ~= group then return false end
-  local reason = "its consumer died in delivery " .. entry.n + 1
-  countFailure(entry, reason, now)
-  if entry.n >= tonumber(maxDeliveries) then
-    buried = buried + 1
-    return appendDead(entry, group, reason)
+  if isHeldBack(entry, now) then
+    reclaimed, waits = reclaimed + 1, true
+    return putRetry(entry, group, entry.u)
   end
-  entry.g, entry.d = group, "1"
+  if deliveries[i] > 0 then
+    local reason = "its consumer died in delivery " .. entry.n + 1
+    countFailure(entry, reason, now)
+    if entry.n >= tonumber(maxDeliveries) then
+      buried = buried + 1
+      return appendDead(entry, group, reason)
+    end
+    entry.d = "1"
+  end
+  entry.g = group
   reclaimed = reclaimed + 1
   return appendEntry(entry)
 end)
+-- Whoever moves messages looks now, and arms its timer for the first one.
+if waits then redis.call("PUBLISH", channel, "0") end
 if refused or heldUp then return refused or heldUp end
 -- Redis would drop what the consumer has in flight with it.
 local isLeft = #inFlight(group, "-", "+", 1, consumer) > 0

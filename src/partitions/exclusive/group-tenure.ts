@@ -16,7 +16,9 @@ import type { Part } from "../parts/part.ts";
  * Giving them back instead would put them behind later messages. When the connection is lost, a lost reply may have
  * held an entry, which is then in flight. So the tenure ends, and the next one begins with that entry.
  *
- * A strict tenure keeps a failed message in flight until its pause is over, and hands it out again before any other.
+ * A strict tenure keeps a failed message in flight until its pause is over, and hands it out again before any other. The
+ * entry says until when, so a successor waits for the rest of the pause. A script judges by the server's clock whether
+ * the pause is over, and then counts the delivery; until then, the death of this process is no attempt.
  */
 export class GroupTenure implements Tenure, ExclusiveSource {
   readonly done: Promise<void>;
@@ -30,10 +32,11 @@ export class GroupTenure implements Tenure, ExclusiveSource {
   #isEnded = false;
   /** Ends the current wait, and all later ones. */
   readonly #ending = new AbortController();
-  /** Deliveries left by predecessors and not yet handed out; undefined before the first take. */
-  #inherited: Held[] | undefined;
-  /** The failed delivery, and when it is handed out again (`performance.now()`). */
-  #next: { readonly held: Held; readonly at: number } | undefined;
+  /**
+   * Deliveries in flight for this process that have to be handed out before anything is read, in order: the one that
+   * failed, and those that predecessors left. Undefined before the first take.
+   */
+  #waiting: Held[] | undefined;
 
   constructor(
     part: Part,
@@ -81,8 +84,7 @@ export class GroupTenure implements Tenure, ExclusiveSource {
   async #run(consume: (source: ExclusiveSource) => Promise<void>): Promise<void> {
     if (this.#lease.signal.aborted) this.end();
     await consume(this);
-    this.#next?.held.lose();
-    for (const held of this.#inherited ?? []) held.lose();
+    for (const held of this.#waiting ?? []) held.lose();
     await this.#own.stop();
     await this.#own.close();
   }
@@ -98,12 +100,12 @@ export class GroupTenure implements Tenure, ExclusiveSource {
 
   async #take(timeout: number): Promise<readonly Held[]> {
     const { signal } = this.#ending;
-    if (this.#inherited === undefined) {
+    if (this.#waiting === undefined) {
       await this.#own.prepare(signal);
       const { member, settings } = this.#own;
       try {
         const { entries, buried } = await this.#lease.inherit(member, settings.maxDeliveries);
-        this.#inherited = this.#own.adopt(entries);
+        this.#waiting = this.#own.adopt(entries);
         this.#counters.dead += buried;
         this.#counters.reclaimed += entries.filter(({ isOrphan }) => isOrphan).length;
       } catch (error) {
@@ -112,16 +114,35 @@ export class GroupTenure implements Tenure, ExclusiveSource {
         throw error;
       }
     }
-    if (this.#next !== undefined) {
-      await sleep(this.#next.at - performance.now(), signal);
-      if (this.#isEnded) return [];
-      const { held } = this.#next;
-      this.#next = undefined;
-      return held.isHeld ? [held] : [];
+    if (this.#waiting.length === 0) {
+      const read = await this.#own.take(1, { timeout, signal });
+      if (read.every(({ entry }) => entry.heldBackUntil === undefined)) return read;
+      // It waited when its partition was changed. Redis has counted the read, which was no attempt: the script decides
+      // first.
+      this.#waiting.push(...read);
+      return await this.#handOutNext(this.#waiting, 0, signal);
     }
-    const first = this.#inherited.shift();
-    if (first === undefined) return await this.#own.take(1, { timeout, signal });
-    return first.isHeld ? [first] : [];
+    const [next] = this.#waiting as [Held];
+    // An estimate, which saves a script.
+    const left = (next.entry.heldBackUntil ?? 0) - this.#own.now(next);
+    return await this.#handOutNext(this.#waiting, left > 0 ? left : 0, signal);
+  }
+
+  /**
+   * Hands out the first of the waiting deliveries once it is no longer held back, in about `left` milliseconds; none if
+   * it is lost. The script decides, and returns how long the rest of the pause is.
+   */
+  async #handOutNext(waiting: Held[], left: number, signal: AbortSignal): Promise<readonly Held[]> {
+    const [next] = waiting as [Held];
+    let rest: number | undefined = left;
+    do {
+      // A consumer that is not exclusive may take it away. Then nothing has to wait for it.
+      if (rest > 0) await sleep(rest, AbortSignal.any([signal, next.signal]));
+      if (this.#isEnded) return [];
+      rest = next.isHeld ? await this.#own.settlements.handOut(next, signal) : undefined;
+    } while (rest !== undefined && rest > 0);
+    waiting.shift();
+    return next.isHeld ? [next] : [];
   }
 
   /** The group, with retries that keep a failed message in flight and set it as the next one to hand out. */
@@ -145,15 +166,14 @@ export class GroupTenure implements Tenure, ExclusiveSource {
           if (failure === undefined) {
             throw new TypeError("a message that has not failed is returned with release()");
           }
-          const entry = await settlements.again(held, failure, signal).catch((error: unknown) => {
+          const keeping = settlements.again(held, delay, failure, signal);
+          const entry = await keeping.catch((error: unknown) => {
             // The script may have run: the message may be in flight as a new entry. The next tenure inherits it first.
             this.end();
             throw error;
           });
           if (entry === undefined) return false;
-          const [next] = group.adopt([entry]) as [Held];
-          next.heldBackUntil = group.now(next) + delay;
-          this.#next = { held: next, at: performance.now() + delay };
+          this.#waiting?.unshift(...group.adopt([entry]));
           return true;
         },
       },

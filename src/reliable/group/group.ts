@@ -105,9 +105,10 @@ export class Group {
       this.#reader.onChange();
     });
     this.settlements = new Settlements(queue, this.#member, this.#held);
+    const isExclusive = onConnected !== undefined;
     this.#persistent = new PersistentSettlements(this.settlements, {
       maxDeliveries,
-      isExclusive: onConnected !== undefined,
+      isExclusive,
       closeTimeout: shared.closeTimeout,
       work: shared.troubles.work(),
     });
@@ -127,7 +128,12 @@ export class Group {
     const host = {
       onConnected,
       held: this.#held,
-      intake: new Intake(queue, settings.group, this.#held, this.settlements),
+      intake: new Intake(
+        queue,
+        { group: settings.group, isExclusive },
+        this.#held,
+        this.settlements,
+      ),
       // From the start of the stream: the position of the old group is lost.
       remakeGroup: () => this.#make("0"),
       checkStrangers: () => this.#keeper.checkStrangers(),

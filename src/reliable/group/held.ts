@@ -23,8 +23,6 @@ export class Held {
   fence: number | undefined;
   /** When it was handed out (epoch ms, estimated on the server's clock). */
   takenAt = NaN;
-  /** The earliest instant to hand it out, if later than that of its entry (epoch ms on the server's clock). */
-  heldBackUntil: number | undefined;
   /** Whether it was handed to the user's code. */
   isGiven = false;
   readonly #onLeft: (held: Held) => void;
@@ -48,7 +46,7 @@ export class Held {
   /** When the message became ready for this attempt (epoch ms on the server's clock). */
   get readyAt(): number {
     // An entry's id begins with the instant at which it was added.
-    return this.heldBackUntil ?? Number.parseInt(this.entry.entryId, 10);
+    return Math.max(Number.parseInt(this.entry.entryId, 10), this.entry.heldBackUntil ?? 0);
   }
 
   get isHeld(): boolean {

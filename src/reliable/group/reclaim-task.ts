@@ -18,7 +18,7 @@ import { ReclaimWatch } from "./reclaim-watch.ts";
  * 1. It asks Redis for all consumers of the group. {@link ReclaimWatch} judges by their silence which are dead.
  * 2. For each dead one it runs the script `reclaim`, which checks the silence again, appends the consumer's entries
  *    to the stream as new ones with one attempt more, and removes the consumer. A message that has had its last
- *    delivery becomes a dead letter. Several processes may find the same consumer dead: each entry is reclaimed
+ *    delivery becomes a dead letter, and one that is held back a retry. Several processes may find the same consumer dead: each entry is reclaimed
  *    once. A process that is killed meanwhile leaves nothing half done.
  * 3. It removes consumers that have had nothing in flight for long. A killed process leaves its name behind.
  * 4. From time to time it trims the stream: a destroyed group leaves entries that only that group still needed.
@@ -99,11 +99,13 @@ export class ReclaimTask {
     const queue = this.#queue;
     const { counters } = queue;
     const { group } = this.#member;
+    const { channel } = queue.keys;
     const found = await queue.run(background, consumers, { group });
     const { dead, lookIn } = this.#watch.look(found, performance.now());
     let failure: unknown;
     for (const { name: consumer, idle } of dead) {
-      const args = { group, consumer, idle, maxDeliveries: this.#maxDeliveries, limit: RECLAIMED };
+      const maxDeliveries = this.#maxDeliveries;
+      const args = { channel, group, consumer, idle, maxDeliveries, limit: RECLAIMED };
       try {
         let isLeft = true;
         while (isLeft && !this.#isClosed) {

@@ -3,6 +3,7 @@ import { ack } from "../../lua/reliable/ack.ts";
 import { again } from "../../lua/reliable/again.ts";
 import { bury } from "../../lua/reliable/bury.ts";
 import { extend } from "../../lua/reliable/extend.ts";
+import { handOut } from "../../lua/reliable/hand-out.ts";
 import { giveBackEntries } from "../../lua/reliable/give-back.ts";
 import { retryLater } from "../../lua/reliable/retries/retry-later.ts";
 import type { Counters } from "../../observe/counters.ts";
@@ -45,7 +46,8 @@ export class Settlements {
     const rows = requests.map(({ failure, ...settlement }) => {
       return { ...rowOf(settlement), ...failureOf(failure) };
     });
-    return this.#queue.change("give back to", giveBackEntries, this.#args, { rows });
+    const args = { ...this.#args, channel: this.#queue.keys.channel };
+    return this.#queue.change("give back to", giveBackEntries, args, { rows });
   }, MAX_WRITTEN);
   readonly #extensions = this.#batch<Settlement>((requests) => {
     const rows = requests.map(({ entry }) => ({ entry }));
@@ -77,11 +79,18 @@ export class Settlements {
   }
 
   /**
-   * Counts a failure and leaves the message in flight for this consumer, as a new entry; see the script `again`.
-   * Returns that entry, or undefined if the old one was not in flight for this consumer.
+   * Counts a failure and leaves the message in flight for this consumer, as a new entry that is held back for `delay`
+   * milliseconds; see the script `again`. Returns that entry, or undefined if the old one was not in flight for this
+   * consumer.
    */
-  async again(held: Held, failure: string, signal?: AbortSignal): Promise<Entry | undefined> {
-    const args = { ...this.#args, ...rowOf(settlementOf(held)), reason: cut(failure, MAX_FAILURE) };
+  async again(
+    held: Held,
+    delay: number,
+    failure: string,
+    signal?: AbortSignal,
+  ): Promise<Entry | undefined> {
+    const reason = cut(failure, MAX_FAILURE);
+    const args = { ...this.#args, ...rowOf(settlementOf(held)), delay, reason };
     let found: Entry | undefined;
     await held.settle(async () => {
       found = await this.#queue.change("keep a failed message of", again, args, { signal });
@@ -89,6 +98,18 @@ export class Settlements {
       return found !== undefined;
     });
     return found;
+  }
+
+  /**
+   * Notes that a delivery is handed out that no read of this process returned; see the script `handOut`. Returns 0 if it
+   * may be handed out now, or the milliseconds until then, and undefined if it is lost.
+   */
+  async handOut(held: Held, signal?: AbortSignal): Promise<number | undefined> {
+    const { entryId: entry, heldBackUntil = 0 } = held.entry;
+    const args = { ...this.#member, entry, heldBackUntil };
+    const left = await this.#queue.change("hand out a message of", handOut, args, { signal });
+    if (left === undefined) held.lose();
+    return left;
   }
 
   /** Makes a message a dead letter. */
@@ -101,15 +122,18 @@ export class Settlements {
     return held.settle(() => this.#burials.add(settlement, signal));
   }
 
-  /** Makes a message ready again at once. Without a `failure` the delivery does not count as an attempt. */
+  /**
+   * Makes a message ready again at once, or once it is no longer held back. Without a `failure` the delivery does not
+   * count as an attempt.
+   */
   giveBack(held: Held, failure?: string): Promise<boolean> {
     const settlement = { ...settlementOf(held), failure, counter: counterOf(failure) };
     return held.settle(() => this.#giveBacks.add(settlement));
   }
 
   /**
-   * Gives back an entry that is in flight for this consumer but not held; see `LeaseKeeper`. If it has a foreign
-   * format, it is set aside.
+   * Gives back an entry that is in flight for this consumer but not held; see `LeaseKeeper` and `Intake`. If it has a
+   * foreign format, it is set aside.
    */
   giveBackStranger(entry: string): Promise<boolean> {
     return this.#giveBacks.add({ entry, isOwn: false, bytes: UNKNOWN_BYTES, failure: undefined });

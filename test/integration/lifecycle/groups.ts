@@ -44,7 +44,7 @@ export const groups: Readonly<Record<string, Kind>> = {
         MEMBER,
         {
           held,
-          intake: new Intake(queue, "workers", held, settlements),
+          intake: new Intake(queue, { group: "workers", isExclusive: false }, held, settlements),
           remakeGroup: async () => {
             await shared.connections.commands.xgroup(
               "CREATE",

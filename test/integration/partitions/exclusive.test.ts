@@ -1,11 +1,13 @@
 import type { Redis } from "ioredis";
 import { expect, test } from "vitest";
+import type { Delivery } from "../../../src/index.ts";
 import { PartitionNames } from "../../../src/partitions/ring/ring.ts";
 import { queueKeys } from "../../../src/queue/keys.ts";
 import { collect } from "../../helpers/collect.ts";
 import { newLine, type TestLine } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { newRedis, redisUrl, uniqueName } from "../../helpers/redis.ts";
+import { serverTime } from "../../helpers/server-time.ts";
 
 // Two clients of one process treat each other as two processes.
 
@@ -118,13 +120,17 @@ test("strict: a failed message is not overtaken, even across a hand-over", async
     maxDeliveries: 3,
   };
   const handled: string[] = [];
+  const waited: number[] = [];
+  const redis = newRedis();
   const open = (line: TestLine) => line.getReliableQueue<number>(name, options);
   const subscribe = (line: TestLine) =>
     open(line).subscribe(
       async (payload, delivery) => {
+        const failedAt = delivery.failures.at(-1)?.at;
+        if (failedAt !== undefined) waited.push((await serverTime(redis)) - failedAt);
         handled.push(`${payload}:${delivery.attempt}`);
         if (payload === 1) throw new Error("never");
-        if (payload === 2 && delivery.attempt === 1) await delivery.nack({ delay: 600_000 });
+        if (payload === 2 && delivery.attempt === 1) await delivery.nack({ delay: 2000 });
       },
       { onError: () => {} },
     );
@@ -135,10 +141,79 @@ test("strict: a failed message is not overtaken, even across a hand-over", async
   subscribe(two);
   await eventually(() => handled.includes("3:1"));
   expect(handled).toEqual(["0:1", "1:1", "1:2", "1:3", "2:1", "2:2", "3:1"]);
+  for (const [i, pause] of [50, 50, 2000].entries())
+    expect(waited[i]).toBeGreaterThanOrEqual(pause);
   const letters = await collect(open(two).deadLetters);
   expect(letters.map(({ failures }) => failures.map(({ reason }) => reason))).toEqual([
     ["never", "never", "never"],
   ]);
+});
+
+test("strict: a consumer that is not exclusive waits for the pause of a message, too", async () => {
+  const name = uniqueName("exclusive");
+  const redis = newRedis();
+  const options = { partitions: 1, retry: [2000], maxDeliveries: 2 };
+  const seen: { attempt: number; waited: number }[] = [];
+  const handle = async (_: unknown, { attempt, failures }: Delivery) => {
+    const waited = (await serverTime(redis)) - (failures.at(-1)?.at ?? 0);
+    seen.push({ attempt, waited });
+    if (attempt === 1) throw new Error("once");
+  };
+  let hasFailed = false;
+  const queue = newLine().getReliableQueue(name, { ...options, exclusive: true, strict: true });
+  queue.subscribe(handle, { onError: () => void (hasFailed = true) });
+  await queue.offer("x", 0);
+  await eventually(() => hasFailed);
+  // It reads the entry, which the group has not reached yet.
+  newLine().getReliableQueue(name, options).subscribe(handle);
+  const { stream, retries } = queueKeys(new PartitionNames(name).at(0));
+  await eventually(async () => (await redis.zcard(retries)) === 1);
+  await eventually(async () => seen.length > 1 && (await redis.xlen(stream)) === 0);
+  expect(seen.map(({ attempt }) => attempt)).toEqual([1, 2]);
+  expect(seen[1]?.waited).toBeGreaterThanOrEqual(2000);
+});
+
+test("strict: a message that is held back where it is read waits there, and its death counts nothing", async () => {
+  const name = uniqueName("exclusive");
+  const redis = newRedis();
+  const { stream, holder } = queueKeys(new PartitionNames(name).at(0));
+  const options = { partitions: 1, exclusive: true, strict: true };
+  const [one, two] = [newLine(), newLine()];
+  const open = (line: TestLine) =>
+    line.getReliableQueue<string>(name, { ...options, codec: "string" });
+  await open(one).offerMany(["waits", "behind"].map((payload) => ({ payload, delay: 0 })));
+  await eventually(async () => (await redis.xlen(stream)) === 2);
+  // As if the messages had come from another partition.
+  const all = await redis.xrangeBuffer(stream, "-", "+");
+  await redis.xtrim(stream, "MAXLEN", 0);
+  const until = Math.ceil(await serverTime(redis)) + 3000;
+  const more = [["n", "1", "g", "default", "u", String(until)], []];
+  for (const [i, [, fields]] of all.entries())
+    await redis.xadd(stream, "*", ...fields, ...(more[i] ?? []));
+  const handled: [string, number][] = [];
+  let at = 0;
+  const handle = async (payload: string, { attempt }: { readonly attempt: number }) => {
+    at ||= await serverTime(redis);
+    handled.push([payload, attempt]);
+  };
+  const subscription = open(one).subscribe(handle);
+  /** Entries in flight, with the number of deliveries that Redis has counted. */
+  const inFlight = async () =>
+    (
+      (await redis.xpending(stream, "default", "-", "+", 10)) as [string, string, number, number][]
+    ).map(([, , , count]) => count);
+  await eventually(async () => expect(await inFlight()).toEqual([0]));
+  // As if it had died: the consumer is no longer one that has left.
+  await subscription.close();
+  const orphans = await redis.hget(holder, "orphans");
+  await redis.hset(holder, "orphans", (orphans ?? "").replace("=", ""));
+  open(two).subscribe(handle);
+  await eventually(() => handled.length === 2);
+  expect(handled).toEqual([
+    ["waits", 2],
+    ["behind", 1],
+  ]);
+  expect(at).toBeGreaterThanOrEqual(until);
 });
 
 test("keeps the order per key while processes come and go and the number changes", async () => {

@@ -142,7 +142,7 @@ test("the holder inherits what its predecessors had in flight, in order and firs
   expect(holder).toMatchObject({ consumer: "me" });
 
   const [first, second] = entries as [(typeof entries)[0], (typeof entries)[0]];
-  const settling = { group: "g", consumer: "me", heldCount: 2, own: 1, reason: "busy" };
+  const settling = { group: "g", consumer: "me", heldCount: 2, own: 1, delay: 0, reason: "busy" };
   const next = await run(redis, again, keys, { ...settling, entry: first.entryId });
   expect(next).toMatchObject({ attempts: 2, group: "g" });
   expect(failuresIn(next?.trailer ?? Buffer.alloc(0))).toMatchObject([

@@ -80,6 +80,28 @@ describe.each(forms)("a LIST of $order", ({ order, element }) => {
   });
 });
 
+test.each(forms)(
+  "a message that is held back is delayed for the rest of its pause; a LIST of $order",
+  async ({ order, element }) => {
+    const queue = await newMoves();
+    await queue.seed({ groups: ["g"] });
+    const failed = { ...entry("x"), n: "2", g: "g" };
+    await queue.seed({
+      stream: [
+        { ...failed, ...entry("a"), u: String(FAR) },
+        { ...failed, u: "1000" },
+      ],
+    });
+    expect(await make(queue, makePlain[order])).toMatchObject({ isPlain: true, moved: 2 });
+    expect(await queue.snapshot()).toEqual({
+      ready: ["x"],
+      timeouts: [[a.member, FAR]],
+      order: [element(message("a", FAR))],
+      channel: ["0"],
+    });
+  },
+);
+
 test("nothing is done while a live consumer has messages in flight", async () => {
   const queue = await newMoves();
   await queue.seed({ groups: ["g"] });

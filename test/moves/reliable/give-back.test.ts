@@ -12,7 +12,7 @@ const giving = (
     redis,
     giveBackEntries,
     keys,
-    { group: "g", consumer, heldCount: 100 },
+    { channel: keys.channel, group: "g", consumer, heldCount: 100 },
     rowsOf(ids, { own, counted, reason }),
   );
 
@@ -37,6 +37,32 @@ test("give-back-entries: counts the attempt if it is told to", async () => {
       { p: "b", n: "3", g: "g", f: "3: too late" },
     ],
   });
+});
+
+test("give-back-entries: a message that is held back waits for the rest of its pause, unless its delivery failed", async () => {
+  const queue = await newStreams("g");
+  const { redis, keys } = queue;
+  const [past, until] = [Date.now() - 1000, Date.now() + 60_000];
+  const ids = await queue.add(
+    { p: "a", n: "2", g: "g", t: "key", u: String(until) },
+    { p: "b", n: "2", g: "g", u: String(past) },
+    { p: "c", n: "2", g: "g", u: String(until) },
+  );
+  await queue.deliver("g", "c");
+  expect(await giving(queue, ids.slice(0, 2))).toEqual([true, true]);
+  expect(await giving(queue, ids.slice(2), { counted: 1 })).toEqual([true]);
+  const after = {
+    stream: [
+      { p: "b", n: "2", g: "g" },
+      { p: "c", n: "3", g: "g", f: "3: too late" },
+    ],
+    retries: [{ p: "a", n: 2, g: "g", t: "key" }],
+    channel: ["0"],
+  };
+  expect(await queue.snapshot()).toEqual(after);
+  expect(await redis.zrange(keys.retries, "0", "-1", "WITHSCORES")).toContain(String(until));
+  expect(await giving(queue, ids)).toEqual([false, false, false]);
+  expect(await queue.snapshot()).toEqual(after);
 });
 
 test("give-back-entries: keeps the old entry for a group that still needs it", async () => {

@@ -6,7 +6,10 @@ import { newStreams, type Streams } from "../../helpers/streams.ts";
 const reclaiming = (
   { redis, keys }: Streams,
   { consumer = "dead", idle = 0, maxDeliveries = Infinity, limit = 100 } = {},
-) => run(redis, reclaim, keys, { group: "g", consumer, idle, maxDeliveries, limit });
+) => {
+  const { channel } = keys;
+  return run(redis, reclaim, keys, { channel, group: "g", consumer, idle, maxDeliveries, limit });
+};
 
 const DIED = "its consumer died in delivery";
 const once = { n: "1", g: "g", d: "1", f: `1: ${DIED} 1` };
@@ -152,6 +155,48 @@ test("reclaim: entries before a refusal are finished, the others stay with their
     reclaimed: 1,
     buried: 1,
     isLeft: false,
+  });
+});
+
+test("reclaim: a message that is held back waits for the rest of its pause, and nothing is counted", async () => {
+  const queue = await newStreams("g");
+  const { redis, keys } = queue;
+  const [past, until] = [Date.now() - 1000, Date.now() + 60_000];
+  const failed = { n: "2", g: "g", d: "1" };
+  const [, b = ""] = await queue.add(
+    { p: "a", ...failed, t: "key", u: String(until) },
+    { p: "b", ...failed, u: String(past) },
+    { p: "c", ...failed, u: String(past) },
+  );
+  await queue.deliver("g", "dead");
+  // The second one was kept, and never handed out.
+  await redis.xclaim(keys.stream, "g", "dead", 0, b, "RETRYCOUNT", 0, "JUSTID");
+  expect(await reclaiming(queue, { maxDeliveries: 3 })).toEqual({
+    reclaimed: 2,
+    buried: 1,
+    isLeft: false,
+  });
+  expect(await queue.snapshot()).toEqual({
+    stream: [{ p: "b", ...failed }],
+    retries: [{ p: "a", n: 2, g: "g", t: "key" }],
+    dead: [{ p: "c", n: "3", g: "g", r: `${DIED} 3`, f: `3: ${DIED} 3` }],
+    channel: ["0"],
+  });
+  expect(await redis.zrange(keys.retries, "0", "-1", "WITHSCORES")).toContain(String(until));
+});
+
+test("reclaim: a message that Redis refuses to make a retry stays with its consumer", async () => {
+  const queue = await newStreams("g");
+  await queue.add("a", { p: "b", g: "g", u: String(Date.now() + 60_000) });
+  await queue.deliver("g", "dead");
+  await queue.redis.set(queue.keys.retries, "somebody else's");
+  await expect(reclaiming(queue)).rejects.toThrow(/^WRONGTYPE/);
+  await queue.redis.del(queue.keys.retries);
+  expect(await queue.snapshot()).toMatchObject({ inFlight: { g: { dead: ["b"] } } });
+  expect(await reclaiming(queue)).toEqual({ reclaimed: 1, buried: 0, isLeft: false });
+  expect(await queue.snapshot()).toMatchObject({
+    stream: [{ p: "a", ...once }],
+    retries: [{ p: "b", n: 0, g: "g" }],
   });
 });
 

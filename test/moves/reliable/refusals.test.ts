@@ -17,7 +17,13 @@ const MOVES: Readonly<Record<string, [move: Move, after: object]>> = {
   ack: [({ redis, keys }, ids) => run(redis, ack, keys, mine, rowsOf(ids, { own: 0 })), {}],
   "give-back-entries": [
     ({ redis, keys }, ids) =>
-      run(redis, giveBackEntries, keys, mine, rowsOf(ids, { own: 0, counted: 1, reason: "r" })),
+      run(
+        redis,
+        giveBackEntries,
+        keys,
+        { ...mine, channel: "elsewhere" },
+        rowsOf(ids, { own: 0, counted: 1, reason: "r" }),
+      ),
     { stream: ["a", "b"].map((p) => ({ p, n: "1", g: "g", f: "1: r" })) },
   ],
   bury: [
@@ -37,7 +43,13 @@ const MOVES: Readonly<Record<string, [move: Move, after: object]>> = {
   ],
   reclaim: [
     ({ redis, keys }) =>
-      run(redis, reclaim, keys, { ...mine, idle: 0, maxDeliveries: 9, limit: 100 }),
+      run(redis, reclaim, keys, {
+        ...mine,
+        channel: "elsewhere",
+        idle: 0,
+        maxDeliveries: 9,
+        limit: 100,
+      }),
     {
       stream: ["a", "b"].map((p) => ({
         p,

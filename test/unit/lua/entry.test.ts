@@ -13,7 +13,8 @@ const unpack = (fields: Readonly<Record<string, string>>) =>
   );
 
 test("an entry is read by the names of its fields", () => {
-  expect(unpack({ p: "payload", g: "group", a: "an address", n: "2", t: "key", d: "1" })).toEqual({
+  const fields = { p: "payload", g: "group", a: "an address", n: "2", t: "key", d: "1", u: "70" };
+  expect(unpack(fields)).toEqual({
     entryId: "1-1",
     address: Buffer.from("an address"),
     payload: Buffer.from("payload"),
@@ -21,6 +22,7 @@ test("an entry is read by the names of its fields", () => {
     attempts: 2,
     group: "group",
     isOrphan: true,
+    heldBackUntil: 70,
   });
 });
 
@@ -33,6 +35,7 @@ test("missing fields of an entry have defaults", () => {
     attempts: 0,
     group: undefined,
     isOrphan: false,
+    heldBackUntil: undefined,
   });
 });
 
@@ -40,6 +43,13 @@ test.each(["-3", "1.5", "nan", "inf", "1e300", "4294967295", "x", ""])(
   "an entry: %j is not a number of attempts",
   (n) => {
     expect(unpack({ a: ADDRESS, p: "p", n })?.attempts).toBe(0);
+  },
+);
+
+test.each(["-3", "0", "1.5", "nan", "inf", "1e300", "9000000000000001", "x", ""])(
+  "an entry: %j is not an instant until which it is held back",
+  (u) => {
+    expect(unpack({ a: ADDRESS, p: "p", u })?.heldBackUntil).toBeUndefined();
   },
 );
 

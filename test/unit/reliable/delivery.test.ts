@@ -28,6 +28,7 @@ function newDelivery() {
     attempts: 2,
     group: undefined,
     isOrphan: false,
+    heldBackUntil: undefined,
   };
   const own = new Held(entry, () => {});
   const content = { id: "5-aa" as never, payload: { a: 1 }, key: "k", headers: { h: "v" } };

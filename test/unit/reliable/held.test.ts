@@ -14,6 +14,7 @@ function entry(more: Partial<Entry> = {}): Entry {
     attempts: 0,
     group: undefined,
     isOrphan: false,
+    heldBackUntil: undefined,
     ...more,
   };
 }
@@ -31,6 +32,12 @@ const settled = () => Promise.resolve(true);
 test("the attempt is one more than the deliveries before", () => {
   expect(newHeld().held.attempt).toBe(1);
   expect(newHeld({ attempts: 7 }).held.attempt).toBe(8);
+});
+
+test("became ready when its entry was added, or when it is no longer held back", () => {
+  expect(newHeld({ entryId: "50-1" }).held.readyAt).toBe(50);
+  expect(newHeld({ entryId: "50-1", heldBackUntil: 70 }).held.readyAt).toBe(70);
+  expect(newHeld({ entryId: "50-1", heldBackUntil: 30 }).held.readyAt).toBe(50);
 });
 
 test("leaves once, when it is settled", async () => {

@@ -8,6 +8,9 @@ const MAX_ADDRESS = 255;
 /** The deadline, without an id. */
 const MIN_ADDRESS = 8;
 
+/** No deadline is later (epoch ms). */
+const LAST_INSTANT = 9e15;
+
 /** An entry of a reliable queue's stream: a message that is ready or in flight. */
 export interface Entry {
   /** The entry's id in the stream. Each delivery of a message has an entry of its own. */
@@ -23,6 +26,8 @@ export interface Entry {
   readonly group: string | undefined;
   /** Whether a consumer that had the message before has died. */
   readonly isOrphan: boolean;
+  /** The earliest instant of this delivery (epoch ms on the server's clock), if it waits after a failure in strict order. */
+  readonly heldBackUntil: number | undefined;
 }
 
 /**
@@ -31,15 +36,15 @@ export interface Entry {
  * `readEntry(id)`: the entry with this id, and its fields; no entry if it has a foreign format, nothing if it is gone.
  *
  * An entry is a table: `a` is the address and `p` the payload. Optional are `t`, the trailer; `n`, the number of
- * deliveries before this one (decimal); `g`, the only group that the entry is for; and `d` (any text) if a consumer
- * that had the message before has died. The fields in the stream have the same names. Redis stores names that
- * neighbouring entries share only once.
+ * deliveries before this one (decimal); `g`, the only group that the entry is for; `d` (any text) if a consumer that had
+ * the message before has died; and `u`, the instant until which it is held back (epoch ms, decimal; see `heldBack`). The
+ * fields in the stream have the same names. Redis stores names that neighbouring entries share only once.
  */
 export const entry = defineFragment({
   keys: ["stream"],
   needs: [fieldsOf],
   lua: /* lua */ `
-local optional = { "t", "n", "g", "d" }
+local optional = { "t", "n", "g", "d", "u" }
 local function appendEntry(entry)
   local fields = { "a", entry.a, "p", entry.p }
   for _, name in ipairs(optional) do
@@ -57,6 +62,8 @@ local function entryOf(fields)
   if #entry.a < ${MIN_ADDRESS} or #entry.a > ${MAX_ADDRESS} then return nil end
   local n = tonumber(entry.n) or 0
   entry.n = n > 0 and n < 4294967295 and n % 1 == 0 and n or 0
+  local u = tonumber(entry.u) or 0
+  entry.u = u > 0 and u <= ${LAST_INSTANT} and u % 1 == 0 and u or nil
   return entry
 end
 local function readEntry(id)
@@ -78,6 +85,7 @@ export function unpackEntry(entryId: string, fields: readonly Buffer[]): Entry |
     return { entryId, address, payload, ...WITHOUT_OPTIONAL };
   }
   const attempts = Number(valueOf("n", fields) ?? 0);
+  const until = Number(valueOf("u", fields) ?? 0);
   return {
     entryId,
     address,
@@ -86,6 +94,8 @@ export function unpackEntry(entryId: string, fields: readonly Buffer[]): Entry |
     attempts: Number.isInteger(attempts) && attempts > 0 && attempts < 2 ** 32 - 1 ? attempts : 0,
     group: valueOf("g", fields)?.toString(),
     isOrphan: valueOf("d", fields) !== undefined,
+    heldBackUntil:
+      Number.isInteger(until) && until > 0 && until <= LAST_INSTANT ? until : undefined,
   };
 }
 
@@ -113,4 +123,5 @@ const WITHOUT_OPTIONAL = {
   attempts: 0,
   group: undefined,
   isOrphan: false,
+  heldBackUntil: undefined,
 } as const;

@@ -2,7 +2,7 @@ import { defineFragment } from "../../fragment.ts";
 
 /**
  * `keep(group, consumer, ids)`: makes entries in flight for the consumer that were just appended, before the group
- * reads them.
+ * reads them. Redis counts no delivery of them until `handOut` does.
  * `mayKeep(group, consumer)`: raises Redis's error if that is not permitted.
  */
 export const keepInFlight = defineFragment({
@@ -13,10 +13,9 @@ local function mayKeep(group, consumer)
 end
 local function keep(group, consumer, ids)
   if #ids == 0 then return end
-  ids[#ids + 1] = "FORCE"
-  ids[#ids + 1] = "JUSTID"
-  redis.call("XCLAIM", stream, group, consumer, 0, unpack(ids))
-  ids[#ids], ids[#ids - 1] = nil, nil
+  local claim = { group, consumer, 0, unpack(ids) }
+  for _, word in ipairs({ "RETRYCOUNT", 0, "FORCE", "JUSTID" }) do claim[#claim + 1] = word end
+  redis.call("XCLAIM", stream, unpack(claim))
 end
 `,
 });

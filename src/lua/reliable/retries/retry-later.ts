@@ -2,7 +2,7 @@ import { asInstant, clock } from "../../fragments/clock.ts";
 import { deadlineAfter } from "../../fragments/deadline-after.ts";
 import { earliestDue } from "../../fragments/earliest-due.ts";
 import { failure } from "../../fragments/failed/failure.ts";
-import { retry } from "../../fragments/failed/retry.ts";
+import { putRetry } from "../../fragments/failed/put-retry.ts";
 import { settle } from "../../fragments/stream/settle.ts";
 import { asFlags, asRow } from "../../reply.ts";
 import { defineScript } from "../../script.ts";
@@ -31,7 +31,7 @@ export const retryLater = defineScript({
   keys: ["stream", "timeouts", "retries", "retrying", "unreadable"],
   args: ["channel", "group", "consumer", "heldCount"],
   each: ["entry", "own", "delay", "counted", "reason"],
-  needs: [clock, deadlineAfter, earliestDue, failure, retry, settle],
+  needs: [clock, deadlineAfter, earliestDue, failure, putRetry, settle],
   lua: /* lua */ `
 local now = clock()
 local ids, isOwn, delays, failures = {}, {}, {}, {}
@@ -46,16 +46,9 @@ local earliest = earliestDue() or math.huge
 local soonest = math.huge
 local settled, refused = settle(group, consumer, heldCount, ids, isOwn, function(entry, i)
   if failures[i] then countFailure(entry, failures[i], now) end
-  local name = retryName(entry.a, group)
   local deadline = deadlineAfter(now / 1000, delays[i])
-  local isNew = redis.pcall("HSET", retrying, name, packRetry(entry))
-  if type(isNew) == "table" then return isNew end
-  local done = redis.pcall("ZADD", retries, deadline, name)
-  if type(done) == "table" then
-    if isNew == 1 then redis.call("HDEL", retrying, name) end
-    return done
-  end
-  soonest = math.min(soonest, deadline)
+  local done = putRetry(entry, group, deadline)
+  if type(done) ~= "table" then soonest = math.min(soonest, deadline) end
   return done
 end)
 -- Timers are armed for the earliest message, so only an earlier one needs a wake-up. A later time would even do harm: a
