@@ -8,9 +8,11 @@ export function countBeforeRedrive({
   failures,
   attempts,
   state,
-}: Pick<Sighting, "failures" | "attempts" | "state">): number {
-  // The current attempt of a message in flight has not failed.
-  const last = state === "in flight" ? attempts - 1 : attempts;
+  heldBackUntil,
+}: Pick<Sighting, "failures" | "attempts" | "state"> &
+  Partial<Pick<Sighting, "heldBackUntil">>): number {
+  // The current attempt of a message in flight has not failed. One that is held back has none.
+  const last = state === "in flight" && heldBackUntil === undefined ? attempts - 1 : attempts;
   return (
     failures.findLastIndex(
       ({ attempt }, i) => attempt > last || attempt >= (failures[i + 1]?.attempt ?? Infinity),

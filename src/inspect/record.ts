@@ -43,7 +43,10 @@ export interface MessageRecord {
   readonly id?: string;
   readonly key?: string;
   readonly headers?: MessageHeaders;
-  /** When it is due (epoch ms). It takes precedence over the deadline at the beginning of the id. */
+  /**
+   * When it is due (epoch ms). It takes precedence over the deadline at the beginning of the id. A message in flight has
+   * it if it is held back until then.
+   */
   readonly deadline?: number | "Infinity";
   readonly attempts?: number;
   readonly group?: string;
@@ -64,8 +67,8 @@ export type ListState = "listed" | "quarantine" | "unreadable";
 
 /** The record of a message. */
 export function recordOf(seen: Sighting): MessageRecord {
-  const { state, id, key, headers, payload, trailer, deadline, attempts, group, reason, failures } =
-    seen;
+  const { state, id, key, headers, payload, trailer, deadline, attempts, group, reason } = seen;
+  const { failures, heldBackUntil } = seen;
   if (isUnreadable(seen)) return listRecord("unreadable", payload);
   const isReproducible = packTrailer({ key: key ?? "", headers: headers ?? {}, failures }).equals(
     trailer,
@@ -78,6 +81,7 @@ export function recordOf(seen: Sighting): MessageRecord {
     ...((state === "delayed" || state === "retrying") && {
       deadline: deadline === Infinity ? "Infinity" : deadline,
     }),
+    ...(heldBackUntil !== undefined && { deadline: heldBackUntil }),
     ...(attempts > 0 && { attempts }),
     ...(group !== undefined && { group }),
     ...(reason !== undefined && { reason }),
@@ -165,11 +169,12 @@ export function parseRecord(line: string): ParsedRecord {
   if (group !== undefined && (typeof group !== "string" || group === "")) {
     throw new TypeError("group must be the name of a consumer group");
   }
-  if (state === "ready" || state === "in flight") {
+  const isHeldBack = state === "in flight" && deadline !== undefined;
+  if (state === "ready" || (state === "in flight" && !isHeldBack)) {
     return { arrival: readyArrival(message, group), id };
   }
   if (group === undefined) throw new TypeError("group must be the name of a consumer group");
-  if (state === "retrying") {
+  if (state === "retrying" || isHeldBack) {
     return { arrival: retryArrival(message, group, instantOf(deadline)), id };
   }
   if (typeof reason !== "string") throw new TypeError("reason must be a string");

@@ -36,14 +36,19 @@ export interface Sighting {
    * When it was offered or last rescheduled (epoch ms); undefined if its id does not show that, such as an id of Java.
    */
   readonly offeredAt: number | undefined;
-  /** How many deliveries were made, including the one in flight. */
+  /** How many deliveries were made, including the one in flight unless that is held back. */
   readonly attempts: number;
   /** The last ten failed attempts, oldest first, including those before a redrive. */
   readonly failures: readonly FailedAttempt[];
   /** The group that it is for; undefined if it is for all groups. */
   readonly group: string | undefined;
-  /** When it last became ready (epoch ms), if it is ready or in flight. */
+  /** When it last became ready (epoch ms), if it is ready or in flight, and not held back. */
   readonly readyAt: number | undefined;
+  /**
+   * When its next attempt may begin (epoch ms), if it has failed in strict order: its consumer keeps it in flight until
+   * then.
+   */
+  readonly heldBackUntil: number | undefined;
   /** The consumer that holds it, if it is in flight. */
   readonly consumer: string | undefined;
   /** Milliseconds since its consumer took it or renewed its lease, if it is in flight. */
@@ -129,6 +134,7 @@ export function isUnreadable({ reason, deadline, diedAt }: Sighting): boolean {
 const ABSENT = {
   group: undefined,
   readyAt: undefined,
+  heldBackUntil: undefined,
   consumer: undefined,
   heldFor: undefined,
   reason: undefined,

@@ -18,14 +18,16 @@ export interface Content {
   readonly payload: Buffer;
   /** The key, headers and failures; see `trailer.ts`. */
   readonly trailer: Buffer;
-  /** How many deliveries were made, including the one in flight. */
+  /** How many deliveries were made, including the one in flight; not one that it still waits for. */
   readonly attempts: number;
   /** The group that it is for; undefined for all groups. */
   readonly group: string | undefined;
   /** When its next attempt is due (epoch ms), if it is retrying. */
   readonly due?: number;
-  /** When it last became ready (epoch ms), if it is ready or in flight. */
+  /** When it last became ready (epoch ms), if it is ready or in flight, and not held back. */
   readonly readyAt?: number;
+  /** When its next attempt may begin (epoch ms), if it is in flight and waits for that, in strict order. */
+  readonly heldBackUntil?: number;
   /** The consumer that it is in flight for. */
   readonly consumer?: string;
   /** Milliseconds since the consumer took it or renewed the lease of this entry. */
@@ -138,9 +140,10 @@ function* contentsOf(
   { entry, claims }: StreamPage["entries"][number],
   groupCount: number,
 ): Generator<Content, void, void> {
-  const { entryId, address, payload, trailer, attempts } = entry;
-  const readyAt = Number(entryId.split("-")[0]);
-  const common = { address, payload, trailer, readyAt };
+  const { entryId, address, payload, trailer, attempts, heldBackUntil } = entry;
+  const readyAt = Math.max(Number(entryId.split("-")[0]), heldBackUntil ?? 0);
+  const message = { address, payload, trailer };
+  const common = { ...message, readyAt };
   const isNew = claims.every(({ consumer }) => consumer === undefined);
   if (entry.group === undefined && isNew && claims.length === Math.max(1, groupCount)) {
     yield { ...common, state: "ready", attempts, group: undefined };
@@ -149,8 +152,11 @@ function* contentsOf(
   for (const { group, consumer, idle, deliveries } of claims) {
     if (consumer === undefined) yield { ...common, state: "ready", attempts, group };
     else {
+      // An entry that a script keeps in flight has no delivery before it is handed out.
+      const waits = deliveries === 0 && heldBackUntil !== undefined;
       const made = attempts + deliveries;
-      yield { ...common, state: "in flight", attempts: made, group, consumer, heldFor: idle };
+      const all = { ...(waits ? { ...message, heldBackUntil } : common), group, consumer };
+      yield { ...all, state: "in flight", attempts: made, heldFor: idle };
     }
   }
 }

@@ -52,6 +52,7 @@ export function describe(seen: Sighting, now: number, withPayload: boolean): str
     consumer,
     heldFor,
     readyAt,
+    heldBackUntil,
     reason,
     diedAt,
     size,
@@ -64,6 +65,7 @@ export function describe(seen: Sighting, now: number, withPayload: boolean): str
   facts.push([DUE[state] ?? "was due", at(deadline)]);
   if (offeredAt !== undefined) facts.push(["offered", at(offeredAt)]);
   if (readyAt !== undefined) facts.push(["ready since", at(readyAt)]);
+  if (heldBackUntil !== undefined) facts.push(["held back until", at(heldBackUntil)]);
   if (consumer !== undefined) facts.push(["consumer", consumer]);
   if (heldFor !== undefined) facts.push(["held for", formatDuration(heldFor)]);
   if (diedAt !== undefined) facts.push(["died", at(diedAt)]);

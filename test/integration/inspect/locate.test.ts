@@ -3,6 +3,9 @@ import type { Delivery, ReliableQueue } from "../../../src/index.ts";
 import { consumers } from "../../../src/inspect/consumers.ts";
 import { Inspector } from "../../../src/inspect/inspector.ts";
 import { locate } from "../../../src/inspect/locate.ts";
+import { parseRecord, recordOf } from "../../../src/inspect/record.ts";
+import type { Sighting } from "../../../src/inspect/sighting.ts";
+import { describe } from "../../../src/cli/printing/message-view.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { newLine } from "../../helpers/delayline.ts";
 import { redisUrl, uniqueName } from "../../helpers/redis.ts";
@@ -137,4 +140,30 @@ test("messages beyond the first page are found", async () => {
     const { sightings } = await look(name, `${state}:229`, inspector);
     expect(sightings).toMatchObject([{ state, key: `${state}:229`, attempts: 1 }]);
   }
+});
+
+test("a message in strict order waits in flight, and an export keeps its pause", async () => {
+  const name = uniqueName();
+  const queue = newLine().getReliableQueue(name, {
+    partitions: 1,
+    exclusive: true,
+    strict: true,
+    retry: () => HOUR,
+  });
+  let hasFailed = false;
+  queue.subscribe(() => Promise.reject(new Error("bad")), {
+    onError: () => void (hasFailed = true),
+  });
+  await queue.offer("x", 0, { key: "k" });
+  await eventually(() => hasFailed);
+  const { sightings } = await look(name, "k");
+  const [seen] = sightings as [Sighting];
+  expect(seen).toMatchObject({ state: "in flight", attempts: 1, readyAt: undefined });
+  const { heldBackUntil = 0, failures } = seen;
+  const pause = heldBackUntil - (failures[0]?.at ?? 0);
+  expect(pause).toBeGreaterThanOrEqual(HOUR);
+  expect(pause).toBeLessThan(HOUR + 60_000);
+  expect(describe(seen, heldBackUntil - HOUR, false).join()).toContain("held back until");
+  const { arrival } = parseRecord(JSON.stringify(recordOf(seen)));
+  expect(arrival).toMatchObject({ kind: "retry", score: String(heldBackUntil) });
 });

@@ -18,3 +18,9 @@ test.each<[failed: number[], attempts: number, state: MessageState, before: numb
     expect(countBeforeRedrive({ failures, attempts, state })).toBe(before);
   },
 );
+
+test("a message that is held back has no attempt under way", () => {
+  const failures = [1, 2].map((attempt) => ({ attempt, at: 1, reason: "" }));
+  const seen = { failures, attempts: 2, state: "in flight", heldBackUntil: 5 } as const;
+  expect(countBeforeRedrive(seen)).toBe(0);
+});

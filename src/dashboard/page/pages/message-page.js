@@ -79,14 +79,15 @@ function instant(value) {
 }
 
 function Details({ message }) {
-  const { id, key, deadline, offeredAt, attempts, consumer, since, reason, group, diedAt } =
-    message;
+  const { id, key, deadline, offeredAt, attempts, heldBackUntil, consumer, since } = message;
+  const { reason, group, diedAt } = message;
   const details = [
     ["Id", text(id)],
     ["Key", text(key, 1_000)],
     ["Offered", instant(offeredAt)],
     ["Due", instant(deadline)],
     ["Attempts", isKnown(attempts) && message.state !== "gone" && count(attempts)],
+    ["Held back until", instant(heldBackUntil)],
     ["Group", text(group)],
     ["Consumer", text(consumer)],
     ["Since", instant(since)],
