@@ -1,5 +1,10 @@
 import type { DelayedBytes, DelayedFace, DelayedMessages } from "../delayed/delayed-messages.ts";
-import type { Due, Offering, OfferResult } from "../delayed/offering/offering.ts";
+import {
+  memberOf,
+  type Due,
+  type Offering,
+  type OfferResult,
+} from "../delayed/offering/offering.ts";
 import { offerEach } from "../delayed/offering/offer-each.ts";
 import type { PlainResult } from "../delayed/make-plain.ts";
 import { ClosedError, OfferError, RedisError } from "../errors.ts";
@@ -8,7 +13,7 @@ import { bucketOfKey } from "../queue/message/bucket.ts";
 import type { Hint } from "../queue/find-options.ts";
 import { createId, isMessageId } from "../queue/message/message.ts";
 import { grouped } from "../queue/grouped.ts";
-import { destinationOf } from "./ring/fact.ts";
+import { destinationOf, type Fact } from "./ring/fact.ts";
 import { aborted } from "../redis/call.ts";
 import type { Parts } from "./parts/parts.ts";
 import { Reading, type MessagesOf } from "./routing/reading.ts";
@@ -48,6 +53,7 @@ export class PartitionedMessages implements DelayedFace {
   /** @throws {OfferError} if Redis did not accept the message. */
   async offer(offering: Offering, signal?: AbortSignal): Promise<OfferResult> {
     this.checkOpen();
+    const sentBy: Fact[] = [];
     try {
       await this.#parts.known(signal);
       const connecting = offering.bucket === undefined ? this.#seats.ready() : undefined;
@@ -57,20 +63,32 @@ export class PartitionedMessages implements DelayedFace {
       const { clock } = this.#parts.at(destinationOf(fact, bucket)).server;
       // A refused offer may have been stored by an earlier attempt, so every attempt has the same id. The id is made
       // here, not when the offer is sent: each partition sends on its own, and the ids carry the order of the offers.
-      const sentAs = clock.isSet ? { id: createId(clock.nextStamp(), bucket) } : {};
+      const sentAs: NonNullable<Offering["sentAs"]> = clock.isSet
+        ? { id: createId(clock.nextStamp(), bucket) }
+        : {};
+      const member = () => sentAs.id && memberOf(offering, sentAs.id);
+      const sending = { key: offering.key, sentBy, member };
       const act: Act<OfferResult> = (part, knownFact) =>
         this.#messagesOf(part).offer({ ...offering, bucket, sentAs, knownFact }, signal);
-      return await this.#routing.during(() => this.#routing.at(bucket, offering.key, act, signal));
+      return await this.#routing.during(() => this.#routing.send(bucket, sending, act, signal));
     } catch (error) {
-      const doing = `cannot offer to queue "${this.#parts.name}"`;
-      const isKnown = error instanceof OfferError || error instanceof ClosedError;
-      if (signal?.aborted === true && !isKnown) {
-        throw new OfferError(doing, aborted(signal, false), "none");
-      }
-      if (isKnown || !(error instanceof RedisError)) throw error;
-      // A step before the offer failed, so nothing was sent.
-      throw new OfferError(doing, error.cause, "none");
+      throw this.#notOffered(error, sentBy.length, signal);
     }
+  }
+
+  /** The error of an offer that was sent `attempts` times. */
+  #notOffered(error: unknown, attempts: number, signal?: AbortSignal): unknown {
+    const doing = `cannot offer to queue "${this.#parts.name}"`;
+    if (error instanceof ClosedError) return error;
+    if (error instanceof OfferError) {
+      // An attempt before the last one may have stored it.
+      const isSure = attempts <= 1 || error.effect === "unknown";
+      return isSure ? error : new OfferError(doing, error.cause, "unknown");
+    }
+    // A step before the offer failed.
+    const effect = attempts === 0 ? "none" : "unknown";
+    if (signal?.aborted === true) return new OfferError(doing, aborted(signal, false), effect);
+    return error instanceof RedisError ? new OfferError(doing, error.cause, effect) : error;
   }
 
   async offerMany(offerings: readonly Offering[], signal?: AbortSignal): Promise<OfferResult[]> {

@@ -3,11 +3,11 @@ import { offerKeyed } from "../../lua/delayed/offer-keyed.ts";
 import type { Family } from "../../lua/family.ts";
 import type { Row, Script } from "../../lua/script.ts";
 import type { QueueKeys } from "../../queue/keys.ts";
-import { formatMessageId, packMember } from "../../queue/message/message.ts";
+import { formatMessageId } from "../../queue/message/message.ts";
 import type { Queue } from "../../queue/queue.ts";
 import type { RedisClient } from "../../redis/client.ts";
 import type { ServerClock } from "../../time/server-clock.ts";
-import type { Due, Offering, OfferResult } from "./offering.ts";
+import { memberOf, type Due, type Offering, type OfferResult } from "./offering.ts";
 
 /** The script for a batch of offers: `keyed` also takes offers without keys. */
 export type OfferScript = "plain" | "keyed";
@@ -46,9 +46,9 @@ export class OfferSender {
     offerings: readonly Offering[],
     ids: readonly Buffer[],
   ): Promise<OfferResult[]> {
-    const rows = offerings.map(({ payload, due, headers }, i) => ({
-      member: packMember(ids[i] as Buffer, payload, "", headers && { headers }),
-      ...columnsOf(due),
+    const rows = offerings.map((offering, i) => ({
+      member: memberOf(offering, ids[i] as Buffer),
+      ...columnsOf(offering.due),
     }));
     const sentAt = performance.now();
     const reply = await this.#run(redis, offer, offerings, rows);
@@ -65,15 +65,11 @@ export class OfferSender {
     offerings: readonly Offering[],
     ids: readonly Buffer[],
   ): Promise<OfferResult[]> {
-    const rows = offerings.map(
-      ({ payload, due, key = "", rule = "", maxWait = "", headers }, i) => ({
-        member: packMember(ids[i] as Buffer, payload, key, headers && { headers }),
-        ...columnsOf(due),
-        key,
-        rule,
-        maxWait,
-      }),
-    );
+    const rows = offerings.map((offering, i) => {
+      const { due, key = "", rule = "", maxWait = "" } = offering;
+      const member = memberOf(offering, ids[i] as Buffer);
+      return { member, ...columnsOf(due), key, rule, maxWait };
+    });
     const sentAt = performance.now();
     const reply = await this.#run(redis, offerKeyed, offerings, rows);
     this.#clock.observe(reply.serverTime, sentAt);

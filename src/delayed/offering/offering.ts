@@ -1,6 +1,6 @@
 import type { Outcome } from "../../lua/delayed/offer-keyed.ts";
 import type { MessageHeaders } from "../../queue/message/headers.ts";
-import type { MessageId } from "../../queue/message/message.ts";
+import { packMember, type MessageId } from "../../queue/message/message.ts";
 
 /** The outcome of an offer. */
 export interface OfferResult {
@@ -34,4 +34,9 @@ export interface Offering {
   readonly knownFact?: string;
   /** To a partition: receives the id once the offer may have been stored, so that another attempt uses it again. */
   readonly sentAs?: { id?: Buffer };
+}
+
+/** The member of the timeouts ZSET that an offer stores under this id. The same in each attempt. */
+export function memberOf({ payload, key, headers }: Offering, id: Buffer): Buffer {
+  return packMember(id, payload, key, headers && { headers });
 }

@@ -57,3 +57,14 @@ export const pullOutIds = {
   list: definePullOut("pull-out-ids", add("locate")),
   stream: definePullOut("pull-out-ids-and-retries", add("locate", addRetries), "stream"),
 };
+
+/**
+ * Takes messages out by their members, which are the same in each copy of an offer: for an offer that is sent again,
+ * whose deadline the caller does not know. O(log N).
+ */
+export const pullOutMembers = definePullOut(
+  "pull-out-members",
+  /* lua */ `
+  local deadline = redis.call("ZSCORE", timeouts, wanted)
+  if deadline then addMessage(wanted, deadline) end`,
+);

@@ -1,7 +1,7 @@
 import type { Batch } from "../../lua/fragments/partitions/journal.ts";
 import { dropBatch } from "../../lua/partitions/drop-batch.ts";
 import { FIRST_PAGE, pullOutPage } from "../../lua/partitions/pull-out-page.ts";
-import { pullOutIds, pullOutKeys } from "../../lua/partitions/pull-out.ts";
+import { pullOutIds, pullOutKeys, pullOutMembers } from "../../lua/partitions/pull-out.ts";
 import { pushIn } from "../../lua/partitions/push-in.ts";
 import { grouped } from "../../queue/grouped.ts";
 import { isMessageId, parseMessageId } from "../../queue/message/message.ts";
@@ -14,8 +14,12 @@ import { tableOf } from "../ring/ring.ts";
 interface Wanted {
   readonly fact: Fact;
   readonly source: number;
-  readonly idOrKey: string;
+  /** What `wanted` is: the address, the business key or the member of the message. */
+  readonly by: keyof typeof SCRIPTS;
+  readonly wanted: Buffer | string;
 }
+
+const SCRIPTS = { address: pullOutIds, key: pullOutKeys, member: pullOutMembers };
 
 /**
  * Migrates messages from the partition that they belonged to before a change to the one that they belong to now.
@@ -29,9 +33,8 @@ export class Migration {
   readonly #parts: Parts;
   readonly #wanted = new TurnBatch<Wanted, void>({
     send: (batch) => this.#pull(batch.claim()),
-    kindOf: ({ fact, source, idOrKey }) =>
-      `${isMessageId(idOrKey) ? "id" : "key"} ${source} ${fact.epoch}`,
-    sizeOf: ({ idOrKey }) => idOrKey.length,
+    kindOf: ({ fact, source, by }) => `${by} ${source} ${fact.epoch}`,
+    sizeOf: ({ wanted }) => wanted.length,
     giveUp: (why) => why,
   });
 
@@ -45,7 +48,14 @@ export class Migration {
    * @throws {RedisError} if a step is refused; with the reply `PARTITIONS` if the fact is an old one.
    */
   migrate(fact: Fact, source: number, idOrKey: string): Promise<void> {
-    return this.#wanted.add({ fact, source, idOrKey });
+    return isMessageId(idOrKey)
+      ? this.#wanted.add({ fact, source, by: "address", wanted: parseMessageId(idOrKey) })
+      : this.#wanted.add({ fact, source, by: "key", wanted: idOrKey });
+  }
+
+  /** As {@link migrate}, by the bytes of the message in the ZSET: an offer that is sent again has no id to show yet. */
+  migrateMember(fact: Fact, source: number, member: Buffer): Promise<void> {
+    return this.#wanted.add({ fact, source, by: "member", wanted: member });
   }
 
   /**
@@ -96,18 +106,12 @@ export class Migration {
   async #pull(wanted: readonly Wanted[]): Promise<void[]> {
     const [first] = wanted;
     if (first === undefined) return [];
-    const { fact, source } = first;
+    const { fact, source, by } = first;
     const { queue } = this.#parts.at(source);
-    const options = { knownFact: formatFact(fact) };
+    const options = { knownFact: formatFact(fact), rows: wanted.map(({ wanted }) => ({ wanted })) };
     const args = argsOf(fact, source);
-    const ids = wanted.flatMap(({ idOrKey }) =>
-      isMessageId(idOrKey) ? [parseMessageId(idOrKey)] : [],
-    );
-    const keys = wanted.map(({ idOrKey }) => ({ wanted: idOrKey }));
-    const rows = ids.length > 0 ? ids.map((id) => ({ wanted: id })) : keys;
-    const script = ids.length > 0 ? pullOutIds : pullOutKeys;
     for (;;) {
-      const batch = await queue.read("migrate messages from", script, args, { ...options, rows });
+      const batch = await queue.read("migrate messages from", SCRIPTS[by], args, options);
       await this.deliver(fact, source, batch);
       if (!batch.isOld) return wanted.map(() => undefined);
     }

@@ -5,10 +5,19 @@ import { bucketOf, isMessageId, parseMessageId } from "../../queue/message/messa
 import { Migration } from "./migration.ts";
 import { destinationOf, formatFact, isMoved, sourceOf, type Fact } from "../ring/fact.ts";
 import type { Part } from "../parts/part.ts";
-import type { Parts } from "../parts/parts.ts";
+import { activeOf, type Parts } from "../parts/parts.ts";
 
 /** Acts on one partition; passes `knownFact` to the scripts that it runs there. */
 export type Act<Result> = (part: Part, knownFact: string, partition: number) => Promise<Result>;
+
+/** An offer on its way to a partition. */
+export interface Sending {
+  readonly key: string | undefined;
+  /** The facts by which it was sent so far: all attempts but the last one were refused as old. */
+  readonly sentBy: Fact[];
+  /** The message as the ZSET holds it. Undefined while it has no id: it was not sent then. */
+  member(): Buffer | undefined;
+}
 
 /**
  * Runs calls on the partition that a message belongs to.
@@ -55,10 +64,31 @@ export class Routing {
   ): Promise<Result> {
     return this.#withFact(async (fact) => {
       if (idOrKey !== undefined && isMoved(fact, bucket)) {
-        await this.migration.migrate(fact, sourceOf(fact, bucket) as number, idOrKey);
+        await this.#migrate(fact, bucket, idOrKey);
       }
-      const partition = destinationOf(fact, bucket);
-      return await act(this.#parts.at(partition), formatFact(fact), partition);
+      return await this.#act(fact, bucket, act);
+    }, signal);
+  }
+
+  /**
+   * A step of a call: sends an offer to where messages of `bucket` belong, as {@link at} does with its key.
+   *
+   * An attempt that is refused as old may be the second one: ioredis sends it again when its reply was lost. So before
+   * the next attempt the message is migrated from wherever an earlier one may have stored it. Redis then finds it
+   * there, and replies what it replied before.
+   */
+  send<Result>(
+    bucket: number,
+    sending: Sending,
+    act: Act<Result>,
+    signal?: AbortSignal,
+  ): Promise<Result> {
+    const { key, sentBy } = sending;
+    return this.#withFact(async (fact) => {
+      if (sentBy.length > 0) await this.#migrateSent(fact, bucket, sending);
+      if (key !== undefined && isMoved(fact, bucket)) await this.#migrate(fact, bucket, key);
+      sentBy.push(fact);
+      return await this.#act(fact, bucket, act);
     }, signal);
   }
 
@@ -96,6 +126,35 @@ export class Routing {
   async close(): Promise<void> {
     this.#isClosed = true;
     await Promise.allSettled(this.#underWay);
+  }
+
+  #act<Result>(fact: Fact, bucket: number, act: Act<Result>): Promise<Result> {
+    const partition = destinationOf(fact, bucket);
+    return act(this.#parts.at(partition), formatFact(fact), partition);
+  }
+
+  #migrate(fact: Fact, bucket: number, idOrKey: string): Promise<void> {
+    return this.migration.migrate(fact, sourceOf(fact, bucket) as number, idOrKey);
+  }
+
+  /**
+   * Migrates what earlier attempts may have stored. Also finishes the open batches that may hold it, one partition
+   * after the other: a batch of an earlier change may bring it to the source of this one.
+   */
+  async #migrateSent(fact: Fact, bucket: number, { sentBy, member }: Sending): Promise<void> {
+    const bytes = member();
+    if (bytes === undefined) return;
+    const places = new Set(sentBy.map((earlier) => destinationOf(earlier, bucket)));
+    const last = sentBy.at(-1)?.epoch ?? 0;
+    // A change is two facts. After more than one change, the message may have belonged to any partition in between.
+    if (fact.epoch > last + 2) for (const partition of activeOf(fact)) places.add(partition);
+    else places.delete(destinationOf(fact, bucket));
+    const source = sourceOf(fact, bucket);
+    if (source !== undefined && isMoved(fact, bucket)) {
+      places.delete(source);
+      places.add(source);
+    }
+    for (const place of places) await this.migration.migrateMember(fact, place, bytes);
   }
 
   async #withFact<Result>(

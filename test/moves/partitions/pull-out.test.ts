@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { Batch } from "../../../src/lua/fragments/partitions/journal.ts";
 import { pullOutPage, type PulledPage } from "../../../src/lua/partitions/pull-out-page.ts";
-import { pullOutIds, pullOutKeys } from "../../../src/lua/partitions/pull-out.ts";
+import { pullOutIds, pullOutKeys, pullOutMembers } from "../../../src/lua/partitions/pull-out.ts";
 import { run } from "../../../src/lua/script.ts";
 import { packAddress, packMember } from "../../../src/queue/message/message.ts";
 import type { RedisClient } from "../../../src/redis/client.ts";
@@ -48,6 +48,16 @@ const byId =
       { own: 0, buckets },
       wanted.map(({ address }) => ({ wanted: bytes(address) })),
     );
+const byMember =
+  (...wanted: { member: string }[]): Pull =>
+  (redis, keys, buckets = allTo(1)) =>
+    run(
+      redis,
+      pullOutMembers,
+      keys,
+      { own: 0, buckets },
+      wanted.map(({ member }) => ({ wanted: bytes(member) })),
+    );
 const byPage =
   (cursor: Buffer = Buffer.alloc(0), limit = 100, own = 0) =>
   (redis: RedisClient, keys: Moves["keys"], buckets = allTo(1)): Promise<PulledPage> =>
@@ -70,6 +80,7 @@ const rowB = { to: 1, kind: "message", score: String(FAR + 1), name: b.member, v
 test.each<[string, Pull]>([
   ["by key", byKey("key a", "another", "key a")],
   ["by id", byId("list", a, a, message("z", FAR))],
+  ["by member", byMember(a, a, message("z", FAR))],
   ["by page", (redis, keys) => byPage()(redis, keys, ONLY_A)],
 ])(
   "%s: leaves the ZSET and the index, and is in the journal until it is dropped",
@@ -109,6 +120,7 @@ test("messages that belong here stay, and so does the journal", async () => {
   const nothing = { number: 0, rows: [], isOld: false };
   expect(await byKey("key a")(queue.redis, queue.keys, allTo(0))).toEqual(nothing);
   expect(await byId("list", a, b)(queue.redis, queue.keys, allTo(0))).toEqual(nothing);
+  expect(await byMember(a, b)(queue.redis, queue.keys, allTo(0))).toEqual(nothing);
   const page = await byPage()(queue.redis, queue.keys, allTo(0));
   expect(page).toEqual({ ...nothing, next: undefined });
   expect(await queue.snapshot()).toEqual(before);
@@ -213,6 +225,20 @@ test.each([1, 3])(
   },
 );
 
+test("a message leaves by its member whatever its deadline is now", async () => {
+  const queue = await newMoves();
+  for (const score of [0, 0.1, FAR + 7]) {
+    await queue.redis.del(queue.keys.journal);
+    await queue.seed({ ...before, timeouts: [[a.member, score], b.delayed] });
+    const batch = await byMember(a)(queue.redis, queue.keys);
+    // The entry of the index points to the message, with any deadline.
+    expect(rowsOf(batch).map((row) => ({ ...row, score: Number(row.score) }))).toEqual([
+      { ...rowA, score },
+    ]);
+    await queue.redis.del(...Object.values(queue.keys));
+  }
+});
+
 test("members that nobody can unpack are pulled out, too", async () => {
   const queue = await newMoves();
   await queue.seed({
@@ -269,6 +295,8 @@ test("a refusal changes nothing: a command, a type, a full memory", async () => 
     ["by key", byKey("key a"), "zrem"],
     ["by key", byKey("key a"), "hmget"],
     ["by key", byKey("key a"), "hset"],
+    ["by member", byMember(a), "zscore"],
+    ["by member", byMember(a), "zrem"],
     ["by id", byId("stream", a, message("b", FAR)), "hdel"],
     ["by retries", byPage(Buffer.from("r")), "hdel"],
   ];
