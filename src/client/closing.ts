@@ -5,7 +5,7 @@ import type { OpenServer } from "./open-server.ts";
 
 /**
  * Closes a client: stops taking and moving messages, waits for handlers while `patience` lasts, refuses further calls,
- * settles the offers under way, and ends the connections. Never rejects.
+ * settles the offers under way, and ends the connections. Handlers may open more queues meanwhile. Never rejects.
  */
 export async function closeClient(
   open: OpenQueues,
@@ -13,7 +13,7 @@ export async function closeClient(
   patience: Patience,
 ): Promise<void> {
   const { closeTimeout } = servers[0];
-  open.close();
+  open.beginClosing();
   for (const { troubles } of servers) troubles.closing();
   const queues = open.all;
 
@@ -28,6 +28,7 @@ export async function closeClient(
 
   const handled = Promise.all(queues.map((queue) => queue.handled()));
   if (!(await patience.waitFor(handled))) for (const queue of queues) queue.reportRunning();
+  open.close();
 
   // Offers may be waiting for a Redis that is down. Ending the connections rejects them.
   let givingUp: DeadlineTimer | undefined;
@@ -39,7 +40,7 @@ export async function closeClient(
     });
     givingUp.reset(performance.now() + timeLeft);
   });
-  await Promise.race([Promise.all(queues.map((queue) => queue.close())), givenUp]);
+  await Promise.race([Promise.all(open.all.map((queue) => queue.close())), givenUp]);
   givingUp?.clear();
 
   // From now on, failures are expected, because we end the connections.

@@ -77,7 +77,7 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
    * begins like a key of a queue: `delayline_...:`), an option is not legal, or an option contradicts an earlier
    * handle's.
    * @throws {RangeError} if an option is out of range.
-   * @throws {ClosedError} after `close()`.
+   * @throws {ClosedError} after `close()`, unless a handler or a body of a loop that it waits for is running.
    */
   getDelayedQueue<Name extends TypedCodecName>(
     name: string,
@@ -253,8 +253,9 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
    *
    * First it stops taking and moving messages: waits reject with {@link ClosedError}, a message that arrives at that
    * moment is returned to the queue, and the handlers' signals are aborted. Then it waits for running handlers and the
-   * bodies of `for await` loops, which may still offer messages; `timeout` limits that wait. Then it refuses every
-   * call, settles the offers under way and ends the connections. A lent client stays open.
+   * bodies of `for await` loops, which may still offer messages, also to queues that they open then; `timeout` limits
+   * that wait. Then it refuses every call, settles the offers under way and ends the connections. A lent client stays
+   * open.
    *
    * It may be called twice, or before anything was used. While Redis is down, it gives up after `closeTimeout`. A later
    * call may shorten the wait for handlers. A handler must not await it: it would wait for itself.

@@ -111,6 +111,7 @@ export class OpenPartitions {
     );
     const opened = { group, messages };
     this.#groups.set(settings.group, opened);
+    if (this.#closing.signal.aborted) void group.stop();
     return opened;
   }
 

@@ -53,6 +53,7 @@ export class OpenQueue {
   #listWatch: ListWatch | undefined;
   #duty: Duty = "alone";
   #isHeld = false;
+  #isStopped = false;
 
   /** @throws {TypeError} if the name cannot name a queue. */
   constructor(name: string, elements: Elements, server: OpenServer, link?: PartLink) {
@@ -130,6 +131,7 @@ export class OpenQueue {
     const messages = new ReliableMessages(group, new Retries(this.queue), this.queue, this.server);
     const opened = { group, messages };
     this.#groups.set(name, opened);
+    if (this.#isStopped) void group.stop();
     return opened;
   }
 
@@ -141,6 +143,7 @@ export class OpenQueue {
 
   /** Stops taking and moving; resolves once only users' code holds messages. */
   async stopTaking(): Promise<void> {
+    this.#isStopped = true;
     for (const consumer of this.consumers) consumer.stop();
     this.pauses.close();
     const groups = Array.from(this.#groups.values(), ({ group }) => group.stop());
@@ -168,7 +171,7 @@ export class OpenQueue {
   }
 
   #onReliable(): void {
-    if (this.#transferTask === undefined) return;
+    if (this.#transferTask === undefined || this.#isStopped) return;
     this.#watchList();
     // The task does not know yet when the retries are due.
     this.#transferTask.lookAgain();

@@ -19,6 +19,7 @@ export class OpenQueues {
   readonly #servers: readonly [OpenServer, ...OpenServer[]];
   readonly #ordinary = new Map<string, OpenQueue>();
   readonly #partitioned = new Map<string, OpenPartitions>();
+  #isClosing = false;
   #isClosed = false;
 
   constructor(servers: readonly [OpenServer, ...OpenServer[]]) {
@@ -29,14 +30,23 @@ export class OpenQueues {
     return [...this.#ordinary.values(), ...this.#partitioned.values()];
   }
 
+  /**
+   * From now on only running handlers and bodies of loops may open queues, to offer and to look: this client no longer
+   * takes or moves anything. The open queues stay open.
+   */
+  beginClosing(): void {
+    this.#isClosing = true;
+  }
+
   /** Refuses to open queues from now on. The open ones stay open. */
   close(): void {
     this.#isClosed = true;
   }
 
-  /** @throws {ClosedError} after {@link close}. */
+  /** @throws {ClosedError} after {@link close}, and after {@link beginClosing} while no handler and no body runs. */
   checkOpen(): void {
-    if (this.#isClosed) throw new ClosedError("the client");
+    if (this.#isClosed || (this.#isClosing && !this.#isHandling))
+      throw new ClosedError("the client");
   }
 
   /**
@@ -53,7 +63,7 @@ export class OpenQueues {
     const open = isPartitioned
       ? this.openPartitions(name, partitions)
       : this.openOrdinary(name, settings);
-    if (settings.transfer) open.startTransfer();
+    if (settings.transfer && !this.#isClosing) open.startTransfer();
     return open;
   }
 
@@ -71,6 +81,7 @@ export class OpenQueues {
     if (open === undefined) {
       open = new OpenQueue(name, elements, this.#servers[0]);
       this.#ordinary.set(name, open);
+      if (this.#isClosing) void open.stopTaking();
     } else if (open.queue.layout.elements !== elements) {
       throw new TypeError(
         `interop of queue "${name}" must be the same for all its handles, got ${interop}`,
@@ -90,7 +101,7 @@ export class OpenQueues {
       throw new TypeError(`queue "${queue.name}" is partitioned: it cannot be polled with others`);
     }
     const other = this.openOrdinary(name, settings);
-    if (settings.transfer) other.startTransfer();
+    if (settings.transfer && !this.#isClosing) other.startTransfer();
     return other;
   }
 
@@ -153,9 +164,15 @@ export class OpenQueues {
     if (open === undefined) {
       open = this.#newPartitions(name, partitions);
       this.#partitioned.set(name, open);
+      if (this.#isClosing) void open.stopTaking();
     }
     open.parts.expect(partitions);
     return open;
+  }
+
+  /** Whether any handler, or any body of a loop, runs. */
+  get #isHandling(): boolean {
+    return this.all.some(({ consumers }) => [...consumers].some(({ running }) => running > 0));
   }
 
   #newPartitions(name: string, partitions: number | undefined): OpenPartitions {

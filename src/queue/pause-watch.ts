@@ -74,7 +74,7 @@ export class PauseWatch implements Pauses, Listener {
   }
 
   async known(): Promise<void> {
-    if (this.#watching === "nobody") this.#watch();
+    if (this.#watching === "nobody" && !this.#isClosed) this.#watch();
     if (this.#isPaused !== undefined) return;
     this.#asking ??= this.#ask().finally(() => (this.#asking = undefined));
     await this.#asking;

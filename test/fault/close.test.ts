@@ -124,6 +124,159 @@ test("waits for running handlers, which may still offer, put and read", async ()
   expect(await redis.lrange(name, 0, -1)).toEqual(["message 2", "message 3", "put"]);
 });
 
+/** What a handler does with queues that its client opens for the first time. Returns what it found there. */
+async function followUp(line: Delayline, name: string, settings: { partitions?: number }) {
+  const delayed = line.getDelayedQueue<string>(`${name}-delayed`, settings);
+  const { id } = await delayed.offer("next", 60_000, { key: "key" });
+  await delayed.offer("last", 60_000, { key: "other" });
+  const isCancelled = await delayed.cancel("other");
+  const found = await delayed.get(id);
+  const reliable = line.getReliableQueue<string>(`${name}-reliable`, settings);
+  await reliable.offerMany([{ payload: "next", delay: 60_000, headers: { from: name } }]);
+  const ready = line.getBlockingQueue<string>(`${name}-ready`, settings);
+  await ready.put("next");
+  // Nothing new is taken.
+  const refusals = await Promise.allSettled([
+    ready.take(),
+    ready.takeMany({ max: 2 }),
+    reliable.take(),
+    (async () => await ready.subscribe(() => {}).ended)(),
+    (async () => await reliable.subscribe(() => {}).ended)(),
+  ]);
+  for await (const message of ready) throw new Error(`took ${message}`);
+  for await (const { payload } of reliable) throw new Error(`took ${payload}`);
+  return {
+    isCancelled,
+    found: found?.payload,
+    sizes: [await delayed.size(), await reliable.size(), await ready.size()],
+    refused: refusals.filter(
+      (one) => one.status === "rejected" && one.reason instanceof ClosedError,
+    ).length,
+  };
+}
+
+test.each([
+  ["ordinary", {}],
+  ["partitioned", { partitions: 3 }],
+])(
+  "running handlers and bodies of loops may open %s queues while it waits",
+  async (_, settings) => {
+    const { url } = await startOwnServer();
+    const line = newLine({ redis: url, codec: "string" });
+    const name = uniqueName();
+    const allowed = new AbortController();
+    let running = 0;
+    const done: Record<string, unknown> = {};
+    const work = async (who: string) => {
+      running++;
+      if (!allowed.signal.aborted) await once(allowed.signal, "abort");
+      done[who] = await followUp(line, `${name}-${who}`, settings);
+    };
+    const plain = ["handler", "loop"].map((how) => line.getBlockingQueue(`${name}-plain-${how}`));
+    const reliable = ["handler", "loop"].map((how) =>
+      line.getReliableQueue(`${name}-reliable-${how}`),
+    );
+    plain[0]?.subscribe(() => work("plain-handler"));
+    reliable[0]?.subscribe(() => work("reliable-handler"));
+    const loops = [
+      (async () => {
+        for await (const message of plain[1]!) {
+          expect(message).toBe("first");
+          await work("plain-loop");
+        }
+      })(),
+      (async () => {
+        for await (const delivery of reliable[1]!) {
+          await work("reliable-loop");
+          await delivery.ack();
+        }
+      })(),
+    ];
+    for (const queue of plain) await queue.put("first");
+    for (const queue of reliable) await queue.offer("first", 0);
+    await eventually(() => running === 4);
+
+    const closing = line.close();
+    await eventually(async () => {
+      // It has stopped taking by then.
+      const take = plain[0]?.take({ signal: AbortSignal.timeout(10) });
+      await expect(take).rejects.toBeInstanceOf(ClosedError);
+    });
+    allowed.abort();
+    await Promise.all([closing, ...loops]);
+    const all = ["plain-handler", "reliable-handler", "plain-loop", "reliable-loop"];
+    const expected = { isCancelled: true, found: "next", sizes: [1, 1, 1], refused: 5 };
+    expect(done).toEqual(Object.fromEntries(all.map((who) => [who, expected])));
+
+    // Every offer is in Redis, and every message of the reliable queues is acknowledged.
+    const other = newLine({ redis: url, codec: "string", transfer: false });
+    for (const who of all) {
+      const base = `${name}-${who}`;
+      expect(await other.getDelayedQueue(`${base}-delayed`, settings).readAll()).toEqual(["next"]);
+      expect(await other.getReliableQueue(`${base}-reliable`, settings).readAll()).toEqual([
+        "next",
+      ]);
+      expect(await other.getBlockingQueue(`${base}-ready`, settings).readAll()).toEqual(["next"]);
+    }
+    for (const { name: queue } of reliable) {
+      expect(await other.stats(queue)).toMatchObject({ ready: 0, inFlight: 0, delayed: 0 });
+    }
+    expect(() => line.getDelayedQueue(`${name}-delayed`, settings)).toThrow(ClosedError);
+    await other.close();
+    await eventually(async () => (await connectionCount(url)) === 0);
+  },
+);
+
+test("a queue that a handler opens during close does not move or take anything", async () => {
+  const line = newLine({ codec: "string" });
+  const name = uniqueName();
+  const allowed = new AbortController();
+  const ready = line.getBlockingQueue<string>(name);
+  let isDone = false;
+  ready.subscribe(async () => {
+    await once(allowed.signal, "abort");
+    await line.getDelayedQueue<string>(`${name}-next`).offer("due", 0);
+    const next = line.getBlockingQueue<string>(`${name}-next`);
+    // A transfer task would move it meanwhile.
+    for (const _ of upTo(100)) expect(await next.poll()).toBeUndefined();
+    isDone = true;
+  });
+  await ready.put("first");
+  await eventually(async () => (await ready.size()) === 0);
+  const closing = line.close();
+  allowed.abort();
+  await closing;
+  expect(isDone).toBe(true);
+  const next = newLine({ codec: "string" }).getBlockingQueue<string>(`${name}-next`);
+  expect(await next.take()).toBe("due");
+});
+
+test("no queue is opened during close once no handler runs, or after its timeout", async () => {
+  const idle = newLine();
+  idle.getBlockingQueue(uniqueName()).subscribe(() => {});
+  const closing = idle.close();
+  expect(() => idle.getDelayedQueue(uniqueName())).toThrow(ClosedError);
+  await closing;
+
+  const line = newLineThatMayFail();
+  const ready = line.getBlockingQueue<string>(uniqueName());
+  const left = new AbortController();
+  let outcome: unknown;
+  ready.subscribe(async () => {
+    await once(left.signal, "abort");
+    try {
+      line.getDelayedQueue(uniqueName());
+    } catch (error) {
+      outcome = error;
+    }
+  });
+  await ready.put("first");
+  await eventually(async () => (await ready.size()) === 0);
+  await line.close({ timeout: 50 });
+  left.abort();
+  await eventually(() => outcome instanceof ClosedError);
+});
+
 test("offers in progress are settled", async () => {
   const line = newLine({ codec: "json" });
   const delayed = line.getDelayedQueue<number>(uniqueName());

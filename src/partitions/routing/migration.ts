@@ -103,17 +103,20 @@ export class Migration {
     await queue.read("migrate messages from", dropBatch, { number }, { knownFact });
   }
 
-  async #pull(wanted: readonly Wanted[]): Promise<void[]> {
-    const [first] = wanted;
+  async #pull(requests: readonly Wanted[]): Promise<void[]> {
+    const [first] = requests;
     if (first === undefined) return [];
     const { fact, source, by } = first;
     const { queue } = this.#parts.at(source);
-    const options = { knownFact: formatFact(fact), rows: wanted.map(({ wanted }) => ({ wanted })) };
+    const options = {
+      knownFact: formatFact(fact),
+      rows: requests.map(({ wanted }) => ({ wanted })),
+    };
     const args = argsOf(fact, source);
     for (;;) {
       const batch = await queue.read("migrate messages from", SCRIPTS[by], args, options);
       await this.deliver(fact, source, batch);
-      if (!batch.isOld) return wanted.map(() => undefined);
+      if (!batch.isOld) return requests.map(() => undefined);
     }
   }
 }

@@ -16,7 +16,7 @@ export interface Sending {
   /** The facts by which it was sent so far: all attempts but the last one were refused as old. */
   readonly sentBy: Fact[];
   /** The message as the ZSET holds it. Undefined while it has no id: it was not sent then. */
-  member(): Buffer | undefined;
+  readonly member: () => Buffer | undefined;
 }
 
 /**

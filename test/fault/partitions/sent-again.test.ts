@@ -49,7 +49,7 @@ async function misplaced(
   count: number,
 ): Promise<number> {
   const { timeouts } = queueKeys(partitionName(name, partition));
-  const members = await redis.zrangeBuffer(timeouts, 0, -1);
+  const members = await redis.zrangeBuffer(timeouts, "0", "-1");
   const belongs = (member: Buffer) =>
     tableOf(count)[bucketOf(unpackMember(member)!.id)!] === partition;
   return members.filter((member) => !belongs(member)).length;
@@ -210,13 +210,13 @@ async function play(variant: Variant, progress: Progress) {
   // Any process finishes the change. No second copy turns up on the way.
   await line.setPartitions(name, numbers.at(-1) as number);
   await eventually(async () => {
-    const { delayed, ready, inFlight = 0 } = await other.stats();
+    const { delayed, ready, inFlight } = await other.stats();
     expect(delayed + ready + inFlight).toBe(0);
   });
-  const outcome = { replace: "replaced", keep: "kept", add: "added" }[onDuplicate ?? "add"];
+  const expected = { replace: "replaced", keep: "kept", add: "added" }[onDuplicate ?? "add"];
   return {
     results: results.map(({ id, outcome }) => `${outcome} ${id}`),
-    expected: messages.map(({ payload }) => `${outcome} ${stored.get(payload)}`),
+    expected: messages.map(({ payload }) => `${expected} ${stored.get(payload)}`),
     twice: repeated(received),
     lost: missing(
       messages.map(({ payload }) => payload),
