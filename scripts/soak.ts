@@ -28,6 +28,9 @@ const PARTITIONS_SECONDS_PER_MINUTE = 1;
 /** Rounds of all faults for a queue in partitions, per minute of the run: 10 in half an hour. */
 const PARTITIONS_ROUNDS_PER_MINUTE = 1 / 3;
 
+/** Rounds of the storm over an exclusive queue, of each kind, per minute of the run: 15 in half an hour. */
+const EXCLUSIVE_ROUNDS_PER_MINUTE = 1 / 2;
+
 /** Minutes for the tests without a long form, and some more. */
 const MIN_MINUTES = 4;
 
@@ -41,6 +44,7 @@ const lengths = {
   FUZZ_CASES: String(Math.ceil(minutes * CASES_PER_MINUTE)),
   PARTITIONS_SECONDS: String(Math.ceil(minutes * PARTITIONS_SECONDS_PER_MINUTE)),
   PARTITIONS_ROUNDS: String(Math.max(1, Math.floor(minutes * PARTITIONS_ROUNDS_PER_MINUTE))),
+  EXCLUSIVE_ROUNDS: String(Math.max(1, Math.floor(minutes * EXCLUSIVE_ROUNDS_PER_MINUTE))),
   // A multiple of what its tests divide it by.
   RELIABLE_MESSAGES: String(Math.ceil((minutes * MESSAGES_PER_MINUTE) / 100) * 100),
   STORM_SECONDS: String(Math.ceil(minutes * 60 * STORM_SHARE)),

@@ -29,13 +29,19 @@ describe.each(kinds)("two changes at once, $kind", ({ strict }) => {
     scene.join();
     await scene.offer(2);
     for (let round = 0; round < 6; round++) {
-      const end = scene.beginOffering();
-      await eventually(() => scene.handled.length > 0);
+      // One partition alone handles 16 messages a second.
+      const end = scene.beginOffering(1000);
+      // Some are ready, and handlers run.
+      await scene.offer(3);
       const changes = Promise.all([
         scene.setPartitions(4, one),
         scene.setPartitions(round % 3 === 2 ? 1 : 2, two),
       ]);
-      await within(30_000, `round ${round}: both changes end`, changes).finally(end);
+      try {
+        await within(30_000, `round ${round}: both changes end`, changes);
+      } finally {
+        await end();
+      }
       expect([1, 2, 4]).toContain(await scene.stable());
     }
     await scene.allHandled();
@@ -370,8 +376,8 @@ describe.each([
 
 describe.each(kinds)("the fence of a key only grows, $kind", ({ strict }) => {
   test("over hand-overs", async () => {
-    const scene = new ExclusiveScene({ strict, partitions: 4 });
-    const end = scene.beginOffering();
+    const scene = new ExclusiveScene({ strict, duration: 10, partitions: 4 });
+    const end = scene.beginOffering(300);
     let consumer = scene.join();
     for (let i = 0; i < 4; i++) {
       await goesOn(scene);
@@ -386,8 +392,8 @@ describe.each(kinds)("the fence of a key only grows, $kind", ({ strict }) => {
   });
 
   test("over changes of the number, up and down", async () => {
-    const scene = new ExclusiveScene({ strict, partitions: 1 });
-    const end = scene.beginOffering();
+    const scene = new ExclusiveScene({ strict, duration: 10, partitions: 1 });
+    const end = scene.beginOffering(300);
     scene.join();
     scene.join();
     for (const count of [4, 2, 5, 1, 3]) {

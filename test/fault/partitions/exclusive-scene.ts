@@ -92,14 +92,14 @@ export class ExclusiveScene {
     }
   }
 
-  /** Offers one message of each key every 40 ms. Returns a function that ends it. */
-  beginOffering(delay = 0): () => Promise<void> {
+  /** Offers one message of each key every so many milliseconds. Returns a function that ends it. */
+  beginOffering(interval: number): () => Promise<void> {
     const ending = new AbortController();
     onTestFinished(() => ending.abort());
     const offering = (async () => {
       while (!ending.signal.aborted) {
-        await this.offer(1, delay);
-        await sleep(40);
+        await this.offer();
+        await sleep(interval);
       }
     })();
     return async () => {
@@ -148,8 +148,8 @@ export class ExclusiveScene {
   }
 
   /** Waits until no change is under way, and returns the number of partitions. */
-  async stable(within = CHANGE_WITHIN): Promise<number> {
-    await eventually(() => this.isStable(), { within, what: "the change has ended" });
+  async stable(patience = CHANGE_WITHIN): Promise<number> {
+    await eventually(() => this.isStable(), { within: patience, what: "the change has ended" });
     return (await this.producer.partitions(this.name)).length;
   }
 
@@ -158,13 +158,13 @@ export class ExclusiveScene {
   }
 
   /** Waits until every message offered so far was handled. */
-  async allHandled(within = 20_000): Promise<void> {
+  async allHandled(patience = 20_000): Promise<void> {
     await eventually(() => missing(this.offered, this.handled).length === 0, {
-      within,
+      within: patience,
       what: "every message is handled",
     }).catch((error: unknown) => {
       const left = missing(this.offered, this.handled);
-      const text = `${left.length} of ${this.offered.length} messages are not handled after ${within} ms`;
+      const text = `${left.length} of ${this.offered.length} messages are not handled after ${patience} ms`;
       throw new Error(`${text}: ${left.slice(0, 8).join(", ")}`, { cause: error });
     });
   }
