@@ -75,11 +75,11 @@ export class ExclusiveScene {
 
   #joined = 0;
 
-  /** Offers the next `count` messages of each key. */
-  async offer(count = 1, delay = 0): Promise<void> {
+  /** Offers the next `count` messages of each key, or of the first `keyCount` ones. */
+  async offer(count = 1, delay = 0, keyCount = this.#options.keyCount): Promise<void> {
     const queue = this.open();
     for (let i = 0; i < count; i++) {
-      const orders = upTo(this.#options.keyCount).map((n): Order => {
+      const orders = upTo(keyCount).map((n): Order => {
         const key = `k${n}`;
         const number = this.#numbers.get(key) ?? 0;
         this.#numbers.set(key, number + 1);
@@ -92,13 +92,13 @@ export class ExclusiveScene {
     }
   }
 
-  /** Offers one message of each key every so many milliseconds. Returns a function that ends it. */
-  beginOffering(interval: number): () => Promise<void> {
+  /** Offers one message of each of `keyCount` keys every so many milliseconds. Returns a function that ends it. */
+  beginOffering(interval: number, keyCount?: number): () => Promise<void> {
     const ending = new AbortController();
     onTestFinished(() => ending.abort());
     const offering = (async () => {
       while (!ending.signal.aborted) {
-        await this.offer();
+        await this.offer(1, 0, keyCount);
         await sleep(interval);
       }
     })();
@@ -116,6 +116,17 @@ export class ExclusiveScene {
         return all.reduce((sum, { ready }) => sum + ready, 0) === count * this.#options.keyCount;
       },
       { what: `${count} messages of each key are ready` },
+    );
+  }
+
+  /** Waits until every partition has a holder. */
+  async held(): Promise<void> {
+    await eventually(
+      async () => {
+        const all = await this.producer.partitions(this.name);
+        return all.every(({ holder }) => holder !== undefined);
+      },
+      { what: "every partition is held" },
     );
   }
 
@@ -178,6 +189,13 @@ export class ExclusiveScene {
       disordered: this.disordered,
       refusedWrites: this.refusedWrites,
     };
+  }
+
+  /** @throws {Error} that tells what went wrong, if anything did. */
+  judge(): void {
+    const faults = Object.entries(this.faults).filter(([, all]) => all.length > 0);
+    const texts = faults.map(([what, all]) => `${all.length} ${what}, such as ${all[0]}`);
+    if (texts.length > 0) throw new Error(texts.join("; "));
   }
 
   get #queueOptions(): ReliableQueueOptions<Order> & { partitions: number } {

@@ -328,8 +328,10 @@ export class ExclusiveStorm {
         if (length < 0.5) {
           for (const n of upTo(6)) await this.#forgetHolder(n);
         }
+        // Meanwhile messages become ready that nobody takes.
+        await sleep(900 * pick);
         this.#change(count, 1);
-        await sleep(600 * pick);
+        await sleep(600 * length);
         await this.#join();
         await this.#join();
         return;

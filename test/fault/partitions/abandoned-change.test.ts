@@ -1,0 +1,116 @@
+import { describe, expect, test } from "vitest";
+import type { Child } from "../../../scripts/child/child.ts";
+import type { ReliableQueue } from "../../../src/index.ts";
+import { PartitionNames } from "../../../src/partitions/ring/ring.ts";
+import { queueKeys } from "../../../src/queue/keys.ts";
+import { bundle } from "../../helpers/bundle.ts";
+import { startChild } from "../../helpers/child.ts";
+import { newLine } from "../../helpers/delayline.ts";
+import { eventually } from "../../helpers/eventually.ts";
+import { missing, repeated } from "../../helpers/ledger.ts";
+import { upTo } from "../../helpers/numbers.ts";
+import { newRedis, redisUrl, uniqueName } from "../../helpers/redis.ts";
+import { ExclusiveScene, SOUND } from "./exclusive-scene.ts";
+
+// The process that changes the number of partitions is killed. Others that have the queue open finish the change.
+
+/** Milliseconds in which other processes finish the change of a dead one. */
+const TAKEN_OVER_WITHIN = 20_000;
+
+const HOUR = 3_600_000;
+
+/** Delayed messages, so that a change takes a while. */
+const LATE_COUNT = 1500;
+
+/** Starts the process that is killed after it has migrated so many messages. */
+async function startChanger(name: string, after: number): Promise<Child> {
+  const program = await bundle(new URL("../workers/partitions-changer.ts", import.meta.url));
+  const child = startChild(program, {
+    env: { REDIS: redisUrl(), QUEUE: name, AFTER: String(after) },
+  });
+  await child.next((word) => word === "loaded");
+  return child;
+}
+
+describe.each([
+  { from: 1, to: 4, after: 1 },
+  { from: 1, to: 4, after: 700 },
+  { from: 4, to: 2, after: 300 },
+])("the process that changes $from to $to dies after $after messages", ({ from, to, after }) => {
+  test("exclusive consumers finish the change", async () => {
+    const scene = new ExclusiveScene({ partitions: from, duration: 30 });
+    const queue = scene.open();
+    await queue.offerMany(
+      upTo(LATE_COUNT).map((n) => ({ payload: { key: `late ${n}`, number: 0 }, delay: HOUR })),
+    );
+    scene.join();
+    scene.join();
+    await scene.offer();
+    await scene.allHandled();
+    const changer = await startChanger(scene.name, after);
+    await scene.offer(3, 500);
+    await scene.offer(3);
+    await changer.send(to);
+    await changer.next((word) => word === "moved");
+    await changer.exit;
+    await scene.offer(3);
+    await scene.offer(2, 1000);
+    const [count] = await Promise.all([
+      scene.stable(TAKEN_OVER_WITHIN),
+      scene.allHandled(TAKEN_OVER_WITHIN),
+    ]);
+    expect(count).toBe(to);
+    expect(await queue.size()).toBe(LATE_COUNT);
+    expect(scene.faults).toEqual(SOUND);
+  });
+
+  test.each(["plain", "reliable"] as const)(
+    "processes that only transfer a %s queue finish it, and messages become ready",
+    async (kind) => {
+      const name = uniqueName();
+      const redis = newRedis();
+      const line = newLine();
+      const queue =
+        kind === "plain"
+          ? line.getDelayedQueue<string>(name, { partitions: from })
+          : line.getReliableQueue<string>(name, { partitions: from });
+      const other = newLine();
+      await (kind === "plain"
+        ? other.getDelayedQueue(name, { partitions: from }).size()
+        : other.getReliableQueue(name, { partitions: from }).size());
+      const late = upTo(LATE_COUNT).map((n) => `late ${n}`);
+      await queue.offerMany(late.map((payload) => ({ payload, delay: HOUR })));
+      const changer = await startChanger(name, after);
+      const soon = upTo(14).map((n) => `soon ${n}`);
+      await queue.offerMany(soon.map((payload, n) => ({ payload, delay: 300 * n })));
+      await changer.send(to);
+      await changer.next((word) => word === "moved");
+      await changer.exit;
+      const { partitions } = queueKeys(new PartitionNames(name).at(0));
+      await eventually(
+        async () => {
+          const all = await line.partitions(name);
+          expect(all).toHaveLength(to);
+          expect(await redis.get(partitions)).toContain(":stable");
+          expect(all.reduce((sum, { ready }) => sum + ready, 0)).toBe(soon.length);
+          expect(all.reduce((sum, { delayed }) => sum + delayed, 0)).toBe(late.length);
+        },
+        { within: TAKEN_OVER_WITHIN, what: "the change is finished, and all is ready" },
+      );
+      const payloads: string[] = [];
+      const isThere = () => payloads.length >= soon.length;
+      if (kind === "plain") {
+        line
+          .getBlockingQueue<string>(name, { partitions: from })
+          .subscribe((payload) => void payloads.push(payload));
+      } else {
+        (queue as ReliableQueue<string>).subscribe((payload) => void payloads.push(payload));
+      }
+      await eventually(isThere);
+      expect({ lost: missing(soon, payloads), twice: repeated(payloads) }).toEqual({
+        lost: [],
+        twice: [],
+      });
+    },
+  );
+});
