@@ -30,6 +30,8 @@ export class GroupTenure implements Tenure, ExclusiveSource {
   #current: Held | undefined;
   #isConnected = false;
   #isEnded = false;
+  /** Why nothing could be inherited. Whoever takes has to report it, and to pause before the next tenure. */
+  #failure: unknown;
   /** Ends the current wait, and all later ones. */
   readonly #ending = new AbortController();
   /**
@@ -76,7 +78,7 @@ export class GroupTenure implements Tenure, ExclusiveSource {
         [this.#current] = taken;
         return taken;
       } catch (error) {
-        if (!this.#isEnded) throw error;
+        if (!this.#isEnded || error === this.#failure) throw error;
       }
     }
   }
@@ -111,6 +113,7 @@ export class GroupTenure implements Tenure, ExclusiveSource {
       } catch (error) {
         // The script may have run: the entries may be this consumer's already. The next tenure inherits them in order.
         this.end();
+        this.#failure = error;
         throw error;
       }
     }

@@ -66,9 +66,16 @@ export class Members implements Listener {
     return this.#exclusive;
   }
 
-  /** Whether a process that was seen within {@link LATE} milliseconds works on a change of the number of partitions. */
-  get areChanging(): boolean {
-    return this.#all.some(({ roles, idle }) => roles.isChanging === true && idle < LATE);
+  /**
+   * The processes that work on a change of the number of partitions: those seen within {@link LATE} milliseconds, and
+   * those that have not said since that they are done.
+   */
+  get changers(): { readonly alive: readonly string[]; readonly silent: readonly string[] } {
+    const changers = this.#all.filter(({ roles }) => roles.isChanging === true);
+    return {
+      alive: changers.filter(({ idle }) => idle < LATE).map(({ name }) => name),
+      silent: changers.filter(({ idle }) => idle >= LATE).map(({ name }) => name),
+    };
   }
 
   /** This process's name among the members. */

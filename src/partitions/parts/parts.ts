@@ -41,6 +41,8 @@ export class Parts {
   #finishChange: () => Promise<void> = () => Promise.resolve();
   /** Since when nobody has worked on the change under way (`performance.now()`). */
   #abandonedAt: number | undefined;
+  /** Processes that died while they worked on a change that this client has looked after. */
+  readonly #lookedAfter = new Set<string>();
   /** How many changes this client works on. */
   #changes = 0;
   #active: readonly number[] = [];
@@ -253,12 +255,17 @@ export class Parts {
    * Finishes the change under way if nobody else works on it. The processes try one after another, in an order that all
    * of them compute alike: one is enough, though several would do no harm.
    *
+   * A process that dies at the very end of its change may leave a batch open though the fact is stable already. So that
+   * is looked after as well, once for each such process.
+   *
    * While the ordinary queue is a part, nobody knows whether its processes are gone: the next `setPartitions` finishes.
    */
   #lookAfterChange(): void {
     const { fact, self, members } = this;
+    const { alive, silent } = this.#members.changers;
+    const died = silent.filter((name) => !this.#lookedAfter.has(name));
     const isOpen = fact !== undefined && fact.state !== "stable" && fact.from !== FROM_ORDINARY;
-    if (!isOpen || this.#changes > 0 || this.#members.areChanging) {
+    if ((!isOpen && died.length === 0) || this.#changes > 0 || alive.length > 0) {
       this.#abandonedAt = undefined;
       return;
     }
@@ -267,6 +274,7 @@ export class Parts {
     const names = members.map(({ name }) => name);
     const turn = movers(names, 0, names.length).indexOf(self);
     if (now - this.#abandonedAt < turn * TURN) return;
+    for (const name of died) this.#lookedAfter.add(name);
     void this.changing(this.#finishChange);
   }
 

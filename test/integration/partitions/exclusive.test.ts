@@ -1,11 +1,13 @@
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import type { Redis } from "ioredis";
-import { expect, test } from "vitest";
-import type { Delivery } from "../../../src/index.ts";
+import { expect, onTestFinished, test } from "vitest";
+import type { Delivery, ScriptRun } from "../../../src/index.ts";
 import { PartitionNames } from "../../../src/partitions/ring/ring.ts";
 import { queueKeys } from "../../../src/queue/keys.ts";
 import { collect } from "../../helpers/collect.ts";
-import { newLine, type TestLine } from "../../helpers/delayline.ts";
+import { newLine, newLineThatMayFail, type TestLine } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
+import { startOwnServer } from "../../helpers/own-server.ts";
 import { newRedis, redisUrl, uniqueName } from "../../helpers/redis.ts";
 import { serverTime } from "../../helpers/server-time.ts";
 
@@ -274,5 +276,36 @@ test("a consumer without a number waits for the partitions that another process 
     .getReliableQueue<number>(name, { exclusive: true })
     .subscribe((payload) => void handled.push(payload));
   await two.getReliableQueue<number>(name, { partitions: 2 }).offer(5, 0);
+  await eventually(() => handled.length === 1);
+});
+
+test("if Redis refuses what a holder has to inherit, the cause is told, and the holder pauses", async () => {
+  const name = uniqueName("exclusive");
+  const server = await startOwnServer();
+  const redis = newRedis(server.url);
+  await redis.call("ACL", "SETUSER", "limited", "on", ">secret", "~*", "&*", "+@all", "-xclaim");
+  const url = new URL(server.url);
+  [url.username, url.password] = ["limited", "secret"];
+  const line = newLineThatMayFail({ redis: url.href });
+  const causes: string[] = [];
+  line.on("error", ({ message }) => void causes.push(message));
+  const holds: number[] = [];
+  const note = (run: unknown) => {
+    if ((run as ScriptRun).script === "hold-guarded") holds.push(performance.now());
+  };
+  subscribe("delayline:script", note);
+  onTestFinished(() => void unsubscribe("delayline:script", note));
+  const handled: number[] = [];
+  line
+    .getReliableQueue<number>(name, { partitions: 1, exclusive: true })
+    .subscribe((payload) => void handled.push(payload));
+  await eventually(() => holds.length >= 4);
+  expect((holds[3] as number) - (holds[0] as number)).toBeGreaterThan(150);
+  expect(causes).toEqual([expect.stringContaining("cannot take from partition")]);
+  // Once the cause is gone the queue is consumed.
+  await redis.call("ACL", "SETUSER", "limited", "+xclaim");
+  await newLine({ redis: server.url })
+    .getReliableQueue<number>(name, { partitions: 1 })
+    .offer(1, 0);
   await eventually(() => handled.length === 1);
 });
