@@ -2,14 +2,19 @@ import { describe, expect, test } from "vitest";
 import type { Child } from "../../../scripts/child/child.ts";
 import type { ReliableQueue } from "../../../src/index.ts";
 import { PartitionNames } from "../../../src/partitions/ring/ring.ts";
-import { queueKeys } from "../../../src/queue/keys.ts";
+import { FIRST_PAGE, pullOutPage } from "../../../src/lua/partitions/pull-out-page.ts";
+import { run } from "../../../src/lua/script.ts";
+import { formatMember } from "../../../src/partitions/parts/member.ts";
+import { queueKeys, type QueueKeys } from "../../../src/queue/keys.ts";
 import { bundle } from "../../helpers/bundle.ts";
 import { startChild } from "../../helpers/child.ts";
 import { newLine } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { missing, repeated } from "../../helpers/ledger.ts";
 import { upTo } from "../../helpers/numbers.ts";
+import { allTo } from "../../helpers/partitions.ts";
 import { newRedis, redisUrl, uniqueName } from "../../helpers/redis.ts";
+import { serverTime } from "../../helpers/server-time.ts";
 import { ExclusiveScene, SOUND } from "./exclusive-scene.ts";
 
 // The process that changes the number of partitions is killed. Others that have the queue open finish the change.
@@ -113,4 +118,23 @@ describe.each([
       });
     },
   );
+});
+
+test("a batch that a process left open at the very end of its change arrives", async () => {
+  const name = uniqueName("abandoned");
+  const redis = newRedis();
+  const [from, to] = [0, 1].map((partition) => queueKeys(new PartitionNames(name).at(partition)));
+  const line = newLine();
+  const queue = line.getDelayedQueue<number>(name, { partitions: 2 });
+  await queue.offerMany(upTo(20).map((payload) => ({ payload, delay: HOUR })));
+  // It has taken messages out of partition 0, and the fact is stable.
+  const args = { own: -1, buckets: allTo(1), cursor: FIRST_PAGE, limit: 100, maxBytes: 100_000 };
+  const { rows } = await run(redis, pullOutPage, from as QueueKeys, args);
+  expect(rows.length).toBeGreaterThan(0);
+  expect(await queue.size()).toBe(20 - rows.length);
+  const { members } = from as QueueKeys;
+  const dead = formatMember({ name: "dead", roles: { isChanging: true } });
+  await redis.zadd(members, (await serverTime(redis)) - 3000, dead);
+  await eventually(async () => (await redis.zcard((to as QueueKeys).timeouts)) >= rows.length);
+  expect(await queue.size()).toBe(20);
 });
