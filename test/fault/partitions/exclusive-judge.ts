@@ -117,14 +117,16 @@ export function judge(
         return by === run.by && run.entered < from && to < run.to && to - from > LEASE;
       });
       if (woke === undefined) continue;
-      const isReplaced = byTime.some((other) => other.fence > run.fence && other.from < woke.to);
+      const isReplaced = byTime.some(
+        (other) => other.fence > run.fence && other.from > run.from && other.from < woke.to,
+      );
       if (isReplaced) unaborted.push(named(run));
     }
-    let fence: Run | undefined;
-    for (const run of byTime) {
-      if (fence !== undefined && run.fence < fence.fence)
-        fences.push(`${named(run)} after ${named(fence)}`);
-      if (fence === undefined || run.fence > fence.fence) fence = run;
+    for (const [i, run] of byTime.entries()) {
+      const before = byTime[i - 1];
+      if (before !== undefined && run.fence < before.fence) {
+        fences.push(`${named(run)} after ${named(before)}`);
+      }
     }
 
     // After a redrive a message comes whenever it likes.

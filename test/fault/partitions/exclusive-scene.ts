@@ -48,7 +48,8 @@ export class ExclusiveScene {
   /** Writes that a store refused which had seen a larger fence for the same key. */
   readonly refusedWrites: string[] = [];
   readonly #running = new Map<string, string>();
-  readonly #last = new Map<string, number>();
+  /** The id of the latest message of each key. */
+  readonly #last = new Map<string, string>();
   readonly #fences = new Map<string, number>();
   readonly #numbers = new Map<string, number>();
   readonly #options: Required<SceneOptions>;
@@ -153,9 +154,14 @@ export class ExclusiveScene {
     return (await this.fact()).includes(":stable");
   }
 
-  /** Waits until a change is under way. */
-  async moving(): Promise<void> {
-    await eventually(async () => !(await this.isStable()), { what: "a change has begun" });
+  /** Waits until this change is under way. A quick one may be over by then. */
+  async moving(changing: Promise<void>): Promise<void> {
+    let isOver = false;
+    const note = () => (isOver = true);
+    changing.then(note, note);
+    await eventually(async () => isOver || !(await this.isStable()), {
+      what: "a change has begun",
+    });
   }
 
   /** Waits until no change is under way, and returns the number of partitions. */
@@ -180,21 +186,17 @@ export class ExclusiveScene {
     });
   }
 
-  /** What went wrong so far; {@link SOUND} if nothing did. */
-  get faults() {
-    return {
+  /** @throws {Error} that says what went wrong so far, if anything did. */
+  judge(): void {
+    const faults = {
       twice: repeated(this.handled),
       invented: missing(this.handled, this.offered),
       overlaps: this.overlaps,
       disordered: this.disordered,
       refusedWrites: this.refusedWrites,
     };
-  }
-
-  /** @throws {Error} that tells what went wrong, if anything did. */
-  judge(): void {
-    const faults = Object.entries(this.faults).filter(([, all]) => all.length > 0);
-    const texts = faults.map(([what, all]) => `${all.length} ${what}, such as ${all[0]}`);
+    const found = Object.entries(faults).filter(([, all]) => all.length > 0);
+    const texts = found.map(([what, all]) => `${all.length} ${what}, such as ${all[0]}`);
     if (texts.length > 0) throw new Error(texts.join("; "));
   }
 
@@ -202,15 +204,19 @@ export class ExclusiveScene {
     return { partitions: this.#options.partitions, visibilityTimeout: 5000 };
   }
 
-  async #handle(by: string, order: Order, { fence = 0, attempt }: Delivery<Order>): Promise<void> {
-    const { key, number } = order;
+  async #handle(
+    by: string,
+    order: Order,
+    { id, fence = 0, attempt }: Delivery<Order>,
+  ): Promise<void> {
+    const { key } = order;
     const self = `${idOf(order)} by ${by} (attempt ${attempt}, fence ${fence})`;
     const other = this.#running.get(key);
     if (other !== undefined) this.overlaps.push(`${self} during ${other}`);
     this.#running.set(key, self);
-    const last = this.#last.get(key) ?? -1;
-    if (number < last) this.disordered.push(`${self} after ${last}`);
-    this.#last.set(key, Math.max(number, last));
+    const last = this.#last.get(key) ?? id;
+    if (isBefore(id, last)) this.disordered.push(`${self}, ${id}, after ${last}`);
+    this.#last.set(key, isBefore(id, last) ? last : id);
     await sleep(this.#options.duration);
     // What a store does to which each handler sends its fence.
     const greatest = this.#fences.get(key) ?? 0;
@@ -220,15 +226,6 @@ export class ExclusiveScene {
     this.handled.push(idOf(order));
   }
 }
-
-/** The faults of a scene in which all went well. */
-export const SOUND: ExclusiveScene["faults"] = {
-  twice: [],
-  invented: [],
-  overlaps: [],
-  disordered: [],
-  refusedWrites: [],
-};
 
 /** Rejects if the promise does not settle in time. */
 export async function within<T>(ms: number, what: string, promise: Promise<T>): Promise<T> {
@@ -244,6 +241,13 @@ export async function within<T>(ms: number, what: string, promise: Promise<T>): 
   } finally {
     late.abort();
   }
+}
+
+/** Whether a message is due before another one, or was offered before it with the same deadline. */
+function isBefore(a: string, b: string): boolean {
+  const [deadline, rest = ""] = a.split("-");
+  const [otherDeadline, otherRest = ""] = b.split("-");
+  return deadline === otherDeadline ? rest < otherRest : Number(deadline) < Number(otherDeadline);
 }
 
 const idOf = ({ key, number }: Order) => `${key}:${number}`;

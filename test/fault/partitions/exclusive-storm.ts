@@ -324,7 +324,9 @@ export class ExclusiveStorm {
         this.#change(other, 1);
         return;
       case "change without consumers": {
-        await Promise.all(consuming.map((one) => this.#leave(one)));
+        // Those that stand still come back first.
+        await Promise.all(this.#aside);
+        await Promise.all(this.#consuming.map((one) => this.#leave(one)));
         if (length < 0.5) {
           for (const n of upTo(6)) await this.#forgetHolder(n);
         }
