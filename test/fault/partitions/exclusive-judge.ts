@@ -174,10 +174,9 @@ export function judge(
       const isRedriven =
         before !== undefined &&
         redrives.some((at) => since < at && at < run.entered && mayBeDead(byTime, at));
-      const least = before === undefined || isRedriven ? 1 : before.attempt + 1;
-      const isAgain = before !== undefined && run.attempt === before.attempt + 1;
-      const isExact = run.attempt >= least && run.attempt <= least + mayLack;
-      if (!isExact && !isAgain) {
+      const isFrom = (least: number) => run.attempt >= least && run.attempt <= least + mayLack;
+      const isExact = isFrom((before?.attempt ?? 0) + 1) || (isRedriven && isFrom(1));
+      if (!isExact) {
         const prior = before === undefined ? "nothing" : named(before);
         attempts.push(`${named(run)} follows ${prior}, with ${mayLack} losses`);
       }
