@@ -55,22 +55,30 @@ export const changeFact = defineChange("change-fact", ["expected"], "found == ex
 
 /**
  * Does what {@link changeFact} does, for the fact that begins a change of the number. Writes `holding` instead of
- * `fact` if the queue was ever consumed exclusively, so that partition 0 has a fence, or if a process that is about to
- * was seen within `timeout` milliseconds. A process that joins later learns the fact before it consumes anything.
+ * `fact` if the order of each key has to be kept:
+ *
+ * - if partition 0 was ever held for a group, whoever runs now;
+ * - if a process that consumes exclusively, or is about to, was seen within `timeout` milliseconds;
+ * - if the queue is reliable and no process was seen that takes from it. Then nobody has to wait for the change, and
+ *   the first exclusive consumers may be about to start.
+ *
+ * A process that joins later learns the fact before it consumes anything.
  */
 export const beginChange = defineScript({
   name: "begin-change",
-  keys: ["partitions", "members", "holder"],
+  keys: ["partitions", "members", "holder", "stream"],
   args: ["fact", "holding", "notice", "expected", "timeout"],
   needs: [clock],
   lua: /* lua */ `
 local found = redis.call("GET", partitions)
 if found ~= expected then return found or "" end
-if redis.call("EXISTS", holder) == 1 then fact = holding end
+local isExclusive, isTaken = redis.call("HEXISTS", holder, "group") == 1, false
 local now = math.floor(clock() / 1000)
 for _, member in ipairs(redis.call("ZRANGEBYSCORE", members, now - timeout, now + timeout)) do
-  if member:match("^%a*[xr]%a*:") then fact = holding end
+  isExclusive = isExclusive or member:match("^%a*[xr]%a*:")
+  isTaken = isTaken or member:match(":[^:]+$")
 end
+if isExclusive or not isTaken and redis.call("EXISTS", stream) == 1 then fact = holding end
 redis.call("SET", partitions, fact)
 redis.pcall("PUBLISH", notice, fact)
 return fact

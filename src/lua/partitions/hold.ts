@@ -15,7 +15,8 @@ import { defineScript } from "../script.ts";
  * - `connection`: the id and the name of the connection on which the holder takes, separated by a space.
  * - `stale`: the connections of predecessors that did not release the lease, one line each. The holder has to kill them
  *   before it takes anything.
- * - `group`, `consumer`: in a reliable queue, the group, and the holder's consumer in it.
+ * - `group`, `consumer`: the group for which the partition is or was last held, and the holder's consumer in it. A change
+ *   of the number of partitions takes the lease for no group, and leaves `group` as it is.
  * - `orphans`: consumers of predecessors that may have entries in flight, one line each. A line begins with "=" if that
  *   predecessor released the lease and so left the entries to the next holder on purpose. See `inherit`.
  */
@@ -60,8 +61,13 @@ if owner ~= process then fence = math.max(fence + 1, micros) end
 if connection then stale = push(connection, stale) end
 if consumer then orphans = push(consumer, orphans) end
 -- One command, so that nothing has changed if memory is full.
-redis.call("HSET", holder, "holder", process, "fence", string.format("%.0f", fence), "group", group,
-  "until", string.format("%.0f", now + duration), "stale", stale, "orphans", orphans)
+local fields = { "holder", process, "fence", string.format("%.0f", fence),
+  "until", string.format("%.0f", now + duration), "stale", stale, "orphans", orphans }
+if group ~= "" then
+  fields[#fields + 1] = "group"
+  fields[#fields + 1] = group
+end
+redis.call("HSET", holder, unpack(fields))
 redis.call("HDEL", holder, "connection", "consumer")
 return { 1, fence, 0, stale, orphans, group }
 `,

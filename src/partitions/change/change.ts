@@ -7,7 +7,14 @@ import { removeRemains } from "../../lua/partitions/remove-remains.ts";
 import type { Batch } from "../../lua/fragments/partitions/journal.ts";
 import { MAX_PARTITIONS } from "../../queue/options.ts";
 import { Pause } from "../../time/pause.ts";
-import { FROM_ORDINARY, formatFact, ORDINARY, parseFact, type Fact } from "../ring/fact.ts";
+import {
+  FROM_ORDINARY,
+  formatFact,
+  isWithOrdinary,
+  ORDINARY,
+  parseFact,
+  type Fact,
+} from "../ring/fact.ts";
 import { MEMBER_TIMEOUT } from "../parts/members.ts";
 import { changeHolder, takeForChange, type ChangeLease } from "./change-lease.ts";
 import { fewAtOnce } from "./few-at-once.ts";
@@ -105,7 +112,8 @@ export class Change {
     for (;;) {
       this.#options.signal?.throwIfAborted();
       const fact = await this.#parts.ask(this.#options.signal);
-      if (fact.state === "stable" || fact.from === FROM_ORDINARY) break;
+      // While the ordinary queue is a part, nobody knows whether its processes are gone.
+      if (fact.state === "stable" || isWithOrdinary(fact)) break;
       try {
         await this.#finish(fact);
       } catch (error) {
@@ -155,7 +163,7 @@ export class Change {
   }
 
   async #begin(fact: Fact, count: number, from: number): Promise<void> {
-    const { signal } = this.#options;
+    const { signal, keepsOrdinary } = this.#options;
     const { first, notice } = this.#parts;
     const next: Fact = { ...fact, epoch: fact.epoch + 1, to: count, from, state: "moving" };
     // Prepare the new partitions before any process can know them. #announce does it again: the queue may be paused in
@@ -164,7 +172,8 @@ export class Change {
     const args = {
       expected: formatFact(fact),
       fact: formatFact(next),
-      holding: formatFact({ ...next, state: "holding" }),
+      // The ordinary queue may stay a part for long.
+      holding: formatFact({ ...next, state: keepsOrdinary ? "moving" : "holding" }),
       notice,
       timeout: MEMBER_TIMEOUT,
     };

@@ -1,7 +1,14 @@
 import { setMaxListeners } from "node:events";
 import { Counters } from "../../observe/counters.ts";
 import type { Troubles } from "../../redis/troubles.ts";
-import { formatFact, FROM_ORDINARY, ORDINARY, partitionsOf, type Fact } from "../ring/fact.ts";
+import {
+  formatFact,
+  FROM_ORDINARY,
+  isWithOrdinary,
+  ORDINARY,
+  partitionsOf,
+  type Fact,
+} from "../ring/fact.ts";
 import type { Creation } from "./creation.ts";
 import { FactWatch } from "./fact-watch.ts";
 import type { Member, Roles } from "./member.ts";
@@ -264,7 +271,7 @@ export class Parts {
     const { fact, self, members } = this;
     const { alive, silent } = this.#members.changers;
     const died = silent.filter((name) => !this.#lookedAfter.has(name));
-    const isOpen = fact !== undefined && fact.state !== "stable" && fact.from !== FROM_ORDINARY;
+    const isOpen = fact !== undefined && fact.state !== "stable" && !isWithOrdinary(fact);
     if ((!isOpen && died.length === 0) || this.#changes > 0 || alive.length > 0) {
       this.#abandonedAt = undefined;
       return;

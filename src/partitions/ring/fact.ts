@@ -66,6 +66,11 @@ export function partitionsOf(fact: Fact): number {
   return Math.max(fact.to, fact.from);
 }
 
+/** Whether the ordinary queue is a part, perhaps for long: only `setPartitions` knows when its processes are gone. */
+export function isWithOrdinary({ from, state }: Fact): boolean {
+  return from === FROM_ORDINARY && state === "moving";
+}
+
 /** The partition that the messages of a bucket belong to. */
 export function destinationOf(fact: Fact, bucket: number): number {
   return tableOf(fact.to)[bucket]!;

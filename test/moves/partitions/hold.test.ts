@@ -208,8 +208,18 @@ test("a change holds messages back once a queue is consumed exclusively", async 
   expect(await begin(one)).toBe(holding);
   expect(await begin(late)).toBe(fact);
   // Nobody consumes it now.
+  await before.redis.hset(before.keys.holder, "group", "g");
   expect(await begin(before)).toBe(holding);
   expect(await one.snapshot()).toMatchObject({ partitions: holding, channel: [holding] });
+  // A reliable queue from which nobody takes; then one from which a process takes.
+  const [idle, busy] = [await newMoves(), await newMoves()];
+  for (const queue of [idle, busy]) {
+    await queue.seed({ partitions: "1:2:2:stable:1", stream: [entry("a")] });
+  }
+  await idle.seed({ members: ["m:a:"] });
+  await busy.seed({ members: ["m:a:", ":b:group%20mail"] });
+  expect(await begin(idle)).toBe(holding);
+  expect(await begin(busy)).toBe(fact);
 });
 
 test("the fence is the server's time, so it grows even where the last one was lost", async () => {
