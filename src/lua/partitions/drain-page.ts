@@ -1,4 +1,7 @@
+import { clock } from "../fragments/clock.ts";
+import { consumerName } from "../fragments/stream/consumer-name.ts";
 import { consumersOf } from "../fragments/stream/consumers-of.ts";
+import { deadLetter } from "../fragments/failed/dead-letter.ts";
 import { destination } from "../fragments/partitions/destination.ts";
 import { entry } from "../fragments/stream/entry.ts";
 import { finish } from "../fragments/stream/finish.ts";
@@ -7,6 +10,7 @@ import { groupsOf } from "../fragments/stream/groups-of.ts";
 import { idOf } from "../fragments/message/id-of.ts";
 import { BATCH, journal, type Batch } from "../fragments/partitions/journal.ts";
 import { letter } from "../fragments/failed/letter.ts";
+import { orBury } from "../fragments/failed/or-bury.ts";
 import { retry } from "../fragments/failed/retry.ts";
 import { streamId } from "../fragments/stream/stream-id.ts";
 import { asFlag, asNumber, asRow, asText } from "../reply.ts";
@@ -55,10 +59,11 @@ export interface DrainedPage extends Batch {
  * holders of the partition before a change has taken the lease. What they have in flight goes first. What belongs here
  * stays in flight for the next holder, who handles it first.
  *
- * An entry migrates once for each group. Entries in flight for a dead consumer migrate, too, with the delivery counted.
- * A consumer counts as dead if Redis has not seen it for the visibility timeout in its name, or for `timeout`
- * milliseconds if its name has none. Entries in flight for a live consumer stay, and count as left. Entries that no
- * group still needs do not count.
+ * An entry migrates once for each group. Entries in flight for a dead consumer migrate, too: for each a failed attempt
+ * is counted, as `reclaim` does. A message that has had `maxDeliveries`, as the consumer's name tells, migrates as a
+ * dead letter; if the name does not tell it, no message dies. A consumer counts as dead if Redis has not seen it for
+ * the visibility timeout in its name, or for `timeout` milliseconds if its name has none. Entries in flight for a live
+ * consumer stay, and count as left. Entries that no group still needs do not count.
  *
  * Everything is in the journal until `dropBatch`. If a batch is open already, the script takes nothing out and returns
  * that batch. If Redis refuses a write, as when its memory is full, nothing has changed: every command that may be
@@ -80,7 +85,10 @@ export const drainPage = defineScript({
     "fenced",
   ],
   needs: [
+    clock,
+    consumerName,
     consumersOf,
+    deadLetter,
     destination,
     entry,
     finish,
@@ -89,6 +97,7 @@ export const drainPage = defineScript({
     inFlight,
     journal,
     letter,
+    orBury,
     retry,
     streamId,
   ],
@@ -161,9 +170,10 @@ local function takeDead()
   removals[#removals + 1] = function() redis.call("XDEL", dead, unpack(ids)) end
 end
 
--- Returns whether the entry may be deleted without regard to other groups.
-local isForeign = {}
-local function takeEntry(id, fields, group, hasDied)
+-- For an entry whose consumer has died, lost is the consumer's name. Returns whether the entry may be deleted without
+-- regard to other groups.
+local isForeign, now = {}, clock()
+local function takeEntry(id, fields, group, lost)
   local entry = entryOf(fields)
   if not entry then
     if not isForeign[id] then add(into, "unreadable", "", "", table.concat(fields)) end
@@ -171,9 +181,20 @@ local function takeEntry(id, fields, group, hasDied)
     return true
   end
   if entry.g and group and entry.g ~= group then return false end
-  if hasDied then entry.n, entry.d = entry.n + 1, "1" end
-  local name = retryName(entry.a, group or entry.g or "")
-  add(destinationOf(idOf(entry.a)), "entry", entry.d and "1" or "", name, packRetry(entry))
+  local to = destinationOf(idOf(entry.a))
+  local function moveOn()
+    add(to, "entry", entry.d and "1" or "", retryName(entry.a, group or entry.g or ""), packRetry(entry))
+  end
+  if lost then
+    orBury(entry, diedIn(entry), now, maxDeliveriesIn(lost), function(reason)
+      add(to, "dead", "", "", cmsgpack.pack(deadFields(entry, group, reason)))
+    end, function()
+      entry.d = "1"
+      moveOn()
+    end)
+  else
+    moveOn()
+  end
   return entry.g ~= nil
 end
 
@@ -182,7 +203,7 @@ local function takeUnread(group, last, highest)
   takeEach(function(count) return entriesBehind(stream, last, count, highest) end, function(found)
     last = found[1]
     ids[#ids + 1] = last
-    isOwn[last] = takeEntry(last, found[2], group, false)
+    isOwn[last] = takeEntry(last, found[2], group)
   end)
   if #ids == 0 then return end
   tries[#tries + 1] = function()
@@ -218,7 +239,7 @@ local function takeInFlight(group, consumer, hasDied)
       return
     end
     ids[#ids + 1] = id
-    isOwn[id] = entry and takeEntry(id, entry[2], group, hasDied)
+    isOwn[id] = entry and takeEntry(id, entry[2], group, hasDied and found[4] > 0 and consumer)
   end)
   if #ids == 0 then return end
   tries[#tries + 1] = function() mayFinish(group) end
@@ -237,7 +258,7 @@ local function takeMisplaced(groups)
     after = found[1]
     if belongsHere(found[2]) then return end
     ids[#ids + 1] = after
-    takeEntry(after, found[2], nil, false)
+    takeEntry(after, found[2])
   end)
   if #ids == 0 then return end
   tries[#tries + 1] = function() redis.call("XDEL", stream, "0-0") end

@@ -1,9 +1,9 @@
 import { clock } from "../fragments/clock.ts";
 import { deadLetter } from "../fragments/failed/dead-letter.ts";
 import { asEntry, type Entry } from "../fragments/stream/entry.ts";
-import { failure } from "../fragments/failed/failure.ts";
 import { heldBack } from "../fragments/stream/held-back.ts";
 import { holds } from "../fragments/partitions/holds.ts";
+import { orBury } from "../fragments/failed/or-bury.ts";
 import { keepInFlight } from "../fragments/stream/keep-in-flight.ts";
 import { settle } from "../fragments/stream/settle.ts";
 import { asArray, asFlag, asNumber, asRow } from "../reply.ts";
@@ -34,7 +34,7 @@ export const inherit = defineScript({
   keys: ["stream", "dead", "holder", "unreadable"],
   args: ["process", "fence", "group", "consumer", "maxDeliveries", "limit"],
   each: ["orphan", "counted"],
-  needs: [clock, deadLetter, failure, heldBack, holds, keepInFlight, settle],
+  needs: [clock, deadLetter, heldBack, holds, keepInFlight, orBury, settle],
   lua: /* lua */ `
 if not holds(process, fence) then return { 0, {}, 0 } end
 redis.call("HSET", holder, "consumer", consumer)
@@ -46,20 +46,21 @@ for each row do
   local _, refusal = finishWritten(group, ids, isOwn, function(entry, i)
     isOwn[ids[i]] = entry.g == group
     if entry.g and entry.g ~= group then return false end
-    if not isHeldBack(entry, now) and counted == "1" and deliveries[i] > 0 then
-      local reason = "its consumer died in delivery " .. entry.n + 1
-      countFailure(entry, reason, now)
-      if entry.n >= tonumber(maxDeliveries) then
-        local letter = appendDead(entry, group, reason)
-        if type(letter) == "string" then buried = buried + 1 end
-        return letter
-      end
-      entry.d = "1"
+    local function passOn()
+      entry.g = group
+      local id = appendEntry(entry)
+      if type(id) == "string" then ours[#ours + 1] = id end
+      return id
     end
-    entry.g = group
-    local id = appendEntry(entry)
-    if type(id) == "string" then ours[#ours + 1] = id end
-    return id
+    if isHeldBack(entry, now) or counted ~= "1" or deliveries[i] == 0 then return passOn() end
+    return orBury(entry, diedIn(entry), now, tonumber(maxDeliveries), function(reason)
+      local letter = appendDead(entry, group, reason)
+      if type(letter) == "string" then buried = buried + 1 end
+      return letter
+    end, function()
+      entry.d = "1"
+      return passOn()
+    end)
   end)
   keep(group, consumer, ours)
   for _, id in ipairs(ours) do kept[#kept + 1] = redis.call("XRANGE", stream, id, id)[1] end

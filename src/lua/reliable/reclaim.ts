@@ -1,8 +1,8 @@
 import { clock } from "../fragments/clock.ts";
 import { consumersOf } from "../fragments/stream/consumers-of.ts";
 import { deadLetter } from "../fragments/failed/dead-letter.ts";
-import { failure } from "../fragments/failed/failure.ts";
 import { heldBack } from "../fragments/stream/held-back.ts";
+import { orBury } from "../fragments/failed/or-bury.ts";
 import { putRetry } from "../fragments/failed/put-retry.ts";
 import { settle } from "../fragments/stream/settle.ts";
 import { asFlag, asNumber, asRow } from "../reply.ts";
@@ -35,7 +35,7 @@ export const reclaim = defineScript({
   name: "reclaim",
   keys: ["stream", "retries", "retrying", "dead", "unreadable"],
   args: ["channel", "group", "consumer", "idle", "maxDeliveries", "limit"],
-  needs: [clock, consumersOf, deadLetter, failure, heldBack, putRetry, settle],
+  needs: [clock, consumersOf, deadLetter, heldBack, orBury, putRetry, settle],
   lua: /* lua */ `
 local isDead = false
 for _, found in ipairs(consumersOf(group)) do
@@ -52,18 +52,19 @@ local _, refused, heldUp = finishWritten(group, ids, isOwn, function(entry, i)
     reclaimed, waits = reclaimed + 1, true
     return putRetry(entry, group, entry.u)
   end
-  if deliveries[i] > 0 then
-    local reason = "its consumer died in delivery " .. entry.n + 1
-    countFailure(entry, reason, now)
-    if entry.n >= tonumber(maxDeliveries) then
-      buried = buried + 1
-      return appendDead(entry, group, reason)
-    end
-    entry.d = "1"
+  local function giveBack()
+    entry.g = group
+    reclaimed = reclaimed + 1
+    return appendEntry(entry)
   end
-  entry.g = group
-  reclaimed = reclaimed + 1
-  return appendEntry(entry)
+  if deliveries[i] == 0 then return giveBack() end
+  return orBury(entry, diedIn(entry), now, tonumber(maxDeliveries), function(reason)
+    buried = buried + 1
+    return appendDead(entry, group, reason)
+  end, function()
+    entry.d = "1"
+    return giveBack()
+  end)
 end)
 -- Whoever moves messages looks now, and arms its timer for the first one.
 if waits then redis.call("PUBLISH", channel, "0") end

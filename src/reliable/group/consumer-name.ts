@@ -7,15 +7,18 @@ export interface Membership {
 }
 
 /**
- * Returns a name for a new consumer of a group: `delayline:<visibility timeout in ms>:<uuid>`.
+ * Returns a name for a new consumer of a group: `delayline:<visibility timeout in ms>:<most deliveries>:<uuid>`.
  *
  * The name shows every other process how long this consumer may be silent before it counts as dead. So a process with a
- * short timeout takes nothing from one with a long timeout.
+ * short timeout takes nothing from one with a long timeout. And it shows which delivery of a message is the last one, to
+ * a process that empties a removed partition and does not know the group's settings. Scripts read the name, too; see
+ * `lua/fragments/stream/consumer-name.ts`.
  *
  * @param visibilityTimeout milliseconds, rounded up.
+ * @param maxDeliveries a whole number above 0.
  */
-export function newConsumerName(visibilityTimeout: number): string {
-  return `delayline:${Math.ceil(visibilityTimeout)}:${randomUUID()}`;
+export function newConsumerName(visibilityTimeout: number, maxDeliveries: number): string {
+  return `delayline:${Math.ceil(visibilityTimeout)}:${maxDeliveries}:${randomUUID()}`;
 }
 
 /** Returns the visibility timeout (milliseconds) in a consumer's name; undefined for a foreign name. */
@@ -24,5 +27,7 @@ export function visibilityTimeoutOf(name: string): number | undefined {
   return timeout === undefined ? undefined : Number(timeout);
 }
 
-// No 0: its consumer would be dead at once. 16 digits hold the longest duration.
-const NAME = /^delayline:([1-9]\d{0,15}):[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/;
+// No 0: its consumer would be dead at once. 16 digits hold the longest duration. Older releases made names without the
+// second number.
+const NAME =
+  /^delayline:([1-9]\d{0,15}):(?:[1-9]\d{0,6}:)?[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/;

@@ -99,7 +99,8 @@ export class Group {
     this.#connections = shared.connections;
     this.#clock = shared.clock;
     const { visibilityTimeout, maxDeliveries } = settings;
-    this.#member = { group: settings.group, consumer: newConsumerName(visibilityTimeout) };
+    const consumer = newConsumerName(visibilityTimeout, maxDeliveries);
+    this.#member = { group: settings.group, consumer };
     this.#held = new HeldDeliveries((held) => {
       this.#keeper.forget(held);
       this.#reader.onChange();

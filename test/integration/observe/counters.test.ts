@@ -155,7 +155,7 @@ test("messages of a dead consumer are reclaimed, or become dead letters", async 
   await queue.offerMany([1, 2].map((payload) => ({ payload, delay: 0 })));
   const stream = `delayline_stream:{${name}}`;
   await eventually(async () => (await redis.xlen(stream)) === 2);
-  await redis.xreadgroup("GROUP", "default", newConsumerName(1000), "STREAMS", stream, ">");
+  await redis.xreadgroup("GROUP", "default", newConsumerName(1000, 8), "STREAMS", stream, ">");
   const deliveries = await queue.takeMany({ max: 2 });
   if (deliveries.length === 1) deliveries.push(await queue.take());
   for (const delivery of deliveries) await delivery.ack();

@@ -37,7 +37,7 @@ test("a message keeps its failures, of every kind, until it is acknowledged", as
   const fourth = await queue.take();
   await fourth.nack({ reason: "€".repeat(100) });
   // A process takes it, and falls silent.
-  const consumer = newConsumerName(1);
+  const consumer = newConsumerName(1, 8);
   await eventually(async () => {
     const head = ["GROUP", "default", consumer, "COUNT", 1] as const;
     expect(await redis.xreadgroup(...head, "STREAMS", queueKeys(name).stream, ">")).not.toBeNull();

@@ -1,10 +1,14 @@
 import { expect, test } from "vitest";
 import { drainPage, type DrainedPage } from "../../../src/lua/partitions/drain-page.ts";
+import { unpackRetry } from "../../../src/lua/fragments/failed/retry.ts";
 import { run } from "../../../src/lua/script.ts";
 import type { RedisClient } from "../../../src/redis/client.ts";
 import { Random } from "../../fault/garbage.ts";
 import { eventually } from "../../helpers/eventually.ts";
+import { toldBy } from "../../helpers/failures-in.ts";
 import {
+  asText,
+  bytes,
   message,
   newMoves,
   packRetry,
@@ -15,13 +19,16 @@ import {
   type QueueState,
 } from "../../helpers/moves.ts";
 import { startOwnServer } from "../../helpers/own-server.ts";
-import { allTo, drop, push, rowsOf } from "../../helpers/partitions.ts";
+import { allTo, drop, push, rowsOf, type Row } from "../../helpers/partitions.ts";
 import { newRedis } from "../../helpers/redis.ts";
 
 const [a, b, c] = [message("a", 1000, "key"), message("b", 2000), message("c", 3000)];
 const INTO = 2;
 const NOTHING = { delayed: 0, ready: 0, inFlight: 0, dead: 0, quarantined: 0, retrying: 0 };
-const DEAD = "delayline:1:00000000-0000-4000-8000-000000000000";
+const DEAD = "delayline:1:00000000-0000-4000-8000-000000000000"; // as older releases made it
+
+const UUID = "00000000-0000-4000-8000-000000000000";
+const died = (attempt: number) => `its consumer died in delivery ${attempt}`;
 
 const entryOf = ({ address, payload, key }: Message, more: Fields = {}): Fields => ({
   a: address,
@@ -42,10 +49,35 @@ async function drain(
   { keys, redis }: Pick<Moves, "keys"> & { redis: RedisClient },
   limit = 100,
   maxBytes = 1_000_000,
+  timeout = 60_000,
 ): Promise<DrainedPage> {
   const removed = { own: 0, isRemoved: 1, after: "", bound: "", fenced: "" };
-  const args = { ...removed, limit, maxBytes, into: INTO, buckets: allTo(1), timeout: 60_000 };
+  const args = { ...removed, limit, maxBytes, into: INTO, buckets: allTo(1), timeout };
   return await run(redis, drainPage, keys, args);
+}
+
+/** The value of an entry's row, with the failures apart from the trailer. */
+function tellRetry(value: string) {
+  const retry = unpackRetry(bytes(value));
+  const told = toldBy(asText(retry?.trailer ?? Buffer.alloc(0)));
+  return { n: retry?.attempts, p: asText(retry?.payload ?? Buffer.alloc(0)), ...told };
+}
+
+/** The fields of a dead letter's row, likewise. Each field has a short MessagePack string. */
+function tellLetter(value: string) {
+  const words: string[] = [];
+  let at = 1;
+  while (at < value.length) {
+    const head = value.codePointAt(at) as number;
+    // 0xd9: the next byte is the length; below that a fixed string.
+    const [start, length] =
+      head === 0xd9 ? [at + 2, value.codePointAt(at + 1) as number] : [at + 1, head - 0xa0];
+    words.push(value.slice(start, start + length));
+    at = start + length;
+  }
+  const letter: Record<string, string> = {};
+  for (let i = 0; i < words.length; i += 2) letter[words[i] as string] = words[i + 1] as string;
+  return { ...letter, ...toldBy(letter["t"] ?? "") };
 }
 
 /** Drains until no more is left, and returns all rows. */
@@ -153,16 +185,93 @@ test("entries in flight stay while their consumer lives; then they move, and the
   const alive = DEAD.replace(":1:", ":60000:");
   await redis.xreadgroup("GROUP", "g", alive, "COUNT", 1, "STREAMS", keys.stream, ">");
   await redis.xreadgroup("GROUP", "g", DEAD, "COUNT", 1, "STREAMS", keys.stream, ">");
-  const rows: unknown[] = [];
+  const rows: Row[] = [];
   await eventually(async () => {
     const batch = await drain(queue);
     await drop(queue, batch);
     rows.push(...rowsOf(batch));
     return rows.length === 2;
   });
-  expect(rows).toEqual(expect.arrayContaining([row(c, "g"), row(b, "g", 2, "1")]));
+  const told = rows.map(({ name, score, value }) => [name, score, tellRetry(value)]);
+  expect(told).toEqual(
+    expect.arrayContaining([
+      [retryName(c, "g"), "", { n: 0, p: "c", t: "", f: "" }],
+      [retryName(b, "g"), "1", { n: 2, p: "b", t: "", f: `2: ${died(2)}` }],
+    ]),
+  );
   expect((await queue.snapshot()).stream).toEqual([entryOf(a)]);
   expect(await drain(queue)).toMatchObject({ number: 0, isMore: false, left: { inFlight: 1 } });
+});
+
+test.each([
+  [`delayline:1:3:${UUID}`, 3],
+  [`delayline:1:1:${UUID}`, 1],
+  [`delayline:1:1000000:${UUID}`, 1_000_000],
+  // Names that do not tell it: nothing dies.
+  [DEAD, Infinity],
+  [`delayline:1:0:${UUID}`, Infinity],
+  ["worker-1", Infinity],
+])("what is in flight for the dead %s dies after %d deliveries", async (consumer, most) => {
+  const queue = await newMoves();
+  const { redis, keys } = queue;
+  await queue.seed({ groups: ["g", "h"] });
+  await queue.seed({
+    stream: [
+      entryOf(a),
+      entryOf(b, { n: "1", g: "g" }),
+      entryOf(c, { n: "2", d: "1" }),
+      entryOf(a, { n: "9", g: "h" }),
+    ],
+  });
+  await redis.xreadgroup("GROUP", "g", consumer, "STREAMS", keys.stream, ">");
+  await redis.xgroup("SETID", keys.stream, "h", "$");
+  let rows: Row[] = [];
+  await eventually(async () => {
+    const batch = await drain(queue, 100, 1_000_000, consumer.startsWith("delayline") ? 60_000 : 1);
+    rows = rowsOf(batch);
+    return batch.left.inFlight === 0;
+  });
+  const expected = (
+    [
+      [a, 1],
+      [b, 2],
+      [c, 3],
+    ] as const
+  ).map(([one, n]) => {
+    const f = `${n}: ${died(n)}`;
+    if (n < most) {
+      return [1, "1", retryName(one, "g"), { n, p: one.payload, t: one.key, f }];
+    }
+    const letter = { a: one.address, p: one.payload, n: String(n), g: "g", r: died(n) };
+    return [1, "", "", { ...letter, t: one.key, f }];
+  });
+  const found = rows.map(({ to, kind, score, name, value }) => [
+    to,
+    score,
+    name,
+    kind === "dead" ? tellLetter(value) : tellRetry(value),
+  ]);
+  expect(found).toEqual(expected);
+  expect(Object.keys(await queue.snapshot())).toEqual(["groups", "journal"]);
+});
+
+test("a dead letter that a drain made arrives once, however often the script is sent", async () => {
+  const [queue, other] = [await newMoves(), await newMoves()];
+  const { redis, keys } = queue;
+  await queue.seed({ groups: ["g"] });
+  await queue.seed({ stream: [entryOf(a)] });
+  await redis.xreadgroup("GROUP", "g", `delayline:1:1:${UUID}`, "STREAMS", keys.stream, ">");
+  let batch = await drain(queue);
+  await eventually(async () => (batch = await drain(queue)).left.inFlight === 0);
+  for (let i = 0; i < 2; i++) {
+    const { number, rows } = await drain(queue);
+    expect([number, rows]).toEqual([batch.number, batch.rows]);
+    expect(await push(other, batch)).toBe(i === 0);
+  }
+  const { dead = [], stream } = await other.snapshot();
+  expect([dead.length, stream]).toEqual([1, undefined]);
+  await drop(queue, batch);
+  expect((await drain(queue)).left).toEqual(NOTHING);
 });
 
 test("a deleted entry in flight is acknowledged", async () => {

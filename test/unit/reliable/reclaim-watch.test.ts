@@ -4,14 +4,14 @@ import { newConsumerName } from "../../../src/reliable/group/consumer-name.ts";
 import { ReclaimWatch, type ConsumerState } from "../../../src/reliable/group/reclaim-watch.ts";
 
 const OURS = 6_000;
-const SELF = newConsumerName(OURS);
+const SELF = newConsumerName(OURS, 8);
 
 function newWatch(visibilityTimeout = OURS): ReclaimWatch {
   return new ReclaimWatch({ visibilityTimeout, self: SELF });
 }
 
 /** A consumer with a timeout of 6 s. */
-const other = newConsumerName(6_000);
+const other = newConsumerName(6_000, 8);
 
 /** One look at one consumer: when it happens, the silence so far, the verdict, and the pause until the next look. */
 type Row = readonly [now: number, idle: number, isDead: boolean, lookIn: number];
@@ -185,7 +185,7 @@ function lookTwice(consumer: ConsumerState) {
 
 test("with a short timeout a reply may still take 50 ms", () => {
   const watch = newWatch();
-  const name = newConsumerName(600);
+  const name = newConsumerName(600, 8);
   const lookAt = (now: number, idle: number) => watch.look([{ name, inFlight: 1, idle }], now).dead;
   lookAt(0, 350);
   expect(lookAt(300, 600)).toHaveLength(1);
@@ -234,8 +234,8 @@ describe("the first look is forgotten", () => {
 
 describe("the timeout is the judged consumer's", () => {
   test.each<[string, number, string, number]>([
-    ["ours 5 s, theirs 60 s", 5_000, newConsumerName(60_000), 60_000],
-    ["ours 60 s, theirs 5 s", 60_000, newConsumerName(5_000), 5_000],
+    ["ours 5 s, theirs 60 s", 5_000, newConsumerName(60_000, 8), 60_000],
+    ["ours 60 s, theirs 5 s", 60_000, newConsumerName(5_000, 8), 5_000],
     ["ours 5 s, a foreign name", 5_000, "worker-1", 5_000],
     ["ours 60 s, a foreign name", 60_000, `delayline:x:${randomUUID()}`, 60_000],
   ])("%s", (_, ours, name, timeout) => {
@@ -251,7 +251,7 @@ describe("the timeout is the judged consumer's", () => {
 });
 
 test("each consumer is judged by itself, and the next look is when the first may be dead", () => {
-  const [quick, slow, dead] = [newConsumerName(2_000), newConsumerName(60_000), other];
+  const [quick, slow, dead] = [newConsumerName(2_000, 8), newConsumerName(60_000, 8), other];
   const watch = newWatch();
   const at = (now: number, quickIdle: number) =>
     watch.look(
@@ -311,7 +311,7 @@ class World {
 function newWorld(): { world: World; names: string[]; watch: ReclaimWatch } {
   const world = new World();
   const names = Array.from({ length: 40 }, (_, i) =>
-    newConsumerName([2_000, 6_000, 30_000][i % 3] ?? 0),
+    newConsumerName([2_000, 6_000, 30_000][i % 3] ?? 0, 8),
   );
   for (const name of names) {
     world.add(name);

@@ -1,15 +1,16 @@
 import { defineFragment } from "../../fragment.ts";
+import { consumerName } from "./consumer-name.ts";
 import { fieldsOf } from "./fields-of.ts";
 
 /**
  * `consumersOf(group)`: a table for each consumer of the group, with the field names of `XINFO CONSUMERS`. None if
  * the stream or the group is missing.
  * `isAlive(consumer, timeout)`: whether Redis has seen such a consumer within the visibility timeout in its name;
- * `timeout` applies to a name without one. See `consumer-name.ts`.
+ * `timeout` applies to a name without one.
  */
 export const consumersOf = defineFragment({
   keys: ["stream"],
-  needs: [fieldsOf],
+  needs: [consumerName, fieldsOf],
   lua: /* lua */ `
 local function consumersOf(group)
   if redis.call("EXISTS", stream) == 0 then return {} end
@@ -24,7 +25,7 @@ local function consumersOf(group)
   return consumers
 end
 local function isAlive(consumer, timeout)
-  return consumer.idle < (tonumber(consumer.name:match("^delayline:(%d+):")) or tonumber(timeout))
+  return consumer.idle < (timeoutIn(consumer.name) or tonumber(timeout))
 end
 `,
 });
