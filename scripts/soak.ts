@@ -31,6 +31,9 @@ const PARTITIONS_ROUNDS_PER_MINUTE = 1 / 3;
 /** Rounds of the storm over an exclusive queue, of each kind, per minute of the run: 15 in half an hour. */
 const EXCLUSIVE_ROUNDS_PER_MINUTE = 1 / 2;
 
+/** Seconds of trouble for attempts, in each of its storms, per minute of the run: 5 minutes in half an hour. */
+const ATTEMPTS_SECONDS_PER_MINUTE = 10;
+
 /** Minutes for the tests without a long form, and some more. */
 const MIN_MINUTES = 4;
 
@@ -41,6 +44,7 @@ if (!(minutes >= MIN_MINUTES)) {
 }
 
 const lengths = {
+  ATTEMPTS_SECONDS: String(Math.ceil(minutes * ATTEMPTS_SECONDS_PER_MINUTE)),
   FUZZ_CASES: String(Math.ceil(minutes * CASES_PER_MINUTE)),
   PARTITIONS_SECONDS: String(Math.ceil(minutes * PARTITIONS_SECONDS_PER_MINUTE)),
   PARTITIONS_ROUNDS: String(Math.max(1, Math.floor(minutes * PARTITIONS_ROUNDS_PER_MINUTE))),

@@ -1,4 +1,5 @@
 import { ClosedError } from "../../errors.ts";
+import type { Entry } from "../../lua/fragments/stream/entry.ts";
 import type { Counters } from "../../observe/counters.ts";
 import type { ExclusiveSource } from "../../reliable/consuming/exclusive-deliveries.ts";
 import type { Group, GroupFace, GroupSettings } from "../../reliable/group/group.ts";
@@ -169,15 +170,15 @@ export class GroupTenure implements Tenure, ExclusiveSource {
           if (failure === undefined) {
             throw new TypeError("a message that has not failed is returned with release()");
           }
-          const keeping = settlements.again(held, delay, failure, signal);
-          const entry = await keeping.catch((error: unknown) => {
+          const keep = (entry: Entry) => {
+            this.#waiting?.unshift(...group.adopt([entry]));
+          };
+          const keeping = settlements.again(held, delay, failure, keep, signal);
+          return await keeping.catch((error: unknown) => {
             // The script may have run: the message may be in flight as a new entry. The next tenure inherits it first.
             this.end();
             throw error;
           });
-          if (entry === undefined) return false;
-          this.#waiting?.unshift(...group.adopt([entry]));
-          return true;
         },
       },
     };

@@ -69,7 +69,8 @@ export interface Content<T> {
  *
  * These methods return true if they were carried out, and false if the lease was lost or the delivery was settled
  * before. If Redis's reply is lost they reject with a {@link RedisError}, since nobody knows whether they were carried
- * out: call again.
+ * out: call again. If you do not, the last one that rejected is tried again when the handler ends, or when the delivery
+ * would go back because it was not settled in time. A call whose `signal` was aborted is withdrawn.
  */
 export class Delivery<T = unknown> implements Content<T> {
   readonly id: MessageId;
@@ -78,7 +79,8 @@ export class Delivery<T = unknown> implements Content<T> {
   readonly headers: MessageHeaders;
   /**
    * 1 on the first delivery, and one more after each failed attempt: a `nack`, a handler that threw, a lease that
-   * ended, or a process that died.
+   * ended, or a process that died. So it is one more than the number of {@link failures} since the last redrive, as far
+   * as ten are kept.
    */
   readonly attempt: number;
   readonly #held: Held;

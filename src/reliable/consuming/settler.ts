@@ -15,7 +15,7 @@ interface Outcome {
  *
  * `ack`, `nack`, `reject` and `extend` serve the user's calls, and report failures to them. The other methods serve
  * handlers, whose settlements nobody awaits: they retry as `PersistentSettlements` does, and do nothing if the user's
- * code has settled the delivery already.
+ * code has settled the delivery already. If it tried to and failed, they go on with what it has asked for.
  */
 export class Settler implements DeliveryHost {
   readonly #group: GroupFace;
@@ -71,13 +71,17 @@ export class Settler implements DeliveryHost {
 
   /** Acknowledges a delivery. */
   finish(held: Held): Promise<unknown> {
-    return this.ack(held).catch(() => this.#group.persist(held, () => this.ack(held)));
+    const ack = () => this.ack(held);
+    return held.settleAsAsked(ack).catch(() => this.#group.persist(held, ack));
   }
 
   /** Makes the message of a failed delivery retry, or a dead letter. */
   fail(held: Held, failure: Failure): Promise<void> {
-    const outcome = this.#outcomeOf(held, failure);
-    return this.#group.persist(held, () => this.#settle(held, outcome));
+    let outcome: Outcome | undefined;
+    return this.#group.persist(held, () => {
+      outcome ??= this.#outcomeOf(held, failure);
+      return this.#settle(held, outcome);
+    });
   }
 
   /** Makes the message a dead letter. */
@@ -96,9 +100,9 @@ export class Settler implements DeliveryHost {
     return this.#group.giveUp(held, why);
   }
 
-  #outcomeOf({ attempt }: Held, { error, reason, delay }: Failure): Outcome {
-    if (attempt >= this.#group.settings.maxDeliveries) return { reason };
-    return { reason, delay: delay ?? this.#pauseAfter(attempt, error) };
+  #outcomeOf(held: Held, { error, reason, delay }: Failure): Outcome {
+    if (held.isLast(this.#group.settings.maxDeliveries)) return { reason };
+    return { reason, delay: delay ?? this.#pauseAfter(held.attempt, error) };
   }
 
   #pauseAfter(attempt: number, error: unknown): number | undefined {

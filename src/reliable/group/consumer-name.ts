@@ -10,8 +10,8 @@ export interface Membership {
  * Returns a name for a new consumer of a group: `delayline:<visibility timeout in ms>:<most deliveries>:<uuid>`.
  *
  * The name shows every other process how long this consumer may be silent before it counts as dead. So a process with a
- * short timeout takes nothing from one with a long timeout. And it shows which delivery of a message is the last one, to
- * a process that empties a removed partition and does not know the group's settings. Scripts read the name, too; see
+ * short timeout takes nothing from one with a long timeout. And it shows which delivery of a message is the last one:
+ * a process that empties a removed partition does not know the group's settings. Scripts read the name, too; see
  * `lua/fragments/stream/consumer-name.ts`.
  *
  * @param visibilityTimeout milliseconds, rounded up.

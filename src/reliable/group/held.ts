@@ -5,7 +5,9 @@ import type { Entry } from "../../lua/fragments/stream/entry.ts";
  *
  * *Held* is this process's view, *in flight* is Redis's. A delivery is held from the moment when its entry was read
  * until it is *settled* by this process, or *lost*: Redis has replied that it is not in flight for this consumer. A
- * settlement whose reply was lost leaves the delivery held, so it can be tried again.
+ * settlement that Redis refused, or whose reply was lost, leaves the delivery held, so it can be tried again. If the
+ * user's code or the outcome of its handler decided it, it stays *asked for*, and goes before whatever else would
+ * settle the delivery later.
  *
  * Usually a held entry is in flight for this process's consumer, and the other way round. `LeaseKeeper` finds and
  * repairs the differences.
@@ -28,6 +30,8 @@ export class Held {
   readonly #onLeft: (held: Held) => void;
   #state: "held" | "settled" | "lost" = "held";
   #settling: Promise<boolean> | undefined;
+  /** Sends the settlement again that was asked for. */
+  #asked: (() => Promise<boolean>) | undefined;
   #aborting: AbortController | undefined;
   #abortReason: { readonly reason: unknown } | undefined;
 
@@ -65,21 +69,52 @@ export class Held {
     this.#aborting?.abort(reason);
   }
 
+  /** Whether this is the last of `maxDeliveries`: if it fails, the message dies. Scripts decide by `orBury`. */
+  isLast(maxDeliveries: number): boolean {
+    return this.attempt >= maxDeliveries;
+  }
+
   /**
    * Settles the delivery by `send`, which resolves to whether the entry was in flight for this consumer. Returns false
    * without sending if it is no longer held. A second call waits for the first to end.
+   *
+   * If it rejects and `isAsked`, it stays asked for, unless its caller has aborted `signal`.
    */
-  async settle(send: () => Promise<boolean>): Promise<boolean> {
+  async settle(
+    send: (signal?: AbortSignal) => Promise<boolean>,
+    isAsked = false,
+    signal?: AbortSignal,
+  ): Promise<boolean> {
     while (this.#settling !== undefined) await this.#settling.catch(() => {});
     if (!this.isHeld) return false;
-    this.#settling = send();
+    this.#settling = send(signal);
     try {
       const isSettled = await this.#settling;
       this.#leave(isSettled ? "settled" : "lost");
       return isSettled;
+    } catch (error) {
+      if (isAsked) this.#asked = signal?.aborted === true ? undefined : () => send();
+      throw error;
     } finally {
       this.#settling = undefined;
     }
+  }
+
+  /** Tries the settlement again that was asked for; if none was, calls `settle`. */
+  settleAsAsked(settle: () => Promise<boolean>): Promise<boolean> {
+    // Not async, like all functions that every message passes.
+    if (this.#settling === undefined && this.#asked === undefined) return settle();
+    return this.#settleAsAsked(settle);
+  }
+
+  async #settleAsAsked(settle: () => Promise<boolean>): Promise<boolean> {
+    while (this.#settling !== undefined) await this.#settling.catch(() => {});
+    return await (this.#asked === undefined ? settle() : this.settle(this.#asked, true));
+  }
+
+  /** Whether a settlement was asked for that has failed so far. */
+  get isAsked(): boolean {
+    return this.#asked !== undefined;
   }
 
   /** Renews the lease by `send`, which resolves to whether the entry is in flight for this consumer. */

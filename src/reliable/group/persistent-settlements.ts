@@ -8,8 +8,10 @@ import type { Settlements } from "./settlements.ts";
  * Settles deliveries that no user's call awaits: what a handler's outcome decides, what nobody took, and what closing
  * gives back.
  *
- * Each settlement is retried with a growing pause until Redis replies. Once the client begins to close, retries go on
- * for `closeTimeout` at most. An entry that could not be settled stays in flight, and is reclaimed when the lease ends.
+ * Each settlement is retried with a growing pause until Redis replies. One that was asked for goes before: a handler
+ * that has called `ack` has succeeded, even if the call rejected and the handler failed with that error; see `Held`.
+ * Once the client begins to close, retries go on for `closeTimeout` at most. An entry that could not be settled stays
+ * in flight, and is reclaimed when the lease ends.
  */
 export class PersistentSettlements {
   readonly #settlements: Settlements;
@@ -51,7 +53,7 @@ export class PersistentSettlements {
    * it, so no message overtakes it.
    */
   release(held: Held): Promise<void> {
-    if (this.#isExclusive) return Promise.resolve(held.lose());
+    if (this.#isExclusive && !held.isAsked) return Promise.resolve(held.lose());
     return this.persist(held, () => this.#settlements.giveBack(held));
   }
 
@@ -64,20 +66,23 @@ export class PersistentSettlements {
     if (!held.isGiven) return this.release(held);
     held.abort(why);
     return this.persist(held, () =>
-      held.attempt < this.#maxDeliveries
-        ? this.#settlements.giveBack(held, why.message)
-        : this.#settlements.bury(held, why.message),
+      held.isLast(this.#maxDeliveries)
+        ? this.#settlements.buryUnasked(held, why.message)
+        : this.#settlements.giveBack(held, why.message),
     );
   }
 
-  /** Calls `settle` until the delivery is no longer held, or the retries are over. Never rejects. */
+  /**
+   * Calls `settle` until the delivery is no longer held, or the retries are over. If a settlement was asked for and has
+   * failed, that one is tried again instead. Never rejects.
+   */
   async persist(held: Held, settle: () => Promise<boolean>): Promise<void> {
     let pause: Pause | undefined;
     const startedAt = performance.now();
     this.#count++;
     while (held.isHeld) {
       try {
-        await settle();
+        await held.settleAsAsked(settle);
         this.#work.succeeded();
       } catch (error) {
         if (this.#isClosed || error instanceof ClosedError) break;

@@ -64,7 +64,7 @@ export class Settlements {
   ack(held: Held, signal?: AbortSignal): Promise<boolean> {
     const { entryId: entry, group } = held.entry;
     const settlement = { entry, isOwn: group !== undefined, bytes: 0, counter: ACKNOWLEDGED };
-    return held.settle(() => this.#acks.add(settlement, signal));
+    return held.settle((ending) => this.#acks.add(settlement, ending), true, signal);
   }
 
   /** Makes a message retry in `delay` milliseconds. Without a `failure` the delivery does not count as an attempt. */
@@ -75,29 +75,32 @@ export class Settlements {
     signal?: AbortSignal,
   ): Promise<boolean> {
     const settlement = { ...settlementOf(held), delay, failure, counter: counterOf(failure) };
-    return held.settle(() => this.#retries.add(settlement, signal));
+    const isAsked = failure !== undefined;
+    return held.settle((ending) => this.#retries.add(settlement, ending), isAsked, signal);
   }
 
   /**
    * Counts a failure and leaves the message in flight for this consumer, as a new entry that is held back for `delay`
-   * milliseconds; see the script `again`. Returns that entry, or undefined if the old one was not in flight for this
-   * consumer.
+   * milliseconds; see the script `again`. Calls `keep` with that entry.
    */
-  async again(
+  again(
     held: Held,
     delay: number,
     failure: string,
+    keep: (entry: Entry) => void,
     signal?: AbortSignal,
-  ): Promise<Entry | undefined> {
+  ): Promise<boolean> {
     const reason = cut(failure, MAX_FAILURE);
     const args = { ...this.#args, ...rowOf(settlementOf(held)), delay, reason };
-    let found: Entry | undefined;
-    await held.settle(async () => {
-      found = await this.#queue.change("keep a failed message of", again, args, { signal });
-      if (found !== undefined) this.#queue.counters.retried++;
-      return found !== undefined;
-    });
-    return found;
+    const send = async (ending?: AbortSignal) => {
+      const options = { signal: ending };
+      const found = await this.#queue.change("keep a failed message of", again, args, options);
+      if (found === undefined) return false;
+      this.#queue.counters.retried++;
+      keep(found);
+      return true;
+    };
+    return held.settle(send, true, signal);
   }
 
   /**
@@ -114,12 +117,13 @@ export class Settlements {
 
   /** Makes a message a dead letter. */
   bury(held: Held, reason: string, signal?: AbortSignal): Promise<boolean> {
-    const settlement = {
-      ...settlementOf(held),
-      reason: cut(reason, MAX_REASON),
-      counter: "dead",
-    } as const;
-    return held.settle(() => this.#burials.add(settlement, signal));
+    const burial = burialOf(held, reason);
+    return held.settle((ending) => this.#burials.add(burial, ending), true, signal);
+  }
+
+  /** As {@link bury}, for a delivery that is taken away from the user's code. */
+  buryUnasked(held: Held, reason: string): Promise<boolean> {
+    return held.settle(() => this.#burials.add(burialOf(held, reason)));
   }
 
   /**
@@ -213,6 +217,10 @@ function cut(reason: string, most: number): string {
 function settlementOf({ entry }: Held): Settlement {
   const bytes = entry.payload.length + entry.trailer.length;
   return { entry: entry.entryId, isOwn: entry.group !== undefined, bytes };
+}
+
+function burialOf(held: Held, reason: string): Settlement & { reason: string } {
+  return { ...settlementOf(held), reason: cut(reason, MAX_REASON), counter: "dead" };
 }
 
 function rowOf({ entry, isOwn }: Settlement): { entry: string; own: number } {

@@ -59,7 +59,7 @@ async function handle(_: string, delivery: Delivery<string>): Promise<void> {
   }
   if (fate === "nack") await delivery.nack({ reason: "nacked", delay: 20 });
   // Most rejected messages would leave the storm too early.
-  if (fate === "reject" && delivery.attempt > 2) throw new RejectError("hopeless");
+  if (fate === "reject" && delivery.attempt > 1) throw new RejectError("hopeless");
 }
 
 const TAKEN = ["ack", "ack", "nack", "forget", "extend"];
@@ -85,11 +85,13 @@ async function takeByHand(): Promise<void> {
 }
 
 // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- The test's own.
-const options = JSON.parse(OPTIONS) as ReliableQueueOptions & { partitions?: number };
-const queue = line.getReliableQueue<string>(QUEUE, options);
+const options = JSON.parse(OPTIONS) as ReliableQueueOptions<string>;
+const queue = line.getReliableQueue(QUEUE, options);
 process.on("message", (word) => {
   if (word === "go") {
-    queue.subscribe(handle, { concurrency: Number(CONCURRENCY), onError: () => {} });
+    // The only consumer of a partition takes one message at a time.
+    const many = options.exclusive === true ? {} : { concurrency: Number(CONCURRENCY) };
+    queue.subscribe(handle, { ...many, onError: () => {} });
     for (let i = 0; i < Number(BY_HAND); i++) void takeByHand();
   } else {
     // Handlers that still run are cut off.

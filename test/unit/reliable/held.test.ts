@@ -28,6 +28,7 @@ function newHeld(more: Partial<Entry> = {}) {
 const lost = () => Promise.resolve(false);
 const never = () => Promise.reject(new Error("was sent"));
 const settled = () => Promise.resolve(true);
+const fails = (): Promise<boolean> => Promise.reject(new Error("no reply"));
 
 test("the attempt is one more than the deliveries before", () => {
   expect(newHeld().held.attempt).toBe(1);
@@ -61,6 +62,75 @@ test.each([
   expect(await learn(held)).toBe(false);
   expect([held.isHeld, left, signal.aborted]).toEqual([false, [held], true]);
   expect(String(signal.reason)).toBe("Error: the lease of the delivery was lost");
+});
+
+test("what was asked for and failed is tried again before anything else, until it is carried out", async () => {
+  const { held, left } = newHeld();
+  const sent: string[] = [];
+  const send = (name: string, outcome: () => Promise<boolean>) => () => {
+    sent.push(name);
+    return outcome();
+  };
+  // Not asked for: it is forgotten.
+  await expect(held.settle(send("release", fails))).rejects.toThrow("no reply");
+  expect(held.isAsked).toBe(false);
+  let outcome: () => Promise<boolean> = fails;
+  await expect(
+    held.settle(
+      send("ack", () => outcome()),
+      true,
+    ),
+  ).rejects.toThrow("no reply");
+  expect(held.isAsked).toBe(true);
+  await expect(held.settleAsAsked(send("bury", settled))).rejects.toThrow("no reply");
+  expect([held.isHeld, held.isAsked]).toEqual([true, true]);
+  outcome = settled;
+  expect(await held.settleAsAsked(send("bury", settled))).toBe(true);
+  expect(await held.settleAsAsked(send("bury", settled))).toBe(false);
+  expect(sent).toEqual(["release", "ack", "ack", "ack"]);
+  expect(left).toEqual([held]);
+});
+
+test("without anything asked for, the given settlement is sent; the last one asked for counts", async () => {
+  const { held } = newHeld();
+  expect(await held.settleAsAsked(settled)).toBe(true);
+  const other = newHeld().held;
+  let isRepeated = false;
+  await expect(other.settle(fails, true)).rejects.toThrow("no reply");
+  const second = () => {
+    if (isRepeated) return settled();
+    isRepeated = true;
+    return fails();
+  };
+  await expect(other.settle(second, true)).rejects.toThrow("no reply");
+  expect(await other.settleAsAsked(never)).toBe(true);
+});
+
+test("an aborted call is withdrawn, and so is what was asked for before", async () => {
+  const { held } = newHeld();
+  const signal = AbortSignal.abort();
+  await expect(held.settle(fails, true)).rejects.toThrow("no reply");
+  await expect(held.settle(fails, true, signal)).rejects.toThrow("no reply");
+  expect(held.isAsked).toBe(false);
+  expect(await held.settleAsAsked(lost)).toBe(false);
+});
+
+test("a settlement that is under way is awaited before it is decided what was asked for", async () => {
+  const { held } = newHeld();
+  let sent = 0;
+  const first = held.settle(async () => {
+    if (sent++ > 0) return true;
+    await turn();
+    throw new Error("no reply");
+  }, true);
+  const second = held.settleAsAsked(never);
+  await expect(first).rejects.toThrow("no reply");
+  expect(await second).toBe(true);
+});
+
+test("the last delivery is number maxDeliveries, or a later one", () => {
+  const { held } = newHeld({ attempts: 2 });
+  expect([2, 3, 4].map((most) => held.isLast(most))).toEqual([true, true, false]);
 });
 
 test("a granted extension keeps the delivery in hand", async () => {
