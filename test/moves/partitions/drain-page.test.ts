@@ -274,6 +274,41 @@ test("a dead letter that a drain made arrives once, however often the script is 
   expect((await drain(queue)).left).toEqual(NOTHING);
 });
 
+test("what a fenced holder had in flight leaves a partition that stays, and counts unless it was left on purpose", async () => {
+  const queue = await newMoves();
+  const { redis, keys } = queue;
+  await queue.seed({ groups: ["g"] });
+  await queue.seed({ stream: [entryOf(a), entryOf(b), entryOf(c, { n: "4" })] });
+  const [once, twice, released] = [1, 2, 3].map((n) => `delayline:60000:${n}:${UUID}`);
+  for (const consumer of [once, twice, released] as string[]) {
+    await redis.xreadgroup("GROUP", "g", consumer, "COUNT", 1, "STREAMS", keys.stream, ">");
+  }
+  const batch = await run(redis, drainPage, keys, {
+    own: 0,
+    limit: 100,
+    maxBytes: 1_000_000,
+    into: 0,
+    buckets: allTo(1),
+    timeout: 60_000,
+    isRemoved: 0,
+    after: "",
+    bound: "",
+    fenced: `${once}\n${twice}\n=${released}`,
+  });
+  const found = rowsOf(batch).map(({ kind, score, value }) => [
+    kind,
+    score,
+    kind === "dead" ? tellLetter(value) : tellRetry(value),
+  ]);
+  const letter = { a: a.address, p: "a", n: "1", g: "g", r: died(1) };
+  expect(found).toEqual([
+    ["dead", "", { ...letter, t: a.key, f: `1: ${died(1)}` }],
+    ["entry", "1", { n: 1, p: "b", t: "", f: `1: ${died(1)}` }],
+    ["entry", "", { n: 4, p: "c", t: "", f: "" }],
+  ]);
+  expect(batch.left.inFlight).toBe(0);
+});
+
 test("a deleted entry in flight is acknowledged", async () => {
   const queue = await newMoves();
   const { redis, keys } = queue;
