@@ -53,12 +53,13 @@ describe.each([
     await scene.offer();
     await scene.allHandled();
     const changer = await startChanger(scene.name, after);
-    await scene.offer(3, 500);
+    // A message is never due before an earlier one of its key.
     await scene.offer(3);
+    await scene.offer(3, 500);
     await changer.send(to);
     await changer.next((word) => word === "moved");
     await changer.exit;
-    await scene.offer(3);
+    await scene.offer(3, 500);
     await scene.offer(2, 1000);
     const [count] = await Promise.all([
       scene.stable(TAKEN_OVER_WITHIN),

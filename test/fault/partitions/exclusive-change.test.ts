@@ -166,7 +166,8 @@ describe.each(Object.keys(events))("%s in the middle of a change", (event) => {
       proxy.delay.request = 0;
       await happening;
       await within(CHANGE_WITHIN, `the change with ${event} at request ${point}`, changing);
-      await scene.offer(2);
+      // A message is never due before an earlier one of its key.
+      await scene.offer(2, 1000);
       await scene.allHandled().catch((error: unknown) => {
         throw new Error(`${event} at request ${point}: ${(error as Error).message}`);
       });
