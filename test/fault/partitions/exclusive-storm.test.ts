@@ -8,7 +8,7 @@ import { ExclusiveStorm } from "./exclusive-storm.ts";
  * partitions changes in every way, handlers fail, and dead letters are redriven.
  *
  * `EXCLUSIVE_SEED=<seed>` replays the plan of a run. The plan decides what happens and in which order; processes and
- * the network decide the rest. `npm run soak` runs many rounds, each with the next seed.
+ * the network decide the rest. `EXCLUSIVE_LEDGER=<file>` keeps all that handlers did, a line of JSON each. `npm run soak` runs many rounds, each with the next seed.
  */
 
 const { EXCLUSIVE_SEED, EXCLUSIVE_ROUNDS } = process.env;

@@ -1,3 +1,4 @@
+import { appendFile } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Redis } from "ioredis";
 import { onTestFinished } from "vitest";
@@ -249,6 +250,15 @@ export class ExclusiveStorm {
         at: Number(seconds) * 1000,
       };
     });
+    const { EXCLUSIVE_LEDGER } = process.env;
+    if (EXCLUSIVE_LEDGER !== undefined) {
+      const events = {
+        plan: planOf(this.#options.seed, this.#options.eventCount),
+        stops: this.#stops,
+      };
+      const all = [{ ...events, kills: this.#kills, redrives: this.#redrives }, ...notes];
+      await appendFile(EXCLUSIVE_LEDGER, all.map((one) => `${JSON.stringify(one)}\n`).join(""));
+    }
     const isCalm = this.#faults.length === 0;
     const disturbances = { stops: this.#stops, kills: this.#kills, redrives: this.#redrives };
     const handled = await this.#ledger.smembers(done);
