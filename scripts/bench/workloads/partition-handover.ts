@@ -21,7 +21,12 @@ async function comeAndGo({ progress }: Round): Promise<Figure[]> {
   const members = await Promise.all(starting);
   const [producer, first, second, third] = members as [Member, Member, Member, Member];
   try {
-    const plan = { address: site.address, kind: "reliable" as const, partitions: 6, isExclusive: true };
+    const plan = {
+      address: site.address,
+      kind: "reliable" as const,
+      partitions: 6,
+      isExclusive: true,
+    };
     await Promise.all(members.map((member) => member.call("open", plan)));
     await producer.call("offerSteadily", 1, RATE, 0, 0);
     await first.call("consume", 1, 1);

@@ -7,6 +7,7 @@ import { entry } from "../fragments/stream/entry.ts";
 import { finish } from "../fragments/stream/finish.ts";
 import { inFlight } from "../fragments/stream/in-flight.ts";
 import { groupsOf } from "../fragments/stream/groups-of.ts";
+import { heldBack } from "../fragments/stream/held-back.ts";
 import { idOf } from "../fragments/message/id-of.ts";
 import { BATCH, journal, type Batch } from "../fragments/partitions/journal.ts";
 import { letter } from "../fragments/failed/letter.ts";
@@ -39,6 +40,7 @@ export interface DrainedPage extends Batch {
   /** The arguments of the next page. */
   readonly after: string;
   readonly bound: string;
+  readonly letter: string;
   readonly left: Left;
 }
 
@@ -49,9 +51,9 @@ export interface DrainedPage extends Batch {
  * Out of a partition that is removed (`isRemoved` 1) goes everything but delayed messages and retries. The ready LIST, the quarantine and members that could not be unpacked go to the partition `into`, each
  * from its head. Dead letters and entries of the stream follow, each to the partition of its bucket in `buckets`.
  *
- * Out of a partition that stays go the entries of the stream that belong elsewhere and that no group has been given
- * yet, up to the entry `bound`, which is the newest one when the first page begins. `after` is the entry where the last
- * page ended; both are empty for the first page. If the groups have been given different entries, no entry can go for
+ * Out of a partition that stays go the dead letters that belong elsewhere, and the entries of the stream that do and that
+ * no group has been given yet, up to the entry `bound`, which is the newest one when the first page begins. `letter` and
+ * `after` are where the last page ended; all three are empty for the first page. If the groups have been given different entries, no entry can go for
  * one group alone: then all unread entries go (`after` is `all`), and those that belong here come back at the end of
  * the stream, in their order.
  *
@@ -63,7 +65,8 @@ export interface DrainedPage extends Batch {
  * is counted, as `reclaim` does. A message that has had `maxDeliveries`, as the consumer's name tells, migrates as a
  * dead letter; if the name does not tell it, no message dies. A consumer counts as dead if Redis has not seen it for
  * the visibility timeout in its name, or for `timeout` milliseconds if its name has none. Entries in flight for a live
- * consumer stay, and count as left. Entries that no group still needs do not count.
+ * consumer stay, and count as left. Entries that no group still needs do not count. A message that is held back stays so,
+ * and its delivery does not count.
  *
  * Everything is in the journal until `dropBatch`. If a batch is open already, the script takes nothing out and returns
  * that batch. If Redis refuses a write, as when its memory is full, nothing has changed: every command that may be
@@ -82,6 +85,7 @@ export const drainPage = defineScript({
     "isRemoved",
     "after",
     "bound",
+    "letter",
     "fenced",
   ],
   needs: [
@@ -93,6 +97,7 @@ export const drainPage = defineScript({
     entry,
     finish,
     groupsOf,
+    heldBack,
     idOf,
     inFlight,
     journal,
@@ -127,7 +132,7 @@ local function countLeft()
   }
 end
 local number, batch = openBatch()
-if number > 0 then return { number, batch, 1, countLeft(), 1, after, bound } end
+if number > 0 then return { number, batch, 1, countLeft(), 1, after, bound, letter } end
 
 limit, maxBytes = tonumber(limit), tonumber(maxBytes)
 local rows, seen, size, tries, removals = {}, 0, 0, {}, {}
@@ -159,11 +164,13 @@ local function takeList(key, kind)
 end
 
 local function takeDead()
-  local last, ids = "", {}
-  takeEach(function(count) return entriesBehind(dead, last, count) end, function(found)
-    last = found[1]
-    ids[#ids + 1] = last
-    add(destinationOf(idOf(letterOf(last, found[2]).a)), "dead", "", "", cmsgpack.pack(found[2]))
+  local ids = {}
+  takeEach(function(count) return entriesBehind(dead, letter, count) end, function(found)
+    letter = found[1]
+    local to = destinationOf(idOf(letterOf(letter, found[2]).a))
+    if isRemoved ~= "1" and to == tonumber(own) then return end
+    ids[#ids + 1] = letter
+    add(to, "dead", "", "", cmsgpack.pack(found[2]))
   end)
   if #ids == 0 then return end
   tries[#tries + 1] = function() redis.call("XDEL", dead, "0-0") end
@@ -182,8 +189,11 @@ local function takeEntry(id, fields, group, lost)
   end
   if entry.g and group and entry.g ~= group then return false end
   local to = destinationOf(idOf(entry.a))
+  -- A message that waits for the rest of its pause has not been attempted again.
+  if isHeldBack(entry, now) then lost = nil end
   local function moveOn()
-    add(to, "entry", entry.d and "1" or "", retryName(entry.a, group or entry.g or ""), packRetry(entry))
+    local score = (entry.d and "1" or "") .. (entry.u and string.format(":%.0f", entry.u) or "")
+    add(to, "entry", score, retryName(entry.a, group or entry.g or ""), packRetry(entry))
   end
   if lost then
     orBury(entry, diedIn(entry), now, maxDeliveriesIn(lost), function(reason)
@@ -198,10 +208,17 @@ local function takeEntry(id, fields, group, lost)
   return entry.g ~= nil
 end
 
+-- Entries that a script has appended and kept in flight, which the group would read once more: see keepInFlight.
+local isKept = {}
+local function noteKept(group, last)
+  if last == greatest then return end
+  for _, found in ipairs(inFlight(group, "(" .. last, "+", 1000)) do isKept[found[1]] = true end
+end
 local function takeUnread(group, last, highest)
   local before, ids, isOwn = last, {}, {}
   takeEach(function(count) return entriesBehind(stream, last, count, highest) end, function(found)
     last = found[1]
+    if isKept[last] then return end
     ids[#ids + 1] = last
     isOwn[last] = takeEntry(last, found[2], group)
   end)
@@ -256,7 +273,7 @@ local function takeMisplaced(groups)
   local ids = {}
   takeEach(function(count) return entriesBehind(stream, after, count, bound) end, function(found)
     after = found[1]
-    if belongsHere(found[2]) then return end
+    if isKept[after] or belongsHere(found[2]) then return end
     ids[#ids + 1] = after
     takeEntry(after, found[2])
   end)
@@ -269,8 +286,10 @@ if isRemoved == "1" then
   takeList(ready, "ready")
   takeList(quarantine, "quarantine")
   takeList(unreadable, "unreadable")
-  takeDead()
+  -- Nothing stays, so each page begins at the first letter.
+  letter = ""
 end
+takeDead()
 local hasDied = {}
 for mark, name in fenced:gmatch("(=?)([^\\n]+)") do hasDied[name] = mark == "" end
 local groups = groupsOf()
@@ -291,6 +310,7 @@ for _, group in ipairs(groups) do
     if not isFenced and isRemoved == "1" and not isAlive(consumer, timeout) then dead[#dead + 1] = consumer end
   end
   local last = group["last-delivered-id"]
+  if group.pending > 0 then noteKept(group.name, last) end
   if isRemoved == "1" then takeUnread(group.name, last)
   elseif after == "all" and compareIds(last, bound) < 0 then takeUnread(group.name, last, bound) end
   for _, consumer in ipairs(dead) do
@@ -304,7 +324,7 @@ if #removals > 0 then
   if #rows > 0 then number, batch = writeBatch(rows) end
   for _, remove in ipairs(removals) do remove() end
 end
-return { number, batch, 0, countLeft(), (seen >= limit or size >= maxBytes) and 1 or 0, after, bound }
+return { number, batch, 0, countLeft(), (seen >= limit or size >= maxBytes) and 1 or 0, after, bound, letter }
 `,
   reply: (raw): DrainedPage =>
     asRow(raw, {
@@ -321,5 +341,6 @@ return { number, batch, 0, countLeft(), (seen >= limit or size >= maxBytes) and 
       isMore: asFlag,
       after: asText,
       bound: asText,
+      letter: asText,
     }),
 });

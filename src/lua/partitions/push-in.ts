@@ -99,12 +99,13 @@ local function openGroup(group)
   -- Redis 6.2 puts a minus in front.
   if made.err and not made.err:find("^%-?BUSYGROUP") then failure = made end
 end
-local function putEntry(isOrphan, name, value)
+local function putEntry(score, name, value)
   local address, group = retryOf(name)
   local entry = address and #address >= 8 and unpackRetry(value)
   if not entry then return push("unreadable", value) end
   openGroup(group)
-  entry.a, entry.g, entry.d = address, group, isOrphan
+  local isOrphan, heldBackUntil = score:match("^(1?):?(%d*)$")
+  entry.a, entry.g, entry.d, entry.u = address, group, isOrphan, heldBackUntil
   if not failure then note(function(id) redis.pcall("XDEL", stream, id) end, appendEntry(entry)) end
 end
 

@@ -292,7 +292,7 @@ export class Change {
     const { signal } = this.#options;
     const pause = new Pause(10, 500);
     const isRemoved = source >= fact.to || source === ORDINARY;
-    let [after, bound] = ["", ""];
+    let [after, bound, letter] = ["", "", ""];
     for (;;) {
       signal?.throwIfAborted();
       if (isRemoved) await this.#migrateAll(fact, source);
@@ -301,6 +301,7 @@ export class Change {
         isRemoved: isRemoved ? 1 : 0,
         after,
         bound,
+        letter,
         fenced: fenced.join("\n"),
         limit: PAGE,
         maxBytes: PAGE_BYTES,
@@ -312,7 +313,7 @@ export class Change {
       const options = { signal, knownFact: formatFact(fact) };
       const page = await queue.read("migrate messages from", drainPage, args, options);
       await this.#routing.migration.deliver(fact, source, page satisfies Batch);
-      ({ after, bound } = page);
+      ({ after, bound, letter } = page);
       const left = isRemoved ? sum(page.left) : 0;
       this.#note(page.isOld ? 0 : page.rows.length, left);
       if (page.rows.length > 0 || page.isMore) continue;

@@ -218,6 +218,49 @@ test("strict: a message that is held back where it is read waits there, and its 
   expect(at).toBeGreaterThanOrEqual(until);
 });
 
+test.each([
+  { from: 1, to: 4 },
+  { from: 4, to: 1 },
+])(
+  "strict: a pause is kept while the number changes from $from to $to, and nothing overtakes",
+  async ({ from, to }) => {
+    const name = uniqueName("exclusive");
+    const redis = newRedis();
+    const line = newLine();
+    const options = { partitions: from, exclusive: true, strict: true, retry: [2500] };
+    const queue = line.getReliableQueue<Order>(name, options);
+    const handled: string[] = [];
+    const waited: number[] = [];
+    queue.subscribe(
+      async ({ key, number }, { attempt, failures }) => {
+        handled.push(`${key}:${number}:${attempt}`);
+        if (attempt > 1) waited.push((await serverTime(redis)) - (failures.at(-1)?.at ?? 0));
+        if (number === 0 && attempt === 1) throw new Error("once");
+      },
+      { onError: () => {} },
+    );
+    const keys = ["k0", "k1", "k2", "k3", "k4", "k5"];
+    for (const number of [0, 1]) {
+      const messages = keys.map((key) => ({
+        payload: { key, number },
+        delay: 0,
+        partitionKey: key,
+      }));
+      await queue.offerMany(messages);
+    }
+    await eventually(() => handled.length >= 1);
+    await line.setPartitions(name, to);
+    await eventually(() => handled.length === 18, { within: 60_000 });
+    for (const key of keys) {
+      const own = handled.filter((one) => one.startsWith(key));
+      expect(own).toEqual([`${key}:0:1`, `${key}:0:2`, `${key}:1:1`]);
+    }
+    expect(waited).toHaveLength(6);
+    expect(Math.min(...waited)).toBeGreaterThanOrEqual(2500);
+  },
+  90_000,
+);
+
 test("keeps the order per key while processes come and go and the number changes", async () => {
   const name = uniqueName("exclusive");
   const ledger = new Ledger();

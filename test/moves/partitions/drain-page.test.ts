@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import { drainPage, type DrainedPage } from "../../../src/lua/partitions/drain-page.ts";
 import { unpackRetry } from "../../../src/lua/fragments/failed/retry.ts";
 import { run } from "../../../src/lua/script.ts";
+import type { Batch } from "../../../src/lua/fragments/partitions/journal.ts";
 import type { RedisClient } from "../../../src/redis/client.ts";
 import { Random } from "../../fault/garbage.ts";
 import { eventually } from "../../helpers/eventually.ts";
@@ -51,7 +52,7 @@ async function drain(
   maxBytes = 1_000_000,
   timeout = 60_000,
 ): Promise<DrainedPage> {
-  const removed = { own: 0, isRemoved: 1, after: "", bound: "", fenced: "" };
+  const removed = { own: 0, isRemoved: 1, after: "", bound: "", letter: "", fenced: "" };
   const args = { ...removed, limit, maxBytes, into: INTO, buckets: allTo(1), timeout };
   return await run(redis, drainPage, keys, args);
 }
@@ -293,6 +294,7 @@ test("what a fenced holder had in flight leaves a partition that stays, and coun
     isRemoved: 0,
     after: "",
     bound: "",
+    letter: "",
     fenced: `${once}\n${twice}\n=${released}`,
   });
   const found = rowsOf(batch).map(({ kind, score, value }) => [
@@ -307,6 +309,126 @@ test("what a fenced holder had in flight leaves a partition that stays, and coun
     ["entry", "", { n: 4, p: "c", t: "", f: "" }],
   ]);
   expect(batch.left.inFlight).toBe(0);
+});
+
+/** A table in which the buckets of these messages belong to partition 1, and all others to 0. */
+function toOne(...messages: readonly Message[]): Buffer {
+  const table = Buffer.alloc(1024, 0);
+  for (const { address } of messages) {
+    const at = bytes(address);
+    table[(at.readUInt16BE(at.length - 2) % 1024) as number] = 1;
+  }
+  return table;
+}
+
+/** Drains partition 0, which stays, in pages of `limit`; returns the rows. */
+async function drainStaying({ keys, redis }: Moves, buckets: Buffer, limit: number) {
+  const rows = [];
+  let [after, bound, letter] = ["", "", ""];
+  for (let page = 0; ; page++) {
+    expect(page).toBeLessThan(20);
+    const staying = { own: 0, isRemoved: 0, after, bound, letter, fenced: "" };
+    const args = { ...staying, limit, maxBytes: 1_000_000, into: 0, buckets, timeout: 60_000 };
+    const batch = await run(redis, drainPage, keys, args);
+    ({ after, bound, letter } = batch);
+    rows.push(...batch.rows);
+    if (batch.number > 0) {
+      await push({ keys, redis } as Moves, batch, 0);
+      await drop({ keys, redis } as Moves, batch);
+    }
+    if (!batch.isMore && batch.rows.length === 0) return rowsOf({ ...batch, rows });
+  }
+}
+
+test.each([1, 2, 100])(
+  "out of a partition that stays go only entries that belong elsewhere, and the order stays, by %i",
+  async (limit) => {
+    const queue = await newMoves();
+    const { redis, keys } = queue;
+    const [d, e] = [message("d", 4000), message("e", 5000)];
+    await queue.seed({
+      groups: ["g"],
+      ready: ["x"],
+      dead: [a, b].map(({ address, payload }, i) => {
+        return [`${i + 1}-0`, "a", address, "p", payload, "n", "1", "g", "g", "r", "bad"];
+      }),
+    });
+    await queue.seed({ stream: [a, b, c, d, e].map((one) => entryOf(one)) });
+    await redis.xreadgroup("GROUP", "g", DEAD, "COUNT", 1, "STREAMS", keys.stream, ">");
+    // The first one is in flight, and stays though it belongs elsewhere.
+    const [letter, ...entries] = await drainStaying(queue, toOne(a, c, e), limit);
+    expect(letter).toMatchObject({ to: 1, kind: "dead" });
+    expect(entries).toEqual([row(c, ""), row(e, "")]);
+    const { stream = [], ready, dead = [] } = await queue.snapshot();
+    expect(stream.map(({ p }) => p)).toEqual(["a", "b", "d"]);
+    expect(dead.map((words) => words[4])).toEqual(["b"]);
+    expect(ready).toEqual(["x"]);
+    const rest = await redis.xreadgroup("GROUP", "g", "next", "STREAMS", keys.stream, ">");
+    expect(JSON.stringify(rest)).toMatch(/"p","b".*"p","d"/);
+  },
+);
+
+test.each([1, 2, 100])(
+  "groups that have been given different entries: each gets the rest in order, by %i",
+  async (limit) => {
+    const queue = await newMoves();
+    const { redis, keys } = queue;
+    await queue.seed({ groups: ["g", "h"] });
+    await queue.seed({ stream: [a, b, c].map((one) => entryOf(one)) });
+    await redis.xreadgroup("GROUP", "g", DEAD, "COUNT", 1, "STREAMS", keys.stream, ">");
+    const found = await drainStaying(queue, toOne(b), limit);
+    expect(found.filter(({ to }) => to === 1)).toEqual(
+      expect.arrayContaining([row(b, "g"), row(b, "h")]),
+    );
+    const read = async (group: string) =>
+      JSON.stringify(await redis.xreadgroup("GROUP", group, "next", "STREAMS", keys.stream, ">"));
+    expect(await read("g")).toMatch(/"p","c"/);
+    expect(await read("h")).toMatch(/"p","a".*"p","c"/);
+    // What is in flight stays.
+    expect(await redis.xpending(keys.stream, "g", "-", "+", 10, DEAD)).toHaveLength(1);
+  },
+);
+
+test("an entry that was appended and kept in flight goes once", async () => {
+  const queue = await newMoves();
+  const { redis, keys } = queue;
+  await queue.seed({ groups: ["g"] });
+  await queue.seed({ stream: [a, b, c].map((one) => entryOf(one)) });
+  const [, second] = await redis.xrange(keys.stream, "-", "+");
+  // The group has not been given anything, and the second entry is in flight.
+  await redis.xclaim(keys.stream, "g", DEAD, 0, second?.[0] ?? "", "FORCE", "JUSTID");
+  const args = {
+    own: 0,
+    limit: 100,
+    maxBytes: 1_000_000,
+    into: 1,
+    buckets: allTo(1),
+    timeout: 60_000,
+    after: "",
+    bound: "",
+    letter: "",
+    fenced: `=${DEAD}`,
+  };
+  const { rows, left } = await run(redis, drainPage, keys, { ...args, isRemoved: 1 });
+  const found = rowsOf({ rows } as Batch).map(({ value }) => tellRetry(value).p);
+  expect([found, left]).toEqual([["b", "a", "c"], NOTHING]);
+});
+
+test("a message that is held back stays so, and its consumer's death counts nothing", async () => {
+  const [queue, other] = [await newMoves(), await newMoves()];
+  const { redis, keys } = queue;
+  const until = 4_000_000_000_000;
+  await queue.seed({ groups: ["g"] });
+  await queue.seed({ stream: [entryOf(a, { n: "1", g: "g", u: String(until) })] });
+  await redis.xreadgroup("GROUP", "g", DEAD, "STREAMS", keys.stream, ">");
+  let batch = await drain(queue);
+  await eventually(async () => {
+    if (batch.rows.length === 0) batch = await drain(queue);
+    expect(rowsOf(batch)).toEqual([row(a, "g", 1, `:${until}`)]);
+  });
+  await push(other, batch);
+  const { stream } = await other.snapshot();
+  expect(stream).toEqual([entryOf(a, { n: "1", g: "g", u: String(until) })]);
 });
 
 test("a deleted entry in flight is acknowledged", async () => {

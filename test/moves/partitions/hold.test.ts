@@ -63,7 +63,6 @@ test("one process holds a partition until it releases it or the lease is over; t
   expect(await release(queue, "a", 1)).toBe(false);
   expect(await holderOf(queue)).toEqual({
     fence: String(LAST + 1),
-    group: "",
     orphans: "",
     stale: "",
   });

@@ -10,7 +10,8 @@ import { clock } from "../clock.ts";
  * - `retry`: a message that waits for a retry. `name` and `value` as in the fragment `retry`; `score` is when it is
  *   due.
  * - `entry`: an entry of the stream for one group, or for all groups if the group is empty. `name` and `value` as for a
- *   retry; `score` is "1" if the consumer that had the entry has died, else empty.
+ *   retry; `score` is "1" if the consumer that had the entry has died, then ":" and the instant (epoch ms) if it is held
+ *   back; else empty.
  * - `ready`, `quarantine`, `unreadable`: `value` is an element of that LIST.
  * - `dead`: `value` is a dead letter, its fields and their values in one MessagePack array.
  */
