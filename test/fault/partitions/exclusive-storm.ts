@@ -360,11 +360,15 @@ export class ExclusiveStorm {
     }
   }
 
-  /** Deletes what Redis knows of the holders of a partition that nobody holds. */
+  /**
+   * Deletes what Redis knows of the holders of a partition that nobody holds, and for which no holder has left a message
+   * in flight: which message comes first is known nowhere else.
+   */
   async #forgetHolder(partition: number): Promise<void> {
     const { holder } = this.#keysOf(partition);
     // A process that was killed or stopped may still hold it.
-    if ((await this.#redis.hexists(holder, "holder")) === 0) await this.#redis.del(holder);
+    const [held, orphans] = await this.#redis.hmget(holder, "holder", "orphans");
+    if (held === null && (orphans ?? "") === "") await this.#redis.del(holder);
   }
 
   async #join(): Promise<void> {
