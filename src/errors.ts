@@ -139,7 +139,7 @@ export class PayloadTooLargeError extends DelaylineError {
 export type Effect =
   /** Nothing: Redis refused it, or it was never sent. */
   | "none"
-  /** It was sent, but no reply came: Redis may have carried it out or not. */
+  /** It was sent, but no reply came, or Redis refused it half-way: it may be done, in part or as a whole. */
   | "unknown";
 
 /** A Redis command failed: the server refused it, or its reply never came. */
@@ -176,7 +176,7 @@ export class RedisError extends DelaylineError {
 export type Stored =
   /** Redis refused it, or it was never sent. */
   | "not-stored"
-  /** It was sent, but no reply came in time: it may be in Redis or not. */
+  /** It was sent, but no reply came in time, or a copy that was sent earlier may be stored: it may be in Redis or not. */
   | "unknown";
 
 /** Redis refused an offer, or its reply was lost. */

@@ -90,10 +90,17 @@ export class UnansweredError extends Error {
   }
 }
 
-/** Whether Redis certainly did not carry out the failed command. */
+/**
+ * Whether Redis certainly did not carry out the failed command. Redis rolls nothing back, so a script that was refused
+ * half-way may have done a part of its work; its error says so ({@link IN_PART}).
+ */
 export function hadNoEffect(error: unknown): boolean {
-  return error instanceof UnansweredError ? !error.wasSent : replyOf(error) !== undefined;
+  if (error instanceof UnansweredError) return !error.wasSent;
+  return replyOf(error) !== undefined && !(error as Error).message.includes(IN_PART);
 }
+
+/** What a script appends to the error of a refusal that came after a part of the work was done. */
+export const IN_PART = " (a part of it may be done)";
 
 /** "Too many Cluster redirections. Last error: ReplyError: CLUSTERDOWN Hash slot not served" */
 function lastRedirection(error: unknown): string | undefined {

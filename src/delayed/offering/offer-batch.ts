@@ -1,5 +1,5 @@
 import { OfferError, type Effect } from "../../errors.ts";
-import { isLostInCluster, replyOf } from "../../failure.ts";
+import { hadNoEffect, isLostInCluster } from "../../failure.ts";
 import { headersBytes } from "../../queue/message/headers.ts";
 import { createId } from "../../queue/message/message.ts";
 import type { Queue } from "../../queue/queue.ts";
@@ -100,10 +100,10 @@ export class OfferBatch {
   }
 
   async #send(batch: Batch<Offering>, script: OfferScript): Promise<OfferResult[]> {
-    // Whether the reply to some attempt was lost.
+    // Whether the reply to some attempt was lost, or some attempt was refused after a part of it was done.
     let isUnknown = false;
     const mayRetry = (error: unknown): boolean => {
-      isUnknown ||= replyOf(error) === undefined;
+      isUnknown ||= !hadNoEffect(error);
       // Safe to retry: an offer that is sent twice is stored once.
       const isRetried = this.#connections.mayRetry(error) || isLostInCluster(error);
       // Later offers have to wait behind the retry.

@@ -7,6 +7,7 @@ import { forget } from "../fragments/delayed/forget.ts";
 import { indexEntry } from "../fragments/message/index-entry.ts";
 import { packAddress } from "../fragments/message/pack-address.ts";
 import { asDeadline, replied } from "../fragments/message/replied.ts";
+import { refuseOffer } from "../fragments/delayed/refuse-offer.ts";
 import { asBuffer, asNumber, asRow, asRows, orNothing, type RawReply } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
@@ -33,8 +34,11 @@ export interface KeyedReply {
  * The address in the index shows that a message is sent a second time; the outcome there is then the result of its first
  * copy. See the fragment `indexEntry`.
  *
- * Redis rolls nothing back. So every write that can be refused names its undo step, and replaced messages are removed
- * last.
+ * Redis rolls nothing back. So the script reads first, and then writes what makes a message visible last: the insertion
+ * order, the index, the ZSET. If ZADD is refused, it is so for the first message, and none is stored. The index is put
+ * back, which Redis cannot refuse where an entry was replaced; where one was added, it may stay and points to nothing. If
+ * only the wake-up is refused, the messages are taken back; if Redis refuses that as well, the error says so
+ * (`refuseOffer`). Replaced messages are removed last.
  */
 export const offerKeyed = byElements((elements) =>
   defineScript({
@@ -49,24 +53,14 @@ export const offerKeyed = byElements((elements) =>
       bytes,
       delayedWith,
       indexEntry,
+      refuseOffer,
       replied,
       ...(elements === "members" ? [forget] : []),
     ],
     lua: /* lua */ `
 local now = clock() / 1000
 local head = tonumber(redis.call("ZRANGE", timeouts, 0, 0, "WITHSCORES")[2]) or math.huge
-local results, elements, replaced, undo = {}, {}, {}, {}
-local first, failure = math.huge, nil
-
-local function write(takeBack, ...)
-  local done = redis.pcall(...)
-  if type(done) == "table" then
-    failure = done
-    return nil
-  end
-  if takeBack then undo[#undo + 1] = takeBack end
-  return done
-end
+local results, members, elements, puts = {}, {}, {}, {}
 
 -- When the key was first offered (epoch ms). Before the first replacement, only the stamp of the id shows this, in
 -- microseconds. Foreign writers may have written anything into either.
@@ -75,9 +69,17 @@ local function sinceOf(old, entry)
   return math.floor(math.min(since, now))
 end
 
-local function put(member, delay, deadline, key, rule, maxWait)
+-- The messages that this script is about to put, by their keys.
+local puttingWith = {}
+local function holderOf(key)
+  local put = puttingWith[key]
+  if put then return put.member, put.deadline, put.entry end
+  return delayedWith(key)
+end
+
+local function decide(member, delay, deadline, key, rule, maxWait)
   local old, oldDeadline, entry
-  if key ~= "" then old, oldDeadline, entry = delayedWith(key) end
+  if key ~= "" then old, oldDeadline, entry = holderOf(key) end
   if old and old:sub(2, 17) == member:sub(2, 17) then
     return oldDeadline, outcomeIn(entry), false
   end
@@ -95,47 +97,87 @@ local function put(member, delay, deadline, key, rule, maxWait)
     end
   end
 
-  if old then
-    -- The replaced message is removed last. Check that removing is permitted before writing anything.
-    write(nil, "ZREM", timeouts, "delayline: no such member")
-    if failure then return end
-  end
-  local isNew = write(function() redis.call("ZREM", timeouts, member) end, "ZADD", timeouts, "NX", deadline, member)
-  if failure then return end
-  if isNew == 0 then return tonumber(redis.call("ZSCORE", timeouts, member)), outcome, false end
   local address = packAddress(deadline, member)
+  local put = { member = member, deadline = deadline, old = old, oldEntry = entry, at = #results + 1 }
   if key ~= "" then
-    local value = address .. packOutcome(outcome, since)
-    write(function()
-      if entry then redis.call("HSET", businessKeys, key, entry) else redis.call("HDEL", businessKeys, key) end
-    end, "HSET", businessKeys, key, value)
+    put.key, put.entry = key, address .. packOutcome(outcome, since)
+    puttingWith[key] = put
   end
+  puts[#puts + 1] = put
   elements[#elements + 1] = ${elements === "members" ? "member" : "address"}
-  first = math.min(first, deadline)
-  replaced[#replaced + 1] = old
   return deadline, outcome, false
 end
 
 for each row do
-  local dueAt, outcome, delayedId = put(member, delay, deadline, key, rule, maxWait)
-  if failure then break end
+  members[#members + 1] = member
+  local dueAt, outcome, delayedId = decide(member, delay, deadline, key, rule, maxWait)
   results[#results + 1] = replied(dueAt)
   results[#results + 1] = outcome
   results[#results + 1] = delayedId
 end
-if not failure and #elements > 0 then
-  write(function() redis.call("LTRIM", order, 0, -#elements - 1) end, "RPUSH", order, unpack(elements))
+if #puts == 0 then return { now * 1000, results } end
+
+-- Nothing was written so far, and all reads are done.
+local entries, replaces = {}, false
+for _, put in ipairs(puts) do
+  if put.key then
+    entries[#entries + 1] = put.key
+    entries[#entries + 1] = put.entry
+  end
+  replaces = replaces or put.old
+end
+-- Replaced messages are removed last. Check that removing is permitted before writing anything.
+local done = replaces and redis.pcall("ZREM", timeouts, "delayline: no such member") or 0
+if type(done) == "number" then done = redis.pcall("RPUSH", order, unpack(elements)) end
+if type(done) == "table" then return refuseOffer(done, members) end
+
+local function index(put)
+  if put.oldEntry then redis.pcall("HSET", businessKeys, put.key, put.oldEntry)
+  elseif put.key then redis.pcall("HDEL", businessKeys, put.key) end
+end
+local replaced, added, fresh, known, first = {}, {}, {}, {}, math.huge
+local function takeBack(refusal)
+  local removed = #added > 0 and redis.pcall("ZREM", timeouts, unpack(added)) or 0
+  if type(removed) == "number" then
+    for i = #puts, 1, -1 do index(puts[i]) end
+    -- Where messages were sent before, the surplus elements are gone already.
+    redis.pcall("LTRIM", order, 0, -(#known > 0 and #fresh or #elements) - 1)
+  end
+  return refuseOffer(refusal, members)
+end
+if #entries > 0 then
+  done = redis.pcall("HSET", businessKeys, unpack(entries))
+  if type(done) == "table" then return takeBack(done) end
+end
+for i, put in ipairs(puts) do
+  done = redis.pcall("ZADD", timeouts, "NX", put.deadline, put.member)
+  if type(done) == "table" then return takeBack(done) end
+  if done == 1 then
+    replaced[#replaced + 1] = put.old
+    added[#added + 1] = put.member
+    fresh[#fresh + 1] = elements[i]
+    first = math.min(first, put.deadline)
+  else
+    known[#known + 1] = put
+  end
+end
+-- Messages that were sent before have their elements already.
+if #known > 0 and not redis.pcall("LTRIM", order, 0, -#elements - 1).err and #fresh > 0 then
+  redis.call("RPUSH", order, unpack(fresh))
+end
+for _, put in ipairs(known) do
+  if put.key and puttingWith[put.key] == put then index(put) end
+  local score = redis.pcall("ZSCORE", timeouts, put.member)
+  if type(score) == "table" then return refuseOffer(score, members) end
+  results[put.at] = replied(tonumber(score))
 end
 -- Publish for a new head only, as in offer.
-if not failure and first < head then write(nil, "PUBLISH", channel, first) end
-if not failure then
-  for _, member in ipairs(replaced) do redis.call("ZREM", timeouts, member) end
-  ${elements === "members" ? "if #replaced > 0 then forget(replaced) end" : ""}
+if first < head then
+  done = redis.pcall("PUBLISH", channel, first)
+  if type(done) == "table" then return takeBack(done) end
 end
-if failure then
-  for i = #undo, 1, -1 do undo[i]() end
-  return failure
-end
+if #replaced > 0 then redis.call("ZREM", timeouts, unpack(replaced)) end
+${elements === "members" ? "if #replaced > 0 then forget(replaced) end" : ""}
 return { now * 1000, results }
 `,
     reply: (raw: RawReply) =>

@@ -3,6 +3,7 @@ import { asInstant, clock } from "../fragments/clock.ts";
 import { deadlineAfter } from "../fragments/deadline-after.ts";
 import { packAddress } from "../fragments/message/pack-address.ts";
 import { asDeadline, replied } from "../fragments/message/replied.ts";
+import { refuseOffer } from "../fragments/delayed/refuse-offer.ts";
 import { asArray, type RawReply } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
@@ -19,6 +20,10 @@ export interface OfferReply {
  * A message is due in `delay` milliseconds or at `deadline`; the other column is empty.
  *
  * A message that is sent a second time while it is still delayed is not stored again; its first deadline is returned.
+ *
+ * Redis rolls nothing back. So the insertion order comes first: until a message is in the ZSET, its element points to
+ * nothing. If ZADD is refused, it is so for the first message, and none is stored. If only the wake-up is refused, the
+ * messages are taken back; if Redis refuses that as well, the error says so (`refuseOffer`).
  */
 export const offer = byElements((elements) =>
   defineScript({
@@ -26,34 +31,60 @@ export const offer = byElements((elements) =>
     keys: ["timeouts", "order"],
     args: ["channel"],
     each: ["member", "delay", "deadline"],
-    needs: [clock, deadlineAfter, replied, ...(elements === "addresses" ? [packAddress] : [])],
+    needs: [
+      clock,
+      deadlineAfter,
+      refuseOffer,
+      replied,
+      ...(elements === "addresses" ? [packAddress] : []),
+    ],
     lua: /* lua */ `
 local now = clock() / 1000
-local reply, elements, added = { now * 1000 }, {}, {}
-local first, firstDeadline = nil, math.huge
+local reply, members, elements = { now * 1000 }, {}, {}
 for each row do
   deadline = tonumber(deadline) or deadlineAfter(now, delay)
-  if redis.call("ZADD", timeouts, "NX", deadline, member) == 1 then
-    elements[#elements + 1] = ${elements === "addresses" ? "packAddress(deadline, member)" : "member"}
-    added[#added + 1] = member
-    if deadline < firstDeadline then first, firstDeadline = member, deadline end
-  else
-    deadline = replied(tonumber(redis.call("ZSCORE", timeouts, member)))
-  end
+  members[#members + 1] = member
+  elements[#elements + 1] = ${elements === "addresses" ? "packAddress(deadline, member)" : "member"}
   reply[#reply + 1] = deadline
 end
-if #elements > 0 then
-  local result = redis.pcall("RPUSH", order, unpack(elements))
-  local isPushed = type(result) == "number"
-  if isPushed then result = redis.pcall("ZRANK", timeouts, first) end
+local done = redis.pcall("RPUSH", order, unpack(elements))
+if type(done) == "table" then return refuseOffer(done, members) end
+local added, fresh, known = {}, {}, {}
+local first, firstDeadline = nil, math.huge
+for i, member in ipairs(members) do
+  local deadline = reply[i + 1]
+  done = redis.pcall("ZADD", timeouts, "NX", deadline, member)
+  if type(done) == "table" then
+    redis.pcall("LTRIM", order, 0, -#elements - 1)
+    return refuseOffer(done, members)
+  end
+  if done == 1 then
+    added[#added + 1] = member
+    fresh[#fresh + 1] = elements[i]
+    if deadline < firstDeadline then first, firstDeadline = member, deadline end
+  else
+    known[#known + 1] = i
+  end
+end
+-- Messages that were sent before have their elements already.
+if #known > 0 and not redis.pcall("LTRIM", order, 0, -#elements - 1).err and #fresh > 0 then
+  redis.call("RPUSH", order, unpack(fresh))
+end
+for _, i in ipairs(known) do
+  local score = redis.pcall("ZSCORE", timeouts, members[i])
+  if type(score) == "table" then return refuseOffer(score, members) end
+  reply[i + 1] = replied(tonumber(score))
+end
+if first then
+  done = redis.pcall("ZRANK", timeouts, first)
   -- Publish for a new head only. Only a new head can be due before the timers that are armed, and a Java client that
   -- hears a later deadline would cancel its timer for the head.
-  if result == 0 then result = redis.pcall("PUBLISH", channel, firstDeadline) end
-  if type(result) == "table" then
-    -- Refused (WRONGTYPE, an ACL). Redis rolls nothing back, so take back what was added.
-    redis.call("ZREM", timeouts, unpack(added))
-    if isPushed then redis.call("LTRIM", order, 0, -#elements - 1) end
-    return result
+  if done == 0 then done = redis.pcall("PUBLISH", channel, firstDeadline) end
+  if type(done) == "table" then
+    if type(redis.pcall("ZREM", timeouts, unpack(added))) == "number" then
+      redis.pcall("LTRIM", order, 0, -#fresh - 1)
+    end
+    return refuseOffer(done, members)
   end
 end
 return reply

@@ -30,12 +30,16 @@ for _ = 1, step do
   local id, payload = nil, nil
   if member then id, payload = unpackMember(member) end
   if id then
-    -- Push before removing: a refused push has then changed nothing.
+    -- Check that removing is permitted, then push before removing: a refusal has then changed nothing.
+    local keys = keysOf({ member })
+    redis.call("ZREM", timeouts, "delayline: no such member")
     redis.call("LPUSH", ready, payload)
-    takeOut({ member })
+    takeOut({ member }, keys)
+    -- If it stays, the element is dead.
+    redis.pcall("RPOP", list)
+    return { payload, 1 }
   end
   redis.call("RPOP", list)
-  if id then return { payload, 1 } end
 end
 return { false, 1 }
 `,

@@ -42,7 +42,7 @@ for each row do
   flags[#flags + 1] = isFirst and 1 or 0
 end
 if #members > 0 then
-  takeOut(members)
+  takeOut(members, keysOf(members))
   ${elements === "members" ? "forget(members)" : ""}
 end
 return flags

@@ -10,6 +10,11 @@ import { unpackMember } from "../fragments/message/unpack-member.ts";
 import { asBuffer, asRow, orNothing } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
+/** Raises Redis's error if {@link removeOlder} is not permitted. The compacted list is nearly always missing. */
+const mayRemoveOlder = /* lua */ `
+redis.call("LINDEX", order, -1)
+redis.call("LREM", compacted, 1, "delayline: no such member")`;
+
 /**
  * Removes the older one of a member's two elements. If LREM has removed the new one, the older one was not in the LIST:
  * it is in the compacted list, or nowhere.
@@ -59,8 +64,13 @@ end
 if deadline == oldDeadline then return { replied(deadline), member } end
 local entry = key and redis.call("HGET", businessKeys, key)
 local isIndexed = pointsTo(entry, id)
--- Writes that may be refused come first: a probe of the ZSET, then the index and the insertion order.
+-- Publish for a new head only, as in offer. A message that stays the head and becomes later needs no wake-up: the timers
+-- are armed for a time before it.
+local isHead = deadline < oldDeadline and redis.call("ZCOUNT", timeouts, "-inf", deadline) == 0
+-- Writes that may be refused come first: a probe of the ZSET, the wake-up, then the index and the insertion order.
 redis.call("ZADD", timeouts, "XX", deadline, "delayline: no such member")
+${elements === "members" ? mayRemoveOlder : ""}
+if isHead then redis.call("PUBLISH", channel, deadline) end
 if isIndexed then redis.call("HSET", businessKeys, key, packAddress(deadline, member) .. behindAddress(entry)) end
 local element = ${elements === "members" ? "member" : "#id == 16 and packAddress(deadline, member) or member"}
 local pushed = redis.pcall("RPUSH", order, element)
@@ -70,7 +80,6 @@ if type(pushed) == "table" then
 end
 ${elements === "members" ? removeOlder : ""}
 redis.call("ZADD", timeouts, "XX", deadline, member)
-if redis.call("ZRANGE", timeouts, 0, 0)[1] == member then redis.call("PUBLISH", channel, deadline) end
 return { replied(deadline), member }
 `,
     reply: orNothing((raw) => asRow(raw, { deadline: asDeadline, member: asBuffer })),

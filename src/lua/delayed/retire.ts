@@ -13,8 +13,9 @@ export const retire = defineScript({
   args: ["channel", "task"],
   lua: /* lua */ `
 if redis.pcall("GET", mover) ~= task then return 0 end
-redis.call("DEL", mover)
+-- Publish first: if that is refused, nothing has changed, and nobody can look before the script has ended.
 redis.call("PUBLISH", channel, 0)
+redis.call("DEL", mover)
 return 1
 `,
   reply: asFlag,

@@ -59,7 +59,8 @@ for i, element in ipairs(elements) do
   seen = i
   if spent() > 60 then break end
 end
--- Copy before removing: if the push is refused, nothing has changed.
+-- Check that trimming is permitted, then copy before removing: if either is refused, nothing has changed.
+redis.call("LTRIM", order, 0, -1)
 if #alive > 0 then redis.call("RPUSH", compacted, unpack(alive)) end
 redis.call("LTRIM", order, seen, -1)
 if redis.call("EXISTS", order) == 1 then return thorough == "0" and 1 or 2 end

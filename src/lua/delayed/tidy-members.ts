@@ -36,7 +36,8 @@ while not isEnough do
   seen = seen + #elements
   isEnough = #elements < 10 or seen >= tonumber(step) or spent() > 60
 end
--- Copy before removing: if the push is refused, nothing has changed.
+-- Check that trimming is permitted, then copy before removing: if either is refused, nothing has changed.
+redis.call("LTRIM", order, 0, -1)
 if #alive > 0 then redis.call("RPUSH", compacted, unpack(alive)) end
 redis.call("LTRIM", order, seen, -1)
 if redis.call("EXISTS", order) == 1 then return 1 end

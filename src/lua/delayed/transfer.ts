@@ -180,15 +180,17 @@ ${ifStream(`if not refusal and #names > 0 then
 end`)}
 -- If anything has moved, the reply has to say so. The next run returns the refusal.
 if refusal and moved + quarantined == 0 then return refusal end
-if moved > 0 and claim == "1" then redis.call("SET", mover, task, "EX", 3600) end
 ${elements === "members" ? "if #gone > 0 then forget(gone) end" : ""}
-if #own > 0 then redis.call("HDEL", businessKeys, unpack(own)) end
+-- A refusal leaves entries and elements that point to nothing. A step of tidying removes them, or reports it.
+if #own > 0 then redis.pcall("HDEL", businessKeys, unpack(own)) end
 if isMore then head = tonumber(redis.call("ZRANGE", timeouts, 0, 0, "WITHSCORES")[2]) or false end
 ${ifStream(`if areMoreRetries then retryHead = tonumber(redis.call("ZRANGE", retries, 0, 0, "WITHSCORES")[2]) or false end`)}
 if #due > 0 and not head then
   -- No message is left, so every element of the insertion order is dead.
-  redis.call("UNLINK", order, compacted, businessKeys)
+  redis.pcall("UNLINK", order, compacted, businessKeys)
 end
+-- Last, since Redis may refuse it: then only the claim is missing.
+if moved > 0 and claim == "1" then redis.call("SET", mover, task, "EX", 3600) end
 return reply(moved, quarantined, 0)
 `,
     reply: (raw: RawReply): TransferReply =>

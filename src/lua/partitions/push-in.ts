@@ -17,8 +17,8 @@ import { defineScript } from "../script.ts";
  * stream.
  *
  * Redis rolls nothing back, so every write records how to undo it, and the arrival is noted last. A batch that Redis
- * refuses (full memory, WRONGTYPE, an ACL) can thus be sent again. If Redis refuses the undoing as well, nothing is
- * lost, but rows other than delayed messages and retries may arrive twice. A created group stays.
+ * refuses (full memory, WRONGTYPE, an ACL) can thus be sent again. Everything that undoing needs is tried before the first
+ * write. A created group stays.
  */
 export const pushIn = defineScript({
   name: "push-in",
@@ -45,8 +45,24 @@ if last % 1 == 0 and last <= 9e15 and last >= tonumber(number) then return 0 end
 local earliest, first = earliestDue() or math.huge, math.huge
 local undo, failure = {}, nil
 
+-- Tries what undoing needs. If memory is full, Redis refuses the ZADD, and after it nothing.
+local has = {}
+for each row do has[kind] = true end
+redis.call("ZADD", timeouts, "XX", 0, "delayline: no such member")
+redis.call("LTRIM", order, 0, -1)
+if has.message then
+  redis.call("ZREM", timeouts, "delayline: no such member")
+  redis.call("HDEL", businessKeys, "")
+end
+if has.retry then
+  redis.call("ZREM", retries, "delayline: no such member")
+  redis.call("HDEL", retrying, "delayline: no such field")
+end
+if has.entry then redis.call("XDEL", stream, "0-0") end
+if has.dead then redis.call("XDEL", dead, "0-0") end
+
 local function note(takeBack, done)
-  if type(done) == "table" then
+  if type(done) == "table" and done.err then
     failure = done
     return nil
   end
@@ -131,6 +147,10 @@ local isRead, refusal = pcall(function()
 end)
 -- Redis 6.2 raises a string.
 if not isRead then failure = type(refusal) == "table" and refusal or { err = "ERR " .. tostring(refusal) } end
+-- Is each of them a LIST? Only then push to the first.
+for list, all in pairs(elements) do
+  if #all > 0 then write(function() end, "LTRIM", lists[list], 0, -1) end
+end
 for list, all in pairs(elements) do
   -- Lua's stack holds a few thousand values.
   for from = 1, #all, 1000 do

@@ -38,8 +38,8 @@ export interface MakePlainReply {
  * A message that is held back becomes a delayed one that is due when its pause is over. Entries that every group has
  * acknowledged are dropped. Failed attempts are forgotten: a plain queue has none.
  *
- * Redis rolls nothing back, so each message is stored in its new place before it is removed: at worst it is handled
- * twice.
+ * Redis rolls nothing back, so each message is stored in its new place before it is removed, and all that may be refused
+ * is tried before.
  */
 const define = (elements: Elements) =>
   defineScript({
@@ -70,21 +70,38 @@ if alive > 0 then return { 0, alive, count, waiting, 0 } end
 -- A removal that Redis may refuse comes first. After one, Redis accepts every write, even if memory is full.
 redis.call("XDEL", stream, "0-0")
 -- A message that waits in two groups becomes one message, due with the first. Failures are per group.
+local members, dues, elements, isKnown = {}, {}, {}, {}
 local function delay(entry, due)
   local id = idOf(entry.a)
   local member = packMember(id, entry.p, withoutFailures(entry.t or ""))
-  if redis.call("ZADD", timeouts, "NX", due, member) == 1 then
-    redis.call("RPUSH", order, ${elements === "members" ? "member" : "#id == 16 and addressOf(tonumber(due), id) or member"})
-  end
+  if isKnown[member] or redis.call("ZSCORE", timeouts, member) then return end
+  isKnown[member] = true
+  members[#members + 1] = member
+  dues[#dues + 1] = due
+  elements[#elements + 1] = ${elements === "members" ? "member" : "#id == 16 and addressOf(tonumber(due), id) or member"}
+end
+-- Everything behind this that may be refused is tried before the first push.
+local function mayStore(list)
+  redis.call("ZADD", timeouts, "XX", 0, "delayline: no such member")
+  redis.call("LTRIM", order, 0, -1)
+  if list then redis.call("LTRIM", list, 0, -1) end
+end
+-- The command RPUSH may be refused, and the first LIST may have another type: then nothing was pushed. The others are LISTs.
+local function store(unread, payloads)
+  if #unread > 0 then redis.call("RPUSH", unreadable, unpack(unread)) end
+  if #payloads > 0 then redis.call("RPUSH", ready, unpack(payloads)) end
+  if #elements > 0 then redis.call("RPUSH", order, unpack(elements)) end
+  for i, member in ipairs(members) do redis.call("ZADD", timeouts, "NX", dues[i], member) end
 end
 if waiting > 0 then
   local names = redis.call("ZRANGE", retries, 0, limit - 1)
   local found = readRetries(names)
-  mayDropRetries()
   for i, entry in ipairs(found.entries) do
     delay(entry, redis.call("ZSCORE", retries, found.names[i]))
   end
-  if #found.unreadable > 0 then redis.call("RPUSH", unreadable, unpack(found.unreadable)) end
+  mayDropRetries()
+  mayStore()
+  store(found.unreadable, {})
   dropRetries(names, #names)
   return { 0, 0, count, waiting - #names, #found.entries }
 end
@@ -108,11 +125,13 @@ for i, id in ipairs(ids) do
     payloads[#payloads + 1] = entry.p
   end
 end
-if #foreign > 0 then redis.call("RPUSH", unreadable, unpack(foreign)) end
-if #payloads > 0 then redis.call("RPUSH", ready, unpack(payloads)) end
-redis.call("UNLINK", stream, retrying)
--- Processes that move messages look now, and see that the stream is gone.
+-- Nobody can look before the script has ended, so the processes that move messages see that the stream is gone.
 redis.call("PUBLISH", channel, "0")
+-- No retry is left.
+redis.call("UNLINK", retrying)
+mayStore(ready)
+store(foreign, payloads)
+redis.call("UNLINK", stream)
 return { 1, 0, 0, 0, #payloads + delayed }
 `,
     reply: (raw): MakePlainReply =>

@@ -30,8 +30,11 @@ export const takeOver = defineScript({
   lua: /* lua */ `
 local ids = {}
 for each row do ids[#ids + 1] = id end
-local payloads = redis.call("LRANGE", ready, 0, #ids - 1)
+-- One more than there are ids, to see whether there are more.
+local payloads = redis.call("LRANGE", ready, 0, #ids)
 if #payloads == 0 then return { 0, 0, 0 } end
+local areMore = #payloads > #ids
+if areMore then payloads[#payloads] = nil end
 if makes ~= "1" and redis.call("EXISTS", stream) == 0 then return { 0, 1, 1 } end
 local now, entries = math.floor(clock() / 1000), {}
 for i, payload in ipairs(payloads) do entries[i] = { a = addressOf(now, ids[i]), p = payload } end
@@ -39,7 +42,7 @@ redis.call("LTRIM", ready, 0, -1)
 local moved, refusal = appendAll(entries)
 if refusal and moved == 0 then return refusal end
 redis.call("LTRIM", ready, moved, -1)
-return { moved, redis.call("EXISTS", ready), 0 }
+return { moved, (areMore or refusal) and 1 or 0, 0 }
 `,
   reply: (raw): TakeOverReply => asRow(raw, { moved: asNumber, areMore: asFlag, isPlain: asFlag }),
 });

@@ -21,12 +21,15 @@ import { defineFragment } from "../../fragment.ts";
  *         100,000           700        56             300
  *       1,000,000        13,000       285           3,600
  *
- * No client ever sees a mark, since a script is atomic. A client that may not LTRIM or LSET searches for each member.
+ * No client ever sees a mark, since a script is atomic. A client that may not LTRIM or LSET searches for each member. If
+ * Redis refuses anything else, the members stay, and a sweep removes them: the messages have left, and the script has to
+ * say so.
  */
 export const forget = defineFragment({
   keys: ["order", "compacted"],
   lua: /* lua */ `
-local function forget(members)
+local marks = {}
+local function forgetAll(members)
   local left, count = {}, #members
   for _, member in ipairs(members) do left[member] = true end
   local function cut(member)
@@ -71,7 +74,7 @@ local function forget(members)
     mayMark = not redis.pcall("LSET", order, at, "delayline: gone").err
     if not mayMark then return end
     cut(member)
-    first, last, marked = math.min(first, at), math.max(last, at), marked + 1
+    first, last, marked, marks[at] = math.min(first, at), math.max(last, at), marked + 1, member
   end
 
   for _, member in ipairs(members) do
@@ -104,15 +107,20 @@ local function forget(members)
       if count == 0 then break end
     end
   end
+  if marked > 0 then
+    redis.call("LREM", order, last < length - first and marked or -marked, "delayline: gone")
+    marks = {}
+  end
   for _, member in ipairs(members) do
     -- While the LIST is being made exact again, a part of the members is in the compacted list.
     if left[member] and (isRead and mayMark or redis.call("LREM", order, 1, member) == 0) then
       redis.call("LREM", compacted, 1, member)
     end
   end
-  if marked > 0 then
-    redis.call("LREM", order, last < length - first and marked or -marked, "delayline: gone")
-  end
+end
+local function forget(members)
+  if pcall(forgetAll, members) then return end
+  for at, member in pairs(marks) do redis.call("LSET", order, at, member) end
 end
 `,
 });

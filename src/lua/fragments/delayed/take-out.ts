@@ -3,14 +3,15 @@ import { ownKeys } from "./own-keys.ts";
 import { unpackMember } from "../message/unpack-member.ts";
 
 /**
- * `takeOut(members)`: removes messages from the ZSET, and then from the index of business keys. If Redis refuses to
+ * `keysOf(members)`: the business keys whose index entries point to these messages. Reads only.
+ * `takeOut(members, keys)`: removes messages from the ZSET, and then these keys from the index. If Redis refuses to
  * remove an entry, it stays and points to nothing, which does no harm.
  */
 export const takeOut = defineFragment({
   keys: ["timeouts", "businessKeys"],
   needs: [ownKeys, unpackMember],
   lua: /* lua */ `
-local function takeOut(members)
+local function keysOf(members)
   local keys, ids = {}, {}
   for _, member in ipairs(members) do
     local id, _, key = unpackMember(member)
@@ -19,9 +20,11 @@ local function takeOut(members)
       ids[#ids + 1] = id
     end
   end
-  local own = ownKeys(keys, ids)
+  return ownKeys(keys, ids)
+end
+local function takeOut(members, keys)
   redis.call("ZREM", timeouts, unpack(members))
-  if #own > 0 then redis.pcall("HDEL", businessKeys, unpack(own)) end
+  if #keys > 0 then redis.pcall("HDEL", businessKeys, unpack(keys)) end
 end
 `,
 });

@@ -6,8 +6,9 @@ import { streamId } from "./stream-id.ts";
 /**
  * `finish(group, ids, isOwn)`: acknowledges entries, which must be in flight for the group, and deletes those that no
  * other group still needs. So the last group that finishes an entry deletes it. `isOwn[id]`: whether the entry is for
- * this group only. Takes a few thousand ids at most: Lua's stack limits `unpack`.
- * `mayFinish(group)`: raises Redis's error if finishing is not permitted. After it, Redis accepts every write of the
+ * this group only. Takes a few thousand ids at most: Lua's stack limits `unpack`. If Redis refuses to delete, the
+ * entries are acknowledged all the same; `trim` deletes them later, or reports the refusal.
+ * `mayFinish(group)`: raises Redis's error if finishing is not permitted, or reading what it needs. After it, Redis accepts every write of the
  * script even if memory is full, since it refuses only the first write of a script, and never a removal.
  *
  * A group needs an entry until it has been given the entry and has acknowledged it. The group's last delivered id
@@ -18,6 +19,7 @@ export const finish = defineFragment({
   needs: [inFlight, fieldsOf, streamId],
   lua: /* lua */ `
 local function mayFinish(group)
+  redis.call("XINFO", "GROUPS", stream)
   redis.call("XACK", stream, group, "0-0")
   redis.call("XDEL", stream, "0-0")
 end
@@ -61,7 +63,7 @@ local function finish(group, ids, isOwn)
   -- In this order: an acknowledged entry that stays costs memory; a deleted one that is not acknowledged is a lost
   -- message.
   redis.call("XACK", stream, group, unpack(ids))
-  if #unneeded > 0 then redis.call("XDEL", stream, unpack(unneeded)) end
+  if #unneeded > 0 then redis.pcall("XDEL", stream, unpack(unneeded)) end
 end
 `,
 });

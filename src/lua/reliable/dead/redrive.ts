@@ -2,7 +2,7 @@ import { asInstant, clock } from "../../fragments/clock.ts";
 import { deadlineAfter } from "../../fragments/deadline-after.ts";
 import { asLetterCursor, eachLetter } from "../../fragments/failed/each-letter.ts";
 import { earliestDue } from "../../fragments/earliest-due.ts";
-import { retry } from "../../fragments/failed/retry.ts";
+import { putRetry } from "../../fragments/failed/put-retry.ts";
 import { asNumber, asRow } from "../../reply.ts";
 import { defineScript } from "../../script.ts";
 
@@ -20,7 +20,7 @@ export const redrive = defineScript({
   name: "redrive",
   keys: ["dead", "timeouts", "retries", "retrying"],
   args: ["channel", "wanted", "after", "last", "limit", "maxBytes", "delay"],
-  needs: [clock, deadlineAfter, eachLetter, earliestDue, retry],
+  needs: [clock, deadlineAfter, eachLetter, earliestDue, putRetry],
   lua: /* lua */ `
 local now = clock()
 local due = deadlineAfter(now / 1000, delay)
@@ -28,20 +28,21 @@ local earliest = earliestDue() or math.huge
 -- A removal of nothing comes first: when memory is full Redis refuses only the first write of a script, and never a
 -- removal. A retry needs no more memory than its letter.
 redis.call("XDEL", dead, "0-0")
-redis.call("ZADD", retries, "XX", due, "delayline: no such member")
-local redriven = 0
+local refusal = tryRetries()
+if refusal then return refusal end
+local chosen = {}
 local cursor = eachLetter(after, last, tonumber(limit), tonumber(maxBytes), function(letter, entryId)
   if not letter.p or wanted ~= "" and letter.a ~= wanted then return end
-  local name = retryName(letter.a, letter.g)
   letter.n = 0
-  redis.call("HSET", retrying, name, packRetry(letter))
-  redis.call("ZADD", retries, due, name)
-  redis.call("XDEL", dead, entryId)
-  redriven = redriven + 1
+  chosen[#chosen + 1] = { letter, entryId }
 end)
 -- Timers are armed for the earliest message. Only an earlier one needs a wake-up.
-if redriven > 0 and due < earliest then redis.call("PUBLISH", channel, due) end
-return { redriven, cursor, now }
+if #chosen > 0 and due < earliest then redis.call("PUBLISH", channel, due) end
+for _, one in ipairs(chosen) do
+  putRetry(one[1], one[1].g, due)
+  redis.call("XDEL", dead, one[2])
+end
+return { #chosen, cursor, now }
 `,
   reply: (raw) => asRow(raw, { redriven: asNumber, next: asLetterCursor, serverTime: asInstant }),
 });

@@ -33,9 +33,11 @@ for i, name in ipairs(names) do
   end
 end
 if #changes == 0 then return false end
-redis.call("ZADD", retries, "XX", unpack(changes))
--- Timers are armed for the earliest message. Only an earlier one needs a wake-up.
+-- Timers are armed for the earliest message. Only an earlier one needs a wake-up. Publish first: if that is refused,
+-- nothing has changed. Nobody can look before the script has ended.
+redis.call("ZADD", retries, "XX", 0, "delayline: no such member")
 if first < earliest then redis.call("PUBLISH", channel, first) end
+redis.call("ZADD", retries, "XX", unpack(changes))
 return replied(first)
 `,
   reply: (raw) => (raw === null ? undefined : asDeadline(raw)),

@@ -44,16 +44,20 @@ end
 -- Read before anything is written: a key of a foreign type fails here.
 local earliest = earliestDue() or math.huge
 local soonest = math.huge
+for i = 1, #ids do soonest = math.min(soonest, deadlineAfter(now / 1000, delays[i])) end
+local refusal = tryRetries()
+if refusal then return refusal end
 local settled, refused = settle(group, consumer, heldCount, ids, isOwn, function(entry, i)
+  -- Timers are armed for the earliest message, so only an earlier one needs a wake-up. A later time would even do harm: a
+  -- Java client would set its timer to that time. Publish before the first write: nothing behind this can be refused.
+  if soonest < earliest then
+    local done = redis.pcall("PUBLISH", channel, soonest)
+    if type(done) == "table" then return done end
+    earliest = soonest
+  end
   if failures[i] then countFailure(entry, failures[i], now) end
-  local deadline = deadlineAfter(now / 1000, delays[i])
-  local done = putRetry(entry, group, deadline)
-  if type(done) ~= "table" then soonest = math.min(soonest, deadline) end
-  return done
+  return putRetry(entry, group, deadlineAfter(now / 1000, delays[i]))
 end)
--- Timers are armed for the earliest message, so only an earlier one needs a wake-up. A later time would even do harm: a
--- Java client would set its timer to that time.
-if soonest < earliest then redis.call("PUBLISH", channel, soonest) end
 return refused or { now, settled }
 `,
   reply: (raw): RetryLaterReply => asRow(raw, { serverTime: asInstant, settled: asFlags }),

@@ -1,0 +1,115 @@
+import { packAddress } from "../../../src/queue/message/message.ts";
+import { bytes } from "../../helpers/moves.ts";
+import type { State, StreamValue } from "./state.ts";
+
+// What a refused script may leave behind, or undone, since it does no harm. Each rule returns a state without it.
+
+export const RULES = {
+  /**
+   * Elements of the insertion order and entries of the index without a message. Every reader skips them, and tidying
+   * removes them; with `interop: "redisson"`, a sweep makes the order exact again.
+   */
+  dead: (state: State): State => {
+    const places = placesOf(state);
+    const others = { ...state };
+    for (const key of ["order", "compacted"]) {
+      const list = state[key];
+      if (list?.type !== "list") continue;
+      const value = (list.value as string[]).filter((element) => places.has(element));
+      others[key] = { ...list, value };
+    }
+    const index = state["businessKeys"];
+    if (index?.type !== "hash") return others;
+    const entries = index.value as [key: string, entry: string][];
+    const value = entries.filter(([, entry]) => places.has(entry.slice(0, 24)));
+    return { ...others, businessKeys: { ...index, value } };
+  },
+
+  /** The elements of a message that was offered twice. Lists show it twice; it is delivered once. */
+  twice: (state: State): State => {
+    const { order } = state;
+    if (order?.type !== "list") return state;
+    return { ...state, order: { ...order, value: [...new Set(order.value as string[])] } };
+  },
+
+  /** Entries of the stream that every group has finished: `trim` deletes them. */
+  finished: (state: State): State =>
+    withEntries(state, ([id], { groups }) =>
+      groups.some(({ last, pending }) => isAbove(id, last) || pending.some(([one]) => one === id)),
+    ),
+
+  /** An entry that nobody can read stays in flight while Redis refuses to set it aside. */
+  foreign: (state: State): State =>
+    withEntries(omit(state, "unreadable"), ([, fields]) => fields.includes("p")),
+
+  /** A journal that notes the number of the last batch although there was none. */
+  journal: (state: State): State =>
+    JSON.stringify(state["journal"]?.value) === '[["last","0"]]' ? omit(state, "journal") : state,
+
+  /** The name of the task that moved last: a hint, which expires. */
+  mover: (state: State): State => omit(state, "mover"),
+} as const;
+
+export type Rule = keyof typeof RULES;
+
+/** Whether two states are the same but for what these rules call harmless. */
+export function isSame(one: State, other: State, rules: readonly Rule[] = []): boolean {
+  return JSON.stringify(without(rules, one)) === JSON.stringify(without(rules, other));
+}
+
+function without(rules: readonly Rule[], state: State): State {
+  let left = state;
+  for (const rule of rules) left = RULES[rule](left);
+  return Object.fromEntries(Object.entries(left).filter(([, { value }]) => !isEmpty(value)));
+}
+
+function omit(state: State, key: string): State {
+  return Object.fromEntries(Object.entries(state).filter(([name]) => name !== key));
+}
+
+/** Redis has no empty keys. */
+const isEmpty = (value: unknown): boolean => Array.isArray(value) && value.length === 0;
+
+/** The members of the delayed messages, and their addresses. */
+function placesOf({ timeouts }: State): Set<string> {
+  const members = timeouts?.type === "zset" ? (timeouts.value as [string, string][]) : [];
+  const addressed = members.filter(([member]) => member.length > 16);
+  return new Set([
+    ...members.map(([member]) => member),
+    ...addressed.map(([member, score]) =>
+      packAddress(Number(score), bytes(member.slice(1, 17))).toString("latin1"),
+    ),
+  ]);
+}
+
+/** Drops entries of the stream, also where they are in flight. */
+function withEntries(
+  state: State,
+  isKept: (entry: StreamValue["entries"][number], stream: StreamValue) => boolean,
+): State {
+  const { stream } = state;
+  if (stream?.type !== "stream") return state;
+  const value = stream.value as StreamValue;
+  const gone = new Set(value.entries.filter((one) => !isKept(one, value)).map(([id]) => id));
+  const left: StreamValue = {
+    entries: value.entries.filter(([id]) => !gone.has(id)),
+    groups: value.groups.map((group) => ({
+      ...group,
+      pending: group.pending.filter(([id]) => !gone.has(id)),
+    })),
+  };
+  return { ...state, stream: { ...stream, value: left } };
+}
+
+/** Whether an id of an entry is above another one. New ones are above the seeded ones. */
+function isAbove(id: string, other: string): boolean {
+  const [ms, seq] = partsOf(id);
+  const [otherMs, otherSeq] = partsOf(other);
+  return ms === otherMs ? seq > otherSeq : ms > otherMs;
+}
+
+function partsOf(id: string): [ms: number, seq: number] {
+  if (id.startsWith("new ")) return [Infinity, Number(id.slice(4))];
+  const [ms, seq] = id.split("-");
+  return [Number(ms), Number(seq)];
+}

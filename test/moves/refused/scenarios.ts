@@ -1,0 +1,880 @@
+import { clearDelayed } from "../../../src/lua/delayed/clear-delayed.ts";
+import { offerKeyed } from "../../../src/lua/delayed/offer-keyed.ts";
+import { offer } from "../../../src/lua/delayed/offer.ts";
+import { pollNewestTo } from "../../../src/lua/delayed/poll-newest-to.ts";
+import { pollOldest } from "../../../src/lua/delayed/poll-oldest.ts";
+import { removeByElement, removeById, removeByKey } from "../../../src/lua/delayed/remove.ts";
+import { rescheduleById, rescheduleByKey } from "../../../src/lua/delayed/reschedule.ts";
+import { retire } from "../../../src/lua/delayed/retire.ts";
+import { tidyAddresses } from "../../../src/lua/delayed/tidy-addresses.ts";
+import { tidyBusinessKeys } from "../../../src/lua/delayed/tidy-business-keys.ts";
+import { tidyMembers } from "../../../src/lua/delayed/tidy-members.ts";
+import { sweep, transfer } from "../../../src/lua/delayed/transfer.ts";
+import type { Elements } from "../../../src/lua/family.ts";
+import { guarded } from "../../../src/lua/guarded.ts";
+import { attend } from "../../../src/lua/partitions/attend.ts";
+import { drainPage } from "../../../src/lua/partitions/drain-page.ts";
+import { dropBatch } from "../../../src/lua/partitions/drop-batch.ts";
+import {
+  advanceFact,
+  beginChange,
+  changeFact,
+  createFact,
+} from "../../../src/lua/partitions/fact.ts";
+import {
+  hold,
+  noteHold,
+  raiseFence,
+  releaseHold,
+  renewHold,
+} from "../../../src/lua/partitions/hold.ts";
+import { inherit } from "../../../src/lua/partitions/inherit.ts";
+import { pullOutPage } from "../../../src/lua/partitions/pull-out-page.ts";
+import { pullOutIds, pullOutKeys, pullOutMembers } from "../../../src/lua/partitions/pull-out.ts";
+import { pushIn } from "../../../src/lua/partitions/push-in.ts";
+import { removeRemains } from "../../../src/lua/partitions/remove-remains.ts";
+import { makePlain } from "../../../src/lua/queue/make-plain.ts";
+import { setPaused } from "../../../src/lua/queue/set-paused.ts";
+import { clearQuarantine } from "../../../src/lua/ready/clear-quarantine.ts";
+import { clearReady } from "../../../src/lua/ready/clear-ready.ts";
+import { giveBack } from "../../../src/lua/ready/give-back.ts";
+import { popFromMany } from "../../../src/lua/ready/pop-from-many.ts";
+import { pushReady } from "../../../src/lua/ready/push-ready.ts";
+import { requeue } from "../../../src/lua/ready/requeue.ts";
+import { setAside } from "../../../src/lua/ready/set-aside.ts";
+import { ack } from "../../../src/lua/reliable/ack.ts";
+import { again } from "../../../src/lua/reliable/again.ts";
+import { beat } from "../../../src/lua/reliable/beat.ts";
+import { bury } from "../../../src/lua/reliable/bury.ts";
+import { clearDead } from "../../../src/lua/reliable/dead/clear-dead.ts";
+import { redrive } from "../../../src/lua/reliable/dead/redrive.ts";
+import { removeDead } from "../../../src/lua/reliable/dead/remove-dead.ts";
+import { extend } from "../../../src/lua/reliable/extend.ts";
+import { giveBackEntries } from "../../../src/lua/reliable/give-back.ts";
+import { handOut } from "../../../src/lua/reliable/hand-out.ts";
+import { leave } from "../../../src/lua/reliable/leave.ts";
+import { openGroup } from "../../../src/lua/reliable/open-group.ts";
+import { reclaim } from "../../../src/lua/reliable/reclaim.ts";
+import { clearRetries } from "../../../src/lua/reliable/retries/clear-retries.ts";
+import { removeRetries } from "../../../src/lua/reliable/retries/remove-retries.ts";
+import { rescheduleRetries } from "../../../src/lua/reliable/retries/reschedule-retries.ts";
+import { retryLater } from "../../../src/lua/reliable/retries/retry-later.ts";
+import { streamPage } from "../../../src/lua/reliable/stream-page.ts";
+import { takeOver } from "../../../src/lua/reliable/take-over.ts";
+import { trim } from "../../../src/lua/reliable/trim.ts";
+import type { Row, Script, ScriptArg } from "../../../src/lua/script.ts";
+import { eventually } from "../../helpers/eventually.ts";
+import {
+  asAddress,
+  asMember,
+  bytes,
+  indexEntry,
+  message,
+  packRetry,
+  retryName,
+  type Message,
+  type QueueState,
+} from "../../helpers/moves.ts";
+import { allTo } from "../../helpers/partitions.ts";
+import type { Streams } from "../../helpers/streams.ts";
+import type { Rule } from "./rules.ts";
+
+/** The server's time in every scenario (epoch ms). */
+export const NOW = 1_900_000_000_000;
+
+/** Any script. */
+export type AnyScript = Script<string, string, unknown, string>;
+
+/** What a script is called with. */
+export interface Call {
+  readonly args: Readonly<Record<string, ScriptArg>>;
+  readonly rows?: readonly Row<string>[];
+}
+
+export interface Scenario {
+  /** Tells the scenarios of one script apart. */
+  readonly when?: string;
+  readonly script: AnyScript;
+  /** Fills the queue, and returns what the script is called with. */
+  readonly seed: (queue: Streams) => Promise<Call>;
+  /** The script finds nothing to do here. */
+  readonly changesNothing?: true;
+  /** What may be left behind, or undone. */
+  readonly rules?: readonly Rule[];
+  /** Why a refusal may leave a part of the work done: a second run does the rest, and nothing twice. */
+  readonly partly?: string;
+  /** The error has to say that a part may be done, since users rely on it. */
+  readonly isTold?: true;
+  /** Commands whose refusal the script does not survive yet. */
+  readonly unmended?: readonly string[];
+}
+
+const FAR = 5_000_000_000_000;
+const [a, b, c] = [message("a", 1000), message("b", 2000, "key b"), message("c", 3000)];
+const [far, further] = [message("f", FAR, "key f"), message("g", FAR + 1, "key g")];
+const ELEMENT = { addresses: asAddress, members: asMember };
+const BOTH = ["addresses", "members"] as const;
+const DEAD = "delayline:1:00000000-0000-4000-8000-000000000000";
+
+const indexed = (...messages: Message[]) =>
+  Object.fromEntries(messages.map((one) => [one.key, indexEntry(one)]));
+
+const delayedState = (elements: Elements, ...messages: Message[]): QueueState => ({
+  timeouts: messages.map(({ delayed }) => delayed),
+  order: messages.map(ELEMENT[elements]),
+  businessKeys: indexed(...messages.filter(({ key }) => key !== "")),
+});
+
+const seeded =
+  (state: QueueState, call: Call | ((queue: Streams) => Call)): Scenario["seed"] =>
+  async (queue) => {
+    await queue.seed(state);
+    return typeof call === "function" ? call(queue) : call;
+  };
+
+const CHANNEL = { channel: "wake-ups" };
+
+/* Delayed messages. */
+
+const [n, o] = [message("n", 1500, "key n"), message("o", 1600)];
+const offered = ({ member, deadline }: Message) => ({ member: bytes(member), delay: "", deadline });
+const offeredAs = (one: Message, key: string, rule: string) => ({
+  member: bytes(one.member),
+  delay: "",
+  deadline: one.deadline,
+  key,
+  rule,
+  maxWait: "",
+});
+
+const SENT_AGAIN =
+  "new messages may be stored, although the reply to those that were sent before is refused";
+
+const NOT_TAKEN_BACK =
+  "the messages are stored: the wake-up was refused, and then to take them back";
+
+const offers = BOTH.flatMap((elements): Scenario[] => [
+  {
+    script: offer[elements],
+    rules: ["dead"],
+    partly: NOT_TAKEN_BACK,
+    isTold: true,
+    seed: seeded(delayedState(elements, far), { args: CHANNEL, rows: [n, o].map(offered) }),
+  },
+  {
+    when: "sent again, with one more",
+    script: offer[elements],
+    rules: ["dead", "twice"],
+    partly: SENT_AGAIN,
+    isTold: true,
+    seed: seeded(delayedState(elements, far, n), { args: CHANNEL, rows: [n, o].map(offered) }),
+  },
+  {
+    script: offerKeyed[elements],
+    rules: ["dead"],
+    seed: seeded(delayedState(elements, far, further, b), {
+      args: CHANNEL,
+      rows: [
+        offeredAs(o, "", ""),
+        offeredAs(n, n.key, "reject"),
+        offeredAs(message("r", 1700, b.key), b.key, "reject"),
+        offeredAs(message("s", 1800, far.key), far.key, "replace"),
+        offeredAs(message("t", 1900, further.key), further.key, "keep"),
+      ],
+    }),
+  },
+  {
+    when: "new keys",
+    script: offerKeyed[elements],
+    rules: ["dead"],
+    partly: NOT_TAKEN_BACK,
+    isTold: true,
+    seed: seeded(delayedState(elements, far), {
+      args: CHANNEL,
+      rows: [offeredAs(o, "", ""), offeredAs(n, n.key, "reject")],
+    }),
+  },
+  {
+    when: "sent again, with one more",
+    script: offerKeyed[elements],
+    rules: ["dead", "twice"],
+    partly: SENT_AGAIN,
+    isTold: true,
+    seed: seeded(delayedState(elements, far, n), {
+      args: CHANNEL,
+      rows: [offeredAs(n, n.key, "replace"), offeredAs(o, "", "")],
+    }),
+  },
+  ...(["reject", "replace", "keep"] as const).map((rule): Scenario => ({
+    when: rule,
+    script: offerKeyed[elements],
+    rules: ["dead"],
+    seed: seeded(delayedState(elements, far), {
+      args: CHANNEL,
+      rows: [offeredAs(message("s", 1800, far.key), far.key, rule)],
+    }),
+    ...(rule === "reject" && { changesNothing: true }),
+  })),
+]);
+
+const removals = BOTH.flatMap((elements): Scenario[] => {
+  const state = delayedState(elements, b, c, far, further);
+  const wanted = (of: (one: Message) => string) => ({
+    args: {},
+    rows: [b, further].map((one) => ({ wanted: bytes(of(one)) })),
+  });
+  const rules = ["dead"] as const;
+  const by = [
+    [removeByElement, wanted(ELEMENT[elements])],
+    [removeById, wanted(asAddress)],
+    [removeByKey, wanted(({ key }) => key)],
+  ] as const;
+  return by.map(([script, call]) => ({
+    script: script[elements],
+    seed: seeded(state, call),
+    rules,
+  }));
+});
+
+const reschedules = BOTH.flatMap((elements): Scenario[] => {
+  const state = delayedState(elements, c, far, further);
+  const rules = ["dead"] as const;
+  const args = { ...CHANNEL, delay: "", deadline: 1200 };
+  return [
+    {
+      script: rescheduleById[elements],
+      seed: seeded(state, { args: { ...args, wanted: bytes(far.address) } }),
+      rules,
+    },
+    {
+      script: rescheduleByKey[elements],
+      seed: seeded(state, { args: { ...args, wanted: far.key } }),
+      rules,
+    },
+  ];
+});
+
+/** Resolves once the consumer {@link DEAD} has been silent for as long as its name says. */
+async function untilDead({ redis, keys }: Streams): Promise<void> {
+  await eventually(async () => {
+    const [fields = []] = (await redis.xinfo("CONSUMERS", keys.stream, "g")) as unknown[][];
+    return Number(fields[fields.indexOf("idle") + 1]) > 1;
+  });
+}
+
+/** Half of the insertion order in the compacted list. */
+const compacting = (elements: Elements, ...extra: string[]): QueueState => ({
+  ...delayedState(elements, far, further),
+  compacted: [c, far].map(ELEMENT[elements]),
+  order: [b, further].map(ELEMENT[elements]).concat(extra),
+});
+
+const tidying: Scenario[] = [
+  {
+    script: tidyAddresses,
+    when: "trimming",
+    seed: seeded(
+      { ...delayedState("addresses", far), order: [a, b, far].map(asAddress) },
+      { args: { step: 2, thorough: 0 } },
+    ),
+  },
+  {
+    script: tidyAddresses,
+    when: "compacting",
+    seed: seeded(compacting("addresses"), { args: { step: 10, thorough: 1 } }),
+    partly: "live elements are in both lists until the second run",
+  },
+  {
+    script: tidyAddresses,
+    when: "the queue is empty",
+    seed: seeded(
+      { order: ["x"], compacted: ["y"], businessKeys: { z: "z" } },
+      { args: { step: 10, thorough: 0 } },
+    ),
+  },
+  {
+    script: tidyMembers,
+    seed: seeded(compacting("members", far.address), { args: { step: 10 } }),
+    partly: "live elements are in both lists until the second run",
+  },
+  {
+    script: tidyBusinessKeys,
+    seed: seeded(
+      { ...delayedState("addresses", far), businessKeys: { ...indexed(far, b), c: "no entry" } },
+      { args: { cursor: "0", step: 100 } },
+    ),
+  },
+];
+
+const polls: Scenario[] = [
+  {
+    script: pollOldest,
+    seed: seeded(delayedState("addresses", b, far, further), {
+      args: { limit: 2, step: 100, maxBytes: 1000 },
+    }),
+    rules: ["dead"],
+  },
+  {
+    script: pollNewestTo,
+    seed: seeded(
+      { ...delayedState("addresses", b, far), order: [b, far, c].map(asAddress) },
+      { args: { step: 100 } },
+    ),
+    rules: ["dead"],
+  },
+  {
+    script: clearDelayed,
+    seed: seeded({ ...delayedState("addresses", b, far), compacted: ["x"] }, { args: {} }),
+  },
+];
+
+const before = { a: "x".repeat(24), p: "before" };
+const transfers = BOTH.flatMap((elements) =>
+  [transfer, sweep].flatMap((family): Scenario[] => {
+    const args = { limit: 100, grace: 0, claim: 1, task: "me", makes: 1 };
+    const state: QueueState = {
+      ...delayedState(elements, a, b, c, far, further),
+      timeouts: [["no message", 500], ...[a, b, c, far, further].map(({ delayed }) => delayed)],
+    };
+    const stream = { ...state, stream: [before] };
+    const retries: QueueState = {
+      retries: [
+        [retryName(message("r", 500), "g"), 700],
+        ["broken", 800],
+        [retryName(far, "g"), FAR],
+      ],
+      retrying: {
+        [retryName(message("r", 500), "g")]: packRetry({ payload: "r", key: "" }, 2),
+        broken: "broken",
+        [retryName(far, "g")]: packRetry(far, 1),
+      },
+    };
+    const rules = ["dead", "mover"] as const;
+    const partly = "what has moved has moved, and the next run returns the refusal";
+    return [
+      { script: family.list[elements], seed: seeded(state, { args }), rules, partly },
+      {
+        script: family.list[elements],
+        when: "all are due",
+        seed: seeded(delayedState(elements, a, b, c), { args }),
+        rules,
+        partly,
+      },
+      {
+        script: family.list[elements],
+        when: "there is a stream",
+        seed: seeded(stream, { args }),
+        rules,
+        partly,
+      },
+      {
+        script: family.stream[elements],
+        seed: seeded({ ...stream, ...retries }, { args }),
+        rules,
+        partly,
+      },
+    ];
+  }),
+);
+
+/* Partitions. */
+
+const member = "s1:one";
+const holder = { holder: "p1", fence: "4", until: String(NOW + 5000), group: "g" };
+const owner = { process: "p1", fence: "4" };
+const BATCH = 1_800_000_000_000_000;
+
+const facts: Scenario[] = [
+  { script: createFact, seed: seeded({}, { args: { fact: "1:2:2:stable:1", notice: "n" } }) },
+  {
+    script: advanceFact,
+    seed: seeded(
+      { partitions: "1:2:2:stable:1" },
+      { args: { fact: "2:3:2:moving:1", notice: "n" } },
+    ),
+  },
+  {
+    script: changeFact,
+    seed: seeded(
+      { partitions: "1:2:2:stable:1" },
+      { args: { fact: "2:3:2:moving:1", notice: "n", expected: "1:2:2:stable:1" } },
+    ),
+  },
+  {
+    script: beginChange,
+    seed: seeded(
+      { partitions: "1:2:2:stable:1", members: [member], holder: { fence: "1" } },
+      {
+        args: {
+          fact: "2:3:2:moving:1",
+          holding: "2:3:2:holding:1",
+          notice: "n",
+          expected: "1:2:2:stable:1",
+          timeout: 7000,
+        },
+      },
+    ),
+  },
+  {
+    script: guarded(offer.addresses),
+    seed: seeded(
+      { ...delayedState("addresses", far), partitions: "1:2:2:stable:1" },
+      { args: { ...CHANNEL, knownFact: "2:3:2:moving:1" }, rows: [n, o].map(offered) },
+    ),
+    rules: ["dead", "twice"],
+    partly: "the newer fact is stored first, and stays",
+  },
+  {
+    script: attend,
+    seed: seeded(
+      { partitions: "1:2:2:stable:1", members: ["s1:long gone"] },
+      { args: { member, timeout: 7000, gone: 0 } },
+    ),
+    partly: "members that were not seen lately are dropped first",
+  },
+];
+
+const holds: Scenario[] = [
+  {
+    script: hold,
+    unmended: ["hdel"],
+    seed: seeded(
+      {
+        holder: {
+          ...holder,
+          until: "1",
+          connection: "5 one",
+          consumer: "c1",
+          orphans: "c0",
+          stale: "",
+        },
+      },
+      { args: { process: "p2", duration: 2500, group: "g" } },
+    ),
+  },
+  {
+    script: renewHold,
+    seed: seeded({ holder }, { args: { ...owner, duration: 2500 } }),
+  },
+  {
+    script: noteHold,
+    seed: seeded({ holder }, { args: { ...owner, connection: "7 x" } }),
+  },
+  {
+    script: releaseHold,
+    unmended: ["hdel"],
+    seed: async (queue) => {
+      await queue.addGroup("g");
+      await queue.add("a");
+      await queue.deliver("g", "c1");
+      await queue.seed({ holder: { ...holder, connection: "7 x", consumer: "c1" } });
+      return { args: owner };
+    },
+  },
+  {
+    script: inherit,
+    partly: "the consumer is noted first",
+    seed: async (queue) => {
+      await queue.addGroup("g");
+      await queue.add("a", { p: "b", n: "8" }, "c");
+      await queue.deliver("g", "c1", 2);
+      await queue.seed({ holder: { ...holder, orphans: "c1" } });
+      return {
+        args: { ...owner, group: "g", consumer: "c2", maxDeliveries: 9, limit: 100 },
+        rows: [{ orphan: "c1", counted: 1 }],
+      };
+    },
+  },
+  { script: raiseFence, seed: seeded({ holder }, { args: { fence: 9 } }) },
+];
+
+const places = { own: 0, buckets: allTo(1) };
+const waiting: QueueState = {
+  retries: [
+    [retryName(far, "g"), FAR],
+    [retryName(c, "g"), FAR + 1],
+  ],
+  retrying: { [retryName(far, "g")]: packRetry(far, 1), [retryName(c, "g")]: packRetry(c, 1) },
+};
+const row = (kind: string, score: number | string, name: string, value: string) => ({
+  kind,
+  score,
+  name: bytes(name),
+  value: bytes(value),
+});
+
+const migrations: Scenario[] = [
+  {
+    script: pullOutKeys,
+    seed: seeded(delayedState("addresses", b, far), {
+      args: places,
+      rows: [{ wanted: b.key }, { wanted: far.key }],
+    }),
+    rules: ["dead", "journal"],
+  },
+  {
+    script: pullOutMembers,
+    seed: seeded(delayedState("addresses", b, far), {
+      args: places,
+      rows: [b, far].map(({ member: wanted }) => ({ wanted: bytes(wanted) })),
+    }),
+    rules: ["dead", "journal"],
+  },
+  ...(["list", "stream"] as const).map((form): Scenario => ({
+    script: pullOutIds[form],
+    seed: seeded(
+      { ...delayedState("addresses", b), ...waiting, groups: ["g"] },
+      { args: places, rows: [b, far].map(({ address }) => ({ wanted: bytes(address) })) },
+    ),
+    rules: ["dead", "journal"],
+  })),
+  ...["", "r"].map((cursor): Scenario => ({
+    script: pullOutPage,
+    when: cursor === "" ? "messages" : "retries",
+    seed: seeded(
+      { ...delayedState("addresses", b, far), ...waiting },
+      { args: { ...places, cursor, limit: 100, maxBytes: 10_000 } },
+    ),
+    rules: ["dead", "journal"],
+  })),
+  {
+    script: pushIn,
+    seed: seeded(
+      {
+        ...delayedState("addresses", further),
+        groups: ["g"],
+        ready: ["x"],
+        journal: { last: "5" },
+      },
+      {
+        args: { ...CHANNEL, source: 0, number: BATCH },
+        rows: [
+          row("message", far.deadline, far.member, indexEntry(far).slice(24)),
+          row("message", b.deadline, b.member, ""),
+          row("retry", FAR, retryName(c, "g"), packRetry(c, 1)),
+          row("entry", "1", retryName(o, "g"), packRetry(o, 2)),
+          row("entry", "", retryName(n, "new"), packRetry(n, 0)),
+          row("ready", "", "", "y"),
+          row("quarantine", "", "", "q"),
+          row("unreadable", "", "", "u"),
+          row("dead", "", "", "\x94\xa1a\xa1x\xa1p\xa1y"),
+        ],
+      },
+    ),
+    rules: ["dead"],
+    partly: "a group that was created stays",
+  },
+  {
+    script: dropBatch,
+    seed: seeded({ journal: { last: String(BATCH), rows: "rows" } }, { args: { number: BATCH } }),
+  },
+  {
+    script: dropBatch,
+    when: "the number is lost",
+    seed: seeded({ journal: { rows: "rows" } }, { args: { number: NOW * 1000 + 1 } }),
+    partly: "the batch has a new number",
+  },
+  {
+    script: drainPage,
+    rules: ["journal"],
+    partly: "the batch is open, and the next run returns it",
+    seed: async (queue) => {
+      await queue.addGroup("g", "h");
+      await queue.add("a", { p: "b", n: "2" });
+      await queue.deliver("g", DEAD);
+      await untilDead(queue);
+      await queue.add({ p: "c", g: "h" }, { what: "foreign" });
+      await queue.seed({
+        ready: ["r1", "r2"],
+        quarantine: ["q"],
+        unreadable: ["u"],
+        dead: [
+          ["1-0", "a", a.address, "p", "a", "g", "g"],
+          ["2-0", "what", "is this"],
+        ],
+      });
+      const page = { limit: 100, maxBytes: 100_000, into: 2, buckets: allTo(1), timeout: 60_000 };
+      return { args: { ...page, own: 0, isRemoved: 1, after: "", bound: "", fenced: "" } };
+    },
+  },
+  {
+    script: removeRemains,
+    seed: seeded(
+      {
+        order: ["x"],
+        compacted: ["x"],
+        businessKeys: { x: "x" },
+        paused: "1",
+        retrying: { x: "x" },
+        groups: ["g"],
+        journal: { last: "7" },
+      },
+      { args: {} },
+    ),
+  },
+];
+
+/* Whole queues, and the ready LIST. */
+
+const whole: Scenario[] = [
+  ...BOTH.flatMap((elements): Scenario[] => [
+    {
+      script: makePlain[elements],
+      rules: ["dead"],
+      when: "retries",
+      seed: async (queue) => {
+        await queue.addGroup("g", "h");
+        await queue.add("a", "b");
+        const broken = { retries: [["broken", 800]], retrying: { broken: "broken" } } as const;
+        await queue.seed(waiting);
+        await queue.seed(broken);
+        return { args: { ...CHANNEL, limit: 100, timeout: 60_000 } };
+      },
+    },
+    {
+      script: makePlain[elements],
+      when: "the stream",
+      partly: "there is no retry, so everything in `retrying` is dropped first",
+      seed: async (queue) => {
+        await queue.addGroup("g");
+        await queue.add("a", "b", { what: "foreign" }, "c");
+        await queue.add({ p: "d", u: String(NOW + 1000) });
+        await queue.deliver("g", DEAD, 2);
+        await queue.redis.xack(
+          queue.keys.stream,
+          "g",
+          (await queue.deliver("g", DEAD, 1))[0] ?? "",
+        );
+        await untilDead(queue);
+        return { args: { ...CHANNEL, limit: 100, timeout: 60_000 } };
+      },
+    },
+  ]),
+  {
+    script: setPaused,
+    when: "pausing",
+    seed: seeded({ ready: ["x"] }, { args: { ...CHANNEL, isPaused: 1 } }),
+  },
+  {
+    script: setPaused,
+    when: "resuming",
+    seed: seeded({ paused: "1" }, { args: { ...CHANNEL, isPaused: 0 } }),
+  },
+  {
+    script: retire,
+    seed: seeded({ mover: "me" }, { args: { ...CHANNEL, task: "me" } }),
+    rules: ["mover"],
+  },
+];
+
+const listed: QueueState = { ready: ["x", "y"], quarantine: ["q", "r"], unreadable: ["u"] };
+const lists: Scenario[] = [
+  { script: clearQuarantine, seed: seeded(listed, { args: {} }) },
+  { script: clearReady, seed: seeded(listed, { args: {} }) },
+  {
+    script: giveBack,
+    seed: seeded(
+      { ...listed, receipts: ["other"] },
+      { args: { receipt: "mine" }, rows: [{ payload: "m" }, { payload: "n" }] },
+    ),
+    partly: "receipts of dead callers are dropped first",
+  },
+  {
+    script: popFromMany,
+    seed: seeded(listed, ({ keys }) => ({
+      args: { count: 3 },
+      rows: [{ list: keys.ready }, { list: keys.quarantine }, { list: keys.unreadable }],
+    })),
+  },
+  {
+    script: pushReady,
+    seed: seeded(listed, { args: {}, rows: [{ payload: "m" }, { payload: "n" }] }),
+  },
+  { script: requeue, seed: seeded(listed, { args: { limit: 10, maxBytes: 1000 } }) },
+  { script: setAside, seed: seeded(listed, { args: { bytes: "z" } }) },
+];
+
+/* Streams. */
+
+/** Three entries in flight for `c` in group `g`, the last one of a foreign format; one that is ready; one of another group. */
+async function inFlight(queue: Streams): Promise<readonly string[]> {
+  await queue.addGroup("g", "h");
+  await queue.add("a", { p: "b", n: "2", g: "g" }, "e");
+  await queue.redis.xadd(queue.keys.stream, "*", "what", "is this");
+  const ids = await queue.deliver("g", "c");
+  await queue.redis.xack(queue.keys.stream, "h", ...(await queue.deliver("h", "d")));
+  await queue.add("later");
+  return ids;
+}
+const mine = { group: "g", consumer: "c", heldCount: 100 };
+const settling =
+  (args: Call["args"], columns: Readonly<Record<string, ScriptArg>>): Scenario["seed"] =>
+  async (queue) => {
+    const ids = await inFlight(queue);
+    const rows = ids.map((entry, i) => ({ entry, own: i === 1 ? 1 : 0, ...columns }));
+    return { args, rows };
+  };
+
+const dead = { ...CHANNEL, group: "g", consumer: "c", idle: 0, maxDeliveries: 2, limit: 100 };
+
+const settlements: Scenario[] = [
+  { script: ack, seed: settling(mine, {}), rules: ["finished"] },
+  { script: bury, seed: settling(mine, { reason: "r" }), rules: ["foreign"] },
+  {
+    script: giveBackEntries,
+    seed: settling({ ...mine, ...CHANNEL }, { counted: 1, reason: "r" }),
+    rules: ["foreign"],
+  },
+  {
+    script: giveBackEntries,
+    when: "some are held back",
+    seed: async (queue) => {
+      await queue.addGroup("g");
+      await queue.add("a", { p: "b", n: "1", g: "g", u: String(NOW + 1000) }, "c");
+      const ids = await queue.deliver("g", "c");
+      const rows = ids.map((entry) => ({ entry, own: 1, counted: 0, reason: "" }));
+      return { args: { ...mine, ...CHANNEL }, rows };
+    },
+    partly: "what was given back before is given back",
+  },
+  {
+    script: retryLater,
+    seed: settling({ ...mine, ...CHANNEL }, { delay: 1000, counted: 1, reason: "r" }),
+    rules: ["foreign"],
+  },
+  {
+    script: again,
+    seed: async (queue) => {
+      const [entry = ""] = await inFlight(queue);
+      return { args: { ...mine, entry, own: 0, delay: 1000, reason: "r" } };
+    },
+  },
+  {
+    script: reclaim,
+    seed: async (queue) => {
+      await inFlight(queue);
+      return { args: dead };
+    },
+    rules: ["foreign"],
+    partly: "what was reclaimed is reclaimed, and the next run returns the refusal",
+  },
+  {
+    script: reclaim,
+    when: "some are held back",
+    seed: async (queue) => {
+      await queue.addGroup("g");
+      await queue.add("a", { p: "b", n: "1", g: "g", u: String(NOW + 1000) }, { p: "c", n: "5" });
+      await queue.deliver("g", "c");
+      return { args: dead };
+    },
+    partly: "what was reclaimed is reclaimed, and the next run returns the refusal",
+  },
+  {
+    script: handOut,
+    seed: async (queue) => {
+      const [entry = ""] = await inFlight(queue);
+      return { args: { group: "g", consumer: "c", entry, heldBackUntil: NOW + 1000 } };
+    },
+  },
+  // They renew leases: nothing but times, which the states leave out.
+  { script: extend, seed: settling({ group: "g", consumer: "c" }, {}), changesNothing: true },
+  {
+    script: beat,
+    seed: async (queue) => {
+      await inFlight(queue);
+      return { args: { group: "g", consumer: "c", after: "", limit: 100 } };
+    },
+    changesNothing: true,
+  },
+  {
+    script: leave,
+    seed: async (queue) => {
+      await inFlight(queue);
+      await queue.redis.xgroup("CREATECONSUMER", queue.keys.stream, "g", "idle");
+      return { args: { group: "g", consumer: "idle" } };
+    },
+  },
+  {
+    script: openGroup,
+    seed: seeded({}, { args: { ...CHANNEL, group: "g", start: "0" } }),
+  },
+  {
+    script: takeOver,
+    seed: seeded(
+      { ready: ["x", "y", "z"], stream: [before] },
+      { args: { makes: 1 }, rows: [n, o].map(({ id }) => ({ id: bytes(id) })) },
+    ),
+  },
+  {
+    // Has the function that appends an entry, but does not call it.
+    script: streamPage,
+    seed: async (queue) => {
+      await inFlight(queue);
+      return { args: { wanted: "", key: "", after: "", limit: 100, maxBytes: 10_000 } };
+    },
+    changesNothing: true,
+  },
+  {
+    script: trim,
+    seed: async (queue) => {
+      await queue.addGroup("g");
+      await queue.add("a", "b");
+      await queue.redis.xack(queue.keys.stream, "g", ...(await queue.deliver("g", "c")));
+      await queue.add("later");
+      return { args: { limit: 100 } };
+    },
+  },
+];
+
+const letters: QueueState = {
+  dead: [
+    ["1-0", "a", far.address, "p", "f", "g", "g"],
+    ["2-0", "what", "is this"],
+    ["3-0", "a", far.address, "p", "f", "g", "h"],
+    ["4-0", "a", c.address, "p", "c", "g", "g"],
+  ],
+};
+const page = { after: "", last: "", limit: 100, maxBytes: 10_000 };
+const failed: Scenario[] = [
+  { script: clearDead, seed: seeded(letters, { args: {} }) },
+  { script: removeDead, seed: seeded(letters, { args: { wanted: bytes(far.address), ...page } }) },
+  {
+    script: redrive,
+    seed: seeded(
+      { ...letters, ...delayedState("addresses", further) },
+      { args: { ...CHANNEL, wanted: "", delay: 0, ...page } },
+    ),
+  },
+  { script: clearRetries, seed: seeded(waiting, { args: {} }) },
+  {
+    script: removeRetries,
+    seed: seeded(
+      { ...waiting, groups: ["g"] },
+      { args: {}, rows: [far, c].map(({ address }) => ({ wanted: bytes(address) })) },
+    ),
+  },
+  {
+    script: rescheduleRetries,
+    seed: seeded(
+      { ...waiting, groups: ["g"] },
+      { args: { ...CHANNEL, wanted: bytes(far.address), delay: "", deadline: 1200 } },
+    ),
+  },
+];
+
+/** One scenario or more for each script that writes. */
+export const SCENARIOS = [
+  ...offers,
+  ...removals,
+  ...reschedules,
+  ...tidying,
+  ...polls,
+  ...transfers,
+  ...facts,
+  ...holds,
+  ...migrations,
+  ...whole,
+  ...lists,
+  ...settlements,
+  ...failed,
+] as readonly Scenario[];
