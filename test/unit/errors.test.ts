@@ -3,6 +3,7 @@ import { fileURLToPath } from "node:url";
 import { inspect } from "node:util";
 import { ReplyError } from "ioredis";
 import { describe, expect, expectTypeOf, test } from "vitest";
+import { IN_PART } from "../../src/failure.ts";
 import { UnreadableError } from "../../src/codecs/unreadable-error.ts";
 import { UnwritableError } from "../../src/codecs/unwritable-error.ts";
 import {
@@ -225,6 +226,11 @@ describe("a RedisError", () => {
 describe("an OfferError says what is known", () => {
   test('refused by Redis: stored is "no"', () => {
     expect(new OfferError("cannot", refusal("OOM full")).stored).toBe("not-stored");
+  });
+
+  test('refused after a part was done: stored is "unknown", and the reply is the refusal', () => {
+    const error = new OfferError("cannot", refusal(`NOPERM no permission${IN_PART}`));
+    expect(error).toMatchObject({ stored: "unknown", effect: "unknown", reply: "NOPERM" });
   });
 
   test('no reply: stored is "unknown"', () => {

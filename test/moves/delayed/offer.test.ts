@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { IN_PART } from "../../../src/failure.ts";
 import { offer } from "../../../src/lua/delayed/offer.ts";
 import { run } from "../../../src/lua/script.ts";
 import { asAddress, bytes, asMember, message, newMoves } from "../../helpers/moves.ts";
@@ -42,5 +43,19 @@ describe.each([
     await queue.seed(before);
     expect(await offerAll(queue, [message("a", 500)])).toEqual([1000]);
     expect(await queue.snapshot()).toEqual(before);
+  });
+
+  test("refused: the error says that a part may be done if an earlier copy is stored", async () => {
+    const queue = await newMoves();
+    await queue.seed({ timeouts: [a.delayed] });
+    await queue.redis.set(queue.keys.order, "no list");
+    const refusals = await Promise.allSettled(
+      [[a], [b], [b, a]].map((all) => offerAll(queue, all)),
+    );
+    const told = refusals.map((refusal) => String((refusal as PromiseRejectedResult).reason));
+    expect(told.map((text) => text.includes("WRONGTYPE"))).toEqual([true, true, true]);
+    expect(told.map((text) => text.includes(IN_PART))).toEqual([true, false, true]);
+    await queue.redis.del(queue.keys.order);
+    expect(await queue.snapshot()).toEqual({ timeouts: [a.delayed] });
   });
 });
