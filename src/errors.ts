@@ -176,7 +176,7 @@ export class RedisError extends DelaylineError {
 export type Stored =
   /** Redis refused it, or it was never sent. */
   | "not-stored"
-  /** It was sent, but no reply came in time, or a copy that was sent earlier may be stored: it may be in Redis or not. */
+  /** It was sent, but no reply came in time, or an earlier copy may be stored: it may be in Redis or not. */
   | "unknown";
 
 /** Redis refused an offer, or its reply was lost. */

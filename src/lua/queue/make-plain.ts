@@ -86,7 +86,7 @@ local function mayStore(list)
   redis.call("LTRIM", order, 0, -1)
   if list then redis.call("LTRIM", list, 0, -1) end
 end
--- The command RPUSH may be refused, and the first LIST may have another type: then nothing was pushed. The others are LISTs.
+-- RPUSH may be refused, and the first key may be no LIST: then nothing was pushed. The others were tried.
 local function store(unread, payloads)
   if #unread > 0 then redis.call("RPUSH", unreadable, unpack(unread)) end
   if #payloads > 0 then redis.call("RPUSH", ready, unpack(payloads)) end

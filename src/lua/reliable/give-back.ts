@@ -32,18 +32,7 @@ for each row do
   isOwn[entry] = own == "1"
   failures[#failures + 1] = counted == "1" and reason
 end
-local now, waits
--- Whoever moves messages looks now, and arms its timer for the first one. Redis may refuse the wake-up, so it comes first.
-local function wait(entry)
-  local refusal = not waits and tryRetries()
-  if not waits and not refusal then
-    local done = redis.pcall("PUBLISH", channel, "0")
-    refusal = type(done) == "table" and done
-  end
-  if refusal then return refusal end
-  waits = true
-  return putRetry(entry, group, entry.u)
-end
+local now
 local settled, refused = settle(group, consumer, heldCount, ids, isOwn, function(entry, i)
   -- An entry for another group, whose acknowledgement was lost: it is only acknowledged.
   if entry.g and entry.g ~= group then return false end
@@ -52,7 +41,7 @@ local settled, refused = settle(group, consumer, heldCount, ids, isOwn, function
     countFailure(entry, failures[i], now)
     entry.u = nil
   elseif entry.u and isHeldBack(entry, now) then
-    return wait(entry)
+    return putHeldBack(entry, group, channel)
   end
   entry.g = group
   return appendEntry(entry)

@@ -44,24 +44,13 @@ end
 if not isDead then return { 0, 0, 0 } end
 local now, ids, isOwn, deliveries = clock(), {}, {}, {}
 for i, row in ipairs(inFlight(group, "-", "+", limit, consumer)) do ids[i], deliveries[i] = row[1], row[4] end
-local reclaimed, buried, waits = 0, 0, false
--- Whoever moves messages looks now, and arms its timer for the first one. Redis may refuse the wake-up, so it comes first.
-local function wait(entry)
-  local refusal = not waits and tryRetries()
-  if not waits and not refusal then
-    local done = redis.pcall("PUBLISH", channel, "0")
-    refusal = type(done) == "table" and done
-  end
-  if refusal then return refusal end
-  waits = true
-  return putRetry(entry, group, entry.u)
-end
+local reclaimed, buried = 0, 0
 local _, refused, heldUp = finishWritten(group, ids, isOwn, function(entry, i)
   isOwn[ids[i]] = entry.g == group
   if entry.g and entry.g ~= group then return false end
   if isHeldBack(entry, now) then
     reclaimed = reclaimed + 1
-    return wait(entry)
+    return putHeldBack(entry, group, channel)
   end
   local function giveBack()
     entry.g = group

@@ -8,6 +8,8 @@ import { retry } from "./retry.ts";
  * `putRetry(entry, group, deadline)`: makes the message of an entry a retry of the group; returns the reply of `ZADD`, or
  * a table with Redis's error. Behind `tryRetries` Redis refuses nothing of that. A message that is a retry of the group
  * already gets the new due time.
+ * `putHeldBack(entry, group, channel)`: the same for a message that is held back (`heldBack`). The first one is tried
+ * first, and wakes whoever moves messages, to arm its timer; Redis may refuse that as well.
  */
 export const putRetry = defineFragment({
   keys: ["retries", "retrying"],
@@ -30,6 +32,17 @@ local function putRetry(entry, group, deadline)
   local done = redis.pcall("HSET", retrying, name, packRetry(entry))
   if type(done) == "table" then return done end
   return redis.pcall("ZADD", retries, deadline, name)
+end
+local areOthersAwake = false
+local function putHeldBack(entry, group, channel)
+  if not areOthersAwake then
+    local refusal = tryRetries()
+    if refusal then return refusal end
+    local done = redis.pcall("PUBLISH", channel, "0")
+    if type(done) == "table" then return done end
+    areOthersAwake = true
+  end
+  return putRetry(entry, group, entry.u)
 end
 `,
 });

@@ -8,8 +8,9 @@ import { streamId } from "./stream-id.ts";
  * other group still needs. So the last group that finishes an entry deletes it. `isOwn[id]`: whether the entry is for
  * this group only. Takes a few thousand ids at most: Lua's stack limits `unpack`. If Redis refuses to delete, the
  * entries are acknowledged all the same; `trim` deletes them later, or reports the refusal.
- * `mayFinish(group)`: raises Redis's error if finishing is not permitted, or reading what it needs. After it, Redis accepts every write of the
- * script even if memory is full, since it refuses only the first write of a script, and never a removal.
+ * `mayFinish(group)`: raises Redis's error if finishing is not permitted, or reading what it needs. After it, Redis
+ * accepts every write of the script even if memory is full, since it refuses only the first write of a script, and never
+ * a removal.
  *
  * A group needs an entry until it has been given the entry and has acknowledged it. The group's last delivered id
  * shows what it has been given.

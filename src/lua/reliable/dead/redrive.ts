@@ -39,7 +39,8 @@ end)
 -- Timers are armed for the earliest message. Only an earlier one needs a wake-up.
 if #chosen > 0 and due < earliest then redis.call("PUBLISH", channel, due) end
 for _, one in ipairs(chosen) do
-  putRetry(one[1], one[1].g, due)
+  local done = putRetry(one[1], one[1].g, due)
+  if type(done) == "table" then return done end
   redis.call("XDEL", dead, one[2])
 end
 return { #chosen, cursor, now }
