@@ -403,7 +403,7 @@ const facts: Scenario[] = [
   {
     script: beginChange,
     seed: seeded(
-      { partitions: "1:2:2:stable:1", members: [member], holder: { fence: "1" } },
+      { partitions: "1:2:2:stable:1", members: [member], holder: { group: "g" } },
       {
         args: {
           fact: "2:3:2:moving:1",
