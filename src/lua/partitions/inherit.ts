@@ -39,6 +39,9 @@ export const inherit = defineScript({
 if not holds(process, fence) then return { 0, {}, 0 } end
 redis.call("HSET", holder, "consumer", consumer)
 mayKeep(group, consumer)
+-- What is refused at the end is refused here, while nothing has moved.
+redis.call("XGROUP", "DELCONSUMER", stream, group, "delayline: no such consumer")
+redis.call("HDEL", holder, "delayline: no such field")
 local now, kept, buried, isLeft, refused = clock(), {}, 0, false, nil
 for each row do
   local ids, isOwn, deliveries, ours = {}, {}, {}, {}
