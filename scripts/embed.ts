@@ -1,14 +1,15 @@
-// Writes src/dashboard/embedded.ts: the files of the dashboard's page as strings. As strings they are also available in
-// `dist`, in the CommonJS build and in bundles, where they could not be read as files. `npm run build` runs this first.
+// Writes src/tools/dashboard/embedded.ts: the files of the dashboard's page as strings. As strings they are also
+// available in `dist`, in the CommonJS build and in bundles, where they could not be read as files. `npm run build` runs
+// this first.
 import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { extname, join, relative, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-const dashboard = join(root, "src/dashboard");
+const dashboard = join(root, "src/tools/dashboard");
 
-/** The folders of src/dashboard to embed. Each file is served under its path in src/dashboard. */
+/** The folders of src/tools/dashboard to embed. Each file is served under its path in there. */
 const FOLDERS = ["page", "vendor"];
 
 /** Content types by file extension. */
@@ -20,7 +21,7 @@ const TYPES: Readonly<Record<string, string>> = {
   ".txt": "text/plain; charset=utf-8",
 };
 
-/** What src/dashboard/embedded.ts has to contain. */
+/** What src/tools/dashboard/embedded.ts has to contain. */
 export function embedded(): string {
   const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as {
     version: string;
@@ -53,7 +54,7 @@ ${lines.join("")}};
 `;
 }
 
-/** The files in a folder, by their paths in src/dashboard. */
+/** The files in a folder, by their paths in src/tools/dashboard. */
 function filesIn(folder: string): string[] {
   const path = join(dashboard, folder);
   if (!existsSync(path)) return [];

@@ -1,5 +1,5 @@
 import { delimiter } from "node:path";
-import { findServer } from "../../src/testing/find-server.ts";
+import { findServer } from "../../src/adapters/testing/find-server.ts";
 import { packagedServer } from "./package-cache.ts";
 
 /**

@@ -2,7 +2,7 @@ import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { chromium, type Browser, type BrowserContextOptions, type Page } from "playwright-core";
 import { expect, inject, it, onTestFinished } from "vitest";
-import { serveDashboard, type ServeOptions } from "../../src/dashboard/index.ts";
+import { serveDashboard, type ServeOptions } from "../../src/tools/dashboard/index.ts";
 import { newLine, type TestLine } from "../helpers/delayline.ts";
 import { startOwnServer } from "../helpers/own-server.ts";
 

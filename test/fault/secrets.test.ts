@@ -13,7 +13,7 @@ import {
   Kryo5Codec,
   LongCodec,
   MsgPackJacksonCodec,
-} from "../../src/redisson/index.ts";
+} from "../../src/adapters/redisson/index.ts";
 import { newLine, newLineThatMayFail } from "../helpers/delayline.ts";
 import { eventually } from "../helpers/eventually.ts";
 import { startOwnServer } from "../helpers/own-server.ts";

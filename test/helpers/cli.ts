@@ -1,5 +1,5 @@
 import { PassThrough, Readable } from "node:stream";
-import { main } from "../../src/cli/main.ts";
+import { main } from "../../src/tools/cli/main.ts";
 import { redisUrl } from "./redis.ts";
 
 /** The outcome of one run of the command. */

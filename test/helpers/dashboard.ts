@@ -1,6 +1,10 @@
 import { onTestFinished } from "vitest";
-import { dashboard, type Dashboard, type DashboardOptions } from "../../src/dashboard/index.ts";
-import { setPeer } from "../../src/dashboard/http/peer.ts";
+import {
+  dashboard,
+  type Dashboard,
+  type DashboardOptions,
+} from "../../src/tools/dashboard/index.ts";
+import { setPeer } from "../../src/tools/dashboard/http/peer.ts";
 import { redisUrl } from "./redis.ts";
 
 /** A reply of the dashboard. */

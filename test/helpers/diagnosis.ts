@@ -1,4 +1,4 @@
-import { diagnose, type DiagnoseOptions, type Finding } from "../../src/doctor/diagnose.ts";
+import { diagnose, type DiagnoseOptions, type Finding } from "../../src/tools/doctor/diagnose.ts";
 
 /** Runs the doctor and collects its findings. */
 export async function diagnosis(options: DiagnoseOptions): Promise<Finding[]> {

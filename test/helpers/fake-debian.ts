@@ -2,7 +2,7 @@ import { chmod, mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
-import { findServer } from "../../src/testing/find-server.ts";
+import { findServer } from "../../src/adapters/testing/find-server.ts";
 
 /** "Downloads" a package. `LISTS=no`: the system has no package lists. `NETWORK=no`: no mirror answers. */
 const APT_GET = `#!/bin/sh

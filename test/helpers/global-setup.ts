@@ -3,7 +3,7 @@ import { Redis } from "ioredis";
 import ioredis from "ioredis/package.json" with { type: "json" };
 import type { TestProject } from "vitest/node";
 import { putServerOnPath } from "../../scripts/server/on-path.ts";
-import { startRedis } from "../../src/testing/index.ts";
+import { startRedis } from "../../src/adapters/testing/index.ts";
 
 declare module "vitest" {
   interface ProvidedContext {

@@ -2,8 +2,8 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
-import { startRedis } from "../../src/testing/index.ts";
-import type { RedisServer } from "../../src/testing/index.ts";
+import { startRedis } from "../../src/adapters/testing/index.ts";
+import type { RedisServer } from "../../src/adapters/testing/index.ts";
 
 export interface OwnServerOptions {
   /** Keeps every write in an append-only file, so that it survives `kill`. Defaults to false. */

@@ -21,7 +21,7 @@ import {
   type SpanProcessor,
 } from "@opentelemetry/sdk-trace-base";
 import { onTestFinished } from "vitest";
-import { instrument, type InstrumentOptions } from "../../src/opentelemetry/index.ts";
+import { instrument, type InstrumentOptions } from "../../src/adapters/opentelemetry/index.ts";
 
 /** A point of a metric. */
 interface Point {

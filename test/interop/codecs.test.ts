@@ -6,7 +6,7 @@ import {
   Kryo5Codec,
   LongCodec,
   MsgPackJacksonCodec,
-} from "../../src/redisson/index.ts";
+} from "../../src/adapters/redisson/index.ts";
 import { newLine } from "../helpers/delayline.ts";
 import { uniqueName } from "../helpers/redis.ts";
 import { describeRedisson } from "./describe-redisson.ts";

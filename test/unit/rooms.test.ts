@@ -23,7 +23,7 @@ const src = fileURLToPath(new URL("../../src", import.meta.url));
 function readImports(): Map<string, string[]> {
   const files = readdirSync(src, { recursive: true, encoding: "utf8" })
     .map((file) => file.split(sep).join("/"))
-    .filter((file) => /\.(?:ts|js|css)$/.test(file) && roomOf(file) !== "dashboard/vendor")
+    .filter((file) => /\.(?:ts|js|css)$/.test(file) && roomOf(file) !== "tools/dashboard/vendor")
     .toSorted();
   return new Map(
     files.map((file) => {
@@ -166,13 +166,13 @@ it.each([
   ["redis", "time", true],
   ["time", "codecs", false],
   ["codecs", "errors.ts", false],
-  ["redisson", "codecs", true],
-  ["redisson", "errors.ts", false],
-  ["index.ts", "redisson", false],
-  ["dashboard/page/pages", "dashboard/page/parts", true],
-  ["dashboard/page/data", "dashboard/page/parts", false],
-  ["dashboard/page/data", "dashboard/readings", false],
-  ["dashboard", "dashboard/page", false],
+  ["adapters/redisson", "codecs", true],
+  ["adapters/redisson", "errors.ts", false],
+  ["index.ts", "adapters/redisson", false],
+  ["tools/dashboard/page/pages", "tools/dashboard/page/parts", true],
+  ["tools/dashboard/page/data", "tools/dashboard/page/parts", false],
+  ["tools/dashboard/page/data", "tools/dashboard/readings", false],
+  ["tools/dashboard", "tools/dashboard/page", false],
 ])("whether %s may import %s: %s", (from, to, expected) => {
   expect(mayImport(from, to)).toBe(expected);
 });

@@ -2,7 +2,7 @@
  * A program that starts a Redis, sends its pid and port, and then ends as its argument says. It never calls `stop`.
  */
 import { hangUp, tell } from "../../../scripts/child/parent.ts";
-import { startRedis } from "../../../src/testing/index.ts";
+import { startRedis } from "../../../src/adapters/testing/index.ts";
 
 const { pid, port } = await startRedis();
 await tell({ pid, port });

@@ -16,7 +16,7 @@ import { OwnServer } from "../../helpers/own-server.ts";
 import { newRedis, redisUrl, uniqueName } from "../../helpers/redis.ts";
 
 const HOUR = 3_600_000;
-const CLI = fileURLToPath(new URL("../../../src/cli/index.ts", import.meta.url));
+const CLI = fileURLToPath(new URL("../../../src/tools/cli/index.ts", import.meta.url));
 
 /** The Redis into which queues are imported. */
 let target: OwnServer;

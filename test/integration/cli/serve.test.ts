@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { PassThrough } from "node:stream";
-import { main } from "../../../src/cli/main.ts";
+import { main } from "../../../src/tools/cli/main.ts";
 import { cli } from "../../helpers/cli.ts";
 import { newLine } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";

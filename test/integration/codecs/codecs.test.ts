@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import { DecodeError, type Codec, type CodecName } from "../../../src/index.ts";
-import { JsonJacksonCodec, Kryo5Codec } from "../../../src/redisson/index.ts";
+import { JsonJacksonCodec, Kryo5Codec } from "../../../src/adapters/redisson/index.ts";
 import { newLine } from "../../helpers/delayline.ts";
 import { newRedis, uniqueName } from "../../helpers/redis.ts";
 

@@ -1,10 +1,10 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
-import { EventStreams } from "../../../src/dashboard/calls/event-streams.ts";
-import { QueueView } from "../../../src/dashboard/readings/queue-view.ts";
-import { Sampler, type Round } from "../../../src/dashboard/readings/sampler.ts";
-import { Inspector } from "../../../src/inspect/inspector.ts";
+import { EventStreams } from "../../../src/tools/dashboard/calls/event-streams.ts";
+import { QueueView } from "../../../src/tools/dashboard/readings/queue-view.ts";
+import { Sampler, type Round } from "../../../src/tools/dashboard/readings/sampler.ts";
+import { Inspector } from "../../../src/tools/inspect/inspector.ts";
 import type { ScriptRun } from "../../../src/lua/script.ts";
 import { queueKeys } from "../../../src/queue/keys.ts";
 import { eventsOf, fromHere, newDashboard } from "../../helpers/dashboard.ts";

@@ -1,7 +1,7 @@
 import { createServer, request, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { dashboard, nodeHandler, serveDashboard } from "../../../src/dashboard/index.ts";
+import { dashboard, nodeHandler, serveDashboard } from "../../../src/tools/dashboard/index.ts";
 import { eventsOf } from "../../helpers/dashboard.ts";
 import { newLine } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";

@@ -1,5 +1,5 @@
 import { expect, it, vi } from "vitest";
-import { diagnose, type Finding } from "../../../src/doctor/diagnose.ts";
+import { diagnose, type Finding } from "../../../src/tools/doctor/diagnose.ts";
 import { formatFact, parseFact } from "../../../src/partitions/ring/fact.ts";
 import { partitionName } from "../../../src/partitions/ring/ring.ts";
 import { queueKeys } from "../../../src/queue/keys.ts";

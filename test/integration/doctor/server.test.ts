@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Cluster, Redis } from "ioredis";
 import { afterEach, expect, it, onTestFinished, vi } from "vitest";
-import { diagnose } from "../../../src/doctor/diagnose.ts";
+import { diagnose } from "../../../src/tools/doctor/diagnose.ts";
 import { newLine } from "../../helpers/delayline.ts";
 import { diagnosis, inShort } from "../../helpers/diagnosis.ts";
 import { eventually } from "../../helpers/eventually.ts";

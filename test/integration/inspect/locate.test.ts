@@ -1,11 +1,11 @@
 import { expect, onTestFinished, test } from "vitest";
 import type { Delivery, ReliableQueue } from "../../../src/index.ts";
-import { consumers } from "../../../src/inspect/consumers.ts";
-import { Inspector } from "../../../src/inspect/inspector.ts";
-import { locate } from "../../../src/inspect/locate.ts";
-import { parseRecord, recordOf } from "../../../src/inspect/record.ts";
-import type { Sighting } from "../../../src/inspect/sighting.ts";
-import { describe } from "../../../src/cli/printing/message-view.ts";
+import { consumers } from "../../../src/tools/inspect/consumers.ts";
+import { Inspector } from "../../../src/tools/inspect/inspector.ts";
+import { locate } from "../../../src/tools/inspect/locate.ts";
+import { parseRecord, recordOf } from "../../../src/tools/inspect/record.ts";
+import type { Sighting } from "../../../src/tools/inspect/sighting.ts";
+import { describe } from "../../../src/tools/cli/printing/message-view.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { newLine } from "../../helpers/delayline.ts";
 import { redisUrl, uniqueName } from "../../helpers/redis.ts";

@@ -16,7 +16,7 @@ import {
   InjectDelayline,
   InjectQueue,
   type DelaylineHealth,
-} from "../../../src/nestjs/index.ts";
+} from "../../../src/adapters/nestjs/index.ts";
 import { newLine } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { startOwnServer } from "../../helpers/own-server.ts";

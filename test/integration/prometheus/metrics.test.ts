@@ -1,6 +1,9 @@
 import { Registry, type OpenMetricsContentType } from "prom-client";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
-import { collectMetrics, type CollectMetricsOptions } from "../../../src/prometheus/index.ts";
+import {
+  collectMetrics,
+  type CollectMetricsOptions,
+} from "../../../src/adapters/prometheus/index.ts";
 import type { Delayline } from "../../../src/index.ts";
 import { newLine, newLineThatMayFail } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";

@@ -8,7 +8,10 @@ import { Registry } from "prom-client";
 import { beforeAll, describe, expect, onTestFinished, test, type TestContext } from "vitest";
 import { parse } from "yaml";
 import { Delayline } from "../../../src/index.ts";
-import { collectMetrics, type CollectMetricsOptions } from "../../../src/prometheus/index.ts";
+import {
+  collectMetrics,
+  type CollectMetricsOptions,
+} from "../../../src/adapters/prometheus/index.ts";
 import { readPage, tableUnder, wordsIn } from "../../unit/docs/pages.ts";
 import { newLine } from "../../helpers/delayline.ts";
 import { redisUrl, uniqueName } from "../../helpers/redis.ts";

@@ -1,6 +1,6 @@
 import { Registry } from "prom-client";
 import { expect, test, vi } from "vitest";
-import { collectMetrics } from "../../../src/prometheus/index.ts";
+import { collectMetrics } from "../../../src/adapters/prometheus/index.ts";
 import { newLine } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { startOwnServer } from "../../helpers/own-server.ts";

@@ -2,8 +2,8 @@ import { readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { pathToServer } from "../../../scripts/server/on-path.ts";
-import { startRedis } from "../../../src/testing/index.ts";
-import type { RedisServer } from "../../../src/testing/index.ts";
+import { startRedis } from "../../../src/adapters/testing/index.ts";
+import type { RedisServer } from "../../../src/adapters/testing/index.ts";
 import { FakeDebian } from "../../helpers/fake-debian.ts";
 import { newRedis } from "../../helpers/redis.ts";
 

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { parseDuration } from "../../../src/cli/parsing/durations.ts";
-import { formatDistance, formatDuration } from "../../../src/cli/printing/format-time.ts";
+import { parseDuration } from "../../../src/tools/cli/parsing/durations.ts";
+import { formatDistance, formatDuration } from "../../../src/tools/cli/printing/format-time.ts";
 
 test.each([
   ["500ms", 500],

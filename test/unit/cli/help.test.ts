@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { COMMANDS, type CommandName } from "../../../src/cli/commands.ts";
-import { helpOf, overview } from "../../../src/cli/help.ts";
-import { COMMON, COMMON_HELP } from "../../../src/cli/session/command.ts";
+import { COMMANDS, type CommandName } from "../../../src/tools/cli/commands.ts";
+import { helpOf, overview } from "../../../src/tools/cli/help.ts";
+import { COMMON, COMMON_HELP } from "../../../src/tools/cli/session/command.ts";
 import { readPage, tableUnder, wordsIn } from "../docs/pages.ts";
 
 const NAMES = Object.keys(COMMANDS) as CommandName[];

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { toJson } from "../../../src/cli/printing/output.ts";
-import { formatCount, formatTable } from "../../../src/cli/printing/table.ts";
+import { toJson } from "../../../src/tools/cli/printing/output.ts";
+import { formatCount, formatTable } from "../../../src/tools/cli/printing/table.ts";
 
 test("a table escapes, aligns, and cuts what may be cut", () => {
   const columns = [

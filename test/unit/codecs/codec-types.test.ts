@@ -1,7 +1,11 @@
 import { expectTypeOf, test } from "vitest";
 import type { BlockingQueue, DelayedQueue, Delayline } from "../../../src/index.ts";
-import { Kryo5Codec, LongCodec, type JsonJacksonCodec } from "../../../src/redisson/index.ts";
-import type { KryoScalar } from "../../../src/redisson/index.ts";
+import {
+  Kryo5Codec,
+  LongCodec,
+  type JsonJacksonCodec,
+} from "../../../src/adapters/redisson/index.ts";
+import type { KryoScalar } from "../../../src/adapters/redisson/index.ts";
 
 // Types only: nothing here runs, the type check is the test.
 

@@ -7,7 +7,7 @@ import {
   LongCodec,
   MsgPackJacksonCodec,
   type KryoScalar,
-} from "../../../src/redisson/index.ts";
+} from "../../../src/adapters/redisson/index.ts";
 
 // Random values, from a seed that a failure names.
 

@@ -1,10 +1,10 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { embedded } from "../../../scripts/embed.ts";
-import { ASSETS } from "../../../src/dashboard/embedded.ts";
+import { ASSETS } from "../../../src/tools/dashboard/embedded.ts";
 
 test("embedded.ts matches page/ and vendor/ (`npx tsx scripts/embed.ts` writes it)", () => {
-  const path = new URL("../../../src/dashboard/embedded.ts", import.meta.url);
+  const path = new URL("../../../src/tools/dashboard/embedded.ts", import.meta.url);
   expect(readFileSync(path, "utf8") === embedded()).toBe(true);
 });
 

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { Histories } from "../../../src/dashboard/readings/histories.ts";
-import { History } from "../../../src/dashboard/readings/history.ts";
-import { brokenRow, type Row } from "../../../src/dashboard/readings/row.ts";
+import { Histories } from "../../../src/tools/dashboard/readings/histories.ts";
+import { History } from "../../../src/tools/dashboard/readings/history.ts";
+import { brokenRow, type Row } from "../../../src/tools/dashboard/readings/row.ts";
 
 const { error: _, ...empty } = brokenRow("orders", "");
 const row = (numbers: Partial<Row> = {}): Row => ({ ...empty, ...numbers });

@@ -12,7 +12,7 @@ const SOURCES: Readonly<Record<string, string>> = {
 };
 
 const root = new URL("../../../", import.meta.url);
-const vendor = new URL("src/dashboard/vendor/", root);
+const vendor = new URL("src/tools/dashboard/vendor/", root);
 const read = (url: URL) => readFileSync(url, "utf8");
 
 it("vendor/ holds nothing else", () => {

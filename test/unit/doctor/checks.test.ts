@@ -1,9 +1,9 @@
 import { expect, it } from "vitest";
-import { checkServer } from "../../../src/doctor/checks/server.ts";
-import { checkClocks } from "../../../src/doctor/checks/timing.ts";
-import { instant, inWords } from "../../../src/doctor/checks/words.ts";
-import { redisCli, redisCliAtKey } from "../../../src/doctor/checks/repair.ts";
-import type { ServerReport } from "../../../src/doctor/looks/server-report.ts";
+import { checkServer } from "../../../src/tools/doctor/checks/server.ts";
+import { checkClocks } from "../../../src/tools/doctor/checks/timing.ts";
+import { instant, inWords } from "../../../src/tools/doctor/checks/words.ts";
+import { redisCli, redisCliAtKey } from "../../../src/tools/doctor/checks/repair.ts";
+import type { ServerReport } from "../../../src/tools/doctor/looks/server-report.ts";
 
 // Conditions that no server shows in a test: an old version, a full disk, another clock.
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { isLate } from "../../../src/inspect/is-late.ts";
+import { isLate } from "../../../src/tools/inspect/is-late.ts";
 
 test("a message is late 5 s after its deadline", () => {
   expect(isLate(10_000, 14_999)).toBe(false);

@@ -1,7 +1,7 @@
 import { pack } from "msgpackr";
 import { describe, expect, test } from "vitest";
-import { escapeControl } from "../../../src/inspect/escape-control.ts";
-import { readablePayload } from "../../../src/inspect/readable-payload.ts";
+import { escapeControl } from "../../../src/tools/inspect/escape-control.ts";
+import { readablePayload } from "../../../src/tools/inspect/readable-payload.ts";
 
 describe("a payload", () => {
   test.each([

@@ -10,7 +10,7 @@ import {
   Kryo5Codec,
   LongCodec,
   MsgPackJacksonCodec,
-} from "../../../src/redisson/index.ts";
+} from "../../../src/adapters/redisson/index.ts";
 
 // Bytes that Redisson's codecs wrote, and what they read of ours, recorded from Redisson itself. Every line of the
 // recordings counts: any value that is not read and written byte for byte is listed here, with the reason.

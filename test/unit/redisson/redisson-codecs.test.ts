@@ -7,7 +7,7 @@ import {
   LongCodec,
   MsgPackJacksonCodec,
   type JacksonOptions,
-} from "../../../src/redisson/index.ts";
+} from "../../../src/adapters/redisson/index.ts";
 
 // Cases without recorded bytes: choices, refusals, hostile bytes.
 

@@ -1,0 +1,175 @@
+import { escapeControl } from "../../inspect/escape-control.ts";
+import type { InspectedQueue } from "../../inspect/inspector.ts";
+import { messagesIn } from "../../inspect/messages-in.ts";
+import { isUnreadable, type Sighting } from "../../inspect/sighting.ts";
+import { isMessageId } from "../../../queue/message/message.ts";
+import type { DeadLetters } from "../../../reliable/dead-letters.ts";
+import { parseDuration } from "../parsing/durations.ts";
+import { parseSubWord } from "../parsing/sub-word.ts";
+import { UsageError } from "../parsing/usage-error.ts";
+import { formatDistance } from "../printing/format-time.ts";
+import { failureLines, payloadLine, sightingJson } from "../printing/message-view.ts";
+import { quoted } from "../printing/output.ts";
+import { formatCount, type Column } from "../printing/table.ts";
+import { CHANGING, CHANGING_HELP, defineCommand } from "../session/command.ts";
+import { confirm } from "../session/confirm.ts";
+import { EXIT, type ExitCode } from "../session/exit-code.ts";
+import type { Session } from "../session/session.ts";
+
+export const dead = defineCommand({
+  usage: "dead list|redrive|remove <queue> [<id>... | --all]",
+  help: `Lists, redrives or removes the dead letters of a reliable queue.
+  list     lists them, oldest first
+  redrive  delivers them again like new messages; all, unless you give ids
+  remove   removes them for good
+Finding a letter is O(N) in the number of letters, in bounded steps.`,
+  words: [2, 1000],
+  options: {
+    ...CHANGING,
+    all: { type: "boolean" },
+    delay: { type: "string", value: "<duration>" },
+    payload: { type: "boolean" },
+  },
+  optionHelp: {
+    ...CHANGING_HELP,
+    all: "redrives or removes all letters that are dead now",
+    delay: "redrives after this long; defaults to 0s",
+    payload: "shows payloads in readable form, with list",
+  },
+  async run(session, [word, name = "", ...ids], values) {
+    const what = parseSubWord("dead", word, ["list", "redrive", "remove"]);
+    const { delay = "0s", payload = false } = values;
+    // Redriving all loses nothing, so it needs no --all. Removing all does.
+    const all = values.all ?? (what === "redrive" && ids.length === 0);
+    const wait = parseDuration("--delay", delay);
+    if (what !== "list" && all === ids.length > 0) {
+      throw new UsageError(`give the ids to ${what}, or --all`);
+    }
+    const wrong = ids.find((id) => !isMessageId(id));
+    if (wrong !== undefined) {
+      throw new UsageError(
+        `${JSON.stringify(wrong)} is not a message id; dead letters are not found by key`,
+      );
+    }
+    const queue = await session.open(name);
+    if (what === "list") return await list(session, queue, payload);
+    const letters = queue.deadLetters;
+    const size = letters === undefined ? 0 : queue.stats.dead;
+    if (letters === undefined || size === 0) return none(session, name);
+    const letterCount = formatCount(all ? size : ids.length, "dead letter");
+    const change = `${what} ${all ? "all " : ""}${letterCount} of queue ${quoted(name)}`;
+    if (!(await confirm(session, change, values))) return EXIT.done;
+    const done = await changeLetters(session, letters, what, all ? ["all"] : ids, wait);
+    const verb = what === "redrive" ? "Redrove" : "Removed";
+    if (session.isJson) await session.output.json({ queue: name, [what]: done });
+    else
+      await session.output.print(
+        `${verb} ${formatCount(done, "dead letter")} of queue ${quoted(name)}.`,
+      );
+    return done > 0 ? EXIT.done : EXIT.nothing;
+  },
+});
+
+async function list(
+  session: Session,
+  queue: InspectedQueue,
+  withPayload: boolean,
+): Promise<ExitCode> {
+  const { output, isJson, signal } = session;
+  const { serverTime } = queue.stats;
+  let count = 0;
+  let redrivable = 0;
+  let unreadable: string | undefined;
+  let page: Sighting[] = [];
+  const flush = async () => {
+    await printLetters(session, page, serverTime, withPayload);
+    page = [];
+  };
+  for await (const seen of messagesIn(queue, "dead", { signal })) {
+    count++;
+    if (isUnreadable(seen)) unreadable ??= seen.id;
+    else redrivable++;
+    if (isJson) await output.json(sightingJson(seen, withPayload));
+    else if (page.push(seen) === PAGE) await flush();
+  }
+  await flush();
+  if (count === 0) return none(session, queue.name);
+  if (!isJson) sayNext(session, queue.name, redrivable, unreadable);
+  return EXIT.done;
+}
+
+/** Suggests commands: to redrive letters, and to remove the unreadable one whose id is given. */
+function sayNext(
+  session: Session,
+  name: string,
+  redrivable: number,
+  unreadable: string | undefined,
+): void {
+  const redrive = session.commandLine("dead", "redrive", name);
+  if (redrivable > 0 && redrive !== undefined) {
+    session.output.say(`To deliver them all again (give ids for some): ${redrive}`);
+  }
+  if (unreadable === undefined) return;
+  const remove = session.commandLine("dead", "remove", name, unreadable);
+  if (remove !== undefined) {
+    session.output.say(`To remove an unreadable one, which cannot be redriven: ${remove}`);
+  }
+}
+
+/** Prints a table of letters, and under each letter why it died and which attempts failed before. */
+async function printLetters(
+  { output }: Session,
+  letters: readonly Sighting[],
+  now: number,
+  withPayload: boolean,
+): Promise<void> {
+  if (letters.length === 0) return;
+  const rows = letters.map(({ id, diedAt = 0, attempts, key }) => [
+    formatDistance(diedAt, now),
+    id,
+    String(attempts),
+    key ?? "-",
+  ]);
+  const under = letters.map((letter) => {
+    const { group = "", reason = "", attempts, failures, payload } = letter;
+    const lines = failureLines(letter, now);
+    return [
+      `    ${escapeControl(group)}${reason === "" ? "" : `: ${quoted(reason)}`}`,
+      // The last failed attempt is usually the one it died of, whose reason is in the line above.
+      ...(failures.at(-1)?.attempt === attempts ? lines.slice(0, -1) : lines),
+      ...(withPayload ? [payloadLine(payload)] : []),
+    ];
+  });
+  await output.table(COLUMNS, rows, under);
+}
+
+async function changeLetters(
+  { signal }: Session,
+  letters: DeadLetters<Uint8Array>,
+  what: "redrive" | "remove",
+  ids: readonly string[],
+  delay: number,
+): Promise<number> {
+  let count = 0;
+  for (const id of ids) {
+    if (what === "redrive") count += await letters.redrive(id, { delay, signal });
+    else if (id === "all") count += await letters.clear({ signal });
+    else if (await letters.remove(id, { signal })) count++;
+  }
+  return count;
+}
+
+function none({ output }: Session, name: string): ExitCode {
+  output.say(`Queue ${quoted(name)} has no dead letters.`);
+  return EXIT.nothing;
+}
+
+/** Letters per table. */
+const PAGE = 100;
+
+const COLUMNS: readonly Column[] = [
+  { title: "DIED" },
+  { title: "ID" },
+  { title: "ATTEMPTS", align: "right" },
+  { title: "KEY", canShrink: true },
+];

@@ -1,0 +1,162 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { RedisError } from "../../../errors.ts";
+import { isLate } from "../../inspect/is-late.ts";
+import type { QueueStats } from "../../../observe/queue-stats.ts";
+import { parseDuration } from "../parsing/durations.ts";
+import { formatDistance, formatDuration, formatInstant } from "../printing/format-time.ts";
+import { quoted } from "../printing/output.ts";
+import { formatCount, formatFacts } from "../printing/table.ts";
+import { defineCommand } from "../session/command.ts";
+import { EXIT, type ExitCode } from "../session/exit-code.ts";
+import type { Session } from "../session/session.ts";
+
+export const stats = defineCommand({
+  usage: "stats [queue] [--watch]",
+  help: `Counts the messages of each queue by state, and shows when the next one is due. Shows all
+numbers of a queue if you name it. Reads no messages: O(log N) per queue.`,
+  words: [0, 1],
+  options: {
+    watch: { type: "boolean", short: "w" },
+    interval: { type: "string", value: "<duration>" },
+  },
+  optionHelp: {
+    watch: "repeats until Ctrl-C",
+    interval: "repeats this often, with --watch; defaults to 2s",
+  },
+  async run(session, [name], { watch = false, interval = "2s" }) {
+    const pause = Math.max(100, parseDuration("--interval", interval));
+    for (;;) {
+      try {
+        const code =
+          name === undefined
+            ? await printAll(session, watch)
+            : await printOne(session, name, watch);
+        if (!watch) return code;
+      } catch (error) {
+        // Redis may be unreachable for a moment.
+        if (!watch || !(error instanceof RedisError) || session.signal.aborted) throw error;
+        session.output.say(`${error.message}; trying again`);
+      }
+      await sleep(pause, undefined, { signal: session.signal });
+    }
+  },
+});
+
+async function printOne(session: Session, name: string, isWatching: boolean): Promise<ExitCode> {
+  const { output, isJson } = session;
+  const queue = await session.open(name);
+  if (isJson) {
+    await output.json({ queue: name, partitions: queue.partitions, ...queue.stats });
+    return EXIT.done;
+  }
+  if (isWatching) output.clear();
+  const { kind } = queue.stats;
+  const what = queue.partitions > 0 ? `${kind}, in ${queue.partitions} partitions` : kind;
+  await output.print(`Queue ${quoted(name)} (${what})`, ...formatFacts(factsOf(queue.stats)));
+  const trouble = troubleOf(queue.stats);
+  if (trouble !== undefined) {
+    session.hint(`Needs attention: ${trouble}.`, WHY, "doctor", name);
+  }
+  return EXIT.done;
+}
+
+async function printAll(session: Session, isWatching: boolean): Promise<ExitCode> {
+  const { output, isJson } = session;
+  const all: [name: string, found: QueueStats][] = [];
+  const broken: [name: string, why: string][] = [];
+  await session.eachQueue(
+    async ({ name, stats: found }) => {
+      all.push([name, found]);
+    },
+    (name, { reply, message }) => broken.push([name, reply ?? message]),
+  );
+  const found = all.length > 0 ? EXIT.done : EXIT.nothing;
+  const code = broken.length > 0 ? EXIT.redis : found;
+  if (isJson) {
+    for (const [queue, numbers] of all) await output.json({ queue, ...numbers });
+    for (const [queue, error] of broken) await output.json({ queue, error });
+    return code;
+  }
+  if (isWatching) output.clear();
+  if (all.length + broken.length === 0) {
+    output.say(
+      "There are no queues. A queue that holds only ready messages may have been missed: name it.",
+    );
+  } else {
+    const rows = all.map(([name, numbers]) => rowOf(name, numbers));
+    const refusals = broken.map(([name, why]) => [name, ...Array<string>(6).fill("?"), why]);
+    await output.table(COLUMNS, [...rows, ...refusals]);
+    const ill = all.filter(([, numbers]) => troubleOf(numbers) !== undefined).length;
+    if (ill + broken.length > 0) {
+      const of = `${ill + broken.length} of ${all.length + broken.length} queues`;
+      session.hint(`Needs attention: ${of}.`, WHY, "doctor");
+    }
+  }
+  return code;
+}
+
+const WHY = "To find out why";
+
+const COLUMNS = [
+  { title: "QUEUE", canShrink: true },
+  ...["DELAYED", "OVERDUE", "READY", "IN FLIGHT", "RETRIES", "DEAD"].map(
+    (title) => ({ title, align: "right" }) as const,
+  ),
+  { title: "NEXT" },
+];
+
+function rowOf(name: string, found: QueueStats): string[] {
+  const { delayed, overdue, ready, inFlight, retries, dead } = found;
+  const counts = [delayed, overdue, ready, inFlight, retries, dead].map((count) =>
+    formatCount(count),
+  );
+  return [name, ...counts, stateOf(found)];
+}
+
+/** The problem of a queue; if there is none, when its next message is due. */
+function stateOf(found: QueueStats): string {
+  const { nextDeadline, serverTime } = found;
+  const next = nextDeadline === undefined ? "-" : formatDistance(nextDeadline, serverTime);
+  return troubleOf(found) ?? next;
+}
+
+/** The problem that the numbers of a queue show, and for how long it has lasted; undefined if there is none. */
+function troubleOf(found: QueueStats): string | undefined {
+  const { isPaused, nextDeadline, serverTime, oldestReadyAge = 0, quarantined } = found;
+  if (isPaused) return "paused";
+  if (nextDeadline !== undefined && isLate(nextDeadline, serverTime)) {
+    const cause = found.listeners === 0 ? ", no process moves it" : "";
+    return `overdue by ${formatDuration(serverTime - nextDeadline)}${cause}`;
+  }
+  if (oldestReadyAge >= BACKLOG) {
+    const cause = found.consumers === 0 ? ", no consumer" : "";
+    return `backlog ${formatDuration(oldestReadyAge)}${cause}`;
+  }
+  if (quarantined > 0) return `${formatCount(quarantined)} quarantined`;
+  return undefined;
+}
+
+/** Milliseconds from which ready messages are a backlog. */
+const BACKLOG = 60_000;
+
+function factsOf(found: QueueStats): [name: string, value: string][] {
+  const { serverTime, nextDeadline, oldestReadyAge, consumers, listeners } = found;
+  const next =
+    nextDeadline === undefined
+      ? "none"
+      : `${formatInstant(nextDeadline)} (${formatDistance(nextDeadline, serverTime)})`;
+  return [
+    ["delayed", formatCount(found.delayed)],
+    ["overdue", formatCount(found.overdue)],
+    ["ready", formatCount(found.ready)],
+    ["in flight", formatCount(found.inFlight)],
+    ["retries", formatCount(found.retries)],
+    ["dead", formatCount(found.dead)],
+    ["quarantined", formatCount(found.quarantined)],
+    ["next due", next],
+    ["oldest ready", oldestReadyAge === undefined ? "-" : `for ${formatDuration(oldestReadyAge)}`],
+    ["consumers", consumers === undefined ? "not known" : formatCount(consumers)],
+    ["listeners", listeners === undefined ? "not known" : formatCount(listeners)],
+    ["paused", found.isPaused ? "yes" : "no"],
+  ];
+}

@@ -1,0 +1,176 @@
+import { setMaxListeners } from "node:events";
+import { parseArgs } from "node:util";
+import { DelaylineError, RedisError } from "../../errors.ts";
+import { escapeControl } from "../inspect/escape-control.ts";
+import { suggest } from "../inspect/suggest.ts";
+import { COMMANDS, type CommandName } from "./commands.ts";
+import { helpOf, overview } from "./help.ts";
+import { DEFAULT_URL, parseAddresses } from "./parsing/addresses.ts";
+import { parseDuration } from "./parsing/durations.ts";
+import { joinInstants } from "./parsing/instants.ts";
+import { secretsIn } from "./parsing/secrets.ts";
+import { UsageError } from "./parsing/usage-error.ts";
+import type { Io } from "./printing/io.ts";
+import { COMMON, type Command } from "./session/command.ts";
+import { DeclinedError } from "./session/confirm.ts";
+import { EXIT, type ExitCode } from "./session/exit-code.ts";
+import { Session } from "./session/session.ts";
+import { readVersion } from "./version.ts";
+
+/**
+ * Runs the `delayline` command and returns its exit code; never rejects. Its error messages hold no Redis password.
+ *
+ * @param argv the arguments after the command's name.
+ */
+export async function main(argv: readonly string[], io: Io): Promise<ExitCode> {
+  // Every call under way listens to the signal.
+  setMaxListeners(0, io.signal);
+  try {
+    return await runCommand(argv, io);
+  } catch (error) {
+    if (io.signal.aborted) {
+      io.stderr.write("delayline: interrupted\n");
+      return EXIT.interrupted;
+    }
+    return reportFailure(error, urlsIn(argv, io), io);
+  }
+}
+
+async function runCommand(argv: readonly string[], io: Io): Promise<ExitCode> {
+  const at = commandAt(argv);
+  const word = at === -1 ? undefined : argv[at];
+  if (word === undefined || word === "help") return await help(argv, at, io);
+  const command = await load(word);
+  const rest = joinInstants(argv.filter((_, i) => i !== at));
+  const { values, positionals } = parse(command, word, rest);
+  if (values["help"] === true) {
+    io.stdout.write(helpOf(command));
+    return EXIT.done;
+  }
+  const [least, most] = command.words;
+  if (positionals.length < least || positionals.length > most) {
+    throw new UsageError(`usage: delayline ${command.usage}`);
+  }
+  const given = Array.isArray(values["redis"]) ? values["redis"].map(String) : [];
+  const { interop = "none", timeout = "5s" } = values;
+  if (interop !== "none" && interop !== "redisson") {
+    throw new UsageError('--interop must be "none" or "redisson"');
+  }
+  const callTimeout = Math.max(1, Math.round(parseDuration("--timeout", String(timeout))));
+  const isCluster = values["cluster"] === true;
+  const addresses = parseAddresses(given.length > 0 ? given : [urlOf(io)], isCluster);
+  const isJson = values["json"] === true;
+  const connection = { urls: given, isCluster, interop } as const;
+  await using session = new Session(io, addresses, { callTimeout, connection, isJson });
+  return await command.run(session, positionals, values as Parameters<Command["run"]>[2]);
+}
+
+async function help(argv: readonly string[], at: number, io: Io): Promise<ExitCode> {
+  const { values } = parseArgs({
+    args: [...argv],
+    options: { ...COMMON, version: { type: "boolean" } },
+    strict: false,
+  });
+  if (values["version"] === true) {
+    io.stdout.write(`${readVersion()}\n`);
+    return EXIT.done;
+  }
+  const topic = at === -1 ? undefined : argv.slice(at + 1).find((one) => !one.startsWith("-"));
+  io.stdout.write(topic === undefined ? overview() : helpOf(await load(topic)));
+  const isAsked = at !== -1 || values["help"] === true;
+  return isAsked ? EXIT.done : EXIT.usage;
+}
+
+/** @throws {UsageError} if there is no such command. */
+async function load(word: string): Promise<Command> {
+  if (Object.hasOwn(COMMANDS, word)) return await COMMANDS[word as CommandName].load();
+  throw new UsageError(
+    `there is no command ${JSON.stringify(word)}${suggestion(word, [...Object.keys(COMMANDS), "help"])}`,
+  );
+}
+
+/** The index of the command's name, which common options may precede; -1 if there is none. */
+function commandAt(argv: readonly string[]): number {
+  for (let i = 0; i < argv.length; i++) {
+    const word = argv[i] as string;
+    if (!word.startsWith("-")) return i;
+    const name = word.slice(2);
+    const takesValue =
+      Object.hasOwn(COMMON, name) && COMMON[name as keyof typeof COMMON].type === "string";
+    if (takesValue) i++;
+  }
+  return -1;
+}
+
+/**
+ * @throws {UsageError} if an option is unknown or lacks its value. The message repeats no values: one may be a
+ * password.
+ */
+function parse(command: Command, name: string, args: string[]) {
+  const options = { ...COMMON, ...command.options };
+  try {
+    const { values, positionals } = parseArgs({
+      args,
+      options,
+      strict: true,
+      allowPositionals: true,
+    });
+    return { values: values as Record<string, unknown>, positionals };
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    const [, option = ""] = /'(--?[\w-]+)/.exec((error as Error).message) ?? [];
+    if (code === "ERR_PARSE_ARGS_UNKNOWN_OPTION") {
+      const known = Object.keys(options).map((one) => `--${one}`);
+      throw new UsageError(`${name} has no option ${option}${suggestion(option, known)}`, {
+        cause: error,
+      });
+    }
+    throw new UsageError(`${option || "an option"} of ${name} lacks its value, or takes none`, {
+      cause: error,
+    });
+  }
+}
+
+function suggestion(word: string, known: readonly string[]): string {
+  const near = suggest(word, known);
+  return near === undefined ? "; run delayline help" : `; did you mean ${near}?`;
+}
+
+/** The URL to use without `--redis`. */
+function urlOf({ env }: Io): string {
+  const { REDIS_URL: url = "" } = env;
+  return url === "" ? DEFAULT_URL : url;
+}
+
+/** Everything that may be a URL of Redis, even in an invalid command line. */
+function urlsIn(argv: readonly string[], { env }: Io): string[] {
+  return [...argv, env["REDIS_URL"] ?? ""]
+    .map((word) => word.replace(/^--redis=/, ""))
+    .filter((word) => word.includes("://"));
+}
+
+/** Prints why the command failed, with passwords masked, and returns the exit code. */
+function reportFailure(error: unknown, urls: readonly string[], io: Io): ExitCode {
+  const say = (text: string) => {
+    const masked = secretsIn(urls).reduce((all, secret) => all.replaceAll(secret, "***"), text);
+    io.stderr.write(`delayline: ${escapeControl(masked)}\n`);
+  };
+  if (error instanceof DeclinedError) {
+    say(error.message);
+    return EXIT.declined;
+  }
+  if (error instanceof RedisError) {
+    say(error.message);
+    return EXIT.redis;
+  }
+  const isUsage = error instanceof UsageError || error instanceof DelaylineError;
+  // The library throws these for invalid arguments.
+  if (isUsage || error instanceof TypeError || error instanceof RangeError) {
+    say(error.message);
+    return EXIT.usage;
+  }
+  say(
+    `unexpected: ${error instanceof Error ? error.message : "a value that is not an Error was thrown"}`,
+  );
+  return EXIT.defect;
+}

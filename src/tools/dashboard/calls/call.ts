@@ -1,0 +1,158 @@
+import type { InspectedQueue, Inspector } from "../../inspect/inspector.ts";
+import { checkKey } from "../../../queue/checks.ts";
+import { queueKeys } from "../../../queue/keys.ts";
+import { isMessageId, type MessageId } from "../../../queue/message/message.ts";
+import { HttpError } from "../http/http-error.ts";
+import type { QueueView } from "../readings/queue-view.ts";
+import type { Readings } from "../readings/readings.ts";
+import type { Sampler } from "../readings/sampler.ts";
+import type { EventStreams } from "./event-streams.ts";
+
+/** The parts of a running dashboard that its calls share. */
+export interface Running {
+  readonly settings: { readonly readOnly: boolean; readonly payloads: boolean };
+  readonly inspector: Inspector;
+  readonly sampler: Sampler;
+  readonly view: QueueView;
+  readonly readings: Readings;
+  readonly streams: EventStreams;
+}
+
+/** The longest value in a query, in characters. Keys have at most 200 bytes, and cursors are short. */
+const MAX_VALUE = 1000;
+
+/** One call of the API: the parts of the dashboard that it uses, and its checked parameters. */
+export class Call {
+  readonly running: Running;
+  readonly request: Request;
+  readonly #queue: string | undefined;
+  readonly #query: URLSearchParams;
+  readonly #body: Readonly<Record<string, unknown>>;
+
+  constructor(
+    running: Running,
+    parameters: {
+      readonly request: Request;
+      readonly queue: string | undefined;
+      readonly query: URLSearchParams;
+      readonly body: Readonly<Record<string, unknown>>;
+    },
+  ) {
+    this.running = running;
+    this.request = parameters.request;
+    this.#queue = parameters.queue;
+    this.#query = parameters.query;
+    this.#body = parameters.body;
+  }
+
+  /** Aborts when the client goes away. */
+  get signal(): AbortSignal {
+    return this.request.signal;
+  }
+
+  /** The name of the queue in the path. */
+  get queue(): string {
+    return this.#queue ?? "";
+  }
+
+  /** @throws {HttpError} 400 if no queue can have the name in the path. */
+  checkQueue(): void {
+    checkName(this.queue);
+  }
+
+  /** Opens the queue in the path. */
+  async open(): Promise<InspectedQueue> {
+    this.checkQueue();
+    return await this.running.inspector.open(this.queue, this.signal);
+  }
+
+  /** A value of the query; undefined if it is missing. */
+  value(name: string): string | undefined {
+    const value = this.#query.get(name) ?? undefined;
+    if (value !== undefined && value.length > MAX_VALUE) {
+      throw new HttpError(400, `${name} may have at most ${MAX_VALUE} characters`);
+    }
+    return value;
+  }
+
+  /** A whole number of the query, both limits included; undefined if it is missing. */
+  whole(name: string, rule: { readonly least: number; readonly most: number }): number | undefined {
+    const value = this.value(name);
+    if (value === undefined) return undefined;
+    const number = /^\d{1,16}$/.test(value) ? Number(value) : NaN;
+    if (number >= rule.least && number <= rule.most) return number;
+    throw new HttpError(
+      400,
+      `${name} must be a whole number between ${rule.least} and ${rule.most}`,
+    );
+  }
+
+  /** The page of a list that is wanted. */
+  get page(): { readonly cursor: string | undefined; readonly limit: number } {
+    return {
+      cursor: this.value("after"),
+      limit: this.whole("limit", { least: 1, most: 100 }) ?? 50,
+    };
+  }
+
+  /**
+   * Whether the reply is to include payloads.
+   *
+   * @throws {HttpError} 403 if it is, and the dashboard does not show payloads.
+   */
+  get wantsPayload(): boolean {
+    const wants = this.value("payload") === "1";
+    if (wants && !this.running.settings.payloads) {
+      throw new HttpError(403, "payloads are hidden: the option payloads is not true");
+    }
+    return wants;
+  }
+
+  /** The id or the business key of the wanted message, from the query. */
+  get idOrKey(): string {
+    const [id, key] = [this.value("id"), this.value("key")];
+    if (id !== undefined && isMessageId(id)) return id;
+    if (id !== undefined) throw new HttpError(400, "id must be a message id");
+    try {
+      checkKey(key);
+      return key;
+    } catch (error) {
+      throw new HttpError(400, error instanceof Error ? error.message : "id or key must be given");
+    }
+  }
+
+  /** The id of the message to change, from the body. */
+  get id(): MessageId {
+    const { id } = this.#body;
+    if (typeof id === "string" && isMessageId(id)) return id;
+    throw new HttpError(400, "id must be a message id");
+  }
+
+  /** The id of the message to change, or `"all"`, from the body. */
+  get idOrAll(): MessageId | "all" {
+    return this.#body["id"] === "all" ? "all" : this.id;
+  }
+
+  /** How long the message is to wait (ms), from the body; undefined if it is missing. */
+  get delay(): number | undefined {
+    const { delay } = this.#body;
+    if (delay === undefined || delay === null) return undefined;
+    if (typeof delay === "number" && delay >= 0 && delay <= MAX_DELAY) return delay;
+    throw new HttpError(400, `delay must be a number of milliseconds between 0 and ${MAX_DELAY}`);
+  }
+}
+
+/** @throws {HttpError} 400 if no queue can have this name. */
+export function checkName(name: string): void {
+  try {
+    queueKeys(name);
+  } catch (error) {
+    throw new HttpError(
+      400,
+      error instanceof Error ? error.message : "no queue can have this name",
+    );
+  }
+}
+
+/** A thousand years. */
+const MAX_DELAY = 31_556_952_000_000;

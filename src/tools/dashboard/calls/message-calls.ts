@@ -1,0 +1,133 @@
+import type { DelayedMessage, Rescheduled } from "../../../delayed/delayed-message.ts";
+import { Lookup } from "../../../delayed/lookup.ts";
+import { countBeforeRedrive } from "../../inspect/before-redrive.ts";
+import type { InspectedQueue } from "../../inspect/inspector.ts";
+import { locate } from "../../inspect/locate.ts";
+import { isUnreadable, type Sighting } from "../../inspect/sighting.ts";
+import { placesOf } from "../../../queue/queue-handle.ts";
+import { HttpError } from "../http/http-error.ts";
+import type { Call } from "./call.ts";
+import { shownPayload } from "./shown-payload.ts";
+
+/** A delayed message in a list. */
+interface ListedMessage {
+  readonly id: string;
+  readonly key: string | undefined;
+  readonly deadline: number;
+}
+
+/** `GET queues/:q/messages`: all delayed messages by deadline, or those whose keys begin with `prefix`, in no order. */
+export async function findMessages(call: Call): Promise<unknown> {
+  const prefix = call.value("prefix") ?? "";
+  const list = `messages ${call.queue} ${prefix}`;
+  const { messages } = await call.open();
+  const read = (signal: AbortSignal) =>
+    prefix === "" ? allByDeadline(messages, signal) : withPrefix(prefix, messages, signal);
+  const { items, next } = await call.running.readings.page(list, call.page, read);
+  return { messages: items, next };
+}
+
+async function* allByDeadline(
+  messages: InspectedQueue["messages"],
+  signal: AbortSignal,
+): AsyncGenerator<ListedMessage, void, void> {
+  for await (const message of messages.soonest(undefined, { signal })) yield listed(message);
+}
+
+/**
+ * The messages whose keys begin with the prefix. Yields undefined after each step, whether it found something or not.
+ */
+async function* withPrefix(
+  prefix: string,
+  messages: InspectedQueue["messages"],
+  signal: AbortSignal,
+): AsyncGenerator<ListedMessage | undefined, void, void> {
+  const seen = new Set<string>();
+  for (const { queue } of await placesOf(messages).all(signal)) {
+    for await (const keys of new Lookup(queue).keysWith(prefix, signal)) {
+      const unseen = keys.filter((key) => !seen.has(key));
+      for (let i = 0; i < unseen.length; i += STEP) {
+        const some = unseen.slice(i, i + STEP);
+        const found = await Promise.all(some.map((key) => messages.get(key, { signal })));
+        for (const key of some) seen.add(key);
+        for (const message of found) if (message !== undefined) yield listed(message);
+      }
+      yield undefined;
+    }
+  }
+}
+
+function listed({ id, key, deadline }: DelayedMessage<Uint8Array>): ListedMessage {
+  return { id, key, deadline };
+}
+
+/** How many messages to look up at once. */
+const STEP = 20;
+
+/** `GET queues/:q/message`: one message by id or key, wherever it is. */
+export async function locateMessage(call: Call): Promise<unknown> {
+  const { idOrKey, wantsPayload, signal } = call;
+  const { sightings, mayBeReady } = await locate(await call.open(), idOrKey, { signal });
+  const { now } = call.running.sampler;
+  const [first, ...others] = sightings.map((sighting) => located(sighting, now, wantsPayload));
+  return { ...(first ?? GONE), others, mayBeReady };
+}
+
+/** A message as the page shows it. */
+function located(sighting: Sighting, now: number, withPayload: boolean): object {
+  const { queue: _, payload, trailer: __, headers = {}, readyAt, heldFor, ...others } = sighting;
+  const since = heldFor === undefined ? readyAt : now - heldFor;
+  return {
+    ...others,
+    isUnreadable: isUnreadable(sighting),
+    beforeRedrive: countBeforeRedrive(sighting),
+    headers,
+    since,
+    ...(withPayload && { payload: shownPayload(payload) }),
+  };
+}
+
+/** The reply for a message that was not found. */
+const GONE = {
+  state: "gone",
+  id: null,
+  key: null,
+  headers: {},
+  deadline: null,
+  offeredAt: null,
+  attempts: 0,
+  isUnreadable: false,
+  failures: [],
+  beforeRedrive: 0,
+  consumer: null,
+  since: null,
+  reason: null,
+  group: null,
+  diedAt: null,
+  size: null,
+  partition: null,
+};
+
+/** `POST queues/:q/message/cancel`. */
+export async function cancel(call: Call): Promise<unknown> {
+  const { id } = call;
+  return { done: await (await call.open()).messages.cancel(id, { signal: call.signal }) };
+}
+
+/** `POST queues/:q/message/reschedule`: makes a message due `delay` milliseconds from now. */
+export async function reschedule(call: Call): Promise<unknown> {
+  const { id, delay } = call;
+  if (delay === undefined) throw new HttpError(400, "delay must be given");
+  const { messages } = await call.open();
+  return moved(await messages.reschedule(id, delay, { signal: call.signal }));
+}
+
+/** `POST queues/:q/message/promote`: makes a message due now. */
+export async function promote(call: Call): Promise<unknown> {
+  const { id } = call;
+  return moved(await (await call.open()).messages.promote(id, { signal: call.signal }));
+}
+
+function moved(message: Rescheduled | undefined): unknown {
+  return message ?? { done: false };
+}

@@ -1,0 +1,259 @@
+import { ClosedError } from "../../../errors.ts";
+import { isEmpty, type InspectedQueue, type Inspector } from "../../inspect/inspector.ts";
+import type { QueueStats } from "../../../observe/queue-stats.ts";
+import { Histories } from "./histories.ts";
+import { brokenRow, rowOf, type Row } from "./row.ts";
+
+/** The numbers of one queue, as they were read. */
+export interface Sample {
+  readonly row: Row;
+  /** Undefined if the numbers could not be read; then `row.error` says why. */
+  readonly stats: QueueStats | undefined;
+}
+
+/** The numbers of all queues, as one round read them. */
+export interface Round {
+  /** When the round ended, on the Redis server's clock (epoch ms). */
+  readonly at: number;
+  /** By name, in alphabetical order. */
+  readonly samples: ReadonlyMap<string, Sample>;
+  /** Why the last search for queues failed. If set, the samples are of the queues that were known before. */
+  readonly error?: string;
+}
+
+interface Watcher {
+  readonly onRound: (round: Round) => void;
+  /** A queue that is read even if it is empty. */
+  readonly queue: string | undefined;
+}
+
+/** The shortest intervals between two rounds, and between two searches for queues (ms). */
+interface Rhythm {
+  readonly round: number;
+  readonly search: number;
+}
+
+const RHYTHM: Rhythm = { round: 2_000, search: 30_000 };
+
+/** Rest per script (ms). Each script takes Redis some 50 us, so all of them take at most 1 % of its time. */
+const REST_PER_SCRIPT = 5;
+
+/** Searches that take longer than this (ms) become less frequent in proportion, and take at most 0.5 % of the time. */
+const LONG_SEARCH = 150;
+const MAX_SEARCH_REST = 600_000;
+
+/** How many queues are read at once. */
+const CONCURRENCY = 8;
+
+/**
+ * Reads the numbers of all queues in rounds, once for all watchers. Without watchers it runs no rounds.
+ *
+ * Opens a queue when it first finds it, and again after each search, because the queue may have become partitioned.
+ */
+export class Sampler {
+  readonly #inspector: Inspector;
+  readonly #rhythm: Rhythm;
+  readonly #watchers = new Set<Watcher>();
+  readonly #open = new Map<string, InspectedQueue>();
+  readonly #histories = new Histories();
+  #names: readonly string[] = [];
+  #searchAt = 0;
+  #last: Round | undefined;
+  /** When the last round ended, on this process's clock (epoch ms). */
+  #lastAt = 0;
+  /** How far the Redis server's clock is ahead of this process's (ms). */
+  #ahead = 0;
+  #running: Promise<Round> | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  /** How long to rest after the last round (ms). */
+  #rest: number;
+  #isClosed = false;
+
+  constructor(inspector: Inspector, rhythm = RHYTHM) {
+    this.#inspector = inspector;
+    this.#rhythm = rhythm;
+    this.#rest = rhythm.round;
+  }
+
+  /** The time on the Redis server's clock (epoch ms), estimated from the last numbers. */
+  get now(): number {
+    return Math.floor(Date.now() + this.#ahead);
+  }
+
+  /** Calls `onRound` after each round, and at once if the last round is fresh. Returns a function that stops this. */
+  watch(queue: string | undefined, onRound: (round: Round) => void): () => void {
+    const watcher = { queue, onRound };
+    this.#watchers.add(watcher);
+    const hasQueue = queue === undefined || this.#last?.samples.has(queue);
+    if (this.#last !== undefined && this.#isFresh && hasQueue) onRound(this.#last);
+    else this.#begin();
+    this.#schedule();
+    return () => {
+      this.#watchers.delete(watcher);
+      if (this.#watchers.size === 0) this.#stop();
+    };
+  }
+
+  /** Returns the last round if it is fresh, or else runs a new one. */
+  async round(): Promise<Round> {
+    if (this.#last !== undefined && this.#isFresh) return this.#last;
+    return await this.#run();
+  }
+
+  /** Reads the numbers of one queue now. */
+  async look(name: string): Promise<Sample> {
+    const sample = await this.#look(name, this.#searchIsDue);
+    this.#note(name, this.now, sample);
+    // Only rounds drop queues that are gone, and without watchers there are none.
+    if (!this.knows(name)) this.#open.delete(name);
+    return sample;
+  }
+
+  /** Whether the last search found this queue, or it has a history. */
+  knows(name: string): boolean {
+    return this.#names.includes(name) || this.#histories.has(name);
+  }
+
+  get histories(): Pick<Histories, "points"> {
+    return this.#histories;
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#stop();
+    this.#watchers.clear();
+  }
+
+  get #isFresh(): boolean {
+    return this.#last !== undefined && Date.now() - this.#lastAt < this.#rest;
+  }
+
+  get #searchIsDue(): boolean {
+    return Date.now() >= this.#searchAt;
+  }
+
+  #schedule(): void {
+    if (this.#timer !== undefined || this.#isClosed || this.#watchers.size === 0) return;
+    this.#timer = setTimeout(() => this.#begin(), this.#rest).unref();
+  }
+
+  #stop(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+  }
+
+  #begin(): void {
+    this.#stop();
+    void this.#run().finally(() => this.#schedule());
+  }
+
+  async #run(): Promise<Round> {
+    this.#running ??= this.#read().finally(() => (this.#running = undefined));
+    return await this.#running;
+  }
+
+  /** Runs a round. Never rejects: failures are part of the round. */
+  async #read(): Promise<Round> {
+    const startedAt = Date.now();
+    const reopens = this.#searchIsDue;
+    const watched = Array.from(this.#watchers, ({ queue }) => queue ?? []).flat();
+    const known = new Map<string, Sample>();
+    // Search and read at the same time: if Redis does not answer, each takes as long as a call may.
+    const looking = this.#lookAtAll([...this.#names, ...watched], known, reopens);
+    const error = reopens ? await this.#search() : this.#last?.error;
+    const searchTime = Date.now() - startedAt;
+    await looking;
+    await this.#lookAtAll(this.#names, known, reopens);
+    const names = [...new Set([...this.#names, ...watched])].toSorted();
+    const samples = new Map(names.flatMap((name) => entryOf(known, name)));
+    const endedAt = Date.now();
+    const at = this.now;
+    for (const [name, sample] of samples) this.#note(name, at, sample);
+    let scripts = 0;
+    for (const { row } of samples.values()) scripts += Math.max(1, row.partitions);
+    this.#rest = Math.max(this.#rhythm.round, scripts * REST_PER_SCRIPT);
+    if (reopens) {
+      for (const name of this.#open.keys()) if (!samples.has(name)) this.#open.delete(name);
+      this.#histories.sweep(at);
+      const { search } = this.#rhythm;
+      const rest = Math.min(MAX_SEARCH_REST, (search * searchTime) / LONG_SEARCH);
+      // After a failure the next round searches again.
+      this.#searchAt = endedAt + (error === undefined ? Math.max(search, rest) : 0);
+    }
+    const round = { at, samples, ...(error !== undefined && { error }) };
+    this.#last = round;
+    this.#lastAt = endedAt;
+    for (const { onRound } of this.#watchers) onRound(round);
+    return round;
+  }
+
+  /**
+   * Adds samples of the queues that have none yet, a few at a time, so that other commands get through. After a failure
+   * it reads all the others at once: otherwise each might wait for a timeout of its own.
+   */
+  async #lookAtAll(
+    names: readonly string[],
+    samples: Map<string, Sample>,
+    reopens: boolean,
+  ): Promise<void> {
+    const rest = new Set(names.filter((name) => !samples.has(name))).values();
+    const look = async (name: string) => {
+      const sample = await this.#look(name, reopens);
+      samples.set(name, sample);
+      if (sample.stats === undefined) await Promise.all(Array.from(rest, look));
+    };
+    const work = async () => {
+      for (const name of rest) await look(name);
+    };
+    await Promise.all(Array.from({ length: CONCURRENCY }, work));
+  }
+
+  /** Searches for queues. Returns an error text if that fails. */
+  async #search(): Promise<string | undefined> {
+    try {
+      this.#names = await this.#inspector.names();
+      return undefined;
+    } catch (error) {
+      return messageOf(error);
+    }
+  }
+
+  async #look(name: string, reopens: boolean): Promise<Sample> {
+    try {
+      const known = reopens ? undefined : this.#open.get(name);
+      if (known !== undefined) {
+        return this.#sample(known, await known.messages.stats());
+      }
+      const open = await this.#inspector.open(name);
+      this.#open.set(name, open);
+      return this.#sample(open, open.stats);
+    } catch (error) {
+      this.#open.delete(name);
+      // The inspector closed its client and connected anew, for example because a queue became partitioned.
+      if (error instanceof ClosedError && !reopens && !this.#isClosed) {
+        return await this.#look(name, true);
+      }
+      return { row: brokenRow(name, messageOf(error)), stats: undefined };
+    }
+  }
+
+  /** Adds a sample to the history. Skips empty queues that are unknown, because anybody can make up a name. */
+  #note(name: string, at: number, { row, stats }: Sample): void {
+    if (stats === undefined || (isEmpty(stats) && !this.knows(name))) return;
+    this.#histories.add(name, at, row);
+  }
+
+  #sample({ name, partitions }: InspectedQueue, stats: QueueStats): Sample {
+    this.#ahead = stats.serverTime - Date.now();
+    return { row: rowOf(name, partitions, stats), stats };
+  }
+}
+
+function entryOf(samples: ReadonlyMap<string, Sample>, name: string): [string, Sample][] {
+  const sample = samples.get(name);
+  return sample === undefined ? [] : [[name, sample]];
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

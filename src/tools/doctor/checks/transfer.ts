@@ -1,0 +1,87 @@
+import { isLate } from "../../inspect/is-late.ts";
+import type { QueueStats } from "../../../observe/queue-stats.ts";
+import type { QueueReport } from "../looks/queue-report.ts";
+import type { Finding } from "./finding.ts";
+import { inBackticks, type CommandLine } from "./repair.ts";
+import { agree, count, instant, inWords } from "./words.ts";
+
+/** Checks whether some process moves due messages. */
+export function* checkTransfer(report: QueueReport, commandLine: CommandLine): Generator<Finding> {
+  const { stats, listeners, takers = 0 } = report;
+  if (stats === undefined) return;
+  if (stats.isPaused) {
+    yield paused(report, stats, commandLine);
+    return;
+  }
+  const isOverdue = isLate(stats.nextDeadline, stats.serverTime);
+  if (isOverdue) yield overdue(report, stats);
+  if (listeners !== 0) return;
+  if (takers > 0) yield deaf(report, takers);
+  // One finding for one cause: overdue messages already show that no process moves the queue.
+  else if (!isOverdue && stats.delayed + stats.retries > 0) yield noTransfer(report, stats);
+}
+
+function paused({ name }: QueueReport, stats: QueueStats, commandLine: CommandLine): Finding {
+  const late = lateness(stats);
+  const { overdue: due } = stats;
+  return {
+    level: "warning",
+    check: "paused",
+    queue: name,
+    what: `the queue is paused; ${count(due, "message")} ${agree(due, "is", "are")} due${late > 0 ? `, the first for ${inWords(late)}` : ""}`,
+    why: "nothing becomes ready and nothing is delivered until somebody resumes it; messages can still be offered",
+    repair: `find out who paused it, and why; then: ${commandLine("resume", name)}`,
+  };
+}
+
+function overdue({ name, listeners, takers = 0 }: QueueReport, stats: QueueStats): Finding {
+  const { overdue: due, nextDeadline = NaN, serverTime, perPartition } = stats;
+  const late = perPartition
+    .filter((one) => isLate(one.nextDeadline, serverTime))
+    .map((one) => one.partition);
+  const where =
+    late.length === 0 || late.length === perPartition.length
+      ? ""
+      : `, in partition ${late.join(", ")}`;
+  const isClosed = listeners === 0 && takers === 0;
+  return {
+    level: "error",
+    check: "overdue",
+    queue: name,
+    what: `${count(due, "message")} ${agree(due, "is", "are")} overdue, the first since ${instant(nextDeadline)} (${inWords(serverTime - nextDeadline)})${where}${isClosed ? "; no process listens to the queue" : ""}`,
+    why: "no process moves due messages, so no consumer receives them",
+    repair: isClosed
+      ? "start a process that opens the queue, such as your worker: it moves overdue messages at once"
+      : 'read the "error" events of the processes that open the queue: they name the reply of Redis (NOPERM, ERR, WRONGTYPE, READONLY, OOM); a process with transfer: false moves nothing, so start one without',
+  };
+}
+
+function deaf({ name }: QueueReport, takers: number): Finding {
+  return {
+    level: "warning",
+    check: "deaf",
+    queue: name,
+    what: `${count(takers, "connection")} ${agree(takers, "takes", "take")} messages from the queue, and none is subscribed to its channel`,
+    why: "wake-ups do not arrive: messages are up to a second late, and a pause takes effect late",
+    repair: `allow the channel: ${inBackticks("redis-cli ACL SETUSER <user> '&redisson_delay_queue_channel:*'")}; if a proxy stands between, let it pass SUBSCRIBE`,
+  };
+}
+
+function noTransfer({ name }: QueueReport, stats: QueueStats): Finding {
+  const waiting = stats.delayed + stats.retries;
+  const first = instant(stats.nextDeadline ?? NaN);
+  return {
+    level: stats.overdue > 0 ? "error" : "warning",
+    check: "no-transfer",
+    queue: name,
+    what: `no process listens to the queue, and ${count(waiting, "message")} ${agree(waiting, `waits in it, due at ${first}`, `wait in it, the first due at ${first}`)}`,
+    why: "a due message becomes ready only while some process has the queue open, without transfer: false",
+    repair:
+      "start your worker before then, or any process that calls line.getDelayedQueue(name) with the name of the queue",
+  };
+}
+
+/** How many milliseconds ago the first deadline passed; negative if it has not. */
+function lateness({ nextDeadline, serverTime }: QueueStats): number {
+  return nextDeadline === undefined ? -Infinity : serverTime - nextDeadline;
+}

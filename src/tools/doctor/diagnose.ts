@@ -1,0 +1,147 @@
+import { setMaxListeners } from "node:events";
+import { setTimeout as sleep } from "node:timers/promises";
+import { openServers } from "../../client/open-server.ts";
+import { Inspector } from "../inspect/inspector.ts";
+import { shellWord } from "../inspect/shell-word.ts";
+import { queueKeys } from "../../queue/keys.ts";
+import type { DelaylineOptions } from "../../queue/options.ts";
+import { checkAccess } from "./checks/access.ts";
+import type { Finding } from "./checks/finding.ts";
+import { inBackticks } from "./checks/repair.ts";
+import { hidden, unreachable } from "./checks/server.ts";
+import { examineDatabase } from "./examine-database.ts";
+import { examineNames } from "./examine-names.ts";
+import { examineSite } from "./examine-site.ts";
+import { readAccess } from "./looks/access-report.ts";
+import type { Place } from "./looks/queue-report.ts";
+import { Site } from "./looks/site.ts";
+import { QueueExam } from "./queue-exam.ts";
+
+export type { Finding } from "./checks/finding.ts";
+
+/** Options of {@link diagnose}. */
+export interface DiagnoseOptions {
+  /** The Redis to examine, as `new Delayline` takes it. */
+  readonly redis?: DelaylineOptions["redis"];
+  /** The queues to examine. Defaults to all, which costs a scan of the names of all keys. */
+  readonly queues?: readonly string[] | undefined;
+  /**
+   * Makes a `delayline` command for a repair, with the options that this Redis needs; undefined if it cannot be pasted.
+   */
+  readonly commandLine?: (...words: readonly string[]) => string | undefined;
+  /** Aborts the examination, which then throws the signal's reason. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/**
+ * Examines Redis and the queues, and yields each finding as soon as it is made. Changes nothing in the database. Yields
+ * a notice for what Redis does not let it examine.
+ *
+ * Every call has a time bound of 3 s. Some findings take two looks, half a second apart.
+ *
+ * @throws {TypeError} if an address or the name of a queue is invalid.
+ * @throws the signal's reason, if it is aborted.
+ */
+export async function* diagnose(
+  options: DiagnoseOptions = {},
+): AsyncGenerator<Finding, void, void> {
+  const { signal } = options;
+  const redis = options.redis === undefined ? {} : { redis: options.redis };
+  signal?.throwIfAborted();
+  // Many calls listen to it at once. Node would warn of a leak from the eleventh listener on.
+  if (signal !== undefined) setMaxListeners(0, signal);
+  // Refuse an invalid name before connecting.
+  for (const name of options.queues ?? []) queueKeys(name);
+  const listener = { report: () => {}, onRecovered: () => {} };
+  const timeouts = { callTimeout: CALL_TIMEOUT, closeTimeout: CALL_TIMEOUT };
+  const sites = openServers(redis, timeouts, listener).map((one) => new Site(one, signal));
+  const inspector = new Inspector({ ...redis, ...timeouts });
+  // The awaited calls meet the same failures, and report them.
+  inspector.line.on("error", () => {});
+  try {
+    const places: Place[] = [];
+    const servers = [options.redis].flat();
+    for (const [i, site] of sites.entries()) {
+      const place = yield* examineSite(site);
+      const server = servers[i];
+      const isThere =
+        place === undefined ||
+        typeof server !== "string" ||
+        (yield* examineDatabase(server, CALL_TIMEOUT));
+      if (place !== undefined && isThere) places.push(place);
+    }
+    signal?.throwIfAborted();
+    // A queue may have partitions on every server, so all of them are needed.
+    if (places.length === sites.length) {
+      yield* examineQueues(places, inspector, options);
+    }
+  } catch (error) {
+    signal?.throwIfAborted();
+    throw error;
+  } finally {
+    await inspector.close();
+    for (const site of sites) site.close();
+  }
+}
+
+async function* examineQueues(
+  places: readonly Place[],
+  inspector: Inspector,
+  { queues, signal, commandLine }: DiagnoseOptions,
+): AsyncGenerator<Finding, void, void> {
+  let names = queues;
+  try {
+    names ??= await inspector.names(signal);
+  } catch (error) {
+    signal?.throwIfAborted();
+    yield hidden(
+      "queues",
+      `the queues cannot be listed: ${(error as Error).message}`,
+      "no queue was checked",
+      "name the queues, or run the doctor as a user with +scan",
+    );
+    names = [];
+  }
+  if (queues !== undefined) yield* examineNames(queues, inspector, signal);
+  const command = (...words: readonly string[]) =>
+    inBackticks(commandLine?.(...words) ?? ["npx delayline", ...words.map(shellWord)].join(" "));
+  const exams = names.map((name) => new QueueExam(name, places, inspector, command, signal));
+  for (const exam of exams) yield* exam.begin();
+  if (exams.some(({ hidesTypes }) => hidesTypes)) {
+    yield hidden(
+      "key-type",
+      "the types of keys cannot be read (TYPE)",
+      "whether another program uses a key of a queue was not checked",
+      "run the doctor as a user with +type",
+    );
+  }
+  const isAnyReliable = exams.some(({ isReliable }) => isReliable);
+  for (const node of places.flatMap((place) => place.nodes)) {
+    if (node.role === "slave") continue;
+    try {
+      yield* checkAccess(await readAccess(node, names.filter(isLegal)), isAnyReliable);
+    } catch (error) {
+      signal?.throwIfAborted();
+      yield unreachable(node.address, error);
+    }
+  }
+  const unsure = exams.filter((exam) => exam.isUnsure);
+  if (unsure.length === 0) return;
+  await sleep(BETWEEN_LOOKS, undefined, signal === undefined ? {} : { signal });
+  for (const exam of unsure) yield* exam.end();
+}
+
+/** Whether a queue can have this name. A key that another program made may resemble the key of an impossible queue. */
+function isLegal(name: string): boolean {
+  try {
+    return queueKeys(name).ready === name;
+  } catch {
+    return false;
+  }
+}
+
+/** Milliseconds that a call may take. */
+const CALL_TIMEOUT = 3000;
+
+/** Milliseconds between the two looks. */
+const BETWEEN_LOOKS = 500;

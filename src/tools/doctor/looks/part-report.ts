@@ -1,0 +1,229 @@
+import { replyOf } from "../../../failure.ts";
+import type { QueueKeys } from "../../../queue/keys.ts";
+import type { RedisClient } from "../../../redis/client.ts";
+import { visibilityTimeoutOf } from "../../../reliable/group/consumer-name.ts";
+import type { Site } from "./site.ts";
+
+/** The contents of an ordinary queue, or of one partition. */
+export interface PartReport {
+  /** The number of the partition; -1 for the ordinary queue. */
+  readonly partition: number;
+  readonly name: string;
+  readonly keys: QueueKeys;
+  readonly site: Site;
+  readonly wrongTypes: readonly WrongType[];
+  /** Whether the user may not ask for the types of keys. */
+  readonly hidesTypes: boolean;
+  /** How many members the ZSET of delayed messages has. */
+  readonly delayed: number;
+  /** How many elements the LIST of ready messages has. */
+  readonly listed: number;
+  /** How many entries the stream has: ready messages and those in flight. */
+  readonly streamed: number;
+  readonly retries: number;
+  /** How many elements the two LISTs of the insertion order have together. */
+  readonly orderLength: number;
+  /** How many entries the index of business keys has. */
+  readonly indexLength: number;
+  /** How many quarantined payloads there are, which can be requeued. */
+  readonly quarantined: number;
+  /** How many quarantined members of unknown layout there are, which cannot be requeued. */
+  readonly unreadable: number;
+  /** How many dead letters there are, and when the first and the last died (epoch ms); undefined if there are none. */
+  readonly dead:
+    { readonly count: number; readonly firstAt: number; readonly lastAt: number } | undefined;
+  readonly groups: readonly GroupReport[];
+  /** The number of the last batch that left for other partitions; empty if none has. */
+  readonly lastBatch: string;
+}
+
+/** A key that holds a value of the wrong type. */
+export interface WrongType {
+  readonly key: string;
+  readonly found: string;
+  readonly expected: string;
+}
+
+/** A consumer group. */
+export interface GroupReport {
+  readonly name: string;
+  readonly inFlight: number;
+  /** Whether the stream has entries that were not delivered to the group. */
+  readonly hasUnread: boolean;
+  readonly consumers: readonly ConsumerReport[];
+}
+
+/** A consumer of a group. */
+export interface ConsumerReport {
+  readonly name: string;
+  readonly inFlight: number;
+  /** Milliseconds since Redis last heard from it. */
+  readonly idle: number;
+  /** Milliseconds of silence after which it is dead; undefined if it is not a consumer of this library. */
+  readonly visibilityTimeout: number | undefined;
+}
+
+/** Reads the part. The cost does not grow with the number of messages. */
+export async function readPart(
+  site: Site,
+  partition: number,
+  name: string,
+  keys: QueueKeys,
+): Promise<PartReport> {
+  const types = await findWrongTypes(site, keys);
+  const wrongTypes = types ?? [];
+  const isWrong = (key: string) => wrongTypes.some((wrong) => wrong.key === key);
+  const count = async (key: string, ask: (redis: RedisClient) => Promise<unknown>) =>
+    isWrong(key) ? 0 : Number(await site.ask(ask));
+  const { timeouts, order, compacted, businessKeys, ready, stream, retries } = keys;
+  const length = (key: string) => count(key, (redis) => redis.llen(key));
+  const [
+    delayed,
+    listed,
+    streamed,
+    waiting,
+    ordered,
+    compact,
+    indexLength,
+    quarantined,
+    unreadable,
+  ] = await Promise.all([
+    count(timeouts, (redis) => redis.zcard(timeouts)),
+    length(ready),
+    count(stream, (redis) => redis.xlen(stream)),
+    count(retries, (redis) => redis.zcard(retries)),
+    length(order),
+    length(compacted),
+    count(businessKeys, (redis) => redis.hlen(businessKeys)),
+    length(keys.quarantine),
+    length(keys.unreadable),
+  ]);
+  return {
+    partition,
+    name,
+    keys,
+    site,
+    wrongTypes,
+    hidesTypes: types === undefined,
+    delayed,
+    listed,
+    streamed,
+    retries: waiting,
+    orderLength: ordered + compact,
+    indexLength,
+    quarantined,
+    unreadable,
+    dead: isWrong(keys.dead) ? undefined : await readDead(site, keys.dead),
+    groups: isWrong(stream) ? [] : await readGroups(site, stream),
+    lastBatch: isWrong(keys.journal)
+      ? ""
+      : ((await site.ask((redis) => redis.hget(keys.journal, "last"))) ?? ""),
+  };
+}
+
+/** Undefined if the user may not run TYPE. */
+async function findWrongTypes(site: Site, keys: QueueKeys): Promise<WrongType[] | undefined> {
+  try {
+    const found = await Promise.all(
+      Object.entries(TYPES).map(async ([name, expected]) => {
+        const key = keys[name as keyof typeof TYPES];
+        return { key, expected, found: await site.ask((redis) => redis.type(key)) };
+      }),
+    );
+    return found.filter((one) => one.found !== "none" && one.found !== one.expected);
+  } catch (error) {
+    if (replyOf(error) === "NOPERM") return undefined;
+    throw error;
+  }
+}
+
+async function readDead(site: Site, key: string): Promise<PartReport["dead"]> {
+  const count = await site.ask((redis) => redis.xlen(key));
+  if (count === 0) return undefined;
+  const [first, last] = await Promise.all([
+    site.ask((redis) => redis.xrange(key, "-", "+", "COUNT", 1)),
+    site.ask((redis) => redis.xrevrange(key, "+", "-", "COUNT", 1)),
+  ]);
+  return { count, firstAt: timeOf(first[0]), lastAt: timeOf(last[0]) };
+}
+
+/** When an entry was added (epoch ms), taken from its id. */
+function timeOf([id]: readonly [string, unknown] = ["", []]): number {
+  return Number(id.split("-")[0]);
+}
+
+async function readGroups(site: Site, stream: string): Promise<GroupReport[]> {
+  const groups = await askInfo(site, "GROUPS", stream);
+  if (groups.length === 0) return [];
+  const [newest] = await site.ask((redis) => redis.xrevrange(stream, "+", "-", "COUNT", 1));
+  return await Promise.all(
+    groups.map(async (group) => {
+      const name = String(group.get("name"));
+      const consumers = await askInfo(site, "CONSUMERS", stream, name);
+      return {
+        name,
+        inFlight: Number(group.get("pending")),
+        hasUnread:
+          newest !== undefined && isBehind(String(group.get("last-delivered-id")), newest[0]),
+        consumers: consumers.map((consumer) => ({
+          name: String(consumer.get("name")),
+          inFlight: Number(consumer.get("pending")),
+          idle: Number(consumer.get("idle")),
+          visibilityTimeout: visibilityTimeoutOf(String(consumer.get("name"))),
+        })),
+      };
+    }),
+  );
+}
+
+/** Whether a stream id (`<ms>-<number>`) precedes another. */
+function isBehind(id: string, other: string): boolean {
+  const [[ms = 0n, number = 0n], [otherMs = 0n, otherNumber = 0n]] = [id, other].map((one) =>
+    one.split("-").map(BigInt),
+  ) as [bigint[], bigint[]];
+  return ms < otherMs || (ms === otherMs && number < otherNumber);
+}
+
+/** The reply to XINFO; empty if the stream or the group is gone. */
+async function askInfo(
+  site: Site,
+  ...words: ["GROUPS", string] | ["CONSUMERS", string, string]
+): Promise<Map<string, unknown>[]> {
+  const ask = (redis: RedisClient) =>
+    words[0] === "GROUPS" ? redis.xinfo(words[0], words[1]) : redis.xinfo(...words);
+  try {
+    return ((await site.ask(ask)) as unknown[][]).map(asMap);
+  } catch (error) {
+    if (/no such key|NOGROUP/.test((error as Error).message)) return [];
+    throw error;
+  }
+}
+
+function asMap(fields: readonly unknown[]): Map<string, unknown> {
+  const map = new Map<string, unknown>();
+  for (let i = 0; i < fields.length; i += 2) map.set(String(fields[i]), fields[i + 1]);
+  return map;
+}
+
+/** The type that each key must have, as `TYPE` replies. */
+const TYPES = {
+  timeouts: "zset",
+  order: "list",
+  ready: "list",
+  compacted: "list",
+  businessKeys: "hash",
+  mover: "string",
+  paused: "string",
+  quarantine: "list",
+  unreadable: "list",
+  receipts: "zset",
+  stream: "stream",
+  retries: "zset",
+  retrying: "hash",
+  dead: "stream",
+  partitions: "string",
+  journal: "hash",
+  arrivals: "hash",
+  holder: "hash",
+  members: "zset",
+} as const satisfies Partial<Record<keyof QueueKeys, string>>;

@@ -1,0 +1,136 @@
+import type { DeadLetters } from "../../reliable/dead-letters.ts";
+import type { DelayedQueue } from "../../delayed/delayed-queue.ts";
+import type { BlockingQueue } from "../../ready/blocking-queue.ts";
+import type { ReliableQueue } from "../../reliable/reliable-queue.ts";
+import { Delayline } from "../../client/delayline.ts";
+import type { DelaylineOptions } from "../../queue/options.ts";
+import type { AnyDelaylineError } from "../../errors.ts";
+import type { QueueStats } from "../../observe/queue-stats.ts";
+
+/** A queue opened for inspection: it moves and takes nothing. Payloads are bytes. */
+export interface InspectedQueue {
+  readonly name: string;
+  /** How many partitions it has; 0 for an ordinary queue. */
+  readonly partitions: number;
+  /** Finds, cancels and reschedules its messages. */
+  readonly messages: DelayedQueue<Uint8Array> | ReliableQueue<Uint8Array>;
+  /** The ready messages of a plain queue. */
+  readonly ready: BlockingQueue<Uint8Array> | undefined;
+  /** The dead letters of a reliable queue. */
+  readonly deadLetters: DeadLetters<Uint8Array> | undefined;
+  /** The numbers at the time of opening. */
+  readonly stats: QueueStats;
+}
+
+/** Options of an {@link Inspector}. */
+export interface InspectorOptions extends Pick<
+  DelaylineOptions,
+  "redis" | "callTimeout" | "closeTimeout" | "interop"
+> {
+  /** Called with failures that nobody awaits, such as a lost connection. Defaults to a process warning. */
+  readonly onError?: (error: AnyDelaylineError) => void;
+}
+
+/**
+ * Opens any queue by its name alone: plain or reliable, ordinary or partitioned. By itself it moves and takes no
+ * messages.
+ */
+export class Inspector implements AsyncDisposable {
+  readonly #options: InspectorOptions;
+  /** Clients that were replaced and are closing. */
+  readonly #closing = new Set<Promise<void>>();
+  #line: Delayline;
+  /** The queues that the client has open, and whether each is open as a partitioned one. */
+  readonly #open = new Map<string, boolean>();
+  /** Names under which no queue was found. The client has these open as well. */
+  readonly #empty = new Set<string>();
+
+  constructor(options: InspectorOptions) {
+    this.#options = options;
+    this.#line = this.#connect();
+  }
+
+  /** The client that it uses. {@link open} may replace it. */
+  get line(): Delayline {
+    return this.#line;
+  }
+
+  /** The names of all queues, in alphabetical order. Scans the names of all keys. */
+  async names(signal?: AbortSignal): Promise<string[]> {
+    const names: string[] = [];
+    for await (const name of this.#line.queues({ signal })) names.push(name);
+    return names.toSorted();
+  }
+
+  /**
+   * Opens a queue as it is now. A queue that does not exist opens as an empty plain queue.
+   *
+   * @throws {TypeError} if the name is invalid.
+   * @throws {RedisError} if Redis refuses or does not reply.
+   */
+  async open(name: string, signal?: AbortSignal): Promise<InspectedQueue> {
+    const partitions = await this.#countPartitions(name, signal);
+    const isPartitioned = partitions > 0;
+    // A client cannot open a queue both as an ordinary and as a partitioned one.
+    const isOther = (this.#open.get(name) ?? isPartitioned) !== isPartitioned;
+    // A client keeps every queue open: names without a queue would fill the memory.
+    if (isOther || this.#empty.size >= MOST_EMPTY) this.#replaceClient();
+    this.#open.set(name, isPartitioned);
+    const options = {
+      codec: "bytes",
+      ...(isPartitioned && { partitions, interop: "none" as const }),
+    } as const;
+    const delayed = this.#line.getDelayedQueue(name, options);
+    const stats = await delayed.stats({ signal });
+    if (isEmpty(stats)) this.#empty.add(name);
+    else this.#empty.delete(name);
+    const isReliable = stats.kind === "reliable" || stats.dead > 0 || stats.retries > 0;
+    if (!isReliable) {
+      const ready = this.#line.getBlockingQueue(name, options);
+      return { name, partitions, messages: delayed, ready, deadLetters: undefined, stats };
+    }
+    const messages = this.#line.getReliableQueue(name, options);
+    const { deadLetters } = messages;
+    return { name, partitions, messages, ready: undefined, deadLetters, stats };
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#closing, this.#line.close()]);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  async #countPartitions(name: string, signal?: AbortSignal): Promise<number> {
+    const partitions = await this.#line.partitions(name, { signal });
+    return partitions.filter(({ partition }) => partition >= 0).length;
+  }
+
+  #connect(): Delayline {
+    const { onError, ...options } = this.#options;
+    const line = new Delayline({ ...options, transfer: false });
+    if (onError !== undefined) line.on("error", onError);
+    return line;
+  }
+
+  #replaceClient(): void {
+    const closing = this.#line.close().finally(() => this.#closing.delete(closing));
+    this.#closing.add(closing);
+    this.#open.clear();
+    this.#empty.clear();
+    this.#line = this.#connect();
+  }
+}
+
+/** Whether a queue holds nothing, is not paused, and as far as Redis shows, nobody has it open. */
+export function isEmpty(stats: QueueStats): boolean {
+  const { delayed, ready, inFlight, retries, dead, quarantined } = stats;
+  const count = delayed + ready + inFlight + retries + dead + quarantined;
+  const { kind, isPaused, consumers = 0, listeners = 0, perPartition } = stats;
+  const isOpen = consumers + listeners + perPartition.length > 0;
+  return count === 0 && !isOpen && kind === "plain" && !isPaused;
+}
+
+/** How many names without a queue a client may keep open, at some 5 kB each. */
+const MOST_EMPTY = 500;

@@ -1,0 +1,61 @@
+import { resolveCodec } from "../../codecs/built-in.ts";
+import { decodeUtf8 } from "../../codecs/utf8.ts";
+import { stringifyJson } from "../../codecs/json-text.ts";
+import { escapeControl } from "./escape-control.ts";
+
+/** A payload in a form that people can read. */
+export interface ReadablePayload {
+  /** The first format that fits the bytes. Bytes do not say what they are, so it may be the wrong one. */
+  readonly format: "json" | "msgpack" | "text" | "hex";
+  /** One line: the value as JSON, the text, or the bytes in hex. Safe to print on a terminal. */
+  readonly text: string;
+}
+
+/**
+ * Makes a payload readable, whatever codec wrote it: as JSON, MessagePack, text, or else hex. The text is escaped for
+ * terminals, not for HTML.
+ */
+export function readablePayload(payload: Uint8Array): ReadablePayload {
+  const bytes = Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength);
+  const text = attempt(() => decodeUtf8(bytes));
+  if (text !== undefined && text.length > 0) {
+    const json = attempt(() => stringifyJson(resolveCodec("json").decode(bytes)));
+    if (json !== undefined) return { format: "json", text: escapeControl(json) };
+    // A single byte below 0x80 is valid MessagePack too, but more likely text.
+    if (!UNPRINTABLE.test(text)) return { format: "text", text: escapeControl(text) };
+  }
+  const value = attempt(() => ({ is: resolveCodec("msgpack").decode(bytes) }));
+  if (value !== undefined) {
+    const packed = attempt(() => stringifyJson(toJsonValue(value.is)));
+    if (packed !== undefined) return { format: "msgpack", text: escapeControl(packed) };
+  }
+  if (text !== undefined) return { format: "text", text: escapeControl(text) };
+  return { format: "hex", text: bytes.toString("hex") };
+}
+
+/** Replaces what JSON cannot represent: bytes by hex, Maps by objects, Sets by arrays, undefined by null. */
+function toJsonValue(value: unknown): unknown {
+  if (value instanceof Uint8Array) return `0x${Buffer.from(value).toString("hex")}`;
+  if (value instanceof Map) return Object.fromEntries(Array.from(value, toJsonPair));
+  if (value instanceof Set) return Array.from(value, toJsonValue);
+  if (Array.isArray(value)) return value.map(toJsonValue);
+  if (typeof value === "object" && value !== null && !(value instanceof Date)) {
+    return Object.fromEntries(Object.entries(value).map(toJsonPair));
+  }
+  return value === undefined ? null : value;
+}
+
+function toJsonPair([name, value]: readonly [unknown, unknown]): [string, unknown] {
+  return [String(name), toJsonValue(value)];
+}
+
+function attempt<T>(read: () => T): T | undefined {
+  try {
+    return read();
+  } catch {
+    return undefined;
+  }
+}
+
+/** Control characters that do not occur in text. */
+const UNPRINTABLE = /(?![\t-\r])\p{Cc}/u;

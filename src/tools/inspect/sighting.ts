@@ -1,0 +1,149 @@
+import type { FailedAttempt } from "../../queue/message/failed-attempt.ts";
+import type { MessageHeaders } from "../../queue/message/headers.ts";
+import {
+  formatMessageId,
+  messageIdAt,
+  parseMessageId,
+  unpackMember,
+  type MessageId,
+} from "../../queue/message/message.ts";
+import { failuresIn, unpackTrailer } from "../../queue/message/trailer.ts";
+import type { Content } from "../../reliable/contents.ts";
+import { LAST_DATE } from "../../time/last-date.ts";
+
+/** The states of a message. */
+export type MessageState = "delayed" | "retrying" | "ready" | "in flight" | "dead";
+
+/** A message, and where it was seen. In a reliable queue each group can have it in another state. */
+export interface Sighting {
+  readonly state: MessageState;
+  /** The queue's name. */
+  readonly queue: string;
+  /** The number of the partition; undefined in an ordinary queue, -1 while an ordinary queue is being partitioned. */
+  readonly partition: number | undefined;
+  readonly id: MessageId;
+  readonly key: string | undefined;
+  readonly headers: MessageHeaders | undefined;
+  /** The payload as stored. */
+  readonly payload: Buffer;
+  /** The trailer as stored: key, headers and failures. */
+  readonly trailer: Buffer;
+  /** The size of the payload in bytes. */
+  readonly size: number;
+  /** When it is or was due (epoch ms). While it is retrying, when its next attempt is due. */
+  readonly deadline: number;
+  /**
+   * When it was offered or last rescheduled (epoch ms); undefined if its id does not show that, such as an id of Java.
+   */
+  readonly offeredAt: number | undefined;
+  /** How many deliveries were made, including the one in flight unless that is held back. */
+  readonly attempts: number;
+  /** The last ten failed attempts, oldest first, including those before a redrive. */
+  readonly failures: readonly FailedAttempt[];
+  /** The group that it is for; undefined if it is for all groups. */
+  readonly group: string | undefined;
+  /** When it last became ready (epoch ms), if it is ready or in flight, and not held back. */
+  readonly readyAt: number | undefined;
+  /**
+   * When its next attempt may begin (epoch ms), if it has failed in strict order: its consumer keeps it in flight until
+   * then.
+   */
+  readonly heldBackUntil: number | undefined;
+  /** The consumer that holds it, if it is in flight. */
+  readonly consumer: string | undefined;
+  /** Milliseconds since its consumer took it or renewed its lease, if it is in flight. */
+  readonly heldFor: number | undefined;
+  /** Why it died, if it is dead. */
+  readonly reason: string | undefined;
+  /** When it died (epoch ms), if it is dead. */
+  readonly diedAt: number | undefined;
+}
+
+/** The queue and partition of a sighting. */
+export interface Spot {
+  readonly queue: string;
+  readonly partition: number | undefined;
+}
+
+/** Makes a sighting of a member of the ZSET of delayed messages; undefined if its layout is unknown. */
+export function sightDelayed(
+  spot: Spot,
+  { deadline, member }: { readonly deadline: number; readonly member: Buffer },
+): Sighting | undefined {
+  const found = unpackMember(member);
+  if (found === undefined) return undefined;
+  const { payload } = found;
+  const trailer = member.subarray(payload.byteOffset - member.byteOffset + payload.length);
+  const id = formatMessageId(deadline, found.id);
+  return sightMessage(spot, { ...found, id, deadline, trailer });
+}
+
+/** Makes a sighting of a delayed message that a queue handle returned. */
+export function sightMessage(
+  spot: Spot,
+  message: Pick<Sighting, "id" | "key" | "headers" | "payload" | "trailer" | "deadline">,
+): Sighting {
+  const { id, key, headers, payload, trailer, deadline } = message;
+  return {
+    ...spot,
+    ...ABSENT,
+    state: "delayed",
+    id,
+    key,
+    headers,
+    payload,
+    trailer,
+    size: payload.length,
+    deadline,
+    offeredAt: offeredAt(parseMessageId(id).subarray(8)),
+    attempts: 0,
+    failures: failuresIn(trailer),
+  };
+}
+
+/** Makes a sighting of a message in a reliable queue that is not delayed. */
+export function sight(spot: Spot, content: Content): Sighting {
+  const { address, payload, trailer, due, ...others } = content;
+  const { key, headers } = unpackTrailer(trailer);
+  const id = messageIdAt(address);
+  return {
+    ...spot,
+    ...ABSENT,
+    ...others,
+    id,
+    key,
+    headers,
+    payload,
+    trailer,
+    size: payload.length,
+    failures: failuresIn(trailer),
+    deadline: due ?? Number(id.slice(0, id.lastIndexOf("-"))),
+    offeredAt: offeredAt(address.subarray(8)),
+  };
+}
+
+/**
+ * Whether a dead letter has an unknown layout: it can be removed, but not redriven. A handler can reject a message with
+ * the same reason, "unreadable". But only the made-up id of an unreadable letter begins with the time of its death.
+ */
+export function isUnreadable({ reason, deadline, diedAt }: Sighting): boolean {
+  return reason === "unreadable" && deadline === diedAt;
+}
+
+/** The fields that a state does not have. */
+const ABSENT = {
+  group: undefined,
+  readyAt: undefined,
+  heldBackUntil: undefined,
+  consumer: undefined,
+  heldFor: undefined,
+  reason: undefined,
+  diedAt: undefined,
+} as const;
+
+/** When a message was offered (epoch ms), from the order stamp in its id; undefined if the id has none. */
+function offeredAt(id: Buffer): number | undefined {
+  if (id.length !== 16) return undefined;
+  const at = Math.floor(Number(id.readBigUInt64BE(0)) / 1000);
+  return at > 0 && at <= LAST_DATE ? at : undefined;
+}
