@@ -1,4 +1,4 @@
-import { subscribe, unsubscribe } from "node:diagnostics_channel";
+import { channel } from "node:diagnostics_channel";
 import type { Redis } from "ioredis";
 import { expect, onTestFinished, test } from "vitest";
 import type { Delivery, ScriptRun } from "../../../src/index.ts";
@@ -336,8 +336,9 @@ test("if Redis refuses what a holder has to inherit, the cause is told, and the 
   const note = (run: unknown) => {
     if ((run as ScriptRun).script === "hold-guarded") holds.push(performance.now());
   };
-  subscribe("delayline:script", note);
-  onTestFinished(() => void unsubscribe("delayline:script", note));
+  const scripts = channel("delayline:script");
+  scripts.subscribe(note);
+  onTestFinished(() => void scripts.unsubscribe(note));
   const handled: number[] = [];
   line
     .getReliableQueue<number>(name, { partitions: 1, exclusive: true })

@@ -316,7 +316,7 @@ function toOne(...messages: readonly Message[]): Buffer {
   const table = Buffer.alloc(1024, 0);
   for (const { address } of messages) {
     const at = bytes(address);
-    table[(at.readUInt16BE(at.length - 2) % 1024) as number] = 1;
+    table[at.readUInt16BE(at.length - 2) % 1024] = 1;
   }
   return table;
 }

@@ -60,8 +60,8 @@ export function* checkChange(before: QueueReport, after: QueueReport): Generator
     what: `the number of partitions is changing from ${from} to ${fact.to} (${fact.state})${isMoving ? "" : ", and no batch has moved within half a second"}`,
     why: isMoving
       ? "every look-up first moves its message to the new partition, so calls are slower until the change is done"
-      : "the process that makes the change has died, or waits for messages that consumers hold; in the state `holding` nothing becomes ready",
-    repair: `let it finish; any process can continue it: ${setPartitions(after.name, fact)}`,
+      : "the change waits for messages that consumers hold, or its process has died and no process that transfers or takes is there to finish it; in the state `holding` nothing becomes ready",
+    repair: `let it finish; a process that transfers or takes continues it within seconds, and so does: ${setPartitions(after.name, fact)}`,
   };
 }
 
