@@ -23,7 +23,7 @@ const common = {
   pool: "forks",
   // A busy machine may take ten times as long as a quiet one.
   testTimeout: 120_000,
-  // Some hooks pack the package, which compiles it twice.
+  // Some hooks pack the package, which builds it.
   hookTimeout: 300_000,
 } as const;
 

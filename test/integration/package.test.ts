@@ -1,7 +1,9 @@
-import { readFile, stat } from "node:fs/promises";
+import { existsSync } from "node:fs";
+import { readdir, readFile, stat } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as source from "../../src/index.ts";
-import { InstalledPackage, type User } from "../helpers/installed-package.ts";
+import { InstalledPackage, root, type User } from "../helpers/installed-package.ts";
 import { redisUrl, uniqueName } from "../helpers/redis.ts";
 
 // The package as users get it: built, packed, installed beside their code, and imported by its name.
@@ -20,6 +22,19 @@ afterAll(() => installed[Symbol.asyncDispose]());
 async function runProgram(file: string, text: string, ...args: string[]): Promise<unknown> {
   await user.write(file, text);
   return await user.run(file, ...args);
+}
+
+/** The package's files, by their paths in it, with their sizes in bytes. */
+async function packed(): Promise<{ readonly name: string; readonly size: number }[]> {
+  const home = user.path("node_modules/delayline");
+  const entries = await readdir(home, { recursive: true, withFileTypes: true });
+  const files = entries.filter((entry) => entry.isFile());
+  return await Promise.all(
+    files.map(async ({ parentPath, name }) => {
+      const path = join(parentPath, name);
+      return { name: path.slice(home.length + 1), size: (await stat(path)).size };
+    }),
+  );
 }
 
 const names = Object.keys(source).toSorted();
@@ -74,7 +89,60 @@ describe("the built package", () => {
     const types = await readFile(user.path("node_modules/delayline/dist/index.d.ts"), "utf8");
     // Imports name existing files: `.js`, not `.ts`.
     expect(index).not.toMatch(/from ".*\.ts"/);
-    expect(types).toContain("export { Delayline");
+    expect(types).toMatch(/^export \{.*\bDelayline\b/m);
+    const own = /^(?:src|test|scripts|node_modules|docs\/reference)\/|tsconfig/;
+    expect((await packed()).map(({ name }) => name).filter((name) => own.test(name))).toEqual([]);
+  });
+
+  test("has at most 150 files, and 3 MB", async () => {
+    const files = await packed();
+    expect(files.length).toBeLessThanOrEqual(150);
+    expect(files.reduce((sum, { size }) => sum + size, 0)).toBeLessThanOrEqual(3_000_000);
+  });
+
+  test("loads at most five of its own files for the client", async () => {
+    const loaded = new Set(["dist/index.js"]);
+    for (const name of loaded) {
+      const code = await readFile(user.path(`node_modules/delayline/${name}`), "utf8");
+      for (const [, file = ""] of code.matchAll(/ from "\.\/([^"]+)"/g)) loaded.add(`dist/${file}`);
+    }
+    expect(loaded.size).toBeGreaterThan(1);
+    expect(loaded.size).toBeLessThanOrEqual(5);
+  });
+
+  test.each(["dist", "dist/cjs"])(
+    "%s: each line leads into `src`, and each file of `src` is there once",
+    async (folder) => {
+      const maps = (await packed()).filter(
+        ({ name }) => dirname(name) === folder && name.endsWith(".js.map"),
+      );
+      const sources: string[] = [];
+      for (const { name } of maps) {
+        const text = await readFile(user.path(`node_modules/delayline/${name}`), "utf8");
+        const map = JSON.parse(text) as { sources: string[]; mappings: string };
+        expect(map.mappings).not.toBe("");
+        sources.push(...map.sources.map((path) => join(folder, path)));
+      }
+      expect(sources.length).toBeGreaterThan(300);
+      expect(new Set(sources).size).toBe(sources.length);
+      const ours = sources.filter((path) => path.startsWith("src/"));
+      expect(ours.filter((path) => existsSync(join(root, path)))).toEqual(sources);
+    },
+  );
+
+  test("a stack trace names lines of `src`", async () => {
+    const program = await user.write(
+      "trace.mjs",
+      `import { Delayline } from "delayline";
+      try { new Delayline({ redis: "redis://localhost", bogus: 1 }); }
+      catch (error) { console.log(error.stack); }`,
+    );
+    const { stdout } = await user.execute("--enable-source-maps", program);
+    const places = [...stdout.matchAll(/delayline\/(src\/[\w/.-]+):(\d+)/g)];
+    expect(places.map(([, path]) => path)).toContain("src/client/delayline.ts");
+    const [, file = "", line = ""] = places[0] ?? [];
+    const lines = (await readFile(join(root, file), "utf8")).split("\n");
+    expect(lines[Number(line) - 1]).toContain("throw new TypeError(");
   });
 
   test("holds everything that its README links to", async () => {

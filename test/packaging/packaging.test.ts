@@ -149,6 +149,46 @@ test.each([
   },
 );
 
+const PAGE = `
+    const server = await serveDashboard({ redis: process.env["REDIS_URL"], port: 0 });
+    const [page, session] = await Promise.all(
+      ["page/app.js", "api/session"].map(async (path) => await (await fetch(new URL(path, server.url))).text()),
+    );
+    await server.close();
+    console.log(JSON.stringify([page, JSON.parse(session).version]));`;
+
+test.each([
+  ["imported", "page.mjs", `import { serveDashboard } from "delayline/dashboard";${PAGE}`],
+  [
+    "required",
+    "page.cjs",
+    `const { serveDashboard } = require("delayline/dashboard");(async () => {${PAGE}})();`,
+  ],
+] as const)("the dashboard serves its page when it is %s, and from a bundle", async (...kind) => {
+  const [, file, program] = kind;
+  const user = users.ioredis;
+  await user.write(file, program);
+  const manifest = await readFile(user.path("node_modules/delayline/package.json"), "utf8");
+  const page = await readFile(join(root, "src/tools/dashboard/page/app.js"), "utf8");
+  const { version } = JSON.parse(manifest) as { readonly version: string };
+  expect(await user.run(file)).toEqual([page, version]);
+  const isEsm = file.endsWith(".mjs");
+  await build({
+    entryPoints: [user.path(file)],
+    bundle: true,
+    platform: "node",
+    format: isEsm ? "esm" : "cjs",
+    outfile: user.path(`bundled/${file}`),
+    ...(isEsm && { banner: { js: REQUIRE } }),
+  });
+  await user.move("node_modules", "away");
+  try {
+    expect(await user.run(`bundled/${file}`)).toEqual([page, version]);
+  } finally {
+    await user.move("away", "node_modules");
+  }
+});
+
 test("npx delayline --help runs", async () => {
   const user = users.ioredis;
   const manifest = await readFile(user.path("node_modules/delayline/package.json"), "utf8");

@@ -49,6 +49,7 @@ export const FOUNDATIONS = ["time", "codecs"];
 export const ANNEXES: Readonly<Record<string, readonly string[]>> = {
   "adapters/redisson": ["codecs"],
   "adapters/testing": [],
+  tools: [],
   "tools/inspect": [
     "client",
     "reliable",
@@ -94,6 +95,7 @@ export const ANNEXES: Readonly<Record<string, readonly string[]>> = {
     "tools/dashboard/readings",
     "tools/dashboard/http",
     "tools/inspect",
+    "tools",
     "queue",
     "errors.ts",
   ],
@@ -112,6 +114,7 @@ export const ANNEXES: Readonly<Record<string, readonly string[]>> = {
     "tools/cli/printing",
     "tools/cli/parsing",
     "tools/inspect",
+    "tools",
     "errors.ts",
   ],
   "tools/cli/commands": [

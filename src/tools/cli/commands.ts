@@ -6,79 +6,82 @@ interface Entry {
   readonly load: () => Promise<Command>;
 }
 
+/** In one module, so that the package has one file for all of them. */
+const commands = () => import("./commands/every-command.ts");
+
 /** All subcommands, in the order in which `delayline help` lists them. */
 export const COMMANDS = {
   queues: {
     summary: "lists all queues",
-    load: async () => (await import("./commands/queues.ts")).queues,
+    load: async () => (await commands()).queues,
   },
   stats: {
     summary: "counts messages by state, and shows which queues are late",
-    load: async () => (await import("./commands/stats.ts")).stats,
+    load: async () => (await commands()).stats,
   },
   list: {
     summary: "lists the messages of a queue in one state",
-    load: async () => (await import("./commands/list.ts")).list,
+    load: async () => (await commands()).list,
   },
   search: {
     summary: "finds delayed messages by a prefix of their keys",
-    load: async () => (await import("./commands/search.ts")).search,
+    load: async () => (await commands()).search,
   },
   get: {
     summary: "shows where a message is, by its id or key",
-    load: async () => (await import("./commands/get.ts")).get,
+    load: async () => (await commands()).get,
   },
   due: {
     summary: "counts messages by when they fall due",
-    load: async () => (await import("./commands/due.ts")).due,
+    load: async () => (await commands()).due,
   },
   cancel: {
     summary: "cancels messages by id, key or key prefix",
-    load: async () => (await import("./commands/cancel.ts")).cancel,
+    load: async () => (await commands()).cancel,
   },
   reschedule: {
     summary: "gives a message a new deadline",
-    load: async () => (await import("./commands/reschedule.ts")).reschedule,
+    load: async () => (await commands()).reschedule,
   },
   "deliver-now": {
     summary: "makes messages due now",
-    load: async () => (await import("./commands/deliver-now.ts")).deliverNow,
+    load: async () => (await commands()).deliverNow,
   },
   pause: {
     summary: "pauses a queue: nothing becomes ready, nothing is delivered",
-    load: async () => (await import("./commands/pause.ts")).pause,
+    load: async () => (await commands()).pause,
   },
   resume: {
     summary: "resumes a paused queue",
-    load: async () => (await import("./commands/resume.ts")).resume,
+    load: async () => (await commands()).resume,
   },
   dead: {
     summary: "lists, redrives or removes dead letters",
-    load: async () => (await import("./commands/dead.ts")).dead,
+    load: async () => (await commands()).dead,
   },
   quarantine: {
     summary: "lists, requeues or removes unreadable messages",
-    load: async () => (await import("./commands/quarantine.ts")).quarantine,
+    load: async () => (await commands()).quarantine,
   },
   partitions: {
     summary: "lists the partitions of a queue",
-    load: async () => (await import("./commands/partitions.ts")).partitions,
+    load: async () => (await commands()).partitions,
   },
   export: {
     summary: "writes a queue to a file, one message per line",
-    load: async () => (await import("./commands/export.ts")).exportCommand,
+    load: async () => (await commands()).exportCommand,
   },
   import: {
     summary: "reads an export into a queue, each message once",
-    load: async () => (await import("./commands/import.ts")).importCommand,
+    load: async () => (await commands()).importCommand,
   },
   doctor: {
     summary: "finds what is wrong, and says how to repair it",
-    load: async () => (await import("./commands/doctor.ts")).doctor,
+    load: async () => (await commands()).doctor,
   },
   dashboard: {
     summary: "serves a web page that shows the queues",
-    load: async () => (await import("./commands/dashboard.ts")).dashboard,
+    load: async () => (await commands()).dashboard,
   },
 } as const satisfies Readonly<Record<string, Entry>>;
 

@@ -3,6 +3,7 @@ import { parseArgs } from "node:util";
 import { DelaylineError, RedisError } from "../../errors.ts";
 import { escapeControl } from "../inspect/escape-control.ts";
 import { suggest } from "../inspect/suggest.ts";
+import { VERSION } from "../version.ts";
 import { COMMANDS, type CommandName } from "./commands.ts";
 import { helpOf, overview } from "./help.ts";
 import { DEFAULT_URL, parseAddresses } from "./parsing/addresses.ts";
@@ -15,7 +16,6 @@ import { COMMON, type Command } from "./session/command.ts";
 import { DeclinedError } from "./session/confirm.ts";
 import { EXIT, type ExitCode } from "./session/exit-code.ts";
 import { Session } from "./session/session.ts";
-import { readVersion } from "./version.ts";
 
 /**
  * Runs the `delayline` command and returns its exit code; never rejects. Its error messages hold no Redis password.
@@ -72,7 +72,7 @@ async function help(argv: readonly string[], at: number, io: Io): Promise<ExitCo
     strict: false,
   });
   if (values["version"] === true) {
-    io.stdout.write(`${readVersion()}\n`);
+    io.stdout.write(`${VERSION}\n`);
     return EXIT.done;
   }
   const topic = at === -1 ? undefined : argv.slice(at + 1).find((one) => !one.startsWith("-"));

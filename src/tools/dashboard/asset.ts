@@ -1,4 +1,4 @@
-import { ASSETS } from "./embedded.ts";
+import { ASSETS } from "./assets.ts";
 import { reply } from "./http/reply.ts";
 
 /**

@@ -1,3 +1,4 @@
+import { VERSION } from "../version.ts";
 import { checkName, type Call } from "./calls/call.ts";
 import { redriveDead, removeDead, showDead } from "./calls/dead-calls.ts";
 import { cancel, findMessages, locateMessage, promote, reschedule } from "./calls/message-calls.ts";
@@ -11,7 +12,6 @@ import {
   showQueue,
   showQueues,
 } from "./calls/queue-calls.ts";
-import { VERSION } from "./embedded.ts";
 import { replyJson } from "./http/reply.ts";
 
 /** Carries out a call. Returns a response, or a value to reply with as JSON. */

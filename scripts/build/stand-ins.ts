@@ -1,0 +1,34 @@
+import { join } from "node:path";
+import type { Plugin } from "rolldown";
+import { ASSETS } from "../../src/tools/dashboard/assets.ts";
+import { VERSION } from "../../src/tools/version.ts";
+import { SRC } from "./site.ts";
+
+/** The name under which a build imports {@link page}. */
+export const PAGE = "delayline:page";
+
+/**
+ * Modules of `src` that read files beside them, and what stands for them in the package: the same values, as literals,
+ * which bundles of users' programs take along.
+ */
+const STAND_INS: Readonly<Record<string, string>> = {
+  "tools/dashboard/assets.ts": `export { ASSETS } from ${JSON.stringify(PAGE)};`,
+  "tools/version.ts": `export const VERSION = ${JSON.stringify(VERSION)};`,
+};
+
+/** The files of the dashboard's page, as a CommonJS module: ES modules can import it, too. */
+export function page(): string {
+  return `exports.ASSETS = ${JSON.stringify(ASSETS, undefined, 2)};\n`;
+}
+
+/** Puts the stand-ins into a build of `src`. */
+export function standIns(): Plugin {
+  const texts = new Map(Object.entries(STAND_INS).map(([file, text]) => [join(SRC, file), text]));
+  return {
+    name: "stand-ins",
+    load(id) {
+      const code = texts.get(id);
+      return code === undefined ? undefined : { code, moduleType: "js" };
+    },
+  };
+}

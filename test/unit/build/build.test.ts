@@ -1,0 +1,70 @@
+import { existsSync } from "node:fs";
+import { expect, test } from "vitest";
+import manifest from "../../../package.json" with { type: "json" };
+import tsconfig from "../../../tsconfig.json" with { type: "json" };
+import { closeConstructors } from "../../../scripts/build/close-constructors.ts";
+import { COMMAND, ENTRIES } from "../../../scripts/build/entries.ts";
+import { lineMap } from "../../../scripts/build/line-map.ts";
+
+test("the build, the manifest and the source's paths have the same entries", () => {
+  const names = Object.keys(ENTRIES);
+  const specifiers = names.map((name) => (name === "index" ? "delayline" : `delayline/${name}`));
+  const exported = Object.keys(manifest.exports).filter((path) => path !== "./package.json");
+  expect(exported).toEqual(names.map((name) => (name === "index" ? "." : `./${name}`)));
+  expect(Object.keys(manifest.typesVersions["*"])).toEqual(names.slice(1));
+  expect(manifest.bin).toEqual({ delayline: `./dist/${Object.keys(COMMAND).join()}.js` });
+  expect(tsconfig.compilerOptions.paths).toEqual(
+    Object.fromEntries(specifiers.map((name, i) => [name, [`./src/${Object.values(ENTRIES)[i]}`]])),
+  );
+  for (const file of Object.values({ ...ENTRIES, ...COMMAND })) {
+    expect(existsSync(new URL(`../../../src/${file}`, import.meta.url))).toBe(true);
+  }
+});
+
+test("a line map says where each line comes from, once", () => {
+  // Line 1: two places of line 1, then line 2; line 2: nothing of ours; line 3: line 4 of the other source.
+  const mappings = "AAAA,IAAI,EACN;;ACEF";
+  const map = JSON.parse(lineMap("x.js", { sources: ["a.ts", "b.ts"], mappings })) as object;
+  expect(map).toEqual({
+    version: 3,
+    file: "x.js",
+    sources: ["a.ts", "b.ts"],
+    names: [],
+    mappings: "AAAA,MACF;;ACEF",
+  });
+});
+
+test("internal constructors name no types of `src`, and cannot be called", () => {
+  const before = `
+export declare class A extends B {
+    /** @internal Use \`open\`. */
+    constructor(queue: Queue, on: (x: string) => void, rest: {
+        readonly group: string;
+    });
+    /** Public. */
+    size(options?: CallOptions): Promise<number>;
+    /** @internal */
+    stop(): void;
+}
+export declare class C {
+    /** @internal */
+    protected constructor(queue: Queue);
+    /** Public. */
+    constructor(url: string);
+}`;
+  expect(closeConstructors(before)).toBe(`
+export declare class A extends B {
+    /** @internal Use \`open\`. */
+    constructor(internal: never);
+    /** Public. */
+    size(options?: CallOptions): Promise<number>;
+    /** @internal */
+    stop(): void;
+}
+export declare class C {
+    /** @internal */
+    protected constructor(internal: never);
+    /** Public. */
+    constructor(url: string);
+}`);
+});

@@ -1,0 +1,51 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { expect, test } from "vitest";
+import { page } from "../../../scripts/build/stand-ins.ts";
+import { ASSETS } from "../../../src/tools/dashboard/assets.ts";
+
+const dashboard = new URL("../../../src/tools/dashboard/", import.meta.url);
+
+test("the assets are the files of page/ and vendor/", () => {
+  const files = ["page", "vendor"].flatMap((folder) =>
+    readdirSync(new URL(folder, dashboard), { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map(({ parentPath, name }) => `${parentPath}/${name}`.slice(dashboard.pathname.length)),
+  );
+  expect(files.length).toBeGreaterThan(40);
+  expect(Object.keys(ASSETS).toSorted()).toEqual(files.toSorted());
+  const wrong = files.filter(
+    (file) => ASSETS[file]?.text !== readFileSync(new URL(file, dashboard), "utf8"),
+  );
+  expect(wrong).toEqual([]);
+});
+
+test("what stands for them in the package is the same", () => {
+  const exports: { ASSETS?: unknown } = {};
+  // oxlint-disable-next-line typescript/no-implied-eval -- Generated here.
+  new Function("exports", page())(exports);
+  expect(exports.ASSETS).toEqual(ASSETS);
+});
+
+test("every file that the page loads is there", () => {
+  const missing = Object.entries(ASSETS).flatMap(([path, { type, text }]) => {
+    const named = type.startsWith("text/html")
+      ? [...text.matchAll(/(?:src|href)="(?!data:)([^"]+)"/g)].map(([, url]) => `/${url}`)
+      : [...text.matchAll(/^(?:import|export)\b[^;]*?from "(\.[^"]+)";$/gm)].map(
+          ([, url = ""]) => new URL(url, `http://x/${path}`).pathname,
+        );
+    return named.filter((url) => !Object.hasOwn(ASSETS, url.slice(1)));
+  });
+  expect(missing).toEqual([]);
+});
+
+test("index.html has no inline scripts or styles, which the policy would block", () => {
+  const { text } = ASSETS["page/index.html"] ?? { text: "" };
+  expect(text).not.toMatch(/<script(?![^>]*\bsrc=)|<style|\son\w+=|\sstyle=/i);
+});
+
+test("`npm run typecheck` checks every script of the page", () => {
+  const scripts = Object.entries(ASSETS).filter(([path]) => /^page\/.*\.js$/.test(path));
+  const unchecked = scripts.filter(([, { text }]) => !text.startsWith("// @ts-check\n"));
+  expect(scripts.length).toBeGreaterThan(20);
+  expect(unchecked.map(([path]) => path)).toEqual([]);
+});
