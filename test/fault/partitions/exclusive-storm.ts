@@ -82,7 +82,7 @@ const OFTEN: readonly EventKind[] = [
 ];
 
 /** Returns the plan of a seed. */
-export function planOf(seed: number, eventCount: number): PlannedEvent[] {
+function planOf(seed: number, eventCount: number): PlannedEvent[] {
   const random = randomOf(seed);
   const kinds = [...EVERY];
   while (kinds.length < eventCount) kinds.push(OFTEN[Math.floor(random() * OFTEN.length)]!);
