@@ -57,7 +57,7 @@ test("anchors are those of GitHub", () => {
 
 /** Whether the text names a test, as in `fault/acl`. */
 function isTest(name: string): boolean {
-  return existsSync(`${ROOT}test/${name}.test.ts`);
+  return ["test", "long.test"].some((kind) => existsSync(`${ROOT}test/${name}.${kind}.ts`));
 }
 
 /** The links of a page into this repository. */
