@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import { describe, expect, test } from "vitest";
 import { json } from "../../../src/codecs/json.ts";
 import { msgpack } from "../../../src/codecs/msgpack.ts";
@@ -90,7 +91,7 @@ describe.each(codecs.map(([codec, make]) => ({ name: codec.name, codec, make }))
       for (let i = 0; i < 500; i++) {
         const payload = make();
         const encoded = Buffer.from(codec.encode(payload as never));
-        expect(codec.decode(encoded), `seed ${SEED}`).toEqual(payload);
+        expectEqual(codec.decode(encoded), payload);
       }
     });
 
@@ -101,12 +102,18 @@ describe.each(codecs.map(([codec, make]) => ({ name: codec.name, codec, make }))
           const damaged = damage(encoded);
           // Twice, in different surroundings: the bytes behind the buffer must not matter.
           const first = outcome(codec, inside(damaged, 0x00));
-          expect(outcome(codec, inside(damaged, 0xaa)), `seed ${SEED}`).toEqual(first);
+          expectEqual(outcome(codec, inside(damaged, 0xaa)), first);
         }
       }
     });
   },
 );
+
+/** What vitest's `toEqual` expects. It takes a hundred times as long, so it only looks at what differs. */
+function expectEqual(actual: unknown, expected: unknown): void {
+  if (isDeepStrictEqual(actual, expected)) return;
+  expect(actual, `seed ${SEED}`).toEqual(expected);
+}
 
 function damage(encoded: Buffer): Buffer {
   const damaged = Buffer.from(encoded);
@@ -128,7 +135,7 @@ function outcome(codec: AnyCodec, raw: Buffer): unknown {
     return { value: codec.decode(raw) };
   } catch (error) {
     // The codecs' own errors are SyntaxErrors.
-    expect(error, `seed ${SEED}`).toBeInstanceOf(SyntaxError);
+    if (!(error instanceof SyntaxError)) expect(error, `seed ${SEED}`).toBeInstanceOf(SyntaxError);
     return { error: (error as Error).message };
   }
 }
