@@ -3,7 +3,6 @@ import type { QueueHandle, ReliableQueue } from "../../../src/index.ts";
 import { queueOf } from "../../../src/client/queue-names.ts";
 import { queueKeys } from "../../../src/queue/keys.ts";
 import { newLine } from "../../helpers/delayline.ts";
-import { startCluster } from "../../helpers/cluster.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { startOwnServer } from "../../helpers/own-server.ts";
 import { newRedis, uniqueName } from "../../helpers/redis.ts";
@@ -236,17 +235,6 @@ test("on several servers each queue is found once", async () => {
   await line.getDelayedQueue("orders").offer("x", HOUR);
   expect(await namesOf(line)).toEqual(["orders", "parts"]);
   expect(await queue.stats()).toMatchObject({ delayed: 8 });
-});
-
-test("on Cluster, queues of all masters are found, and the number of listeners is unknown", async () => {
-  const { cluster } = await startCluster();
-  const line = newLine({ redis: cluster });
-  const names = Array.from({ length: 6 }, (_, i) => `queue-${i}`);
-  for (const name of names) await line.getDelayedQueue(name).offer("x", HOUR);
-  const parts = line.getDelayedQueue("parts", { partitions: 3 });
-  await parts.offerMany(Array.from({ length: 12 }, () => ({ payload: "x", delay: HOUR })));
-  expect(await namesOf(line)).toEqual([...names, "parts"].toSorted());
-  expect(await parts.stats()).toMatchObject({ delayed: 12, listeners: undefined });
 });
 
 test.each([
