@@ -54,7 +54,7 @@ const lengths = {
   STORM_SECONDS: String(Math.ceil(minutes * 60 * STORM_SHARE)),
 };
 console.log(`Runs test/fault for up to ${minutes} minutes, with ${JSON.stringify(lengths)}.`);
-const args = ["run", "--config", "test/vitest.config.ts", "--project", "node", "test/fault"];
+const args = ["run", "--config", "test/vitest.config.ts", "test/fault"];
 const vitest = spawn("vitest", [...args, `--testTimeout=${minutes * MINUTE}`], {
   env: { ...process.env, ...lengths },
   stdio: "inherit",

@@ -1,6 +1,6 @@
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
-import { LongFirst } from "./long-first.ts";
+import { LeftOut } from "./left-out.ts";
 
 // `IOREDIS=5 npm test` replaces the newest ioredis by ioredis 5, also in the programs that tests start: tsx, which runs
 // them, reads the path from a tsconfig.
@@ -12,38 +12,60 @@ if (isOlder) {
 }
 const resolve = { alias: isOlder ? [{ find: /^ioredis(?=\/|$)/, replacement: "ioredis5" }] : [] };
 
-// Tests against Redisson in Java, which need a JDK and Maven.
+const ALL = "test/**/*.test.ts";
+
+// Tests of pure code, and of the docs, which need no Redis.
+const UNIT = "test/unit/**/*.test.ts";
+
+// Tests that `npm test` leaves to `npm run test:all`: they start Sentinels, a Cluster or many processes, pack the
+// package, or take more than a few seconds.
+const LONG = "test/**/*.long.test.ts";
+
+// Tests against Redisson in Java, which need a JDK and Maven. Only `npm run test:all` runs them.
 const INTEROP = "test/interop/**/*.test.ts";
 
-// Tests in a Chromium; without one they are skipped.
+// Tests in a Chromium; without one they are skipped. Only `npm run test:all` runs them.
 const BROWSER = "test/browser/**/*.test.ts";
+
+const SERVER = "test/helpers/global-setup.ts";
 
 const common = {
   // Processes, not threads: tests send signals and start processes.
   pool: "forks",
+  // A process runs file after file: starting one and loading the code takes longer than most files.
+  isolate: false,
   // A busy machine may take ten times as long as a quiet one.
   testTimeout: 120_000,
   // Some hooks pack the package, which builds it.
   hookTimeout: 300_000,
 } as const;
 
+// Vitest runs the projects of one group in the order of their names, and begins one while another ends. So the long
+// files come first, and none of them runs on alone at the end.
 export default defineConfig({
   resolve,
   test: {
-    globalSetup: ["test/helpers/global-setup.ts"],
-    sequence: { sequencer: LongFirst },
+    // A line per file, in a terminal and in a pipe.
+    reporters: ["default", new LeftOut()],
     projects: [
+      {
+        resolve,
+        test: { ...common, name: "unit", maxWorkers: 2, include: [UNIT] },
+      },
       {
         resolve,
         test: {
           ...common,
-          name: "node",
-          include: ["test/**/*.test.ts"],
-          exclude: [INTEROP, BROWSER],
+          name: "short",
           maxWorkers: 2,
-          // A process runs file after file: starting one and loading the code takes longer than most files.
-          isolate: false,
+          include: [ALL],
+          exclude: [UNIT, LONG, INTEROP, BROWSER],
+          globalSetup: [SERVER],
         },
+      },
+      {
+        resolve,
+        test: { ...common, name: "long", maxWorkers: 2, include: [LONG], globalSetup: [SERVER] },
       },
       {
         resolve,
@@ -52,9 +74,10 @@ export default defineConfig({
           name: "redisson",
           include: [INTEROP],
           maxWorkers: 2,
+          isolate: true,
           // Now and then Redisson cannot get its own subscription lock, and reports that after 7.5 s.
           retry: 1,
-          globalSetup: ["test/interop/setup.ts"],
+          globalSetup: [SERVER, "test/interop/setup.ts"],
           // After the others: Java needs the whole machine while it starts.
           sequence: { groupOrder: 1 },
         },
@@ -65,8 +88,7 @@ export default defineConfig({
           ...common,
           name: "browser",
           include: [BROWSER],
-          isolate: false,
-          globalSetup: ["test/browser/setup.ts"],
+          globalSetup: [SERVER, "test/browser/setup.ts"],
           sequence: { groupOrder: 2 },
         },
       },
