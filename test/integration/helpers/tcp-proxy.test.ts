@@ -156,7 +156,7 @@ test("swallows requests: Redis hears nothing, not even that the client is gone",
 
 test("drops or cuts as the hooks decide", async () => {
   const proxy = await startProxy(redisUrl());
-  const redis = await connectThrough(proxy, { commandTimeout: 200 });
+  const redis = await connectThrough(proxy, { commandTimeout: 1000 });
   const direct = newRedis();
   const [dropped, cut, kept] = [uniqueName("dropped"), uniqueName("cut"), uniqueName("kept")];
   const seen: number[] = [];
@@ -184,7 +184,7 @@ test("drops or cuts as the hooks decide", async () => {
 
 test.for(["cut", "swallow"] as const)("loses the reply to one request (%s)", async (how) => {
   const proxy = await startProxy(redisUrl());
-  const redis = await connectThrough(proxy, { commandTimeout: 200 });
+  const redis = await connectThrough(proxy, { commandTimeout: 1000 });
   const [other, marked] = [uniqueName("other"), uniqueName("marked")];
 
   const lost = proxy.loseReplyTo(marked, how);
