@@ -29,15 +29,17 @@ const BROWSER = "test/browser/**/*.test.ts";
 
 const SERVER = "test/helpers/global-setup.ts";
 
+// Files that run at once. On two cores that is one more than there are cores, because most tests mostly wait.
+const AT_ONCE = 3;
+
 const common = {
-  // Processes, not threads: tests send signals and start processes.
+  // Processes, not threads: tests send signals, start processes and set the time zone.
   pool: "forks",
   // A process runs file after file: starting one and loading the code takes longer than most files.
   isolate: false,
   // A busy machine may take ten times as long as a quiet one.
   testTimeout: 120_000,
-  // Some hooks pack the package, which builds it.
-  hookTimeout: 300_000,
+  hookTimeout: 120_000,
 } as const;
 
 // Vitest runs the projects of one group in the order of their names, and begins one while another ends. So the long
@@ -50,14 +52,14 @@ export default defineConfig({
     projects: [
       {
         resolve,
-        test: { ...common, name: "unit", maxWorkers: 2, include: [UNIT] },
+        test: { ...common, name: "unit", maxWorkers: AT_ONCE, include: [UNIT] },
       },
       {
         resolve,
         test: {
           ...common,
           name: "short",
-          maxWorkers: 2,
+          maxWorkers: AT_ONCE,
           include: [ALL],
           exclude: [UNIT, LONG, INTEROP, BROWSER],
           globalSetup: [SERVER],
@@ -65,7 +67,13 @@ export default defineConfig({
       },
       {
         resolve,
-        test: { ...common, name: "long", maxWorkers: 2, include: [LONG], globalSetup: [SERVER] },
+        test: {
+          ...common,
+          name: "long",
+          maxWorkers: AT_ONCE,
+          include: [LONG],
+          globalSetup: [SERVER],
+        },
       },
       {
         resolve,
