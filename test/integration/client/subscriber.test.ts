@@ -100,3 +100,11 @@ test("a reconnected subscriber stays when the background connection returns to t
   expect(proxy.acceptedCount - before).toBe(2);
   expect(errors.filter((message) => message.includes("subscribe"))).toEqual([]);
 });
+
+test("a connection that has died silently is replaced, and its channels are subscribed again", async () => {
+  const listener = newListener();
+  subscriber.listen(uniqueName("channel"), listener);
+  await eventually(() => listener.heard.length === 1);
+  for (const connection of proxy.connections) connection.swallow();
+  await eventually(() => expect(listener.heard).toEqual(["on", "on"]));
+});
