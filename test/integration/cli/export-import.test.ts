@@ -129,6 +129,20 @@ test.each<[string, Kind]>([
   },
 );
 
+test("bytes that were set aside are copied, each to its own list", async () => {
+  const name = uniqueName();
+  const { quarantine, unreadable } = queueKeys(name);
+  const redis = newRedis();
+  await newLine().getDelayedQueue(name).offer("x", HOUR);
+  await redis.rpush(quarantine, "q1", "q2");
+  await redis.rpush(unreadable, "u1");
+  const { stdout: exported } = await cli(["export", name]);
+  expect((await cli(["import", "--yes"], { url: target.url, input: exported })).code).toBe(0);
+  const copy = newRedis(target.url);
+  expect(await copy.lrange(quarantine, 0, -1)).toEqual(["q1", "q2"]);
+  expect(await copy.lrange(unreadable, 0, -1)).toEqual(["u1"]);
+});
+
 test("an import that was killed continues, even if messages were handled meanwhile", async () => {
   const name = uniqueName();
   await fill(newLine(), name, { isReliable: false }, 1000);

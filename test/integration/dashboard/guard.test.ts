@@ -142,6 +142,7 @@ describe("a change", () => {
   test.each([
     ["from another site", { "sec-fetch-site": "cross-site" }, 403],
     ["from another subdomain", { "sec-fetch-site": "same-site" }, 403],
+    ["from no page", { "sec-fetch-site": "none" }, 403],
     ["from another origin", { origin: "http://evil.example" }, 403],
     ["from another port", { origin: "http://localhost:9999" }, 403],
     ["from an opaque origin", { origin: "null" }, 403],

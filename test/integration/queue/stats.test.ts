@@ -187,6 +187,15 @@ async function namesOf(line: ReturnType<typeof newLine>): Promise<string[]> {
   return names.toSorted();
 }
 
+test("every queue is found among thousands of other keys", async () => {
+  const { url } = await startOwnServer();
+  const line = newLine({ redis: url });
+  const names = Array.from({ length: 20 }, (_, i) => `queue ${i}`).toSorted();
+  for (const name of names) await line.getDelayedQueue(name).offer("x", HOUR);
+  await newRedis(url).mset(Array.from({ length: 5000 }, (_, i) => [`user:${i}`, "x"]).flat());
+  expect(await namesOf(line)).toEqual(names);
+});
+
 test("queues are found by their keys, whatever these hold, and other keys are ignored", async () => {
   const { url } = await startOwnServer();
   const line = newLine({ redis: url, codec: "json" });
