@@ -192,6 +192,23 @@ describe("trouble", () => {
   });
 });
 
+test("totals are counters, what has buckets is a histogram, and everything else a gauge", async () => {
+  const { registry } = collect(newLine());
+  const text = await registry.metrics();
+  const types = Array.from(text.matchAll(/^# TYPE (\S+) (\S+)$/gm), ([, name, type]) => [
+    name,
+    type,
+  ]);
+  const histograms = ["system_lateness", "backlog_lateness", "handling"];
+  const expected = types.map(([name = ""]) => {
+    if (name.endsWith("_total")) return [name, "counter"];
+    const isHistogram = histograms.some((one) => name === `delayline_${one}_seconds`);
+    return [name, isHistogram ? "histogram" : "gauge"];
+  });
+  expect(types.length).toBeGreaterThan(20);
+  expect(types).toEqual(expected);
+});
+
 test("an OpenMetrics registry, its own labels, and another prefix work", async () => {
   const line = newLine();
   const { name } = line.getDelayedQueue(uniqueName());
