@@ -338,7 +338,9 @@ test("if Redis refuses what a holder has to inherit, the cause is told, and the 
   };
   const scripts = channel("delayline:script");
   scripts.subscribe(note);
-  onTestFinished(() => void scripts.unsubscribe(note));
+  onTestFinished(() => {
+    scripts.unsubscribe(note);
+  });
   const handled: number[] = [];
   line
     .getReliableQueue<number>(name, { partitions: 1, exclusive: true })
