@@ -17,7 +17,7 @@ import type { Counters } from "../observe/counters.ts";
 import type { Consumer } from "../queue/consuming/consumer.ts";
 import type { Queue } from "../queue/queue.ts";
 import type { GroupSettings } from "../reliable/group/group.ts";
-import type { JoinWork } from "../redis/troubles.ts";
+import type { JoinWork, Work } from "../redis/troubles.ts";
 import type { OpenServer } from "./open-server.ts";
 
 /** Everything that a client has running for one group of a partitioned reliable queue. */
@@ -43,6 +43,8 @@ export class OpenPartitions {
   readonly #routing: Routing;
   readonly #groups = new Map<string, OpenGroup>();
   readonly #exclusive: Exclusive;
+  /** Health of the changes that this client finishes for others. */
+  readonly #finishing: Work;
   #closing = new AbortController();
 
   /** `partitions` is how many partitions to create, if the queue has none. */
@@ -63,15 +65,17 @@ export class OpenPartitions {
     this.ready = new PartitionedReady(this.parts);
     this.#exclusive = new Exclusive(this.parts);
     this.joinTakes = shared.troubles.sharedWork();
-    const changes = shared.troubles.work();
+    this.#finishing = shared.troubles.work();
     this.parts.onAbandoned(async () => {
       const { signal } = this.#closing;
       try {
         await this.#change({ signal }).finish();
-        changes.succeeded();
+        this.#finishing.succeeded();
       } catch (error) {
         // The next sign of life tries again.
-        if (!signal.aborted && error instanceof RedisError) changes.failed(error);
+        const doing = `cannot finish the change of the partitions of queue "${name}"`;
+        const failure = error instanceof RedisError ? error : new RedisError(doing, error);
+        if (!signal.aborted) this.#finishing.failed(failure);
       }
     });
     this.parts.onLeaving(async (part, partition) => {
@@ -135,6 +139,7 @@ export class OpenPartitions {
   /** Stops taking and moving; resolves once only users' code holds messages. */
   async stopTaking(): Promise<void> {
     this.#closing.abort();
+    this.#finishing.ended();
     for (const consumer of this.consumers) consumer.stop();
     const groups = Array.from(this.#groups.values(), ({ group }) => group.stop());
     await Promise.all([this.parts.stop(), this.ready.close(), ...groups]);
