@@ -127,7 +127,8 @@ test("a batch that a process left open at the very end of its change arrives", a
   const [from, to] = [0, 1].map((partition) => queueKeys(new PartitionNames(name).at(partition)));
   const line = newLine();
   const queue = line.getDelayedQueue<number>(name, { partitions: 2 });
-  await queue.offerMany(upTo(20).map((payload) => ({ payload, delay: HOUR })));
+  // Both partitions get some.
+  await queue.offerMany(upTo(20).map((n) => ({ payload: n, delay: HOUR, partitionKey: `${n}` })));
   // It has taken messages out of partition 0, and the fact is stable.
   const args = { own: -1, buckets: allTo(1), cursor: FIRST_PAGE, limit: 100, maxBytes: 100_000 };
   const { rows } = await run(redis, pullOutPage, from as QueueKeys, args);
