@@ -34,9 +34,16 @@ export async function buildDeclarations(): Promise<Map<string, string>> {
     });
     const { output } = await bundle.generate({ chunkFileNames: "[name].d.ts" });
     return new Map(
-      output.flatMap((chunk) => (chunk.type === "chunk" ? [[chunk.fileName, chunk.code]] : [])),
+      output.flatMap((chunk) =>
+        chunk.type === "chunk" ? [[chunk.fileName, withoutPaths(chunk.code)]] : [],
+      ),
     );
   } finally {
     await rm(emitted, { recursive: true, force: true });
   }
+}
+
+/** Without the bundler's comments, which name the files on this machine. */
+function withoutPaths(code: string): string {
+  return code.replaceAll(/^\/\/ \S*delayline-types-\S*\n/gm, "");
 }

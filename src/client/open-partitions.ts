@@ -71,11 +71,12 @@ export class OpenPartitions {
       try {
         await this.#change({ signal }).finish();
         this.#finishing.succeeded();
+        return true;
       } catch (error) {
-        // The next sign of life tries again.
         const doing = `cannot finish the change of the partitions of queue "${name}"`;
         const failure = error instanceof RedisError ? error : new RedisError(doing, error);
         if (!signal.aborted) this.#finishing.failed(failure);
+        return false;
       }
     });
     this.parts.onLeaving(async (part, partition) => {
@@ -140,6 +141,7 @@ export class OpenPartitions {
   async stopTaking(): Promise<void> {
     this.#closing.abort();
     this.#finishing.ended();
+    this.#exclusive.close();
     for (const consumer of this.consumers) consumer.stop();
     const groups = Array.from(this.#groups.values(), ({ group }) => group.stop());
     await Promise.all([this.parts.stop(), this.ready.close(), ...groups]);

@@ -39,7 +39,6 @@ export interface DrainedPage extends Batch {
   readonly isMore: boolean;
   /** The arguments of the next page. */
   readonly after: string;
-  readonly bound: string;
   readonly letter: string;
   readonly left: Left;
 }
@@ -52,10 +51,11 @@ export interface DrainedPage extends Batch {
  * from its head. Dead letters and entries of the stream follow, each to the partition of its bucket in `buckets`.
  *
  * Out of a partition that stays go the dead letters that belong elsewhere, and the entries of the stream that do and that
- * no group has been given yet, up to the entry `bound`, which is the newest one when the first page begins. `letter` and
- * `after` are where the last page ended; all three are empty for the first page. If the groups have been given different entries, no entry can go for
- * one group alone: then all unread entries go (`after` is `all`), and those that belong here come back at the end of
- * the stream, in their order.
+ * no group has been given yet, up to the entry that was the newest when the first page of this change (`epoch`) began.
+ * `letter` and `after` are where the last page ended, empty for the first page. If the groups have been given different entries, no entry can go for
+ * one group alone: then all unread entries go, and those that belong here come back at the end of the stream, in their
+ * order. The journal notes in `bound` where the last entry is and whether all go, so that whoever goes on with the change
+ * moves no entry a second time.
  *
  * `fenced` names consumers that cannot handle a message any more, one line each, as in `orphans` of `hold.ts`: the
  * holders of the partition before a change has taken the lease. What they have in flight goes first. What belongs here
@@ -83,8 +83,8 @@ export const drainPage = defineScript({
     "buckets",
     "timeout",
     "isRemoved",
+    "epoch",
     "after",
-    "bound",
     "letter",
     "fenced",
   ],
@@ -132,7 +132,7 @@ local function countLeft()
   }
 end
 local number, batch = openBatch()
-if number > 0 then return { number, batch, 1, countLeft(), 1, after, bound, letter } end
+if number > 0 then return { number, batch, 1, countLeft(), 1, after, letter } end
 
 limit, maxBytes = tonumber(limit), tonumber(maxBytes)
 local rows, seen, size, tries, removals = {}, 0, 0, {}, {}
@@ -263,8 +263,26 @@ local function takeInFlight(group, consumer, hasDied)
   removals[#removals + 1] = function() finish(group, ids, isOwn) end
 end
 
+-- Returns the last entry to look at, and whether all unread entries go up to there.
+local function boundOf(groups)
+  local noted, mode, bound = (redis.call("HGET", journal, "bound") or ""):match("^(%d+) (%a+) (%d+%-%d+)$")
+  local isNoted = noted == epoch
+  if not isNoted then
+    local newest = redis.call("XREVRANGE", stream, "+", "-", "COUNT", 1)[1]
+    mode, bound = "some", newest and newest[1] or "0-0"
+  end
+  local isAll = mode == "all"
+  for _, group in ipairs(groups) do
+    local last, first = group["last-delivered-id"], groups[1]["last-delivered-id"]
+    if last ~= first and (compareIds(last, bound) < 0 or compareIds(first, bound) < 0) then isAll = true end
+  end
+  if bound ~= "0-0" and (not isNoted or isAll ~= (mode == "all")) then
+    redis.call("HSET", journal, "bound", epoch .. " " .. (isAll and "all" or "some") .. " " .. bound)
+  end
+  return bound, isAll
+end
 -- No group has been given these entries yet, so nothing but the entry itself has to go.
-local function takeMisplaced(groups)
+local function takeMisplaced(groups, bound)
   for _, group in ipairs(groups) do
     local last = group["last-delivered-id"]
     if after == "" or compareIds(last, after) > 0 then after = last end
@@ -293,15 +311,9 @@ takeDead()
 local hasDied = {}
 for mark, name in fenced:gmatch("(=?)([^\\n]+)") do hasDied[name] = mark == "" end
 local groups = groupsOf()
-if isRemoved == "1" then
-  if #groups == 0 then takeUnread(nil, "") end
-elseif bound == "" then
-  local newest = redis.call("XREVRANGE", stream, "+", "-", "COUNT", 1)[1]
-  bound = newest and newest[1] or "0-0"
-  for _, group in ipairs(groups) do
-    if group["last-delivered-id"] ~= groups[1]["last-delivered-id"] then after = "all" end
-  end
-end
+local bound, isAll
+if isRemoved ~= "1" then bound, isAll = boundOf(groups)
+elseif #groups == 0 then takeUnread(nil, "") end
 for _, group in ipairs(groups) do
   local dead = {}
   for _, consumer in ipairs(group.pending > 0 and consumersOf(group.name) or {}) do
@@ -312,19 +324,19 @@ for _, group in ipairs(groups) do
   local last = group["last-delivered-id"]
   if group.pending > 0 then noteKept(group.name, last) end
   if isRemoved == "1" then takeUnread(group.name, last)
-  elseif after == "all" and compareIds(last, bound) < 0 then takeUnread(group.name, last, bound) end
+  elseif isAll and compareIds(last, bound) < 0 then takeUnread(group.name, last, bound) end
   for _, consumer in ipairs(dead) do
     if consumer.pending > 0 then takeInFlight(group.name, consumer.name, true) end
   end
 end
-if isRemoved ~= "1" and after ~= "all" then takeMisplaced(groups) end
+if isRemoved ~= "1" and not isAll then takeMisplaced(groups, bound) end
 if #removals > 0 then
   mayJournal()
   for _, try in ipairs(tries) do try() end
   if #rows > 0 then number, batch = writeBatch(rows) end
   for _, remove in ipairs(removals) do remove() end
 end
-return { number, batch, 0, countLeft(), (seen >= limit or size >= maxBytes) and 1 or 0, after, bound, letter }
+return { number, batch, 0, countLeft(), (seen >= limit or size >= maxBytes) and 1 or 0, after, letter }
 `,
   reply: (raw): DrainedPage =>
     asRow(raw, {
@@ -340,7 +352,6 @@ return { number, batch, 0, countLeft(), (seen >= limit or size >= maxBytes) and 
         }),
       isMore: asFlag,
       after: asText,
-      bound: asText,
       letter: asText,
     }),
 });

@@ -198,24 +198,40 @@ export class Change {
       from === FROM_ORDINARY
         ? [ORDINARY]
         : Array.from({ length: from - first }, (_, i) => first + i);
-    const migrateAll = () => fewAtOnce(sources, (source) => this.#migrateAll(fact, source));
-    const leases = new Map<number, ChangeLease>();
-    if (fact.state === "holding") {
-      const take = async (source: number) => {
-        const { signal } = this.#options;
-        leases.set(source, await takeForChange(this.#parts.at(source), fact, signal));
-      };
-      await Promise.all([migrateAll(), ...sources.map(take)]);
-      // Handlers that failed meanwhile have added retries.
-      await fewAtOnce(sources, (source) => this.#migrateAll(fact, source, RETRIES));
-    } else {
-      await migrateAll();
-    }
+    const migrateAll = (cursor?: Buffer) =>
+      fewAtOnce(sources, (source) => this.#migrateAll(fact, source, cursor));
+    const [leases] = await Promise.all([this.#takeLeases(fact), migrateAll()]);
     await fewAtOnce(sources, (source) =>
       this.#drain(fact, source, { mayWait: true, fenced: leases.get(source)?.fenced }),
     );
+    // Handlers that have failed and dead letters that were redriven meanwhile have added retries.
+    await migrateAll(RETRIES);
     await this.#release(fact, leases);
     await this.#settle(fact);
+  }
+
+  /**
+   * Takes the leases of all partitions, if the queue is consumed exclusively: from those that messages leave, nobody may
+   * read; and where they arrive, no handler may run whose fence is older than theirs.
+   */
+  async #takeLeases(fact: Fact): Promise<Map<number, ChangeLease>> {
+    const leases = new Map<number, ChangeLease>();
+    if (fact.state !== "holding") return leases;
+    const { signal } = this.#options;
+    // If one is refused, the others must not wait for handlers any more.
+    const failing = new AbortController();
+    const either = signal ? AbortSignal.any([signal, failing.signal]) : failing.signal;
+    await Promise.all(
+      activeOf(fact).map(async (partition) => {
+        try {
+          leases.set(partition, await takeForChange(this.#parts.at(partition), fact, either));
+        } catch (error) {
+          failing.abort(error);
+          throw error;
+        }
+      }),
+    );
+    return leases;
   }
 
   /** Lets consumers take the partitions again, with fences above all that their keys have seen. */
@@ -292,15 +308,15 @@ export class Change {
     const { signal } = this.#options;
     const pause = new Pause(10, 500);
     const isRemoved = source >= fact.to || source === ORDINARY;
-    let [after, bound, letter] = ["", "", ""];
+    let [after, letter] = ["", ""];
     for (;;) {
       signal?.throwIfAborted();
       if (isRemoved) await this.#migrateAll(fact, source);
       const args = {
         own: source,
         isRemoved: isRemoved ? 1 : 0,
+        epoch: fact.epoch,
         after,
-        bound,
         letter,
         fenced: fenced.join("\n"),
         limit: PAGE,
@@ -313,7 +329,7 @@ export class Change {
       const options = { signal, knownFact: formatFact(fact) };
       const page = await queue.read("migrate messages from", drainPage, args, options);
       await this.#routing.migration.deliver(fact, source, page satisfies Batch);
-      ({ after, bound, letter } = page);
+      ({ after, letter } = page);
       const left = isRemoved ? sum(page.left) : 0;
       this.#note(page.isOld ? 0 : page.rows.length, left);
       if (page.rows.length > 0 || page.isMore) continue;

@@ -1,3 +1,4 @@
+import { ClosedError } from "../../errors.ts";
 import { HeldShare, type Consume } from "./held-share.ts";
 import type { Parts } from "../parts/parts.ts";
 
@@ -5,17 +6,27 @@ import type { Parts } from "../parts/parts.ts";
 export class Exclusive {
   readonly #parts: Parts;
   #isRunning = false;
+  #isClosed = false;
 
   constructor(parts: Parts) {
     this.#parts = parts;
   }
 
-  /** @throws {TypeError} if this client already consumes the queue. */
+  /**
+   * @throws {TypeError} if this client already consumes the queue.
+   * @throws {ClosedError} after {@link close}.
+   */
   check(): void {
+    if (this.#isClosed) throw new ClosedError("the client");
     if (!this.#isRunning) return;
     throw new TypeError(
       `queue "${this.#parts.name}" is exclusive: a client may subscribe to it only once, and this one has`,
     );
+  }
+
+  /** Refuses subscriptions from now on. */
+  close(): void {
+    this.#isClosed = true;
   }
 
   /** The error for calls that take messages in any other way. */
@@ -30,7 +41,6 @@ export class Exclusive {
    * `stopping` is aborted and every partition is released.
    */
   async run(consume: Consume, stopping: AbortSignal, group?: string): Promise<void> {
-    this.check();
     this.#isRunning = true;
     const { troubles } = this.#parts.first.server;
     const work = { takes: troubles.work(), renewals: troubles.work() };

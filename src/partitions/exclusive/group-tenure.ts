@@ -141,7 +141,7 @@ export class GroupTenure implements Tenure, ExclusiveSource {
     let rest: number | undefined = left;
     do {
       // A consumer that is not exclusive may take it away. Then nothing has to wait for it.
-      if (rest > 0) await sleep(rest, AbortSignal.any([signal, next.signal]));
+      if (rest > 0) await sleep(rest, signal, next.signal);
       if (this.#isEnded) return [];
       rest = next.isHeld ? await this.#own.settlements.handOut(next, signal) : undefined;
     } while (rest !== undefined && rest > 0);

@@ -1,4 +1,5 @@
 import { RedisError } from "../../errors.ts";
+import { newerFact } from "../../lua/guarded.ts";
 import { hold, noteHold, releaseHold, renewHold } from "../../lua/partitions/hold.ts";
 import { inherit, type Inheritance } from "../../lua/partitions/inherit.ts";
 import type { Membership } from "../../reliable/group/consumer-name.ts";
@@ -151,9 +152,10 @@ export class Lease {
     script: Script<Key, Arg, Reply, Column>,
     args: Readonly<Record<Arg, ScriptArg>>,
     rows?: readonly Row<Column>[],
+    knownFact?: string,
   ): Promise<Reply> {
     const { queue, server } = this.#claim.part;
-    return queue.run(server.connections.background, script, args, rows);
+    return queue.run(server.connections.background, script, args, rows, knownFact);
   }
 
   #renew(): void {
@@ -164,7 +166,8 @@ export class Lease {
     const sentAt = performance.now();
     let next = INTERVAL;
     try {
-      const isOurs = await this.#run(renewHold, { ...this.#own, duration: DURATION });
+      const args = { ...this.#own, duration: DURATION };
+      const isOurs = await this.#run(renewHold, args, [], this.#claim.knownFact());
       this.#claim.work.succeeded();
       if (!isOurs) this.lose("another process has taken it");
       else if (!this.#isEnded) {
@@ -172,10 +175,13 @@ export class Lease {
         this.#ending.reset(this.#endsAt - MARGIN);
       }
     } catch (error) {
-      const { name } = this.#claim.part.queue;
-      this.#claim.work.failed(
-        new RedisError(`cannot renew the lease on partition "${name}"`, error),
-      );
+      // If the number of partitions has changed this process knows it now, and ends the lease after its handler.
+      if (newerFact(error) === undefined) {
+        const { name } = this.#claim.part.queue;
+        this.#claim.work.failed(
+          new RedisError(`cannot renew the lease on partition "${name}"`, error),
+        );
+      }
       next = RETRY;
     }
     if (!this.#isEnded) this.#timer = setTimeout(() => this.#renew(), next);

@@ -45,11 +45,15 @@ export class Parts {
   readonly #leavings = new Set<Promise<void>>();
   #isTransferring = false;
   #leave: Leaving = () => Promise.resolve();
-  #finishChange: () => Promise<void> = () => Promise.resolve();
+  #finishChange: () => Promise<boolean> = () => Promise.resolve(true);
   /** Since when nobody has worked on the change under way (`performance.now()`). */
   #abandonedAt: number | undefined;
-  /** Processes that died while they worked on a change that this client has looked after. */
+  /** Processes that died while they worked on a change, and that this client has not looked after yet. */
+  readonly #died = new Set<string>();
+  /** Those that it has looked after. */
   readonly #lookedAfter = new Set<string>();
+  /** Until when this client leaves it to others to finish the change (`performance.now()`). */
+  #restsUntil = -Infinity;
   /** How many changes this client works on. */
   #changes = 0;
   #active: readonly number[] = [];
@@ -186,8 +190,8 @@ export class Parts {
     this.#leave = leave;
   }
 
-  /** Sets the function that finishes a change whose process has died. */
-  onAbandoned(finishChange: () => Promise<void>): void {
+  /** Sets the function that finishes a change whose process has died, and returns whether it has. */
+  onAbandoned(finishChange: () => Promise<boolean>): void {
     this.#finishChange = finishChange;
   }
 
@@ -270,19 +274,31 @@ export class Parts {
   #lookAfterChange(): void {
     const { fact, self, members } = this;
     const { alive, silent } = this.#members.changers;
-    const died = silent.filter((name) => !this.#lookedAfter.has(name));
+    this.#noteDied(silent);
     const isOpen = fact !== undefined && fact.state !== "stable" && !isWithOrdinary(fact);
-    if ((!isOpen && died.length === 0) || this.#changes > 0 || alive.length > 0) {
+    if ((!isOpen && this.#died.size === 0) || this.#changes > 0 || alive.length > 0) {
       this.#abandonedAt = undefined;
       return;
     }
     const now = performance.now();
+    if (now < this.#restsUntil) return;
     this.#abandonedAt ??= now;
-    const names = members.map(({ name }) => name);
+    const names = members.map(({ name }) => name).filter((name) => !this.#died.has(name));
     const turn = movers(names, 0, names.length).indexOf(self);
     if (now - this.#abandonedAt < turn * TURN) return;
-    for (const name of died) this.#lookedAfter.add(name);
-    void this.changing(this.#finishChange);
+    for (const name of this.#died) this.#lookedAfter.add(name);
+    this.#died.clear();
+    void this.changing(async () => {
+      if (await this.#finishChange()) return;
+      // Another process may be permitted what this one is not. Each has a turn before this one tries again.
+      this.#restsUntil = performance.now() + Math.max(1, names.length) * TURN;
+    });
+  }
+
+  /** Notes the processes that have fallen silent in the middle of a change. Soon they are members no more. */
+  #noteDied(silent: readonly string[]): void {
+    for (const name of silent) if (!this.#lookedAfter.has(name)) this.#died.add(name);
+    for (const { name } of this.members) if (!silent.includes(name)) this.#died.delete(name);
   }
 
   #newPart(partition: number): Part {

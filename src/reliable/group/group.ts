@@ -239,6 +239,9 @@ export class Group {
       if (!held.isSettling) void this.giveUp(held, closed);
     }
     await this.settlements.settled();
+    // What was being settled is still held if that has failed.
+    for (const held of this.#held.all()) void this.giveUp(held, closed);
+    await this.settlements.settled();
     this.#isClosed = true;
     await this.#persistent.close();
     await this.#keeper.close();

@@ -93,7 +93,8 @@ export class Held {
       this.#leave(isSettled ? "settled" : "lost");
       return isSettled;
     } catch (error) {
-      if (isAsked) this.#asked = signal?.aborted === true ? undefined : () => send();
+      // Whoever aborts a call withdraws that call, and no earlier one.
+      if (isAsked && signal?.aborted !== true) this.#asked = () => send();
       throw error;
     } finally {
       this.#settling = undefined;

@@ -210,7 +210,7 @@ export const partitions: Readonly<Record<string, Kind>> = {
     },
   },
   "exclusive consumption of streams": {
-    files: ["group-tenure.ts"],
+    files: ["exclusive.ts", "group-tenure.ts"],
     make: (url) => {
       const queue = newPartitions(url);
       const consume = (signal: AbortSignal) =>

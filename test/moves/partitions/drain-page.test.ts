@@ -52,7 +52,7 @@ async function drain(
   maxBytes = 1_000_000,
   timeout = 60_000,
 ): Promise<DrainedPage> {
-  const removed = { own: 0, isRemoved: 1, after: "", bound: "", letter: "", fenced: "" };
+  const removed = { own: 0, isRemoved: 1, epoch: 2, after: "", letter: "", fenced: "" };
   const args = { ...removed, limit, maxBytes, into: INTO, buckets: allTo(1), timeout };
   return await run(redis, drainPage, keys, args);
 }
@@ -292,8 +292,8 @@ test("what a fenced holder had in flight leaves a partition that stays, and coun
     buckets: allTo(1),
     timeout: 60_000,
     isRemoved: 0,
+    epoch: 2,
     after: "",
-    bound: "",
     letter: "",
     fenced: `${once}\n${twice}\n=${released}`,
   });
@@ -324,13 +324,13 @@ function toOne(...messages: readonly Message[]): Buffer {
 /** Drains partition 0, which stays, in pages of `limit`; returns the rows. */
 async function drainStaying({ keys, redis }: Moves, buckets: Buffer, limit: number) {
   const rows = [];
-  let [after, bound, letter] = ["", "", ""];
+  let [after, letter] = ["", ""];
   for (let page = 0; ; page++) {
     expect(page).toBeLessThan(20);
-    const staying = { own: 0, isRemoved: 0, after, bound, letter, fenced: "" };
+    const staying = { own: 0, isRemoved: 0, epoch: 2, after, letter, fenced: "" };
     const args = { ...staying, limit, maxBytes: 1_000_000, into: 0, buckets, timeout: 60_000 };
     const batch = await run(redis, drainPage, keys, args);
-    ({ after, bound, letter } = batch);
+    ({ after, letter } = batch);
     rows.push(...batch.rows);
     if (batch.number > 0) {
       await push({ keys, redis } as Moves, batch, 0);
@@ -389,6 +389,35 @@ test.each([1, 2, 100])(
   },
 );
 
+test("groups that have been given different entries: another process goes on where one stopped", async () => {
+  const queue = await newMoves();
+  const { redis, keys } = queue;
+  const all = Array.from({ length: 6 }, (_, i) => message(`m${i}`, 1000 + i));
+  await queue.seed({ groups: ["g", "h"] });
+  await queue.seed({ stream: all.map((one) => entryOf(one)) });
+  await redis.xreadgroup("GROUP", "h", DEAD, "COUNT", 1, "STREAMS", keys.stream, ">");
+  // It dies after its first page. All messages belong here.
+  const args = { own: 0, isRemoved: 0, epoch: 2, after: "", letter: "", fenced: "" };
+  const page = { limit: 2, maxBytes: 1_000_000, into: 0, buckets: allTo(0), timeout: 60_000 };
+  const batch = await run(redis, drainPage, keys, { ...args, ...page });
+  expect(batch.rows.length).toBeGreaterThan(0);
+  await push(queue, batch, 0);
+  await drop(queue, batch);
+  await drainStaying(queue, allTo(0), 2);
+  for (const [group, rest] of [
+    ["g", all],
+    ["h", all.slice(1)],
+  ] as const) {
+    const read = await redis.xreadgroup("GROUP", group, "next", "STREAMS", keys.stream, ">");
+    const [[, entries]] = read as [[string, [string, string[]][]]];
+    const own = entries.flatMap(([, fields]) => {
+      const valueOf = (name: string) => fields[fields.indexOf(name) + 1];
+      return !fields.includes("g") || valueOf("g") === group ? [valueOf("p")] : [];
+    });
+    expect([group, own]).toEqual([group, rest.map(({ payload }) => payload)]);
+  }
+});
+
 test("an entry that was appended and kept in flight goes once", async () => {
   const queue = await newMoves();
   const { redis, keys } = queue;
@@ -404,8 +433,8 @@ test("an entry that was appended and kept in flight goes once", async () => {
     into: 1,
     buckets: allTo(1),
     timeout: 60_000,
+    epoch: 2,
     after: "",
-    bound: "",
     letter: "",
     fenced: `=${DEAD}`,
   };

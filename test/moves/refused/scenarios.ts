@@ -594,7 +594,8 @@ const migrations: Scenario[] = [
         ],
       });
       const page = { limit: 100, maxBytes: 100_000, into: 2, buckets: allTo(1), timeout: 60_000 };
-      return { args: { ...page, own: 0, isRemoved: 1, after: "", bound: "", fenced: "" } };
+      const first = { epoch: 2, after: "", letter: "", fenced: "" };
+      return { args: { ...page, ...first, own: 0, isRemoved: 1 } };
     },
   },
   {

@@ -46,8 +46,8 @@ export interface Batch {
 }
 
 /**
- * The journal of a partition: a HASH with the fields `last`, the number of the last batch, which is never deleted, and
- * `rows`, the rows of that batch while it is open. A row is
+ * The journal of a partition: a HASH with the fields `last`, the number of the last batch, which is never deleted,
+ * `rows`, the rows of that batch while it is open, and `bound`, see `drainPage`. A row is
  * `to(1) | kind(1) | score length(1) | name length(4, little-endian) | value length(4) | score | name | value`.
  *
  * A batch number is the server's time in microseconds, or one more than the last number if that is greater. So numbers
