@@ -93,8 +93,7 @@ export class Held {
       this.#leave(isSettled ? "settled" : "lost");
       return isSettled;
     } catch (error) {
-      // Whoever aborts a call withdraws that call, and no earlier one.
-      if (isAsked && signal?.aborted !== true) this.#asked = () => send();
+      if (isAsked) this.#asked = signal?.aborted === true ? undefined : () => send();
       throw error;
     } finally {
       this.#settling = undefined;
