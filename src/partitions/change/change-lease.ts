@@ -6,7 +6,7 @@ import { endConnection } from "../exclusive/predecessor.ts";
 import type { Part } from "../parts/part.ts";
 import { formatFact, type Fact } from "../ring/fact.ts";
 
-/** The lease of a change on a partition that messages leave. */
+/** The lease of a change on a partition. */
 export interface ChangeLease {
   readonly fence: number;
   /** The consumers of earlier holders, as `hold` returned them. */

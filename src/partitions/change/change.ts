@@ -48,9 +48,8 @@ export interface ChangeOptions {
  * message migrates that message itself.
  *
  * If the queue is consumed exclusively, the state is `holding`: no message becomes ready, and no consumer takes a
- * lease. The change itself takes the lease of each partition that messages leave, as its holder's successor. So no
- * handler runs there once the messages in hand and those that are ready move, in their order, to where their keys
- * belong. The lease belongs to the change, not to a process: whoever goes on with a change has it already.
+ * lease. The change itself takes the lease of each partition, as its holder's successor. So no handler runs once the
+ * messages in hand and those that are ready move, in their order, to where their keys belong. The lease belongs to the change, not to a process: whoever goes on with a change has it already.
  */
 export class Change {
   readonly #parts: Parts;
