@@ -1,3 +1,4 @@
+import { isCluster } from "../../redis/client.ts";
 import type { Connections } from "../../redis/connections.ts";
 import { DeadlineTimer } from "../../time/deadline-timer.ts";
 import { RedisError } from "../../errors.ts";
@@ -215,6 +216,7 @@ export class TransferTask implements Listener {
       if (!this.#isClosed) this.#await(next.deadline);
     } catch (error) {
       if (this.#isClosed) return;
+      const isFirst = !this.#isFailing;
       this.#isFailing = true;
       // The failed transfer may have been a sweep, and wake-ups are ignored until the next one.
       this.#sweepDue = "subscribed";
@@ -224,7 +226,10 @@ export class TransferTask implements Listener {
       }
       const doing = `cannot transfer due messages of queue "${this.#queue.name}"`;
       const failure = new RedisError(doing, error);
-      this.#work.failed(failure);
+      // ioredis sends a command whose node of a Cluster it has just lost to any other node. A replica refuses it, which
+      // is no trouble unless the next attempt is refused as well.
+      const isAstray = failure.reply === "READONLY" && isCluster(this.#connections.background);
+      if (!isFirst || !isAstray) this.#work.failed(failure);
       // A lost connection or a failover passes by itself. Any other refusal waits until somebody repairs its cause.
       const isPassing = failure.reply === undefined || isRefusedForNow(error);
       const pause = Math.min(this.#pause.take(), isPassing ? MAX_PASSING_PAUSE : Infinity);
