@@ -286,10 +286,15 @@ export class Parts {
     const names = members.map(({ name }) => name).filter((name) => !this.#died.has(name));
     const turn = movers(names, 0, names.length).indexOf(self);
     if (now - this.#abandonedAt < turn * TURN) return;
-    for (const name of this.#died) this.#lookedAfter.add(name);
-    this.#died.clear();
+    const died = [...this.#died];
     void this.changing(async () => {
-      if (await this.#finishChange()) return;
+      if (await this.#finishChange()) {
+        for (const name of died) {
+          this.#lookedAfter.add(name);
+          this.#died.delete(name);
+        }
+        return;
+      }
       // Another process may be permitted what this one is not. Each has a turn before this one tries again.
       this.#restsUntil = performance.now() + Math.max(1, names.length) * TURN;
     });
