@@ -1,7 +1,7 @@
 import { DeadlineTimer } from "../time/deadline-timer.ts";
 import type { Patience } from "../time/patience.ts";
 import type { OpenQueues } from "./open-queues.ts";
-import type { OpenServer } from "./open-server.ts";
+import type { Server } from "../redis/server.ts";
 
 /**
  * Closes a client: stops taking and moving messages, waits for handlers while `patience` lasts, refuses further calls,
@@ -9,7 +9,7 @@ import type { OpenServer } from "./open-server.ts";
  */
 export async function closeClient(
   open: OpenQueues,
-  servers: readonly [OpenServer, ...OpenServer[]],
+  servers: readonly [Server, ...Server[]],
   patience: Patience,
 ): Promise<void> {
   const { closeTimeout } = servers[0];
@@ -44,11 +44,7 @@ export async function closeClient(
   givingUp?.clear();
 
   // From now on, failures are expected, because we end the connections.
-  for (const { troubles, subscriber, connections } of servers) {
-    troubles.close();
-    subscriber.close();
-    connections.close();
-  }
+  for (const server of servers) server.close();
   // Emit the last reports before this resolves: the caller may end the process then.
   await new Promise((resolve) => setImmediate(resolve));
 }

@@ -15,7 +15,7 @@ import {
 } from "../queue/options.ts";
 import type { DelaylineEvents } from "./delayline-events.ts";
 import { OpenQueues } from "./open-queues.ts";
-import { askServerTime, openServers, type OpenServer } from "./open-server.ts";
+import { openServers } from "./open-servers.ts";
 import { closeClient } from "./closing.ts";
 import { queueNames } from "./queue-names.ts";
 import { openReliable } from "./open-reliable.ts";
@@ -31,6 +31,7 @@ import { Patience } from "../time/patience.ts";
 import { Payloads } from "../queue/payloads.ts";
 import { reliableSettings, type ReliableQueueOptions } from "../reliable/reliable-options.ts";
 import type { ReliableQueue } from "../reliable/reliable-queue.ts";
+import type { Server } from "../redis/server.ts";
 import type { Recovery } from "../redis/troubles.ts";
 
 /**
@@ -48,7 +49,7 @@ import type { Recovery } from "../redis/troubles.ts";
  */
 export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDisposable {
   readonly #options: DelaylineOptions;
-  readonly #servers: readonly [OpenServer, ...OpenServer[]];
+  readonly #servers: readonly [Server, ...Server[]];
   readonly #queues: OpenQueues;
   /** How long `close()` waits for running handlers. */
   readonly #patience = new Patience();
@@ -228,7 +229,7 @@ export class Delayline extends EventEmitter<DelaylineEvents> implements AsyncDis
     const signal = callSignal(options);
     this.#queues.checkOpen();
     try {
-      return await askServerTime(this.#servers[0], signal);
+      return await this.#servers[0].time(signal);
     } catch (error) {
       signal?.throwIfAborted();
       throw new RedisError("cannot ask for the server's time", error);

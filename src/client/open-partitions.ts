@@ -18,7 +18,6 @@ import type { Consumer } from "../queue/consuming/consumer.ts";
 import type { Queue } from "../queue/queue.ts";
 import type { GroupSettings } from "../reliable/group/group.ts";
 import type { JoinWork, Work } from "../redis/troubles.ts";
-import type { OpenServer } from "./open-server.ts";
 
 /** Everything that a client has running for one group of a partitioned reliable queue. */
 interface OpenGroup {
@@ -48,11 +47,12 @@ export class OpenPartitions {
   #closing = new AbortController();
 
   /** `partitions` is how many partitions to create, if the queue has none. */
-  constructor(name: string, partitions: number | undefined, host: PartsHost, shared: OpenServer) {
-    this.parts = new Parts(name, partitions, host, shared);
+  constructor(name: string, partitions: number | undefined, host: PartsHost) {
+    this.parts = new Parts(name, partitions, host);
+    const { report, server } = this.parts.first.queue;
     this.queue = {
       name,
-      report: shared.report,
+      report,
       quarantine: (bytes, into) => this.#reachable.queue.quarantine(bytes, into),
     };
     this.#routing = new Routing(this.parts);
@@ -64,8 +64,8 @@ export class OpenPartitions {
     this.delayed = new PartitionedMessages(this.parts, this.#routing, ({ delayed }) => delayed);
     this.ready = new PartitionedReady(this.parts);
     this.#exclusive = new Exclusive(this.parts);
-    this.joinTakes = shared.troubles.sharedWork();
-    this.#finishing = shared.troubles.work();
+    this.joinTakes = server.troubles.sharedWork();
+    this.#finishing = server.troubles.work();
     this.parts.onAbandoned(async () => {
       const { signal } = this.#closing;
       try {
@@ -183,6 +183,6 @@ export class OpenPartitions {
   }
 }
 
-function isReachable({ server }: Part): boolean {
+function isReachable({ queue: { server } }: Part): boolean {
   return server.connections.readiness.wait() === undefined;
 }

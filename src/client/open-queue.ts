@@ -6,9 +6,8 @@ import type { TransferReply } from "../lua/delayed/transfer.ts";
 import type { Elements, Into } from "../lua/family.ts";
 import { newerFact } from "../lua/guarded.ts";
 import type { Consumer } from "../queue/consuming/consumer.ts";
-import { queueKeys } from "../queue/keys.ts";
 import { Numbers } from "../queue/numbers.ts";
-import { Counters } from "../observe/counters.ts";
+import type { Counters } from "../observe/counters.ts";
 import { PauseWatch } from "../queue/pause-watch.ts";
 import { OnePlace } from "../queue/places.ts";
 import { Quarantine } from "../queue/quarantine.ts";
@@ -19,11 +18,9 @@ import { Retries } from "../reliable/retries.ts";
 import { ReadyList } from "../ready/ready-list.ts";
 import { ListWatch } from "../reliable/list-watch.ts";
 import type { OnConnected } from "../redis/blocking-client.ts";
-import { isCluster } from "../redis/client.ts";
+import type { Server } from "../redis/server.ts";
 import type { JoinWork } from "../redis/troubles.ts";
-import { ServerClock } from "../time/server-clock.ts";
 import type { PartLink } from "../partitions/parts/part.ts";
-import type { OpenServer } from "./open-server.ts";
 
 /** Everything that a client has running for one group of a reliable queue. */
 export interface OpenGroup {
@@ -44,8 +41,6 @@ export class OpenQueue {
   readonly consumers = new Set<Consumer>();
   /** The takes of its subscriptions. */
   readonly joinTakes: JoinWork;
-  /** The server that it is on. On a Cluster, with a clock for this queue. */
-  readonly server: OpenServer;
   readonly #link: PartLink | undefined;
   readonly #groups = new Map<string, OpenGroup>();
   #transferTask: TransferTask | undefined;
@@ -56,23 +51,17 @@ export class OpenQueue {
   #isStopped = false;
 
   /** @throws {TypeError} if the name cannot name a queue. */
-  constructor(name: string, elements: Elements, server: OpenServer, link?: PartLink) {
-    // Each node of a Cluster has its own clock. A shared estimate would jump all the time.
-    const isOnCluster = isCluster(server.connections.commands);
-    const shared = isOnCluster ? { ...server, clock: new ServerClock() } : server;
-    const layout = { elements, into: "list" } as const;
-    this.counters = link?.counters ?? new Counters(name);
-    const counting = { ...shared, counters: this.counters };
-    this.queue = new Queue(name, queueKeys(name), layout, counting, link?.learn);
-    this.numbers = new Numbers(this.queue, isOnCluster);
+  constructor(name: string, elements: Elements, server: Server, link?: PartLink) {
+    this.queue = new Queue(name, { elements, into: "list" }, server, link);
+    this.counters = this.queue.counters;
+    this.numbers = new Numbers(this.queue);
     this.places = new OnePlace(this.queue);
     this.#link = link;
-    this.pauses = new PauseWatch(this.queue, shared);
+    this.pauses = new PauseWatch(this.queue);
     this.quarantine = new Quarantine(this.queue);
-    this.delayed = new DelayedMessages(this.queue, shared);
-    this.ready = new ReadyList(this.queue, { ...shared, pauses: this.pauses });
-    this.joinTakes = shared.troubles.sharedWork();
-    this.server = shared;
+    this.delayed = new DelayedMessages(this.queue);
+    this.ready = new ReadyList(this.queue, this.pauses);
+    this.joinTakes = server.troubles.sharedWork();
   }
 
   /** From now on this client moves the queue's due messages. */
@@ -80,7 +69,6 @@ export class OpenQueue {
     if (this.#transferTask !== undefined) return;
     this.pauses.leaveToSweeps();
     this.#transferTask = new TransferTask(this.queue, {
-      ...this.server,
       pauses: this.pauses,
       onTransferred: (reply) => this.#onTransferred(reply),
       onRefused: (error) => newerFact(error) !== undefined,
@@ -127,8 +115,8 @@ export class OpenQueue {
       open.group.checkSame(settings);
       return open;
     }
-    const group = new Group(this.queue, settings, { ...this.server, pauses: this.pauses });
-    const messages = new ReliableMessages(group, new Retries(this.queue), this.queue, this.server);
+    const group = new Group(this.queue, settings, this.pauses);
+    const messages = new ReliableMessages(group, new Retries(this.queue), this.queue);
     const opened = { group, messages };
     this.#groups.set(name, opened);
     if (this.#isStopped) void group.stop();
@@ -138,7 +126,7 @@ export class OpenQueue {
   /** Opens a separate consumer for one lease on the partition. The caller closes it. */
   openExclusiveGroup(settings: GroupSettings, onConnected: OnConnected): Group {
     this.openReliable();
-    return new Group(this.queue, settings, { ...this.server, pauses: this.pauses }, onConnected);
+    return new Group(this.queue, settings, this.pauses, onConnected);
   }
 
   /** Stops taking and moving; resolves once only users' code holds messages. */
@@ -178,8 +166,7 @@ export class OpenQueue {
   }
 
   #watchList(): void {
-    const onPlain = () => this.#follow("list");
-    this.#listWatch ??= new ListWatch(this.queue, { ...this.server, onPlain });
+    this.#listWatch ??= new ListWatch(this.queue, () => this.#follow("list"));
     this.#switchListWatch();
   }
 
@@ -198,7 +185,7 @@ export class OpenQueue {
   reportRunning(): void {
     let count = 0;
     for (const { running } of this.consumers) count += running;
-    if (count > 0) this.server.report(new LeftRunningError(this.queue.name, count));
+    if (count > 0) this.queue.report(new LeftRunningError(this.queue.name, count));
   }
 
   /** Gives back the messages that its consumers hold, and leaves their groups. */

@@ -9,20 +9,20 @@ import type { QueueSettings } from "../queue/options.ts";
 import { Subscription } from "../queue/consuming/subscription.ts";
 import { OpenPartitions } from "./open-partitions.ts";
 import { OpenQueue } from "./open-queue.ts";
-import type { OpenServer } from "./open-server.ts";
+import type { Server } from "../redis/server.ts";
 
 /** The settings that all handles of a queue share. */
 type OpenSettings = Pick<QueueSettings<unknown>, "interop" | "transfer" | "partitions">;
 
 /** The queues that a client has open, by name. */
 export class OpenQueues {
-  readonly #servers: readonly [OpenServer, ...OpenServer[]];
+  readonly #servers: readonly [Server, ...Server[]];
   readonly #ordinary = new Map<string, OpenQueue>();
   readonly #partitioned = new Map<string, OpenPartitions>();
   #isClosing = false;
   #isClosed = false;
 
-  constructor(servers: readonly [OpenServer, ...OpenServer[]]) {
+  constructor(servers: readonly [Server, ...Server[]]) {
     this.#servers = servers;
   }
 
@@ -183,9 +183,9 @@ export class OpenQueues {
     const host = {
       serverCount: servers.length,
       open: (part: string, server: number, link: PartLink) =>
-        new OpenQueue(part, "addresses", servers[server] as OpenServer, link),
+        new OpenQueue(part, "addresses", servers[server] as Server, link),
     };
-    return new OpenPartitions(name, partitions, host, servers[0]);
+    return new OpenPartitions(name, partitions, host);
   }
 }
 
@@ -203,12 +203,12 @@ async function briefly<Result>(
 }
 
 /** Whether queues may be partitioned: with a brace in the key prefix, all keys would be in one Cluster slot. */
-function mayHavePartitions({ commands }: OpenServer["connections"]): boolean {
+function mayHavePartitions({ commands }: Server["connections"]): boolean {
   return commands.options.keyPrefix?.includes("{") !== true;
 }
 
 /** @throws {TypeError} if the key prefix has a brace; see {@link mayHavePartitions}. */
-function checkPrefix(connections: OpenServer["connections"]): void {
+function checkPrefix(connections: Server["connections"]): void {
   if (mayHavePartitions(connections)) return;
   const { keyPrefix } = connections.commands.options;
   throw new TypeError(

@@ -1,7 +1,7 @@
 import type { Redis } from "ioredis";
 import { partitionName } from "../partitions/ring/ring.ts";
 import { isCluster, type RedisClient } from "../redis/client.ts";
-import type { OpenServer } from "./open-server.ts";
+import type { Server } from "../redis/server.ts";
 
 /**
  * Yields the names of the queues on a server, or on a Cluster, each once. Recognises queues by their keys, including
@@ -10,7 +10,7 @@ import type { OpenServer } from "./open-server.ts";
  * Rejects with ioredis's errors.
  */
 export async function* queueNames(
-  server: OpenServer,
+  server: Server,
   signal?: AbortSignal,
 ): AsyncGenerator<string, void, void> {
   const names = new Set<string>();
@@ -33,7 +33,7 @@ async function nodesOf(client: RedisClient): Promise<Redis[]> {
 }
 
 function ask<Reply>(
-  { connections, expiries }: OpenServer,
+  { connections, expiries }: Server,
   send: (client: RedisClient) => Promise<Reply>,
   signal?: AbortSignal,
 ): Promise<Reply> {
@@ -42,7 +42,7 @@ function ask<Reply>(
 
 /** The keys of a node that may belong to queues, without the client's key prefix. */
 async function* keysOf(
-  server: OpenServer,
+  server: Server,
   node: Redis,
   signal?: AbortSignal,
 ): AsyncGenerator<string, void, void> {

@@ -13,9 +13,6 @@ import type { MessageHeaders } from "../queue/message/headers.ts";
 import type { Hint } from "../queue/find-options.ts";
 import { formatMessageId, unpackMember, type MessageId } from "../queue/message/message.ts";
 import type { Queue } from "../queue/queue.ts";
-import type { Connections } from "../redis/connections.ts";
-import type { Expiries } from "../time/expiries.ts";
-import type { ServerClock } from "../time/server-clock.ts";
 import { CancelBatch } from "./cancel-batch.ts";
 import { DeadlineOrder } from "./deadline-order.ts";
 import { InsertionOrder, PAGE_BYTES, STEP } from "./insertion-order.ts";
@@ -57,17 +54,9 @@ export class DelayedMessages {
   readonly #deadlines: DeadlineOrder;
   readonly #lookup: Lookup;
 
-  constructor(
-    queue: Queue,
-    shared: {
-      readonly connections: Connections;
-      readonly clock: ServerClock;
-      readonly expiries: Expiries;
-      readonly offerBatches: Set<OfferBatch>;
-    },
-  ) {
+  constructor(queue: Queue) {
     this.#queue = queue;
-    this.#offers = new OfferBatch(queue, shared);
+    this.#offers = new OfferBatch(queue);
     this.#cancels = new CancelBatch(queue);
     this.#order = new InsertionOrder(queue);
     this.#deadlines = new DeadlineOrder(queue);

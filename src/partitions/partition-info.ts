@@ -59,9 +59,9 @@ export async function arePartitions(parts: Parts, signal?: AbortSignal): Promise
   return fact !== undefined;
 }
 
-async function addressOf({ queue, server }: Part): Promise<string | undefined> {
+async function addressOf({ queue }: Part): Promise<string | undefined> {
   try {
-    const { background } = server.connections;
+    const { background } = queue.server.connections;
     const client = isCluster(background) ? await nodeOf(background, queue.keys.ready) : background;
     const { host, port, path, sentinels } = client.options;
     // Behind Sentinels the options name no server.

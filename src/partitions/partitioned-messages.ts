@@ -60,7 +60,7 @@ export class PartitionedMessages implements DelayedFace {
       if (connecting !== undefined) await connecting;
       const bucket = offering.bucket ?? this.#seats.next();
       const fact = this.#parts.fact ?? (await this.#parts.known(signal));
-      const { clock } = this.#parts.at(destinationOf(fact, bucket)).server;
+      const { clock } = this.#parts.at(destinationOf(fact, bucket)).queue;
       // A refused offer may have been stored by an earlier attempt, so every attempt has the same id. The id is made
       // here, not when the offer is sent: each partition sends on its own, and the ids carry the order of the offers.
       const sentAs: NonNullable<Offering["sentAs"]> = clock.isSet

@@ -18,11 +18,9 @@ export type NumbersFace = Pick<Numbers, keyof Numbers>;
 /** The numbers of one ordinary queue or partition: how many messages are in each place, and how many fall due when. */
 export class Numbers {
   readonly #queue: Queue;
-  readonly #isOnCluster: boolean;
 
-  constructor(queue: Queue, isOnCluster: boolean) {
+  constructor(queue: Queue) {
     this.#queue = queue;
-    this.#isOnCluster = isOnCluster;
   }
 
   async stats(signal?: AbortSignal): Promise<QueueStats> {
@@ -33,7 +31,7 @@ export class Numbers {
       ...numbers,
       kind: isReliable ? "reliable" : "plain",
       consumers: isReliable ? consumers : undefined,
-      listeners: this.#isOnCluster || listeners < 0 ? undefined : listeners,
+      listeners: this.#queue.server.isCluster || listeners < 0 ? undefined : listeners,
       perPartition: [],
     };
   }

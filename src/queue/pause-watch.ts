@@ -1,8 +1,7 @@
 import { RedisError } from "../errors.ts";
 import { setPaused } from "../lua/queue/set-paused.ts";
-import type { Connections } from "../redis/connections.ts";
-import type { Listener, Subscriber } from "../redis/subscriber.ts";
-import type { Troubles, Work } from "../redis/troubles.ts";
+import type { Listener } from "../redis/subscriber.ts";
+import type { Work } from "../redis/troubles.ts";
 import { Pause } from "../time/pause.ts";
 import { SpreadInterval } from "../time/spread-interval.ts";
 import type { Queue } from "./queue.ts";
@@ -27,8 +26,6 @@ export interface Pauses {
  */
 export class PauseWatch implements Pauses, Listener {
   readonly #queue: Queue;
-  readonly #connections: Connections;
-  readonly #subscriber: Subscriber;
   readonly #work: Work;
   readonly #listeners = new Set<() => void>();
   readonly #pause = new Pause(100, 5000);
@@ -43,18 +40,9 @@ export class PauseWatch implements Pauses, Listener {
   readonly #timer = new SpreadInterval(() => this.#look());
   #isClosed = false;
 
-  constructor(
-    queue: Queue,
-    shared: {
-      readonly connections: Connections;
-      readonly subscriber: Subscriber;
-      readonly troubles: Troubles;
-    },
-  ) {
+  constructor(queue: Queue) {
     this.#queue = queue;
-    this.#connections = shared.connections;
-    this.#subscriber = shared.subscriber;
-    this.#work = shared.troubles.work();
+    this.#work = queue.server.troubles.work();
   }
 
   get isPaused(): boolean | undefined {
@@ -114,7 +102,8 @@ export class PauseWatch implements Pauses, Listener {
     this.#timer.clear();
     this.#pause.end();
     this.#work.ended();
-    if (this.#watching === "watch") this.#subscriber.unlisten(this.#queue.keys.channel, this);
+    if (this.#watching === "watch")
+      this.#queue.server.subscriber.unlisten(this.#queue.keys.channel, this);
   }
 
   async #set(isPaused: boolean, signal?: AbortSignal): Promise<void> {
@@ -127,13 +116,13 @@ export class PauseWatch implements Pauses, Listener {
 
   async #ask(): Promise<void> {
     // Replies come in the order of the questions, so the last one to be noted is the latest.
-    this.note(await this.#queue.isPaused(this.#connections.background));
+    this.note(await this.#queue.isPaused(this.#queue.server.connections.background));
   }
 
   #watch(): void {
     this.#watching = "watch";
     this.#timer.reset(INTERVAL);
-    this.#subscriber.listen(this.#queue.keys.channel, this);
+    this.#queue.server.subscriber.listen(this.#queue.keys.channel, this);
   }
 
   /** Asks now, or again after the question that is under way. */

@@ -6,9 +6,9 @@ import { guarded, newerFact } from "../lua/guarded.ts";
 import { asFlag } from "../lua/reply.ts";
 import { run, type Row, type Script, type ScriptArg } from "../lua/script.ts";
 import type { RedisClient } from "../redis/client.ts";
-import type { Connections } from "../redis/connections.ts";
-import type { Expiries } from "../time/expiries.ts";
-import type { QueueKeys } from "./keys.ts";
+import type { Server } from "../redis/server.ts";
+import { ServerClock } from "../time/server-clock.ts";
+import { queueKeys, type QueueKeys } from "./keys.ts";
 import type { CallOptions } from "./options.ts";
 import { serverTime } from "./server-time.ts";
 
@@ -36,38 +36,44 @@ type Send<Reply> = (redis: RedisClient, keys: QueueKeys) => Promise<Reply>;
 export class Queue {
   readonly name: string;
   readonly keys: QueueKeys;
-  readonly report: (error: DelaylineError) => void;
+  /** The server that the queue is on. */
+  readonly server: Server;
+  /** The estimate of the server's clock. On a Cluster, each node has its own: a shared estimate would jump all the time. */
+  readonly clock: ServerClock;
   /** The counters of the queue; for a partition, those of the whole queue. */
   readonly counters: Counters;
-  readonly #connections: Connections;
-  readonly #expiries: Expiries;
   #layout: Layout;
   readonly #learn: (fact: string) => void;
   #makesStream = false;
   #isClosed = false;
 
+  /** @throws {TypeError} if the name cannot name a queue. */
   constructor(
     name: string,
-    keys: QueueKeys,
     layout: Layout,
-    shared: {
-      readonly connections: Connections;
-      readonly expiries: Expiries;
-      readonly report: (error: DelaylineError) => void;
+    server: Server,
+    {
+      counters = new Counters(name),
+      learn = () => {},
+    }: {
       /** Defaults to new counters. */
       readonly counters?: Counters;
-    },
-    /** For a partition: receives the newer fact when a script is refused for its old one. */
-    learn: (fact: string) => void = () => {},
+      /** For a partition: receives the newer fact when a script is refused for its old one. */
+      readonly learn?: (fact: string) => void;
+    } = {},
   ) {
     this.name = name;
-    this.keys = keys;
+    this.keys = queueKeys(name);
+    this.server = server;
+    this.clock = server.isCluster ? new ServerClock() : server.clock;
+    this.counters = counters;
     this.#layout = layout;
-    this.report = shared.report;
-    this.counters = shared.counters ?? new Counters(name);
-    this.#connections = shared.connections;
-    this.#expiries = shared.expiries;
     this.#learn = learn;
+  }
+
+  /** Reports an error that nobody awaits. */
+  get report(): (error: DelaylineError) => void {
+    return this.server.report;
   }
 
   /** The queue's layout in Redis, as far as this process knows. The queue may become reliable at any time. */
@@ -199,7 +205,7 @@ export class Queue {
   ): Promise<boolean> {
     try {
       const keys = { quarantine: this.keys[into] };
-      await run(this.#connections.background, setAside, keys, { bytes });
+      await run(this.server.connections.background, setAside, keys, { bytes });
       return true;
     } catch (error) {
       const doing = `cannot put a message of queue "${this.name}" into its quarantine`;
@@ -216,13 +222,9 @@ export class Queue {
   ): Promise<Reply> {
     this.checkOpen();
     try {
-      const limit = { expiries: this.#expiries, signal };
-      return await this.#connections.call(
-        through,
-        limit,
-        (redis) => send(redis, this.keys),
-        onLate,
-      );
+      const { connections, expiries } = this.server;
+      const limit = { expiries, signal };
+      return await connections.call(through, limit, (redis) => send(redis, this.keys), onLate);
     } catch (error) {
       signal?.throwIfAborted();
       throw new RedisError(`cannot ${doing} queue "${this.name}"`, error);

@@ -9,16 +9,10 @@ import type { RedisClient } from "../redis/client.ts";
 import type { Taken } from "./blocking-connection.ts";
 import type { PausableSource } from "./open-sources.ts";
 import { Taker } from "./taker.ts";
-import type { TakerHost } from "./taker-options.ts";
 import type { WaitOptions } from "../queue/consuming/waiters.ts";
 
 /** The ready messages of a queue, as a handle sees them: in one LIST, or in many partitions. */
 export type ReadyFace = Pick<ReadyList, keyof ReadyList>;
-
-/** The part of the client that a {@link ReadyList} uses. */
-interface Host extends TakerHost {
-  readonly pauses: Pauses;
-}
 
 /**
  * The ready messages of one queue, as bytes. A client has one such object per queue, however many handles there are, so
@@ -29,14 +23,14 @@ interface Host extends TakerHost {
  */
 export class ReadyList {
   readonly #queue: Queue;
-  readonly #host: Host;
+  readonly #pauses: Pauses;
   /** By the LISTs that are waited for together. */
   readonly #takers = new Map<string, Taker>();
   #isClosed = false;
 
-  constructor(queue: Queue, host: Host) {
+  constructor(queue: Queue, pauses: Pauses) {
     this.#queue = queue;
-    this.#host = host;
+    this.#pauses = pauses;
   }
 
   /** @throws {ClosedError} once {@link close} was called; running handlers may still offer then. */
@@ -66,7 +60,7 @@ export class ReadyList {
    * given up are given back.
    */
   async pop(max: number, signal?: AbortSignal): Promise<readonly Buffer[]> {
-    const { pauses } = this.#host;
+    const pauses = this.#pauses;
     const take = async (redis: RedisClient, { ready }: QueueKeys) => {
       if (pauses.isPaused === undefined) await pauses.known();
       return pauses.isPaused ? [] : await redis.lpopBuffer(ready, max);
@@ -141,7 +135,7 @@ export class ReadyList {
 
   get #source(): PausableSource {
     const { ready, receipts } = this.#queue.keys;
-    return { ready, receipts, pauses: this.#host.pauses };
+    return { ready, receipts, pauses: this.#pauses };
   }
 
   #taker(others: readonly ReadyList[]): Taker {
@@ -150,7 +144,7 @@ export class ReadyList {
     const names = JSON.stringify(sources.map(({ ready }) => ready));
     let taker = this.#takers.get(names);
     if (taker === undefined) {
-      taker = new Taker(sources, this.#host);
+      taker = new Taker(sources, this.#queue.server);
       this.#takers.set(names, taker);
     }
     return taker;

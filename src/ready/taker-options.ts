@@ -1,16 +1,8 @@
-import type { DelaylineError } from "../errors.ts";
-import type { Connections } from "../redis/connections.ts";
-import type { Troubles } from "../redis/troubles.ts";
+import type { Server } from "../redis/server.ts";
 import type { SourceOrder } from "./open-sources.ts";
 
-/** The part of the client that a taker uses. */
-export interface TakerHost {
-  readonly connections: Connections;
-  readonly report: (error: DelaylineError) => void;
-  readonly troubles: Troubles;
-  /** How long give-backs are retried after `close`, in milliseconds. */
-  readonly closeTimeout: number;
-}
+/** What a taker uses of the server that its LISTs are on. */
+export type TakerHost = Pick<Server, "connections" | "report" | "troubles" | "closeTimeout">;
 
 /** How a taker takes. */
 export interface TakerOptions {

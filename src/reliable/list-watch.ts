@@ -4,11 +4,9 @@ import { takeOver } from "../lua/reliable/take-over.ts";
 import { createId } from "../queue/message/message.ts";
 import type { Queue } from "../queue/queue.ts";
 import { BlockingClient } from "../redis/blocking-client.ts";
-import type { Connections } from "../redis/connections.ts";
-import type { Troubles, Work } from "../redis/troubles.ts";
+import type { Work } from "../redis/troubles.ts";
 import { Unblocking } from "../redis/unblocking.ts";
 import { Pause } from "../time/pause.ts";
-import type { ServerClock } from "../time/server-clock.ts";
 
 /**
  * Watches the ready LIST of a reliable queue, and moves its payloads to the stream.
@@ -25,8 +23,6 @@ import type { ServerClock } from "../time/server-clock.ts";
  */
 export class ListWatch {
   readonly #queue: Queue;
-  readonly #connections: Connections;
-  readonly #clock: ServerClock;
   readonly #work: Work;
   readonly #unblocking: Unblocking;
   readonly #onPlain: () => void;
@@ -40,25 +36,13 @@ export class ListWatch {
   /** The single take-over that is under way while the watch is off. */
   #takingOver: Promise<void> | undefined;
 
-  constructor(
-    queue: Queue,
-    shared: {
-      readonly connections: Connections;
-      readonly clock: ServerClock;
-      readonly troubles: Troubles;
-      /** Called if the queue is plain: the stream is gone, and this process does not create it. */
-      readonly onPlain: () => void;
-    },
-  ) {
+  /** `onPlain` is called if the queue is plain: the stream is gone, and this process does not create it. */
+  constructor(queue: Queue, onPlain: () => void) {
     this.#queue = queue;
-    this.#connections = shared.connections;
-    this.#clock = shared.clock;
-    this.#work = shared.troubles.work();
-    this.#unblocking = new Unblocking(
-      `the LIST watch of queue "${queue.name}"`,
-      shared.troubles.work(),
-    );
-    this.#onPlain = shared.onPlain;
+    const { troubles } = queue.server;
+    this.#work = troubles.work();
+    this.#unblocking = new Unblocking(`the LIST watch of queue "${queue.name}"`, troubles.work());
+    this.#onPlain = onPlain;
   }
 
   /** Switches the watch on or off. */
@@ -139,7 +123,10 @@ export class ListWatch {
   /** Blocks until the LIST holds something, for two seconds at most; returns whether it does. */
   async #block(): Promise<boolean> {
     if (this.#client === undefined || this.#client.isLost) {
-      this.#client = await BlockingClient.open(this.#connections, this.#queue.keys.ready);
+      this.#client = await BlockingClient.open(
+        this.#queue.server.connections,
+        this.#queue.keys.ready,
+      );
     }
     if (!this.#isOn) return false;
     const { ready } = this.#queue.keys;
@@ -154,12 +141,14 @@ export class ListWatch {
   }
 
   async #takeOver(): Promise<void> {
-    const { background } = this.#connections;
-    await this.#clock.ready(() => this.#queue.time(background));
+    const { background } = this.#queue.server.connections;
+    await this.#queue.clock.ready(() => this.#queue.time(background));
     // Usually there is one payload, whose push has ended the block.
     let count = 1;
     for (;;) {
-      const rows = Array.from({ length: count }, () => ({ id: createId(this.#clock.nextStamp()) }));
+      const rows = Array.from({ length: count }, () => ({
+        id: createId(this.#queue.clock.nextStamp()),
+      }));
       const args = { makes: this.#queue.makesStream ? 1 : 0 };
       const { areMore, isPlain } = await this.#queue.run(background, takeOver, args, rows);
       if (isPlain) return this.#onPlain();

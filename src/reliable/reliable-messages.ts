@@ -19,15 +19,11 @@ export class ReliableMessages extends DelayedMessages {
   readonly #retries: Retries;
   readonly #queue: Queue;
 
-  constructor(
-    group: Group,
-    retries: Retries,
-    ...delayed: ConstructorParameters<typeof DelayedMessages>
-  ) {
-    super(...delayed);
+  constructor(group: Group, retries: Retries, queue: Queue) {
+    super(queue);
     this.#group = group;
     this.#retries = retries;
-    [this.#queue] = delayed;
+    this.#queue = queue;
   }
 
   override get takesHeaders(): boolean {

@@ -1,18 +1,19 @@
 import { expect, test } from "vitest";
-import { ServerClock } from "../../src/time/server-clock.ts";
 import { newLine } from "../helpers/delayline.ts";
 import { eventually } from "../helpers/eventually.ts";
 import { newRedis, uniqueName } from "../helpers/redis.ts";
+import { newServer } from "../helpers/server.ts";
 import { startTransferTask } from "../helpers/transfer-task.ts";
 
 const HOUR = 3_600_000;
 
 test("the server's clock steps forward on an idle queue, and the next message is at most 3 s late", async () => {
   const name = uniqueName();
-  const clock = new ServerClock();
+  const server = newServer();
+  const { clock } = server;
   const redis = newRedis();
   // The task checks the clock every 3 s. Without that check it would sleep for the hour, or until a sweep in a minute.
-  startTransferTask(name, { ordinary: 60_000, deaf: 60_000 }, { clock });
+  startTransferTask(name, { ordinary: 60_000, deaf: 60_000 }, { server });
   await eventually(() => clock.isSet);
 
   // As if the server's clock had been an hour slow until now.

@@ -2,12 +2,8 @@ import { expect, onTestFinished } from "vitest";
 import { OpenQueue } from "../../src/client/open-queue.ts";
 import type { DelaylineError } from "../../src/errors.ts";
 import type { Elements } from "../../src/lua/family.ts";
-import { Connections } from "../../src/redis/connections.ts";
-import { Subscriber } from "../../src/redis/subscriber.ts";
-import { Troubles } from "../../src/redis/troubles.ts";
-import { Expiries } from "../../src/time/expiries.ts";
-import { ServerClock } from "../../src/time/server-clock.ts";
 import { redisUrl } from "./redis.ts";
+import { newServer } from "./server.ts";
 
 interface OpenQueueOptions {
   readonly url?: string;
@@ -31,30 +27,13 @@ export function newOpenQueue(
 ): TestQueue {
   const errors: DelaylineError[] = [];
   const report = (error: DelaylineError) => void errors.push(error);
-  const clock = new ServerClock();
-  const troubles = new Troubles({ report, onRecovered: () => {} });
-  const connections = new Connections(url, {
-    onTime: (serverTime, sentAt) => clock.observe(serverTime, sentAt),
-    troubles,
-  });
-  const subscriber = new Subscriber(connections, troubles);
-  const open = new OpenQueue(name, elements, {
-    connections,
-    subscriber,
-    clock,
-    offerBatches: new Set(),
-    expiries: new Expiries(5000),
-    closeTimeout: 2000,
-    report,
-    troubles,
-  });
+  const server = newServer({ url, report });
+  const open = new OpenQueue(name, elements, server);
   let closing: Promise<void> | undefined;
   const end = async (): Promise<void> => {
     await open.stopTaking();
     await open.close();
-    troubles.close();
-    subscriber.close();
-    connections.close();
+    server.close();
   };
   const close = () => (closing ??= end());
   onTestFinished(async () => {

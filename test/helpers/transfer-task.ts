@@ -1,16 +1,12 @@
 import { onTestFinished } from "vitest";
-import { Connections } from "../../src/redis/connections.ts";
 import type { Elements } from "../../src/lua/family.ts";
-import { queueKeys } from "../../src/queue/keys.ts";
 import { PauseWatch } from "../../src/queue/pause-watch.ts";
 import { Queue } from "../../src/queue/queue.ts";
-import { Expiries } from "../../src/time/expiries.ts";
-import { ServerClock } from "../../src/time/server-clock.ts";
-import { Subscriber } from "../../src/redis/subscriber.ts";
-import { Troubles } from "../../src/redis/troubles.ts";
+import type { Server } from "../../src/redis/server.ts";
 import type { Sweeps } from "../../src/delayed/transfer/sweep-rhythm.ts";
 import { TransferTask } from "../../src/delayed/transfer/transfer-task.ts";
 import { redisUrl } from "./redis.ts";
+import { newServer } from "./server.ts";
 
 function report(error: Error): never {
   throw error;
@@ -25,7 +21,8 @@ export const SELDOM = { ordinary: 3_600_000, deaf: 3_600_000 };
 interface TransferTaskOptions {
   readonly url?: string;
   readonly elements?: Elements;
-  readonly clock?: ServerClock;
+  /** Defaults to one of its own. */
+  readonly server?: Server;
   /** As a transfer task knows it. */
   readonly onRefused?: (error: unknown) => boolean;
 }
@@ -39,28 +36,13 @@ export function startTransferTask(
   sweeps: Sweeps,
   options: TransferTaskOptions = {},
 ): TransferTask {
-  const { url = redisUrl(), elements = "addresses", clock = new ServerClock() } = options;
-  const { onRefused = () => false } = options;
-  const troubles = new Troubles({ report, onRecovered: () => {} });
-  const connections = new Connections(url, {
-    onTime: (serverTime, sentAt) => clock.observe(serverTime, sentAt),
-    troubles,
-  });
-  const subscriber = new Subscriber(connections, troubles);
-  const keys = queueKeys(name);
-  const layout = { elements, into: "list" } as const;
-  const queue = new Queue(name, keys, layout, {
-    connections,
-    expiries: new Expiries(5000),
-    report,
-  });
-  const pauses = new PauseWatch(queue, { connections, subscriber, troubles });
-  const shared = { connections, subscriber, clock, pauses, report, troubles, onRefused };
-  const task = new TransferTask(queue, shared, sweeps);
+  const { url = redisUrl(), elements = "addresses", onRefused = () => false } = options;
+  const { server = newServer({ url, report }) } = options;
+  const queue = new Queue(name, { elements, into: "list" }, server);
+  const task = new TransferTask(queue, { pauses: new PauseWatch(queue), onRefused }, sweeps);
   onTestFinished(async () => {
     await task.close();
-    subscriber.close();
-    connections.close();
+    server.close();
   });
   return task;
 }

@@ -6,8 +6,6 @@ import type { Queue } from "../../queue/queue.ts";
 import { TurnBatch, type Batch } from "../../queue/turn-batch.ts";
 import { retrying } from "../../redis/call.ts";
 import type { Connections } from "../../redis/connections.ts";
-import type { Expiries } from "../../time/expiries.ts";
-import type { ServerClock } from "../../time/server-clock.ts";
 import { OfferSender, type OfferScript } from "./offer-sender.ts";
 import type { Offering, OfferResult } from "./offering.ts";
 
@@ -27,7 +25,6 @@ import type { Offering, OfferResult } from "./offering.ts";
 export class OfferBatch {
   readonly #queue: Queue;
   readonly #connections: Connections;
-  readonly #clock: ServerClock;
   readonly #batch: TurnBatch<Offering, OfferResult>;
   readonly #sender: OfferSender;
   /** While set, new offers wait for it, so that they do not overtake earlier ones. */
@@ -36,30 +33,19 @@ export class OfferBatch {
   #hasKey = false;
   /** The script that the offers under way use. */
   #script: OfferScript = "plain";
-  /** The batches of all queues of the client, which share one connection. */
-  readonly #all: Set<OfferBatch>;
 
-  constructor(
-    queue: Queue,
-    shared: {
-      readonly connections: Connections;
-      readonly clock: ServerClock;
-      readonly expiries: Expiries;
-      readonly offerBatches: Set<OfferBatch>;
-    },
-  ) {
+  constructor(queue: Queue) {
     this.#queue = queue;
-    this.#connections = shared.connections;
-    this.#clock = shared.clock;
-    this.#all = shared.offerBatches.add(this);
-    this.#sender = new OfferSender(queue, this.#clock, () => this.#holdAll());
+    this.#connections = queue.server.connections;
+    this.#sender = new OfferSender(queue, () => this.#holdAll());
     this.#batch = new TurnBatch({
       send: (batch) => this.#send(batch, this.#chooseScript()),
       kindOf: ({ knownFact }) => knownFact ?? "",
       sizeOf: ({ payload, headers }) => payload.length + (headers ? headersBytes(headers) : 0),
-      expiries: shared.expiries,
+      expiries: queue.server.expiries,
       giveUp: (why) => this.#failure(why),
     });
+    queue.server.offers.add(this);
   }
 
   /** Adds an offer; resolves once Redis has stored it. */
@@ -75,7 +61,7 @@ export class OfferBatch {
 
   /** Called when the client stays open without this queue. No offer may be added afterwards. */
   leave(): void {
-    this.#all.delete(this);
+    this.#queue.server.offers.delete(this);
   }
 
   /**
@@ -107,7 +93,7 @@ export class OfferBatch {
       // Safe to retry: an offer that is sent twice is stored once.
       const isRetried = this.#connections.mayRetry(error) || isLostInCluster(error);
       // Later offers have to wait behind the retry.
-      if (isRetried) this.#hold();
+      if (isRetried) this.hold();
       return isRetried;
     };
     try {
@@ -115,7 +101,7 @@ export class OfferBatch {
       const { commands, readiness } = this.#connections;
       const connecting = readiness.wait();
       if (connecting !== undefined) await connecting;
-      const asking = this.#clock.ready(() => this.#queue.time(commands));
+      const asking = this.#queue.clock.ready(() => this.#queue.time(commands));
       if (asking !== undefined) await asking;
       const offerings = batch.claim();
       if (offerings.length === 0) return [];
@@ -136,8 +122,8 @@ export class OfferBatch {
   }
 
   #idOf({ bucket, sentAs }: Offering): Buffer {
-    if (sentAs === undefined) return createId(this.#clock.nextStamp(), bucket);
-    return (sentAs.id ??= createId(this.#clock.nextStamp(), bucket));
+    if (sentAs === undefined) return createId(this.#queue.clock.nextStamp(), bucket);
+    return (sentAs.id ??= createId(this.#queue.clock.nextStamp(), bucket));
   }
 
   #failure(error: unknown, effect?: Effect): OfferError {
@@ -152,10 +138,11 @@ export class OfferBatch {
    * offers.
    */
   #holdAll(): void {
-    for (const batch of this.#all) batch.#hold();
+    for (const batch of this.#queue.server.offers) batch.hold();
   }
 
-  #hold(): void {
+  /** Makes later offers wait for the replies to all that are under way now. */
+  hold(): void {
     // Offers that wait at a gate have not been sent, so one gate suffices.
     if (this.#gate === undefined && this.#batch.isUnderWay) this.#closeGate();
   }

@@ -6,7 +6,6 @@ import type { QueueKeys } from "../../queue/keys.ts";
 import { formatMessageId } from "../../queue/message/message.ts";
 import type { Queue } from "../../queue/queue.ts";
 import type { RedisClient } from "../../redis/client.ts";
-import type { ServerClock } from "../../time/server-clock.ts";
 import { memberOf, type Due, type Offering, type OfferResult } from "./offering.ts";
 
 /** The script for a batch of offers: `keyed` also takes offers without keys. */
@@ -19,13 +18,11 @@ export type OfferScript = "plain" | "keyed";
  */
 export class OfferSender {
   readonly #queue: Queue;
-  readonly #clock: ServerClock;
   readonly #onUnknown: () => void;
 
   /** `onUnknown` is called when Redis does not know the script, before its text is sent. */
-  constructor(queue: Queue, clock: ServerClock, onUnknown: () => void) {
+  constructor(queue: Queue, onUnknown: () => void) {
     this.#queue = queue;
-    this.#clock = clock;
     this.#onUnknown = onUnknown;
   }
 
@@ -52,7 +49,7 @@ export class OfferSender {
     }));
     const sentAt = performance.now();
     const reply = await this.#run(redis, offer, offerings, rows);
-    this.#clock.observe(reply.serverTime, sentAt);
+    this.#queue.clock.observe(reply.serverTime, sentAt);
     return reply.deadlines.map((deadline, i) => ({
       id: formatMessageId(deadline, ids[i] as Buffer),
       deadline,
@@ -72,7 +69,7 @@ export class OfferSender {
     });
     const sentAt = performance.now();
     const reply = await this.#run(redis, offerKeyed, offerings, rows);
-    this.#clock.observe(reply.serverTime, sentAt);
+    this.#queue.clock.observe(reply.serverTime, sentAt);
     return reply.results.map(({ deadline, outcome, delayedId }, i) => ({
       id: formatMessageId(deadline, delayedId ?? (ids[i] as Buffer)),
       deadline,

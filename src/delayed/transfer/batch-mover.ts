@@ -1,10 +1,8 @@
-import { QuarantineError, type DelaylineError } from "../../errors.ts";
+import { QuarantineError } from "../../errors.ts";
 import { sweep, transfer, type TransferReply } from "../../lua/delayed/transfer.ts";
 import { transfers } from "../../observe/events.ts";
 import type { PauseWatch } from "../../queue/pause-watch.ts";
 import type { Queue } from "../../queue/queue.ts";
-import type { Connections } from "../../redis/connections.ts";
-import type { ServerClock } from "../../time/server-clock.ts";
 import type { StandBy } from "./stand-by.ts";
 import type { TransferOptions } from "./transfer-options.ts";
 
@@ -15,20 +13,14 @@ import type { TransferOptions } from "./transfer-options.ts";
 export class BatchMover {
   readonly #queue: Queue;
   readonly #standBy: StandBy;
-  readonly #connections: Connections;
-  readonly #clock: ServerClock;
   readonly #pauses: Pick<PauseWatch, "note">;
-  readonly #report: (error: DelaylineError) => void;
   readonly #knownFact: () => string | undefined;
 
-  constructor(queue: Queue, standBy: StandBy, shared: TransferOptions) {
+  constructor(queue: Queue, standBy: StandBy, options: TransferOptions) {
     this.#queue = queue;
     this.#standBy = standBy;
-    this.#connections = shared.connections;
-    this.#clock = shared.clock;
-    this.#pauses = shared.pauses;
-    this.#report = shared.report;
-    this.#knownFact = shared.knownFact ?? (() => undefined);
+    this.#pauses = options.pauses;
+    this.#knownFact = options.knownFact ?? (() => undefined);
   }
 
   /**
@@ -47,13 +39,13 @@ export class BatchMover {
       claim: isClaiming ? 1 : 0,
       makes: this.#queue.makesStream ? 1 : 0,
     };
-    const { background } = this.#connections;
+    const { background } = this.#queue.server.connections;
     const reply = await this.#queue.run(background, scripts, args, [], this.#knownFact());
     const { moved, quarantined } = reply;
     if (isClaiming && moved > 0) this.#standBy.onClaimed(sentAt);
-    this.#clock.observe(reply.serverTime, sentAt);
+    this.#queue.clock.observe(reply.serverTime, sentAt);
     if (reply.isPaused !== undefined) this.#pauses.note(reply.isPaused);
-    if (quarantined > 0) this.#report(new QuarantineError(this.#queue.name, quarantined));
+    if (quarantined > 0) this.#queue.report(new QuarantineError(this.#queue.name, quarantined));
     if (moved > 0) this.#count(reply);
     return reply;
   }

@@ -4,8 +4,7 @@ import { tidyMembers } from "../../lua/delayed/tidy-members.ts";
 import { tidyBusinessKeys } from "../../lua/delayed/tidy-business-keys.ts";
 import type { Untidy } from "../../lua/fragments/delayed/untidy.ts";
 import type { Queue } from "../../queue/queue.ts";
-import type { Connections } from "../../redis/connections.ts";
-import type { Troubles, Work } from "../../redis/troubles.ts";
+import type { Work } from "../../redis/troubles.ts";
 
 /**
  * Removes what messages of one queue leave behind: dead elements of the insertion order, and dead entries of the index
@@ -17,7 +16,6 @@ import type { Troubles, Work } from "../../redis/troubles.ts";
  */
 export class Tidier {
   readonly #queue: Queue;
-  readonly #connections: Connections;
   readonly #onRefused: (error: unknown) => boolean;
   readonly #work: Work;
 
@@ -27,19 +25,11 @@ export class Tidier {
   #tidying: Promise<void> | undefined;
   #isClosed = false;
 
-  constructor(
-    queue: Queue,
-    shared: {
-      readonly connections: Connections;
-      readonly troubles: Troubles;
-      /** Called when a script has failed. Returns true if it handled the error: report nothing. */
-      readonly onRefused?: (error: unknown) => boolean;
-    },
-  ) {
+  /** `onRefused` is called when a script has failed. Returns true if it handled the error: report nothing. */
+  constructor(queue: Queue, onRefused: (error: unknown) => boolean = () => false) {
     this.#queue = queue;
-    this.#connections = shared.connections;
-    this.#onRefused = shared.onRefused ?? (() => false);
-    this.#work = shared.troubles.work();
+    this.#onRefused = onRefused;
+    this.#work = queue.server.troubles.work();
   }
 
   /** Notes how many messages were moved, and what a sweep found to tidy. */
@@ -88,7 +78,7 @@ export class Tidier {
   }
 
   async #tidyAddresses(): Promise<void> {
-    const { background } = this.#connections;
+    const { background } = this.#queue.server.connections;
     let next: TidyReply = { hasMore: true, thorough: 0 };
     while (next.hasMore && !this.#isClosed) {
       const { thorough } = next;
@@ -100,7 +90,8 @@ export class Tidier {
   async #tidyMembers(): Promise<void> {
     const args = { step: THOROUGH_STEP };
     while (!this.#isClosed) {
-      if (!(await this.#queue.run(this.#connections.background, tidyMembers, args))) return;
+      if (!(await this.#queue.run(this.#queue.server.connections.background, tidyMembers, args)))
+        return;
     }
   }
 
@@ -108,7 +99,11 @@ export class Tidier {
     let cursor = "0";
     do {
       const args = { cursor, step: STEP };
-      cursor = await this.#queue.run(this.#connections.background, tidyBusinessKeys, args);
+      cursor = await this.#queue.run(
+        this.#queue.server.connections.background,
+        tidyBusinessKeys,
+        args,
+      );
     } while (cursor !== "0" && !this.#isClosed);
   }
 }

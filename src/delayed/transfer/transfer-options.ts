@@ -1,19 +1,9 @@
-import type { DelaylineError } from "../../errors.ts";
 import type { TransferReply } from "../../lua/delayed/transfer.ts";
 import type { PauseWatch } from "../../queue/pause-watch.ts";
-import type { Connections } from "../../redis/connections.ts";
-import type { Subscriber } from "../../redis/subscriber.ts";
-import type { Troubles } from "../../redis/troubles.ts";
-import type { ServerClock } from "../../time/server-clock.ts";
 
-/** The part of the client that a transfer task uses. */
+/** What a transfer task is given besides its queue. */
 export interface TransferOptions {
-  readonly connections: Connections;
-  readonly subscriber: Subscriber;
-  readonly clock: ServerClock;
   readonly pauses: Pick<PauseWatch, "isPaused" | "note">;
-  readonly report: (error: DelaylineError) => void;
-  readonly troubles: Troubles;
   /** Called with the reply of each transfer. Must not throw. */
   readonly onTransferred?: (reply: TransferReply) => void;
   /**

@@ -1,5 +1,3 @@
-import { isCluster } from "../../redis/client.ts";
-import type { Connections } from "../../redis/connections.ts";
 import { DeadlineTimer } from "../../time/deadline-timer.ts";
 import { RedisError } from "../../errors.ts";
 import { isRefusedForNow } from "../../failure.ts";
@@ -8,8 +6,7 @@ import type { Queue } from "../../queue/queue.ts";
 import type { TransferReply } from "../../lua/delayed/transfer.ts";
 import { LAST_DEADLINE } from "../../lua/fragments/message/replied.ts";
 import { Pause } from "../../time/pause.ts";
-import type { ServerClock } from "../../time/server-clock.ts";
-import type { Listener, Subscriber } from "../../redis/subscriber.ts";
+import type { Listener } from "../../redis/subscriber.ts";
 import type { Work } from "../../redis/troubles.ts";
 import { BatchMover } from "./batch-mover.ts";
 import { StandBy } from "./stand-by.ts";
@@ -54,12 +51,9 @@ import type { TransferOptions } from "./transfer-options.ts";
  */
 export class TransferTask implements Listener {
   readonly #queue: Queue;
-  readonly #connections: Connections;
-  readonly #clock: ServerClock;
   readonly #pauses: Pick<PauseWatch, "isPaused">;
   readonly #onTransferred: (reply: TransferReply) => void;
   readonly #onRefused: (error: unknown) => boolean;
-  readonly #subscriber: Subscriber;
   readonly #work: Work;
 
   readonly #standBy = new StandBy();
@@ -81,25 +75,22 @@ export class TransferTask implements Listener {
   /** Why the next transfer has to be a sweep. */
   #sweepDue: "subscribed" | "called" | "interval" | undefined;
 
-  constructor(queue: Queue, shared: TransferOptions, sweeps?: Sweeps) {
+  constructor(queue: Queue, options: TransferOptions, sweeps?: Sweeps) {
     this.#queue = queue;
-    this.#connections = shared.connections;
-    this.#clock = shared.clock;
-    this.#pauses = shared.pauses;
-    this.#onTransferred = shared.onTransferred ?? (() => {});
-    this.#onRefused = shared.onRefused ?? (() => false);
-    this.#subscriber = shared.subscriber;
-    this.#work = shared.troubles.work();
-    this.#mover = new BatchMover(queue, this.#standBy, shared);
-    this.#stopListeningToClock = this.#clock.onStep(() => this.#onClockStep());
-    this.#tidier = new Tidier(queue, shared);
+    this.#pauses = options.pauses;
+    this.#onTransferred = options.onTransferred ?? (() => {});
+    this.#onRefused = options.onRefused ?? (() => false);
+    this.#work = queue.server.troubles.work();
+    this.#mover = new BatchMover(queue, this.#standBy, options);
+    this.#stopListeningToClock = queue.clock.onStep(() => this.#onClockStep());
+    this.#tidier = new Tidier(queue, options.onRefused);
     this.#sweeps = new SweepRhythm(() => {
       this.#sweepDue = "interval";
       this.#look();
     }, sweeps);
     // Subscribe before the first transfer. The other way round, a message offered between the two would publish to
     // nobody and wait for the next sweep.
-    shared.subscriber.listen(queue.keys.channel, this);
+    queue.server.subscriber.listen(queue.keys.channel, this);
   }
 
   /** Whether wake-ups seem to get lost. */
@@ -168,13 +159,13 @@ export class TransferTask implements Listener {
     this.#timer.clear();
     await this.#transferring;
     await this.#tidier.close();
-    await this.#standBy.retire(this.#connections, this.#queue.keys);
+    await this.#standBy.retire(this.#queue.server.connections, this.#queue.keys);
   }
 
   /** Stops as {@link close} does, and unsubscribes: the client stays open without this queue. */
   async leave(): Promise<void> {
     this.#work.ended();
-    this.#subscriber.unlisten(this.#queue.keys.channel, this);
+    this.#queue.server.subscriber.unlisten(this.#queue.keys.channel, this);
     await this.close();
   }
 
@@ -228,7 +219,7 @@ export class TransferTask implements Listener {
       const failure = new RedisError(doing, error);
       // ioredis sends a command whose node of a Cluster it has just lost to any other node. A replica refuses it, which
       // is no trouble unless the next attempt is refused as well.
-      const isAstray = failure.reply === "READONLY" && isCluster(this.#connections.background);
+      const isAstray = failure.reply === "READONLY" && this.#queue.server.isCluster;
       if (!isFirst || !isAstray) this.#work.failed(failure);
       // A lost connection or a failover passes by itself. Any other refusal waits until somebody repairs its cause.
       const isPassing = failure.reply === undefined || isRefusedForNow(error);
@@ -263,7 +254,7 @@ export class TransferTask implements Listener {
   /** Arms the timer by the estimate of the server's clock. The script decides what is really due. */
   #await(deadline: number): void {
     this.#awaited = this.#isResting || !this.#sweeps.isOnDuty ? Infinity : deadline;
-    const remaining = this.#clock.remaining(this.#awaited);
+    const remaining = this.#queue.clock.remaining(this.#awaited);
     this.#timer.reset(performance.now() + remaining + this.#standBy.delay);
   }
 }

@@ -26,7 +26,7 @@ export function changeHolder({ epoch }: Fact): string {
  * knows less than the fact, and consumers that know the fact ask for none.
  */
 export async function takeForChange(
-  { queue, server }: Part,
+  { queue }: Part,
   fact: Fact,
   signal: AbortSignal | undefined,
 ): Promise<ChangeLease> {
@@ -39,7 +39,7 @@ export async function takeForChange(
     if (held.isOurs) {
       try {
         for (const connection of held.stale) {
-          await endConnection(server.connections, queue.keys.ready, connection);
+          await endConnection(queue.server.connections, queue.keys.ready, connection);
         }
       } catch (error) {
         throw new RedisError(`cannot end a connection that reads "${queue.name}"`, error);

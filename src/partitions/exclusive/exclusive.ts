@@ -42,7 +42,7 @@ export class Exclusive {
    */
   async run(consume: Consume, stopping: AbortSignal, group?: string): Promise<void> {
     this.#isRunning = true;
-    const { troubles } = this.#parts.first.server;
+    const { troubles } = this.#parts.first.queue.server;
     const work = { takes: troubles.work(), renewals: troubles.work() };
     const share = new HeldShare(this.#parts, { consume, group, work });
     await new Promise<void>((resolve) => {

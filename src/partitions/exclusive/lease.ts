@@ -67,10 +67,10 @@ export class Lease {
    * Rejects with errors of ioredis, and with an `Error` if the partition is consumed for another group.
    */
   static async take(claim: Claim): Promise<Lease | number> {
-    const { queue, server } = claim.part;
+    const { queue } = claim.part;
     const sentAt = performance.now();
     const args = { process: claim.process, duration: DURATION, group: claim.group ?? "" };
-    const { background } = server.connections;
+    const { background } = queue.server.connections;
     const held = await queue.run(background, hold, args, [], claim.knownFact());
     if (!held.isOurs) {
       // A change of the number of partitions holds it for no group.
@@ -78,7 +78,7 @@ export class Lease {
       throw new Error(`it is consumed exclusively by the group "${held.group}"`);
     }
     for (const connection of held.stale) {
-      await endConnection(server.connections, queue.keys.ready, connection);
+      await endConnection(queue.server.connections, queue.keys.ready, connection);
     }
     return new Lease(claim, held, sentAt);
   }
@@ -154,8 +154,8 @@ export class Lease {
     rows?: readonly Row<Column>[],
     knownFact?: string,
   ): Promise<Reply> {
-    const { queue, server } = this.#claim.part;
-    return queue.run(server.connections.background, script, args, rows, knownFact);
+    const { queue } = this.#claim.part;
+    return queue.run(queue.server.connections.background, script, args, rows, knownFact);
   }
 
   #renew(): void {

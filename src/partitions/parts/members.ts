@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { RedisError } from "../../errors.ts";
 import { attend } from "../../lua/partitions/attend.ts";
 import type { Listener } from "../../redis/subscriber.ts";
-import type { Troubles, Work } from "../../redis/troubles.ts";
+import type { Work } from "../../redis/troubles.ts";
 import { Pause } from "../../time/pause.ts";
 import { UncreatedError } from "./creation.ts";
 import type { FactWatch } from "./fact-watch.ts";
@@ -45,13 +45,12 @@ export class Members implements Listener {
     queue: string,
     first: Part,
     watch: FactWatch,
-    { troubles }: { readonly troubles: Troubles },
     { onChange, onSeen }: { readonly onChange: () => void; readonly onSeen: () => void },
   ) {
     this.#queue = queue;
     this.#first = first;
     this.#watch = watch;
-    this.#work = troubles.work();
+    this.#work = first.queue.server.troubles.work();
     this.#onChange = onChange;
     this.#onSeen = onSeen;
   }
@@ -90,7 +89,7 @@ export class Members implements Listener {
       this.#hasBegun = true;
       // Signs of life need the background connection, so the fact need not open another one.
       this.#watch.useBackground();
-      this.#first.server.subscriber.listen(this.#watch.notice, this);
+      this.#first.queue.server.subscriber.listen(this.#watch.notice, this);
     }
     this.#attendNow();
   }
@@ -119,8 +118,8 @@ export class Members implements Listener {
     this.#work.ended();
     await this.#attending;
     if (!this.#hasBegun) return;
-    this.#first.server.subscriber.unlisten(this.#watch.notice, this);
-    if (this.#first.server.connections.background.status === "ready") {
+    this.#first.queue.server.subscriber.unlisten(this.#watch.notice, this);
+    if (this.#first.queue.server.connections.background.status === "ready") {
       await this.#sendSign(true).catch(() => {});
     }
   }
@@ -167,9 +166,9 @@ export class Members implements Listener {
 
   /** Sends a sign of life, or the last one if `isGone`, and learns from the reply. */
   async #sendSign(isGone: boolean): Promise<void> {
-    const { queue, server } = this.#first;
+    const { queue } = this.#first;
     const member = formatMember({ name: this.#id, roles: this.#roles });
-    const { background } = server.connections;
+    const { background } = queue.server.connections;
     const args = { member, timeout: MEMBER_TIMEOUT, gone: isGone ? 1 : 0 };
     const sentAt = performance.now();
     let attendance = await queue.run(background, attend, args);
@@ -195,7 +194,7 @@ export class Members implements Listener {
   }
 
   async #publish(hint: string): Promise<void> {
-    const { background } = this.#first.server.connections;
+    const { background } = this.#first.queue.server.connections;
     await background.publish(this.#watch.notice, hint).catch(() => {});
   }
 

@@ -7,28 +7,12 @@ import type { Quarantine } from "../../queue/quarantine.ts";
 import type { Queue } from "../../queue/queue.ts";
 import type { ReadyList } from "../../ready/ready-list.ts";
 import type { OnConnected } from "../../redis/blocking-client.ts";
-import type { Connections } from "../../redis/connections.ts";
-import type { Subscriber } from "../../redis/subscriber.ts";
-import type { Troubles } from "../../redis/troubles.ts";
-import type { ServerClock } from "../../time/server-clock.ts";
-import type { DelaylineError } from "../../errors.ts";
 import type { Group, GroupSettings } from "../../reliable/group/group.ts";
 import type { ReliableMessages } from "../../reliable/reliable-messages.ts";
-
-/** The server or the Cluster that a partition is on. */
-export interface Server {
-  readonly connections: Connections;
-  readonly subscriber: Subscriber;
-  readonly clock: ServerClock;
-  readonly troubles: Troubles;
-  readonly closeTimeout: number;
-  readonly report: (error: DelaylineError) => void;
-}
 
 /** One partition that this client has open: an ordinary queue. */
 export interface Part {
   readonly queue: Queue;
-  readonly server: Server;
   readonly pauses: PauseWatch;
   readonly quarantine: Quarantine;
   readonly numbers: Numbers;

@@ -1,6 +1,5 @@
 import { setMaxListeners } from "node:events";
 import { Counters } from "../../observe/counters.ts";
-import type { Troubles } from "../../redis/troubles.ts";
 import {
   formatFact,
   FROM_ORDINARY,
@@ -58,12 +57,7 @@ export class Parts {
   #changes = 0;
   #active: readonly number[] = [];
 
-  constructor(
-    name: string,
-    partitions: number | undefined,
-    host: PartsHost,
-    shared: { readonly troubles: Troubles },
-  ) {
+  constructor(name: string, partitions: number | undefined, host: PartsHost) {
     this.name = name;
     this.counters = new Counters(name);
     this.#host = host;
@@ -73,7 +67,7 @@ export class Parts {
     const onChange = () => this.#onChange();
     this.#watch = new FactWatch(name, this.first, this.#creation, onChange);
     const onSeen = () => this.#lookAfterChange();
-    this.#members = new Members(name, this.first, this.#watch, shared, { onChange, onSeen });
+    this.#members = new Members(name, this.first, this.#watch, { onChange, onSeen });
   }
 
   /** See {@link FactWatch.fact}. */

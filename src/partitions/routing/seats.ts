@@ -69,7 +69,9 @@ export class Seats {
 
   /** Connects to all servers, which otherwise connect on first use: a server that is never chosen would never reply. */
   async #connect(): Promise<void> {
-    const all = new Set(this.#parts.active.map((partition) => this.#parts.at(partition).server));
+    const all = new Set(
+      this.#parts.active.map((partition) => this.#parts.at(partition).queue.server),
+    );
     const connected = Array.from(all, ({ connections }) => reached(connections));
     const done = new AbortController();
     const late = sleep(PATIENCE, done.signal);
@@ -79,8 +81,8 @@ export class Seats {
   }
 }
 
-function isReplying({ queue, server }: Part): boolean {
-  return server.connections.isReplying(queue.keys.ready);
+function isReplying({ queue }: Part): boolean {
+  return queue.server.connections.isReplying(queue.keys.ready);
 }
 
 async function reached({ readiness }: Connections): Promise<void> {

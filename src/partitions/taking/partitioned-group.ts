@@ -152,7 +152,7 @@ export class PartitionedGroup implements GroupFace {
     if (known !== undefined) return known;
     const group = this.groupOf(part);
     const source: GatheringSource<Held> = {
-      work: part.server.troubles.work(),
+      work: part.queue.server.troubles.work(),
       wait: async (max, options) => {
         const taken = await group.take(max, options);
         for (const held of taken) this.#origins.set(held, group);

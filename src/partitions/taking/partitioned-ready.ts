@@ -3,7 +3,6 @@ import type { Taken } from "../../ready/blocking-connection.ts";
 import type { PausableSource } from "../../ready/open-sources.ts";
 import type { ReadyFace } from "../../ready/ready-list.ts";
 import { Taker } from "../../ready/taker.ts";
-import { isCluster } from "../../redis/client.ts";
 import type { WaitOptions } from "../../queue/consuming/waiters.ts";
 import { grouped } from "../../queue/grouped.ts";
 import { Gathering, type GatheringSource } from "./gathering.ts";
@@ -220,7 +219,7 @@ export class PartitionedReady implements ReadyFace {
     this.#closings.add(closed);
   }
 
-  #newLane(parts: readonly Part[], { server }: Part, partition?: number): Lane {
+  #newLane(parts: readonly Part[], { queue: { server } }: Part, partition?: number): Lane {
     const taker = new Taker(parts.map(sourceOf), server, {
       order: "rotating",
       isSparing: partition !== undefined,
@@ -237,8 +236,8 @@ export class PartitionedReady implements ReadyFace {
   }
 }
 
-function isOnCluster({ server }: Part): boolean {
-  return isCluster(server.connections.commands);
+function isOnCluster({ queue }: Part): boolean {
+  return queue.server.isCluster;
 }
 
 function sourceOf({ queue: { keys }, pauses }: Part): PausableSource {

@@ -5,9 +5,6 @@ import type { Pauses } from "../../queue/pause-watch.ts";
 import type { Queue } from "../../queue/queue.ts";
 import type { WaitOptions } from "../../queue/consuming/waiters.ts";
 import type { OnConnected } from "../../redis/blocking-client.ts";
-import type { Connections } from "../../redis/connections.ts";
-import type { Troubles } from "../../redis/troubles.ts";
-import type { ServerClock } from "../../time/server-clock.ts";
 import { ClosedError } from "../../errors.ts";
 import { newConsumerName, type Membership } from "./consumer-name.ts";
 import type { Held } from "./held.ts";
@@ -69,8 +66,6 @@ export class Group {
   readonly settlements: Settlements;
   readonly #queue: Queue;
   readonly #member: Membership;
-  readonly #connections: Connections;
-  readonly #clock: ServerClock;
   readonly #held: HeldDeliveries;
   readonly #reader: Reader;
   readonly #keeper: LeaseKeeper;
@@ -84,20 +79,12 @@ export class Group {
   constructor(
     queue: Queue,
     settings: GroupSettings,
-    shared: {
-      readonly connections: Connections;
-      readonly clock: ServerClock;
-      readonly pauses: Pauses;
-      readonly troubles: Troubles;
-      readonly closeTimeout: number;
-    },
+    pauses: Pauses,
     /** Given for the only consumer of a partition: called with each connection before anything is read on it. */
     onConnected?: OnConnected,
   ) {
     this.settings = settings;
     this.#queue = queue;
-    this.#connections = shared.connections;
-    this.#clock = shared.clock;
     const { visibilityTimeout, maxDeliveries } = settings;
     const consumer = newConsumerName(visibilityTimeout, maxDeliveries);
     this.#member = { group: settings.group, consumer };
@@ -110,11 +97,10 @@ export class Group {
     this.#persistent = new PersistentSettlements(this.settlements, {
       maxDeliveries,
       isExclusive,
-      closeTimeout: shared.closeTimeout,
-      work: shared.troubles.work(),
+      closeTimeout: queue.server.closeTimeout,
+      work: queue.server.troubles.work(),
     });
     this.#keeper = new LeaseKeeper(queue, this.#member, this.#held, {
-      ...shared,
       visibilityTimeout,
       readingSince: () => this.#reader.readingSince,
       // A failure needs no report: the next beats find the stranger again.
@@ -125,7 +111,7 @@ export class Group {
         void this.giveUp(held, new Error("the delivery was not settled in time"));
       },
     });
-    this.#reclaim = new ReclaimTask(queue, this.#member, settings, shared);
+    this.#reclaim = new ReclaimTask(queue, this.#member, settings);
     const host = {
       onConnected,
       held: this.#held,
@@ -140,7 +126,7 @@ export class Group {
       checkStrangers: () => this.#keeper.checkStrangers(),
       release: (held: Held) => this.release(held),
     };
-    this.#reader = new Reader(queue, this.#member, host, shared);
+    this.#reader = new Reader(queue, this.#member, pauses, host);
   }
 
   /** @throws {TypeError} if another handle asks for settings that differ from those of the group. */
@@ -186,8 +172,8 @@ export class Group {
     this.checkTaking();
     await this.made(signal);
     // The clock only converts deadlines for users, so a failure does no harm.
-    const { background } = this.#connections;
-    await this.#clock.ready(() => this.#queue.time(background))?.catch(() => {});
+    const { background } = this.#queue.server.connections;
+    await this.#queue.clock.ready(() => this.#queue.time(background))?.catch(() => {});
     this.checkTaking();
     this.#isReading = true;
     this.#keeper.start();
@@ -201,7 +187,7 @@ export class Group {
 
   /** The estimated time of the Redis server that a delivery came from (epoch ms). */
   now(_held: Held): number {
-    return this.#clock.now();
+    return this.#queue.clock.now();
   }
 
   /** When the lease of a delivery ends unless it is extended or this process beats again (`performance.now()`). */
@@ -245,9 +231,11 @@ export class Group {
     this.#isClosed = true;
     await this.#persistent.close();
     await this.#keeper.close();
-    if (this.#isReading && this.#connections.background.status === "ready") {
+    if (this.#isReading && this.#queue.server.connections.background.status === "ready") {
       // If this fails, another process removes the consumer after a long silence; see `ReclaimTask`.
-      await this.#queue.run(this.#connections.background, leave, this.#member).catch(() => {});
+      await this.#queue
+        .run(this.#queue.server.connections.background, leave, this.#member)
+        .catch(() => {});
     }
   }
 

@@ -1,8 +1,7 @@
 import { RedisError } from "../../errors.ts";
 import { beat } from "../../lua/reliable/beat.ts";
 import type { Queue } from "../../queue/queue.ts";
-import type { Connections } from "../../redis/connections.ts";
-import type { Troubles, Work } from "../../redis/troubles.ts";
+import type { Work } from "../../redis/troubles.ts";
 import { DeadlineTimer } from "../../time/deadline-timer.ts";
 import type { Membership } from "./consumer-name.ts";
 import type { Held } from "./held.ts";
@@ -32,7 +31,6 @@ export class LeaseKeeper {
   readonly #member: Membership;
   readonly #held: HeldDeliveries;
   readonly #visibilityTimeout: number;
-  readonly #connections: Connections;
   readonly #work: Work;
   readonly #onStranger: (entryId: string) => Promise<void>;
   readonly #onOverdue: (held: Held) => void;
@@ -53,8 +51,6 @@ export class LeaseKeeper {
     held: HeldDeliveries,
     host: {
       readonly visibilityTimeout: number;
-      readonly connections: Connections;
-      readonly troubles: Troubles;
       readonly readingSince: () => number;
       /** Gives back a stranger. Never rejects. */
       readonly onStranger: (entryId: string) => Promise<void>;
@@ -66,8 +62,7 @@ export class LeaseKeeper {
     this.#member = member;
     this.#held = held;
     this.#visibilityTimeout = host.visibilityTimeout;
-    this.#connections = host.connections;
-    this.#work = host.troubles.work();
+    this.#work = queue.server.troubles.work();
     this.#readingSince = host.readingSince;
     this.#onStranger = host.onStranger;
     this.#onOverdue = host.onOverdue;
@@ -165,7 +160,7 @@ export class LeaseKeeper {
   /** Beats; returns the ids of all entries in flight for this consumer. */
   async #askAll(): Promise<Set<string>> {
     const ours = new Set<string>();
-    const { background } = this.#connections;
+    const { background } = this.#queue.server.connections;
     let after = "";
     for (;;) {
       const args = { ...this.#member, after, limit: PAGE };

@@ -4,8 +4,7 @@ import type { Pauses } from "../../queue/pause-watch.ts";
 import type { Queue } from "../../queue/queue.ts";
 import { Waiters, type WaitOptions } from "../../queue/consuming/waiters.ts";
 import type { OnConnected } from "../../redis/blocking-client.ts";
-import type { Connections } from "../../redis/connections.ts";
-import type { Troubles, Work } from "../../redis/troubles.ts";
+import type { Work } from "../../redis/troubles.ts";
 import { Unblocking } from "../../redis/unblocking.ts";
 import { Pause } from "../../time/pause.ts";
 import type { Membership } from "./consumer-name.ts";
@@ -55,7 +54,6 @@ export interface ReaderHost {
 export class Reader {
   readonly #queue: Queue;
   readonly #member: Membership;
-  readonly #connections: Connections;
   readonly #pauses: Pauses;
   readonly #host: ReaderHost;
   readonly #reads: Work;
@@ -76,23 +74,14 @@ export class Reader {
   /** Resolves when the reader is *idle* again. */
   #working: Promise<void> | undefined;
 
-  constructor(
-    queue: Queue,
-    member: Membership,
-    host: ReaderHost,
-    shared: {
-      readonly connections: Connections;
-      readonly pauses: Pauses;
-      readonly troubles: Troubles;
-    },
-  ) {
+  constructor(queue: Queue, member: Membership, pauses: Pauses, host: ReaderHost) {
     this.#queue = queue;
     this.#member = member;
-    this.#connections = shared.connections;
-    this.#pauses = shared.pauses;
+    this.#pauses = pauses;
     this.#host = host;
-    this.#reads = shared.troubles.work();
-    this.#unblocking = new Unblocking(this.#name, shared.troubles.work());
+    const { troubles } = queue.server;
+    this.#reads = troubles.work();
+    this.#unblocking = new Unblocking(this.#name, troubles.work());
     this.#waiters = new Waiters(this.#name, {
       isConnected: () => this.#openConnection !== undefined || this.#mode === "resting",
       onChange: () => this.onChange(),
@@ -220,7 +209,7 @@ export class Reader {
     this.#enter("connecting");
     const { stream } = this.#queue.keys;
     this.#connection = await StreamConnection.open(
-      this.#connections,
+      this.#queue.server.connections,
       stream,
       this.#member,
       this.#host.onConnected,

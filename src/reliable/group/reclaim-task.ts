@@ -4,8 +4,7 @@ import { leave } from "../../lua/reliable/leave.ts";
 import { reclaim } from "../../lua/reliable/reclaim.ts";
 import { trim } from "../../lua/reliable/trim.ts";
 import type { Queue } from "../../queue/queue.ts";
-import type { Connections } from "../../redis/connections.ts";
-import type { Troubles, Work } from "../../redis/troubles.ts";
+import type { Work } from "../../redis/troubles.ts";
 import { Pause } from "../../time/pause.ts";
 import type { Membership } from "./consumer-name.ts";
 import { ReclaimWatch } from "./reclaim-watch.ts";
@@ -30,7 +29,6 @@ export class ReclaimTask {
   readonly #member: Membership;
   readonly #maxDeliveries: number;
   readonly #visibilityTimeout: number;
-  readonly #connections: Connections;
   readonly #work: Work;
   readonly #watch: ReclaimWatch;
   readonly #pause = new Pause(100, 5000);
@@ -44,14 +42,12 @@ export class ReclaimTask {
     queue: Queue,
     member: Membership,
     settings: { readonly visibilityTimeout: number; readonly maxDeliveries: number },
-    shared: { readonly connections: Connections; readonly troubles: Troubles },
   ) {
     this.#queue = queue;
     this.#member = member;
     this.#maxDeliveries = settings.maxDeliveries;
     this.#visibilityTimeout = settings.visibilityTimeout;
-    this.#connections = shared.connections;
-    this.#work = shared.troubles.work();
+    this.#work = queue.server.troubles.work();
     const { visibilityTimeout } = settings;
     this.#watch = new ReclaimWatch({ visibilityTimeout, self: member.consumer });
   }
@@ -95,7 +91,7 @@ export class ReclaimTask {
 
   /** Returns the milliseconds until the next look. */
   async #reclaimDead(): Promise<number> {
-    const { background } = this.#connections;
+    const { background } = this.#queue.server.connections;
     const queue = this.#queue;
     const { counters } = queue;
     const { group } = this.#member;
@@ -134,7 +130,7 @@ export class ReclaimTask {
   /** Deletes some entries that no group still needs, if it is time. */
   async #trim(): Promise<void> {
     if (performance.now() < this.#trimAt) return;
-    const { background } = this.#connections;
+    const { background } = this.#queue.server.connections;
     const count = await this.#queue.run(background, trim, { limit: BATCH });
     this.#trimAt = performance.now() + (count === BATCH ? 0 : TRIM * (0.8 + 0.4 * Math.random()));
   }

@@ -1,6 +1,6 @@
 import { setMaxListeners } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
-import { openServers } from "../../client/open-server.ts";
+import { openServers } from "../../client/open-servers.ts";
 import { Inspector } from "../inspect/inspector.ts";
 import { shellWord } from "../inspect/shell-word.ts";
 import { queueKeys } from "../../queue/keys.ts";

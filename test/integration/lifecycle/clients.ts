@@ -97,8 +97,8 @@ export const clients: Readonly<Record<string, Kind>> = {
   "a transfer task": {
     files: ["transfer-task.ts", "sweep-rhythm.ts", "stand-by.ts"],
     make: (url) => {
-      const { shared, queue, parts } = newOpen(url);
-      const task = new TransferTask(queue, parts);
+      const { shared, open, queue } = newOpen(url);
+      const task = new TransferTask(queue, { pauses: open.pauses });
       return {
         start: () => task.onSubscribed(),
         close: () => closeWithin(shared, () => task.close()),
@@ -109,7 +109,7 @@ export const clients: Readonly<Record<string, Kind>> = {
     files: ["tidier.ts"],
     make: (url) => {
       const { shared, queue } = newOpen(url);
-      const tidier = new Tidier(queue, shared);
+      const tidier = new Tidier(queue);
       return {
         start: () => tidier.note(1000, { order: true, businessKeys: true }),
         close: () => closeWithin(shared, () => tidier.close()),
@@ -119,8 +119,8 @@ export const clients: Readonly<Record<string, Kind>> = {
   "a pause watch": {
     files: ["pause-watch.ts"],
     make: (url) => {
-      const { shared, queue } = newOpen(url);
-      const watch = new PauseWatch(queue, shared);
+      const { queue } = newOpen(url);
+      const watch = new PauseWatch(queue);
       return { start: () => watch.known(), close: () => watch.close() };
     },
   },
@@ -134,12 +134,12 @@ export const clients: Readonly<Record<string, Kind>> = {
       "waiters.ts",
     ],
     make: (url) => {
-      const { shared, queue, parts } = newOpen(url);
-      const list = new ReadyList(queue, parts);
+      const { shared, open, queue } = newOpen(url);
+      const list = new ReadyList(queue, open.pauses);
       return {
         start: () => list.take(1, { timeout: Infinity }),
         close: async () => {
-          parts.pauses.close();
+          open.pauses.close();
           await closeWithin(shared, () => list.close());
         },
       };
@@ -170,7 +170,7 @@ export const clients: Readonly<Record<string, Kind>> = {
     },
   },
   "the connections": {
-    files: ["connections.ts", "dedicated.ts", "troubles.ts"],
+    files: ["connections.ts", "dedicated.ts", "troubles.ts", "server.ts"],
     make: (url) => {
       const { connections, troubles } = share(url);
       return {

@@ -19,14 +19,14 @@ export const groups: Readonly<Record<string, Kind>> = {
   "a consumer group": {
     files: ["group.ts", "persistent-settlements.ts"],
     make: (url) => {
-      const { shared, open, queue, parts } = newOpen(url);
+      const { shared, open, queue } = newOpen(url);
       open.openReliable();
-      const group = new Group(queue, SETTINGS, parts);
+      const group = new Group(queue, SETTINGS, open.pauses);
       return {
         start: () => [group.take(1, { timeout: Infinity }), group.take(5, { timeout: 0 })],
         close: () =>
           closeWithin(shared, async () => {
-            parts.pauses.close();
+            open.pauses.close();
             await group.stop();
             await group.close();
           }),
@@ -36,34 +36,29 @@ export const groups: Readonly<Record<string, Kind>> = {
   "a reader": {
     files: ["reader.ts"],
     make: (url) => {
-      const { shared, queue, parts } = newOpen(url);
+      const { shared, open, queue } = newOpen(url);
       const held = new HeldDeliveries(() => {});
       const settlements = new Settlements(queue, MEMBER, held);
-      const reader = new Reader(
-        queue,
-        MEMBER,
-        {
-          held,
-          intake: new Intake(queue, { group: "workers", isExclusive: false }, held, settlements),
-          remakeGroup: async () => {
-            await shared.connections.commands.xgroup(
-              "CREATE",
-              queue.keys.stream,
-              "workers",
-              "0",
-              "MKSTREAM",
-            );
-          },
-          checkStrangers: doNothing,
-          release: doNothing,
-          onConnected: undefined,
+      const reader = new Reader(queue, MEMBER, open.pauses, {
+        held,
+        intake: new Intake(queue, { group: "workers", isExclusive: false }, held, settlements),
+        remakeGroup: async () => {
+          await shared.connections.commands.xgroup(
+            "CREATE",
+            queue.keys.stream,
+            "workers",
+            "0",
+            "MKSTREAM",
+          );
         },
-        parts,
-      );
+        checkStrangers: doNothing,
+        release: doNothing,
+        onConnected: undefined,
+      });
       return {
         start: () => reader.wait(1, { timeout: Infinity }),
         close: async () => {
-          parts.pauses.close();
+          open.pauses.close();
           await closeWithin(shared, () => reader.close());
         },
       };
@@ -74,7 +69,6 @@ export const groups: Readonly<Record<string, Kind>> = {
     make: (url) => {
       const { shared, queue } = newOpen(url);
       const keeper = new LeaseKeeper(queue, MEMBER, new HeldDeliveries(() => {}), {
-        ...shared,
         // The first beat comes at once.
         visibilityTimeout: 3,
         readingSince: () => Infinity,
@@ -91,7 +85,7 @@ export const groups: Readonly<Record<string, Kind>> = {
     files: ["reclaim-task.ts"],
     make: (url) => {
       const { shared, queue } = newOpen(url);
-      const task = new ReclaimTask(queue, MEMBER, SETTINGS, shared);
+      const task = new ReclaimTask(queue, MEMBER, SETTINGS);
       return { start: () => task.start(), close: () => closeWithin(shared, () => task.close()) };
     },
   },
@@ -99,7 +93,7 @@ export const groups: Readonly<Record<string, Kind>> = {
     files: ["list-watch.ts"],
     make: (url) => {
       const { shared, queue } = newOpen(url);
-      const watch = new ListWatch(queue, { ...shared, onPlain: () => {} });
+      const watch = new ListWatch(queue, () => {});
       return {
         start: () => watch.switch(true),
         close: () => closeWithin(shared, () => watch.close()),

@@ -1,6 +1,6 @@
 import { OpenPartitions } from "../../../src/client/open-partitions.ts";
 import { OpenQueue } from "../../../src/client/open-queue.ts";
-import type { OpenServer } from "../../../src/client/open-server.ts";
+import type { Server } from "../../../src/redis/server.ts";
 import { HeldShare } from "../../../src/partitions/exclusive/held-share.ts";
 import { Holding, type Tenure } from "../../../src/partitions/exclusive/holding.ts";
 import { Lease, type Claim } from "../../../src/partitions/exclusive/lease.ts";
@@ -19,7 +19,7 @@ import { closeWithin, newOpen, newTroubles, share, type Kind, type Running } fro
 const GROUP = { group: "workers", start: "0", visibilityTimeout: 300, maxDeliveries: 3 };
 
 function newPartitions(url: string): {
-  readonly shared: OpenServer;
+  readonly shared: Server;
   readonly open: OpenPartitions;
 } {
   const shared = share(url);
@@ -28,7 +28,7 @@ function newPartitions(url: string): {
     open: (part: string, _server: number, link: PartLink) =>
       new OpenQueue(part, "addresses", shared, link),
   };
-  return { shared, open: new OpenPartitions(uniqueName(), 2, host, shared) };
+  return { shared, open: new OpenPartitions(uniqueName(), 2, host) };
 }
 
 async function closeAll({ shared, open }: ReturnType<typeof newPartitions>): Promise<void> {
@@ -120,7 +120,7 @@ export const partitions: Readonly<Record<string, Kind>> = {
       const { shared, open } = newOpen(url);
       const creation = { partitions: 2, servers: 1, at: () => open };
       const watch = new FactWatch("orders", open, creation, () => {});
-      const members = new Members("orders", open, watch, shared, {
+      const members = new Members("orders", open, watch, {
         onChange: () => {},
         onSeen: () => {},
       });

@@ -1,12 +1,9 @@
 import { onTestFinished } from "vitest";
 import { OpenQueue } from "../../../src/client/open-queue.ts";
-import type { OpenServer } from "../../../src/client/open-server.ts";
-import { Connections } from "../../../src/redis/connections.ts";
-import { Subscriber } from "../../../src/redis/subscriber.ts";
+import type { Server } from "../../../src/redis/server.ts";
 import { Troubles } from "../../../src/redis/troubles.ts";
-import { Expiries } from "../../../src/time/expiries.ts";
-import { ServerClock } from "../../../src/time/server-clock.ts";
 import { uniqueName } from "../../helpers/redis.ts";
+import { newServer } from "../../helpers/server.ts";
 
 /** Something that runs until it is closed. */
 export interface Running {
@@ -34,35 +31,20 @@ export function newTroubles(): Troubles {
 }
 
 /** The parts that a client's queues share. They end with the test. Errors that nobody awaits are ignored. */
-export function share(url: string): OpenServer {
-  const clock = new ServerClock();
-  const troubles = newTroubles();
-  const connections = new Connections(url, {
-    onTime: (serverTime, sentAt) => clock.observe(serverTime, sentAt),
-    troubles,
-  });
-  const subscriber = new Subscriber(connections, troubles);
+export function share(url: string): Server {
+  const server = newServer({ url, callTimeout: CALL_TIMEOUT, closeTimeout: CLOSE_TIMEOUT });
   onTestFinished(() => {
-    subscriber.close();
-    connections.close();
+    server.subscriber.close();
+    server.connections.close();
   });
-  return {
-    connections,
-    subscriber,
-    clock,
-    offerBatches: new Set<never>(),
-    expiries: new Expiries(CALL_TIMEOUT),
-    closeTimeout: CLOSE_TIMEOUT,
-    report: () => {},
-    troubles,
-  };
+  return server;
 }
 
 /** An open, unused queue, and what a client passes to its parts. */
 export function newOpen(url: string) {
   const shared = share(url);
   const open = new OpenQueue(uniqueName(), "addresses", shared);
-  return { shared, open, queue: open.queue, parts: { ...shared, pauses: open.pauses } };
+  return { shared, open, queue: open.queue };
 }
 
 /**
@@ -70,7 +52,7 @@ export function newOpen(url: string) {
  * take and move (`abandon`), and where offers are awaited, all of them (`close`).
  */
 export async function closeWithin(
-  { connections }: OpenServer,
+  { connections }: Server,
   close: () => Promise<unknown>,
   giveUp: "abandon" | "close" = "abandon",
 ): Promise<void> {

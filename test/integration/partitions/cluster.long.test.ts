@@ -2,7 +2,7 @@ import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promi
 import type { Cluster } from "ioredis";
 import { expect, test } from "vitest";
 import { OpenQueue } from "../../../src/client/open-queue.ts";
-import { openServers } from "../../../src/client/open-server.ts";
+import { openServers } from "../../../src/client/open-servers.ts";
 import { partitionName } from "../../../src/partitions/ring/ring.ts";
 import { masterOf, startCluster } from "../../helpers/cluster.ts";
 import { newLine } from "../../helpers/delayline.ts";
@@ -150,7 +150,7 @@ test("each queue on a Cluster uses the clock of its own node", async () => {
     const [one, another] = ["one", "another"].map(
       (queue) => new OpenQueue(queue, "addresses", shared),
     );
-    expect(one?.server.clock !== another?.server.clock).toBe(haveOwn);
+    expect(one?.queue.clock !== another?.queue.clock).toBe(haveOwn);
     shared.connections.close();
   }
 });

@@ -1,5 +1,5 @@
 import { Redis, type RedisOptions } from "ioredis";
-import type { OpenServer } from "../../../client/open-server.ts";
+import type { Server } from "../../../redis/server.ts";
 import { callWithin } from "../../../redis/call.ts";
 import { isCluster, type RedisClient } from "../../../redis/client.ts";
 import { serverOf } from "../../../redis/cluster-node.ts";
@@ -10,10 +10,10 @@ import { serverOf } from "../../../redis/cluster-node.ts";
  * Every call has a time bound. If it fails, the error says why Redis could not be reached.
  */
 export class Site {
-  readonly #shared: OpenServer;
+  readonly #shared: Server;
   readonly #signal: AbortSignal | undefined;
 
-  constructor(shared: OpenServer, signal: AbortSignal | undefined) {
+  constructor(shared: Server, signal: AbortSignal | undefined) {
     this.#shared = shared;
     this.#signal = signal;
   }

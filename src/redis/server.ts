@@ -1,0 +1,77 @@
+import type { DelaylineError } from "../errors.ts";
+import { Expiries } from "../time/expiries.ts";
+import { ServerClock } from "../time/server-clock.ts";
+import { isCluster } from "./client.ts";
+import type { ConnectionOptions } from "./client.ts";
+import { Connections } from "./connections.ts";
+import type { LentClient } from "./lent-client.ts";
+import { Subscriber } from "./subscriber.ts";
+import { Troubles, type TroublesListener } from "./troubles.ts";
+
+/** A server, or a Cluster, that a client has open. All its queues there share what it has running for it. */
+export class Server {
+  readonly connections: Connections;
+  readonly subscriber: Subscriber;
+  /** The estimate of the server's clock. Each node of a Cluster has a clock of its own: see `Queue.clock`. */
+  readonly clock = new ServerClock();
+  readonly troubles: Troubles;
+  /** The time limit of every awaited call. */
+  readonly expiries: Expiries;
+  /** Milliseconds for which a task still tries what has to be done before the client is closed. */
+  readonly closeTimeout: number;
+  /** Reports an error that nobody awaits. */
+  readonly report: (error: DelaylineError) => void;
+  /** The offers under way to each queue. All of them share one connection. */
+  readonly offers = new Set<{ hold(): void }>();
+
+  /**
+   * Nothing is connected yet.
+   *
+   * @throws {TypeError} if the address is not legal.
+   */
+  constructor(
+    address: string | ConnectionOptions | LentClient,
+    limits: { readonly callTimeout: number; readonly closeTimeout: number },
+    listener: TroublesListener,
+  ) {
+    this.troubles = new Troubles(listener);
+    this.connections = new Connections(address, {
+      onTime: (serverTime, sentAt) => {
+        this.clock.observe(serverTime, sentAt);
+        this.troubles.heard();
+      },
+      troubles: this.troubles,
+    });
+    this.subscriber = new Subscriber(this.connections, this.troubles);
+    this.expiries = new Expiries(limits.callTimeout);
+    this.closeTimeout = limits.closeTimeout;
+    this.report = listener.report;
+  }
+
+  get isCluster(): boolean {
+    return isCluster(this.connections.commands);
+  }
+
+  /**
+   * Returns the clock of the server, or of any node of the Cluster (epoch ms).
+   *
+   * Rejects with ioredis's errors.
+   */
+  async time(signal?: AbortSignal): Promise<number> {
+    const limit = { expiries: this.expiries, signal };
+    return await this.connections.call("commands", limit, async (redis) => {
+      const ask = async () => ServerClock.fromTime(await redis.time());
+      // The clocks of a Cluster's nodes differ, so none is estimated here.
+      if (isCluster(redis)) return await ask();
+      await this.clock.ready(ask);
+      return this.clock.now();
+    });
+  }
+
+  /** Ends the connections. From now on failures are expected, and none is reported. */
+  close(): void {
+    this.troubles.close();
+    this.subscriber.close();
+    this.connections.close();
+  }
+}

@@ -1,0 +1,20 @@
+import type { DelaylineError } from "../../src/errors.ts";
+import { Server } from "../../src/redis/server.ts";
+import { redisUrl } from "./redis.ts";
+
+interface ServerOptions {
+  readonly url?: string;
+  readonly report?: (error: DelaylineError) => void;
+  readonly callTimeout?: number;
+  readonly closeTimeout?: number;
+}
+
+/** Opens the shared Redis by default, as a client opens a server. */
+export function newServer({
+  url = redisUrl(),
+  report = () => {},
+  callTimeout = 5000,
+  closeTimeout = 2000,
+}: ServerOptions = {}): Server {
+  return new Server(url, { callTimeout, closeTimeout }, { report, onRecovered: () => {} });
+}
