@@ -1,4 +1,4 @@
-import type { SearchHit } from "../lua/delayed/search-page.ts";
+import type { SearchHit } from "../lua/delayed/pages.ts";
 import { callSignal, checkIterable } from "../queue/checks.ts";
 import type { MessageId } from "../queue/message/message.ts";
 import type { CallOptions } from "../queue/options.ts";

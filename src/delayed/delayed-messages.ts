@@ -1,11 +1,10 @@
 import { RedisError } from "../errors.ts";
 import { UnansweredError } from "../failure.ts";
-import { clearDelayed } from "../lua/delayed/clear-delayed.ts";
+import { clearDelayed } from "../lua/delayed/remove.ts";
 import type { DelayedMember } from "../lua/delayed/get.ts";
-import { headDeadline } from "../lua/delayed/head-deadline.ts";
-import { pollNewestTo } from "../lua/delayed/poll-newest-to.ts";
-import { pollOldest, type PollReply } from "../lua/delayed/poll-oldest.ts";
-import type { SearchHit } from "../lua/delayed/search-page.ts";
+import { headDeadline } from "../lua/delayed/soonest.ts";
+import { pollNewestTo, pollOldest, type PollReply } from "../lua/delayed/poll.ts";
+import type { SearchHit } from "../lua/delayed/pages.ts";
 import { asNumber } from "../lua/reply.ts";
 import { run } from "../lua/script.ts";
 import type { FailedAttempt } from "../queue/message/failed-attempt.ts";

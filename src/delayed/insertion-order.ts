@@ -1,7 +1,12 @@
 import type { DelayedMember } from "../lua/delayed/get.ts";
-import { START, type Cursor, type Page } from "../lua/delayed/page.ts";
-import { readPage } from "../lua/delayed/read-page.ts";
-import { searchPage, type SearchHit } from "../lua/delayed/search-page.ts";
+import {
+  START,
+  readPage,
+  searchPage,
+  type Cursor,
+  type Page,
+  type SearchHit,
+} from "../lua/delayed/pages.ts";
 import { removeByElement } from "../lua/delayed/remove.ts";
 import { ID_BYTES, isPlain, packAddress, unpackMember } from "../queue/message/message.ts";
 import type { Queue } from "../queue/queue.ts";

@@ -1,6 +1,10 @@
-import { areDelayed } from "../lua/delayed/are-delayed.ts";
-import { getById, getByKey, type DelayedMember } from "../lua/delayed/get.ts";
-import { getByKeys } from "../lua/delayed/get-by-keys.ts";
+import {
+  areDelayed,
+  getById,
+  getByKey,
+  getByKeys,
+  type DelayedMember,
+} from "../lua/delayed/get.ts";
 import { rescheduleById, rescheduleByKey } from "../lua/delayed/reschedule.ts";
 import type { Hint } from "../queue/find-options.ts";
 import { isMessageId, parseMessageId } from "../queue/message/message.ts";

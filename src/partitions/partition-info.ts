@@ -1,4 +1,4 @@
-import { describePartition } from "../lua/partitions/describe-partition.ts";
+import { describePartition } from "../lua/partitions/partition.ts";
 import { readFact } from "../lua/partitions/fact.ts";
 import { nodeOf, serverOf } from "../redis/cluster-node.ts";
 import { isCluster } from "../redis/client.ts";

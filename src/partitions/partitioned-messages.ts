@@ -8,7 +8,7 @@ import {
 import { offerEach } from "../delayed/offering/offer-each.ts";
 import type { PlainResult } from "../delayed/make-plain.ts";
 import { ClosedError, OfferError, RedisError } from "../errors.ts";
-import type { SearchHit } from "../lua/delayed/search-page.ts";
+import type { SearchHit } from "../lua/delayed/pages.ts";
 import { bucketOfKey } from "../queue/message/bucket.ts";
 import type { Hint } from "../queue/find-options.ts";
 import { createId, isMessageId } from "../queue/message/message.ts";

@@ -1,7 +1,6 @@
-import { packLetter } from "../lua/fragments/failed/letter.ts";
-import { packRetry, packRetryName } from "../lua/fragments/failed/retry.ts";
-import { lastArrived } from "../lua/partitions/last-arrived.ts";
-import { pushIn } from "../lua/partitions/push-in.ts";
+import { packLetter } from "../lua/fragments/letter.ts";
+import { packRetry, packRetryName } from "../lua/fragments/retry.ts";
+import { lastArrived, pushIn } from "../lua/partitions/push-in.ts";
 import { packMember } from "./message/message.ts";
 import type { Place } from "./places.ts";
 

@@ -30,18 +30,18 @@ export interface QueueKeys {
   /** LIST: members of an unknown layout, whole. */
   readonly unreadable: string;
   /**
-   * ZSET: receipts of give-backs under way, by the server's time (epoch ms); see `lua/ready/give-back.ts`. Expires a
+   * ZSET: receipts of give-backs under way, by the server's time (epoch ms); see `lua/ready/ready.ts`. Expires a
    * day after the last one.
    */
   readonly receipts: string;
   /**
-   * STREAM: messages of a reliable queue that are ready or in flight; see `lua/fragments/stream/entry.ts`. A queue is
+   * STREAM: messages of a reliable queue that are ready or in flight; see `lua/fragments/entry.ts`. A queue is
    * reliable if this key exists.
    */
   readonly stream: string;
   /** ZSET: `address | group` of each message that waits for a retry, by when it is due (epoch ms). */
   readonly retries: string;
-  /** HASH: the messages that wait for a retry, by `address | group`; see `lua/fragments/failed/retry.ts`. */
+  /** HASH: the messages that wait for a retry, by `address | group`; see `lua/fragments/retry.ts`. */
   readonly retrying: string;
   /** STREAM: dead letters of a reliable queue. */
   readonly dead: string;

@@ -1,4 +1,4 @@
-import { listPage } from "../lua/ready/list-page.ts";
+import { listPage } from "../lua/ready/quarantine.ts";
 import { run } from "../lua/script.ts";
 import type { QueueKeys } from "./keys.ts";
 import type { Queue } from "./queue.ts";

@@ -1,5 +1,4 @@
-import { forecast } from "../lua/queue/forecast.ts";
-import { stats } from "../lua/queue/stats.ts";
+import { forecast, stats } from "../lua/queue/stats.ts";
 import type { QueueStats } from "../observe/queue-stats.ts";
 import type { Queue } from "./queue.ts";
 

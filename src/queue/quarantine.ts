@@ -1,5 +1,4 @@
-import { clearQuarantine } from "../lua/ready/clear-quarantine.ts";
-import { requeue } from "../lua/ready/requeue.ts";
+import { clearQuarantine, requeue } from "../lua/ready/quarantine.ts";
 import { asNumber } from "../lua/reply.ts";
 import { callSignal, checkWhole } from "./checks.ts";
 import type { CallOptions } from "./options.ts";

@@ -1,7 +1,7 @@
 import { ClosedError, RedisError, type DelaylineError } from "../errors.ts";
 import { pick, type Family, type Into, type Layout } from "../lua/family.ts";
 import { Counters } from "../observe/counters.ts";
-import { setAside } from "../lua/ready/set-aside.ts";
+import { setAside } from "../lua/ready/quarantine.ts";
 import { guarded, newerFact } from "../lua/guarded.ts";
 import { asFlag } from "../lua/reply.ts";
 import { run, type Row, type Script, type ScriptArg } from "../lua/script.ts";

@@ -1,4 +1,4 @@
-import { tellTime } from "../lua/queue/tell-time.ts";
+import { tellTime } from "../lua/queue/stats.ts";
 import { run } from "../lua/script.ts";
 import { isCluster, type RedisClient } from "../redis/client.ts";
 import { ServerClock } from "../time/server-clock.ts";

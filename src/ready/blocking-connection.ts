@@ -1,4 +1,4 @@
-import { popFromMany } from "../lua/ready/pop-from-many.ts";
+import { popFromMany } from "../lua/ready/ready.ts";
 import { run } from "../lua/script.ts";
 import { BlockingClient } from "../redis/blocking-client.ts";
 import type { Connections } from "../redis/connections.ts";

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { RedisError } from "../errors.ts";
-import { giveBack } from "../lua/ready/give-back.ts";
+import { giveBack } from "../lua/ready/ready.ts";
 import { run } from "../lua/script.ts";
 import type { Connections } from "../redis/connections.ts";
 import type { Work } from "../redis/troubles.ts";

@@ -1,6 +1,5 @@
 import { ClosedError } from "../errors.ts";
-import { clearReady } from "../lua/ready/clear-ready.ts";
-import { pushReady } from "../lua/ready/push-ready.ts";
+import { clearReady, pushReady } from "../lua/ready/ready.ts";
 import { asNumber } from "../lua/reply.ts";
 import type { Pauses } from "../queue/pause-watch.ts";
 import type { QueueKeys } from "../queue/keys.ts";

@@ -1,11 +1,13 @@
-import { FIRST_LETTERS, type LetterCursor } from "../lua/fragments/failed/each-letter.ts";
+import {
+  FIRST_LETTERS,
+  deadPage,
+  findDead,
+  type LetterCursor,
+  type DeadPage,
+} from "../lua/reliable/dead-letters.ts";
 import { consumers, type ConsumerInfo } from "../lua/reliable/consumers.ts";
-import { deadPage, type DeadPage } from "../lua/reliable/dead/dead-page.ts";
-import { findDead } from "../lua/reliable/dead/find-dead.ts";
-import { getRetries } from "../lua/reliable/retries/get-retries.ts";
-import { groups } from "../lua/reliable/groups.ts";
-import { openGroup } from "../lua/reliable/open-group.ts";
-import { retryPage } from "../lua/reliable/retries/retry-page.ts";
+import { getRetries, retryPage } from "../lua/reliable/retries.ts";
+import { groups, openGroup } from "../lua/reliable/groups.ts";
 import { streamPage, type StreamPage } from "../lua/reliable/stream-page.ts";
 import { isMessageId, parseMessageId } from "../queue/message/message.ts";
 import type { Queue } from "../queue/queue.ts";

@@ -1,9 +1,13 @@
-import { FIRST_LETTERS, type LetterCursor } from "../lua/fragments/failed/each-letter.ts";
-import type { Letter } from "../lua/fragments/failed/letter.ts";
-import { clearDead } from "../lua/reliable/dead/clear-dead.ts";
-import { deadPage, type DeadPage } from "../lua/reliable/dead/dead-page.ts";
-import { redrive } from "../lua/reliable/dead/redrive.ts";
-import { removeDead } from "../lua/reliable/dead/remove-dead.ts";
+import {
+  FIRST_LETTERS,
+  clearDead,
+  deadPage,
+  redrive,
+  removeDead,
+  type LetterCursor,
+  type DeadPage,
+} from "../lua/reliable/dead-letters.ts";
+import type { Letter } from "../lua/fragments/letter.ts";
 import { asNumber } from "../lua/reply.ts";
 import {
   callSignal,

@@ -1,11 +1,13 @@
 import type { DelayedBytes } from "../delayed/delayed-messages.ts";
 import type { Due } from "../delayed/offering/offering.ts";
-import { clearRetries } from "../lua/reliable/retries/clear-retries.ts";
-import { getRetries } from "../lua/reliable/retries/get-retries.ts";
-import { nextDue } from "../lua/reliable/next-due.ts";
-import { removeRetries } from "../lua/reliable/retries/remove-retries.ts";
-import { rescheduleRetries } from "../lua/reliable/retries/reschedule-retries.ts";
-import { sizeWithRetries } from "../lua/reliable/retries/size-with-retries.ts";
+import {
+  clearRetries,
+  getRetries,
+  nextDue,
+  removeRetries,
+  rescheduleRetries,
+  sizeWithRetries,
+} from "../lua/reliable/retries.ts";
 import type { Hint } from "../queue/find-options.ts";
 import { parseMessageId, type MessageId } from "../queue/message/message.ts";
 import type { Queue } from "../queue/queue.ts";

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { ClosedError, type BlockingQueue, type Delayline } from "../../src/index.ts";
-import { giveBack } from "../../src/lua/ready/give-back.ts";
+import { giveBack } from "../../src/lua/ready/ready.ts";
 import { newLine, TestLine } from "../helpers/delayline.ts";
 import { eventually } from "../helpers/eventually.ts";
 import { watchCommands } from "../helpers/monitor.ts";

@@ -2,13 +2,15 @@ import type { Redis } from "ioredis";
 import { expect, test } from "vitest";
 import type { Codec, MessageId, OfferOptions, OfferResult } from "../../src/index.ts";
 import { queueKeys, type QueueKeys } from "../../src/queue/keys.ts";
-import { retire } from "../../src/lua/delayed/retire.ts";
+import { retire, sweep, transfer } from "../../src/lua/delayed/transfer.ts";
 import type { Elements } from "../../src/lua/family.ts";
 import { run } from "../../src/lua/script.ts";
-import { tidyAddresses, type TidyReply } from "../../src/lua/delayed/tidy-addresses.ts";
-import { tidyMembers } from "../../src/lua/delayed/tidy-members.ts";
-import { tidyBusinessKeys } from "../../src/lua/delayed/tidy-business-keys.ts";
-import { sweep, transfer } from "../../src/lua/delayed/transfer.ts";
+import {
+  tidyAddresses,
+  tidyMembers,
+  tidyBusinessKeys,
+  type TidyReply,
+} from "../../src/lua/delayed/tidy.ts";
 import { isMessageId, unpackMember } from "../../src/queue/message/message.ts";
 import type { DelayedQueue } from "../../src/index.ts";
 import { newLine } from "../helpers/delayline.ts";

@@ -1,5 +1,5 @@
-import type { Batch, BatchRow } from "../../src/lua/fragments/partitions/journal.ts";
-import { dropBatch } from "../../src/lua/partitions/drop-batch.ts";
+import type { Batch, BatchRow } from "../../src/lua/fragments/journal.ts";
+import { dropBatch } from "../../src/lua/partitions/pull-out.ts";
 import { pushIn } from "../../src/lua/partitions/push-in.ts";
 import { run } from "../../src/lua/script.ts";
 import type { Bytes, Moves } from "./moves.ts";

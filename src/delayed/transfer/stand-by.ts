@@ -1,6 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { retire } from "../../lua/delayed/retire.ts";
-import type { TransferReply } from "../../lua/delayed/transfer.ts";
+import { retire, type TransferReply } from "../../lua/delayed/transfer.ts";
 import { run } from "../../lua/script.ts";
 import type { QueueKeys } from "../../queue/keys.ts";
 import type { Connections } from "../../redis/connections.ts";

@@ -1,8 +1,11 @@
 import { RedisError } from "../../errors.ts";
-import { tidyAddresses, type TidyReply } from "../../lua/delayed/tidy-addresses.ts";
-import { tidyMembers } from "../../lua/delayed/tidy-members.ts";
-import { tidyBusinessKeys } from "../../lua/delayed/tidy-business-keys.ts";
-import type { Untidy } from "../../lua/fragments/delayed/untidy.ts";
+import {
+  tidyAddresses,
+  tidyMembers,
+  tidyBusinessKeys,
+  type TidyReply,
+  type Untidy,
+} from "../../lua/delayed/tidy.ts";
 import type { Queue } from "../../queue/queue.ts";
 import type { Work } from "../../redis/troubles.ts";
 

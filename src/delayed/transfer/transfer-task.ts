@@ -4,7 +4,7 @@ import { isRefusedForNow } from "../../failure.ts";
 import type { PauseWatch } from "../../queue/pause-watch.ts";
 import type { Queue } from "../../queue/queue.ts";
 import type { TransferReply } from "../../lua/delayed/transfer.ts";
-import { LAST_DEADLINE } from "../../lua/fragments/message/replied.ts";
+import { LAST_DEADLINE } from "../../lua/fragments/deadline.ts";
 import { Pause } from "../../time/pause.ts";
 import type { Listener } from "../../redis/subscriber.ts";
 import type { Work } from "../../redis/troubles.ts";

@@ -1,13 +1,10 @@
 import { byElements } from "../family.ts";
-import { bytes } from "../fragments/message/bytes.ts";
+import { bytes, packAddress } from "../fragments/address.ts";
 import { asInstant, clock } from "../fragments/clock.ts";
-import { deadlineAfter } from "../fragments/deadline-after.ts";
-import { delayedWith } from "../fragments/delayed/delayed-with.ts";
-import { forget } from "../fragments/delayed/forget.ts";
-import { indexEntry } from "../fragments/message/index-entry.ts";
-import { packAddress } from "../fragments/message/pack-address.ts";
-import { asDeadline, replied } from "../fragments/message/replied.ts";
-import { refuseOffer } from "../fragments/delayed/refuse-offer.ts";
+import { deadlineAfter, asDeadline, replied } from "../fragments/deadline.ts";
+import { delayedWith, indexEntry } from "../fragments/key-index.ts";
+import { forget } from "../fragments/forget.ts";
+import { refuseOffer } from "./offer.ts";
 import { asBuffer, asNumber, asRow, asRows, orNothing, type RawReply } from "../reply.ts";
 import { defineScript } from "../script.ts";
 

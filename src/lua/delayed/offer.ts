@@ -1,11 +1,30 @@
+import { IN_PART } from "../../failure.ts";
 import { byElements } from "../family.ts";
+import { defineFragment } from "../fragment.ts";
+import { packAddress } from "../fragments/address.ts";
 import { asInstant, clock } from "../fragments/clock.ts";
-import { deadlineAfter } from "../fragments/deadline-after.ts";
-import { packAddress } from "../fragments/message/pack-address.ts";
-import { asDeadline, replied } from "../fragments/message/replied.ts";
-import { refuseOffer } from "../fragments/delayed/refuse-offer.ts";
+import { asDeadline, deadlineAfter, replied } from "../fragments/deadline.ts";
 import { asArray, type RawReply } from "../reply.ts";
 import { defineScript } from "../script.ts";
+
+/**
+ * `refuseOffer(refusal, members)`: the reply to an offer of these members that Redis has refused. If one of them is
+ * delayed nevertheless, or Redis refuses to say, the error says that a part may be done: an earlier copy of the offer has
+ * stored it.
+ */
+export const refuseOffer = defineFragment({
+  keys: ["timeouts"],
+  lua: /* lua */ `
+local function refuseOffer(refusal, members)
+  for _, member in ipairs(members) do
+    local score = redis.pcall("ZSCORE", timeouts, member)
+    local isUnknown = type(score) == "table" and not score.err:find("WRONGTYPE", 1, true)
+    if type(score) == "string" or isUnknown then return { err = refusal.err .. "${IN_PART}" } end
+  end
+  return refusal
+end
+`,
+});
 
 export interface OfferReply {
   /** The server's time (epoch ms), to the microsecond. */

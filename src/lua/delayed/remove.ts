@@ -1,10 +1,8 @@
 import { byElements, type Elements } from "../family.ts";
-import { delayedWith } from "../fragments/delayed/delayed-with.ts";
-import { findNext } from "../fragments/delayed/find-next.ts";
-import { forget } from "../fragments/delayed/forget.ts";
-import { locate } from "../fragments/delayed/locate.ts";
-import { takeOut } from "../fragments/delayed/take-out.ts";
-import { asFlags } from "../reply.ts";
+import { forget } from "../fragments/forget.ts";
+import { delayedWith, takeOut } from "../fragments/key-index.ts";
+import { findNext, locate } from "../fragments/locate.ts";
+import { asFlags, asNumber } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
 /**
@@ -60,3 +58,16 @@ export const removeById = byElements((elements) => defineRemove("id", "locate", 
 
 /** Removes messages by their business keys. */
 export const removeByKey = byElements((elements) => defineRemove("key", "delayedWith", elements));
+
+/** Drops all delayed messages; returns how many there were. Redis frees the memory in the background. */
+export const clearDelayed = defineScript({
+  name: "clear-delayed",
+  keys: ["timeouts", "order", "compacted", "businessKeys"],
+  args: [],
+  lua: /* lua */ `
+local count = redis.call("ZCARD", timeouts)
+redis.call("UNLINK", timeouts, order, compacted, businessKeys)
+return count
+`,
+  reply: asNumber,
+});

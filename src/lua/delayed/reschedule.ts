@@ -1,12 +1,10 @@
 import { byElements, type Elements } from "../family.ts";
-import { packAddress } from "../fragments/message/pack-address.ts";
+import { packAddress } from "../fragments/address.ts";
 import { clock } from "../fragments/clock.ts";
-import { deadlineAfter } from "../fragments/deadline-after.ts";
-import { delayedWith } from "../fragments/delayed/delayed-with.ts";
-import { indexEntry } from "../fragments/message/index-entry.ts";
-import { locate } from "../fragments/delayed/locate.ts";
-import { asDeadline, replied } from "../fragments/message/replied.ts";
-import { unpackMember } from "../fragments/message/unpack-member.ts";
+import { deadlineAfter, asDeadline, replied } from "../fragments/deadline.ts";
+import { delayedWith, indexEntry } from "../fragments/key-index.ts";
+import { locate } from "../fragments/locate.ts";
+import { unpackMember } from "../fragments/member.ts";
 import { asBuffer, asRow, orNothing } from "../reply.ts";
 import { defineScript } from "../script.ts";
 

@@ -1,17 +1,66 @@
 import { byElements, type Elements, type Into } from "../family.ts";
-import { addressOf } from "../fragments/message/address-of.ts";
-import { appendAll } from "../fragments/stream/append-all.ts";
-import { bringBack } from "../fragments/failed/bring-back.ts";
+import { defineFragment } from "../fragment.ts";
+import { addressOf } from "../fragments/address.ts";
 import { asInstant, clock } from "../fragments/clock.ts";
-import { due } from "../fragments/delayed/due.ts";
-import { forget } from "../fragments/delayed/forget.ts";
-import { ownKeys } from "../fragments/delayed/own-keys.ts";
-import { pushAll } from "../fragments/delayed/push-all.ts";
-import { asDeadline, LAST_DEADLINE, replied } from "../fragments/message/replied.ts";
-import { unpackMember } from "../fragments/message/unpack-member.ts";
+import { asDeadline, LAST_DEADLINE, replied } from "../fragments/deadline.ts";
+import { appendAll } from "../fragments/entry.ts";
+import { forget } from "../fragments/forget.ts";
+import { ownKeys } from "../fragments/key-index.ts";
+import { unpackMember } from "../fragments/member.ts";
+import { bringBack } from "../fragments/retry.ts";
 import { asFlag, asNumber, asRow, orNothing, type RawReply } from "../reply.ts";
 import { defineScript } from "../script.ts";
-import { asUntidy, untidy, type Untidy } from "../fragments/delayed/untidy.ts";
+import { asUntidy, untidy, type Untidy } from "./tidy.ts";
+
+/**
+ * Reads the members of a ZSET of deadlines that are due: those with scores up to `latest`, earliest first.
+ *
+ * `firstDue(zset, latest, count)`: the due members among the first `count`, their scores, and the score of the first
+ * member that is not due, or false if all of these are due.
+ * `allDue(zset, latest, limit)`: up to `limit` due members, and their scores.
+ */
+const due = defineFragment({
+  lua: /* lua */ `
+local function firstDue(zset, latest, count)
+  local found = redis.call("ZRANGE", zset, 0, count - 1, "WITHSCORES")
+  local members, scores = {}, {}
+  for i = 1, #found, 2 do
+    local score = tonumber(found[i + 1])
+    if score > latest then return members, scores, score end
+    members[#members + 1], scores[#scores + 1] = found[i], score
+  end
+  return members, scores, false
+end
+local function allDue(zset, latest, limit)
+  local found = redis.call("ZRANGEBYSCORE", zset, "-inf", latest, "WITHSCORES", "LIMIT", 0, limit)
+  local members, scores = {}, {}
+  for i = 1, #found, 2 do members[#members + 1], scores[#scores + 1] = found[i], tonumber(found[i + 1]) end
+  return members, scores
+end
+`,
+});
+
+/**
+ * `pushAll(payloads)`: pushes due payloads to the ready LIST, either all or none; returns how many, and the error if
+ * Redis has refused them.
+ *
+ * When memory is full, Redis refuses only the first write of a script, and never a removal. So a refused push is tried
+ * again after a removal that removes nothing.
+ */
+const pushAll = defineFragment({
+  keys: ["ready", "timeouts"],
+  lua: /* lua */ `
+local function pushAll(payloads)
+  local pushed = redis.pcall("RPUSH", ready, unpack(payloads))
+  if type(pushed) == "table" then
+    redis.call("ZREMRANGEBYRANK", timeouts, 1, 0)
+    pushed = redis.pcall("RPUSH", ready, unpack(payloads))
+  end
+  if type(pushed) == "table" then return 0, pushed end
+  return #payloads
+end
+`,
+});
 
 /** The length of ids that begin with the instant of the offer, in microseconds; see `message.ts`. */
 const ID_BYTES = 16;
@@ -234,3 +283,23 @@ export const sweep = {
   list: byElements((elements) => defineTransfer("sweep", "list", elements)),
   stream: byElements((elements) => defineTransfer("sweep", "stream", elements)),
 };
+
+/**
+ * Announces that a transfer task ends, if that task moved messages last: deletes `mover`, and wakes all tasks. Returns
+ * whether the task was the last mover.
+ *
+ * `0` on the channel means "look now", for Java clients as well.
+ */
+export const retire = defineScript({
+  name: "retire",
+  keys: ["mover"],
+  args: ["channel", "task"],
+  lua: /* lua */ `
+if redis.pcall("GET", mover) ~= task then return 0 end
+-- Publish first: if that is refused, nothing has changed, and nobody can look before the script has ended.
+redis.call("PUBLISH", channel, 0)
+redis.call("DEL", mover)
+return 1
+`,
+  reply: asFlag,
+});

@@ -4,8 +4,8 @@ import { asNumber, type RawReply } from "../reply.ts";
 /**
  * `clock()`: the server's time in microseconds. Call it once per script: Redis 7.0 does not freeze the time.
  *
- * No other script of this room reads the server's clock. So a test can run any script at an instant of its own, by
- * replacing this fragment.
+ * No other Lua reads the server's clock. So a test can run any script at an instant of its own, by replacing this
+ * fragment.
  */
 export const clock = defineFragment({
   lua: /* lua */ `

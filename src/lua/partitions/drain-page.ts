@@ -1,19 +1,13 @@
 import { clock } from "../fragments/clock.ts";
-import { consumerName } from "../fragments/stream/consumer-name.ts";
-import { consumersOf } from "../fragments/stream/consumers-of.ts";
-import { deadLetter } from "../fragments/failed/dead-letter.ts";
-import { destination } from "../fragments/partitions/destination.ts";
-import { entry } from "../fragments/stream/entry.ts";
-import { finish } from "../fragments/stream/finish.ts";
-import { inFlight } from "../fragments/stream/in-flight.ts";
-import { groupsOf } from "../fragments/stream/groups-of.ts";
-import { heldBack } from "../fragments/stream/held-back.ts";
-import { idOf } from "../fragments/message/id-of.ts";
-import { BATCH, journal, type Batch } from "../fragments/partitions/journal.ts";
-import { letter } from "../fragments/failed/letter.ts";
-import { orBury } from "../fragments/failed/or-bury.ts";
-import { retry } from "../fragments/failed/retry.ts";
-import { streamId } from "../fragments/stream/stream-id.ts";
+import { consumerName, consumersOf, groupsOf, streamId } from "../fragments/stream.ts";
+import { deadLetter, letter } from "../fragments/letter.ts";
+import { destination, BATCH, journal, type Batch } from "../fragments/journal.ts";
+import { entry, heldBack } from "../fragments/entry.ts";
+import { finish } from "../fragments/settle.ts";
+import { inFlight } from "../fragments/in-flight.ts";
+import { idOf } from "../fragments/address.ts";
+import { orBury } from "../fragments/failure.ts";
+import { retry } from "../fragments/retry.ts";
 import { asFlag, asNumber, asRow, asText } from "../reply.ts";
 import { defineScript } from "../script.ts";
 

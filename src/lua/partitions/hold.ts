@@ -1,6 +1,6 @@
+import { defineFragment } from "../fragment.ts";
 import { clock } from "../fragments/clock.ts";
-import { inFlight } from "../fragments/stream/in-flight.ts";
-import { holds } from "../fragments/partitions/holds.ts";
+import { inFlight } from "../fragments/in-flight.ts";
 import { asFlag, asNumber, asRow, asText, type RawReply } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
@@ -20,6 +20,20 @@ import { defineScript } from "../script.ts";
  * - `orphans`: consumers of predecessors that may have entries in flight, one line each. A line begins with "=" if that
  *   predecessor released the lease and so left the entries to the next holder on purpose. See `inherit`.
  */
+
+/**
+ * `holds(process, fence)`: whether the process has the lease on this partition with this fence. A lease that is over
+ * still counts until another process takes it.
+ */
+export const holds = defineFragment({
+  keys: ["holder"],
+  lua: /* lua */ `
+local function holds(process, fence)
+  local found = redis.call("HMGET", holder, "holder", "fence")
+  return found[1] == process and found[2] == fence
+end
+`,
+});
 
 /** The outcome of an attempt to take the lease. */
 export interface Hold {

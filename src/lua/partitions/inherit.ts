@@ -1,11 +1,10 @@
 import { clock } from "../fragments/clock.ts";
-import { deadLetter } from "../fragments/failed/dead-letter.ts";
-import { asEntry, type Entry } from "../fragments/stream/entry.ts";
-import { heldBack } from "../fragments/stream/held-back.ts";
-import { holds } from "../fragments/partitions/holds.ts";
-import { orBury } from "../fragments/failed/or-bury.ts";
-import { keepInFlight } from "../fragments/stream/keep-in-flight.ts";
-import { settle } from "../fragments/stream/settle.ts";
+import { deadLetter } from "../fragments/letter.ts";
+import { asEntry, heldBack, type Entry } from "../fragments/entry.ts";
+import { holds } from "./hold.ts";
+import { orBury } from "../fragments/failure.ts";
+import { keepInFlight } from "../fragments/in-flight.ts";
+import { settle } from "../fragments/settle.ts";
 import { asArray, asFlag, asNumber, asRow } from "../reply.ts";
 import { defineScript } from "../script.ts";
 

@@ -1,11 +1,104 @@
 import type { Into } from "../family.ts";
-import { delayedWith } from "../fragments/delayed/delayed-with.ts";
-import { depart } from "../fragments/partitions/depart.ts";
-import { BATCH, type Batch } from "../fragments/partitions/journal.ts";
-import { locate } from "../fragments/delayed/locate.ts";
-import { waitingFor } from "../fragments/failed/waiting-for.ts";
-import { asRow } from "../reply.ts";
+import { defineFragment } from "../fragment.ts";
+import { bytes, idOf } from "../fragments/address.ts";
+import { BATCH, destination, journal, type Batch } from "../fragments/journal.ts";
+import { delayedWith, indexEntry } from "../fragments/key-index.ts";
+import { locate } from "../fragments/locate.ts";
+import { unpackMember } from "../fragments/member.ts";
+import { retry, waitingFor } from "../fragments/retry.ts";
+import { asBuffer, asNumber, asRow, orNothing } from "../reply.ts";
 import { defineScript } from "../script.ts";
+
+/**
+ * Takes delayed messages and retries out of a partition, into its journal. The script needs an argument `own`: the
+ * number of this partition, which keeps what belongs to it, or -1 for the ordinary queue.
+ *
+ * `addMessage(member, score)`, `addRetry(name, due)`: chooses a message or a retry, unless it belongs here. The score
+ * and the due time are passed as text.
+ * `depart()`: writes the chosen ones into the journal, and then removes them; returns the number and the rows of the
+ * batch.
+ *
+ * Every command that Redis may refuse is tried before the journal is written. A refusal after that would leave messages
+ * in two places. Only an entry in the index of business keys may stay behind: it points to nothing and does no harm.
+ *
+ * A member or a retry that cannot be unpacked is taken out, too, as `unreadable`.
+ */
+const depart = defineFragment({
+  keys: ["timeouts", "businessKeys", "retries", "retrying"],
+  needs: [destination, idOf, indexEntry, journal, retry, unpackMember],
+  lua: /* lua */ `
+local isChosen, rows = {}, {}
+local leaving = { members = {}, keys = {}, names = {}, ids = {}, places = {} }
+local function addMessage(member, score)
+  local id, _, key = unpackMember(member)
+  local to = destinationOf(id or member)
+  if to == tonumber(own) or isChosen[member] then return end
+  isChosen[member] = true
+  leaving.members[#leaving.members + 1] = member
+  rows[#rows + 1] = { to, "message", score, member, "" }
+  if not id then rows[#rows] = { to, "unreadable", "", "", member } end
+  if key then
+    leaving.keys[#leaving.keys + 1] = key
+    leaving.ids[#leaving.ids + 1] = id
+    leaving.places[#leaving.places + 1] = #rows
+  end
+end
+local waiting = {}
+local function addRetry(name, due)
+  local address = retryOf(name)
+  local to = destinationOf(address and idOf(address) or name)
+  if to == tonumber(own) or waiting[name] then return end
+  leaving.names[#leaving.names + 1] = name
+  rows[#rows + 1] = { to, "retry", due, name, "" }
+  waiting[name] = #rows
+end
+local function readValues()
+  if #leaving.names == 0 then return end
+  for i, value in ipairs(redis.call("HMGET", retrying, unpack(leaving.names))) do
+    local name = leaving.names[i]
+    local row, address = rows[waiting[name]], retryOf(name)
+    row[5] = value or name
+    if not (address and #address >= 8 and unpackRetry(value)) then row[2], row[3], row[4] = "unreadable", "", "" end
+  end
+end
+local function readKeys()
+  local mine = {}
+  if #leaving.keys == 0 then return mine end
+  for i, entry in ipairs(redis.call("HMGET", businessKeys, unpack(leaving.keys))) do
+    if pointsTo(entry, leaving.ids[i]) then
+      mine[#mine + 1] = leaving.keys[i]
+      rows[leaving.places[i]][5] = behindAddress(entry)
+    end
+  end
+  return mine
+end
+local function removeAll(command, key, items)
+  -- Lua's stack holds a few thousand values.
+  for from = 1, #items, 1000 do
+    redis.call(command, key, unpack(items, from, math.min(from + 999, #items)))
+  end
+end
+local function depart()
+  if #rows == 0 then return 0, "" end
+  local mine = readKeys()
+  readValues()
+  mayJournal()
+  redis.call("ZREM", timeouts, "delayline: no such member")
+  if #leaving.names > 0 then
+    redis.call("ZREM", retries, "delayline: no such member")
+    redis.call("HDEL", retrying, "delayline: no such field")
+  end
+  local packed = {}
+  for i, row in ipairs(rows) do packed[i] = packRow(unpack(row)) end
+  local number, all = writeBatch(packed)
+  removeAll("ZREM", timeouts, leaving.members)
+  removeAll("ZREM", retries, leaving.names)
+  removeAll("HDEL", retrying, leaving.names)
+  if #mine > 0 then redis.pcall("HDEL", businessKeys, unpack(mine)) end
+  return number, all
+end
+`,
+});
 
 /**
  * Takes the `wanted` messages out of this partition, so that they can be put into the partitions that they belong to.
@@ -68,3 +161,100 @@ export const pullOutMembers = definePullOut(
   local deadline = redis.call("ZSCORE", timeouts, wanted)
   if deadline then addMessage(wanted, deadline) end`,
 );
+
+/** A batch, and the cursor of the next page. */
+export interface PulledPage extends Batch {
+  /** The next cursor; undefined at the end. If the batch was open already, the cursor of this page. */
+  readonly next: Buffer | undefined;
+}
+
+/** The cursor of the first page. */
+export const FIRST_PAGE = Buffer.alloc(0);
+
+/**
+ * Looks at the delayed messages of this partition from the latest deadline down, and after them at the retries: at most
+ * `limit` at a time, and about `maxBytes`. Takes out those that belong to another partition, as `pullOutKeys` does.
+ * O(log N) for each page.
+ *
+ * A cursor is `m` (messages) or `r` (retries), followed by the score of the last member that was looked at and the
+ * beginning of its bytes. So every member that stays is looked at exactly once, even if others come and go between two
+ * pages. The first 32 bytes include the id and are nearly always unique; if the next member begins with the same 32,
+ * the cursor holds all bytes.
+ */
+export const pullOutPage = defineScript({
+  name: "pull-out-page",
+  keys: ["timeouts", "businessKeys", "retries", "retrying", "journal"],
+  args: ["own", "buckets", "cursor", "limit", "maxBytes"],
+  needs: [bytes, depart],
+  lua: /* lua */ `
+local number, batch = openBatch()
+if number > 0 then return { number, batch, 1, cursor } end
+limit, maxBytes = tonumber(limit), tonumber(maxBytes)
+local isRetries = cursor:sub(1, 1) == "r"
+local zset, add = timeouts, addMessage
+if isRetries then zset, add = retries, addRetry end
+
+local function isBefore(a, b)
+  local count = math.min(#a, #b)
+  local whole = count - count % 4
+  local order = compareBytes(a, 1, b, 1, whole)
+  for at = whole + 1, count do
+    if order == 0 then order = a:byte(at) - b:byte(at) end
+  end
+  if order == 0 then return #a < #b end
+  return order < 0
+end
+-- How many members are before the cursor.
+local function findRank()
+  if #cursor < 2 then return redis.call("ZCARD", zset) end
+  local length = cursor:byte(2)
+  local score, start = cursor:sub(3, 2 + length), cursor:sub(3 + length)
+  local rank = redis.call("ZCOUNT", zset, "-inf", "(" .. score)
+  local high = rank + redis.call("ZCOUNT", zset, score, score)
+  while rank < high do
+    local at = math.floor((rank + high) / 2)
+    if isBefore(redis.call("ZRANGE", zset, at, at)[1], start) then rank = at + 1 else high = at end
+  end
+  return rank
+end
+
+local rank, seen, size = findRank(), 0, 0
+local last, lastScore
+while rank > 0 and seen < limit and size < maxBytes do
+  -- A few at a time, since each may be large.
+  local count = math.min(4, limit - seen, rank)
+  local found = redis.call("ZRANGE", zset, rank - count, rank - 1, "WITHSCORES")
+  for i = #found - 1, 1, -2 do
+    last, lastScore = found[i], found[i + 1]
+    add(last, lastScore)
+    size = size + #last
+  end
+  rank, seen = rank - count, seen + count
+end
+local next = false
+if rank > 0 then
+  local start = last:sub(1, 32)
+  if redis.call("ZRANGE", zset, rank - 1, rank - 1)[1]:sub(1, 32) == start then start = last end
+  next = (isRetries and "r" or "m") .. string.char(#lastScore) .. lastScore .. start
+elseif not isRetries and redis.call("EXISTS", retries) == 1 then
+  next = "r"
+end
+number, batch = depart()
+return { number, batch, 0, next }
+`,
+  reply: (raw): PulledPage => asRow(raw, { ...BATCH, next: orNothing(asBuffer) }),
+});
+
+/** Drops the open batch if it has this number, and returns whether it had. All its rows must have arrived by then. */
+export const dropBatch = defineScript({
+  name: "drop-batch",
+  keys: ["journal"],
+  args: ["number"],
+  needs: [journal],
+  lua: /* lua */ `
+local open = openBatch()
+if open == 0 or open ~= tonumber(number) then return 0 end
+return redis.call("HDEL", journal, "rows")
+`,
+  reply: (raw) => asNumber(raw) === 1,
+});

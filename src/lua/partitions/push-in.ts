@@ -1,10 +1,9 @@
-import { address } from "../fragments/message/address.ts";
-import { addressOf } from "../fragments/message/address-of.ts";
-import { delayedWith } from "../fragments/delayed/delayed-with.ts";
-import { earliestDue } from "../fragments/earliest-due.ts";
-import { entry } from "../fragments/stream/entry.ts";
-import { retry } from "../fragments/failed/retry.ts";
-import { unpackMember } from "../fragments/message/unpack-member.ts";
+import { address, addressOf } from "../fragments/address.ts";
+import { earliestDue } from "../fragments/deadline.ts";
+import { entry } from "../fragments/entry.ts";
+import { delayedWith } from "../fragments/key-index.ts";
+import { unpackMember } from "../fragments/member.ts";
+import { retry } from "../fragments/retry.ts";
 import { asNumber } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
@@ -170,4 +169,13 @@ end
 return 1
 `,
   reply: (raw) => asNumber(raw) === 1,
+});
+
+/** Returns the number of the last batch that has arrived from `source`; 0 if none has. */
+export const lastArrived = defineScript({
+  name: "last-arrived",
+  keys: ["arrivals"],
+  args: ["source"],
+  lua: /* lua */ `return redis.call("HGET", arrivals, source) or 0`,
+  reply: asNumber,
 });

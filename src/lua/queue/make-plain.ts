@@ -1,14 +1,12 @@
 import { byElements, type Elements } from "../family.ts";
-import { addressOf } from "../fragments/message/address-of.ts";
-import { bringBack } from "../fragments/failed/bring-back.ts";
+import { addressOf, idOf } from "../fragments/address.ts";
+import { bringBack } from "../fragments/retry.ts";
 import { clock } from "../fragments/clock.ts";
-import { consumersOf } from "../fragments/stream/consumers-of.ts";
-import { finish } from "../fragments/stream/finish.ts";
-import { groupNames } from "../fragments/stream/group-names.ts";
-import { heldBack } from "../fragments/stream/held-back.ts";
-import { idOf } from "../fragments/message/id-of.ts";
-import { packMember } from "../fragments/message/pack-member.ts";
-import { withoutFailures } from "../fragments/failed/without-failures.ts";
+import { consumersOf, groupNames } from "../fragments/stream.ts";
+import { finish } from "../fragments/settle.ts";
+import { heldBack } from "../fragments/entry.ts";
+import { packMember } from "../fragments/member.ts";
+import { withoutFailures } from "../fragments/failure.ts";
 import { asFlag, asNumber, asRow } from "../reply.ts";
 import { defineScript } from "../script.ts";
 

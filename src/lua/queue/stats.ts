@@ -1,7 +1,7 @@
 import { asInstant, clock } from "../fragments/clock.ts";
-import { fieldsOf } from "../fragments/stream/fields-of.ts";
-import { asDeadline, replied } from "../fragments/message/replied.ts";
-import { asFlag, asNumber, asRow, orNothing } from "../reply.ts";
+import { asDeadline, replied } from "../fragments/deadline.ts";
+import { fieldsOf } from "../fragments/stream.ts";
+import { asArray, asFlag, asNumber, asRow, orNothing } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
 /** The numbers of a queue that users see as Redis replies them. */
@@ -169,4 +169,40 @@ return {
       readied: orNothing(asNumber),
       finished: orNothing(asNumber),
     }),
+});
+
+/**
+ * Counts the messages and retries that fall due in each of `count` spans of `step` milliseconds, from `from` on (epoch
+ * ms). O(log N) for each span, about 2 us.
+ */
+export const forecast = defineScript({
+  name: "forecast",
+  keys: ["timeouts", "retries"],
+  args: ["from", "step", "count"],
+  lua: /* lua */ `
+local counts = {}
+local hasRetries = redis.call("EXISTS", retries) == 1
+for i = 0, count - 1 do
+  local first = string.format("%.17g", from + i * step)
+  local last = string.format("(%.17g", from + (i + 1) * step)
+  local due = redis.call("ZCOUNT", timeouts, first, last)
+  if hasRetries then due = due + redis.call("ZCOUNT", retries, first, last) end
+  counts[i + 1] = due
+end
+return counts
+`,
+  reply: (raw) => asArray(raw).map(asNumber),
+});
+
+/**
+ * Replies with the server's time (epoch ms, with fractions). On a Cluster, it reaches the node that serves the queue:
+ * TIME has no key, so the client sends it to any node.
+ */
+export const tellTime = defineScript({
+  name: "tell-time",
+  keys: ["ready"],
+  args: [],
+  needs: [clock],
+  lua: /* lua */ `return clock()`,
+  reply: asInstant,
 });

@@ -1,5 +1,6 @@
-import { consumersOf } from "../fragments/stream/consumers-of.ts";
-import { asArray, asNumber, asRow, asText } from "../reply.ts";
+import { inFlight } from "../fragments/in-flight.ts";
+import { consumersOf } from "../fragments/stream.ts";
+import { asArray, asFlag, asNumber, asRow, asText } from "../reply.ts";
 import { defineScript } from "../script.ts";
 
 /** A consumer of a group, as Redis knows it. */
@@ -26,4 +27,49 @@ return rows
     asArray(raw).map((row): ConsumerInfo =>
       asRow(row, { name: asText, inFlight: asNumber, idle: asNumber }),
     ),
+});
+
+/**
+ * Gives a sign of life for a consumer, which renews its leases. Returns the ids of the entries in flight for it, in
+ * order: up to `limit` ids behind `after`, or from the first one if `after` is empty.
+ *
+ * Redis records when it last saw a consumer. An XCLAIM of an entry that the consumer already has updates this, while
+ * a read that blocks does not on Redis 7.0. A consumer without entries has no lease to renew, so nothing is written.
+ */
+export const beat = defineScript({
+  name: "beat",
+  keys: ["stream"],
+  args: ["group", "consumer", "after", "limit"],
+  needs: [inFlight],
+  lua: /* lua */ `
+local found = inFlight(group, after == "" and "-" or "(" .. after, "+", limit, consumer)
+local ids = {}
+for i, row in ipairs(found) do ids[i] = row[1] end
+-- One successful XCLAIM is enough. From Redis 7.0 on it removes an entry whose data are gone, and claims nothing. Such
+-- an id is returned nevertheless, because a page that is not full counts as the last one.
+for _, id in ipairs(ids) do
+  if redis.call("XCLAIM", stream, group, consumer, 0, id, "JUSTID")[1] then break end
+end
+return ids
+`,
+  reply: (raw) => asArray(raw).map(String),
+});
+
+/**
+ * Removes a consumer that has nothing in flight; returns whether it is gone.
+ *
+ * A consumer with entries in flight stays, since Redis would drop them with it.
+ */
+export const leave = defineScript({
+  name: "leave",
+  keys: ["stream"],
+  args: ["group", "consumer"],
+  needs: [inFlight],
+  lua: /* lua */ `
+if #inFlight(group, "-", "+", 1, consumer) > 0 then return 0 end
+local done = redis.pcall("XGROUP", "DELCONSUMER", stream, group, consumer)
+if type(done) == "number" or redis.call("EXISTS", stream) == 0 or done.err:find("^%-?NOGROUP") then return 1 end
+return done
+`,
+  reply: asFlag,
 });

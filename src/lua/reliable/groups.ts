@@ -1,6 +1,33 @@
-import { groupNames } from "../fragments/stream/group-names.ts";
-import { asArray, asBuffer } from "../reply.ts";
+import { inFlight } from "../fragments/in-flight.ts";
+import { groupNames, groupsOf, streamId } from "../fragments/stream.ts";
+import { asArray, asBuffer, asFlag, asNumber } from "../reply.ts";
 import { defineScript } from "../script.ts";
+
+/**
+ * Creates a consumer group and its stream where they are missing; returns whether the group was created. A group that
+ * exists is not changed. `start`: the id behind which a new group begins, such as "0" for all entries or "$" for
+ * those to come.
+ *
+ * A new stream makes the queue reliable, so a message on `channel` makes every process look again.
+ */
+export const openGroup = defineScript({
+  name: "open-group",
+  keys: ["stream"],
+  args: ["channel", "group", "start"],
+  lua: /* lua */ `
+local isNew = redis.call("EXISTS", stream) == 0
+local made = redis.pcall("XGROUP", "CREATE", stream, group, start, "MKSTREAM")
+if made.err then
+  -- Redis 6.2 begins the error with a minus.
+  if made.err:find("^%-?BUSYGROUP") then return 0 end
+  return made
+end
+-- A refused PUBLISH does no harm: the other processes find the stream by themselves.
+if isNew then redis.pcall("PUBLISH", channel, "0") end
+return 1
+`,
+  reply: asFlag,
+});
 
 /** Returns the names of a stream's consumer groups; none without a stream. */
 export const groups = defineScript({
@@ -10,4 +37,42 @@ export const groups = defineScript({
   needs: [groupNames],
   lua: /* lua */ `return groupNames()`,
   reply: (raw) => asArray(raw).map((name) => asBuffer(name).toString()),
+});
+
+/**
+ * Deletes up to `limit` entries at the head of the stream that every group has finished; returns how many.
+ *
+ * Usually the last group that finishes an entry deletes it. But if a group is destroyed, nobody deletes the entries
+ * that only that group still needed. And Redis may have refused to delete an entry that was acknowledged. Without any
+ * group nothing is deleted: the first one is given everything.
+ */
+export const trim = defineScript({
+  name: "trim",
+  keys: ["stream"],
+  args: ["limit"],
+  needs: [groupsOf, inFlight, streamId],
+  lua: /* lua */ `
+local groups = groupsOf()
+if #groups == 0 then return 0 end
+local firsts, lasts = {}, {}
+for i, group in ipairs(groups) do
+  lasts[i] = group["last-delivered-id"]
+  local first = inFlight(group.name, "-", "+", 1)[1]
+  firsts[i] = first and first[1] or false
+end
+local function isFinished(id)
+  for i, last in ipairs(lasts) do
+    if compareIds(id, last) > 0 or firsts[i] and compareIds(id, firsts[i]) >= 0 then return false end
+  end
+  return true
+end
+local finished = {}
+for _, entry in ipairs(redis.call("XRANGE", stream, "-", "+", "COUNT", limit)) do
+  if not isFinished(entry[1]) then break end
+  finished[#finished + 1] = entry[1]
+end
+if #finished > 0 then redis.call("XDEL", stream, unpack(finished)) end
+return #finished
+`,
+  reply: asNumber,
 });

@@ -1,10 +1,10 @@
 import { clock } from "../fragments/clock.ts";
-import { consumersOf } from "../fragments/stream/consumers-of.ts";
-import { deadLetter } from "../fragments/failed/dead-letter.ts";
-import { heldBack } from "../fragments/stream/held-back.ts";
-import { orBury } from "../fragments/failed/or-bury.ts";
-import { putRetry } from "../fragments/failed/put-retry.ts";
-import { settle } from "../fragments/stream/settle.ts";
+import { consumersOf } from "../fragments/stream.ts";
+import { deadLetter } from "../fragments/letter.ts";
+import { heldBack } from "../fragments/entry.ts";
+import { orBury } from "../fragments/failure.ts";
+import { putRetry } from "../fragments/retry.ts";
+import { settle } from "../fragments/settle.ts";
 import { asFlag, asNumber, asRow } from "../reply.ts";
 import { defineScript } from "../script.ts";
 

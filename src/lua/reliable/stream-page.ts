@@ -1,8 +1,7 @@
-import { entry, unpackEntry, type Entry } from "../fragments/stream/entry.ts";
-import { inFlight } from "../fragments/stream/in-flight.ts";
-import { fieldsOf } from "../fragments/stream/fields-of.ts";
-import { keyOf } from "../fragments/message/key-of.ts";
-import { streamId } from "../fragments/stream/stream-id.ts";
+import { entry, unpackEntry, type Entry } from "../fragments/entry.ts";
+import { inFlight } from "../fragments/in-flight.ts";
+import { fieldsOf, streamId } from "../fragments/stream.ts";
+import { keyOf } from "../fragments/member.ts";
 import { asArray, asBuffers, asNumber, asRow, asText, orNothing, type RawReply } from "../reply.ts";
 import { defineScript } from "../script.ts";
 

@@ -1,5 +1,5 @@
-import { addressOf } from "../fragments/message/address-of.ts";
-import { appendAll } from "../fragments/stream/append-all.ts";
+import { addressOf } from "../fragments/address.ts";
+import { appendAll } from "../fragments/entry.ts";
 import { clock } from "../fragments/clock.ts";
 import { asFlag, asNumber, asRow } from "../reply.ts";
 import { defineScript } from "../script.ts";

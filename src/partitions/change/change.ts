@@ -2,9 +2,8 @@ import { setMaxListeners } from "node:events";
 import { advanceFact, beginChange, changeFact, readFact } from "../../lua/partitions/fact.ts";
 import { drainPage, type Left } from "../../lua/partitions/drain-page.ts";
 import { raiseFence, releaseHold } from "../../lua/partitions/hold.ts";
-import { isInUse } from "../../lua/partitions/is-in-use.ts";
-import { removeRemains } from "../../lua/partitions/remove-remains.ts";
-import type { Batch } from "../../lua/fragments/partitions/journal.ts";
+import { isInUse, removeRemains } from "../../lua/partitions/partition.ts";
+import type { Batch } from "../../lua/fragments/journal.ts";
 import { MAX_PARTITIONS } from "../../queue/options.ts";
 import { Pause } from "../../time/pause.ts";
 import {

@@ -1,5 +1,5 @@
 import { ClosedError } from "../../errors.ts";
-import type { Entry } from "../../lua/fragments/stream/entry.ts";
+import type { Entry } from "../../lua/fragments/entry.ts";
 import type { Counters } from "../../observe/counters.ts";
 import type { ExclusiveSource } from "../../reliable/consuming/exclusive-deliveries.ts";
 import type { Group, GroupFace, GroupSettings } from "../../reliable/group/group.ts";

@@ -1,5 +1,5 @@
 import { createFact, readFact } from "../../lua/partitions/fact.ts";
-import { isInUse } from "../../lua/partitions/is-in-use.ts";
+import { isInUse } from "../../lua/partitions/partition.ts";
 import { FROM_ORDINARY, formatFact, ORDINARY, parseFact, type Fact } from "../ring/fact.ts";
 import { sleep } from "../../time/sleep.ts";
 import type { Part } from "./part.ts";

@@ -1,6 +1,5 @@
 import { setPaused } from "../../lua/queue/set-paused.ts";
-import { groups } from "../../lua/reliable/groups.ts";
-import { openGroup } from "../../lua/reliable/open-group.ts";
+import { groups, openGroup } from "../../lua/reliable/groups.ts";
 import { FROM_ORDINARY, formatFact, ORDINARY, type Fact } from "../ring/fact.ts";
 import type { Part } from "./part.ts";
 

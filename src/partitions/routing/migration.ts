@@ -1,7 +1,12 @@
-import type { Batch } from "../../lua/fragments/partitions/journal.ts";
-import { dropBatch } from "../../lua/partitions/drop-batch.ts";
-import { FIRST_PAGE, pullOutPage } from "../../lua/partitions/pull-out-page.ts";
-import { pullOutIds, pullOutKeys, pullOutMembers } from "../../lua/partitions/pull-out.ts";
+import type { Batch } from "../../lua/fragments/journal.ts";
+import {
+  dropBatch,
+  FIRST_PAGE,
+  pullOutPage,
+  pullOutIds,
+  pullOutKeys,
+  pullOutMembers,
+} from "../../lua/partitions/pull-out.ts";
 import { pushIn } from "../../lua/partitions/push-in.ts";
 import { grouped } from "../../queue/grouped.ts";
 import { isMessageId, parseMessageId } from "../../queue/message/message.ts";

@@ -1,7 +1,7 @@
-import { MAX_REASON_BYTES } from "../../lua/fragments/failed/failure.ts";
+import { MAX_REASON_BYTES } from "../../lua/fragments/failure.ts";
 import { LAST_DATE } from "../../time/last-date.ts";
 
-export { MAX_FAILURES } from "../../lua/fragments/failed/failure.ts";
+export { MAX_FAILURES } from "../../lua/fragments/failure.ts";
 
 /** A failed attempt to handle a message of a reliable queue. The message carries it. */
 export interface FailedAttempt {
@@ -18,7 +18,7 @@ export interface FailedAttempt {
 
 /**
  * Packs a failed attempt as a trailer carries it: `at(8, little-endian) | attempt(4, little-endian) | reason`. Redis
- * writes the same bytes; see `lua/fragments/failed/failure.ts`.
+ * writes the same bytes; see `lua/fragments/failure.ts`.
  *
  * `at` must be a whole number up to {@link LAST_DATE}.
  */

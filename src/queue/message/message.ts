@@ -86,7 +86,7 @@ export function packMember(
  * Unpacks a ZSET member; returns undefined if its layout is unknown.
  *
  * Reads the current layout and the one of Redisson before 3.21.1 (`dLc0`: a random 8-byte number as id, then length and
- * payload). The embedded length decides between the two, as in `lua/fragments/message/unpack-member.ts`.
+ * payload). The embedded length decides between the two, as in `lua/fragments/member.ts`.
  */
 export function unpackMember(member: Buffer): StoredMessage | undefined {
   const idLength = member[0] ?? 0;

@@ -15,14 +15,14 @@ import type { MessageHeaders } from "./headers.ts";
  * - tag 4, for each of the last ten failed attempts, oldest first: see `failed-attempt.ts`.
  *
  * Only offers to a reliable queue have headers. Nothing writes the number of attempts. Scripts append failed attempts
- * when a delivery ends without success; see `lua/fragments/failed/failure.ts`. The first one turns a bare key into a
+ * when a delivery ends without success; see `lua/fragments/failure.ts`. The first one turns a bare key into a
  * field.
  *
  * Of several keys, counts, or headers with the same name, the first one applies. Fields with another tag, or with
  * malformed bytes, are skipped. If the fields do not fill the trailer exactly, or its version is unknown, the trailer
  * counts as empty.
  *
- * Scripts find the key in the same way: see `lua/fragments/message/key-of.ts`.
+ * Scripts find the key in the same way: see `lua/fragments/member.ts`.
  */
 export interface Trailer {
   /** The business key. */

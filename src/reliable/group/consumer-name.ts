@@ -12,7 +12,7 @@ export interface Membership {
  * The name shows every other process how long this consumer may be silent before it counts as dead. So a process with a
  * short timeout takes nothing from one with a long timeout. And it shows which delivery of a message is the last one:
  * a process that empties a removed partition does not know the group's settings. Scripts read the name, too; see
- * `lua/fragments/stream/consumer-name.ts`.
+ * `lua/fragments/stream.ts`.
  *
  * @param visibilityTimeout milliseconds, rounded up.
  * @param maxDeliveries a whole number above 0.

@@ -1,6 +1,6 @@
-import type { Entry } from "../../lua/fragments/stream/entry.ts";
-import { openGroup } from "../../lua/reliable/open-group.ts";
-import { leave } from "../../lua/reliable/leave.ts";
+import type { Entry } from "../../lua/fragments/entry.ts";
+import { openGroup } from "../../lua/reliable/groups.ts";
+import { leave } from "../../lua/reliable/consumers.ts";
 import type { Pauses } from "../../queue/pause-watch.ts";
 import type { Queue } from "../../queue/queue.ts";
 import type { WaitOptions } from "../../queue/consuming/waiters.ts";

@@ -1,4 +1,4 @@
-import type { Entry } from "../../lua/fragments/stream/entry.ts";
+import type { Entry } from "../../lua/fragments/entry.ts";
 import { Held } from "./held.ts";
 
 /** Every delivery that this process holds for one consumer, by the id of its entry. */

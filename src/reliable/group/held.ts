@@ -1,4 +1,4 @@
-import type { Entry } from "../../lua/fragments/stream/entry.ts";
+import type { Entry } from "../../lua/fragments/entry.ts";
 
 /**
  * One delivery that this process holds, as bytes.

@@ -1,5 +1,5 @@
 import { RedisError } from "../../errors.ts";
-import { beat } from "../../lua/reliable/beat.ts";
+import { beat } from "../../lua/reliable/consumers.ts";
 import type { Queue } from "../../queue/queue.ts";
 import type { Work } from "../../redis/troubles.ts";
 import { DeadlineTimer } from "../../time/deadline-timer.ts";

@@ -1,8 +1,7 @@
 import { RedisError } from "../../errors.ts";
-import { consumers } from "../../lua/reliable/consumers.ts";
-import { leave } from "../../lua/reliable/leave.ts";
+import { consumers, leave } from "../../lua/reliable/consumers.ts";
 import { reclaim } from "../../lua/reliable/reclaim.ts";
-import { trim } from "../../lua/reliable/trim.ts";
+import { trim } from "../../lua/reliable/groups.ts";
 import type { Queue } from "../../queue/queue.ts";
 import type { Work } from "../../redis/troubles.ts";
 import { Pause } from "../../time/pause.ts";

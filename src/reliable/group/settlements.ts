@@ -1,11 +1,13 @@
-import type { Entry } from "../../lua/fragments/stream/entry.ts";
-import { ack } from "../../lua/reliable/ack.ts";
-import { again } from "../../lua/reliable/again.ts";
-import { bury } from "../../lua/reliable/bury.ts";
-import { extend } from "../../lua/reliable/extend.ts";
-import { handOut } from "../../lua/reliable/hand-out.ts";
-import { giveBackEntries } from "../../lua/reliable/give-back.ts";
-import { retryLater } from "../../lua/reliable/retries/retry-later.ts";
+import type { Entry } from "../../lua/fragments/entry.ts";
+import {
+  ack,
+  again,
+  bury,
+  extend,
+  handOut,
+  giveBackEntries,
+  retryLater,
+} from "../../lua/reliable/deliveries.ts";
 import type { Counters } from "../../observe/counters.ts";
 import type { Queue } from "../../queue/queue.ts";
 import { TurnBatch } from "../../queue/turn-batch.ts";

@@ -1,4 +1,4 @@
-import { unpackEntry, type Entry } from "../../lua/fragments/stream/entry.ts";
+import { unpackEntry, type Entry } from "../../lua/fragments/entry.ts";
 import { BlockingClient, type OnConnected } from "../../redis/blocking-client.ts";
 import type { Connections } from "../../redis/connections.ts";
 import type { Membership } from "./consumer-name.ts";

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { Child } from "../../../scripts/child/child.ts";
 import type { ReliableQueue } from "../../../src/index.ts";
 import { PartitionNames } from "../../../src/partitions/ring/ring.ts";
-import { FIRST_PAGE, pullOutPage } from "../../../src/lua/partitions/pull-out-page.ts";
+import { FIRST_PAGE, pullOutPage } from "../../../src/lua/partitions/pull-out.ts";
 import { run } from "../../../src/lua/script.ts";
 import { formatMember } from "../../../src/partitions/parts/member.ts";
 import { queueKeys, type QueueKeys } from "../../../src/queue/keys.ts";

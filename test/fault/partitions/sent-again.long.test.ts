@@ -2,7 +2,7 @@ import type { Redis } from "ioredis";
 import { expect, test } from "vitest";
 import type { OfferResult } from "../../../src/index.ts";
 import { guarded } from "../../../src/lua/guarded.ts";
-import { pullOutPage } from "../../../src/lua/partitions/pull-out-page.ts";
+import { pullOutPage } from "../../../src/lua/partitions/pull-out.ts";
 import { partitionName, tableOf } from "../../../src/partitions/ring/ring.ts";
 import { queueKeys } from "../../../src/queue/keys.ts";
 import { bucketOf, unpackMember } from "../../../src/queue/message/message.ts";

@@ -2,7 +2,7 @@ import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
 import type { ReliableQueue } from "../../../src/index.ts";
-import { giveBackEntries } from "../../../src/lua/reliable/give-back.ts";
+import { giveBackEntries } from "../../../src/lua/reliable/deliveries.ts";
 import type { ScriptRun } from "../../../src/lua/script.ts";
 import { queueKeys } from "../../../src/queue/keys.ts";
 import { newLine } from "../../helpers/delayline.ts";

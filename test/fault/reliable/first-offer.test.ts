@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { OfferError, OfferManyError } from "../../../src/index.ts";
-import { openGroup } from "../../../src/lua/reliable/open-group.ts";
+import { openGroup } from "../../../src/lua/reliable/groups.ts";
 import { queueKeys } from "../../../src/queue/keys.ts";
 import { newLine, newLineThatMayFail } from "../../helpers/delayline.ts";
 import { newRedis, redisUrl, uniqueName } from "../../helpers/redis.ts";

@@ -3,7 +3,7 @@ import type { Redis } from "ioredis";
 import { expect, it, onTestFinished } from "vitest";
 import { Delayline } from "../../../src/index.ts";
 import { queueKeys } from "../../../src/queue/keys.ts";
-import { giveBack } from "../../../src/lua/ready/give-back.ts";
+import { giveBack } from "../../../src/lua/ready/ready.ts";
 import { run } from "../../../src/lua/script.ts";
 import { newLine } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { queueKeys } from "../../../src/queue/keys.ts";
 import { offerKeyed } from "../../../src/lua/delayed/offer-keyed.ts";
 import { run } from "../../../src/lua/script.ts";
-import { tidyBusinessKeys } from "../../../src/lua/delayed/tidy-business-keys.ts";
+import { tidyBusinessKeys } from "../../../src/lua/delayed/tidy.ts";
 import { createId, packMember } from "../../../src/queue/message/message.ts";
 import type { MessageId, OfferOptions } from "../../../src/index.ts";
 import { newLine } from "../../helpers/delayline.ts";

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import type { Redis } from "ioredis";
 import { queueKeys } from "../../../src/queue/keys.ts";
-import { unpackMember as unpackMemberInLua } from "../../../src/lua/fragments/message/unpack-member.ts";
+import { unpackMember as unpackMemberInLua } from "../../../src/lua/fragments/member.ts";
 import { asArray, asBuffer } from "../../../src/lua/reply.ts";
 import { defineScript, run } from "../../../src/lua/script.ts";
 import { packMember, unpackMember } from "../../../src/queue/message/message.ts";

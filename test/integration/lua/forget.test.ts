@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import type { Redis } from "ioredis";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { forget } from "../../../src/lua/fragments/delayed/forget.ts";
+import { forget } from "../../../src/lua/fragments/forget.ts";
 import { defineScript, run } from "../../../src/lua/script.ts";
 import { createId, packMember } from "../../../src/queue/message/message.ts";
 import { newRedis, uniqueName } from "../../helpers/redis.ts";

@@ -1,7 +1,7 @@
 import type { Redis } from "ioredis";
 import { beforeEach, expect, test } from "vitest";
 import { queueKeys, type QueueKeys } from "../../../src/queue/keys.ts";
-import { giveBack } from "../../../src/lua/ready/give-back.ts";
+import { giveBack } from "../../../src/lua/ready/ready.ts";
 import { run } from "../../../src/lua/script.ts";
 import { startOwnServer } from "../../helpers/own-server.ts";
 import { newRedis, uniqueName } from "../../helpers/redis.ts";

@@ -1,17 +1,15 @@
 import type { Redis } from "ioredis";
 import { beforeEach, describe, expect, it } from "vitest";
 import { queueKeys, type QueueKeys } from "../../../src/queue/keys.ts";
-import { deadBelow } from "../../../src/lua/fragments/delayed/dead-below.ts";
-import { find } from "../../../src/lua/fragments/delayed/find.ts";
+import { deadBelow, tidyAddresses, type TidyReply } from "../../../src/lua/delayed/tidy.ts";
+import { find } from "../../../src/lua/fragments/locate.ts";
 import { offer } from "../../../src/lua/delayed/offer.ts";
-import { START, type Cursor } from "../../../src/lua/delayed/page.ts";
-import { pollOldest } from "../../../src/lua/delayed/poll-oldest.ts";
-import { readPage } from "../../../src/lua/delayed/read-page.ts";
+import { START, readPage, type Cursor } from "../../../src/lua/delayed/pages.ts";
+import { pollOldest } from "../../../src/lua/delayed/poll.ts";
 import { removeByElement } from "../../../src/lua/delayed/remove.ts";
 import { asArray, asNumber } from "../../../src/lua/reply.ts";
 import { defineScript, run } from "../../../src/lua/script.ts";
 import { rescheduleById } from "../../../src/lua/delayed/reschedule.ts";
-import { tidyAddresses, type TidyReply } from "../../../src/lua/delayed/tidy-addresses.ts";
 import { transfer } from "../../../src/lua/delayed/transfer.ts";
 import {
   createId,

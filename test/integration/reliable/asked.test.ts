@@ -1,9 +1,6 @@
 import { expect, test } from "vitest";
 import { RedisError, type Delivery } from "../../../src/index.ts";
-import { ack } from "../../../src/lua/reliable/ack.ts";
-import { again } from "../../../src/lua/reliable/again.ts";
-import { bury } from "../../../src/lua/reliable/bury.ts";
-import { retryLater } from "../../../src/lua/reliable/retries/retry-later.ts";
+import { ack, again, bury, retryLater } from "../../../src/lua/reliable/deliveries.ts";
 import { collect } from "../../helpers/collect.ts";
 import { newLineThatMayFail } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";

@@ -1,6 +1,6 @@
 import type { Redis } from "ioredis";
 import { describe, expect, test } from "vitest";
-import { openGroup } from "../../../src/lua/reliable/open-group.ts";
+import { openGroup } from "../../../src/lua/reliable/groups.ts";
 import { run } from "../../../src/lua/script.ts";
 import { queueKeys, type QueueKeys } from "../../../src/queue/keys.ts";
 import { newLine } from "../../helpers/delayline.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { RedisError, type ReliableQueue } from "../../../src/index.ts";
-import { retryLater } from "../../../src/lua/reliable/retries/retry-later.ts";
+import { retryLater } from "../../../src/lua/reliable/deliveries.ts";
 import { queueKeys } from "../../../src/queue/keys.ts";
 import { newLine, newLineThatMayFail } from "../../helpers/delayline.ts";
 import { eventually } from "../../helpers/eventually.ts";

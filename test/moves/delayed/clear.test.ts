@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { clearDelayed } from "../../../src/lua/delayed/clear-delayed.ts";
-import { clearQuarantine } from "../../../src/lua/ready/clear-quarantine.ts";
-import { clearReady } from "../../../src/lua/ready/clear-ready.ts";
+import { clearDelayed } from "../../../src/lua/delayed/remove.ts";
+import { clearQuarantine } from "../../../src/lua/ready/quarantine.ts";
+import { clearReady } from "../../../src/lua/ready/ready.ts";
 import { run } from "../../../src/lua/script.ts";
 import { indexEntry, message, newMoves, type Moves } from "../../helpers/moves.ts";
 

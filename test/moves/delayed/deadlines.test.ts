@@ -1,6 +1,10 @@
 import { expect, test } from "vitest";
-import { headDeadline } from "../../../src/lua/delayed/head-deadline.ts";
-import { FIRST, soonest, type DeadlineCursor } from "../../../src/lua/delayed/soonest.ts";
+import {
+  headDeadline,
+  FIRST,
+  soonest,
+  type DeadlineCursor,
+} from "../../../src/lua/delayed/soonest.ts";
 import { run } from "../../../src/lua/script.ts";
 import { asText, bytes, message, newMoves } from "../../helpers/moves.ts";
 import type { Bytes, Moves } from "../../helpers/moves.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { getByKeys } from "../../../src/lua/delayed/get-by-keys.ts";
+import { getByKeys } from "../../../src/lua/delayed/get.ts";
 import { run } from "../../../src/lua/script.ts";
 import { bytes, indexEntry, message, newMoves } from "../../helpers/moves.ts";
 import type { Message, QueueState } from "../../helpers/moves.ts";

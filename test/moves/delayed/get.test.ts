@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
-import { areDelayed } from "../../../src/lua/delayed/are-delayed.ts";
-import { getById, getByKey } from "../../../src/lua/delayed/get.ts";
+import { areDelayed, getById, getByKey } from "../../../src/lua/delayed/get.ts";
 import { run } from "../../../src/lua/script.ts";
 import { bytes, indexEntry, message, newMoves, type Moves } from "../../helpers/moves.ts";
 

@@ -1,7 +1,11 @@
 import { describe, expect, test } from "vitest";
-import { START, type Cursor, type Page } from "../../../src/lua/delayed/page.ts";
-import { readPage } from "../../../src/lua/delayed/read-page.ts";
-import { searchPage } from "../../../src/lua/delayed/search-page.ts";
+import {
+  START,
+  readPage,
+  searchPage,
+  type Cursor,
+  type Page,
+} from "../../../src/lua/delayed/pages.ts";
 import { run } from "../../../src/lua/script.ts";
 import { asAddress, asMember, bytes, message, newMoves } from "../../helpers/moves.ts";
 import type { Bytes, Message, Moves } from "../../helpers/moves.ts";

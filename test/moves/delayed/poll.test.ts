@@ -1,6 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { pollNewestTo } from "../../../src/lua/delayed/poll-newest-to.ts";
-import { pollOldest } from "../../../src/lua/delayed/poll-oldest.ts";
+import { pollNewestTo, pollOldest } from "../../../src/lua/delayed/poll.ts";
 import { run } from "../../../src/lua/script.ts";
 import { asAddress, bytes, indexEntry, asMember, message, newMoves } from "../../helpers/moves.ts";
 import type { Moves } from "../../helpers/moves.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { retire } from "../../../src/lua/delayed/retire.ts";
+import { retire } from "../../../src/lua/delayed/transfer.ts";
 import { run } from "../../../src/lua/script.ts";
 import { message, newMoves, type Moves } from "../../helpers/moves.ts";
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { tidyMembers } from "../../../src/lua/delayed/tidy-members.ts";
+import { tidyMembers } from "../../../src/lua/delayed/tidy.ts";
 import { run } from "../../../src/lua/script.ts";
 import { asAddress, asMember, indexEntry, message, newMoves } from "../../helpers/moves.ts";
 import type { QueueState } from "../../helpers/moves.ts";

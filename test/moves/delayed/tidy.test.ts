@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
-import { tidyAddresses } from "../../../src/lua/delayed/tidy-addresses.ts";
-import { tidyBusinessKeys } from "../../../src/lua/delayed/tidy-business-keys.ts";
+import { tidyAddresses, tidyBusinessKeys } from "../../../src/lua/delayed/tidy.ts";
 import { run } from "../../../src/lua/script.ts";
 import { indexEntry, message, newMoves } from "../../helpers/moves.ts";
 import type { Message, Moves, QueueState } from "../../helpers/moves.ts";

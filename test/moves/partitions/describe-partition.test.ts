@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { describePartition } from "../../../src/lua/partitions/describe-partition.ts";
+import { describePartition } from "../../../src/lua/partitions/partition.ts";
 import { run } from "../../../src/lua/script.ts";
 import { newMoves } from "../../helpers/moves.ts";
 

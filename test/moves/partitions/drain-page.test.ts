@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { drainPage, type DrainedPage } from "../../../src/lua/partitions/drain-page.ts";
-import { unpackRetry } from "../../../src/lua/fragments/failed/retry.ts";
+import { unpackRetry } from "../../../src/lua/fragments/retry.ts";
 import { run } from "../../../src/lua/script.ts";
-import type { Batch } from "../../../src/lua/fragments/partitions/journal.ts";
+import type { Batch } from "../../../src/lua/fragments/journal.ts";
 import type { RedisClient } from "../../../src/redis/client.ts";
 import { Random } from "../../fault/garbage.ts";
 import { eventually } from "../../helpers/eventually.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { dropBatch } from "../../../src/lua/partitions/drop-batch.ts";
+import { dropBatch } from "../../../src/lua/partitions/pull-out.ts";
 import { run } from "../../../src/lua/script.ts";
 import { newMoves } from "../../helpers/moves.ts";
 import { scriptAt } from "../../helpers/script-at.ts";

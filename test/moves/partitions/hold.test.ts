@@ -8,7 +8,7 @@ import {
   type Hold,
 } from "../../../src/lua/partitions/hold.ts";
 import { inherit } from "../../../src/lua/partitions/inherit.ts";
-import { again } from "../../../src/lua/reliable/again.ts";
+import { again } from "../../../src/lua/reliable/deliveries.ts";
 import { beginChange } from "../../../src/lua/partitions/fact.ts";
 import { run } from "../../../src/lua/script.ts";
 import { message, newMoves, type Moves } from "../../helpers/moves.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { isInUse } from "../../../src/lua/partitions/is-in-use.ts";
+import { isInUse } from "../../../src/lua/partitions/partition.ts";
 import { run } from "../../../src/lua/script.ts";
 import { newMoves, type Moves } from "../../helpers/moves.ts";
 

@@ -1,7 +1,12 @@
 import { expect, test } from "vitest";
-import type { Batch } from "../../../src/lua/fragments/partitions/journal.ts";
-import { pullOutPage, type PulledPage } from "../../../src/lua/partitions/pull-out-page.ts";
-import { pullOutIds, pullOutKeys, pullOutMembers } from "../../../src/lua/partitions/pull-out.ts";
+import type { Batch } from "../../../src/lua/fragments/journal.ts";
+import {
+  pullOutPage,
+  pullOutIds,
+  pullOutKeys,
+  pullOutMembers,
+  type PulledPage,
+} from "../../../src/lua/partitions/pull-out.ts";
 import { run } from "../../../src/lua/script.ts";
 import { packAddress, packMember } from "../../../src/queue/message/message.ts";
 import type { RedisClient } from "../../../src/redis/client.ts";

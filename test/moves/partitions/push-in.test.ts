@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import type { Batch, Kind, BatchRow } from "../../../src/lua/fragments/partitions/journal.ts";
-import { pushIn } from "../../../src/lua/partitions/push-in.ts";
+import type { Batch, Kind, BatchRow } from "../../../src/lua/fragments/journal.ts";
+import { lastArrived, pushIn } from "../../../src/lua/partitions/push-in.ts";
 import { run } from "../../../src/lua/script.ts";
 import {
   bytes,
@@ -233,4 +233,11 @@ test("a batch that is refused halfway is undone, and can be sent again", async (
     });
     if (client !== admin) client.disconnect();
   }
+});
+
+test("the number of the last batch of one source; 0 if none has arrived", async () => {
+  const { redis, keys } = await newMoves();
+  await redis.hset(keys.arrivals, "3", "17");
+  expect(await run(redis, lastArrived, keys, { source: "3" })).toBe(17);
+  expect(await run(redis, lastArrived, keys, { source: "4" })).toBe(0);
 });

@@ -1,7 +1,11 @@
 import { expect, test } from "vitest";
-import type { Batch } from "../../../src/lua/fragments/partitions/journal.ts";
-import { FIRST_PAGE, pullOutPage } from "../../../src/lua/partitions/pull-out-page.ts";
-import { pullOutIds, pullOutKeys } from "../../../src/lua/partitions/pull-out.ts";
+import type { Batch } from "../../../src/lua/fragments/journal.ts";
+import {
+  FIRST_PAGE,
+  pullOutPage,
+  pullOutIds,
+  pullOutKeys,
+} from "../../../src/lua/partitions/pull-out.ts";
 import { run } from "../../../src/lua/script.ts";
 import { unpackMember } from "../../../src/queue/message/message.ts";
 import { Garbage, Random } from "../../fault/garbage.ts";

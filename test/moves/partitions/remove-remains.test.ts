@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { removeRemains } from "../../../src/lua/partitions/remove-remains.ts";
+import { removeRemains } from "../../../src/lua/partitions/partition.ts";
 import { run } from "../../../src/lua/script.ts";
 import { newMoves } from "../../helpers/moves.ts";
 

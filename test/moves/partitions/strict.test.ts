@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
 import { inherit } from "../../../src/lua/partitions/inherit.ts";
-import { again } from "../../../src/lua/reliable/again.ts";
-import { handOut } from "../../../src/lua/reliable/hand-out.ts";
+import { again, handOut } from "../../../src/lua/reliable/deliveries.ts";
 import { run } from "../../../src/lua/script.ts";
 import { scriptAt } from "../../helpers/script-at.ts";
 import { newStreams, type Streams } from "../../helpers/streams.ts";

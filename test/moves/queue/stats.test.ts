@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
-import { forecast } from "../../../src/lua/queue/forecast.ts";
-import { stats } from "../../../src/lua/queue/stats.ts";
+import { forecast, stats } from "../../../src/lua/queue/stats.ts";
 import { run } from "../../../src/lua/script.ts";
 import { message, newMoves, waitingRetry, type Moves } from "../../helpers/moves.ts";
 import { newStreams } from "../../helpers/streams.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { tellTime } from "../../../src/lua/queue/tell-time.ts";
+import { tellTime } from "../../../src/lua/queue/stats.ts";
 import { run } from "../../../src/lua/script.ts";
 import { newMoves, type QueueState } from "../../helpers/moves.ts";
 import { scriptAt } from "../../helpers/script-at.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { giveBack } from "../../../src/lua/ready/give-back.ts";
+import { giveBack } from "../../../src/lua/ready/ready.ts";
 import { run } from "../../../src/lua/script.ts";
 import { newMoves, type Moves } from "../../helpers/moves.ts";
 

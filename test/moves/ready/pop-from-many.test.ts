@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { popFromMany } from "../../../src/lua/ready/pop-from-many.ts";
+import { popFromMany } from "../../../src/lua/ready/ready.ts";
 import { run } from "../../../src/lua/script.ts";
 import { newRedis, uniqueName } from "../../helpers/redis.ts";
 

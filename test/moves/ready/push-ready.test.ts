@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { pushReady } from "../../../src/lua/ready/push-ready.ts";
+import { pushReady } from "../../../src/lua/ready/ready.ts";
 import { run } from "../../../src/lua/script.ts";
 import { bytes, newMoves } from "../../helpers/moves.ts";
 

@@ -1,20 +1,26 @@
-import { clearDelayed } from "../../../src/lua/delayed/clear-delayed.ts";
+import {
+  clearDelayed,
+  removeByElement,
+  removeById,
+  removeByKey,
+} from "../../../src/lua/delayed/remove.ts";
 import { offerKeyed } from "../../../src/lua/delayed/offer-keyed.ts";
 import { offer } from "../../../src/lua/delayed/offer.ts";
-import { pollNewestTo } from "../../../src/lua/delayed/poll-newest-to.ts";
-import { pollOldest } from "../../../src/lua/delayed/poll-oldest.ts";
-import { removeByElement, removeById, removeByKey } from "../../../src/lua/delayed/remove.ts";
+import { pollNewestTo, pollOldest } from "../../../src/lua/delayed/poll.ts";
 import { rescheduleById, rescheduleByKey } from "../../../src/lua/delayed/reschedule.ts";
-import { retire } from "../../../src/lua/delayed/retire.ts";
-import { tidyAddresses } from "../../../src/lua/delayed/tidy-addresses.ts";
-import { tidyBusinessKeys } from "../../../src/lua/delayed/tidy-business-keys.ts";
-import { tidyMembers } from "../../../src/lua/delayed/tidy-members.ts";
-import { sweep, transfer } from "../../../src/lua/delayed/transfer.ts";
+import { retire, sweep, transfer } from "../../../src/lua/delayed/transfer.ts";
+import { tidyAddresses, tidyBusinessKeys, tidyMembers } from "../../../src/lua/delayed/tidy.ts";
 import type { Elements } from "../../../src/lua/family.ts";
 import { guarded } from "../../../src/lua/guarded.ts";
 import { attend } from "../../../src/lua/partitions/attend.ts";
 import { drainPage } from "../../../src/lua/partitions/drain-page.ts";
-import { dropBatch } from "../../../src/lua/partitions/drop-batch.ts";
+import {
+  dropBatch,
+  pullOutPage,
+  pullOutIds,
+  pullOutKeys,
+  pullOutMembers,
+} from "../../../src/lua/partitions/pull-out.ts";
 import {
   advanceFact,
   beginChange,
@@ -29,39 +35,32 @@ import {
   renewHold,
 } from "../../../src/lua/partitions/hold.ts";
 import { inherit } from "../../../src/lua/partitions/inherit.ts";
-import { pullOutPage } from "../../../src/lua/partitions/pull-out-page.ts";
-import { pullOutIds, pullOutKeys, pullOutMembers } from "../../../src/lua/partitions/pull-out.ts";
 import { pushIn } from "../../../src/lua/partitions/push-in.ts";
-import { removeRemains } from "../../../src/lua/partitions/remove-remains.ts";
+import { removeRemains } from "../../../src/lua/partitions/partition.ts";
 import { makePlain } from "../../../src/lua/queue/make-plain.ts";
 import { setPaused } from "../../../src/lua/queue/set-paused.ts";
-import { clearQuarantine } from "../../../src/lua/ready/clear-quarantine.ts";
-import { clearReady } from "../../../src/lua/ready/clear-ready.ts";
-import { giveBack } from "../../../src/lua/ready/give-back.ts";
-import { popFromMany } from "../../../src/lua/ready/pop-from-many.ts";
-import { pushReady } from "../../../src/lua/ready/push-ready.ts";
-import { requeue } from "../../../src/lua/ready/requeue.ts";
-import { setAside } from "../../../src/lua/ready/set-aside.ts";
-import { ack } from "../../../src/lua/reliable/ack.ts";
-import { again } from "../../../src/lua/reliable/again.ts";
-import { beat } from "../../../src/lua/reliable/beat.ts";
-import { bury } from "../../../src/lua/reliable/bury.ts";
-import { clearDead } from "../../../src/lua/reliable/dead/clear-dead.ts";
-import { redrive } from "../../../src/lua/reliable/dead/redrive.ts";
-import { removeDead } from "../../../src/lua/reliable/dead/remove-dead.ts";
-import { extend } from "../../../src/lua/reliable/extend.ts";
-import { giveBackEntries } from "../../../src/lua/reliable/give-back.ts";
-import { handOut } from "../../../src/lua/reliable/hand-out.ts";
-import { leave } from "../../../src/lua/reliable/leave.ts";
-import { openGroup } from "../../../src/lua/reliable/open-group.ts";
+import { clearQuarantine, requeue, setAside } from "../../../src/lua/ready/quarantine.ts";
+import { clearReady, giveBack, popFromMany, pushReady } from "../../../src/lua/ready/ready.ts";
+import {
+  ack,
+  again,
+  bury,
+  extend,
+  giveBackEntries,
+  handOut,
+  retryLater,
+} from "../../../src/lua/reliable/deliveries.ts";
+import { beat, leave } from "../../../src/lua/reliable/consumers.ts";
+import { clearDead, redrive, removeDead } from "../../../src/lua/reliable/dead-letters.ts";
+import { openGroup, trim } from "../../../src/lua/reliable/groups.ts";
 import { reclaim } from "../../../src/lua/reliable/reclaim.ts";
-import { clearRetries } from "../../../src/lua/reliable/retries/clear-retries.ts";
-import { removeRetries } from "../../../src/lua/reliable/retries/remove-retries.ts";
-import { rescheduleRetries } from "../../../src/lua/reliable/retries/reschedule-retries.ts";
-import { retryLater } from "../../../src/lua/reliable/retries/retry-later.ts";
+import {
+  clearRetries,
+  removeRetries,
+  rescheduleRetries,
+} from "../../../src/lua/reliable/retries.ts";
 import { streamPage } from "../../../src/lua/reliable/stream-page.ts";
 import { takeOver } from "../../../src/lua/reliable/take-over.ts";
-import { trim } from "../../../src/lua/reliable/trim.ts";
 import type { Row, Script, ScriptArg } from "../../../src/lua/script.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import {

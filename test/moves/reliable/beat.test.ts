@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { beat } from "../../../src/lua/reliable/beat.ts";
+import { beat } from "../../../src/lua/reliable/consumers.ts";
 import { run } from "../../../src/lua/script.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { newStreams, type Streams } from "../../helpers/streams.ts";

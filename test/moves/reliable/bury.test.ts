@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { bury } from "../../../src/lua/reliable/bury.ts";
+import { bury } from "../../../src/lua/reliable/deliveries.ts";
 import { run } from "../../../src/lua/script.ts";
 import { newStreams, rowsOf, type Streams } from "../../helpers/streams.ts";
 

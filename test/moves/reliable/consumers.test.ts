@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
-import { consumers } from "../../../src/lua/reliable/consumers.ts";
-import { leave } from "../../../src/lua/reliable/leave.ts";
+import { consumers, leave } from "../../../src/lua/reliable/consumers.ts";
 import { run } from "../../../src/lua/script.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { newStreams, type Streams } from "../../helpers/streams.ts";

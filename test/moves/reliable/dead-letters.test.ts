@@ -1,9 +1,12 @@
 import { describe, expect, test } from "vitest";
-import { clearDead } from "../../../src/lua/reliable/dead/clear-dead.ts";
-import { deadPage } from "../../../src/lua/reliable/dead/dead-page.ts";
-import { redrive } from "../../../src/lua/reliable/dead/redrive.ts";
-import { removeDead } from "../../../src/lua/reliable/dead/remove-dead.ts";
-import { FIRST_LETTERS, type LetterCursor } from "../../../src/lua/fragments/failed/each-letter.ts";
+import {
+  clearDead,
+  deadPage,
+  redrive,
+  removeDead,
+  FIRST_LETTERS,
+  type LetterCursor,
+} from "../../../src/lua/reliable/dead-letters.ts";
 import { run } from "../../../src/lua/script.ts";
 import { bytes, message, newMoves, packRetry, retryName } from "../../helpers/moves.ts";
 import type { Message, Moves } from "../../helpers/moves.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { extend } from "../../../src/lua/reliable/extend.ts";
+import { extend } from "../../../src/lua/reliable/deliveries.ts";
 import { run } from "../../../src/lua/script.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { newStreams, rowsOf, type Streams } from "../../helpers/streams.ts";

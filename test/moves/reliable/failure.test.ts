@@ -1,7 +1,6 @@
 import { beforeEach, expect, test } from "vitest";
-import { failure } from "../../../src/lua/fragments/failed/failure.ts";
-import { keyOf } from "../../../src/lua/fragments/message/key-of.ts";
-import { withoutFailures } from "../../../src/lua/fragments/failed/without-failures.ts";
+import { failure, withoutFailures } from "../../../src/lua/fragments/failure.ts";
+import { keyOf } from "../../../src/lua/fragments/member.ts";
 import { asBuffer, asBuffers } from "../../../src/lua/reply.ts";
 import { defineScript, run } from "../../../src/lua/script.ts";
 import { failuresIn, packTrailer, unpackTrailer } from "../../../src/queue/message/trailer.ts";

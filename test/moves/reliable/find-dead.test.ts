@@ -1,6 +1,9 @@
 import { expect, test } from "vitest";
-import { FIRST_LETTERS, type LetterCursor } from "../../../src/lua/fragments/failed/each-letter.ts";
-import { findDead } from "../../../src/lua/reliable/dead/find-dead.ts";
+import {
+  FIRST_LETTERS,
+  findDead,
+  type LetterCursor,
+} from "../../../src/lua/reliable/dead-letters.ts";
 import { run } from "../../../src/lua/script.ts";
 import { bytes, message, newMoves } from "../../helpers/moves.ts";
 import type { Bytes, Message, QueueState } from "../../helpers/moves.ts";

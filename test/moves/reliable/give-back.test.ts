@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { giveBackEntries } from "../../../src/lua/reliable/give-back.ts";
+import { giveBackEntries } from "../../../src/lua/reliable/deliveries.ts";
 import { run } from "../../../src/lua/script.ts";
 import { newStreams, rowsOf, type Streams } from "../../helpers/streams.ts";
 

@@ -1,10 +1,7 @@
 import { expect, test } from "vitest";
-import { ack } from "../../../src/lua/reliable/ack.ts";
-import { bury } from "../../../src/lua/reliable/bury.ts";
-import { giveBackEntries } from "../../../src/lua/reliable/give-back.ts";
+import { ack, bury, giveBackEntries, retryLater } from "../../../src/lua/reliable/deliveries.ts";
 import { reclaim } from "../../../src/lua/reliable/reclaim.ts";
-import { retryLater } from "../../../src/lua/reliable/retries/retry-later.ts";
-import { trim } from "../../../src/lua/reliable/trim.ts";
+import { trim } from "../../../src/lua/reliable/groups.ts";
 import { run } from "../../../src/lua/script.ts";
 import { startOwnServer } from "../../helpers/own-server.ts";
 import { newStreamsAt, rowsOf, type Streams } from "../../helpers/streams.ts";

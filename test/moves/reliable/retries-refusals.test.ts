@@ -1,8 +1,6 @@
 import { expect, test } from "vitest";
-import { redrive } from "../../../src/lua/reliable/dead/redrive.ts";
-import { removeDead } from "../../../src/lua/reliable/dead/remove-dead.ts";
-import { removeRetries } from "../../../src/lua/reliable/retries/remove-retries.ts";
-import { rescheduleRetries } from "../../../src/lua/reliable/retries/reschedule-retries.ts";
+import { redrive, removeDead } from "../../../src/lua/reliable/dead-letters.ts";
+import { removeRetries, rescheduleRetries } from "../../../src/lua/reliable/retries.ts";
 import { run } from "../../../src/lua/script.ts";
 import type { RedisClient } from "../../../src/redis/client.ts";
 import { bytes, message, newMoves, packRetry, retryName } from "../../helpers/moves.ts";

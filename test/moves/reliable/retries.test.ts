@@ -1,10 +1,12 @@
 import { expect, test } from "vitest";
-import { clearRetries } from "../../../src/lua/reliable/retries/clear-retries.ts";
-import { getRetries } from "../../../src/lua/reliable/retries/get-retries.ts";
-import { nextDue } from "../../../src/lua/reliable/next-due.ts";
-import { removeRetries } from "../../../src/lua/reliable/retries/remove-retries.ts";
-import { rescheduleRetries } from "../../../src/lua/reliable/retries/reschedule-retries.ts";
-import { sizeWithRetries } from "../../../src/lua/reliable/retries/size-with-retries.ts";
+import {
+  clearRetries,
+  getRetries,
+  nextDue,
+  removeRetries,
+  rescheduleRetries,
+  sizeWithRetries,
+} from "../../../src/lua/reliable/retries.ts";
 import { run } from "../../../src/lua/script.ts";
 import { bytes, message, newMoves, packRetry, retryName } from "../../helpers/moves.ts";
 import type { Message, Moves } from "../../helpers/moves.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { retryLater } from "../../../src/lua/reliable/retries/retry-later.ts";
+import { retryLater } from "../../../src/lua/reliable/deliveries.ts";
 import { run } from "../../../src/lua/script.ts";
 import { message } from "../../helpers/moves.ts";
 import { newStreams, rowsOf, type Streams } from "../../helpers/streams.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { retryPage } from "../../../src/lua/reliable/retries/retry-page.ts";
+import { retryPage } from "../../../src/lua/reliable/retries.ts";
 import { run } from "../../../src/lua/script.ts";
 import { bytes, message, newMoves, packRetry, retryName } from "../../helpers/moves.ts";
 import type { Bytes, QueueState } from "../../helpers/moves.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { trim } from "../../../src/lua/reliable/trim.ts";
+import { trim } from "../../../src/lua/reliable/groups.ts";
 import { run } from "../../../src/lua/script.ts";
 import { newStreams, type Streams } from "../../helpers/streams.ts";
 

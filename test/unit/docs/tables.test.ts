@@ -3,6 +3,7 @@ import { describe, expect, test } from "vitest";
 import { queueKeys } from "../../../src/queue/keys.ts";
 import { DEFAULTS } from "../../../src/queue/options.ts";
 import { RELIABLE_DEFAULTS } from "../../../src/reliable/reliable-options.ts";
+import { scriptsByFile } from "../../helpers/scripts.ts";
 import { ANNEXES, FLOORS, FOUNDATIONS } from "../rooms.ts";
 import { readPage, ROOT, tableUnder, wordsIn } from "./pages.ts";
 
@@ -114,14 +115,14 @@ test("internals: every optional room, and what it may import", () => {
   expect(Object.fromEntries(documented)).toEqual(ANNEXES);
 });
 
-test("internals: every script", () => {
-  const documented = tableUnder(INTERNALS, "Scripts").flatMap(([links = ""]) =>
-    Array.from(links.matchAll(/\]\(\.\.\/src\/lua\/([\w/-]+)\.ts\)/g), ([, path = ""]) => path),
+test("internals: every script", async () => {
+  const documented = tableUnder(INTERNALS, "Scripts").flatMap(([link = "", names]) => {
+    const [, file = ""] = /\]\(\.\.\/src\/lua\/([\w/-]+\.ts)\)/.exec(link) ?? [];
+    return wordsIn(names).map((name) => `${file} ${name}`);
+  });
+  const scripts = [...(await scriptsByFile())].flatMap(([file, names]) =>
+    names.map((name) => `${file} ${name}`),
   );
-  const scripts = readdirSync(`${ROOT}src/lua`, { recursive: true, encoding: "utf8" })
-    .filter((path) => /\/.*\.ts$/.test(path))
-    .filter((path) => sourceOf(`src/lua/${path}`).includes("defineScript("))
-    .map((path) => path.replace(/\.ts$/, ""));
   expect(documented.toSorted()).toEqual(scripts.toSorted());
 });
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { unpackEntry } from "../../../src/lua/fragments/stream/entry.ts";
+import { unpackEntry } from "../../../src/lua/fragments/entry.ts";
 
 /** The shortest possible address: a deadline. */
 const ADDRESS = "deadline";

@@ -2,35 +2,35 @@ import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join, relative, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
+import { LUA, scriptsByFile } from "../../helpers/scripts.ts";
 
-const lua = fileURLToPath(new URL("../../../src/lua", import.meta.url));
 const moves = fileURLToPath(new URL("../../moves", import.meta.url));
 
-function filesIn(folder: string): string[] {
-  return readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((file) =>
-    file.endsWith(".ts"),
-  );
-}
-
-/** The files of scripts, by their paths in src/lua. Files outside a room define no script of their own. */
-function scripts(): string[] {
-  return filesIn(lua)
-    .filter((file) => file.includes(sep))
-    .filter((file) => /\bdefineScript\(/.test(readFileSync(join(lua, file), "utf8")));
-}
-
-/** What the tests in test/moves import, by its path in src/lua. */
+/** What the tests in test/moves import from src/lua, such as `delayed/offer.ts offer`. */
 function importedByMoves(): Set<string> {
-  const paths = filesIn(moves).flatMap((file) => {
-    const imports = readFileSync(join(moves, file), "utf8").matchAll(/\bfrom "(\.[^"]+)"/g);
-    return [...imports].map(([, path = ""]) => relative(lua, join(moves, dirname(file), path)));
-  });
-  return new Set(paths);
+  const files = readdirSync(moves, { recursive: true, encoding: "utf8" });
+  const imported = files
+    .filter((file) => file.endsWith(".ts"))
+    .flatMap((file) => {
+      const source = readFileSync(join(moves, file), "utf8");
+      return Array.from(
+        source.matchAll(/\{([^{}]*)\} from "(\.[^"]+)"/g),
+        ([, names = "", path = ""]) => {
+          const from = relative(LUA, join(moves, dirname(file), path))
+            .split(sep)
+            .join("/");
+          return names.split(",").map((name) => `${from} ${name.trim().replace(/ as .*/, "")}`);
+        },
+      ).flat();
+    });
+  return new Set(imported);
 }
 
-test("every script is tested in test/moves", () => {
-  const found = scripts();
-  expect(found).toContain(join("delayed", "offer.ts"));
+test("every script is tested in test/moves", async () => {
+  const scripts = [...(await scriptsByFile())].flatMap(([file, names]) =>
+    names.map((name) => `${file} ${name}`),
+  );
+  expect(scripts).toContain("delayed/offer.ts offer");
   const imported = importedByMoves();
-  expect(found.filter((file) => !imported.has(file))).toEqual([]);
+  expect(scripts.filter((script) => !imported.has(script))).toEqual([]);
 });

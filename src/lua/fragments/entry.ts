@@ -1,0 +1,170 @@
+import { defineFragment } from "../fragment.ts";
+import { asBuffers, asRow, asText, type RawReply } from "../reply.ts";
+import { fieldsOf } from "./stream.ts";
+
+/** An address has 24 bytes. A retry's name stores its length in one byte. */
+const MAX_ADDRESS = 255;
+
+/** The deadline, without an id. */
+const MIN_ADDRESS = 8;
+
+/** No deadline is later (epoch ms). */
+const LAST_INSTANT = 9e15;
+
+/** An entry of a reliable queue's stream: a message that is ready or in flight. */
+export interface Entry {
+  /** The entry's id in the stream. Each delivery of a message has an entry of its own. */
+  readonly entryId: string;
+  /** The message's address, from which its id for users is made. */
+  readonly address: Buffer;
+  readonly payload: Buffer;
+  /** The key, headers and failures; see `trailer.ts`. Empty without any. */
+  readonly trailer: Buffer;
+  /** How many deliveries were made before this one. */
+  readonly attempts: number;
+  /** The only group that it is for; undefined for all groups. */
+  readonly group: string | undefined;
+  /** Whether a consumer that had the message before has died. */
+  readonly isOrphan: boolean;
+  /** The earliest instant of this delivery (epoch ms on the server's clock), if it waits after a failure in strict order. */
+  readonly heldBackUntil: number | undefined;
+}
+
+/**
+ * `appendEntry(entry)`: appends an entry to the stream; returns the reply of `XADD`, or a table with its error.
+ * `entryOf(fields)`: the entry with these fields; nil for a foreign format.
+ * `readEntry(id)`: the entry with this id, and its fields; no entry if it has a foreign format, nothing if it is gone.
+ *
+ * An entry is a table: `a` is the address and `p` the payload. Optional are `t`, the trailer; `n`, the number of
+ * deliveries before this one (decimal); `g`, the only group that the entry is for; `d` (any text) if a consumer that had
+ * the message before has died; and `u`, the instant until which it is held back (epoch ms, decimal; see `heldBack`). The
+ * fields in the stream have the same names. Redis stores names that neighbouring entries share only once.
+ */
+export const entry = defineFragment({
+  keys: ["stream"],
+  needs: [fieldsOf],
+  lua: /* lua */ `
+local optional = { "t", "n", "g", "d", "u" }
+local function appendEntry(entry)
+  local fields = { "a", entry.a, "p", entry.p }
+  for _, name in ipairs(optional) do
+    local value = entry[name]
+    if value and value ~= "" and value ~= 0 then
+      fields[#fields + 1] = name
+      fields[#fields + 1] = value
+    end
+  end
+  return redis.pcall("XADD", stream, "*", unpack(fields))
+end
+local function entryOf(fields)
+  local entry = fieldsOf(fields)
+  if not entry.a or not entry.p then return nil end
+  if #entry.a < ${MIN_ADDRESS} or #entry.a > ${MAX_ADDRESS} then return nil end
+  local n = tonumber(entry.n) or 0
+  entry.n = n > 0 and n < 4294967295 and n % 1 == 0 and n or 0
+  local u = tonumber(entry.u) or 0
+  entry.u = u > 0 and u <= ${LAST_INSTANT} and u % 1 == 0 and u or nil
+  return entry
+end
+local function readEntry(id)
+  local found = redis.call("XRANGE", stream, id, id)[1]
+  if not found then return nil end
+  return entryOf(found[2]), found[2]
+end
+`,
+});
+
+/** Reads an entry; undefined for a foreign format. */
+export function unpackEntry(entryId: string, fields: readonly Buffer[]): Entry | undefined {
+  const address = valueOf("a", fields);
+  const payload = valueOf("p", fields);
+  if (address === undefined || payload === undefined) return undefined;
+  if (address.length < MIN_ADDRESS || address.length > MAX_ADDRESS) return undefined;
+  // Most entries have no optional fields.
+  if (fields.length === 4) {
+    return { entryId, address, payload, ...WITHOUT_OPTIONAL };
+  }
+  const attempts = Number(valueOf("n", fields) ?? 0);
+  const until = Number(valueOf("u", fields) ?? 0);
+  return {
+    entryId,
+    address,
+    payload,
+    trailer: valueOf("t", fields) ?? NOTHING,
+    attempts: Number.isInteger(attempts) && attempts > 0 && attempts < 2 ** 32 - 1 ? attempts : 0,
+    group: valueOf("g", fields)?.toString(),
+    isOrphan: valueOf("d", fields) !== undefined,
+    heldBackUntil:
+      Number.isInteger(until) && until > 0 && until <= LAST_INSTANT ? until : undefined,
+  };
+}
+
+/** Reads an entry that one of the scripts has written. */
+export function asEntry(raw: RawReply | undefined): Entry {
+  const { id, fields } = asRow(raw, { id: asText, fields: asBuffers });
+  const found = unpackEntry(id, fields);
+  if (found === undefined) throw new TypeError("unexpected reply of a script: no entry");
+  return found;
+}
+
+/** Returns the last value of a field with a name of one letter. */
+function valueOf(name: string, fields: readonly Buffer[]): Buffer | undefined {
+  const code = name.codePointAt(0);
+  for (let i = fields.length - 2; i >= 0; i -= 2) {
+    const found = fields[i] as Buffer;
+    if (found.length === 1 && found[0] === code) return fields[i + 1];
+  }
+  return undefined;
+}
+
+const NOTHING = Buffer.alloc(0);
+const WITHOUT_OPTIONAL = {
+  trailer: NOTHING,
+  attempts: 0,
+  group: undefined,
+  isOrphan: false,
+  heldBackUntil: undefined,
+} as const;
+
+/**
+ * `appendAll(entries)`: appends entries to the stream in order, and creates the stream if it is missing. Returns how
+ * many were appended, and Redis's error if it refused the next one.
+ *
+ * When memory is full Redis refuses only the first write of a script, and never a removal. So if the first append is
+ * refused, it is tried again after a removal of nothing.
+ */
+export const appendAll = defineFragment({
+  keys: ["stream"],
+  needs: [entry],
+  lua: /* lua */ `
+local function appendAll(entries)
+  for i, entry in ipairs(entries) do
+    local added = appendEntry(entry)
+    if type(added) == "table" and i == 1 then
+      redis.pcall("XDEL", stream, "0-0")
+      added = appendEntry(entry)
+    end
+    if type(added) == "table" then return i - 1, added end
+  end
+  return #entries
+end
+`,
+});
+
+/**
+ * `isHeldBack(entry, now)`: whether an entry may not be delivered yet. If its time is over, removes `u` from the table.
+ * `now` is what `clock()` returned.
+ *
+ * In strict order a failed message stays in flight during its pause. The pause belongs to the message, not to the
+ * process that waits for it: so the entry itself says until when. Whoever moves an entry that is held back has to keep
+ * `u`, or make the message a retry that is due then.
+ */
+export const heldBack = defineFragment({
+  lua: /* lua */ `
+local function isHeldBack(entry, now)
+  if entry.u and entry.u > now / 1000 then return true end
+  entry.u = nil
+  return false
+end
+`,
+});

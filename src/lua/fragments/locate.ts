@@ -1,0 +1,113 @@
+import { defineFragment } from "../fragment.ts";
+import { address, bytes } from "./address.ts";
+
+/**
+ * Finds messages by address, in O(log N): reads the first member with the deadline and, if that is another message,
+ * does a binary search by rank among the equal deadlines. Equal scores sort by the members' bytes, which for ids of one
+ * length means by id.
+ *
+ * `compareTo(member, address)`: negative, 0 or positive, as the message with the address sorts before, at or behind a
+ * member with the same deadline.
+ * `locate(address)`: the member and the deadline of the message with this deadline and id (of 8 or 16 bytes), or nil if
+ * the message is gone. After a binary search, also its rank, or that of the next message.
+ * `spent()`: the cost of all look-ups so far: 1 for each read of the ZSET, plus 1 for each 4 KB that it returned.
+ * `spend(member)`: adds the cost of using a member's bytes once more, such as in a reply.
+ */
+export const locate = defineFragment({
+  keys: ["timeouts"],
+  needs: [bytes, address],
+  lua: /* lua */ `
+local cost = 0
+local function spent()
+  return cost
+end
+local function spend(member)
+  cost = cost + #member / 4096
+end
+local function compareTo(member, address)
+  local length = #address - 8
+  -- A member begins with its id's length.
+  local order = length - (member:byte(1) or 0)
+  if order ~= 0 then return order end
+  local isBroken = #member < length + 9
+  if isBroken then member = member .. string.rep("\\0", length) end
+  order = compareBytes(address, 9, member, 2, length)
+  -- In the ZSET the shorter member sorts first.
+  return isBroken and order == 0 and 1 or order
+end
+local function locate(address)
+  local deadline = deadlineOf(address)
+  if deadline ~= deadline then return nil end
+  local text = string.format("%.17g", deadline)
+  local member = redis.call("ZRANGEBYSCORE", timeouts, text, text, "LIMIT", 0, 1)[1]
+  cost = cost + 1 + (member and #member or 0) / 4096
+  local order = member and compareTo(member, address) or -1
+  if order == 0 then return member, deadline end
+  if order < 0 then return nil end
+  local low = redis.call("ZCOUNT", timeouts, "-inf", "(" .. text)
+  local high = low + redis.call("ZCOUNT", timeouts, text, text) - 1
+  while low < high do
+    -- The member at the lowest rank was read first, and is another message.
+    local at = math.ceil((low + high) / 2)
+    member = redis.call("ZRANGE", timeouts, at, at)[1]
+    cost = cost + 1 + #member / 4096
+    order = compareTo(member, address)
+    if order == 0 then return member, deadline, at end
+    if order < 0 then high = at - 1 else low = at end
+  end
+  return nil, nil, low + 1
+end
+`,
+});
+
+/**
+ * `find(element)`: the member and the deadline of the message that an element of the insertion order stands for, or nil
+ * if the message is gone.
+ */
+export const find = defineFragment({
+  keys: ["timeouts"],
+  needs: [address, locate],
+  lua: /* lua */ `
+local function find(element)
+  if isAddress(element) then return locate(element) end
+  cost = cost + 1 + #element / 4096
+  local score = redis.call("ZSCORE", timeouts, element)
+  if score then return element, tonumber(score) end
+  return nil
+end
+`,
+});
+
+/**
+ * `findNext(element)`: like `find`, but faster for elements that are looked up in the order of the LIST.
+ *
+ * In the LIST, elements with equal deadlines are usually in the order of their ids, as in the ZSET. So after the first
+ * binary search among them, each is found by continuing from the one before.
+ */
+export const findNext = defineFragment({
+  keys: ["timeouts"],
+  needs: [address, bytes, locate, find],
+  lua: /* lua */ `
+local sought, rank, candidate = "", nil, nil
+local function findNext(element)
+  if not isAddress(element) then return find(element) end
+  local isBehind = rank and element:sub(1, 8) == sought:sub(1, 8) and compareBytes(sought, 9, element, 9, 16) < 0
+  sought = element
+  for _ = 1, isBehind and 8 or 0 do
+    if not candidate then
+      local found = redis.call("ZRANGE", timeouts, rank, rank, "WITHSCORES")
+      if tonumber(found[2]) ~= deadlineOf(element) then return nil end
+      candidate = found[1]
+      cost = cost + 1 + #candidate / 4096
+    end
+    local order = compareTo(candidate, element)
+    if order == 0 then return candidate, deadlineOf(element) end
+    if order < 0 then return nil end
+    rank, candidate = rank + 1, nil
+  end
+  local member, deadline, found = locate(element)
+  rank, candidate = found, member
+  return member, deadline
+end
+`,
+});

@@ -1,0 +1,59 @@
+import { defineFragment } from "../fragment.ts";
+
+/**
+ * `keyOf(trailer)`: the business key in a trailer, or nil. `trailer.ts` documents the layout, and its functions must
+ * decide in the same way.
+ */
+export const keyOf = defineFragment({
+  lua: /* lua */ `
+local function keyOf(trailer)
+  if trailer:byte(1) ~= 255 then return trailer ~= "" and trailer or nil end
+  if trailer:byte(2) ~= 1 then return nil end
+  local at, size, key = 3, #trailer, nil
+  while at <= size do
+    if at + 4 > size then return nil end
+    local tag, length = struct.unpack("<BI4", trailer, at)
+    local last = at + 4 + length
+    if last > size then return nil end
+    if tag == 1 and not key then key = trailer:sub(at + 5, last) end
+    at = last + 1
+  end
+  return key ~= "" and key or nil
+end
+`,
+});
+
+/**
+ * `unpackMember(member)`: the id, the payload, the business key (or nil) and the trailer (or nil) of a ZSET member; nil
+ * if its layout is unknown. `message.ts` documents the layouts, and its functions must decide in the same way.
+ */
+export const unpackMember = defineFragment({
+  needs: [keyOf],
+  lua: /* lua */ `
+local function unpackMember(member)
+  local size = #member
+  if size < 9 then return nil end
+  local head = 9 + member:byte(1)
+  local length = size >= head and struct.unpack("<I8", member, head - 7) or math.huge
+  if head + length == size then return member:sub(2, head - 8), member:sub(head + 1) end
+  -- Redisson before 3.21.1: an 8-byte random number, the length, the payload.
+  if size >= 16 and struct.unpack("<I8", member, 9) == size - 16 then
+    return member:sub(1, 8), member:sub(17)
+  end
+  if head + length < size then
+    local trailer = member:sub(head + length + 1)
+    return member:sub(2, head - 8), member:sub(head + 1, head + length), keyOf(trailer), trailer
+  end
+  return nil
+end
+`,
+});
+
+/** `packMember(id, payload, trailer)`: the ZSET member of a message; see `packMember` in `message.ts`. */
+export const packMember = defineFragment({
+  lua: /* lua */ `
+local function packMember(id, payload, trailer)
+  return string.char(#id) .. id .. struct.pack("<I8", #payload) .. payload .. trailer
+end
+`,
+});

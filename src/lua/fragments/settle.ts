@@ -1,0 +1,126 @@
+import { defineFragment } from "../fragment.ts";
+import { entry } from "./entry.ts";
+import { inFlight, inFlightFor } from "./in-flight.ts";
+import { fieldsOf, streamId } from "./stream.ts";
+
+/**
+ * `finish(group, ids, isOwn)`: acknowledges entries, which must be in flight for the group, and deletes those that no
+ * other group still needs. So the last group that finishes an entry deletes it. `isOwn[id]`: whether the entry is for
+ * this group only. Takes a few thousand ids at most: Lua's stack limits `unpack`. If Redis refuses to delete, the
+ * entries are acknowledged all the same; `trim` deletes them later, or reports the refusal.
+ * `mayFinish(group)`: raises Redis's error if finishing is not permitted, or reading what it needs. After it, Redis
+ * accepts every write of the script even if memory is full, since it refuses only the first write of a script, and never
+ * a removal.
+ *
+ * A group needs an entry until it has been given the entry and has acknowledged it. The group's last delivered id
+ * shows what it has been given.
+ */
+export const finish = defineFragment({
+  keys: ["stream"],
+  needs: [inFlight, fieldsOf, streamId],
+  lua: /* lua */ `
+local function mayFinish(group)
+  redis.call("XINFO", "GROUPS", stream)
+  redis.call("XACK", stream, group, "0-0")
+  redis.call("XDEL", stream, "0-0")
+end
+local function unneededBy(other, ids)
+  local given, last = {}, other["last-delivered-id"]
+  for _, id in ipairs(ids) do
+    if compareIds(id, last) <= 0 then given[#given + 1] = id end
+  end
+  if #given == 0 then return given end
+  local low, high = rangeOf(given)
+  -- Other consumers' entries lie between these. Reading some of those costs less than an XPENDING for each id.
+  local limit = 4 * #given + 16
+  local found = inFlight(other.name, low, high, limit)
+  local isInFlight, unneeded = {}, {}
+  for i = 1, #found do isInFlight[found[i][1]] = true end
+  for _, id in ipairs(given) do
+    if not isInFlight[id] and (#found < limit or not inFlight(other.name, id, id, 1)[1]) then
+      unneeded[#unneeded + 1] = id
+    end
+  end
+  return unneeded
+end
+local function unneededBut(group, groups, ids, isOwn)
+  local own, shared = {}, {}
+  for _, id in ipairs(ids) do
+    local list = isOwn[id] and own or shared
+    list[#list + 1] = id
+  end
+  for _, fields in ipairs(groups) do
+    local other = fieldsOf(fields)
+    if other.name ~= group then shared = unneededBy(other, shared) end
+  end
+  for _, id in ipairs(shared) do own[#own + 1] = id end
+  return own
+end
+local function finish(group, ids, isOwn)
+  if #ids == 0 then return end
+  local groups = redis.call("XINFO", "GROUPS", stream)
+  local unneeded = ids
+  if #groups > 1 then unneeded = unneededBut(group, groups, ids, isOwn) end
+  -- In this order: an acknowledged entry that stays costs memory; a deleted one that is not acknowledged is a lost
+  -- message.
+  redis.call("XACK", stream, group, unpack(ids))
+  if #unneeded > 0 then redis.pcall("XDEL", stream, unpack(unneeded)) end
+end
+`,
+});
+
+/**
+ * `settle(group, consumer, heldCount, ids, isOwn, write)`: moves entries that are in flight for the consumer. For each of
+ * them `write(entry, i)` writes the message somewhere else and returns Redis's reply, or false to write nothing. Then
+ * the entries are finished. Returns a 1 or a 0 for each id, whether it was written and finished; Redis's error if
+ * it refused a write; and Redis's error if it refused to set an entry aside.
+ * `finishWritten(group, ids, isOwn, write)`: the same for entries that are known to be in flight.
+ *
+ * Redis rolls nothing back, so an entry is written before it is finished. If the first write is refused, nothing has
+ * changed. If a later one is refused, the entries before it are finished, since they would be delivered twice
+ * otherwise. A caller that sends all ids again gets a 0 for each of these entries.
+ *
+ * An entry that was deleted from the stream is only acknowledged. One in a foreign format is set aside: its fields go
+ * to the unreadable messages. If Redis refuses that, the entry stays in flight, and the others do not wait for it.
+ */
+export const settle = defineFragment({
+  keys: ["unreadable"],
+  needs: [entry, finish, inFlightFor],
+  lua: /* lua */ `
+local function finishWritten(group, ids, isOwn, write)
+  local settled, done, refused, heldUp = {}, {}, nil, nil
+  if #ids > 0 then mayFinish(group) end
+  for i, id in ipairs(ids) do
+    local entry, fields = readEntry(id)
+    local written = entry and write(entry, i)
+    if type(written) == "table" then
+      refused = written
+      break
+    end
+    settled[i] = written and 1 or 0
+    local put = not entry and fields and redis.pcall("RPUSH", unreadable, table.concat(fields))
+    if type(put) == "table" then heldUp = put else done[#done + 1] = id end
+  end
+  finish(group, done, isOwn)
+  return settled, refused, heldUp
+end
+local function settle(group, consumer, heldCount, ids, isOwn, write)
+  local mine = inFlightFor(group, consumer, ids, heldCount)
+  local settled, places, own = {}, {}, {}
+  for i, id in ipairs(ids) do
+    settled[i] = 0
+    if mine[id] then
+      own[#own + 1] = id
+      places[#places + 1] = i
+      -- Settle an id that is listed twice only once.
+      mine[id] = nil
+    end
+  end
+  local written, refused, heldUp = finishWritten(group, own, isOwn, function(entry, k)
+    return write(entry, places[k])
+  end)
+  for k, i in ipairs(places) do settled[i] = written[k] end
+  return settled, refused, heldUp
+end
+`,
+});

@@ -1,0 +1,90 @@
+import { asBuffers, asNumber } from "../reply.ts";
+import { defineScript } from "../script.ts";
+
+/**
+ * Puts bytes that nobody can read into a quarantine LIST; returns its new length.
+ *
+ * When memory is full, Redis refuses only the first write of a script, and never a removal. So an LTRIM that trims
+ * nothing lets the push pass.
+ */
+export const setAside = defineScript({
+  name: "set-aside",
+  keys: ["quarantine"],
+  args: ["bytes"],
+  lua: /* lua */ `
+redis.call("LTRIM", quarantine, 0, -1)
+return redis.call("RPUSH", quarantine, bytes)
+`,
+  reply: asNumber,
+});
+
+/** Returns the elements of a LIST from `position` on: up to `step`, and about `maxBytes`. */
+export const listPage = defineScript({
+  name: "list-page",
+  keys: ["list"],
+  args: ["position", "step", "maxBytes"],
+  lua: /* lua */ `
+local elements, bytes = {}, 0
+step, maxBytes = tonumber(step), tonumber(maxBytes)
+while #elements < step and bytes < maxBytes do
+  -- A few at a time, since each element may be large.
+  local count = math.min(10, step - #elements)
+  local from = position + #elements
+  local found = redis.call("LRANGE", list, from, from + count - 1)
+  for _, element in ipairs(found) do
+    elements[#elements + 1] = element
+    bytes = bytes + #element
+  end
+  if #found < count then break end
+end
+return elements
+`,
+  reply: asBuffers,
+});
+
+/**
+ * Moves payloads from the quarantine to the end of the ready LIST, oldest first: up to `limit`, and about `maxBytes`.
+ * Returns how many.
+ *
+ * Redis rolls nothing back, so payloads are pushed before they are removed: a refused push has then changed nothing. An
+ * LTRIM that trims nothing comes first. It proves that removing is permitted. And when memory is full, Redis refuses
+ * only the first write of a script, and never a removal, so the push behind the LTRIM passes.
+ *
+ * Must not be sent twice, because its reply reports what this run did: use the connection that never resends.
+ */
+export const requeue = defineScript({
+  name: "requeue",
+  keys: ["quarantine", "ready"],
+  args: ["limit", "maxBytes"],
+  lua: /* lua */ `
+redis.call("LTRIM", quarantine, 0, -1)
+local payloads, bytes = {}, 0
+while #payloads < tonumber(limit) and bytes < tonumber(maxBytes) do
+  local payload = redis.call("LINDEX", quarantine, #payloads)
+  if not payload then break end
+  payloads[#payloads + 1] = payload
+  bytes = bytes + #payload
+end
+if #payloads == 0 then return 0 end
+redis.call("RPUSH", ready, unpack(payloads))
+redis.call("LTRIM", quarantine, #payloads, -1)
+return #payloads
+`,
+  reply: asNumber,
+});
+
+/**
+ * Drops the quarantine, unreadable members included; returns how many there were. Redis frees the memory in the
+ * background.
+ */
+export const clearQuarantine = defineScript({
+  name: "clear-quarantine",
+  keys: ["quarantine", "unreadable"],
+  args: [],
+  lua: /* lua */ `
+local count = redis.call("LLEN", quarantine) + redis.call("LLEN", unreadable)
+redis.call("UNLINK", quarantine, unreadable)
+return count
+`,
+  reply: asNumber,
+});

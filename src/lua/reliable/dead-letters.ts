@@ -1,0 +1,195 @@
+import { defineFragment } from "../fragment.ts";
+import { asInstant, clock } from "../fragments/clock.ts";
+import { deadlineAfter, earliestDue } from "../fragments/deadline.ts";
+import { letter, unpackLetter, type Letter } from "../fragments/letter.ts";
+import { keyOf } from "../fragments/member.ts";
+import { putRetry } from "../fragments/retry.ts";
+import { asArray, asBuffers, asNumber, asRow, asRows, asText, type RawReply } from "../reply.ts";
+import { defineScript } from "../script.ts";
+
+/** How far a reader of the dead letters has come. */
+export interface LetterCursor {
+  /** The id of the letter that was read last; empty at the beginning. */
+  readonly after: string;
+  /** The id of the letter that was the newest at the beginning, where reading ends; empty at the beginning. */
+  readonly last: string;
+}
+
+/** The cursor at the beginning. */
+export const FIRST_LETTERS: LetterCursor = { after: "", last: "" };
+
+/**
+ * `eachLetter(after, last, limit, maxBytes, visit)`: calls `visit(letter, entryId, fields)` for the letters behind
+ * `after`, oldest first, up to `limit` letters and about `maxBytes`. Returns the two values of the next
+ * {@link LetterCursor}, or false after the last letter. {@link asLetterCursor} reads them.
+ *
+ * Reading ends at the letter that was the newest at the beginning. Otherwise a redrive might never end, since
+ * messages that it puts back may die again meanwhile.
+ */
+const eachLetter = defineFragment({
+  keys: ["dead"],
+  needs: [letter],
+  lua: /* lua */ `
+local function eachLetter(after, last, limit, maxBytes, visit)
+  if last == "" then
+    local newest = redis.call("XREVRANGE", dead, "+", "-", "COUNT", 1)[1]
+    if not newest then return false end
+    last = newest[1]
+  end
+  local seen, size = 0, 0
+  while seen < limit and size < maxBytes do
+    -- Letters may be large. So read a few at a time: as many as probably fit.
+    local room = seen == 0 and 2 or math.ceil((maxBytes - size) * seen / size)
+    local count = math.min(10, limit - seen, room)
+    local found = redis.call("XRANGE", dead, after == "" and "-" or "(" .. after, last, "COUNT", count)
+    for _, entry in ipairs(found) do
+      for _, word in ipairs(entry[2]) do size = size + #word end
+      visit(letterOf(entry[1], entry[2]), entry[1], entry[2])
+      after = entry[1]
+    end
+    seen = seen + #found
+    -- At the last letter do not ask for more: Redis refuses a range behind the greatest of all ids.
+    if #found < count or after == last then return false end
+  end
+  return { after, last }
+end
+`,
+});
+
+/** Reads what `eachLetter` returned: the next cursor, or undefined at the end. */
+function asLetterCursor(raw: RawReply | undefined): LetterCursor | undefined {
+  return Array.isArray(raw) ? asRow(raw, { after: asText, last: asText }) : undefined;
+}
+
+/** Some dead letters. */
+export interface DeadPage {
+  readonly letters: readonly Letter[];
+  /** Where the next page begins; undefined after the last page. */
+  readonly next: LetterCursor | undefined;
+}
+
+/** Returns up to `limit` dead letters and about `maxBytes` behind `after`, oldest first. */
+export const deadPage = defineScript({
+  name: "dead-page",
+  keys: ["dead"],
+  args: ["after", "last", "limit", "maxBytes"],
+  needs: [eachLetter],
+  lua: /* lua */ `
+local letters = {}
+local cursor = eachLetter(after, last, tonumber(limit), tonumber(maxBytes), function(_, entryId, fields)
+  letters[#letters + 1] = entryId
+  letters[#letters + 1] = fields
+end)
+return { cursor, letters }
+`,
+  reply: asDeadPage,
+});
+
+/** Reads a reply of a cursor and a list of entries, each with its id and fields. */
+function asDeadPage(raw: RawReply | undefined): DeadPage {
+  const { next, letters } = asRow(raw, {
+    next: asLetterCursor,
+    letters: (rows) => asRows(rows, { entryId: asText, fields: asBuffers }),
+  });
+  return { next, letters: letters.map(({ entryId, fields }) => unpackLetter(entryId, fields)) };
+}
+
+/**
+ * Returns the dead letters of one message among those behind `after`: with the address `wanted`, or with the business
+ * key `key`; the other argument is empty. Looks at up to `limit` letters and about `maxBytes`.
+ */
+export const findDead = defineScript({
+  name: "find-dead",
+  keys: ["dead"],
+  args: ["wanted", "key", "after", "last", "limit", "maxBytes"],
+  needs: [eachLetter, keyOf],
+  lua: /* lua */ `
+local letters = {}
+local cursor = eachLetter(after, last, tonumber(limit), tonumber(maxBytes), function(letter, entryId, fields)
+  if letter.a ~= wanted and (key == "" or keyOf(letter.t or "") ~= key) then return end
+  letters[#letters + 1] = entryId
+  letters[#letters + 1] = fields
+end)
+return { cursor, letters }
+`,
+  reply: asDeadPage,
+});
+
+/**
+ * Makes dead messages retry: each becomes a retry of its group, due in `delay` milliseconds, as if it had never been
+ * delivered. `wanted` is the address of a message, or empty for all. Unreadable letters stay.
+ *
+ * Looks at up to `limit` letters and about `maxBytes` behind `after`. Returns how many were redriven, and the next
+ * cursor.
+ *
+ * Redis rolls nothing back. So the script tries everything that may be refused before it touches the first letter,
+ * and adds each retry before it removes the letter. At worst there are both, and the message is delivered once more.
+ */
+export const redrive = defineScript({
+  name: "redrive",
+  keys: ["dead", "timeouts", "retries", "retrying"],
+  args: ["channel", "wanted", "after", "last", "limit", "maxBytes", "delay"],
+  needs: [clock, deadlineAfter, eachLetter, earliestDue, putRetry],
+  lua: /* lua */ `
+local now = clock()
+local due = deadlineAfter(now / 1000, delay)
+local earliest = earliestDue() or math.huge
+-- A removal of nothing comes first: when memory is full Redis refuses only the first write of a script, and never a
+-- removal. A retry needs no more memory than its letter.
+redis.call("XDEL", dead, "0-0")
+local refusal = tryRetries()
+if refusal then return refusal end
+local chosen = {}
+local cursor = eachLetter(after, last, tonumber(limit), tonumber(maxBytes), function(letter, entryId)
+  if not letter.p or wanted ~= "" and letter.a ~= wanted then return end
+  letter.n = 0
+  chosen[#chosen + 1] = { letter, entryId }
+end)
+-- Timers are armed for the earliest message. Only an earlier one needs a wake-up.
+if #chosen > 0 and due < earliest then redis.call("PUBLISH", channel, due) end
+for _, one in ipairs(chosen) do
+  local done = putRetry(one[1], one[1].g, due)
+  if type(done) == "table" then return done end
+  redis.call("XDEL", dead, one[2])
+end
+return { #chosen, cursor, now }
+`,
+  reply: (raw) => asRow(raw, { redriven: asNumber, next: asLetterCursor, serverTime: asInstant }),
+});
+
+/**
+ * Removes the dead letters of the message with the address `wanted`: one for each group that failed to handle it.
+ *
+ * Looks at up to `limit` letters and about `maxBytes` behind `after`. Returns how many were removed, and the next
+ * cursor.
+ */
+export const removeDead = defineScript({
+  name: "remove-dead",
+  keys: ["dead"],
+  args: ["wanted", "after", "last", "limit", "maxBytes"],
+  needs: [eachLetter],
+  lua: /* lua */ `
+local removed = 0
+local cursor = eachLetter(after, last, tonumber(limit), tonumber(maxBytes), function(letter, entryId)
+  if letter.a == wanted then removed = removed + redis.call("XDEL", dead, entryId) end
+end)
+return { removed, cursor }
+`,
+  reply: (raw) => {
+    const [removed, next] = asArray(raw);
+    return { removed: asNumber(removed), next: asLetterCursor(next) };
+  },
+});
+
+/** Removes all dead letters; returns how many. Redis frees their memory in the background. */
+export const clearDead = defineScript({
+  name: "clear-dead",
+  keys: ["dead"],
+  args: [],
+  lua: /* lua */ `
+local count = redis.call("XLEN", dead)
+redis.call("UNLINK", dead)
+return count
+`,
+  reply: asNumber,
+});

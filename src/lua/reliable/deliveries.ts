@@ -1,0 +1,269 @@
+import { asInstant, clock } from "../fragments/clock.ts";
+import { deadlineAfter, earliestDue } from "../fragments/deadline.ts";
+import { asEntry, heldBack, type Entry } from "../fragments/entry.ts";
+import { failure } from "../fragments/failure.ts";
+import { inFlight, inFlightFor, keepInFlight } from "../fragments/in-flight.ts";
+import { deadLetter } from "../fragments/letter.ts";
+import { putRetry } from "../fragments/retry.ts";
+import { finish, settle } from "../fragments/settle.ts";
+import { asArray, asFlags, asNumber, asRow, type RawReply } from "../reply.ts";
+import { defineScript } from "../script.ts";
+
+/**
+ * Notes that the consumer hands out an entry that a script has kept in flight for it: from now on Redis counts a
+ * delivery, so the death of the consumer counts as an attempt.
+ *
+ * Returns 0 if it may be handed out. If it is held back until `heldBackUntil` (epoch ms; 0 if it is not), notes that it
+ * has not been handed out, since Redis counts a read, too; returns how many milliseconds are left. Returns undefined if
+ * it is not in flight for this consumer.
+ */
+export const handOut = defineScript({
+  name: "hand-out",
+  keys: ["stream"],
+  args: ["group", "consumer", "entry", "heldBackUntil"],
+  needs: [clock, inFlight],
+  lua: /* lua */ `
+if not inFlight(group, entry, entry, 1, consumer)[1] then return -1 end
+local left = math.ceil(heldBackUntil - clock() / 1000)
+redis.call("XCLAIM", stream, group, consumer, 0, entry, "RETRYCOUNT", left > 0 and 0 or 1, "JUSTID")
+return math.max(0, left)
+`,
+  reply: (raw) => {
+    const left = asNumber(raw);
+    return left < 0 ? undefined : left;
+  },
+});
+
+/**
+ * Renews the leases of entries; returns for each whether it is in flight for this consumer.
+ *
+ * It counts no delivery. From Redis 7.0 on, an entry whose data are gone is removed, and returns false.
+ */
+export const extend = defineScript({
+  name: "extend",
+  keys: ["stream"],
+  args: ["group", "consumer"],
+  each: ["entry"],
+  needs: [inFlightFor],
+  lua: /* lua */ `
+local ids, own = {}, {}
+for each row do ids[#ids + 1] = entry end
+local mine = inFlightFor(group, consumer, ids, #ids)
+for _, id in ipairs(ids) do
+  if mine[id] then own[#own + 1] = id end
+end
+local isClaimed, extended = {}, {}
+if #own > 0 then
+  local claim = { group, consumer, 0, unpack(own) }
+  claim[#claim + 1] = "JUSTID"
+  for _, id in ipairs(redis.call("XCLAIM", stream, unpack(claim))) do isClaimed[id] = true end
+end
+for i, id in ipairs(ids) do extended[i] = isClaimed[id] and 1 or 0 end
+return extended
+`,
+  reply: asFlags,
+});
+
+/**
+ * Acknowledges entries; returns for each whether it was in flight for this consumer.
+ *
+ * An entry is deleted once no other group needs it. `own` (1 or 0): whether the entry is for this group only.
+ * `heldCount`: about how many entries the consumer has in flight. Sent a second time, the script changes nothing and
+ * returns false for all.
+ */
+export const ack = defineScript({
+  name: "ack",
+  keys: ["stream"],
+  args: ["group", "consumer", "heldCount"],
+  each: ["entry", "own"],
+  needs: [finish, inFlightFor],
+  lua: /* lua */ `
+local ids, isOwn = {}, {}
+for each row do
+  ids[#ids + 1] = entry
+  isOwn[entry] = own == "1"
+end
+local mine = inFlightFor(group, consumer, ids, heldCount)
+local settled, done = {}, {}
+for i, id in ipairs(ids) do
+  settled[i] = mine[id] and 1 or 0
+  if mine[id] then
+    done[#done + 1] = id
+    -- Settle an id that is listed twice only once.
+    mine[id] = nil
+  end
+end
+finish(group, done, isOwn)
+return settled
+`,
+  reply: asFlags,
+});
+
+/**
+ * Makes messages ready again, for this group only; returns for each entry whether it was in flight for this consumer.
+ * Redis cannot undo a delivery, so the message is appended as a new entry and the old one is finished.
+ *
+ * `own` (1 or 0): whether the entry is for this group only. `counted` (1 or 0): whether the delivery counts as an
+ * attempt that failed for `reason`; the message keeps the reason. `heldCount`: about how many entries the consumer
+ * has in flight.
+ *
+ * A message that is held back, and whose delivery does not count, becomes a retry that is due when its pause is over.
+ *
+ * An entry whose data are gone is only acknowledged, one in a foreign format is set aside (see `settle`), and both
+ * return false. If Redis refuses to append an entry the script fails, and those before it have been given back.
+ */
+export const giveBackEntries = defineScript({
+  name: "give-back-entries",
+  keys: ["stream", "retries", "retrying", "unreadable"],
+  args: ["channel", "group", "consumer", "heldCount"],
+  each: ["entry", "own", "counted", "reason"],
+  needs: [clock, failure, heldBack, putRetry, settle],
+  lua: /* lua */ `
+local ids, isOwn, failures = {}, {}, {}
+for each row do
+  ids[#ids + 1] = entry
+  isOwn[entry] = own == "1"
+  failures[#failures + 1] = counted == "1" and reason
+end
+local now
+local settled, refused = settle(group, consumer, heldCount, ids, isOwn, function(entry, i)
+  -- An entry for another group, whose acknowledgement was lost: it is only acknowledged.
+  if entry.g and entry.g ~= group then return false end
+  if failures[i] or entry.u then now = now or clock() end
+  if failures[i] then
+    countFailure(entry, failures[i], now)
+    entry.u = nil
+  elseif entry.u and isHeldBack(entry, now) then
+    return putHeldBack(entry, group, channel)
+  end
+  entry.g = group
+  return appendEntry(entry)
+end)
+return refused or settled
+`,
+  reply: asFlags,
+});
+
+export interface RetryLaterReply {
+  /** The server's clock (epoch ms), to the microsecond. */
+  readonly serverTime: number;
+  /** For each row whether the entry was in flight for this consumer, and its message is retrying now. */
+  readonly settled: readonly boolean[];
+}
+
+/**
+ * Makes messages retry for this group in `delay` milliseconds. The failure, the new due time and the acknowledgement
+ * are one step, so a message is either in flight or retrying.
+ *
+ * `own` (1 or 0): whether the entry is for this group only. `counted` (1 or 0): whether the delivery counts as an
+ * attempt that failed for `reason`; the message keeps the reason. `heldCount`: about how many entries the consumer
+ * has in flight.
+ *
+ * An entry whose data are gone is only acknowledged, and returns false. If Redis refuses a write the script fails,
+ * and the messages before it are retrying. A message that is already retrying for this group gets the due time of the
+ * last row.
+ */
+export const retryLater = defineScript({
+  name: "retry-later",
+  keys: ["stream", "timeouts", "retries", "retrying", "unreadable"],
+  args: ["channel", "group", "consumer", "heldCount"],
+  each: ["entry", "own", "delay", "counted", "reason"],
+  needs: [clock, deadlineAfter, earliestDue, failure, putRetry, settle],
+  lua: /* lua */ `
+local now = clock()
+local ids, isOwn, delays, failures = {}, {}, {}, {}
+for each row do
+  ids[#ids + 1] = entry
+  isOwn[entry] = own == "1"
+  delays[#delays + 1] = delay
+  failures[#failures + 1] = counted == "1" and reason
+end
+-- Read before anything is written: a key of a foreign type fails here.
+local earliest = earliestDue() or math.huge
+local soonest = math.huge
+for i = 1, #ids do soonest = math.min(soonest, deadlineAfter(now / 1000, delays[i])) end
+local refusal = tryRetries()
+if refusal then return refusal end
+local settled, refused = settle(group, consumer, heldCount, ids, isOwn, function(entry, i)
+  -- Timers are armed for the earliest message, so only an earlier one needs a wake-up. A later time would even do harm: a
+  -- Java client would set its timer to that time. Publish before the first write: nothing behind this can be refused.
+  if soonest < earliest then
+    local done = redis.pcall("PUBLISH", channel, soonest)
+    if type(done) == "table" then return done end
+    earliest = soonest
+  end
+  if failures[i] then countFailure(entry, failures[i], now) end
+  return putRetry(entry, group, deadlineAfter(now / 1000, delays[i]))
+end)
+return refused or { now, settled }
+`,
+  reply: (raw): RetryLaterReply => asRow(raw, { serverTime: asInstant, settled: asFlags }),
+});
+
+/**
+ * Counts a failed attempt and leaves the message in flight for this consumer, as a new entry. For strict order: the
+ * consumer handles it again, before it reads another one, but not for `delay` milliseconds; see `heldBack`. Returns the
+ * new entry, or undefined if the old one was not in flight for this consumer.
+ *
+ * Sent a second time, the script changes nothing and returns undefined, although the message is in flight for this
+ * consumer.
+ *
+ * `own` (1 or 0): whether the entry is for this group only. `reason`: why the attempt failed; the message keeps it.
+ */
+export const again = defineScript({
+  name: "again",
+  keys: ["stream", "unreadable"],
+  args: ["group", "consumer", "heldCount", "entry", "own", "delay", "reason"],
+  needs: [clock, deadlineAfter, failure, keepInFlight, settle],
+  lua: /* lua */ `
+mayKeep(group, consumer)
+local now, kept = clock(), {}
+local _, refused = settle(group, consumer, heldCount, { entry }, { [entry] = own == "1" }, function(found)
+  if found.g and found.g ~= group then return false end
+  countFailure(found, reason, now)
+  found.g, found.u = group, deadlineAfter(now / 1000, delay)
+  local id = appendEntry(found)
+  if type(id) == "string" then kept[1] = id end
+  return id
+end)
+if refused then return refused end
+keep(group, consumer, kept)
+return { #kept, kept[1] and redis.call("XRANGE", stream, kept[1], kept[1])[1] }
+`,
+  reply: (raw: RawReply): Entry | undefined => {
+    const [count, entry] = asArray(raw);
+    return asNumber(count) === 1 ? asEntry(entry ?? null) : undefined;
+  },
+});
+
+/**
+ * Makes messages dead letters; returns for each entry whether it was in flight for this consumer.
+ *
+ * `own` (1 or 0): whether the entry is for this group only. `reason`: the reason of the dead letter and of its last
+ * failure. `heldCount`: about how many entries the consumer has in flight.
+ *
+ * An entry whose data are gone is only acknowledged, and returns false. If Redis refuses to append a dead letter the
+ * script fails, and the entries before it are buried.
+ */
+export const bury = defineScript({
+  name: "bury",
+  keys: ["stream", "dead", "unreadable"],
+  args: ["group", "consumer", "heldCount"],
+  each: ["entry", "own", "reason"],
+  needs: [clock, deadLetter, failure, settle],
+  lua: /* lua */ `
+local now = clock()
+local ids, isOwn, reasons = {}, {}, {}
+for each row do
+  ids[#ids + 1] = entry
+  isOwn[entry] = own == "1"
+  reasons[#reasons + 1] = reason
+end
+local settled, refused = settle(group, consumer, heldCount, ids, isOwn, function(entry, i)
+  countFailure(entry, reasons[i], now)
+  return appendDead(entry, group, reasons[i])
+end)
+return refused or settled
+`,
+  reply: asFlags,
+});
