@@ -3,8 +3,7 @@ import { chmod, mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from 
 import { homedir } from "node:os";
 import { delimiter, dirname, isAbsolute, join } from "node:path";
 import { promisify } from "node:util";
-import { findExecutables } from "../../src/adapters/testing/executable.ts";
-import { findServer } from "../../src/adapters/testing/find-server.ts";
+import { findExecutables, findServer } from "../../src/adapters/testing/find-server.ts";
 
 /*
  * On Debian, Ubuntu and their relatives apt can fetch redis-server without root if it writes to our directories only. It

@@ -1,6 +1,6 @@
 import { expect, inject, onTestFinished } from "vitest";
 import { serveDashboard } from "../../src/tools/dashboard/index.ts";
-import { freePort } from "../../src/adapters/testing/free-port.ts";
+import { freePort } from "../../src/adapters/testing/server-process.ts";
 import { newLine } from "../helpers/delayline.ts";
 import { startOwnServer } from "../helpers/own-server.ts";
 import { inBrowser, visit } from "./board.ts";

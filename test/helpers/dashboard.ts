@@ -4,7 +4,7 @@ import {
   type Dashboard,
   type DashboardOptions,
 } from "../../src/tools/dashboard/index.ts";
-import { setPeer } from "../../src/tools/dashboard/http/peer.ts";
+import { setPeer } from "../../src/tools/dashboard/http/node-handler.ts";
 import { redisUrl } from "./redis.ts";
 
 /** A reply of the dashboard. */

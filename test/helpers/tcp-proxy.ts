@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { connect, createServer } from "node:net";
 import type { Server, Socket } from "node:net";
 import { onTestFinished } from "vitest";
-import { freePort } from "../../src/adapters/testing/free-port.ts";
+import { freePort } from "../../src/adapters/testing/server-process.ts";
 
 /** Which way bytes flow: a request from the client to Redis, a reply from Redis to the client. */
 export type Direction = "request" | "reply";

@@ -97,19 +97,9 @@ export const ANNEXES: Readonly<Record<string, readonly string[]>> = {
   ],
   "tools/dashboard/readings": ["tools/dashboard/http", "tools/inspect", "observe", "errors.ts"],
   "tools/dashboard/http": [],
-  "tools/cli": [
-    "tools/cli/commands",
-    "tools/cli/session",
-    "tools/cli/printing",
-    "tools/cli/parsing",
-    "tools/inspect",
-    "tools",
-    "errors.ts",
-  ],
+  "tools/cli": ["tools/cli/commands", "tools/cli/session", "tools/inspect", "tools", "errors.ts"],
   "tools/cli/commands": [
     "tools/cli/session",
-    "tools/cli/printing",
-    "tools/cli/parsing",
     "tools/dashboard",
     "tools/doctor",
     "tools/inspect",
@@ -118,9 +108,7 @@ export const ANNEXES: Readonly<Record<string, readonly string[]>> = {
     "observe",
     "errors.ts",
   ],
-  "tools/cli/session": ["tools/cli/printing", "tools/cli/parsing", "tools/inspect", "errors.ts"],
-  "tools/cli/printing": ["tools/cli/parsing", "tools/inspect", "time"],
-  "tools/cli/parsing": ["tools/inspect", "queue", "time"],
+  "tools/cli/session": ["tools/inspect", "queue", "errors.ts", "time"],
   // The page: it runs in a browser, and reaches the server by HTTP alone.
   "tools/dashboard/page": [
     "tools/dashboard/page/pages",

@@ -1,13 +1,19 @@
-import { Module, type DynamicModule, type FactoryProvider, type Provider } from "@nestjs/common";
+import {
+  Logger,
+  Module,
+  type DynamicModule,
+  type FactoryProvider,
+  type ModuleMetadata,
+  type OnApplicationShutdown,
+  type OnModuleDestroy,
+  type Provider,
+} from "@nestjs/common";
 import { Delayline } from "../../client/delayline.ts";
+import { checkDuration } from "../../queue/checks.ts";
+import type { CloseOptions } from "../../queue/consuming/consumer.ts";
+import type { DelaylineOptions } from "../../queue/options.ts";
 import { DelaylineHealthIndicator } from "./delayline-health-indicator.ts";
-import { DelaylineLifecycle } from "./delayline-lifecycle.ts";
-import type {
-  DelaylineModuleAsyncOptions,
-  DelaylineModuleOptions,
-} from "./delayline-module-options.ts";
-import { getQueueToken } from "./inject.ts";
-import { openQueue, type QueueRegistration } from "./queue-registration.ts";
+import { getQueueToken, openQueue, type QueueRegistration } from "./queue-registration.ts";
 
 /**
  * Queues in a Nest application: one client for the whole application, and a provider for each queue that a module
@@ -91,4 +97,84 @@ function rootModule(
 
 function tokenOf(provider: Provider) {
   return typeof provider === "function" ? provider : provider.provide;
+}
+
+/** Options of `DelaylineModule.forRoot`: those of the client, and how it is closed. */
+export interface DelaylineModuleOptions extends DelaylineOptions {
+  /**
+   * How long to wait, in milliseconds, for running handlers and bodies of `for await` loops together, from the
+   * beginning of the shutdown. Those that still run are then left alone; messages of a reliable queue that they hold
+   * are delivered again. It should be shorter than the time until the process is killed. Defaults to no limit.
+   */
+  readonly shutdownTimeout?: number | undefined;
+}
+
+/** Options of `DelaylineModule.forRootAsync`. */
+export interface DelaylineModuleAsyncOptions {
+  /** Modules whose providers `inject` names. */
+  readonly imports?: ModuleMetadata["imports"];
+  /** The providers that `useFactory` is called with. */
+  readonly inject?: FactoryProvider["inject"];
+  readonly useFactory: (...args: any[]) => DelaylineModuleOptions | Promise<DelaylineModuleOptions>;
+}
+
+/** @throws {TypeError | RangeError} if `shutdownTimeout` is not legal. */
+function checkModuleOptions(options: DelaylineModuleOptions): {
+  readonly client: DelaylineOptions;
+  readonly shutdownTimeout: number | undefined;
+} {
+  const { shutdownTimeout, ...client } = options;
+  if (shutdownTimeout !== undefined) checkDuration("shutdownTimeout", shutdownTimeout);
+  return { client, shutdownTimeout };
+}
+
+/**
+ * The client of an application, closed in two phases.
+ *
+ * `onModuleDestroy` ends subscriptions and waits for their handlers, while the services that they use still exist as
+ * far as Nest's order allows. Requests are still answered then, and may offer. `onApplicationShutdown` closes the
+ * client, once no server is listening.
+ */
+class DelaylineLifecycle implements OnModuleDestroy, OnApplicationShutdown {
+  readonly line: Delayline;
+  readonly #shutdownTimeout: number | undefined;
+  /** When `shutdownTimeout` is over (`performance.now()`); undefined until the shutdown begins. */
+  #endsAt: number | undefined;
+
+  /** @throws {TypeError | RangeError} if an option is not legal. */
+  constructor(options: DelaylineModuleOptions) {
+    const { client, shutdownTimeout } = checkModuleOptions(options);
+    this.#shutdownTimeout = shutdownTimeout;
+    this.line = new Delayline(client);
+    log(this.line);
+  }
+
+  async onModuleDestroy(): Promise<void> {
+    await this.line.closeSubscriptions(this.#timeLeft());
+  }
+
+  async onApplicationShutdown(): Promise<void> {
+    // `closeSubscriptions` does not wait for the bodies of loops, which may still hold a message.
+    await this.line.close(this.#timeLeft());
+  }
+
+  /** The rest of `shutdownTimeout`, which begins to run with the first call. */
+  #timeLeft(): CloseOptions {
+    if (this.#shutdownTimeout === undefined) return {};
+    this.#endsAt ??= performance.now() + this.#shutdownTimeout;
+    return { timeout: Math.max(0, this.#endsAt - performance.now()) };
+  }
+}
+
+/** Logs `error` and `recovered` events to Nest's log. */
+function log(line: Delayline): void {
+  const logger = new Logger("Delayline");
+  line.on("error", (error) => {
+    // The stack of a handler's own error shows where it failed.
+    const { cause } = error;
+    logger.error(error.message, cause instanceof Error ? cause.stack : error.stack);
+  });
+  line.on("recovered", ({ error, duration }) => {
+    logger.log(`over after ${Math.round(duration)} ms: ${error.message}`);
+  });
 }

@@ -5,10 +5,15 @@
  */
 export { DelaylineHealthIndicator } from "./delayline-health-indicator.ts";
 export type { DelaylineHealth, HealthCheckOptions } from "./delayline-health-indicator.ts";
-export { DelaylineModule } from "./delayline-module.ts";
-export type {
-  DelaylineModuleAsyncOptions,
-  DelaylineModuleOptions,
-} from "./delayline-module-options.ts";
-export { getQueueToken, InjectDelayline, InjectQueue } from "./inject.ts";
-export type { QueueKind, QueueRegistration } from "./queue-registration.ts";
+export {
+  DelaylineModule,
+  type DelaylineModuleAsyncOptions,
+  type DelaylineModuleOptions,
+} from "./delayline-module.ts";
+export {
+  getQueueToken,
+  InjectDelayline,
+  InjectQueue,
+  type QueueKind,
+  type QueueRegistration,
+} from "./queue-registration.ts";

@@ -1,8 +1,14 @@
-import { ROOT_CONTEXT, type Attributes, type Histogram, type Meter } from "@opentelemetry/api";
+import {
+  ROOT_CONTEXT,
+  type Attributes,
+  type Histogram,
+  type Meter,
+  type ObservableCallback,
+  type ObservableCounter,
+} from "@opentelemetry/api";
 import type { DeliveredMessage, TransferEvent } from "../../observe/events.ts";
 import { BOUNDS } from "../../observe/histogram.ts";
 import { attributesOf, withError, type Destination, type OperationName } from "./attributes.ts";
-import { Tally } from "./tally.ts";
 
 /** The metrics of operations on queues. */
 export class Metrics {
@@ -112,3 +118,29 @@ function record(histogram: Histogram, duration: number, attributes: Attributes):
 const SECONDS = [
   0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10,
 ] as const;
+
+/**
+ * A counter that is read when metrics are collected, so that counting itself costs next to nothing.
+ *
+ * Counts are kept per attributes object, so callers must pass the same object for the same attributes.
+ */
+class Tally {
+  readonly #counter: ObservableCounter;
+  readonly #counts = new Map<Attributes, number>();
+  readonly #observe: ObservableCallback = (result) => {
+    for (const [attributes, count] of this.#counts) result.observe(count, attributes);
+  };
+
+  constructor(meter: Meter, name: string, description: string) {
+    this.#counter = meter.createObservableCounter(name, { unit: "{message}", description });
+    this.#counter.addCallback(this.#observe);
+  }
+
+  add(count: number, attributes: Attributes): void {
+    this.#counts.set(attributes, (this.#counts.get(attributes) ?? 0) + count);
+  }
+
+  close(): void {
+    this.#counter.removeCallback(this.#observe);
+  }
+}

@@ -1,5 +1,6 @@
 import {
   context,
+  diag,
   isSpanContextValid,
   propagation,
   ROOT_CONTEXT,
@@ -19,7 +20,6 @@ import type {
   SettleEvent,
   TakeEvent,
 } from "../../observe/events.ts";
-import { guarded } from "./guarded.ts";
 import { attributesOf, errorTypeOf } from "./attributes.ts";
 
 /**
@@ -160,4 +160,19 @@ function linksOf(messages: readonly DeliveredMessage[]): Link[] {
     if (offered === undefined || !isSpanContextValid(offered)) return [];
     return [{ context: offered, attributes: { "messaging.message.id": id } }];
   });
+}
+
+/**
+ * Runs code of the user's SDK: propagators, samplers, processors. Its errors are reported by `diag`: thrown in a
+ * diagnostics channel, they would end the process.
+ *
+ * @returns the result of `work`, or undefined if it throws.
+ */
+export function guarded<Result>(what: string, work: () => Result): Result | undefined {
+  try {
+    return work();
+  } catch (error) {
+    diag.error(`delayline: cannot ${what}`, error);
+    return undefined;
+  }
 }

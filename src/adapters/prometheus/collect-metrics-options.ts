@@ -1,6 +1,5 @@
 import { checkFunction, checkIterable, checkOptions, checkWhole } from "../../queue/checks.ts";
 import { queueKeys } from "../../queue/keys.ts";
-import type { MetricsRegistry } from "./metrics-registry.ts";
 
 /** Options of `collectMetrics`. */
 export interface CollectMetricsOptions {
@@ -60,4 +59,11 @@ export function checkCollectMetrics(
 function defined<Options extends object>(options: Options): Options {
   const entries = Object.entries(options).filter(([, value]) => value !== undefined);
   return Object.fromEntries(entries) as Options;
+}
+
+/** The part of prom-client's `Registry` that is used. The library itself is never loaded. */
+export interface MetricsRegistry {
+  registerMetric(metric: never): void;
+  getSingleMetric(name: string): unknown;
+  removeSingleMetric(name: string): void;
 }

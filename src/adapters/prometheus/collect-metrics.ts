@@ -1,6 +1,22 @@
 import type { Delayline } from "../../client/delayline.ts";
-import { checkCollectMetrics, type CollectMetricsOptions } from "./collect-metrics-options.ts";
-import { MetricsCollection } from "./metrics-collection.ts";
+import {
+  checkCollectMetrics,
+  type CollectMetricsOptions,
+  type MetricsRegistry,
+} from "./collect-metrics-options.ts";
+import {
+  bucketsOf,
+  countsOf,
+  Metric,
+  PAUSED,
+  PROCESS_COUNTERS,
+  PROCESS_HISTOGRAMS,
+  QUEUE_GAUGES,
+  samplesOf,
+  type MetricDefinition,
+  type Sample,
+} from "./metrics.ts";
+import { Scraper } from "./scraper.ts";
 
 /**
  * Registers metrics of queues, which are read at each scrape: numbers and lateness from Redis, and the counters of this
@@ -16,4 +32,92 @@ import { MetricsCollection } from "./metrics-collection.ts";
  */
 export function collectMetrics(line: Delayline, options: CollectMetricsOptions): MetricsCollection {
   return new MetricsCollection(line, checkCollectMetrics(options));
+}
+
+/** The metrics of a client's queues in a registry. */
+export class MetricsCollection implements AsyncDisposable {
+  readonly #registry: MetricsRegistry;
+  readonly #scraper: Scraper;
+  readonly #names: readonly string[];
+  #closing: Promise<void> | undefined;
+
+  /** @internal Use `collectMetrics`. */
+  constructor(line: Delayline, options: Required<CollectMetricsOptions>) {
+    const { registry, prefix } = options;
+    this.#registry = registry;
+    this.#scraper = new Scraper(line, options);
+    const definitions = definitionsOf(this.#scraper).map((definition) => ({
+      ...definition,
+      name: prefix + definition.name,
+    }));
+    this.#names = definitions.map(({ name }) => name);
+    const taken = this.#names.find((name) => registry.getSingleMetric(name) !== undefined);
+    if (taken !== undefined) {
+      throw new TypeError(
+        `cannot collect metrics: the registry already has ${taken}; close the other collection, or set another prefix`,
+      );
+    }
+    for (const definition of definitions) registry.registerMetric(new Metric(definition) as never);
+  }
+
+  /**
+   * Removes the metrics from the registry, and ends a scrape that is under way with the numbers read so far. The client
+   * stays open. May be called twice.
+   */
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  async #close(): Promise<void> {
+    for (const name of this.#names) this.#registry.removeSingleMetric(name);
+    await this.#scraper.close();
+  }
+}
+
+function definitionsOf(scraper: Scraper): MetricDefinition[] {
+  const errorsOf = (): Sample[] =>
+    Array.from(scraper.errors, ([queue, value]) => ({
+      labels: queue === undefined ? {} : { queue },
+      value,
+    }));
+  return [
+    ...QUEUE_GAUGES.map((gauge) => ({
+      ...gauge,
+      type: "gauge" as const,
+      read: async () => samplesOf(gauge, await scraper.read()),
+    })),
+    {
+      ...PAUSED,
+      type: "gauge",
+      read: async () =>
+        Array.from(await scraper.read(), ([queue, stats]) => ({
+          labels: { queue },
+          value: PAUSED.of(stats),
+        })),
+    },
+    ...PROCESS_COUNTERS.map((counter) => ({
+      ...counter,
+      type: "counter" as const,
+      read: () => Promise.resolve(countsOf(counter, scraper.counters)),
+    })),
+    ...PROCESS_HISTOGRAMS.map((histogram) => ({
+      ...histogram,
+      type: "histogram" as const,
+      read: (name: string) => Promise.resolve(bucketsOf(histogram, name, scraper.counters)),
+    })),
+    {
+      name: "scrape_errors_total",
+      help: "Failed readings of a queue's numbers, or without a label of the list of queues.",
+      type: "counter",
+      read: async () => {
+        await scraper.read();
+        return errorsOf();
+      },
+    },
+  ];
 }

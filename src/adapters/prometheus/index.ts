@@ -3,7 +3,5 @@
  *
  * @module
  */
-export { collectMetrics } from "./collect-metrics.ts";
-export type { CollectMetricsOptions } from "./collect-metrics-options.ts";
-export type { MetricsCollection } from "./metrics-collection.ts";
-export type { MetricsRegistry } from "./metrics-registry.ts";
+export { collectMetrics, type MetricsCollection } from "./collect-metrics.ts";
+export type { CollectMetricsOptions, MetricsRegistry } from "./collect-metrics-options.ts";

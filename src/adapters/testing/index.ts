@@ -3,7 +3,5 @@
  *
  * @module
  */
-export { startRedis } from "./redis-server.ts";
-export type { RedisServer, StartRedisOptions } from "./redis-server.ts";
-export { RedisStartError } from "./start-error.ts";
-export type { RedisStartErrorCode } from "./start-error.ts";
+export { startRedis, type RedisServer, type StartRedisOptions } from "./redis-server.ts";
+export { RedisStartError, type RedisStartErrorCode } from "./find-server.ts";

@@ -1,11 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { findServer } from "./find-server.ts";
-import { freePort } from "./free-port.ts";
-import { messageOf } from "./message-of.ts";
-import { probe } from "./probe.ts";
-import type { ServerBinary } from "./server-binary.ts";
-import { ServerProcess } from "./server-process.ts";
-import { RedisStartError } from "./start-error.ts";
+import { Redis } from "ioredis";
+import { findServer, messageOf, RedisStartError, type ServerBinary } from "./find-server.ts";
+import { freePort, ServerProcess } from "./server-process.ts";
 
 /** How {@link startRedis} starts a server. Has no effect on a server at `REDIS_URL`. */
 export interface StartRedisOptions {
@@ -184,5 +180,56 @@ function owned(
     description: `${program} ${version} from PATH on 127.0.0.1:${port}, started for this run`,
     stop: () => server.stop(),
     [Symbol.asyncDispose]: () => server.stop(),
+  };
+}
+
+/** A server's report about itself. */
+interface ServerInfo {
+  /** `redis` or `valkey`. */
+  readonly name: string;
+  /** Its version, such as `7.0.15`. */
+  readonly version: string;
+  /** Its process id, on its own machine. */
+  readonly processId: number;
+}
+
+/**
+ * Asks a server once for its name and version.
+ *
+ * @param timeout how long connecting may take, and then the answer, in milliseconds.
+ * @throws {Error} if the server does not answer, is still loading its data, or refuses.
+ */
+async function probe(url: string, timeout: number): Promise<ServerInfo> {
+  const client = new Redis(url, {
+    lazyConnect: true,
+    retryStrategy: () => null,
+    enableReadyCheck: false,
+    connectTimeout: timeout,
+    commandTimeout: timeout,
+    // Otherwise ioredis waits even for connections that have already ended, which keeps the process alive.
+    disconnectTimeout: 0,
+  });
+  // The event says why a connection failed. The calls below only report that it is closed.
+  let failure: Error | undefined;
+  client.on("error", (error) => (failure ??= error));
+  try {
+    await client.connect();
+    await client.ping();
+    return parseInfo(await client.info("server"));
+  } catch (error) {
+    throw failure ?? error;
+  } finally {
+    client.disconnect();
+  }
+}
+
+function parseInfo(info: string): ServerInfo {
+  const field = (name: string): string | undefined =>
+    new RegExp(`^${name}:(.*)\r?$`, "m").exec(info)?.[1]?.trim();
+  return {
+    name: field("server_name") ?? "redis",
+    // Valkey's redis_version is the version of Redis that it is compatible with.
+    version: field("valkey_version") ?? field("redis_version") ?? "of unknown version",
+    processId: Number(field("process_id")),
   };
 }

@@ -1,12 +1,12 @@
-import { spawn } from "node:child_process";
-import type { ChildProcess } from "node:child_process";
+import { spawn, type ChildProcess } from "node:child_process";
+import { randomInt } from "node:crypto";
 import { once } from "node:events";
 import { closeSync, mkdtempSync, openSync, readFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
-import { Socket } from "node:net";
+import { createServer, Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { ServerBinary } from "./server-binary.ts";
+import type { ServerBinary } from "./find-server.ts";
 
 /*
  * A server must not outlive the process that started it, however that process ends: by returning, by process.exit, by a
@@ -134,4 +134,32 @@ export class ServerProcess {
 
 function logFile(directory: string): string {
   return join(directory, "server.log");
+}
+
+/**
+ * A TCP port on 127.0.0.1 that nobody listens on at the moment.
+ *
+ * Another process may take it before the caller does, so a server that cannot listen on it should try another port.
+ */
+export async function freePort(): Promise<number> {
+  for (;;) {
+    // Below the ports that kernels use for outgoing connections (from 32768 on Linux, 49152 on macOS). A client that
+    // keeps reconnecting to a port in that range while its server is down may connect to itself, and the server then
+    // cannot get its port back.
+    const port = randomInt(20_000, 32_000);
+    if (await isFree(port)) return port;
+  }
+}
+
+async function isFree(port: number): Promise<boolean> {
+  const server = createServer();
+  try {
+    server.listen(port, "127.0.0.1");
+    await once(server, "listening");
+    return true;
+  } catch {
+    return false;
+  } finally {
+    server.close();
+  }
 }

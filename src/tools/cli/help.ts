@@ -1,5 +1,5 @@
 import { COMMANDS } from "./commands.ts";
-import { wrap } from "./printing/wrap.ts";
+import { wrap } from "./session/output.ts";
 import { COMMON, COMMON_HELP, type Command, type OptionsConfig } from "./session/command.ts";
 
 /** The text of `delayline help`. */

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 import { main } from "./main.ts";
-import { EXIT } from "./session/exit-code.ts";
+import { EXIT } from "./session/command.ts";
 
 // The `delayline` command. The first Ctrl-C or SIGTERM lets it finish cleanly; the second kills it.
 

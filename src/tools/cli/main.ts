@@ -1,21 +1,16 @@
 import { setMaxListeners } from "node:events";
 import { parseArgs } from "node:util";
 import { DelaylineError, RedisError } from "../../errors.ts";
-import { escapeControl } from "../inspect/escape-control.ts";
-import { suggest } from "../inspect/suggest.ts";
+import { escapeControl, suggest } from "../inspect/text.ts";
 import { VERSION } from "../version.ts";
 import { COMMANDS, type CommandName } from "./commands.ts";
 import { helpOf, overview } from "./help.ts";
-import { DEFAULT_URL, parseAddresses } from "./parsing/addresses.ts";
-import { parseDuration } from "./parsing/durations.ts";
-import { joinInstants } from "./parsing/instants.ts";
-import { secretsIn } from "./parsing/secrets.ts";
-import { UsageError } from "./parsing/usage-error.ts";
-import type { Io } from "./printing/io.ts";
-import { COMMON, type Command } from "./session/command.ts";
-import { DeclinedError } from "./session/confirm.ts";
-import { EXIT, type ExitCode } from "./session/exit-code.ts";
-import { Session } from "./session/session.ts";
+import { DEFAULT_URL, parseAddresses, secretsIn } from "./session/addresses.ts";
+import { parseDuration, UsageError } from "./session/arguments.ts";
+import { joinInstants } from "./session/instants.ts";
+import type { Io } from "./session/output.ts";
+import { COMMON, EXIT, type Command, type ExitCode } from "./session/command.ts";
+import { DeclinedError, Session } from "./session/session.ts";
 
 /**
  * Runs the `delayline` command and returns its exit code; never rejects. Its error messages hold no Redis password.

@@ -1,6 +1,6 @@
 import { DelaylineError } from "../../errors.ts";
 import { Inspector } from "../inspect/inspector.ts";
-import { replyAsset } from "./asset.ts";
+import { ASSETS } from "./assets.ts";
 import { Call, type Running } from "./calls/call.ts";
 import { EventStreams } from "./calls/event-streams.ts";
 import {
@@ -8,10 +8,8 @@ import {
   type DashboardOptions,
   type DashboardSettings,
 } from "./dashboard-options.ts";
-import { Guard } from "./http/guard.ts";
-import { HttpError } from "./http/http-error.ts";
-import { reply, replyError } from "./http/reply.ts";
-import { readBody } from "./http/request-body.ts";
+import { Guard, readBody } from "./http/guard.ts";
+import { HttpError, reply, replyError } from "./http/reply.ts";
 import { QueueView } from "./readings/queue-view.ts";
 import { Readings } from "./readings/readings.ts";
 import { Sampler } from "./readings/sampler.ts";
@@ -141,4 +139,20 @@ class DashboardServer {
     running.readings.close();
     await running.inspector.close();
   }
+}
+
+/**
+ * Replies with the file of the page that is served under this path; undefined if there is none. Browsers may keep the
+ * file, but have to revalidate it each time.
+ */
+function replyAsset(path: string, request: Request): Response | undefined {
+  const name = path === "" ? "page/index.html" : path;
+  const asset = Object.hasOwn(ASSETS, name) ? ASSETS[name] : undefined;
+  if (asset === undefined) return undefined;
+  const headers = { etag: asset.tag, "cache-control": "no-cache" };
+  const known = (request.headers.get("if-none-match") ?? "").split(",").map((tag) => tag.trim());
+  // A proxy that compresses responses makes the tag a weak one.
+  if (known.some((tag) => tag.replace(/^W\//, "") === asset.tag)) return reply(null, 304, headers);
+  const body = request.method === "HEAD" ? null : asset.text;
+  return reply(body, 200, { ...headers, "content-type": asset.type });
 }

@@ -1,8 +1,18 @@
 import { VERSION } from "../version.ts";
 import { checkName, type Call } from "./calls/call.ts";
-import { redriveDead, removeDead, showDead } from "./calls/dead-calls.ts";
-import { cancel, findMessages, locateMessage, promote, reschedule } from "./calls/message-calls.ts";
-import { removeQuarantine, requeueQuarantine, showQuarantine } from "./calls/quarantine-calls.ts";
+import {
+  cancel,
+  findMessages,
+  locateMessage,
+  promote,
+  redriveDead,
+  removeDead,
+  removeQuarantine,
+  requeueQuarantine,
+  reschedule,
+  showDead,
+  showQuarantine,
+} from "./calls/message-calls.ts";
 import {
   forecast,
   history,

@@ -1,17 +1,14 @@
 import { setMaxListeners } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import { openServers } from "../../client/open-servers.ts";
-import { Inspector } from "../inspect/inspector.ts";
-import { shellWord } from "../inspect/shell-word.ts";
 import { queueKeys } from "../../queue/keys.ts";
 import type { DelaylineOptions } from "../../queue/options.ts";
+import { Inspector, isEmpty } from "../inspect/inspector.ts";
+import { shellWord, suggest } from "../inspect/text.ts";
 import { checkAccess } from "./checks/access.ts";
-import type { Finding } from "./checks/finding.ts";
-import { inBackticks } from "./checks/repair.ts";
+import { inBackticks, type Finding } from "./checks/finding.ts";
 import { hidden, unreachable } from "./checks/server.ts";
-import { examineDatabase } from "./examine-database.ts";
-import { examineNames } from "./examine-names.ts";
-import { examineSite } from "./examine-site.ts";
+import { examineDatabase, examineSite } from "./examine-site.ts";
 import { readAccess } from "./looks/access-report.ts";
 import type { Place } from "./looks/queue-report.ts";
 import { Site } from "./looks/site.ts";
@@ -145,3 +142,32 @@ const CALL_TIMEOUT = 3000;
 
 /** Milliseconds between the two looks. */
 const BETWEEN_LOOKS = 500;
+
+/**
+ * Reports the names that have no queue, with a similar name that has one. A misspelt name would otherwise look healthy.
+ */
+async function* examineNames(
+  names: readonly string[],
+  inspector: Inspector,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<Finding, void, void> {
+  for (const queue of names) {
+    try {
+      if (!isEmpty(await inspector.line.stats(queue, { signal }))) continue;
+      const others = (await inspector.names(signal)).filter((name) => name !== queue);
+      const near = suggest(queue, others);
+      yield {
+        level: "error",
+        check: "no-queue",
+        queue,
+        what: `there is no queue of that name${near === undefined ? "" : `; there is "${near}"`}`,
+        why: "it holds no messages, and no process has it open: its messages are elsewhere, or were never offered",
+        repair:
+          "check its spelling, and that this is its server and database; a drained queue that nobody uses looks the same",
+      };
+    } catch {
+      signal?.throwIfAborted();
+      // Its exam reports why the queue cannot be read.
+    }
+  }
+}

@@ -1,11 +1,16 @@
+import { RedisError } from "../../errors.ts";
+import { checkDatabase } from "../inspect/inspector.ts";
 import { checkCluster } from "./checks/cluster.ts";
 import type { Finding } from "./checks/finding.ts";
-import { checkServer, hidden, unreachable } from "./checks/server.ts";
-import { checkClocks } from "./checks/timing.ts";
-import { listenersOf, readClients } from "./looks/clients.ts";
-import { readCluster } from "./looks/cluster-report.ts";
+import { checkClocks, checkServer, hidden, unreachable } from "./checks/server.ts";
 import type { Place } from "./looks/queue-report.ts";
-import { readServer, type ServerReport } from "./looks/server-report.ts";
+import {
+  listenersOf,
+  readClients,
+  readCluster,
+  readServer,
+  type ServerReport,
+} from "./looks/server-report.ts";
 import type { Site, SiteNode } from "./looks/site.ts";
 
 /** Checks the servers behind one address. Returns undefined if none of them replies. */
@@ -76,3 +81,31 @@ async function* examineEntrances(site: Site): AsyncGenerator<Finding, void, void
     for (const node of entrances) node.end();
   }
 }
+
+/**
+ * Checks whether the database that a URL names exists, and returns whether it does. Returns true if the server does not
+ * reply: another check reports that.
+ */
+export async function* examineDatabase(
+  url: string,
+  timeout: number,
+): AsyncGenerator<Finding, boolean, void> {
+  try {
+    await checkDatabase(url, timeout);
+    return true;
+  } catch (error) {
+    if (!(error instanceof RedisError) || !ABOUT_DATABASE.test(error.message)) return true;
+    yield {
+      level: "error",
+      check: "database",
+      what: `${new URL(url).host}: ${error.message}`,
+      why: "ioredis ignores the refusal, so processes with this URL work in database 0; no queue was checked",
+      repair:
+        "correct the number at the end of the URL, raise `databases` in redis.conf, or allow the user +select",
+    };
+    return false;
+  }
+}
+
+/** Matches the replies to a SELECT that fails because of the database, the Cluster mode or the user. */
+const ABOUT_DATABASE = /\bDB index\b|\bSELECT\b.*\bcluster\b|out of range|\bNOPERM\b.*\bselect\b/i;

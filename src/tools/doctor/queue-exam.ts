@@ -1,15 +1,10 @@
 import type { Inspector } from "../inspect/inspector.ts";
-import { checkBacklog } from "./checks/backlog.ts";
-import { checkEarly, checkIndex } from "./checks/business-keys.ts";
-import { checkConsumers, checkGroups, idleGroups } from "./checks/consumers.ts";
-import type { Finding } from "./checks/finding.ts";
-import { checkKeys } from "./checks/keys.ts";
-import { checkLeftovers } from "./checks/leftovers.ts";
+import { checkBacklog, checkConsumers, checkGroups, idleGroups } from "./checks/consumers.ts";
+import { checkEarly, checkIndex, checkKeys, checkLeftovers } from "./checks/keys.ts";
+import type { CommandLine, Finding } from "./checks/finding.ts";
 import { checkChange, checkPartitions } from "./checks/partitions.ts";
-import type { CommandLine } from "./checks/repair.ts";
 import { checkTransfer } from "./checks/transfer.ts";
-import { sampleIndex } from "./looks/business-keys.ts";
-import { EarlyWatch } from "./looks/early-watch.ts";
+import { EarlyWatch, sampleIndex } from "./looks/close-look.ts";
 import { readQueue, type Place, type QueueReport } from "./looks/queue-report.ts";
 
 /** Examines one queue: once, and if that is not conclusive, a second time half a second later. */

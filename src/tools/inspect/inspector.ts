@@ -1,11 +1,12 @@
-import type { DeadLetters } from "../../reliable/dead-letters.ts";
-import type { DelayedQueue } from "../../delayed/delayed-queue.ts";
-import type { BlockingQueue } from "../../ready/blocking-queue.ts";
-import type { ReliableQueue } from "../../reliable/reliable-queue.ts";
+import { Redis } from "ioredis";
 import { Delayline } from "../../client/delayline.ts";
-import type { DelaylineOptions } from "../../queue/options.ts";
-import type { AnyDelaylineError } from "../../errors.ts";
+import type { DelayedQueue } from "../../delayed/delayed-queue.ts";
+import { RedisError, type AnyDelaylineError } from "../../errors.ts";
 import type { QueueStats } from "../../observe/queue-stats.ts";
+import type { DelaylineOptions } from "../../queue/options.ts";
+import type { BlockingQueue } from "../../ready/blocking-queue.ts";
+import type { DeadLetters } from "../../reliable/dead-letters.ts";
+import type { ReliableQueue } from "../../reliable/reliable-queue.ts";
 
 /** A queue opened for inspection: it moves and takes nothing. Payloads are bytes. */
 export interface InspectedQueue {
@@ -23,7 +24,7 @@ export interface InspectedQueue {
 }
 
 /** Options of an {@link Inspector}. */
-export interface InspectorOptions extends Pick<
+interface InspectorOptions extends Pick<
   DelaylineOptions,
   "redis" | "callTimeout" | "closeTimeout" | "interop"
 > {
@@ -134,3 +135,38 @@ export function isEmpty(stats: QueueStats): boolean {
 
 /** How many names without a queue a client may keep open, at some 5 kB each. */
 const MOST_EMPTY = 500;
+
+/**
+ * Checks that the database in a URL exists. ioredis ignores Redis's refusal of a database and works in database 0
+ * instead.
+ *
+ * Opens a connection if the URL names a database, and closes it again.
+ *
+ * @throws {RedisError} if Redis refuses the database, or does not reply within `timeout` milliseconds.
+ */
+export async function checkDatabase(url: string, timeout: number): Promise<void> {
+  const database = databaseOf(url);
+  if (database === undefined) return;
+  const redis = new Redis(url, {
+    lazyConnect: true,
+    connectTimeout: timeout,
+    commandTimeout: timeout,
+    retryStrategy: null,
+    maxRetriesPerRequest: 0,
+  });
+  redis.on("error", () => {});
+  try {
+    await redis.select(database);
+  } catch (error) {
+    throw new RedisError(`cannot select database ${database}`, error);
+  } finally {
+    redis.disconnect();
+  }
+}
+
+/** The database that a URL names; undefined if it names none. */
+export function databaseOf(url: string): string | undefined {
+  const { pathname, searchParams } = new URL(url);
+  const database = searchParams.get("db") ?? decodeURIComponent(pathname.slice(1));
+  return database === "" ? undefined : database;
+}

@@ -1,11 +1,12 @@
 import { Lookup } from "../../delayed/lookup.ts";
 import { callSignal, checkIdOrKey } from "../../queue/checks.ts";
 import { isMessageId } from "../../queue/message/message.ts";
+import { packTrailer } from "../../queue/message/trailer.ts";
 import type { CallOptions } from "../../queue/options.ts";
 import { placesOf } from "../../queue/queue-handle.ts";
 import { Contents, type Content } from "../../reliable/contents.ts";
 import type { InspectedQueue } from "./inspector.ts";
-import { sight, sightDelayed, type Sighting } from "./sighting.ts";
+import { sight, sightDelayed, sightMessage, type MessageState, type Sighting } from "./sighting.ts";
 
 /** Where a message was found. */
 export interface Location {
@@ -74,4 +75,76 @@ export async function locate(
   // The message may have moved back to the retries after they were read.
   const again = await among((contents) => contents.retries(idOrKey, signal));
   return { sightings: again, mayBeReady: false };
+}
+
+/**
+ * Lists the messages of a queue in one state: delayed ones by deadline, others partition by partition in the order in
+ * which Redis stores them. Leaves out the ready messages of a plain queue, which have no ids. Reads in bounded pages,
+ * so it is not a snapshot.
+ *
+ * @throws {RedisError} if Redis refuses or does not reply.
+ */
+export async function* messagesIn(
+  { name, messages, deadLetters }: InspectedQueue,
+  state: MessageState,
+  options?: CallOptions,
+): AsyncGenerator<Sighting, void, void> {
+  const signal = callSignal(options);
+  if (state === "delayed") {
+    for await (const { payload, ...message } of messages.soonest(undefined, { signal })) {
+      const { key = "", headers = {} } = message;
+      const trailer = packTrailer({ key, headers });
+      const spot = { queue: name, partition: undefined };
+      yield sightMessage(spot, { ...message, payload: Buffer.from(payload), trailer });
+    }
+    return;
+  }
+  if (deadLetters === undefined) return;
+  for (const { partition, queue } of await placesOf(messages).all(signal)) {
+    const contents = new Contents(queue);
+    const found: AsyncIterable<Content> =
+      state === "retrying"
+        ? contents.retries("", signal)
+        : state === "dead"
+          ? contents.letters("", signal)
+          : contents.stream("", signal);
+    for await (const content of found) {
+      if (content.state === state) yield sight({ queue: name, partition }, content);
+    }
+  }
+}
+
+/** A consumer in a group of a reliable queue. A process has a consumer of another name in each partition. */
+interface SeenConsumer {
+  readonly group: string;
+  readonly name: string;
+  /** The number of the partition; undefined in an ordinary queue. */
+  readonly partition: number | undefined;
+  /** Milliseconds since Redis last heard from it. */
+  readonly idle: number;
+  /** How many messages it holds. */
+  readonly inFlight: number;
+}
+
+/**
+ * Lists the consumers of all groups of a reliable queue, including dead ones until they are removed. Empty for a plain
+ * queue. O(number of consumers); runs one script per group and partition.
+ *
+ * @throws {RedisError} if Redis refuses or does not reply.
+ */
+export async function consumers(
+  { messages, deadLetters }: InspectedQueue,
+  options?: CallOptions,
+): Promise<SeenConsumer[]> {
+  const signal = callSignal(options);
+  if (deadLetters === undefined) return [];
+  const found: SeenConsumer[] = [];
+  for (const { partition, queue } of await placesOf(messages).all(signal)) {
+    const contents = new Contents(queue);
+    for (const group of await contents.groups(signal)) {
+      const members = await contents.consumers(group, signal);
+      found.push(...members.map((member) => ({ group, partition, ...member })));
+    }
+  }
+  return found;
 }

@@ -60,7 +60,7 @@ export interface Sighting {
 }
 
 /** The queue and partition of a sighting. */
-export interface Spot {
+interface Spot {
   readonly queue: string;
   readonly partition: number | undefined;
 }
@@ -146,4 +146,24 @@ function offeredAt(id: Buffer): number | undefined {
   if (id.length !== 16) return undefined;
   const at = Math.floor(Number(id.readBigUInt64BE(0)) / 1000);
   return at > 0 && at <= LAST_DATE ? at : undefined;
+}
+
+/**
+ * How many of a message's failures, oldest first, happened before its last redrive. A redrive makes its attempts count
+ * from 1 again.
+ */
+export function countBeforeRedrive({
+  failures,
+  attempts,
+  state,
+  heldBackUntil,
+}: Pick<Sighting, "failures" | "attempts" | "state"> &
+  Partial<Pick<Sighting, "heldBackUntil">>): number {
+  // The current attempt of a message in flight has not failed. One that is held back has none.
+  const last = state === "in flight" && heldBackUntil === undefined ? attempts - 1 : attempts;
+  return (
+    failures.findLastIndex(
+      ({ attempt }, i) => attempt > last || attempt >= (failures[i + 1]?.attempt ?? Infinity),
+    ) + 1
+  );
 }

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { formatInstant } from "../../../src/tools/cli/printing/format-time.ts";
+import { formatInstant } from "../../../src/tools/cli/session/format-time.ts";
 import { queueKeys } from "../../../src/queue/keys.ts";
 import { cli as cliOn, type CliOptions } from "../../helpers/cli.ts";
 import { newLine as newLineOn } from "../../helpers/delayline.ts";

@@ -1,11 +1,10 @@
 import { expect, onTestFinished, test } from "vitest";
 import type { Delivery, ReliableQueue } from "../../../src/index.ts";
-import { consumers } from "../../../src/tools/inspect/consumers.ts";
+import { consumers, locate } from "../../../src/tools/inspect/locate.ts";
 import { Inspector } from "../../../src/tools/inspect/inspector.ts";
-import { locate } from "../../../src/tools/inspect/locate.ts";
 import { parseRecord, recordOf } from "../../../src/tools/inspect/record.ts";
 import type { Sighting } from "../../../src/tools/inspect/sighting.ts";
-import { describe } from "../../../src/tools/cli/printing/message-view.ts";
+import { describe } from "../../../src/tools/cli/session/message-view.ts";
 import { eventually } from "../../helpers/eventually.ts";
 import { newLine } from "../../helpers/delayline.ts";
 import { redisUrl, uniqueName } from "../../helpers/redis.ts";

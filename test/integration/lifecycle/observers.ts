@@ -54,7 +54,7 @@ export const observers: Readonly<Record<string, Kind>> = {
     },
   },
   "lists that are paged through": {
-    files: ["readings.ts", "reading.ts"],
+    files: ["readings.ts"],
     make: (url) => {
       const inspector = newInspector(url);
       const readings = new Readings();
@@ -98,7 +98,7 @@ export const observers: Readonly<Record<string, Kind>> = {
     },
   },
   "metrics for Prometheus": {
-    files: ["metrics-collection.ts", "scraper.ts", "queue-list.ts"],
+    files: ["collect-metrics.ts", "scraper.ts"],
     make: (url) => {
       const line = newLineThatMayFail({ redis: url, ...TIMEOUTS });
       const registry = new Registry();
@@ -107,14 +107,14 @@ export const observers: Readonly<Record<string, Kind>> = {
     },
   },
   "instrumentation for OpenTelemetry": {
-    files: ["instrument.ts", "metrics.ts", "queue-gauges.ts", "tally.ts", "spans.ts"],
+    files: ["instrument.ts", "metrics.ts", "queue-gauges.ts", "spans.ts"],
     make: () => {
       const instrumented = instrument();
       return { start: () => {}, close: () => instrumented.close() };
     },
   },
   "a diagnosis": {
-    files: ["site.ts", "early-watch.ts"],
+    files: ["site.ts", "close-look.ts"],
     make: (url) => {
       const stopping = new AbortController();
       const { signal } = stopping;

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { findServer } from "../../../src/adapters/testing/find-server.ts";
-import { freePort } from "../../../src/adapters/testing/free-port.ts";
+import { freePort } from "../../../src/adapters/testing/server-process.ts";
 import { RedisStartError, startRedis } from "../../../src/adapters/testing/index.ts";
 import type { StartRedisOptions } from "../../../src/adapters/testing/index.ts";
 import { startChild } from "../../helpers/child.ts";

@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
-import { parseAddresses } from "../../../src/tools/cli/parsing/addresses.ts";
-import { secretsIn } from "../../../src/tools/cli/parsing/secrets.ts";
-import { UsageError } from "../../../src/tools/cli/parsing/usage-error.ts";
+import { parseAddresses, secretsIn } from "../../../src/tools/cli/session/addresses.ts";
+import { UsageError } from "../../../src/tools/cli/session/arguments.ts";
 
 test.each(["/abc", "/-1", "/1.5", "/1/2", "?db=x", "/%zz"])("%s names no database", (path) => {
   for (const isCluster of [false, true]) {

@@ -1,6 +1,6 @@
 import { execFileSync } from "node:child_process";
 import { expect, test } from "vitest";
-import { commandLine } from "../../../src/tools/cli/printing/command-line.ts";
+import { commandLine } from "../../../src/tools/cli/session/session.ts";
 
 const here = { urls: [], isCluster: false, interop: "none" } as const;
 

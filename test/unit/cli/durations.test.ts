@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { parseDuration } from "../../../src/tools/cli/parsing/durations.ts";
-import { formatDistance, formatDuration } from "../../../src/tools/cli/printing/format-time.ts";
+import { parseDuration } from "../../../src/tools/cli/session/arguments.ts";
+import { formatDistance, formatDuration } from "../../../src/tools/cli/session/format-time.ts";
 
 test.each([
   ["500ms", 500],

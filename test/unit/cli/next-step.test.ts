@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { nextStep } from "../../../src/tools/cli/printing/next-step.ts";
+import { nextStep } from "../../../src/tools/cli/session/message-view.ts";
 import type { Sighting } from "../../../src/tools/inspect/sighting.ts";
 
 const NOW = 1_795_359_664_000;

@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
-import { toJson } from "../../../src/tools/cli/printing/output.ts";
-import { formatCount, formatTable } from "../../../src/tools/cli/printing/table.ts";
+import { formatCount, formatTable, toJson } from "../../../src/tools/cli/session/output.ts";
 
 test("a table escapes, aligns, and cuts what may be cut", () => {
   const columns = [

@@ -1,7 +1,10 @@
 import { expect, test } from "vitest";
-import { Histories } from "../../../src/tools/dashboard/readings/histories.ts";
-import { History } from "../../../src/tools/dashboard/readings/history.ts";
-import { brokenRow, type Row } from "../../../src/tools/dashboard/readings/row.ts";
+import {
+  brokenRow,
+  Histories,
+  History,
+  type Row,
+} from "../../../src/tools/dashboard/readings/history.ts";
 
 const { error: _, ...empty } = brokenRow("orders", "");
 const row = (numbers: Partial<Row> = {}): Row => ({ ...empty, ...numbers });

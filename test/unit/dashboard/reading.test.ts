@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
-import { Reading } from "../../../src/tools/dashboard/readings/reading.ts";
-import { Readings } from "../../../src/tools/dashboard/readings/readings.ts";
+import { Reading, Readings } from "../../../src/tools/dashboard/readings/readings.ts";
 
 async function* upTo(end: number, onEnd = () => {}): AsyncGenerator<number, void, void> {
   try {

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { CHECKS } from "../../../src/tools/doctor/checks/finding.ts";
-import { TRIALS } from "../../../src/tools/doctor/looks/trials.ts";
+import { TRIALS } from "../../../src/tools/doctor/looks/access-report.ts";
 import { readPage, ROOT, tableUnder, wordsIn } from "./pages.ts";
 
 // The statements of docs/operations.md about the doctor, compared with the doctor in both directions.

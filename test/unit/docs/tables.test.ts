@@ -90,7 +90,7 @@ test("errors: every code, with its class", () => {
 });
 
 test("testing: every code of startRedis", () => {
-  const source = sourceOf("src/adapters/testing/start-error.ts");
+  const source = sourceOf("src/adapters/testing/find-server.ts");
   const union = /export type RedisStartErrorCode =(.*?);/s.exec(source)?.[1] ?? "";
   const codes = Array.from(union.matchAll(/"([A-Z_]+)"/g), ([, code = ""]) => code);
   const rows = tableUnder(readPage("docs/guide/testing.md"), "When there is no Redis");

@@ -1,8 +1,11 @@
 import { expect, it } from "vitest";
-import { checkServer } from "../../../src/tools/doctor/checks/server.ts";
-import { checkClocks } from "../../../src/tools/doctor/checks/timing.ts";
-import { instant, inWords } from "../../../src/tools/doctor/checks/words.ts";
-import { redisCli, redisCliAtKey } from "../../../src/tools/doctor/checks/repair.ts";
+import { checkClocks, checkServer } from "../../../src/tools/doctor/checks/server.ts";
+import {
+  instant,
+  inWords,
+  redisCli,
+  redisCliAtKey,
+} from "../../../src/tools/doctor/checks/finding.ts";
 import type { ServerReport } from "../../../src/tools/doctor/looks/server-report.ts";
 
 // Conditions that no server shows in a test: an old version, a full disk, another clock.

@@ -1,7 +1,6 @@
 import { pack } from "msgpackr";
 import { describe, expect, test } from "vitest";
-import { escapeControl } from "../../../src/tools/inspect/escape-control.ts";
-import { readablePayload } from "../../../src/tools/inspect/readable-payload.ts";
+import { escapeControl, readablePayload } from "../../../src/tools/inspect/text.ts";
 
 describe("a payload", () => {
   test.each([

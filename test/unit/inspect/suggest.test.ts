@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { suggest } from "../../../src/tools/inspect/suggest.ts";
+import { suggest } from "../../../src/tools/inspect/text.ts";
 
 test.each([
   ["lsit", "list"],

@@ -5,7 +5,7 @@ import {
   countsOf,
   PROCESS_COUNTERS,
   PROCESS_HISTOGRAMS,
-} from "../../../src/adapters/prometheus/process-metrics.ts";
+} from "../../../src/adapters/prometheus/metrics.ts";
 
 /** The counts of a process for the queue "a". */
 function counted(count: (counters: Counters) => void) {

@@ -1,12 +1,8 @@
 import type { InspectedQueue } from "../../inspect/inspector.ts";
-import { UsageError } from "../parsing/usage-error.ts";
-import { quoted } from "../printing/output.ts";
-import { formatCount } from "../printing/table.ts";
-import { CHANGING, CHANGING_HELP, defineCommand } from "../session/command.ts";
-import { confirm } from "../session/confirm.ts";
-import { EXIT } from "../session/exit-code.ts";
-import { findMessages } from "../session/find-messages.ts";
-import type { Session } from "../session/session.ts";
+import { UsageError } from "../session/arguments.ts";
+import { formatCount, quoted } from "../session/output.ts";
+import { CHANGING, CHANGING_HELP, defineCommand, EXIT } from "../session/command.ts";
+import { confirm, findMessages, type Session } from "../session/session.ts";
 
 export const cancel = defineCommand({
   usage: "cancel <queue> (<id or key>... | --prefix <prefix>)",

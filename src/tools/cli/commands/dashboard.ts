@@ -1,8 +1,7 @@
 import { once } from "node:events";
 import { serveDashboard } from "../../dashboard/index.ts";
-import { parseCount } from "../parsing/count.ts";
-import { defineCommand } from "../session/command.ts";
-import { EXIT } from "../session/exit-code.ts";
+import { parseCount } from "../session/arguments.ts";
+import { defineCommand, EXIT } from "../session/command.ts";
 
 export const dashboard = defineCommand({
   usage: "dashboard [--port <port>] [--write] [--payloads]",

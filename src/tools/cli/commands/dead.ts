@@ -1,20 +1,15 @@
-import { escapeControl } from "../../inspect/escape-control.ts";
+import { escapeControl } from "../../inspect/text.ts";
 import type { InspectedQueue } from "../../inspect/inspector.ts";
-import { messagesIn } from "../../inspect/messages-in.ts";
+import { messagesIn } from "../../inspect/locate.ts";
 import { isUnreadable, type Sighting } from "../../inspect/sighting.ts";
 import { isMessageId } from "../../../queue/message/message.ts";
 import type { DeadLetters } from "../../../reliable/dead-letters.ts";
-import { parseDuration } from "../parsing/durations.ts";
-import { parseSubWord } from "../parsing/sub-word.ts";
-import { UsageError } from "../parsing/usage-error.ts";
-import { formatDistance } from "../printing/format-time.ts";
-import { failureLines, payloadLine, sightingJson } from "../printing/message-view.ts";
-import { quoted } from "../printing/output.ts";
-import { formatCount, type Column } from "../printing/table.ts";
-import { CHANGING, CHANGING_HELP, defineCommand } from "../session/command.ts";
-import { confirm } from "../session/confirm.ts";
-import { EXIT, type ExitCode } from "../session/exit-code.ts";
-import type { Session } from "../session/session.ts";
+import { parseDuration, parseSubWord, UsageError } from "../session/arguments.ts";
+import { formatDistance } from "../session/format-time.ts";
+import { failureLines, payloadLine, sightingJson } from "../session/message-view.ts";
+import { formatCount, quoted, type Column } from "../session/output.ts";
+import { CHANGING, CHANGING_HELP, defineCommand, EXIT, type ExitCode } from "../session/command.ts";
+import { confirm, type Session } from "../session/session.ts";
 
 export const dead = defineCommand({
   usage: "dead list|redrive|remove <queue> [<id>... | --all]",

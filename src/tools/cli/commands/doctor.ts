@@ -1,9 +1,7 @@
 import { diagnose, type Finding } from "../../doctor/diagnose.ts";
-import { escapeControl } from "../../inspect/escape-control.ts";
-import { formatCount, formatFacts } from "../printing/table.ts";
-import { wrap } from "../printing/wrap.ts";
-import { defineCommand } from "../session/command.ts";
-import { EXIT } from "../session/exit-code.ts";
+import { escapeControl } from "../../inspect/text.ts";
+import { formatCount, formatFacts, wrap } from "../session/output.ts";
+import { defineCommand, EXIT } from "../session/command.ts";
 
 export const doctor = defineCommand({
   usage: "doctor [queue]...",

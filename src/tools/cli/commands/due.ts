@@ -1,14 +1,9 @@
 import type { InspectedQueue } from "../../inspect/inspector.ts";
-import { parseCount } from "../parsing/count.ts";
-import { parseDuration } from "../parsing/durations.ts";
-import { parseInstant } from "../parsing/instants.ts";
-import { UsageError } from "../parsing/usage-error.ts";
-import { formatDuration, formatInstant } from "../printing/format-time.ts";
-import { printQueues, printSpans } from "../printing/outlook-tables.ts";
-import { Outlook } from "../printing/outlook.ts";
-import { formatCount } from "../printing/table.ts";
-import { defineCommand } from "../session/command.ts";
-import { EXIT } from "../session/exit-code.ts";
+import { parseCount, parseDuration, UsageError } from "../session/arguments.ts";
+import { defineCommand, EXIT } from "../session/command.ts";
+import { formatDuration, formatInstant } from "../session/format-time.ts";
+import { parseInstant } from "../session/instants.ts";
+import { formatCount, type Column, type Output } from "../session/output.ts";
 
 export const due = defineCommand({
   usage: "due [queue] [--at <time>] [--step <duration>] [--count <count>]",
@@ -106,3 +101,163 @@ async function countComing(
 
 /** The longest span, in milliseconds. A thousand of them after any date still end before the latest deadline. */
 const LONGEST = 3650 * 86_400_000;
+
+/** The counts of one queue in an {@link Outlook}. */
+interface QueueOutlook {
+  readonly queue: string;
+  /** How many messages and retries are due and have not been moved. */
+  readonly overdue: number;
+  /** How many fall due in each time span. */
+  readonly counts: readonly number[];
+  /** The sum over all spans. */
+  readonly total: number;
+}
+
+/** How many messages of several queues fall due in each of some time spans. */
+class Outlook {
+  readonly #queues: QueueOutlook[] = [];
+  readonly #counts: number[];
+
+  /** @param spans the number of spans. */
+  constructor(spans: number) {
+    this.#counts = Array.from({ length: spans }, () => 0);
+  }
+
+  add(queue: string, overdue: number, counts: readonly number[]): void {
+    this.#queues.push({ queue, overdue, counts, total: sumOf(counts) });
+    for (const [i, one] of counts.entries()) this.#counts[i] = (this.#counts[i] ?? 0) + one;
+  }
+
+  /** The counts of all queues in each span. */
+  get counts(): readonly number[] {
+    return this.#counts;
+  }
+
+  /** The counts of all queues in all spans. */
+  get total(): number {
+    return sumOf(this.#counts);
+  }
+
+  get overdue(): number {
+    return sumOf(this.#queues.map(({ overdue }) => overdue));
+  }
+
+  /** The queues in which something is overdue or falls due, largest count first. */
+  get queues(): QueueOutlook[] {
+    return this.#queues
+      .filter(({ overdue, total }) => overdue + total > 0)
+      .toSorted((a, b) => b.overdue + b.total - (a.overdue + a.total));
+  }
+
+  /** The queues with the largest counts, and the sum of the others: `orders 5, mails 2, calls 2, 3 more 4`. */
+  topOf(count: (queue: QueueOutlook) => number): string {
+    const all = this.#queues
+      .map((one) => ({ queue: one.queue, count: count(one) }))
+      .filter((one) => one.count > 0)
+      .toSorted((a, b) => b.count - a.count);
+    const rest = all.slice(TOP);
+    const words = all.slice(0, TOP).map((one) => `${one.queue} ${formatCount(one.count)}`);
+    if (rest.length > 0) {
+      words.push(
+        `${formatCount(rest.length)} more ${formatCount(sumOf(rest.map((one) => one.count)))}`,
+      );
+    }
+    return words.join(", ");
+  }
+}
+
+function sumOf(counts: readonly number[]): number {
+  return counts.reduce((all, one) => all + one, 0);
+}
+
+/** How many queues to name for each span. */
+const TOP = 3;
+
+/**
+ * Prints how many messages are overdue, and how many fall due in each span. Leaves out empty spans, except the first
+ * if `isAsked`: the user named its time. With several queues, names those with the largest counts in each span.
+ */
+async function printSpans(
+  output: Output,
+  outlook: Outlook,
+  { from, step, isAsked }: { from: number; step: number; isAsked: boolean },
+): Promise<void> {
+  const { counts, overdue } = outlook;
+  const isOne = outlook.queues.length < 2;
+  const most = Math.max(overdue, ...counts);
+  const rowOf = (when: string, count: number, top: string) => [
+    when,
+    formatCount(count),
+    barOf(count / most, isOne ? WIDE : NARROW),
+    ...(isOne ? [] : [top]),
+  ];
+  const rows = counts.flatMap((count, i) =>
+    count > 0 || (i === 0 && isAsked)
+      ? [
+          rowOf(
+            formatInstant(from + i * step),
+            count,
+            outlook.topOf((queue) => queue.counts[i] ?? 0),
+          ),
+        ]
+      : [],
+  );
+  if (overdue > 0) {
+    rows.unshift(
+      rowOf(
+        "overdue now",
+        overdue,
+        outlook.topOf((queue) => queue.overdue),
+      ),
+    );
+  }
+  if (rows.length > 0) await output.table(isOne ? SPAN_COLUMNS : SPAN_COLUMNS_OF_MANY, rows);
+}
+
+/** Prints how many messages of each queue are overdue and fall due, and the sums. */
+async function printQueues(output: Output, outlook: Outlook): Promise<void> {
+  const { queues, overdue, total } = outlook;
+  const rest = queues.slice(MOST_QUEUES);
+  const rows = queues
+    .slice(0, MOST_QUEUES)
+    .map((one) => [one.queue, formatCount(one.overdue), formatCount(one.total)]);
+  if (rest.length > 0) {
+    const late = rest.reduce((sum, one) => sum + one.overdue, 0);
+    const coming = rest.reduce((sum, one) => sum + one.total, 0);
+    rows.push([`(${formatCount(rest.length)} more)`, formatCount(late), formatCount(coming)]);
+  }
+  await output.print("");
+  await output.table(QUEUE_COLUMNS, [
+    ...rows,
+    ["(total)", formatCount(overdue), formatCount(total)],
+  ]);
+}
+
+/** A bar of at least one character, unless the share is zero. */
+function barOf(share: number, width: number): string {
+  return share > 0 ? "#".repeat(Math.max(1, Math.round(share * width))) : "";
+}
+
+const SPAN_COLUMNS: readonly Column[] = [
+  { title: "FROM" },
+  { title: "DUE", align: "right" },
+  { title: "" },
+];
+
+const SPAN_COLUMNS_OF_MANY: readonly Column[] = [
+  ...SPAN_COLUMNS,
+  { title: "QUEUES", canShrink: true },
+];
+
+const QUEUE_COLUMNS: readonly Column[] = [
+  { title: "QUEUE", canShrink: true },
+  { title: "OVERDUE", align: "right" },
+  { title: "DUE", align: "right" },
+];
+
+/** Characters of the longest bar. */
+const WIDE = 36;
+const NARROW = 12;
+
+/** How many queues have rows of their own. */
+const MOST_QUEUES = 20;

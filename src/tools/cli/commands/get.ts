@@ -1,11 +1,8 @@
 import type { InspectedQueue } from "../../inspect/inspector.ts";
 import { locate, type Location } from "../../inspect/locate.ts";
-import { describe, sightingJson } from "../printing/message-view.ts";
-import { nextStep } from "../printing/next-step.ts";
-import { quoted } from "../printing/output.ts";
-import { formatCount } from "../printing/table.ts";
-import { defineCommand } from "../session/command.ts";
-import { EXIT } from "../session/exit-code.ts";
+import { describe, nextStep, sightingJson } from "../session/message-view.ts";
+import { formatCount, quoted } from "../session/output.ts";
+import { defineCommand, EXIT } from "../session/command.ts";
 import type { Session } from "../session/session.ts";
 
 export const get = defineCommand({

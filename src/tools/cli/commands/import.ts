@@ -6,14 +6,10 @@ import { addAbortSignal, type Readable } from "node:stream";
 import { importQueue } from "../../inspect/import-queue.ts";
 import { parseHead, type ExportHead } from "../../inspect/record.ts";
 import { MAX_PARTITIONS } from "../../../queue/options.ts";
-import { parseCount } from "../parsing/count.ts";
-import { UsageError } from "../parsing/usage-error.ts";
-import { quoted } from "../printing/output.ts";
-import { formatCount } from "../printing/table.ts";
-import { CHANGING, CHANGING_HELP, defineCommand } from "../session/command.ts";
-import { confirm } from "../session/confirm.ts";
-import { EXIT } from "../session/exit-code.ts";
-import type { Session } from "../session/session.ts";
+import { parseCount, UsageError } from "../session/arguments.ts";
+import { formatCount, quoted } from "../session/output.ts";
+import { CHANGING, CHANGING_HELP, defineCommand, EXIT } from "../session/command.ts";
+import { confirm, type Session } from "../session/session.ts";
 
 export const importCommand = defineCommand({
   usage: "import [file] [--queue <name>]",

@@ -1,11 +1,8 @@
-import { parseCount } from "../parsing/count.ts";
-import { parseSubWord } from "../parsing/sub-word.ts";
-import { payloadJson, payloadLine } from "../printing/message-view.ts";
-import { quoted } from "../printing/output.ts";
-import { formatCount } from "../printing/table.ts";
-import { CHANGING, CHANGING_HELP, defineCommand } from "../session/command.ts";
-import { confirm } from "../session/confirm.ts";
-import { EXIT } from "../session/exit-code.ts";
+import { parseCount, parseSubWord } from "../session/arguments.ts";
+import { payloadJson, payloadLine } from "../session/message-view.ts";
+import { formatCount, quoted } from "../session/output.ts";
+import { CHANGING, CHANGING_HELP, defineCommand, EXIT } from "../session/command.ts";
+import { confirm } from "../session/session.ts";
 
 export const quarantine = defineCommand({
   usage: "quarantine list|requeue|remove <queue>",

@@ -1,12 +1,9 @@
-import { parseDuration } from "../parsing/durations.ts";
-import { parseInstant } from "../parsing/instants.ts";
-import { UsageError } from "../parsing/usage-error.ts";
-import { formatDistance, formatInstant } from "../printing/format-time.ts";
-import { quoted } from "../printing/output.ts";
-import { CHANGING, CHANGING_HELP, defineCommand } from "../session/command.ts";
-import { confirm } from "../session/confirm.ts";
-import { EXIT } from "../session/exit-code.ts";
-import { findMessages } from "../session/find-messages.ts";
+import { parseDuration, UsageError } from "../session/arguments.ts";
+import { CHANGING, CHANGING_HELP, defineCommand, EXIT } from "../session/command.ts";
+import { formatDistance, formatInstant } from "../session/format-time.ts";
+import { parseInstant } from "../session/instants.ts";
+import { formatCount, quoted } from "../session/output.ts";
+import { confirm, findMessages } from "../session/session.ts";
 
 export const reschedule = defineCommand({
   usage: "reschedule <queue> <id or key> (--in <duration> | --at <time>)",
@@ -62,3 +59,30 @@ function distanceOf(instant: number, now: number): string {
   const distance = formatDistance(instant, now);
   return instant < now ? `${distance}: due at once` : distance;
 }
+
+export const deliverNow = defineCommand({
+  usage: "deliver-now <queue> <id or key>...",
+  help: `Makes delayed messages due now, and retrying ones if you give their ids. They become ready
+as soon as a running process transfers them.`,
+  words: [2, 1000],
+  options: CHANGING,
+  optionHelp: CHANGING_HELP,
+  async run(session, [name = "", ...wanted], values) {
+    const queue = await session.open(name);
+    const { output, signal } = session;
+    const found = await findMessages(session, queue, wanted);
+    if (found.length === 0) return EXIT.nothing;
+    const what = `${formatCount(found.length, "message")} of queue ${quoted(name)}`;
+    if (!(await confirm(session, `deliver ${what} now`, values))) return EXIT.done;
+    let count = 0;
+    for (const idOrKey of found) {
+      if ((await queue.messages.promote(idOrKey, { signal })) !== undefined) count++;
+    }
+    if (session.isJson) await output.json({ queue: name, due: count });
+    else {
+      const due = `${formatCount(count, "message")} of queue ${quoted(name)}`;
+      await output.print(`Made ${due} due now.`);
+    }
+    return count > 0 ? EXIT.done : EXIT.nothing;
+  },
+});

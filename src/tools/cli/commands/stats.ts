@@ -2,12 +2,10 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { RedisError } from "../../../errors.ts";
 import { isLate } from "../../inspect/is-late.ts";
 import type { QueueStats } from "../../../observe/queue-stats.ts";
-import { parseDuration } from "../parsing/durations.ts";
-import { formatDistance, formatDuration, formatInstant } from "../printing/format-time.ts";
-import { quoted } from "../printing/output.ts";
-import { formatCount, formatFacts } from "../printing/table.ts";
-import { defineCommand } from "../session/command.ts";
-import { EXIT, type ExitCode } from "../session/exit-code.ts";
+import { parseDuration } from "../session/arguments.ts";
+import { formatDistance, formatDuration, formatInstant } from "../session/format-time.ts";
+import { formatCount, formatFacts, quoted } from "../session/output.ts";
+import { defineCommand, EXIT, type ExitCode } from "../session/command.ts";
 import type { Session } from "../session/session.ts";
 
 export const stats = defineCommand({

@@ -1,4 +1,3 @@
-import type { ExitCode } from "./exit-code.ts";
 import type { Session } from "./session.ts";
 
 /** The options of a subcommand, as `parseArgs` takes them, with the placeholder that help prints for a value. */
@@ -70,3 +69,25 @@ export const CHANGING_HELP = {
   yes: "does not ask for confirmation",
   "dry-run": "says what would change, and changes nothing",
 } as const;
+
+/** The command's exit codes. `docs/guide/cli.md` documents them. */
+export const EXIT = {
+  /** Success. */
+  done: 0,
+  /** Nothing was found, `doctor` found errors, or the file of an import was incomplete. */
+  nothing: 1,
+  /** The command line or an input file is invalid. Nothing was changed, except by an import: its message says what. */
+  usage: 2,
+  /** Redis is unreachable or refuses a command. Of several queues: for at least one. */
+  redis: 3,
+  /** The user answered no. Nothing was changed. */
+  declined: 4,
+  /** A defect of the command itself. */
+  defect: 70,
+  /** Ended by Ctrl-C. */
+  interrupted: 130,
+  /** Ended by SIGTERM. */
+  terminated: 143,
+} as const;
+
+export type ExitCode = (typeof EXIT)[keyof typeof EXIT];

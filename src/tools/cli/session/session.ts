@@ -1,13 +1,10 @@
+import { createInterface } from "node:readline/promises";
 import { RedisError } from "../../../errors.ts";
-import { checkDatabase } from "../../inspect/check-database.ts";
-import { escapeControl } from "../../inspect/escape-control.ts";
-import { Inspector, type InspectedQueue } from "../../inspect/inspector.ts";
-import { suggest } from "../../inspect/suggest.ts";
-import type { Addresses } from "../parsing/addresses.ts";
-import { UsageError } from "../parsing/usage-error.ts";
-import { commandLine, type Connection } from "../printing/command-line.ts";
-import type { Io } from "../printing/io.ts";
-import { Output, quoted } from "../printing/output.ts";
+import { checkDatabase, Inspector, type InspectedQueue } from "../../inspect/inspector.ts";
+import { escapeControl, shellWord, suggest } from "../../inspect/text.ts";
+import type { Addresses } from "./addresses.ts";
+import { UsageError } from "./arguments.ts";
+import { Output, quoted, type Io } from "./output.ts";
 
 /** The values of `--timeout` and `--interop`. */
 interface SessionOptions {
@@ -133,4 +130,100 @@ export class Session implements AsyncDisposable {
     await this.#inspector?.close();
     this.addresses.close();
   }
+}
+
+/** The options that say which Redis a command is for, and how it opens queues there. */
+interface Connection {
+  /** The values of `--redis`; empty where `REDIS_URL` or the default applies. */
+  readonly urls: readonly string[];
+  readonly isCluster: boolean;
+  readonly interop: "none" | "redisson";
+}
+
+/**
+ * A `delayline` command to paste into a shell, with the connection options of this run. `<the same>` replaces a URL
+ * that may hold a password. Returns undefined if a word cannot be pasted: it begins like an option, or holds characters
+ * that are only shown escaped.
+ */
+export function commandLine(
+  words: readonly string[],
+  { urls, isCluster, interop }: Connection,
+): string | undefined {
+  const all = [
+    ...words,
+    ...urls.flatMap((url) => ["--redis", mayHoldSecret(url) ? "<the same>" : url]),
+    ...(isCluster ? ["--cluster"] : []),
+    ...(interop === "none" ? [] : ["--interop", interop]),
+  ];
+  const isPasteable =
+    all.every((word) => escapeControl(word) === word) && !words.some((word) => /^-|^$/.test(word));
+  return isPasteable ? ["npx", "delayline", ...all.map(shellWord)].join(" ") : undefined;
+}
+
+function mayHoldSecret(text: string): boolean {
+  const { username, password, searchParams } = new URL(text);
+  return username + password !== "" || [...searchParams.keys()].some((name) => name !== "db");
+}
+
+/** The user answered no. Nothing was changed. */
+export class DeclinedError extends Error {
+  static override readonly name: string = "DeclinedError";
+}
+
+/**
+ * Asks for confirmation of a change such as `pause queue "orders"`; returns whether to make it. With `--dry-run` it
+ * prints the change and returns false.
+ *
+ * @throws {DeclinedError} if the user answers no.
+ * @throws {UsageError} if there is neither a terminal nor `--yes`.
+ */
+export async function confirm(
+  { io, output }: Session,
+  change: string,
+  { yes = false, "dry-run": isDry = false }: { yes?: boolean; "dry-run"?: boolean },
+): Promise<boolean> {
+  if (isDry) {
+    output.say(`Would ${change}. Nothing was changed.`);
+    return false;
+  }
+  if (yes) return true;
+  const { stdin, stderr, signal } = io;
+  if (stdin.isTTY !== true) {
+    throw new UsageError(`there is no terminal to ask on: give --yes to ${change}`);
+  }
+  // `terminal: true` would put the terminal into raw mode, in which Ctrl-C no longer reaches the process.
+  const lines = createInterface({ input: stdin, output: stderr, terminal: false });
+  try {
+    const asked = lines.question(`Really ${change}? [y/N] `, { signal });
+    // After Ctrl-D the question never settles.
+    const closed = new Promise<string>((resolve) => {
+      // The input may end with the answer, without a line break. Let the answer settle first.
+      lines.once("close", () => setImmediate(resolve, "\n"));
+    });
+    const answer = await Promise.race([asked.catch(() => closed), closed]);
+    signal.throwIfAborted();
+    if (answer === "\n") stderr.write(answer);
+    if (!/^y(?:es)?$/i.test(answer.trim())) throw new DeclinedError("Nothing was changed.");
+    return true;
+  } finally {
+    lines.close();
+  }
+}
+
+/** Returns those of the ids and keys that name a delayed or retrying message. Reports the others on stderr. */
+export async function findMessages(
+  session: Session,
+  { name, messages }: InspectedQueue,
+  wanted: readonly string[],
+): Promise<string[]> {
+  const { signal } = session;
+  const found: string[] = [];
+  for (const idOrKey of wanted) {
+    if ((await messages.get(idOrKey, { signal })) !== undefined) found.push(idOrKey);
+    else {
+      const said = `${quoted(idOrKey)} is not delayed in queue ${quoted(name)}.`;
+      session.hint(said, "Where it is", "get", name, idOrKey);
+    }
+  }
+  return found;
 }

@@ -1,5 +1,4 @@
-import { HttpError } from "../http/http-error.ts";
-import { asJson, reply } from "../http/reply.ts";
+import { asJson, HttpError, reply } from "../http/reply.ts";
 import type { QueueView } from "../readings/queue-view.ts";
 import type { Round, Sampler } from "../readings/sampler.ts";
 

@@ -1,13 +1,11 @@
 import type { DelayedMessage, Rescheduled } from "../../../delayed/delayed-message.ts";
 import { Lookup } from "../../../delayed/lookup.ts";
-import { countBeforeRedrive } from "../../inspect/before-redrive.ts";
-import type { InspectedQueue } from "../../inspect/inspector.ts";
-import { locate } from "../../inspect/locate.ts";
-import { isUnreadable, type Sighting } from "../../inspect/sighting.ts";
 import { placesOf } from "../../../queue/queue-handle.ts";
-import { HttpError } from "../http/http-error.ts";
-import type { Call } from "./call.ts";
-import { shownPayload } from "./shown-payload.ts";
+import type { InspectedQueue } from "../../inspect/inspector.ts";
+import { locate, messagesIn } from "../../inspect/locate.ts";
+import { countBeforeRedrive, isUnreadable, type Sighting } from "../../inspect/sighting.ts";
+import { HttpError } from "../http/reply.ts";
+import { listedPayload, shownPayload, type Call } from "./call.ts";
 
 /** A delayed message in a list. */
 interface ListedMessage {
@@ -130,4 +128,82 @@ export async function promote(call: Call): Promise<unknown> {
 
 function moved(message: Rescheduled | undefined): unknown {
   return message ?? { done: false };
+}
+
+/** `GET queues/:q/dead`: the dead letters, partition by partition and oldest first in each. */
+export async function showDead(call: Call): Promise<unknown> {
+  const withPayload = call.wantsPayload;
+  const list = `dead ${withPayload} ${call.queue}`;
+  const queue = await call.open();
+  const read = (signal: AbortSignal) => lettersOf(queue, withPayload, signal);
+  const { items, next } = await call.running.readings.page(list, call.page, read);
+  return { letters: items, next };
+}
+
+async function* lettersOf(
+  queue: InspectedQueue,
+  withPayload: boolean,
+  signal: AbortSignal,
+): AsyncGenerator<unknown, void, void> {
+  for await (const letter of messagesIn(queue, "dead", { signal })) {
+    yield shownLetter(letter, withPayload);
+  }
+}
+
+function shownLetter(letter: Sighting, withPayload: boolean): unknown {
+  const { id, key, group, attempts, reason, failures, diedAt, size, payload } = letter;
+  return {
+    id,
+    key,
+    group,
+    attempts,
+    reason,
+    isUnreadable: isUnreadable(letter),
+    failures,
+    beforeRedrive: countBeforeRedrive(letter),
+    diedAt,
+    size,
+    ...(withPayload && { payload: listedPayload(payload) }),
+  };
+}
+
+/** `POST queues/:q/dead/redrive`: delivers one dead letter, or all, again. */
+export async function redriveDead(call: Call): Promise<unknown> {
+  const { idOrAll, delay = 0, signal } = call;
+  const { deadLetters } = await call.open();
+  return { count: (await deadLetters?.redrive(idOrAll, { delay, signal })) ?? 0 };
+}
+
+/** `POST queues/:q/dead/remove`: deletes one dead letter, or all, for good. */
+export async function removeDead(call: Call): Promise<unknown> {
+  const { idOrAll, signal } = call;
+  const { deadLetters } = await call.open();
+  if (deadLetters === undefined) return { count: 0 };
+  if (idOrAll === "all") return { count: await deadLetters.clear({ signal }) };
+  return { count: (await deadLetters.remove(idOrAll, { signal })) ? 1 : 0 };
+}
+
+/** `GET queues/:q/quarantine`: how many entries the quarantine has, and the first of them. */
+export async function showQuarantine(call: Call): Promise<unknown> {
+  const { signal, wantsPayload } = call;
+  const { limit } = call.page;
+  const { quarantine } = (await call.open()).messages;
+  const items: unknown[] = [];
+  for await (const bytes of quarantine) {
+    items.push({ size: bytes.length, ...(wantsPayload && { payload: listedPayload(bytes) }) });
+    if (items.length >= limit) break;
+  }
+  return { size: await quarantine.size({ signal }), items };
+}
+
+/** `POST queues/:q/quarantine/requeue`: makes the payloads in quarantine ready again. */
+export async function requeueQuarantine(call: Call): Promise<unknown> {
+  const { messages } = await call.open();
+  return { count: await messages.quarantine.requeue(undefined, { signal: call.signal }) };
+}
+
+/** `POST queues/:q/quarantine/remove`: deletes everything in quarantine for good. */
+export async function removeQuarantine(call: Call): Promise<unknown> {
+  const { messages } = await call.open();
+  return { count: await messages.quarantine.clear({ signal: call.signal }) };
 }

@@ -1,6 +1,6 @@
-import { consumers } from "../../inspect/consumers.ts";
+import { consumers } from "../../inspect/locate.ts";
 import { isEmpty } from "../../inspect/inspector.ts";
-import { HttpError } from "../http/http-error.ts";
+import { HttpError } from "../http/reply.ts";
 import type { Call } from "./call.ts";
 
 /** The spans that a forecast can cover: `count` intervals of `step` milliseconds. */

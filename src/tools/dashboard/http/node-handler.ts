@@ -1,6 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { Readable } from "node:stream";
-import { setPeer } from "./peer.ts";
 
 /** The properties that frameworks add to a request of node:http. */
 interface Mounted {
@@ -81,4 +80,17 @@ function bodyOf(incoming: IncomingMessage & Mounted): RequestInit {
   const { body } = incoming;
   if (body !== undefined && incoming.readableEnded) return { body: JSON.stringify(body) };
   return { body: Readable.toWeb(incoming) as ReadableStream, duplex: "half" };
+}
+
+// A Request does not carry the client's address. Code that builds one from a connection notes the address here.
+const peers = new WeakMap<Request, string>();
+
+/** Notes the address that a request came from. */
+export function setPeer(request: Request, address: string): void {
+  peers.set(request, address);
+}
+
+/** The address that a request came from; undefined if nobody noted one. */
+export function peerOf(request: Request): string | undefined {
+  return peers.get(request);
 }

@@ -51,3 +51,13 @@ export function replyError(
 export function asJson(value: unknown): string {
   return JSON.stringify(value, (_, field: unknown) => (field === undefined ? null : field));
 }
+
+/** Refuses a request with an HTTP status. The message goes to the client. */
+export class HttpError extends Error {
+  readonly status: number;
+
+  constructor(status: number, message: string) {
+    super(message);
+    this.status = status;
+  }
+}

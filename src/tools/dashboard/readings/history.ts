@@ -1,7 +1,67 @@
-import type { Row } from "./row.ts";
+import type { QueueNumbers, QueueStats } from "../../../observe/queue-stats.ts";
+
+/** The numbers of one queue, as the list of queues shows them. */
+export interface Row extends Omit<QueueNumbers, "nextDeadline"> {
+  readonly name: string;
+  readonly kind: QueueStats["kind"];
+  /** How many partitions it has; 0 for an ordinary queue. */
+  readonly partitions: number;
+  readonly isPaused: boolean;
+  readonly nextDeadline: number | undefined;
+  /** How long the most overdue message has been due (ms); 0 if no message is overdue. */
+  readonly overdueBy: number;
+  /** Why the numbers could not be read. If set, they are 0 or undefined. */
+  readonly error?: string;
+}
+
+/** The numbers and the place of one partition. */
+export interface PartitionRow extends QueueNumbers {
+  readonly partition: number;
+  readonly name: string | undefined;
+  readonly node: string | undefined;
+  readonly holder: string | undefined;
+}
+
+/** The numbers of one queue, with those of its partitions. */
+export interface QueueRow extends Row {
+  readonly perPartition: readonly PartitionRow[];
+}
+
+/** The row of a queue with these numbers. */
+export function rowOf(name: string, partitions: number, stats: QueueStats): Row {
+  const { perPartition: _, serverTime, ...numbers } = stats;
+  const { nextDeadline } = stats;
+  const late = nextDeadline === undefined ? 0 : Math.max(0, Math.floor(serverTime - nextDeadline));
+  return { name, partitions, ...numbers, overdueBy: stats.overdue > 0 ? late : 0 };
+}
+
+/** The row of a queue whose numbers could not be read. */
+export function brokenRow(name: string, error: string): Row {
+  return { ...EMPTY, name, error };
+}
+
+const EMPTY: Omit<Row, "name"> = {
+  kind: "plain",
+  partitions: 0,
+  isPaused: false,
+  delayed: 0,
+  overdue: 0,
+  overdueBy: 0,
+  ready: 0,
+  inFlight: 0,
+  retries: 0,
+  dead: 0,
+  quarantined: 0,
+  nextDeadline: undefined,
+  oldestReadyAge: undefined,
+  consumers: undefined,
+  listeners: undefined,
+  readied: undefined,
+  finished: undefined,
+};
 
 /** The numbers of a queue at an instant. */
-export interface Point {
+interface Point {
   readonly at: number;
   readonly delayed: number;
   readonly overdue: number;
@@ -81,5 +141,43 @@ export class History {
       });
       return Object.fromEntries(entries) as Point;
     });
+  }
+}
+
+/** The most queues to keep a history of. All of them take 29 MB. */
+const MAX_QUEUES = 1000;
+
+/** How long the history of a queue is kept after its last point (ms). */
+const KEPT_FOR = 3_600_000;
+
+/** The histories of all queues, as far as this dashboard has read their numbers. */
+export class Histories {
+  readonly #byName = new Map<string, History>();
+
+  /** Adds the numbers of a queue. Ignores further queues beyond the first thousand. */
+  add(name: string, at: number, row: Row): void {
+    let history = this.#byName.get(name);
+    if (history === undefined) {
+      if (this.#byName.size >= MAX_QUEUES) return;
+      history = new History();
+      this.#byName.set(name, history);
+    }
+    history.add(at, row);
+  }
+
+  has(name: string): boolean {
+    return this.#byName.has(name);
+  }
+
+  /** The points of a queue, oldest first. */
+  points(name: string): Point[] {
+    return this.#byName.get(name)?.points() ?? [];
+  }
+
+  /** Drops the histories that got no point in the hour before `now` (epoch ms). */
+  sweep(now: number): void {
+    for (const [name, { lastAt = 0 }] of this.#byName) {
+      if (now - lastAt > KEPT_FOR) this.#byName.delete(name);
+    }
   }
 }

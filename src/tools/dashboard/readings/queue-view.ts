@@ -1,5 +1,5 @@
 import type { Inspector } from "../../inspect/inspector.ts";
-import type { PartitionRow, QueueRow } from "./row.ts";
+import type { PartitionRow, QueueRow } from "./history.ts";
 import type { Sample } from "./sampler.ts";
 
 /** How long places are reused (ms). */

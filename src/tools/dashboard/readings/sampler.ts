@@ -1,8 +1,7 @@
 import { ClosedError } from "../../../errors.ts";
 import { isEmpty, type InspectedQueue, type Inspector } from "../../inspect/inspector.ts";
 import type { QueueStats } from "../../../observe/queue-stats.ts";
-import { Histories } from "./histories.ts";
-import { brokenRow, rowOf, type Row } from "./row.ts";
+import { brokenRow, Histories, rowOf, type Row } from "./history.ts";
 
 /** The numbers of one queue, as they were read. */
 export interface Sample {

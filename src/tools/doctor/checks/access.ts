@@ -1,8 +1,6 @@
-import { shellWord } from "../../inspect/shell-word.ts";
+import { shellWord } from "../../inspect/text.ts";
 import type { AccessReport } from "../looks/access-report.ts";
-import type { Finding } from "./finding.ts";
-import { redisCli } from "./repair.ts";
-import { count } from "./words.ts";
+import { count, redisCli, type Finding } from "./finding.ts";
 
 const CHECK = "access";
 

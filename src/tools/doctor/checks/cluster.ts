@@ -1,7 +1,5 @@
-import type { ClusterReport } from "../looks/cluster-report.ts";
-import type { ServerReport } from "../looks/server-report.ts";
-import type { Finding } from "./finding.ts";
-import { inBackticks, redisCli } from "./repair.ts";
+import type { ClusterReport, ServerReport } from "../looks/server-report.ts";
+import { inBackticks, redisCli, type Finding } from "./finding.ts";
 
 const CHECK = "cluster";
 

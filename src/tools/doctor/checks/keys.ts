@@ -1,7 +1,16 @@
-import { shellWord } from "../../inspect/shell-word.ts";
+import { shellWord } from "../../inspect/text.ts";
+import type { EarlyMove, IndexReport } from "../looks/close-look.ts";
 import type { PartReport } from "../looks/part-report.ts";
-import type { Finding } from "./finding.ts";
-import { redisCliAtKey } from "./repair.ts";
+import type { QueueReport } from "../looks/queue-report.ts";
+import {
+  agree,
+  count,
+  instant,
+  inWords,
+  redisCliAtKey,
+  type CommandLine,
+  type Finding,
+} from "./finding.ts";
 
 /** Checks whether another program uses a key of the queue. */
 export function* checkKeys(queue: string, { wrongTypes, site }: PartReport): Generator<Finding> {
@@ -18,4 +27,102 @@ export function* checkKeys(queue: string, { wrongTypes, site }: PartReport): Gen
       repair: `find out which program writes it, then move it away: ${redisCliAtKey(site, "RENAME", key, aside)}; or give the queue another name`,
     };
   }
+}
+
+/** Checks for messages that wait for a person, and for remains that should have been tidied. */
+export function* checkLeftovers(
+  { name, parts, stats }: QueueReport,
+  commandLine: CommandLine,
+): Generator<Finding> {
+  const now = stats?.serverTime ?? Date.now();
+  const sum = (number: (part: PartReport) => number) =>
+    parts.reduce((total, part) => total + number(part), 0);
+  const [payloads, members] = [sum((part) => part.quarantined), sum((part) => part.unreadable)];
+  if (payloads + members > 0) {
+    yield {
+      level: "warning",
+      check: "quarantine",
+      queue: name,
+      what: `${count(payloads + members, "message")} in the quarantine: ${payloads} that a codec refused or whose poll was given up, ${members} of unknown layout`,
+      why: "they are delivered to nobody; either a consumer has another codec than the producers, or something else writes into the queue",
+      repair: `look at them: ${commandLine("quarantine", "list", name)}; once the right codec is deployed: ${commandLine("quarantine", "requeue", name)}`,
+    };
+  }
+  const dead = parts.flatMap((part) => part.dead ?? []);
+  if (dead.length > 0) {
+    const number = dead.reduce((total, one) => total + one.count, 0);
+    const firstAt = Math.min(...dead.map((one) => one.firstAt));
+    const lastAt = Math.max(...dead.map((one) => one.lastAt));
+    yield {
+      level: "warning",
+      check: "dead-letters",
+      queue: name,
+      what: `${count(number, "dead letter")}, the first since ${instant(firstAt)}, the last ${inWords(Math.max(0, now - lastAt))} ago`,
+      why: "these messages failed for good; nobody handles them until they are redriven",
+      repair: `read the reasons: ${commandLine("dead", "list", name)}; once the handler is fixed: ${commandLine("dead", "redrive", name)}`,
+    };
+  }
+  for (const part of parts) yield* checkOrder(name, part);
+}
+
+/** Checks the length of the insertion order. Every sweep, and every hundredth transfer, drops dead elements. */
+function* checkOrder(
+  queue: string,
+  { orderLength, delayed, keys }: PartReport,
+): Generator<Finding> {
+  const most = 2 * delayed + SPARE;
+  if (orderLength <= most) return;
+  yield {
+    level: "warning",
+    check: "insertion-order",
+    queue,
+    what: `the insertion order ${keys.order} has ${count(orderLength, "element")} for ${count(delayed, "delayed message")}; at most ${most} should remain`,
+    why: "dead elements take memory and slow down reading in insertion order (peek, readAll); nothing drops them because no process of this library moves the queue",
+    repair:
+      "start a process that opens the queue: its sweeps tidy the order within 36 s. If only Java moves the queue, run one that does nothing else",
+  };
+}
+
+/** Dead addresses of 24 bytes that may remain in any queue, however few messages it has. */
+const SPARE = 2000;
+
+/** Checks for entries in the index of business keys that point to no message. */
+export function* checkIndex(
+  queue: string,
+  { keys, delayed, indexLength }: PartReport,
+  { sampleCount, deadCount, earlyDeadlines }: IndexReport,
+): Generator<Finding> {
+  if (deadCount === 0) return;
+  yield {
+    // Sweeps drop dead entries only once there are more entries than messages.
+    level: indexLength > delayed ? "warning" : "notice",
+    check: "index",
+    queue,
+    what: `${deadCount} of ${sampleCount} sampled entries of ${keys.businessKeys} point to no message; it has ${indexLength} for ${count(delayed, "delayed message")}`,
+    why: "they take memory, but their keys can be used again; Java and manual commands leave such entries",
+    repair:
+      "start a process that opens the queue: its sweeps drop them within 36 s, once there are more entries than messages",
+  };
+  if (earlyDeadlines.length === 0) return;
+  yield {
+    level: "warning",
+    check: "early",
+    queue,
+    what: `${count(earlyDeadlines.length, "message")} with a business key left the queue before ${agree(earlyDeadlines.length, "it was", "they were")} due (one at ${instant(Math.max(...earlyDeadlines))}); this library did not remove ${agree(earlyDeadlines.length, "it", "them")}, or the key would be gone`,
+    why: "a Redisson whose clock is ahead moves messages early; or a Java program or a person removed them",
+    repair: "compare the clocks of all machines that run Redisson with the clock of Redis",
+  };
+}
+
+/** Reports a message that became ready before it was due. */
+export function* checkEarly(queue: string, { ahead }: EarlyMove): Generator<Finding> {
+  yield {
+    level: "error",
+    check: "early",
+    queue,
+    what: `a message became ready ${inWords(ahead)} before it was due`,
+    why: "this library moves messages by the clock of Redis, so a Redisson whose own clock is ahead moves this queue, and all its messages are early (unless somebody rescheduled this one while the doctor watched: run it again)",
+    repair:
+      "set the clocks of all machines that run Redisson (chrony, ntpd); or let Redisson only take: an RBlockingQueue without an RDelayedQueue moves nothing",
+  };
 }

@@ -1,8 +1,6 @@
 import { FROM_ORDINARY, ORDINARY, type Fact } from "../../../partitions/ring/fact.ts";
 import type { QueueReport } from "../looks/queue-report.ts";
-import type { Finding } from "./finding.ts";
-import { inBackticks } from "./repair.ts";
-import { agree, count } from "./words.ts";
+import { agree, count, inBackticks, type Finding } from "./finding.ts";
 
 const CHECK = "partitions";
 

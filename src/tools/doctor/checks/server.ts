@@ -1,11 +1,7 @@
 import { messageOf } from "../../../failure.ts";
 import type { ServerReport } from "../looks/server-report.ts";
-import { checkConnections } from "./connections.ts";
-import type { CheckName, Finding } from "./finding.ts";
-import { checkMemory } from "./memory.ts";
-import { checkPersistence } from "./persistence.ts";
-import { checkReplication } from "./replication.ts";
-import { checkTiming } from "./timing.ts";
+import { checkPersistence, checkReplication } from "./durability.ts";
+import { inBackticks, inWords, redisCli, type CheckName, type Finding } from "./finding.ts";
 
 /** Checks one server, by its description of itself. */
 export function* checkServer(server: ServerReport): Generator<Finding> {
@@ -73,3 +69,165 @@ export function unreachable(address: string | undefined, error: unknown): Findin
     repair: "check whether the server runs, and the address, password, TLS and maxclients",
   };
 }
+
+/** Checks the clock of a server, and how long it takes to reply. */
+function* checkTiming(server: ServerReport): Generator<Finding> {
+  const { address, clockOffset, clockError, roundTrip } = server;
+  if (Math.abs(clockOffset) - clockError > FAR_OFF) {
+    yield {
+      level: "warning",
+      check: "clock",
+      what: `the clock of ${address} is ${inWords(Math.abs(clockOffset))} ${clockOffset > 0 ? "ahead of" : "behind"} the clock of this machine`,
+      why: "delays count on the server's clock and stay right; dates (offerAt), and everything that Java offers or moves, are early or late by as much",
+      repair:
+        "let both machines follow the same time server (chrony, ntpd), slewing their clocks; then run the doctor again",
+    };
+  }
+  if (roundTrip > SLOW) {
+    yield {
+      level: "warning",
+      check: "latency",
+      what: `${address} replies after ${roundTrip.toFixed(1)} ms (the fastest of several commands)`,
+      why: "every message is late by at least a round trip, and a worker that takes messages one by one takes at most one per round trip",
+      repair: `run the workers close to Redis; to see whether Redis itself is slow: ${redisCli(address, "SLOWLOG GET 10")}, and on its machine ${inBackticks("redis-cli --intrinsic-latency 5")}`,
+    };
+  }
+}
+
+/** Checks whether the clocks of several servers agree. */
+export function* checkClocks(servers: readonly ServerReport[]): Generator<Finding> {
+  const sorted = servers.toSorted((a, b) => a.clockOffset - b.clockOffset);
+  const [first, last] = [sorted[0], sorted.at(-1)];
+  if (first === undefined || last === undefined) return;
+  const difference = last.clockOffset - first.clockOffset;
+  if (difference - first.clockError - last.clockError <= FAR_OFF) return;
+  yield {
+    level: "warning",
+    check: "clock",
+    what: `the clock of ${last.address} is ${inWords(difference)} ahead of the clock of ${first.address}`,
+    why: "after a failover, or when a message moves to another partition, its deadline is early or late by as much",
+    repair: "let all servers follow the same time server (chrony, ntpd), slewing their clocks",
+  };
+}
+
+/** Milliseconds by which clocks may differ. */
+const FAR_OFF = 1000;
+
+/** Milliseconds that a round trip may take. */
+const SLOW = 20;
+
+/** Checks what Redis does when its memory is full, and how full it is. */
+function* checkMemory({ address, info }: ServerReport): Generator<Finding> {
+  const policy = info.get("maxmemory_policy") ?? "noeviction";
+  const limit = Number(info.get("maxmemory") ?? 0);
+  const used = Number(info.get("used_memory") ?? 0);
+  if (policy !== "noeviction") {
+    const isAnyKey = policy.startsWith("allkeys");
+    yield {
+      level: isAnyKey ? "error" : "warning",
+      check: "eviction",
+      what: `${address} has maxmemory-policy ${policy}${limit === 0 ? ", and no maxmemory yet" : ""}`,
+      why: isAnyKey
+        ? "when its memory is full, Redis deletes whole queues"
+        : "when its memory is full, Redis deletes keys that expire: the members of partitioned queues, and the receipts that keep a message from being given back twice",
+      repair: redisCli(address, "CONFIG SET maxmemory-policy noeviction"),
+    };
+  }
+  if (limit > 0 && used > limit * FULL) {
+    const isFull = used > limit * NEARLY_ALL;
+    yield {
+      level: isFull ? "error" : "warning",
+      check: "memory",
+      what: `${address} uses ${megabytes(used)} of maxmemory ${megabytes(limit)}, ${Math.floor((100 * used) / limit)} %`,
+      why: "once its memory is full, Redis refuses every offer (OOM); due messages still move and can be taken",
+      repair: `${redisCli(address, `CONFIG SET maxmemory ${limit * 2}`)} if the machine has the memory; to find what else takes it: ${redisCli(address, "--bigkeys")}`,
+    };
+  }
+}
+
+function megabytes(bytes: number): string {
+  return `${(bytes / 2 ** 20).toFixed(1)} MB`;
+}
+
+/**
+ * The share from which it is time to act: the backlog of an outage, and the rewrite of the append-only file, need room.
+ */
+const FULL = 0.7;
+
+const NEARLY_ALL = 0.95;
+
+/** Checks how Redis treats connections, and whether it has room for more. */
+function* checkConnections(server: ServerReport): Generator<Finding> {
+  yield* checkTimeouts(server);
+  yield* checkCount(server);
+  yield* checkBuffers(server);
+}
+
+function* checkTimeouts({ address, config }: ServerReport): Generator<Finding> {
+  const timeout = Number(config?.get("timeout") ?? 0);
+  if (timeout > 0 && timeout < LONG_TIMEOUT) {
+    yield {
+      level: "warning",
+      check: "timeout",
+      what: `${address} closes connections that are idle for ${timeout} s (timeout)`,
+      why: "a client that you lend, or one that only offers, loses its connection between two calls; whether a call on its way was carried out is then unknown",
+      repair: redisCli(address, "CONFIG SET timeout 0"),
+    };
+  }
+  if (config?.get("tcp-keepalive") === "0") {
+    yield {
+      level: "warning",
+      check: "tcp-keepalive",
+      what: `${address} never checks whether a client is still there (tcp-keepalive 0)`,
+      why: "connections of vanished machines stay forever: they count towards maxclients, and one that blocks may swallow a message",
+      repair: redisCli(address, "CONFIG SET tcp-keepalive 60"),
+    };
+  }
+}
+
+function* checkCount({ address, info, config }: ServerReport): Generator<Finding> {
+  const most = Number(config?.get("maxclients") ?? info.get("maxclients") ?? 0);
+  const count = Number(info.get("connected_clients") ?? 0);
+  if (most === 0 || count < most * CROWDED) return;
+  yield {
+    level: "warning",
+    check: "maxclients",
+    what: `${address} has ${count} connections of ${most} (maxclients)`,
+    why: "at the limit, a process that starts or reconnects is refused: it takes and moves nothing",
+    repair: `${redisCli(address, `CONFIG SET maxclients ${Math.max(10_000, most * 2)}`)}; to see who holds them: ${redisCli(address, "CLIENT LIST")}`,
+  };
+}
+
+function* checkBuffers({ address, config }: ServerReport): Generator<Finding> {
+  const text = config?.get("client-output-buffer-limit") ?? "";
+  for (const [, kind = "", hard = "0", soft = "0"] of text.matchAll(/(\w+) (\d+) (\d+) \d+/g)) {
+    const least = LEAST_BUFFER[kind];
+    const limits = [Number(hard), Number(soft)].filter((limit) => limit > 0);
+    const smallest = Math.min(...limits);
+    if (least === undefined || smallest >= least) continue;
+    yield {
+      level: "warning",
+      check: "output-buffer",
+      what: `${address} disconnects ${kind} clients with more than ${smallest} bytes of unsent output (client-output-buffer-limit)`,
+      why:
+        kind === "pubsub"
+          ? "a burst of wake-ups disconnects the process that moves messages; they are late until it has reconnected"
+          : "a page of 100 large messages disconnects its reader, and a take loses its messages with the connection",
+      repair: redisCli(
+        address,
+        `CONFIG SET client-output-buffer-limit '${kind === "pubsub" ? "pubsub 33554432 8388608 60" : "normal 0 0 0"}'`,
+      ),
+    };
+  }
+}
+
+/**
+ * Bytes that each kind of client may be sent in a burst: a wake-up has about a hundred, a message at most a mebibyte.
+ */
+const LEAST_BUFFER: Readonly<Record<string, number>> = { pubsub: 2 ** 20, normal: 2 ** 26 };
+
+/** Seconds. The connections of this library are busy every second or two. */
+const LONG_TIMEOUT = 10;
+
+/** The share of `maxclients` from which there is hardly room for more. */
+const CROWDED = 0.8;

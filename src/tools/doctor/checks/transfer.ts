@@ -1,9 +1,15 @@
 import { isLate } from "../../inspect/is-late.ts";
 import type { QueueStats } from "../../../observe/queue-stats.ts";
 import type { QueueReport } from "../looks/queue-report.ts";
-import type { Finding } from "./finding.ts";
-import { inBackticks, type CommandLine } from "./repair.ts";
-import { agree, count, instant, inWords } from "./words.ts";
+import {
+  agree,
+  count,
+  inBackticks,
+  instant,
+  inWords,
+  type CommandLine,
+  type Finding,
+} from "./finding.ts";
 
 /** Checks whether some process moves due messages. */
 export function* checkTransfer(report: QueueReport, commandLine: CommandLine): Generator<Finding> {

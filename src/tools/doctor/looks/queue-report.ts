@@ -4,7 +4,7 @@ import type { QueueStats } from "../../../observe/queue-stats.ts";
 import { ORDINARY, parseFact, partitionsOf, type Fact } from "../../../partitions/ring/fact.ts";
 import { partitionName } from "../../../partitions/ring/ring.ts";
 import { queueKeys } from "../../../queue/keys.ts";
-import { listenersOf, strangersIn, takersAt, type Connection } from "./clients.ts";
+import { listenersOf, strangersIn, takersAt, type Connection } from "./server-report.ts";
 import { readPart, type PartReport } from "./part-report.ts";
 import type { Site, SiteNode } from "./site.ts";
 

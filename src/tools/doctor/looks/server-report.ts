@@ -38,7 +38,7 @@ export async function readServer(node: SiteNode): Promise<ServerReport> {
 }
 
 /** Parses the fields of a reply to `INFO` or `CLUSTER INFO`. */
-export function parseInfo(text: string): Map<string, string> {
+function parseInfo(text: string): Map<string, string> {
   const fields = text
     .split(/\r?\n/)
     .filter((line) => !line.startsWith("#") && line.includes(":"))
@@ -98,3 +98,124 @@ async function readClock(
 
 /** Round trips to measure. */
 const ROUND_TRIPS = 7;
+
+/** A Cluster, as one of its nodes sees it. */
+export interface ClusterReport {
+  /** The node that was asked. */
+  readonly askedAt: string;
+  /** The fields of `CLUSTER INFO`. */
+  readonly info: ReadonlyMap<string, string>;
+  readonly nodes: readonly ClusterNode[];
+}
+
+/** A node, as another node sees it. */
+interface ClusterNode {
+  readonly id: string;
+  /** "host:port". */
+  readonly address: string;
+  /** For example `master`, `slave`, `fail`, `fail?`. */
+  readonly flags: readonly string[];
+  /** The id of a replica's master; undefined for a master. */
+  readonly masterId: string | undefined;
+  readonly slotCount: number;
+}
+
+/** Asks one node about the Cluster. */
+export async function readCluster(node: SiteNode): Promise<ClusterReport> {
+  const info = await node.ask((redis) => redis.cluster("INFO"));
+  const nodes = await node.ask((redis) => redis.cluster("NODES"));
+  return {
+    askedAt: node.address,
+    info: parseInfo(info),
+    nodes: (nodes as string)
+      .split("\n")
+      .filter((line) => line !== "")
+      .map(asNode),
+  };
+}
+
+/** `<id> 10.0.0.7:6379@16379,name myself,master - 0 0 1 connected 0-5460 [1->-other]` */
+function asNode(line: string): ClusterNode {
+  const [id = "", address = "", flags = "", master, , , , , ...slots] = line.split(" ");
+  const slotCount = slots
+    .filter((range) => !range.startsWith("["))
+    .map((range) => range.split("-").map(Number))
+    .reduce((sum, [from = 0, to = from]) => sum + to - from + 1, 0);
+  return {
+    id,
+    address: address.replace(/@.*$/, ""),
+    flags: flags.split(",").filter((flag) => flag !== "myself"),
+    masterId: master === "-" ? undefined : master,
+    slotCount,
+  };
+}
+
+/** A connection in the reply to `CLIENT LIST`. */
+export interface Connection {
+  /** The name of the connection; empty if it has none. */
+  readonly name: string;
+  readonly isBlocked: boolean;
+}
+
+/** The connections to some servers; undefined if one of them does not list its connections. */
+export async function readClients(nodes: readonly SiteNode[]): Promise<Connection[] | undefined> {
+  try {
+    const lists = await Promise.all(
+      nodes.map((node) => node.ask((redis) => redis.client("LIST") as Promise<string>)),
+    );
+    return lists.flatMap((list) => list.split("\n").filter(Boolean).map(asConnection));
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * How many of these connections wait, or have waited, for messages at one of the keys: the library's are named after
+ * it.
+ */
+export function takersAt(connections: readonly Connection[], keys: readonly string[]): number {
+  return connections.filter(({ name }) => {
+    const [, key] = /^delayline:blocking:([^:]+)/.exec(name) ?? [];
+    return key !== undefined && keys.includes(decode(key));
+  }).length;
+}
+
+/**
+ * How many are blocked and have no name of this library: connections of Java or other programs. Redis does not say at
+ * which key.
+ */
+export function strangersIn(connections: readonly Connection[]): number {
+  return connections.filter(({ name, isBlocked }) => isBlocked && !name.startsWith("delayline:"))
+    .length;
+}
+
+/** How many connections are subscribed to a channel; undefined if a server does not say. */
+export async function listenersOf(
+  nodes: readonly SiteNode[],
+  channel: string,
+): Promise<number | undefined> {
+  try {
+    const counts = await Promise.all(
+      nodes.map(async (node) => {
+        const [, number] = await node.ask((redis) => redis.pubsub("NUMSUB", channel));
+        return Number(number);
+      }),
+    );
+    return counts.reduce((sum, one) => sum + one, 0);
+  } catch {
+    return undefined;
+  }
+}
+
+function asConnection(line: string): Connection {
+  const field = (key: string) => new RegExp(`(?:^| )${key}=(\\S*)`).exec(line)?.[1] ?? "";
+  return { name: field("name"), isBlocked: field("flags").includes("b") };
+}
+
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}

@@ -1,7 +1,5 @@
 import { LAST_DATE } from "../../../time/last-date.ts";
-import { parseDuration } from "./durations.ts";
-import { momentsOf } from "./moments.ts";
-import { UsageError } from "./usage-error.ts";
+import { parseDuration, UsageError } from "./arguments.ts";
 
 /**
  * Parses an instant relative to `now` (epoch ms), in local time unless it names a zone:
@@ -186,3 +184,23 @@ const WEEKDAYS = ["sunday", "monday", "tuesday", "wednesday", "thursday", "frida
 const TIME = /^(?:[01]?\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d{1,3})?)?$/;
 
 const ZONE = /^(?:Z|UTC|[+-][01]\d:?[0-5]\d)$/;
+
+/**
+ * The instants (epoch ms) at which local clocks show a given time on a given day: usually one, two where clocks go
+ * back, none where they go forward over it.
+ */
+function momentsOf(
+  [year, month, day]: readonly [year: number, month: number, day: number],
+  [hours, minutes, seconds, milliseconds]: readonly [number, number, number, number],
+): number[] {
+  const shown = Date.UTC(year, month, day, hours, minutes, seconds, milliseconds);
+  // The offsets from UTC on either side of any clock change that day.
+  const offsets = [shown - DAY, shown + DAY].map((near) => new Date(near).getTimezoneOffset());
+  return [...new Set(offsets)]
+    .map((offset) => shown + offset * MINUTE)
+    .filter((moment) => moment - new Date(moment).getTimezoneOffset() * MINUTE === shown)
+    .toSorted((a, b) => a - b);
+}
+
+const MINUTE = 60_000;
+const DAY = 86_400_000;

@@ -1,9 +1,8 @@
-import { countBeforeRedrive } from "../../inspect/before-redrive.ts";
-import { readablePayload } from "../../inspect/readable-payload.ts";
-import type { Sighting } from "../../inspect/sighting.ts";
+import { isLate } from "../../inspect/is-late.ts";
+import { countBeforeRedrive, isUnreadable, type Sighting } from "../../inspect/sighting.ts";
+import { escapeControl, readablePayload } from "../../inspect/text.ts";
 import { formatDistance, formatDuration, formatInstant } from "./format-time.ts";
-import { quoted } from "./output.ts";
-import { formatCount, formatFacts } from "./table.ts";
+import { formatCount, formatFacts, quoted, type Column, type Output } from "./output.ts";
 
 /** A payload for JSON output: readable, and its bytes in base64. */
 export function payloadJson(payload: Uint8Array): object {
@@ -87,3 +86,83 @@ export function describe(seen: Sighting, now: number, withPayload: boolean): str
 }
 
 const DUE: Readonly<Record<string, string>> = { delayed: "due", retrying: "next attempt" };
+
+/**
+ * Prints messages as a table, or with `isJson` as one object per line; returns how many. `now` is the server's time
+ * (epoch ms). A long table is printed in pieces, so that its first rows appear while the rest is read.
+ */
+export async function printMessages(
+  { output, isJson }: { readonly output: Output; readonly isJson: boolean },
+  messages: AsyncIterable<Sighting>,
+  now: number,
+  withPayload: boolean,
+): Promise<number> {
+  let count = 0;
+  let page: Sighting[] = [];
+  const flush = async () => {
+    if (page.length > 0)
+      await output.table(
+        COLUMNS,
+        page.map((seen) => rowOf(seen, now)),
+      );
+    page = [];
+  };
+  for await (const seen of messages) {
+    count++;
+    if (isJson) await output.json(sightingJson(seen, withPayload));
+    else if (withPayload) {
+      const line = rowOf(seen, now).map(escapeControl).join("  ");
+      await output.print(line, payloadLine(seen.payload));
+    } else if (page.push(seen) === PAGE) await flush();
+  }
+  await flush();
+  return count;
+}
+
+const COLUMNS: readonly Column[] = [
+  { title: "DUE" },
+  { title: "ID" },
+  { title: "KEY", canShrink: true },
+];
+
+function rowOf({ deadline, id, key }: Sighting, now: number): string[] {
+  return [formatDistance(deadline, now), id, key ?? "-"];
+}
+
+/** Rows per piece. */
+const PAGE = 100;
+
+/**
+ * The command to run next about a message that was found, and why. Returns undefined if there is nothing to do but
+ * wait, or if the command cannot be pasted. `now` is the server's time (epoch ms).
+ */
+export function nextStep(
+  seen: Sighting,
+  now: number,
+  commandLine: (...words: readonly string[]) => string | undefined,
+): string | undefined {
+  const [why, ...words] = stepOf(seen, now);
+  if (why === undefined) return undefined;
+  const command = commandLine(...words);
+  return command === undefined ? undefined : `${why}: ${command}`;
+}
+
+/** Why, and then the words of the command; empty if there is nothing to do but wait. */
+function stepOf(seen: Sighting, now: number): readonly string[] {
+  const { state, queue, id, deadline, readyAt = Infinity } = seen;
+  if (state === "dead") {
+    return isUnreadable(seen)
+      ? ["It is unreadable and cannot be redriven. To remove it", "dead", "remove", queue, id]
+      : ["To deliver it again", "dead", "redrive", queue, id];
+  }
+  if (state === "delayed" || state === "retrying") {
+    if (isLate(deadline, now)) return ["It is overdue. To find out why", "doctor", queue];
+    return state === "retrying"
+      ? ["To retry it now", "deliver-now", queue, id]
+      : ["To cancel it (see also deliver-now and reschedule)", "cancel", queue, id];
+  }
+  return now - readyAt < SLOW ? [] : ["To find out what holds it up", "doctor", queue];
+}
+
+/** Milliseconds from which a message that is ready or in flight takes suspiciously long. */
+const SLOW = 60_000;

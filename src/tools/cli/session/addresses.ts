@@ -1,7 +1,7 @@
 import { Cluster } from "ioredis";
-import { databaseOf } from "../../inspect/check-database.ts";
 import type { DelaylineOptions } from "../../../queue/options.ts";
-import { UsageError } from "./usage-error.ts";
+import { databaseOf } from "../../inspect/inspector.ts";
+import { UsageError } from "./arguments.ts";
 
 /** The Redis to connect to. */
 export interface Addresses {
@@ -89,3 +89,22 @@ function isEscaped(text: string): boolean {
 
 /** Used where neither `--redis` nor `REDIS_URL` is given. */
 export const DEFAULT_URL = "redis://localhost:6379";
+
+/** The passwords in some URLs of Redis, as written and decoded, so that they can be masked in messages. */
+export function secretsIn(urls: readonly string[]): string[] {
+  const secrets = urls.flatMap((url) => {
+    const [, authority] = /^[a-z]+:\/\/[^/@]*?:(.*)@[^@]*$/s.exec(url) ?? [];
+    // ioredis also reads options from the query.
+    const [, query] = /[?&]password=([^&#]*)/s.exec(url) ?? [];
+    return [authority, query].flatMap((one) => (one === undefined ? [] : [one, decoded(one)]));
+  });
+  return secrets.filter((secret) => secret !== "");
+}
+
+function decoded(written: string): string {
+  try {
+    return decodeURIComponent(written);
+  } catch {
+    return written;
+  }
+}

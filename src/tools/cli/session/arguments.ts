@@ -1,0 +1,67 @@
+import { suggest } from "../../inspect/text.ts";
+
+/** The command line or an input file is invalid. Nothing was changed, unless the message says what was. */
+export class UsageError extends Error {
+  static override readonly name: string = "UsageError";
+}
+
+/** The units of a duration and their lengths in milliseconds, longest first. */
+export const UNITS = [
+  ["d", 86_400_000],
+  ["h", 3_600_000],
+  ["m", 60_000],
+  ["s", 1000],
+  ["ms", 1],
+] as const;
+
+const DURATION = /^(?:\d+(?:\.\d+)?(?:ms|[dhms]))+$/;
+
+/**
+ * Parses a duration such as `15m`, `1h30m` or `500ms` into milliseconds.
+ *
+ * @throws {UsageError} that names the option, if the text is not a duration.
+ */
+export function parseDuration(option: string, text: string): number {
+  if (!DURATION.test(text)) {
+    throw new UsageError(
+      `${option} must be a duration such as 500ms, 30s, 15m, 1h30m or 7d, got ${JSON.stringify(text)}`,
+    );
+  }
+  let sum = 0;
+  for (const [, count, unit] of text.matchAll(/(\d+(?:\.\d+)?)(ms|[dhms])/g)) {
+    sum += Number(count) * (UNITS.find(([name]) => name === unit)?.[1] ?? 0);
+  }
+  return sum;
+}
+
+/**
+ * Parses a whole number between `least` and `most`.
+ *
+ * @throws {UsageError} that names the option, the rule and the value.
+ */
+export function parseCount(option: string, text: string, least: number, most: number): number {
+  const count = Number(text);
+  if (/^\d+$/.test(text) && count >= least && count <= most) return count;
+  throw new UsageError(
+    `${option} must be a whole number between ${least} and ${most}, got ${JSON.stringify(text)}`,
+  );
+}
+
+/**
+ * Parses the second word of a command, such as `list` in `dead list`.
+ *
+ * @throws {UsageError} that lists the known words and suggests the closest one.
+ */
+export function parseSubWord<const Word extends string>(
+  command: string,
+  given: string | undefined,
+  known: readonly Word[],
+): Word {
+  const word = known.find((one) => one === given);
+  if (word !== undefined) return word;
+  const near = suggest(given ?? "", known);
+  const meant = near === undefined ? "" : `; did you mean ${near}?`;
+  throw new UsageError(
+    `${command} must be followed by ${known.join(", ")}, got ${JSON.stringify(given)}${meant}`,
+  );
+}
