@@ -292,7 +292,7 @@ describeRedisson(
   NEWEST,
 );
 
-/** A user with the rules of docs/operations.md and the additions of docs/redisson/guide.md. Returns the URL. */
+/** A user with the rules of docs/operations/setting-up.md and the additions of docs/redisson/guide.md. Returns the URL. */
 async function newUser(name: string): Promise<string> {
   const rulesIn = async (page: string, title: RegExp) => {
     const text = await readFile(new URL(`../../${page}`, import.meta.url), "utf8");
@@ -300,7 +300,7 @@ async function newUser(name: string): Promise<string> {
     return String(rules).replaceAll("orders", name).trim().split(/\s+/);
   };
   const rules = [
-    ...(await rulesIn("docs/operations.md", /^## Access rules/m)),
+    ...(await rulesIn("docs/operations/setting-up.md", /^## Access rules/m)),
     ...(await rulesIn("docs/redisson/guide.md", /^## Access rules/m)),
   ];
   const { url } = await newAclUser(newRedis(), rules);

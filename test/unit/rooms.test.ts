@@ -50,11 +50,11 @@ function roomOf(file: string): string {
 }
 
 function floorOf(room: string): number {
-  return FLOORS.findIndex((rooms) => rooms.includes(room));
+  return FLOORS.findIndex((rooms) => room in rooms);
 }
 
 function isKnownRoom(room: string): boolean {
-  return floorOf(room) !== -1 || FOUNDATIONS.includes(room) || room in ANNEXES;
+  return floorOf(room) !== -1 || room in FOUNDATIONS || room in ANNEXES;
 }
 
 /** The place that a room belongs to: `lua/ready` belongs to `ready`, and `reliable/group` to `reliable`. */
@@ -66,9 +66,9 @@ function placeOf(room: string): string | undefined {
 /** Whether files of one room may import files of another. */
 function mayImport(from: string, to: string): boolean {
   if (from === to) return true;
-  if (FOUNDATIONS.includes(from)) return false;
-  if (ANNEXES[from] !== undefined) return ANNEXES[from].some((room) => standsFor(room, to));
-  if (FOUNDATIONS.includes(to)) return true;
+  if (from in FOUNDATIONS) return false;
+  if (ANNEXES[from] !== undefined) return ANNEXES[from].imports.some((room) => standsFor(room, to));
+  if (to in FOUNDATIONS) return true;
   const [fromPlace, toPlace] = [placeOf(from), placeOf(to)];
   if (EXTENDS[from] === to.split("/")[0]) return true;
   if (fromPlace !== undefined && toPlace !== undefined && fromPlace !== toPlace) return false;

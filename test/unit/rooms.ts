@@ -1,137 +1,222 @@
-// The rooms of src/, and who may import whom; docs/internals.md has the same tables. A room is a folder, or a file on
-// the ground floor.
+// The rooms of src/, each with its rule, and who may import whom. A room is a folder, or a file on the ground floor.
 
 /** From the top down. A room imports itself and what is below its floor, and no neighbour. */
-export const FLOORS: readonly (readonly string[])[] = [
-  ["index.ts"],
-  ["client"],
-  ["partitions"],
-  ["partitions/change"],
-  ["partitions/exclusive", "partitions/taking"],
-  ["partitions/routing"],
-  ["partitions/parts"],
-  ["partitions/ring"],
-  ["reliable"],
-  ["reliable/consuming"],
-  ["reliable/group"],
-  ["delayed", "ready"],
-  ["delayed/transfer", "delayed/offering"],
-  ["queue/consuming"],
-  ["queue"],
-  ["queue/message"],
-  ["observe"],
-  ["lua/delayed", "lua/ready", "lua/reliable", "lua/queue", "lua/partitions"],
-  ["lua/fragments"],
-  ["lua"],
-  ["redis"],
-  ["errors.ts"],
-  ["failure.ts"],
+export const FLOORS: readonly Readonly<Record<string, string>>[] = [
+  { "index.ts": "The public names." },
+  { client: "What one process has open: the client, and what it runs for each queue." },
+  {
+    partitions:
+      "One queue made of many: its classes offer what `DelayedMessages`, the dead letters, the quarantine and the pause of a single queue offer.",
+  },
+  { "partitions/change": "Changing the number of partitions." },
+  {
+    "partitions/exclusive": "Consuming a partition under a lease.",
+    "partitions/taking": "Taking from all partitions.",
+  },
+  {
+    "partitions/routing":
+      "Finds the partition of a message, and brings the message over while the number of partitions changes.",
+  },
+  { "partitions/parts": "The partitions that this client has open, and what it knows about them." },
+  { "partitions/ring": "Names, buckets, shares and the fact, computed without Redis." },
+  {
+    reliable:
+      "A queue whose messages are acknowledged: the users' class, retries, dead letters, the watch over the LIST.",
+  },
+  {
+    "reliable/consuming":
+      "Deliveries in the hands of the user's code: handlers, lanes and routes, the retry ladder.",
+  },
+  { "reliable/group": "One consumer in one group: reading, settling, leases, reclaiming." },
+  {
+    delayed:
+      "Messages until they are due: the users' class, bytes below it, look-up, the insertion order.",
+    ready: "Due messages in a LIST: the users' class, bytes below it, taking, giving back.",
+  },
+  {
+    "delayed/transfer": "The task that moves due messages and tidies up.",
+    "delayed/offering":
+      "Offers: their options, and the batch in which the offers of one turn travel to Redis.",
+  },
+  { "queue/consuming": "What consumers of both kinds of queue share: waiters, handlers, loops." },
+  { queue: "What every queue is: keys, options, checks, payloads, pause, quarantine." },
+  { "queue/message": "The bytes of a message: id, bucket, trailer, headers, failed attempts." },
+  {
+    observe:
+      "What is counted and published: numbers, counters, histograms, diagnostics channels. It asks Redis nothing.",
+  },
+  {
+    "lua/delayed": "Moves of delayed messages, and transfers.",
+    "lua/ready": "Moves of messages in the ready LIST, and of the quarantine.",
+    "lua/reliable": "Moves of messages in the stream, retries and dead letters.",
+    "lua/queue": "Pausing, counting, the time, and what concerns all places.",
+    "lua/partitions": "The fact, the members, batches and leases of partitions.",
+  },
+  {
+    "lua/fragments":
+      "Lua functions that scripts share, each file about one noun: an address, an entry, a retry.",
+  },
+  {
+    lua: "How scripts and fragments are declared and run. The only Lua is in its rooms: one atomic move per file.",
+  },
+  { redis: "Connections, and how they survive." },
+  { "errors.ts": "The errors that all rooms throw." },
+  { "failure.ts": "The one place that knows what ioredis's errors mean." },
 ];
 
 /** Pure code: every room may import it, and it imports nothing of the others. */
-export const FOUNDATIONS = ["time", "codecs"];
+export const FOUNDATIONS: Readonly<Record<string, string>> = {
+  time: "Clocks and timers; no Redis.",
+  codecs: "Bytes and values.",
+};
+
+export interface Annex {
+  readonly rule: string;
+  readonly imports: readonly string[];
+}
 
 /**
  * What stands on top of the queues, optional, which no other room imports, and what each room of it may import. A room of
  * the house stands for all rooms in it: `queue` for `queue/message`, too.
  */
-export const ANNEXES: Readonly<Record<string, readonly string[]>> = {
-  "adapters/redisson": ["codecs"],
-  "adapters/testing": [],
-  tools: [],
-  "tools/inspect": [
-    "client",
-    "reliable",
-    "delayed",
-    "ready",
-    "queue",
-    "observe",
-    "errors.ts",
-    "codecs",
-    "time",
-  ],
-  "tools/doctor": [
-    "tools/doctor/checks",
-    "tools/doctor/looks",
-    "tools/inspect",
-    "client",
-    "queue",
-    "errors.ts",
-  ],
-  // Judge what was seen; ask nothing.
-  "tools/doctor/checks": [
-    "tools/doctor/looks",
-    "tools/inspect",
-    "observe",
-    "partitions",
-    "failure.ts",
-  ],
-  // Ask Redis.
-  "tools/doctor/looks": [
-    "tools/inspect",
-    "client",
-    "partitions",
-    "reliable",
-    "queue",
-    "observe",
-    "redis",
-    "errors.ts",
-    "failure.ts",
-    "time",
-  ],
-  "tools/dashboard": [
-    "tools/dashboard/calls",
-    "tools/dashboard/readings",
-    "tools/dashboard/http",
-    "tools/inspect",
-    "tools",
-    "queue",
-    "errors.ts",
-  ],
-  "tools/dashboard/calls": [
-    "tools/dashboard/readings",
-    "tools/dashboard/http",
-    "tools/inspect",
-    "delayed",
-    "queue",
-  ],
-  "tools/dashboard/readings": ["tools/dashboard/http", "tools/inspect", "observe", "errors.ts"],
-  "tools/dashboard/http": [],
-  "tools/cli": ["tools/cli/commands", "tools/cli/session", "tools/inspect", "tools", "errors.ts"],
-  "tools/cli/commands": [
-    "tools/cli/session",
-    "tools/dashboard",
-    "tools/doctor",
-    "tools/inspect",
-    "reliable",
-    "queue",
-    "observe",
-    "errors.ts",
-  ],
-  "tools/cli/session": ["tools/inspect", "queue", "errors.ts", "time"],
-  // The page: it runs in a browser, and reaches the server by HTTP alone.
-  "tools/dashboard/page": [
-    "tools/dashboard/page/pages",
-    "tools/dashboard/page/parts",
-    "tools/dashboard/page/data",
-    "tools/dashboard/vendor",
-  ],
-  "tools/dashboard/page/pages": [
-    "tools/dashboard/page/sections",
-    "tools/dashboard/page/parts",
-    "tools/dashboard/page/data",
-    "tools/dashboard/vendor",
-  ],
-  "tools/dashboard/page/sections": [
-    "tools/dashboard/page/parts",
-    "tools/dashboard/page/data",
-    "tools/dashboard/vendor",
-  ],
-  "tools/dashboard/page/parts": ["tools/dashboard/page/data", "tools/dashboard/vendor"],
-  "tools/dashboard/page/data": ["tools/dashboard/vendor"],
-  "tools/dashboard/page/styles": [],
-  "tools/dashboard/vendor": [],
-  "adapters/opentelemetry": ["observe"],
-  "adapters/prometheus": ["client", "queue", "observe"],
-  "adapters/nestjs": ["client", "delayed", "ready", "reliable", "queue"],
+export const ANNEXES: Readonly<Record<string, Annex>> = {
+  "adapters/redisson": { rule: "`delayline/redisson`: Java's codecs.", imports: ["codecs"] },
+  "adapters/testing": { rule: "`delayline/testing`: a Redis for tests.", imports: [] },
+  tools: { rule: "The package's version.", imports: [] },
+  "tools/inspect": {
+    rule: "Opens any queue to look at: finds a message wherever it is, exports, imports.",
+    imports: [
+      "client",
+      "reliable",
+      "delayed",
+      "ready",
+      "queue",
+      "observe",
+      "errors.ts",
+      "codecs",
+      "time",
+    ],
+  },
+  "tools/doctor": {
+    rule: "Runs an examination and collects its findings.",
+    imports: [
+      "tools/doctor/checks",
+      "tools/doctor/looks",
+      "tools/inspect",
+      "client",
+      "queue",
+      "errors.ts",
+    ],
+  },
+  "tools/doctor/checks": {
+    rule: "Judges what was seen; asks nothing.",
+    imports: ["tools/doctor/looks", "tools/inspect", "observe", "partitions", "failure.ts"],
+  },
+  "tools/doctor/looks": {
+    rule: "Asks Redis.",
+    imports: [
+      "tools/inspect",
+      "client",
+      "partitions",
+      "reliable",
+      "queue",
+      "observe",
+      "redis",
+      "errors.ts",
+      "failure.ts",
+      "time",
+    ],
+  },
+  "tools/dashboard": {
+    rule: "A handler of HTTP requests, with its routes.",
+    imports: [
+      "tools/dashboard/calls",
+      "tools/dashboard/readings",
+      "tools/dashboard/http",
+      "tools/inspect",
+      "tools",
+      "queue",
+      "errors.ts",
+    ],
+  },
+  "tools/dashboard/calls": {
+    rule: "Answers one request each: reads queues and acts on them.",
+    imports: [
+      "tools/dashboard/readings",
+      "tools/dashboard/http",
+      "tools/inspect",
+      "delayed",
+      "queue",
+    ],
+  },
+  "tools/dashboard/readings": {
+    rule: "Samples the numbers of queues and keeps their history.",
+    imports: ["tools/dashboard/http", "tools/inspect", "observe", "errors.ts"],
+  },
+  "tools/dashboard/http": { rule: "Requests, replies and who may send them.", imports: [] },
+  "tools/cli": {
+    rule: "The `delayline` command: picks a subcommand and runs it.",
+    imports: ["tools/cli/commands", "tools/cli/session", "tools/inspect", "tools", "errors.ts"],
+  },
+  "tools/cli/commands": {
+    rule: "The subcommands: one per file, small neighbours together.",
+    imports: [
+      "tools/cli/session",
+      "tools/dashboard",
+      "tools/doctor",
+      "tools/inspect",
+      "reliable",
+      "queue",
+      "observe",
+      "errors.ts",
+    ],
+  },
+  "tools/cli/session": {
+    rule: "What subcommands share: the session with Redis, how words are read, how results are printed.",
+    imports: ["tools/inspect", "queue", "errors.ts", "time"],
+  },
+  "tools/dashboard/page": {
+    rule: "The page in the browser: it reaches the server by HTTP alone.",
+    imports: [
+      "tools/dashboard/page/pages",
+      "tools/dashboard/page/parts",
+      "tools/dashboard/page/data",
+      "tools/dashboard/vendor",
+    ],
+  },
+  "tools/dashboard/page/pages": {
+    rule: "One view per file: all queues, one queue, one message.",
+    imports: [
+      "tools/dashboard/page/sections",
+      "tools/dashboard/page/parts",
+      "tools/dashboard/page/data",
+      "tools/dashboard/vendor",
+    ],
+  },
+  "tools/dashboard/page/sections": {
+    rule: "What views are made of: tables, charts and forms about queues.",
+    imports: ["tools/dashboard/page/parts", "tools/dashboard/page/data", "tools/dashboard/vendor"],
+  },
+  "tools/dashboard/page/parts": {
+    rule: "Elements that any view may use: table, plot, dialog.",
+    imports: ["tools/dashboard/page/data", "tools/dashboard/vendor"],
+  },
+  "tools/dashboard/page/data": {
+    rule: "What the page knows: calls to the server, live numbers, the address bar.",
+    imports: ["tools/dashboard/vendor"],
+  },
+  "tools/dashboard/page/styles": { rule: "Style sheets.", imports: [] },
+  "tools/dashboard/vendor": {
+    rule: "Libraries of the page, copied in, with their licenses.",
+    imports: [],
+  },
+  "adapters/opentelemetry": { rule: "Spans and metrics of OpenTelemetry.", imports: ["observe"] },
+  "adapters/prometheus": {
+    rule: "Metrics of Prometheus.",
+    imports: ["client", "queue", "observe"],
+  },
+  "adapters/nestjs": {
+    rule: "A module for NestJS.",
+    imports: ["client", "delayed", "ready", "reliable", "queue"],
+  },
 };

@@ -11,9 +11,12 @@ import { newAclUser } from "../../helpers/acl-user.ts";
 import { newRedis, uniqueName } from "../../helpers/redis.ts";
 import { offerAsRedisson, transferAsRedisson, type Layout } from "../../helpers/redisson.ts";
 
-/** A Redis user with exactly the rights that docs/operations.md lists for the queue `name`. */
+/** A Redis user with exactly the rights that docs/operations/setting-up.md lists for the queue `name`. */
 async function newUser(admin: Redis, name: string): Promise<{ user: string; url: URL }> {
-  const page = await readFile(new URL("../../../docs/operations.md", import.meta.url), "utf8");
+  const page = await readFile(
+    new URL("../../../docs/operations/setting-up.md", import.meta.url),
+    "utf8",
+  );
   const [, section = ""] = /^## Access rules(.*?)^## /ms.exec(page) ?? [];
   // The second block names the keys and channels of a queue in partitions.
   const blocks = Array.from(section.matchAll(/```\n(.*?)```/gs), ([, block = ""]) => block);
@@ -21,7 +24,7 @@ async function newUser(admin: Redis, name: string): Promise<{ user: string; url:
   return await newAclUser(admin, rules.trim().split(/\s+/));
 }
 
-it("a queue needs no more access than docs/operations.md says", async () => {
+it("a queue needs no more access than docs/operations/setting-up.md says", async () => {
   const name = uniqueName("acl");
   const admin = newRedis();
   const { user, url } = await newUser(admin, name);
@@ -84,7 +87,7 @@ it("a queue needs no more access than docs/operations.md says", async () => {
   expect(errors).toEqual([]);
 });
 
-it("a queue in partitions needs no more access than docs/operations.md says", async () => {
+it("a queue in partitions needs no more access than docs/operations/setting-up.md says", async () => {
   const name = uniqueName("acl");
   const { url } = await newUser(newRedis(), name);
   const line = newLine({ redis: url.href });
@@ -122,7 +125,7 @@ it("a queue in partitions needs no more access than docs/operations.md says", as
   }
 });
 
-it("a reliable queue needs no more access than docs/operations.md says", async () => {
+it("a reliable queue needs no more access than docs/operations/setting-up.md says", async () => {
   const name = uniqueName("acl");
   const admin = newRedis();
   const { url } = await newUser(admin, name);

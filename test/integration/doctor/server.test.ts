@@ -216,7 +216,10 @@ it("reports keys and channels that the user may not use", async () => {
 });
 
 it("finds the documented access rules sufficient", async () => {
-  const page = await readFile(new URL("../../../docs/operations.md", import.meta.url), "utf8");
+  const page = await readFile(
+    new URL("../../../docs/operations/setting-up.md", import.meta.url),
+    "utf8",
+  );
   const rules = /## Access rules.*?```\n(.*?)```/s.exec(page)?.[1]?.trim().split(/\s+/) ?? [];
   await newLine({ redis: server.url, transfer: false }).getDelayedQueue("orders").offer(1, 60_000);
   const redis = await newUser("reset", "on", ">secret", ...rules);

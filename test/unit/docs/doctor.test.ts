@@ -4,17 +4,19 @@ import { CHECKS } from "../../../src/tools/doctor/checks/finding.ts";
 import { TRIALS } from "../../../src/tools/doctor/looks/access-report.ts";
 import { readPage, ROOT, tableUnder, wordsIn } from "./pages.ts";
 
-// The statements of docs/operations.md about the doctor, compared with the doctor in both directions.
+// What the pages say about the doctor, compared with the doctor in both directions.
 
-const OPERATIONS = readPage("docs/operations.md");
+const WATCHING = readPage("docs/operations/watching.md");
+const SETTING_UP = readPage("docs/operations/setting-up.md");
+const ERRORS = readPage("docs/guide/errors.md");
 
 test("every check is in the table of findings, and no other", () => {
-  const documented = tableUnder(OPERATIONS, "The doctor").map(([name]) => wordsIn(name)[0] ?? "");
+  const documented = tableUnder(WATCHING, "The doctor").map(([name]) => wordsIn(name)[0] ?? "");
   expect(documented).toEqual([...CHECKS]);
 });
 
 test("the doctor tries every command of the access rules", () => {
-  const block = /## Access rules.*?```\n(.*?)```/s.exec(OPERATIONS.text)?.[1] ?? "";
+  const block = /## Access rules.*?```\n(.*?)```/s.exec(SETTING_UP.text)?.[1] ?? "";
   const granted = block
     .split(/\s+/)
     .flatMap((word) => (word.startsWith("+") ? [word.slice(1)] : []));
@@ -28,7 +30,8 @@ test("every error code has a row that says what to do", () => {
   const source = readFileSync(`${ROOT}src/errors.ts`, "utf8");
   const union = /type ErrorCode =(.*?);/s.exec(source)?.[1] ?? "";
   const codes = Array.from(union.matchAll(/"(\w+)"/g), ([, code = ""]) => code);
-  const rows = tableUnder(OPERATIONS, "Errors in the log").map(([code]) => wordsIn(code)[0] ?? "");
+  const rows = tableUnder(ERRORS, "Codes").map(([code]) => wordsIn(code)[0] ?? "");
   expect(codes.length).toBeGreaterThan(5);
   expect([...new Set(rows)].toSorted()).toEqual(codes.toSorted());
+  for (const cells of tableUnder(ERRORS, "Codes")) expect(cells.at(-1)).not.toBe("");
 });

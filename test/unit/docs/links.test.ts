@@ -15,6 +15,13 @@ import {
 /** Made by `npm run docs`, and not committed. */
 const GENERATED = "docs/reference";
 
+/** The paths of all source files. A page names one by as many of its last folders as it likes. */
+const SOURCES = ["examples", "scripts", "src", "test"].flatMap((folder) =>
+  readdirSync(ROOT + folder, { recursive: true, encoding: "utf8" }).map(
+    (path) => `/${folder}/${path.replaceAll("\\", "/")}`,
+  ),
+);
+
 test.each(allPages())("$path: every link leads to a file, and to a heading of it", (page) => {
   expect(linksOf(page).flatMap((link) => whatIsWrong(page, link) ?? [])).toEqual([]);
 });
@@ -25,9 +32,14 @@ test("every promise in the README names a test that is there", () => {
   expect(rows.filter((cells) => !wordsIn(cells.at(-1)).some(isTest))).toEqual([]);
 });
 
-test("the README links to nothing that the package does not hold", () => {
-  const linked = linksOf(readPage("README.md"));
-  expect(linked.filter((link) => /^(?:test|src|scripts)\//.test(link))).toEqual([]);
+test.each(allPages())("$path links to nothing that the package does not hold", (page) => {
+  const targets = linksOf(page).map((link) => normalize(join(dirname(page.path), link)));
+  expect(targets.filter((path) => /^(?:test|src|scripts)\//.test(path))).toEqual([]);
+});
+
+test.each(allPages())("$path names no source file that is not there", (page) => {
+  const names = Array.from(prose(page).matchAll(/`([\w./-]+\.ts)`/g), ([, name = ""]) => name);
+  expect(names.filter((name) => !SOURCES.some((path) => path.endsWith(`/${name}`)))).toEqual([]);
 });
 
 test("every page of the guide is linked in the README", () => {

@@ -3,8 +3,6 @@ import { describe, expect, test } from "vitest";
 import { queueKeys } from "../../../src/queue/keys.ts";
 import { DEFAULTS } from "../../../src/queue/options.ts";
 import { RELIABLE_DEFAULTS } from "../../../src/reliable/reliable-options.ts";
-import { scriptsByFile } from "../../helpers/scripts.ts";
-import { ANNEXES, FLOORS, FOUNDATIONS } from "../rooms.ts";
 import { readPage, ROOT, tableUnder, wordsIn } from "./pages.ts";
 
 // Tables that repeat the code. Each is compared with the code in both directions.
@@ -12,7 +10,8 @@ import { readPage, ROOT, tableUnder, wordsIn } from "./pages.ts";
 const OPTIONS = readPage("docs/guide/options.md");
 const ERRORS = readPage("docs/guide/errors.md");
 const INTERNALS = readPage("docs/internals.md");
-const OPERATIONS = readPage("docs/operations.md");
+const SETTING_UP = readPage("docs/operations/setting-up.md");
+const DEPLOYING = readPage("docs/operations/deploying.md");
 
 describe("options", () => {
   test.each([
@@ -102,36 +101,17 @@ test("internals: every key of a queue", () => {
   expect(new Set(documented)).toEqual(new Set<string>(Object.values(queueKeys("orders"))));
 });
 
-test("internals: every room from the top down", () => {
-  const documented = tableUnder(INTERNALS, "The rooms").flatMap(([rooms]) => roomsIn(rooms));
-  expect(documented.toSorted()).toEqual([...FLOORS.flat(), ...FOUNDATIONS].toSorted());
-});
-
-test("internals: every optional room, and what it may import", () => {
-  const documented = tableUnder(INTERNALS, "Optional rooms").map(([room, , imports]) => [
-    roomsIn(room)[0],
-    roomsIn(imports),
-  ]);
-  expect(Object.fromEntries(documented)).toEqual(ANNEXES);
-});
-
-test("internals: every script", async () => {
-  const documented = tableUnder(INTERNALS, "Scripts").flatMap(([link = "", names]) => {
-    const [, file = ""] = /\]\(\.\.\/src\/lua\/([\w/-]+\.ts)\)/.exec(link) ?? [];
-    return wordsIn(names).map((name) => `${file} ${name}`);
-  });
-  const scripts = [...(await scriptsByFile())].flatMap(([file, names]) =>
-    names.map((name) => `${file} ${name}`),
-  );
-  expect(documented.toSorted()).toEqual(scripts.toSorted());
-});
-
-test.each(["MIGRATE", "UNLINK"])("operations: %s names every key of a queue", (command) => {
-  const words = new RegExp(`^redis-cli ${command} .*?(?=^\`\`\`)`, "ms").exec(OPERATIONS.text)?.[0];
-  const named = words?.split(/[\s\\']+/).filter((word) => /orders/.test(word));
+test("deploying: MIGRATE and UNLINK name every key of a queue", () => {
+  const list = /^keys=\((.*?)\)$/ms.exec(DEPLOYING.text)?.[1];
+  const named = list?.split(/[\s']+/).filter((word) => word !== "");
   const { channel, ...keys } = queueKeys("orders");
   expect(channel).toContain("channel");
   expect(new Set(named)).toEqual(new Set<string>(Object.values(keys)));
+  for (const command of ["MIGRATE", "UNLINK"]) {
+    expect(DEPLOYING.text).toMatch(
+      new RegExp(`^redis-cli ${command} .*"\\$\\{keys\\[@\\]\\}"$`, "m"),
+    );
+  }
 });
 
 describe("access rules", () => {
@@ -141,7 +121,7 @@ describe("access rules", () => {
     client|list client|kill
     evalsha eval lpop lrange llen lindex rpush blpop blmove xlen xreadgroup subscribe
   `;
-  const block = /## Access rules.*?```\n(.*?)```/s.exec(OPERATIONS.text)?.[1] ?? "";
+  const block = /## Access rules.*?```\n(.*?)```/s.exec(SETTING_UP.text)?.[1] ?? "";
   const granted = block.split(/\s+/).filter((word) => word.startsWith("+"));
 
   test("are what the scripts and the connections need, and no more", () => {
@@ -165,16 +145,12 @@ describe("access rules", () => {
   });
 
   test("have a table that says what each command is for", () => {
-    const explained = tableUnder(OPERATIONS, "Access rules").flatMap(([commands]) =>
+    const explained = tableUnder(SETTING_UP, "Access rules").flatMap(([commands]) =>
       wordsIn(commands),
     );
     expect(explained.map((name) => `+${name}`).toSorted()).toEqual(granted.toSorted());
   });
 });
-
-function roomsIn(cell?: string): string[] {
-  return wordsIn(cell).map((word) => word.replace(/\/$/, ""));
-}
 
 function sorted(rows: (string | undefined)[][]): string[] {
   return rows.map((row) => row.join(" = ")).toSorted();

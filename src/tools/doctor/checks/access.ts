@@ -43,7 +43,7 @@ export function* checkAccess(access: AccessReport, isAnyReliable: boolean): Gene
       check: CHECK,
       what: `whether the user ${user} may run ${untried.join(", ")} on ${address} could not be tried without side effects`,
       why: "Redis before 7.0 has no command to ask",
-      repair: `compare ${redisCli(address, `ACL GETUSER ${user}`)} with the access rules in docs/operations.md`,
+      repair: `compare ${redisCli(address, `ACL GETUSER ${user}`)} with the access rules in docs/operations/setting-up.md`,
     };
   }
 }

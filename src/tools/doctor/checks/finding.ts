@@ -50,7 +50,7 @@ export type CheckName = (typeof CHECKS)[number];
 /** Something that is wrong. It holds no payload and no password. */
 export interface Finding {
   readonly level: Level;
-  /** The check that found it. `docs/operations.md` says what each one looks for. */
+  /** The check that found it. `docs/operations/watching.md` says what each one looks for. */
   readonly check: CheckName;
   /** The queue that it is about; undefined if it is about a server, or about all queues. */
   readonly queue?: string;
